@@ -1,7 +1,7 @@
 """Doctests of modules whose optional library is missing are not collected.
 
-Any other module that cannot be imported is an error: ``--doctest-ignore-import-errors`` would skip its tests without a
-word.
+Any other module that cannot be imported is an error: ``--doctest-ignore-import-errors`` would skip
+its tests without a word.
 """
 
 from __future__ import annotations

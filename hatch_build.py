@@ -1,8 +1,8 @@
 """Bill of materials of a wheel, as CycloneDX, for ``.dist-info/sboms/`` (PEP 770).
 
-The wheel contains no other project's files, and the bill says so. The libraries that an installation needs beside it
-are named with the ranges of ``pyproject.toml``; their versions are decided where it is installed. The same source gives
-the same bytes.
+The wheel contains no other project's files, and the bill says so. The libraries that an
+installation needs beside it are named with the ranges of ``pyproject.toml``; their versions are
+decided where it is installed. The same source gives the same bytes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def bill(version: str, core: Any) -> dict[str, Any]:
         },
         "components": needed,
         "dependencies": [{"ref": own, "dependsOn": [one["bom-ref"] for one in needed]}],
-        "compositions": [{"aggregate": "complete", "assemblies": [own]}],  # no file of another project is inside
+        # no file of another project is inside
+        "compositions": [{"aggregate": "complete", "assemblies": [own]}],
     }
 
 

@@ -10,7 +10,17 @@ from pathlib import Path
 
 #: Processor seconds of an interpreter that imports the package, the best of three.
 LONGEST = 1.5
-HEAVY = {"torch", "skorch", "opacus", "diffprivlib", "interpret", "matplotlib", "pandas", "polars", "distributed"}
+HEAVY = {
+    "torch",
+    "skorch",
+    "opacus",
+    "diffprivlib",
+    "interpret",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "distributed",
+}
 IMPORT = "import sys, time, sklearn_dpsearch; print(time.process_time(), *sys.modules)"
 
 
@@ -31,7 +41,9 @@ def main() -> None:
     assert {"py.typed", "LICENSE", "sklearn-dpsearch.cdx.json"} <= set(names)
     bill = json.loads(names["sklearn-dpsearch.cdx.json"].read_text())
     assert bill["metadata"]["component"]["version"] == found.version
-    assert len(bill["components"]) == len([text for text in found.requires or [] if "extra ==" not in text])
+    assert len(bill["components"]) == len(
+        [text for text in found.requires or [] if "extra ==" not in text]
+    )
     tries = [shown() for _ in range(3)]
     seconds = min(time for time, _ in tries)
     assert not tries[0][1] & HEAVY, tries[0][1] & HEAVY

@@ -1,8 +1,8 @@
 """How Sphinx makes a site of these pages, without a network: ``sphinx-build -W docs docs/_build``.
 
-Pages are plain Markdown; what stands where is in ``_toc.yml``. The scripts of ``examples/guides`` are run and become
-the gallery, and docstrings become the reference. The extra ``docs`` is enough: without PyTorch or diffprivlib, guides
-that need them are shown, not run, and their pages say so.
+Pages are plain Markdown; what stands where is in ``_toc.yml``. The scripts of ``examples/guides``
+are run and become the gallery, and docstrings become the reference. The extra ``docs`` is enough:
+without PyTorch or diffprivlib, guides that need them are shown, not run, and their pages say so.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ GUIDES = sorted((ROOT / "examples" / "guides").glob("*.py"))
 #: Packages of other extras that guides or docstrings' classes import.
 EXTRAS = {"nets": ["torch", "skorch", "opacus"], "diffprivlib": ["diffprivlib"]}
 #: What such a guide imports, our nets included.
-IMPORTED = re.compile(r"^\s*(?:from|import) (?:sklearn_dpsearch\.)?(nets|torch|skorch|opacus|diffprivlib)\b", re.M)
+IMPORTED = re.compile(
+    r"^\s*(?:from|import) (?:sklearn_dpsearch\.)?(nets|torch|skorch|opacus|diffprivlib)\b", re.M
+)
 
 
 def missing(extra: str) -> list[str]:
@@ -54,7 +56,13 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.json", "gallery/**/*.zip"]
+exclude_patterns = [
+    "_build",
+    "gallery/**/*.ipynb",
+    "gallery/**/*.py",
+    "gallery/**/*.json",
+    "gallery/**/*.zip",
+]
 html_theme = "pydata_sphinx_theme"
 html_title = "sklearn_dpsearch"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
@@ -69,13 +77,15 @@ templates_path = ["_templates"]
 numpydoc_show_class_members = False
 autodoc_typehints = "none"  # numpydoc's types are written for readers
 autodoc_mock_imports = missing("nets")
-if "torch" in autodoc_mock_imports:  # what computes with PyTorch while it is imported, and is no page of the reference
+# what computes with PyTorch while it is imported, and is no page of the reference
+if "torch" in autodoc_mock_imports:
     autodoc_mock_imports += ["sklearn_dpsearch.nets.engines", "sklearn_dpsearch.nets.named_tensors"]
 
 sphinx_gallery_conf = {
     "examples_dirs": [str(ROOT / "examples")],
     "gallery_dirs": ["gallery"],
-    "filename_pattern": rf"examples.guides.(?:{RUN})\.py$",  # the quickstart fetches its data, and is shown only
+    # the quickstart fetches its data, and is shown only
+    "filename_pattern": rf"examples.guides.(?:{RUN})\.py$",
     "subsection_order": ["../examples/quickstart", "../examples/guides"],
     "default_thumb_file": str(ROOT / "docs" / "_static" / "thumbnail.svg"),
     "within_subsection_order": "FileNameSortKey",
@@ -87,16 +97,22 @@ sphinx_gallery_conf = {
 }
 
 
-def of_other_libraries(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
+def of_other_libraries(
+    app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any
+) -> bool | None:
     """Leave out what a class has from scikit-learn or skorch: they document it themselves."""
     function = getattr(value, "fget", value)
     module = getattr(function, "__module__", None) or ""
     return True if what == "class" and not module.startswith(sklearn_dpsearch.__name__) else None
 
 
-def own_signature(app: Sphinx, what: str, name: str, value: Any, *others: Any) -> tuple[str, None] | None:
+def own_signature(
+    app: Sphinx, what: str, name: str, value: Any, *others: Any
+) -> tuple[str, None] | None:
     """The arguments of a class as Python tells them: Sphinx would show those of ``__new__``."""
-    if what != "class" or not getattr(value, "__module__", "").startswith(sklearn_dpsearch.__name__):
+    if what != "class" or not getattr(value, "__module__", "").startswith(
+        sklearn_dpsearch.__name__
+    ):
         return None
     try:
         return stringify_signature(inspect.signature(value), show_annotation=False), None
@@ -108,7 +124,10 @@ def say_not_run(app: Sphinx, page: str, source: list[str]) -> None:
     """Begin the page of a guide that was not run with a note that says so."""
     if page in NOT_RUN:
         extras = " and ".join(f"``{extra}``" for extra in NOT_RUN[page])
-        source[0] = f".. note:: Shown, not run: this site was made without the packages of {extras}.\n\n{source[0]}"
+        source[0] = (
+            f".. note:: Shown, not run: this site was made without the packages of "
+            f"{extras}.\n\n{source[0]}"
+        )
 
 
 def setup(app: Sphinx) -> None:

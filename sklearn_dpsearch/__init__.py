@@ -1,6 +1,7 @@
 """Hyperparameter searches for scikit-learn that are differentially private as a whole.
 
-Names are loaded when they are first used: ``import sklearn_dpsearch.privacy`` loads the accountant alone.
+Names are loaded when they are first used: ``import sklearn_dpsearch.privacy`` loads the accountant
+alone.
 """
 
 from importlib import import_module
@@ -50,7 +51,17 @@ _HOMES = {
     "plan": "report",
 }
 #: Parts of the package that need nothing beyond scikit-learn.
-_PARTS = ("adapters", "data", "errors", "ledger", "preprocessing", "privacy", "report", "scoring", "search")
+_PARTS = (
+    "adapters",
+    "data",
+    "errors",
+    "ledger",
+    "preprocessing",
+    "privacy",
+    "report",
+    "scoring",
+    "search",
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -58,7 +69,9 @@ def __getattr__(name: str) -> Any:
         return import_module(f".{name}", __name__)
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f".{_HOMES.get(name, 'search')}", __name__), name)
+    found = globals()[name] = getattr(
+        import_module(f".{_HOMES.get(name, 'search')}", __name__), name
+    )
     return found
 
 

@@ -1,4 +1,5 @@
-"""Docstrings of classes whose parameters and attributes are described once: in the class that declares them."""
+"""Docstrings of classes whose parameters and attributes are described once: in the class that
+declares them."""
 
 from __future__ import annotations
 
@@ -13,22 +14,33 @@ SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
 
 
 def documented(kind: Kind) -> Kind:
-    """Decorator that adds the parameters and attributes of the classes above to a docstring, each name once."""
-    ours = [one for one in kind.__mro__ if one.__module__.partition(".")[0] == __name__.partition(".")[0]]
+    """Decorator that adds the parameters and attributes of the classes above to a docstring, each
+    name once."""
+    ours = [
+        one
+        for one in kind.__mro__
+        if one.__module__.partition(".")[0] == __name__.partition(".")[0]
+    ]
     summary, own = _parts(kind)
     above = [_parts(one)[1] for one in ours[1:]]
     notes = {name: text for sections in reversed(above) for name, text in sections.items()}
     found = {
         **{name: text for name, text in (notes | own).items() if name in ("Notes", "Examples")},
-        **{name: _entries(*(one.get(name) for one in (own, *above))) for name in ("Parameters", "Attributes")},
+        **{
+            name: _entries(*(one.get(name) for one in (own, *above)))
+            for name in ("Parameters", "Attributes")
+        },
     }
-    ordered = [f"{name}\n{'-' * len(name)}\n{found[name].strip()}" for name in ORDER if found.get(name)]
+    ordered = [
+        f"{name}\n{'-' * len(name)}\n{found[name].strip()}" for name in ORDER if found.get(name)
+    ]
     kind.__doc__ = "\n\n".join([summary.strip(), *ordered]) + "\n"
     return kind
 
 
 def _entries(*texts: str | None) -> str:
-    """Entries of sections, each name once, as the first text describes it; ``**kwargs`` at the end."""
+    """Entries of sections, each name once, as the first text describes it; ``**kwargs`` at the
+    end."""
     entries = [entry for text in texts if text for entry in re.split(r"\n(?=\S)", text.strip())]
     once: dict[str, str] = {}
     for entry in entries:

@@ -7,14 +7,17 @@ import hashlib
 import os
 from pathlib import Path
 
-#: Beginning of a whole file, followed by the digest of the rest; and end of its name until it is complete.
+#: Beginning of a whole file, followed by the digest of the rest; and end of its name until it is
+#: complete.
 HEADER, NEW = b"sklearn_dpsearch checkpoint 4\n", ".new"
 START = len(HEADER) + hashlib.sha256().digest_size
 
 
 def write_through(path: Path, *parts: bytes, mode: int = 0o600) -> None:
-    """Write a file, by default one that only its owner can read, and wait until it is on the disk."""
-    kind = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)  # a link could lead secrets elsewhere
+    """Write a file, by default one that only its owner can read, and wait until it is on the
+    disk."""
+    # a link could lead secrets elsewhere
+    kind = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | kind, mode)
     with os.fdopen(descriptor, "wb") as file:
         for part in parts:
@@ -47,7 +50,8 @@ def write_whole(path: Path, payload: bytes) -> None:
 
 
 def replace_through(path: Path, *parts: bytes, mode: int = 0o600) -> None:
-    """Replace a file as a whole or not at all, also across a power cut; the previous file stays until then."""
+    """Replace a file as a whole or not at all, also across a power cut; the previous file stays
+    until then."""
     new = path.with_name(path.name + NEW)
     try:
         write_through(new, *parts, mode=mode)

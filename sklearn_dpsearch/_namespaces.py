@@ -1,7 +1,9 @@
-"""Namespaces of Linux: processes that see no other process, no network, and memory and temporary files of their own.
+"""Namespaces of Linux: processes that see no other process, no network, and memory and temporary
+files of their own.
 
-What such a process starts ends with it, its number is always 1, and its files are gone when it is. This file imports
-the standard library alone: a namespace of users has to be entered before any library starts a thread.
+What such a process starts ends with it, its number is always 1, and its files are gone when it is.
+This file imports the standard library alone: a namespace of users has to be entered before any
+library starts a thread.
 """
 
 from __future__ import annotations
@@ -16,8 +18,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-NEW_MOUNTS, NEW_IPC, NEW_USERS, NEW_PROCESSES, NEW_NETWORK = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
-#: Of mounts: shared with no other namespace; the same folder in another place; without devices and rights of users.
+NEW_MOUNTS, NEW_IPC, NEW_USERS, NEW_PROCESSES, NEW_NETWORK = (
+    0x20000,
+    0x8000000,
+    0x10000000,
+    0x20000000,
+    0x40000000,
+)
+#: Of mounts: shared with no other namespace; the same folder in another place; without devices and
+#: rights of users.
 ALL_PRIVATE, SAME_FOLDER, PLAIN = 1 << 18 | 1 << 14, 1 << 12, 1 << 1 | 1 << 2
 #: System call that changes mounts, which has this number on all processors, and what it takes.
 SET_MOUNTS, HERE, AND_BELOW, READ_ONLY = 442, -100, 0x8000, 1
@@ -36,9 +45,11 @@ def _call(function: str, *given: object) -> bool:
 
 
 def begin() -> bool:
-    """Go on in a child, and end with it; no signal of a job ends it. Return whether the system allows it namespaces.
+    """Go on in a child, and end with it; no signal of a job ends it. Return whether the system
+    allows it namespaces.
 
-    Who is not root enters a namespace of users, with the same name and rights to files. A copy tries all of it before.
+    Who is not root enters a namespace of users, with the same name and rights to files. A copy
+    tries all of it before.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -74,14 +85,19 @@ def _enter() -> bool:
     user, group = os.geteuid(), os.getegid()
     if not _call("unshare", NEW_USERS):
         return False
-    for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+    for file, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user} {user} 1"),
+        ("gid_map", f"{group} {group} 1"),
+    ):
         with open(f"/proc/self/{file}", "w") as stream:
             stream.write(text)
     return _call("unshare", NEW_PROCESSES)
 
 
 def fork() -> int:
-    """Fork a child that is the first process of a namespace, after ``begin`` and if the system allows it."""
+    """Fork a child that is the first process of a namespace, after ``begin`` and if the system
+    allows it."""
     here = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     own, child = _call("unshare", NEW_PROCESSES), -1
     try:
@@ -96,7 +112,8 @@ def fork() -> int:
 def settle(folder: str, writes: Sequence[str] | None = None) -> bool:
     """Leave all that other processes see, in a child of ``fork``; return whether that is done.
 
-    A process that is told what it may write still reads the memory that processes share: files may be there.
+    A process that is told what it may write still reads the memory that processes share: files may
+    be there.
 
     Parameters
     ----------
@@ -119,7 +136,9 @@ def settle(folder: str, writes: Sequence[str] | None = None) -> bool:
 
 
 def _mount(kind: str, folder: str, options: str = "") -> bool:
-    return _call("mount", kind.encode(), os.fsencode(folder), kind.encode(), PLAIN, options.encode())
+    return _call(
+        "mount", kind.encode(), os.fsencode(folder), kind.encode(), PLAIN, options.encode()
+    )
 
 
 def _read_only(writes: Sequence[str]) -> None:
@@ -134,4 +153,12 @@ def _read_only(writes: Sequence[str]) -> None:
 
 def _set_mounts(folder: str, which: int, on: int, off: int) -> bool:
     change = struct.pack("=4Q", on, off, 0, 0)
-    return _call("syscall", SET_MOUNTS, HERE, os.fsencode(folder), which, change, ctypes.c_size_t(len(change)))
+    return _call(
+        "syscall",
+        SET_MOUNTS,
+        HERE,
+        os.fsencode(folder),
+        which,
+        change,
+        ctypes.c_size_t(len(change)),
+    )

@@ -14,9 +14,11 @@ SHOWN_IN = {"search": PACKAGE}
 
 
 def linked(kind: Kind) -> Kind:
-    """Let scikit-learn's diagrams of a class, and of its subclasses in this package, link to their page.
+    """Let scikit-learn's diagrams of a class, and of its subclasses in this package, link to their
+    page.
 
-    Without this they have no link: scikit-learn knows its own site alone. Classes of other packages get none.
+    Without this they have no link: scikit-learn knows its own site alone. Classes of other packages
+    get none.
     """
     kind._doc_link_module = PACKAGE  # type: ignore[attr-defined]
     kind._doc_link_template = f"{SITE}/reference/api/{{page}}.html"  # type: ignore[attr-defined]

@@ -38,7 +38,8 @@ class BudgetUnreachableError(PrivacyError):
 
 
 class BudgetExceededError(PrivacyError):
-    """The total cost with earlier entries on the same records would exceed the budget of a ledger."""
+    """The total cost with earlier entries on the same records would exceed the budget of a
+    ledger."""
 
 
 class MissingDeltaError(PrivacyError):
@@ -56,11 +57,13 @@ MEANT = {
 
 #: Arguments of scikit-learn's searches ↦ what a private search has instead.
 INSTEAD = {
-    "return_train_score": "scores of records that train would be released without noise; leave it out",
+    "return_train_score": (
+        "scores of records that train would be released without noise; leave it out"
+    ),
     **dict.fromkeys(
         ("factor", "resource", "min_resources", "max_resources", "aggressive_elimination"),
-        "halving pays for each of its rounds; DPSubsetSearchCV(subset_fraction=0.1) tunes on a random subset, then "
-        "trains once on the others",
+        "halving pays for each of its rounds; DPSubsetSearchCV(subset_fraction=0.1) tunes on a "
+        "random subset, then trains once on the others",
     ),
     "cv": "which records train and which validate is fixed here; leave it out",
     "refit": "one training on all records follows the choice, always; leave it out",
@@ -71,7 +74,8 @@ INSTEAD = {
 GONE = {
     **dict.fromkeys(
         ("DPTabularEnsembleClassifier", "DPTabularEnsembleRegressor"),
-        "Average the predictions of two released models, each trained at half of mu squared (docs/learn/tables.md).",
+        "Average the predictions of two released models, each trained at half of mu squared "
+        "(docs/learn/tables.md).",
     ),
     **dict.fromkeys(
         ("CostPartsDisplay", "CountDistributionDisplay", "PrivacyProfileDisplay", "SearchDisplay"),
@@ -81,8 +85,11 @@ GONE = {
 
 
 def missing_name(module: str, name: str) -> AttributeError:
-    """Error for a name that a module does not have, with what serves instead of one that is gone."""
-    return AttributeError(" ".join(filter(None, [f"module {module!r} has no attribute {name!r}", GONE.get(name)])))
+    """Error for a name that a module does not have, with what serves instead of one that is
+    gone."""
+    return AttributeError(
+        " ".join(filter(None, [f"module {module!r} has no attribute {name!r}", GONE.get(name)]))
+    )
 
 
 class TrainingError(ValueError):
@@ -94,11 +101,21 @@ def check_arguments_of(kind: type, named: Iterable[str]) -> None:
 
     A class with open arguments checks names of parts, which have two underscores, by itself.
     """
-    constructors = [vars(one)["__init__"] for one in kind.__mro__ if "__init__" in vars(one) and one is not object]
+    constructors = [
+        vars(one)["__init__"]
+        for one in kind.__mro__
+        if "__init__" in vars(one) and one is not object
+    ]
     parameters = [one for made in constructors for one in signature(made).parameters.values()]
     known = {one.name for one in parameters}
-    is_open = any(one.kind is one.VAR_KEYWORD for one in signature(constructors[0]).parameters.values())
-    strange = [name for name in named if name not in known and not (is_open and ("__" in name or name[0] == "_"))]
+    is_open = any(
+        one.kind is one.VAR_KEYWORD for one in signature(constructors[0]).parameters.values()
+    )
+    strange = [
+        name
+        for name in named
+        if name not in known and not (is_open and ("__" in name or name[0] == "_"))
+    ]
     if strange:
         told = " ".join(f"Unknown: {name}{_meant(name, known)}." for name in strange)
         raise TypeError(f"Found arguments that {kind.__name__} does not have. {told}")
@@ -119,12 +136,14 @@ def did_you_mean(found: object, known: Iterable[str]) -> str:
 
 
 def not_once(columns: Sequence[str], wanted: Iterable[str]) -> str:
-    """Message that lists all wanted columns that a table lacks, or has twice; empty if it has each of them once."""
+    """Message that lists all wanted columns that a table lacks, or has twice; empty if it has each
+    of them once."""
     wrong = [name for name in wanted if columns.count(name) != 1]
     missing = [name for name in wrong if name not in columns]
     twice = [name for name in wrong if name in columns]
     told = [
-        f"column{'s' * (len(found) > 1)} {', '.join(map(repr, found))} of the schema {there} the table"
+        f"column{'s' * (len(found) > 1)} {', '.join(map(repr, found))} of the schema {there} the "
+        f"table"
         for found, there in ((missing, "missing from"), (twice, "twice in"))
         if found
     ]

@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def told_by(script, library="distributed"):
-    """What a script that starts clusters prints last, and under "written" all that its processes write."""
+    """What a script that starts clusters prints last, and under "written" all that its processes
+    write."""
     pytest.importorskip(library)
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", f"tests.{script}"],

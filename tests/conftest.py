@@ -13,15 +13,16 @@ from hypothesis import settings
 settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.load_profile("seeded")
 
-# Tests that run side by side share the processors: threads of their own would only wait for each other. Read by NumPy
-# and PyTorch when they are imported, which is later.
+# Tests that run side by side share the processors: threads of their own would only wait for each
+# other. Read by NumPy and PyTorch when they are imported, which is later.
 if os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_sessionstart():
-    """Nothing of what is collected is garbage: looking for some took a quarter of the time of collecting."""
+    """Nothing of what is collected is garbage: looking for some took a quarter of the time of
+    collecting."""
     gc.disable()
 
 
@@ -32,7 +33,8 @@ def pytest_collection_finish():
 
 @pytest.fixture
 def interruptible():
-    """Ctrl-C raises, also where Python was started with SIGINT ignored, as background jobs of a shell are."""
+    """Ctrl-C raises, also where Python was started with SIGINT ignored, as background jobs of a
+    shell are."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -40,7 +42,8 @@ def interruptible():
 
 @pytest.fixture(autouse=True)
 def place(request):
-    """Private work is done in this process, which is faster, unless a test is marked with ``processes``."""
+    """Private work is done in this process, which is faster, unless a test is marked with
+    ``processes``."""
     if "processes" not in request.keywords:
         request.getfixturevalue("in_place")
 

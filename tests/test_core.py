@@ -1,4 +1,5 @@
-"""The page about the core names files, tests and mutants that exist, and has a side for every file of the package."""
+"""The page about the core names files, tests and mutants that exist, and has a side for every file
+of the package."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "sklearn_dpsearch"
 PAGE = (ROOT / "docs" / "core.md").read_text()
 #: Files and folders, also by the last part of their names, in backticks.
-NAMED = {name.removesuffix(".py").removesuffix("…") for name in re.findall(r"`([\w/]+…?(?:\.py)?)`", PAGE)}
+NAMED = {
+    name.removesuffix(".py").removesuffix("…")
+    for name in re.findall(r"`([\w/]+…?(?:\.py)?)`", PAGE)
+}
 SECRET = re.compile(r"\b(secrets\.\w|SystemRandom\(|os\.urandom\()")
 
 
@@ -24,7 +28,11 @@ def is_named(path: Path) -> bool:
 
 
 def test_every_file_of_the_package_has_a_side():
-    files = [path for path in PACKAGE.rglob("*.py") if path.stem not in ("__init__", "errors", "_version", "_site")]
+    files = [
+        path
+        for path in PACKAGE.rglob("*.py")
+        if path.stem not in ("__init__", "errors", "_version", "_site")
+    ]
     assert [str(path.relative_to(PACKAGE)) for path in files if not is_named(path)] == []
 
 
@@ -50,7 +58,11 @@ def test_every_mutant_of_the_page_is_one():
 def test_secret_generators_are_made_where_the_page_says():
     text = PAGE.partition("Secret generators are made")[2].partition("##")[0]
     told = {name for name in re.findall(r"`([\w/]+\.py)`", text) if not name.startswith("tests/")}
-    made = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if SECRET.search(code_of(path))}
+    made = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if SECRET.search(code_of(path))
+    }
     assert made == told
 
 

@@ -1,4 +1,5 @@
-"""Public docstrings follow numpydoc: all parameters are described, in order, and so is what a function returns."""
+"""Public docstrings follow numpydoc: all parameters are described, in order, and so is what a
+function returns."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ validate = pytest.importorskip("numpydoc.validate").validate
 pytest.importorskip("skorch")
 
 PLACES = ("", ".privacy", ".scoring", ".adapters", ".boosting", ".nets", ".audit")
-#: What is checked on every public name. GL: the sections, SS: the summary, PR: parameters, RT: what is returned.
+#: What is checked on every public name. GL: the sections, SS: the summary, PR: parameters, RT: what
+#: is returned.
 CHECKED = {
     *("GL01", "GL02", "GL03", "GL05", "GL06", "GL07", "GL08", "GL09", "SS01", "SS03", "SS04"),
     *("PR01", "PR02", "PR03", "PR04", "PR05", "PR06", "PR07", "PR09", "PR10", "RT01", "YD01"),
@@ -24,7 +26,8 @@ CHECKED = {
 #: Of a method: what it says must be true. Most methods need one sentence only.
 OF_METHODS = CHECKED - {"GL08", "PR01", "RT01"}
 SKORCHS = ("Classifier", "BinaryClassifier", "MultiLabelClassifier", "Regressor")
-#: skorch's nets, and the parent of all guarantees, take parameters in **kwargs, where numpydoc sees none.
+#: skorch's nets, and the parent of all guarantees, take parameters in **kwargs, where numpydoc sees
+#: none.
 EXEMPT = {**{f"DPNeuralNet{kind}": {"PR03"} for kind in SKORCHS}, "Guarantee": {"PR01", "PR02"}}
 
 
@@ -58,13 +61,17 @@ def complaints(name: str, checks: set[str]) -> list[str]:
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: name.rpartition(".")[2])
 def test_a_public_name_is_documented(name):
     exempt = EXEMPT.get(name.rpartition(".")[2], set())
-    if inspect.isclass(NAMES[name]) and (issubclass(NAMES[name], Guarantee) or is_dataclass(NAMES[name])):
+    if inspect.isclass(NAMES[name]) and (
+        issubclass(NAMES[name], Guarantee) or is_dataclass(NAMES[name])
+    ):
         exempt = exempt | {"PR03"}  # built by keyword: their order means nothing
     assert complaints(name, CHECKED - exempt) == []
 
 
 def test_what_a_method_says_of_its_parameters_is_true():
-    found = {name: complaints(name, OF_METHODS) for name in METHODS if inspect.getdoc(METHODS[name])}
+    found = {
+        name: complaints(name, OF_METHODS) for name in METHODS if inspect.getdoc(METHODS[name])
+    }
     assert {name: texts for name, texts in found.items() if texts} == {}
 
 
@@ -74,7 +81,9 @@ def test_every_public_method_is_documented_by_itself_or_by_its_parent():
         for name, kind in NAMES.items()
         if inspect.isclass(kind)
         for own in vars(kind)
-        if not own.startswith("_") and not is_field(kind, own) and not inspect.getdoc(getattr(kind, own))
+        if not own.startswith("_")
+        and not is_field(kind, own)
+        and not inspect.getdoc(getattr(kind, own))
     ]
     assert silent == []
 
@@ -89,7 +98,7 @@ def test_a_missing_parameter_is_noticed():
     assert [text[:4] for text in complaints(name, {"PR01", "RT01"})] != []
 
 
-# --- plain words ------------------------------------------------------------------------------------------------------
+# --- plain words ----------------------------------------------------------------------------------
 
 VAGUE = re.compile(r"\b(somebody|nobody|anybody|whoever|so many)\b", re.IGNORECASE)
 

@@ -1,4 +1,5 @@
-"""Classes: few levels, nothing left abstract, no finished method replaced, one spelling of what a search asks for."""
+"""Classes: few levels, nothing left abstract, no finished method replaced, one spelling of what a
+search asks for."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ DEFAULTS = {
     "DenseGradients": {"add"},
     # after a record that failed; an engine with hooks takes them away
     "SingleNetEngine": {"recover"},
-    # what most estimators that speak for themselves do; a net of Opacus adds what its noise leaves out
+    # what most estimators that speak for themselves do; a net of Opacus adds what its noise leaves
+    # out
     "ProtocolAdapter": {"recognises", "training_run"},
     # further checks and sentences, after those of all
     "GradientBoosting": {"_check_arguments", "privacy_assumptions"},
@@ -55,12 +57,22 @@ DEFAULTS = {
 
 
 def ours(kind: type) -> bool:
-    return kind.__module__.startswith("sklearn_dpsearch") and not getattr(kind, "_is_protocol", False)
+    return kind.__module__.startswith("sklearn_dpsearch") and not getattr(
+        kind, "_is_protocol", False
+    )
 
 
 def classes() -> list[type]:
-    modules = [import_module(one.name) for one in pkgutil.walk_packages(sklearn_dpsearch.__path__, "sklearn_dpsearch.")]
-    found = {one for module in modules for one in vars(module).values() if inspect.isclass(one) and ours(one)}
+    modules = [
+        import_module(one.name)
+        for one in pkgutil.walk_packages(sklearn_dpsearch.__path__, "sklearn_dpsearch.")
+    ]
+    found = {
+        one
+        for module in modules
+        for one in vars(module).values()
+        if inspect.isclass(one) and ours(one)
+    }
     return sorted(found, key=lambda one: (one.__module__, one.__qualname__))
 
 
@@ -81,10 +93,13 @@ def is_finished(member: Any) -> bool:
     if getattr(member, "__isabstractmethod__", False):
         return False
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function_of(member)))).body  # type: ignore[arg-type]
-    body = [one for one in definition.body if not isinstance(getattr(one, "value", None), ast.Constant)]  # type: ignore[attr-defined]
+    body = [
+        one for one in definition.body if not isinstance(getattr(one, "value", None), ast.Constant)
+    ]  # type: ignore[attr-defined]
     constants = (ast.Name, ast.Attribute, ast.Dict, ast.List, ast.Tuple)
     return not all(
-        isinstance(one, (ast.Pass, ast.Raise)) or (isinstance(one, ast.Return) and isinstance(one.value, constants))
+        isinstance(one, (ast.Pass, ast.Raise))
+        or (isinstance(one, ast.Return) and isinstance(one.value, constants))
         for one in body
     )
 
@@ -94,7 +109,11 @@ def replaced(kind: type) -> Iterator[tuple[str, str]]:
     for name, member in vars(kind).items():
         if name.startswith("__") or function_of(member) is None:
             continue
-        above = (base for base in kind.__mro__[1:] if ours(base) and function_of(vars(base).get(name)) is not None)
+        above = (
+            base
+            for base in kind.__mro__[1:]
+            if ours(base) and function_of(vars(base).get(name)) is not None
+        )
         base = next(above, None)
         if base is not None and is_finished(vars(base)[name]):
             yield base.__name__, name
@@ -110,9 +129,11 @@ def test_no_finished_method_is_replaced() -> None:
 
 
 def test_classes_without_subclasses_have_nothing_abstract() -> None:
-    """Estimators are no ABCs: an abstract method of a later base would hide a finished one in silence."""
+    """Estimators are no ABCs: an abstract method of a later base would hide a finished one in
+    silence."""
     above = {base for one in classes() for base in one.__mro__[1:]}
-    parts = {one for one in classes() if one.__bases__ == (object,)}  # of a class, not for use alone
+    # of a class, not for use alone
+    parts = {one for one in classes() if one.__bases__ == (object,)}
     for one in classes():
         if one not in above and one not in parts:
             left = [name for name in dir(one) if _is_abstract(inspect.getattr_static(one, name))]
@@ -129,13 +150,20 @@ def estimators() -> list[type]:
 
 
 def asked(method: Any) -> list[str]:
-    return [name for name in inspect.signature(method).parameters if name not in ("self", "estimator")]
+    return [
+        name for name in inspect.signature(method).parameters if name not in ("self", "estimator")
+    ]
 
 
 @pytest.mark.parametrize("kind", estimators(), ids=lambda one: one.__name__)
 def test_estimators_answer_a_search_as_adapters_do(kind: type) -> None:
-    """One spelling: a method of an estimator has the parameters of the adapter's, without ``estimator``."""
-    facts = {name: method for name, method in vars(Adapter).items() if callable(getattr(kind, name, None))}
+    """One spelling: a method of an estimator has the parameters of the adapter's, without
+    ``estimator``."""
+    facts = {
+        name: method
+        for name, method in vars(Adapter).items()
+        if callable(getattr(kind, name, None))
+    }
     shared = {name: asked(method) for name, method in facts.items() if not name.startswith("_")}
     assert {"scaled_privacy", "search_space"} <= set(shared)
     assert {name: asked(getattr(kind, name)) for name in shared} == shared

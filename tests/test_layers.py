@@ -45,13 +45,17 @@ def imported(path: Path) -> set[str]:
     found = imports(path)
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
-            base = [*package[: len(package) - node.level + 1], *([node.module] if node.module else [])]
+            base = [
+                *package[: len(package) - node.level + 1],
+                *([node.module] if node.module else []),
+            ]
             found |= {".".join([*base, alias.name]) for alias in node.names}
     return found
 
 
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
-#: Inside the accountant: which rooms a room may look into. What lies in no room may look into all of them.
+#: Inside the accountant: which rooms a room may look into. What lies in no room may look into all
+#: of them.
 ROOMS = {
     "numerics": set(),
     "count_distributions": {"numerics"},
@@ -60,13 +64,24 @@ ROOMS = {
     "selection": {"guarantees", "count_distributions", "mechanisms", "numerics"},
     "statement": {"guarantees", "numerics"},
 }
-#: Inside of nets: which rooms, and files beside them, each of these may look into. Estimators may look into all.
+#: Inside of nets: which rooms, and files beside them, each of these may look into. Estimators may
+#: look into all.
 INSIDE_NETS = {
-    **{name: set() for name in ("named_tensors", "opacus_net", "optimizers", "randomness", "sampling")},
+    **{
+        name: set()
+        for name in ("named_tensors", "opacus_net", "optimizers", "randomness", "sampling")
+    },
     "torch_settings": set(),
     "records": {"engines", "named_tensors", "randomness", "sampling"},
     "engines": {"named_tensors", "randomness"},
-    "stacked_training": {"records", "engines", "optimizers", "randomness", "sampling", "torch_settings"},
+    "stacked_training": {
+        "records",
+        "engines",
+        "optimizers",
+        "randomness",
+        "sampling",
+        "torch_settings",
+    },
     "training": {
         "records",
         "stacked_training",
@@ -78,7 +93,8 @@ INSIDE_NETS = {
     },
     "fingerprint": {"engines", "records"},
 }
-#: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.
+#: Inside the searches: which rooms a room may look into, and what lies on the ground of all of
+#: them.
 INSIDE_SEARCH = {
     "execution": {"_types", "_records", "_checkpoint_folder", "private_process", "pickling"},
     "planning": {"_types", "_records"},
@@ -110,20 +126,26 @@ def test_the_accountant_knows_nothing_of_learning(path):
 @pytest.mark.parametrize("path", sorted((PACKAGE / "privacy").rglob("*/*.py")), ids=relative)
 def test_arrows_inside_the_accountant_go_down(path):
     room = path.relative_to(PACKAGE).parts[1]
-    seen = {name.split(".")[2] for name in imports(path) if name.startswith("sklearn_dpsearch.privacy.")}
+    seen = {
+        name.split(".")[2] for name in imports(path) if name.startswith("sklearn_dpsearch.privacy.")
+    }
     assert seen - {room} <= ROOMS[room] | GROUND
 
 
 @pytest.mark.parametrize("name", sorted(GROUND))
 def test_the_ground_of_the_accountant_looks_into_no_room(name):
     assert not [
-        one for one in imports(PACKAGE / "privacy" / f"{name}.py") if one.split(".")[2:3] and one.split(".")[2] in ROOMS
+        one
+        for one in imports(PACKAGE / "privacy" / f"{name}.py")
+        if one.split(".")[2:3] and one.split(".")[2] in ROOMS
     ]
 
 
 @pytest.mark.parametrize("name", sorted(BELOW_ALL))
 def test_the_bottom_of_the_house_imports_nothing_of_it(name):
-    assert not [one for one in imports(PACKAGE / f"{name}.py") if one.startswith("sklearn_dpsearch")]
+    assert not [
+        one for one in imports(PACKAGE / f"{name}.py") if one.startswith("sklearn_dpsearch")
+    ]
 
 
 @pytest.mark.slow
@@ -143,7 +165,10 @@ def test_every_class_has_a_name_of_its_own():
 @pytest.mark.slow
 def test_no_file_imports_itself_by_a_detour():
     """A circle of imports works only in one order, and says that two files are one."""
-    names = {".".join(["sklearn_dpsearch", *path.relative_to(PACKAGE).with_suffix("").parts]): path for path in FILES}
+    names = {
+        ".".join(["sklearn_dpsearch", *path.relative_to(PACKAGE).with_suffix("").parts]): path
+        for path in FILES
+    }
     graph = {name: imported(path) & set(names) for name, path in names.items()}
     tuple(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
 
@@ -151,15 +176,20 @@ def test_no_file_imports_itself_by_a_detour():
 @pytest.mark.parametrize("path", sorted((PACKAGE / "nets").rglob("[a-z]*.py")), ids=relative)
 def test_arrows_inside_nets_go_from_estimators_to_training_to_engines(path):
     room = path.relative_to(PACKAGE).with_suffix("").parts[1]
-    seen = {name.split(".")[2] for name in imported(path) if name.startswith("sklearn_dpsearch.nets.")}
+    seen = {
+        name.split(".")[2] for name in imported(path) if name.startswith("sklearn_dpsearch.nets.")
+    }
     assert room == "estimators" or seen - {room} <= INSIDE_NETS[room]
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "search").rglob("*/*.py")), ids=relative)
 def test_arrows_inside_the_searches_go_down(path):
-    """A strategy asks the plan and the execution; neither knows of strategies, nor of the searches."""
+    """A strategy asks the plan and the execution; neither knows of strategies, nor of the
+    searches."""
     room = path.relative_to(PACKAGE).parts[1]
-    seen = {name.split(".")[2] for name in imports(path) if name.startswith("sklearn_dpsearch.search.")}
+    seen = {
+        name.split(".")[2] for name in imports(path) if name.startswith("sklearn_dpsearch.search.")
+    }
     assert room in SEARCHES or seen - {room} <= INSIDE_SEARCH[room]
     assert not (seen - {room}) & SEARCHES
 
@@ -167,7 +197,10 @@ def test_arrows_inside_the_searches_go_down(path):
 def test_no_test_module_imports_another():
     """Common toys are in a file of each folder that has no tests."""
     pattern = re.compile(r"^(?:from|import) \S*\btest_\w+", re.MULTILINE)
-    found = {path.name: pattern.findall(path.read_text()) for path in sorted(Path(__file__).parent.rglob("*.py"))}
+    found = {
+        path.name: pattern.findall(path.read_text())
+        for path in sorted(Path(__file__).parent.rglob("*.py"))
+    }
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
@@ -177,9 +210,14 @@ def test_every_part_has_a_row():
 
 def loaded(code: str) -> list[str]:
     """Which optional libraries are loaded after some code has run in a fresh interpreter."""
-    shown = "print(*[m for m in ('torch', 'skorch', 'opacus', 'diffprivlib', 'matplotlib') if m in sys.modules])"
+    shown = (
+        "print(*[m for m in ('torch', 'skorch', 'opacus', 'diffprivlib', 'matplotlib') if m in "
+        "sys.modules])"
+    )
     run = [sys.executable, "-W", "ignore", "-c", f"import sys; {code}; {shown}"]
-    return subprocess.run(run, capture_output=True, text=True, check=True, cwd=PACKAGE.parent).stdout.split()
+    return subprocess.run(
+        run, capture_output=True, text=True, check=True, cwd=PACKAGE.parent
+    ).stdout.split()
 
 
 @pytest.mark.slow
@@ -191,7 +229,10 @@ def test_importing_the_package_imports_no_optional_library(name):
 @pytest.mark.slow
 def test_nets_for_tables_need_torch_alone():
     pytest.importorskip("torch")
-    make = "from sklearn_dpsearch.nets import DPMLPClassifier as M; M(noise_multiplier=1.0, max_steps=2)"
+    make = (
+        "from sklearn_dpsearch.nets import DPMLPClassifier as M; M(noise_multiplier=1.0, "
+        "max_steps=2)"
+    )
     assert loaded(f"{make}.fit([[0.0], [1.0]] * 9, [0, 1] * 9)") == ["torch"]
 
 
@@ -209,6 +250,8 @@ try:
 except ImportError as error:
     print(error)
 """
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent
+    )
     assert "needs torch" in shown.stdout
     assert "pip install -e '.[nets]'" in shown.stdout

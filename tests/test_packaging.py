@@ -28,7 +28,9 @@ def constraints(name: str) -> list[str]:
 
 
 def test_the_oldest_libraries_that_ci_runs_are_the_lower_ends_of_the_ranges():
-    needed = versions(PROJECT["dependencies"]) | versions(PROJECT["optional-dependencies"]["tables"])
+    needed = versions(PROJECT["dependencies"]) | versions(
+        PROJECT["optional-dependencies"]["tables"]
+    )
     assert versions(constraints("oldest")) == needed
 
 
@@ -36,11 +38,15 @@ def test_the_newest_libraries_that_ci_runs_are_in_the_ranges():
     newest, oldest = versions(constraints("newest")), versions(constraints("oldest"))
     as_numbers = {name: tuple(map(int, version.split("."))) for name, version in newest.items()}
     assert {"numpy", "scipy", "scikit-learn", "pandas"} <= set(newest)
-    assert [name for name in newest if as_numbers[name] < tuple(map(int, oldest[name].split(".")))] == []
+    assert [
+        name for name in newest if as_numbers[name] < tuple(map(int, oldest[name].split(".")))
+    ] == []
 
 
 def test_no_library_of_every_installation_has_a_cap_above():
-    assert [text for text in PROJECT["dependencies"] if "<" in text or "~=" in text or "==" in text] == []
+    assert [
+        text for text in PROJECT["dependencies"] if "<" in text or "~=" in text or "==" in text
+    ] == []
 
 
 def test_the_conda_recipe_needs_what_the_wheel_needs():
@@ -63,7 +69,11 @@ def test_addresses_are_the_same_everywhere():
 
 def test_every_supported_python_has_a_classifier():
     first = int(PROJECT["requires-python"].removeprefix(">=3."))
-    named = [int(found[1]) for text in PROJECT["classifiers"] if (found := re.search(r":: 3\.(\d+)$", text))]
+    named = [
+        int(found[1])
+        for text in PROJECT["classifiers"]
+        if (found := re.search(r":: 3\.(\d+)$", text))
+    ]
     assert named == list(range(first, 15))
 
 
@@ -71,7 +81,11 @@ def test_every_supported_python_has_a_classifier():
 def test_every_action_is_pinned_by_commit_and_says_its_version(path):
     used = re.findall(r"^ *-? ?uses: (.*)$", path.read_text(), re.MULTILINE)
     assert used
-    assert [line for line in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)] == []
+    assert [
+        line
+        for line in used
+        if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)
+    ] == []
 
 
 def test_only_the_publishing_job_may_prove_who_it_is():

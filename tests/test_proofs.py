@@ -1,4 +1,5 @@
-"""Proofs for a machine are complete, and every page of the theory names its own or has none for a reason."""
+"""Proofs for a machine are complete, and every page of the theory names its own or has none for a
+reason."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ OPEN = re.compile(r"\b(Admitted|admit|Axioms?|Parameters?|Conjecture|Abort)\b")
 SECTION, END = re.compile(r"^\s*Section\s+(\w+)\."), re.compile(r"^\s*End\s+(\w+)\.")
 ASSUMED = re.compile(r"^\s*(?:Variables?|Hypothes[ie]s|Context|Let)\b")
 
-pytestmark = pytest.mark.skipif(not PROOFS.is_dir(), reason="a source archive does not hold the proofs")
+pytestmark = pytest.mark.skipif(
+    not PROOFS.is_dir(), reason="a source archive does not hold the proofs"
+)
 
 
 def without_comments(text: str) -> str:
@@ -74,7 +77,9 @@ def test_a_page_names_files_and_theorems_that_exist(page):
 
 
 def is_proved(name: str, source: str) -> bool:
-    stated = re.search(rf"^\s*(?:Theorem|Corollary|Lemma)\s+{name}\b", without_comments(source), re.MULTILINE)
+    stated = re.search(
+        rf"^\s*(?:Theorem|Corollary|Lemma)\s+{name}\b", without_comments(source), re.MULTILINE
+    )
     return bool(stated) and f"Print Assumptions {name}." in source
 
 
@@ -90,11 +95,19 @@ def test_a_file_is_complete(path):
     text = path.read_text()
     assert OPEN.findall(without_comments(text)) == []
     assert outside_of_sections(text) == []
-    assert [name for name in STATED.findall(without_comments(text)) if f"Print Assumptions {name}." not in text] == []
+    assert [
+        name
+        for name in STATED.findall(without_comments(text))
+        if f"Print Assumptions {name}." not in text
+    ] == []
 
 
 def test_holes_are_noticed():
-    assert OPEN.findall("Proof. admit. Admitted. Axiom a : False.") == ["admit", "Admitted", "Axiom"]
+    assert OPEN.findall("Proof. admit. Admitted. Axiom a : False.") == [
+        "admit",
+        "Admitted",
+        "Axiom",
+    ]
     assert OPEN.findall(without_comments("(* no Axiom *) Lemma administer : True.")) == []
     assert outside_of_sections("Section S.\nVariable x : nat.\nEnd S.\nHypothesis h : 0 = 1.") == [
         "Hypothesis h : 0 = 1."
@@ -102,7 +115,9 @@ def test_holes_are_noticed():
 
 
 def test_neither_the_wheel_nor_the_source_archive_holds_proofs():
-    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"][
+        "targets"
+    ]
     assert targets["wheel"]["packages"] == ["sklearn_dpsearch"]
     assert [path for path in targets["sdist"]["include"] if path.startswith("proofs")] == []
     assert (ROOT / ".ci" / "prove").stat().st_mode & 0o100

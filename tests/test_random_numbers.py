@@ -12,10 +12,20 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "sklearn_dpsearch"
 
-#: Names whose call makes or feeds a generator of random numbers, and names of draws that could be noise.
+#: Names whose call makes or feeds a generator of random numbers, and names of draws that could be
+#: noise.
 GENERATORS = {"default_rng", "Generator", "PCG64DXSM", "PCG64", "SFC64", "RandomState", "SeedSequence", "SystemRandom",
               "token_bytes", "randbits", "urandom", "manual_seed"}  # fmt: skip
-DRAWS = {"standard_normal", "normal", "normal_", "laplace", "randn", "rounded_normals", "gumbel", "exponential"}
+DRAWS = {
+    "standard_normal",
+    "normal",
+    "normal_",
+    "laplace",
+    "randn",
+    "rounded_normals",
+    "gumbel",
+    "exponential",
+}
 
 #: File ↦ why generators are made there, beside the core.
 MAKE_GENERATORS = {
@@ -26,7 +36,9 @@ MAKE_GENERATORS = {
     "privacy/mechanisms/exact_sampling.py": "noise of scores and of the noisy maximum",
     "privacy/count_distributions/base.py": "K",
     "adapters/diffprivlib.py": "diffprivlib's own generators",
-    "_process/random_generators.py": "generators of the operating system's state in each private process",
+    "_process/random_generators.py": (
+        "generators of the operating system's state in each private process"
+    ),
     "boosting/partitions.py": "a key for names of persons",
     "nets/records.py": "users' augmentation: each record with seeds of its own",
     # public, or made-up records
@@ -57,7 +69,11 @@ def calls(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call):
-            found.add(node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", ""))
+            found.add(
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else getattr(node.func, "id", "")
+            )
     return found
 
 
@@ -74,7 +90,9 @@ def test_noise_is_drawn_in_known_files_alone():
     assert {name for name, called in FILES.items() if called & DRAWS} <= set(DRAW)
 
 
-@pytest.mark.parametrize("text", ["np.random.default_rng(0)", "from numpy.random import default_rng\ndefault_rng()"])
+@pytest.mark.parametrize(
+    "text", ["np.random.default_rng(0)", "from numpy.random import default_rng\ndefault_rng()"]
+)
 def test_a_generator_elsewhere_would_be_seen(text, tmp_path):
     (tmp_path / "new.py").write_text(text)
     assert calls(tmp_path / "new.py") & GENERATORS

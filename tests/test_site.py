@@ -16,14 +16,23 @@ from sklearn_dpsearch.preprocessing import TableEncoder
 from .public_estimators import SCHEMA, kinds, made
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ["sklearn_dpsearch", "sklearn_dpsearch.boosting", "sklearn_dpsearch.nets", "sklearn_dpsearch.preprocessing"]
+ROOMS = [
+    "sklearn_dpsearch",
+    "sklearn_dpsearch.boosting",
+    "sklearn_dpsearch.nets",
+    "sklearn_dpsearch.preprocessing",
+]
 
 
 def pages() -> set[str]:
     """Names of the pages of the reference, as Sphinx makes them."""
-    blocks = re.split(r"\.\. currentmodule:: (\S+)", (ROOT / "docs" / "reference" / "api.rst").read_text())[1:]
+    blocks = re.split(
+        r"\.\. currentmodule:: (\S+)", (ROOT / "docs" / "reference" / "api.rst").read_text()
+    )[1:]
     named = zip(blocks[::2], blocks[1::2])
-    return {f"{room}.{name}" for room, text in named for name in re.findall(r"^   (\w+)$", text, re.M)}
+    return {
+        f"{room}.{name}" for room, text in named for name in re.findall(r"^   (\w+)$", text, re.M)
+    }
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -36,9 +45,15 @@ def test_the_diagram_of_every_estimator_links_to_its_page(room):
 
 def test_a_diagram_shows_the_links():
     search = DPRandomSearchCV(
-        DPGradientBoostingClassifier(SCHEMA, target="pay"), {"learning_rate": [0.1]}, epsilon=1.0, delta=1e-6
+        DPGradientBoostingClassifier(SCHEMA, target="pay"),
+        {"learning_rate": [0.1]},
+        epsilon=1.0,
+        delta=1e-6,
     )
-    for name in ("sklearn_dpsearch.DPRandomSearchCV", "sklearn_dpsearch.boosting.DPGradientBoostingClassifier"):
+    for name in (
+        "sklearn_dpsearch.DPRandomSearchCV",
+        "sklearn_dpsearch.boosting.DPGradientBoostingClassifier",
+    ):
         assert f"{SITE}/reference/api/{name}.html" in search._repr_html_()
 
 

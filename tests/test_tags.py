@@ -31,7 +31,10 @@ def test_private_models_say_that_they_are_random_and_may_be_poor(room):
 @pytest.mark.parametrize("room", ROOMS)
 def test_models_of_data_frames_say_that_they_take_missing_values_and_words(room):
     for kind in kinds(room):
-        takes, of_frames = get_tags(made(kind)).input_tags, "schema" in inspect.signature(kind.__init__).parameters
+        takes, of_frames = (
+            get_tags(made(kind)).input_tags,
+            "schema" in inspect.signature(kind.__init__).parameters,
+        )
         assert (takes.allow_nan, takes.string, takes.categorical) == (of_frames,) * 3
 
 
@@ -52,6 +55,8 @@ def test_a_search_says_what_its_estimator_takes():
     search = DPRandomSearchCV(model, {"learning_rate": [0.1]})
     assert get_tags(search).input_tags == get_tags(model).input_tags
     assert get_tags(search).classifier_tags == get_tags(model).classifier_tags
-    plain = get_tags(DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, guarantee=PureDP(epsilon=1.0)))
+    plain = get_tags(
+        DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, guarantee=PureDP(epsilon=1.0))
+    )
     assert plain.input_tags.sparse
     assert plain.non_deterministic

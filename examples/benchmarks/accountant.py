@@ -4,12 +4,13 @@
     python examples/benchmarks/accountant.py --full    # all
     python examples/benchmarks/accountant.py --table   # the table of docs/theory/best_of.md alone
 
-(a) Gaussian bases: the reported ε, the certified lower bound and the smallest published bound, for each distribution of
-K. (b) DP-SGD bases with every bound.  (c) The Poisson distribution.  (d) A pure base against brute force.
-(e) The table of docs/theory/best_of.md: reported and certified side by side, for all distributions and bases (alone:
---table). (f) Wall time and peak memory of one cold answer, of calibrating a whole search and of a subset search, each
-in a fresh process; CPU seconds of the first and the second plan of a search over a net.  (g) ε at a tiny δ and after
-very many steps.
+(a) Gaussian bases: the reported ε, the certified lower bound and the smallest published bound, for
+each distribution of K. (b) DP-SGD bases with every bound.  (c) The Poisson distribution.  (d) A
+pure base against brute force. (e) The table of docs/theory/best_of.md: reported and certified side
+by side, for all distributions and bases (alone: --table). (f) Wall time and peak memory of one cold
+answer, of calibrating a whole search and of a subset search, each in a fresh process; CPU seconds
+of the first and the second plan of a search over a net.  (g) ε at a tiny δ and after very many
+steps.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ MUS = (0.25, 0.2**0.5, 1.0)
 SHAPES = (-0.5, 0.0, 0.5, 1.0, 5.0)
 MEANS = (10, 100, 1000)
 SGD = {
-    "sigma 1.1, rate 256/60000, 60 epochs": DPSGD(noise_multiplier=1.1, sample_rate=256 / 60000, steps=14062),
+    "sigma 1.1, rate 256/60000, 60 epochs": DPSGD(
+        noise_multiplier=1.1, sample_rate=256 / 60000, steps=14062
+    ),
     "sigma 2, rate 0.01, 5000 steps": DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000),
 }
 
@@ -60,7 +63,10 @@ SGD = {
 @cache
 def bounds_at(base: Guarantee, distribution: CountDistribution, delta: float) -> dict[str, float]:
     """ε of every bound that applies, by name."""
-    return {name: float(one.epsilon_at(delta)) for name, one in _bounds.all_bounds(base, distribution).items()}
+    return {
+        name: float(one.epsilon_at(delta))
+        for name, one in _bounds.all_bounds(base, distribution).items()
+    }
 
 
 def smallest_published(bounds: dict[str, float]) -> tuple[str, float]:
@@ -75,19 +81,24 @@ def certified(base: Guarantee, distribution: CountDistribution, delta: float) ->
     return float(witness_epsilon(base, distribution, delta))
 
 
-# --- tightness ----------------------------------------------------------------------------------------------------
+# --- tightness ------------------------------------------------------------------------------------
 
 
 def settings(full: bool) -> Iterator[tuple[GaussianDP, NegativeBinomial]]:
     """Gaussian bases and distributions of the table."""
-    for mu, shape, mean in itertools.product(MUS if full else MUS[1:2], SHAPES, MEANS if full else MEANS[:1]):
+    for mu, shape, mean in itertools.product(
+        MUS if full else MUS[1:2], SHAPES, MEANS if full else MEANS[:1]
+    ):
         yield GaussianDP(mu=mu), NegativeBinomial(shape, mean)
 
 
 def gaussian_table(full: bool) -> Iterator[tuple[float, float, int, float, float, str, float]]:
     """Rows (μ, η, mean, reported, witness, name of the best published bound, its ε)."""
     for base, distribution in settings(full):
-        reported, certain = best_of(base, distribution).epsilon_at(DELTA), certified(base, distribution, DELTA)
+        reported, certain = (
+            best_of(base, distribution).epsilon_at(DELTA),
+            certified(base, distribution, DELTA),
+        )
         yield (
             base.mu,
             distribution.shape,
@@ -102,11 +113,16 @@ def brute_force_pure(epsilon: float, distribution: CountDistribution) -> float:
     """ε + sup log f'(q)/f'(q_min(q)) over two million points."""
     small = np.geomspace(1e-14, 0.5, 10**6)
     kink = 1 / (1 + np.exp(epsilon))
-    u, z = np.concatenate([small, 1 - small, [kink]]), np.concatenate([1 - small, small, [1 - kink]])
+    u, z = (
+        np.concatenate([small, 1 - small, [kink]]),
+        np.concatenate([1 - small, small, [1 - kink]]),
+    )
     low = u >= kink
     lower = np.where(low, np.exp(-epsilon) * z, 1 - np.exp(epsilon) * u)
     lower_u = np.where(low, 1 - np.exp(-epsilon) * z, np.exp(epsilon) * u)
-    return epsilon + float(np.max(distribution.log_slope(z, u) - distribution.log_slope(lower, lower_u)))
+    return epsilon + float(
+        np.max(distribution.log_slope(z, u) - distribution.log_slope(lower, lower_u))
+    )
 
 
 TABLE_BASES: dict[str, tuple[Guarantee, float]] = {
@@ -127,9 +143,12 @@ TABLE_DISTRIBUTIONS: tuple[CountDistribution, ...] = (
 
 
 def side_by_side(full: bool) -> Iterator[tuple[str, CountDistribution, float, float, float]]:
-    """Rows (base, distribution, reported ε, certified ε, seconds of CPU for the report) at the δ of the base."""
+    """Rows (base, distribution, reported ε, certified ε, seconds of CPU for the report) at the δ of
+    the base."""
     distributions = TABLE_DISTRIBUTIONS if full else TABLE_DISTRIBUTIONS[:2]
-    for (name, (base, delta)), distribution in itertools.product(TABLE_BASES.items(), distributions):
+    for (name, (base, delta)), distribution in itertools.product(
+        TABLE_BASES.items(), distributions
+    ):
         start = time.process_time()
         reported = float(best_of(base, distribution).epsilon_at(delta))
         seconds = time.process_time() - start
@@ -138,19 +157,30 @@ def side_by_side(full: bool) -> Iterator[tuple[str, CountDistribution, float, fl
 
 def near_zero() -> Iterator[tuple[str, float, float, float, float]]:
     """Rows (base, ε, δ by Theorem 1, δ reported, δ certified) for a geometric distribution."""
-    for name, base in (("Gaussian, mu = 0.3", GaussianDP(mu=0.3)), ("pure, epsilon 0.5", PureDP(epsilon=0.5))):
+    for name, base in (
+        ("Gaussian, mu = 0.3", GaussianDP(mu=0.3)),
+        ("pure, epsilon 0.5", PureDP(epsilon=0.5)),
+    ):
         search = best_of(base, Geometric(10))
         for epsilon in (0.0, 0.25, 0.5, 0.75):
             first = float(search.bounds["Theorem 1"].delta_at(epsilon))
-            yield name, epsilon, first, search.delta_at(epsilon), witness(base, Geometric(10), epsilon)
+            yield (
+                name,
+                epsilon,
+                first,
+                search.delta_at(epsilon),
+                witness(base, Geometric(10), epsilon),
+            )
 
 
-# --- speed --------------------------------------------------------------------------------------------------------
+# --- speed ----------------------------------------------------------------------------------------
 
 
 def cold_answer() -> float:
     """One answer from nothing but the parameters."""
-    return float(best_of(SGD["sigma 1.1, rate 256/60000, 60 epochs"], Geometric(10)).epsilon_at(DELTA))
+    return float(
+        best_of(SGD["sigma 1.1, rate 256/60000, 60 epochs"], Geometric(10)).epsilon_at(DELTA)
+    )
 
 
 def calibrated_search() -> float:
@@ -158,7 +188,9 @@ def calibrated_search() -> float:
     from sklearn_dpsearch.privacy import calibrate
 
     def search(sigma: float) -> Guarantee:
-        return best_of(DPSGD(noise_multiplier=sigma, sample_rate=256 / 60000, steps=14062), Geometric(20))
+        return best_of(
+            DPSGD(noise_multiplier=sigma, sample_rate=256 / 60000, steps=14062), Geometric(20)
+        )
 
     return calibrate(search, 3.0, 1e-5, (0.4, 20.0))
 
@@ -176,7 +208,9 @@ def plan_of(kind: str) -> Callable[[], float]:
         import sklearn_dpsearch
         from sklearn_dpsearch.nets import DPMLPClassifier
 
-        search = getattr(sklearn_dpsearch, kind)(DPMLPClassifier(), "auto", epsilon=3.0, delta=DELTA)
+        search = getattr(sklearn_dpsearch, kind)(
+            DPMLPClassifier(), "auto", epsilon=3.0, delta=DELTA
+        )
         return float(search.privacy_cost(n_samples=32561).epsilon)
 
     return plan
@@ -204,7 +238,8 @@ def peak_memory_in_mb() -> float:
 
 
 def measure(task: str) -> dict[str, float]:
-    """Run a task here; its value, seconds, the memory it added to that of the imports, CPU seconds of it and again."""
+    """Run a task here; its value, seconds, the memory it added to that of the imports, CPU seconds
+    of it and again."""
     if task.startswith("DP"):  # imports, which wait until they are needed
         import sklearn_dpsearch
         from sklearn_dpsearch.nets import DPMLPClassifier
@@ -213,17 +248,24 @@ def measure(task: str) -> dict[str, float]:
     before, start, cpu = peak_memory_in_mb(), time.perf_counter(), time.process_time()
     value = TASKS[task]()
     first, megabytes = time.process_time(), peak_memory_in_mb() - before
-    found = {"value": value, "seconds": time.perf_counter() - start, "megabytes": megabytes, "cpu": first - cpu}
+    found = {
+        "value": value,
+        "seconds": time.perf_counter() - start,
+        "megabytes": megabytes,
+        "cpu": first - cpu,
+    }
     TASKS[task]()
     return {**found, "again": time.process_time() - first}
 
 
 def measure_in_fresh_process(task: str) -> dict[str, float]:
-    out = subprocess.run([sys.executable, __file__, "--measure", task], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, __file__, "--measure", task], capture_output=True, text=True, check=True
+    )
     return dict(json.loads(out.stdout))
 
 
-# --- print --------------------------------------------------------------------------------------------------------
+# --- print ----------------------------------------------------------------------------------------
 
 
 def print_tightness(full: bool) -> None:
@@ -251,13 +293,19 @@ def print_sgd() -> None:
         for distribution in (Geometric(10), Logarithmic(100), Poisson(10).at_least_one()):
             bounds = bounds_at(base, distribution, DELTA)
             row = ", ".join(f"{name} {epsilon:.4f}" for name, epsilon in bounds.items())
-            print(f"    {distribution}: witness {witness_epsilon(base, distribution, DELTA):.4f}, {row}")
+            print(
+                f"    {distribution}: witness {witness_epsilon(base, distribution, DELTA):.4f}, "
+                f"{row}"
+            )
 
 
 def print_poisson_and_pure() -> None:
     base, distribution = GaussianDP(mu=0.2**0.5), Poisson(10)
     bounds = bounds_at(base, distribution, DELTA)
-    print(f"(c) Poisson, mean 10, mu sqrt(0.2): witness {witness_epsilon(base, distribution, DELTA):.4f}, {bounds}")
+    print(
+        f"(c) Poisson, mean 10, mu sqrt(0.2): witness "
+        f"{witness_epsilon(base, distribution, DELTA):.4f}, {bounds}"
+    )
     print("(d) pure base: reported at delta = 0, brute force, (2 + eta)·epsilon")
     for shape, mean in ((-0.5, 10), (0.0, 10), (1.0, 10), (1.0, 1000), (5.0, 10)):
         one = NegativeBinomial(shape, mean)
@@ -265,18 +313,26 @@ def print_poisson_and_pure() -> None:
             reported = best_of(PureDP(epsilon=epsilon), one).epsilon_at(0.0)
             brute = brute_force_pure(epsilon, one)
             print(
-                f"  eta {shape:4.1f}  mean {mean:5d}  epsilon {epsilon}:  {reported:.8f}  {brute:.8f}  "
-                f"{(2 + shape) * epsilon:.4f}"
+                f"  eta {shape:4.1f}  mean {mean:5d}  epsilon {epsilon}:  {reported:.8f}  "
+                f"{brute:.8f}  {(2 + shape) * epsilon:.4f}"
             )
 
 
 def print_table(full: bool) -> None:
-    print("(e) base, distribution: reported epsilon, certified, ratio, seconds of CPU for the report")
+    print(
+        "(e) base, distribution: reported epsilon, certified, ratio, seconds of CPU for the report"
+    )
     for name, distribution, reported, certain, seconds in side_by_side(full):
-        print(f"  {name}, {distribution}: {reported:.4f}  {certain:.4f}  {reported / certain:.4f}  {seconds:.2f}")
+        print(
+            f"  {name}, {distribution}: {reported:.4f}  {certain:.4f}  {reported / certain:.4f}  "
+            f"{seconds:.2f}"
+        )
     print("    base, epsilon: delta by Theorem 1, reported, certified, ratio (Geometric, mean 10)")
     for name, epsilon, first, reported, certain in near_zero():
-        print(f"  {name}, {epsilon}: {first:.4f}  {reported:.4f}  {certain:.4f}  {reported / certain:.3f}")
+        print(
+            f"  {name}, {epsilon}: {first:.4f}  {reported:.4f}  {certain:.4f}  "
+            f"{reported / certain:.3f}"
+        )
 
 
 def print_speed() -> None:
@@ -284,8 +340,9 @@ def print_speed() -> None:
     for task in TASKS:
         taken = measure_in_fresh_process(task)
         print(
-            f"  {task}: {taken['seconds']:.2f} s, CPU {taken['cpu']:.2f} s and again {taken['again']:.3f} s, "
-            f"{taken['megabytes']:.0f} MB above the imports (answer {taken['value']:.4f})"
+            f"  {task}: {taken['seconds']:.2f} s, CPU {taken['cpu']:.2f} s and again "
+            f"{taken['again']:.3f} s, {taken['megabytes']:.0f} MB above the imports (answer "
+            f"{taken['value']:.4f})"
         )
 
 
@@ -307,8 +364,8 @@ def print_far_digits(full: bool) -> None:
         )
         certain = witness_epsilon(base, distribution, delta)
         print(
-            f"  {base.steps} steps, delta {delta:g}: {base.epsilon_at(delta):.4f}  {reported:.4f}  {certain:.4f}  "
-            f"{published:.4f} ({name})"
+            f"  {base.steps} steps, delta {delta:g}: {base.epsilon_at(delta):.4f}  {reported:.4f}  "
+            f"{certain:.4f}  {published:.4f} ({name})"
         )
 
 

@@ -1,14 +1,17 @@
-"""Boosting for numbers beside BoostedAdaSSP, private linear regression that is boosted, each at one ε.
+"""Boosting for numbers beside BoostedAdaSSP, private linear regression that is boosted, each at one
+ε.
 
     python examples/benchmarks/boosted_adassp.py                  # diabetes, one seed: seconds
     python examples/benchmarks/boosted_adassp.py --data FOLDER    # California housing, five seeds: minutes
 
-FOLDER has california-housing-train.csv.gz, -test.csv.gz and california-housing.yaml. R² on the test file, δ = 1e-5.
+FOLDER has california-housing-train.csv.gz, -test.csv.gz and california-housing.yaml. R² on the test
+file, δ = 1e-5.
 
-BoostedAdaSSP (Tang, Aydore, Kearns, Rho, Roth, Wang, Wang & Wu 2023, Algorithm 2) is written anew here: XᵀX and its
-smallest eigenvalue are released once, and the clipped residuals' Xᵀr in each of T rounds, with a third of μ² each. It
-gets the features that suit it best (with and without bins), and the best of its settings **by hindsight on the test
-file**; ours has its defaults. Neighbours: a record is added or removed, or zeroed out, at the same μ.
+BoostedAdaSSP (Tang, Aydore, Kearns, Rho, Roth, Wang, Wang & Wu 2023, Algorithm 2) is written anew
+here: XᵀX and its smallest eigenvalue are released once, and the clipped residuals' Xᵀr in each of T
+rounds, with a third of μ² each. It gets the features that suit it best (with and without bins), and
+the best of its settings **by hindsight on the test file**; ours has its defaults. Neighbours: a
+record is added or removed, or zeroed out, at the same μ.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ from sklearn_dpsearch.privacy import GaussianDP, calibrate
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
-#: Clipping norms of residuals (targets are in [-1, 1]) and numbers of rounds, of which the best counts by hindsight.
+#: Clipping norms of residuals (targets are in [-1, 1]) and numbers of rounds, of which the best
+#: counts by hindsight.
 CLIPPING, ROUNDS = (0.05, 0.2, 1.0), (1, 10, 100)
 #: Probability with which the ridge may be too small for the noise, as in the paper.
 FAILURE = 0.05
@@ -67,17 +71,24 @@ def boosted_adassp(
     return coefficients
 
 
-def theirs(schema: Schema, target: str, train: pd.DataFrame, test: pd.DataFrame, epsilon: float, seeds: int) -> float:
+def theirs(
+    schema: Schema, target: str, train: pd.DataFrame, test: pd.DataFrame, epsilon: float, seeds: int
+) -> float:
     """Best mean R² of all settings, on the test file."""
-    mu = calibrate(lambda mu: GaussianDP(mu=mu, neighboring="add_remove"), epsilon, DELTA, bracket=(1e-3, 10.0))
+    mu = calibrate(
+        lambda mu: GaussianDP(mu=mu, neighboring="add_remove"), epsilon, DELTA, bracket=(1e-3, 10.0)
+    )
     lower, upper = schema.bounds(target)
     middle, half = (upper + lower) / 2, (upper - lower) / 2
     y = (train[target].to_numpy(float) - middle) / half
     best = -math.inf
     for bins in (None, "auto"):
-        encoder = TableEncoder(schema.without(target), bins=bins, indicators=False, row_norm=math.sqrt(0.5))
+        encoder = TableEncoder(
+            schema.without(target), bins=bins, indicators=False, row_norm=math.sqrt(0.5)
+        )
         X, X_test = (
-            np.column_stack([encoder.fit_transform(part), np.full(len(part), math.sqrt(0.5))]) for part in (train, test)
+            np.column_stack([encoder.fit_transform(part), np.full(len(part), math.sqrt(0.5))])
+            for part in (train, test)
         )
         for clipping, rounds in itertools.product(CLIPPING, ROUNDS):
             scores = []
@@ -89,10 +100,14 @@ def theirs(schema: Schema, target: str, train: pd.DataFrame, test: pd.DataFrame,
     return best
 
 
-def ours(schema: Schema, target: str, train: pd.DataFrame, test: pd.DataFrame, epsilon: float, seeds: int) -> float:
+def ours(
+    schema: Schema, target: str, train: pd.DataFrame, test: pd.DataFrame, epsilon: float, seeds: int
+) -> float:
     """Mean R² of boosting at its defaults."""
     fits = (
-        DPGradientBoostingRegressor(schema, target=target, target_epsilon=epsilon, target_delta=DELTA)
+        DPGradientBoostingRegressor(
+            schema, target=target, target_epsilon=epsilon, target_delta=DELTA
+        )
         for _ in range(seeds)
     )
     return mean(r2_score(test[target], one.fit(train, train[target]).predict(test)) for one in fits)
@@ -107,17 +122,23 @@ def diabetes() -> tuple[Schema, str, pd.DataFrame, pd.DataFrame]:
 
 def housing(folder: Path) -> tuple[Schema, str, pd.DataFrame, pd.DataFrame]:
     """The schema, the target and both files."""
-    parts = (pd.read_csv(folder / f"california-housing-{part}.csv.gz") for part in ("train", "test"))
+    parts = (
+        pd.read_csv(folder / f"california-housing-{part}.csv.gz") for part in ("train", "test")
+    )
     return Schema.from_yaml(folder / "california-housing.yaml"), "yy", *parts
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     given = parser.parse_args()
     table, seeds = (diabetes(), 1) if given.data is None else (housing(given.data), 5)
     print("| ε | BoostedAdaSSP, best by hindsight | ours |\n|---|---|---|")
     for epsilon in EPSILONS:
         print(
-            f"| {epsilon:g} | {theirs(*table, epsilon, seeds):.3f} | {ours(*table, epsilon, seeds):.3f} |", flush=True
+            f"| {epsilon:g} | {theirs(*table, epsilon, seeds):.3f} | "
+            f"{ours(*table, epsilon, seeds):.3f} |",
+            flush=True,
         )

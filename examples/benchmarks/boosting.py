@@ -1,12 +1,13 @@
-"""Private boosting: accuracy, ROC AUC, log loss or R², and its time against boosting without privacy.
+"""Private boosting: accuracy, ROC AUC, log loss or R², and its time against boosting without
+privacy.
 
     python examples/benchmarks/boosting.py                           # a small table: seconds
     python examples/benchmarks/boosting.py --data FOLDER --fits 5    # credit default, Adult, COMPAS, California housing
     python examples/benchmarks/boosting.py --records 1000000 --n-jobs 2    # made-up records of 20 columns: time, memory
 
-FOLDER holds the tables as ``tables.py`` describes them. Zero-out neighbours, δ = 1e-5 and all defaults; means of the
-fits and the worst of them. Times are of one fit on one processor; the last row has scikit-learn's
-HistGradientBoosting.
+FOLDER holds the tables as ``tables.py`` describes them. Zero-out neighbours, δ = 1e-5 and all
+defaults; means of the fits and the worst of them. Times are of one fit on one processor; the last
+row has scikit-learn's HistGradientBoosting.
 """
 
 from __future__ import annotations
@@ -41,10 +42,15 @@ def models(table: tables.Table) -> Iterator[tuple[str, Any]]:
     private = DPGradientBoostingRegressor if numbers else DPGradientBoostingClassifier
     plain = HistGradientBoostingRegressor if numbers else HistGradientBoostingClassifier
     for epsilon in EPSILONS:
-        model = private(table.schema, target=table.target, target_epsilon=epsilon, target_delta=1e-5)
+        model = private(
+            table.schema, target=table.target, target_epsilon=epsilon, target_delta=1e-5
+        )
         yield f"epsilon = {epsilon:g}", model
     encoder = TableEncoder(table.schema.without(table.target))
-    yield "not private, 400 rounds", make_pipeline(encoder, plain(max_iter=400, early_stopping=False))
+    yield (
+        "not private, 400 rounds",
+        make_pipeline(encoder, plain(max_iter=400, early_stopping=False)),
+    )
 
 
 def compared(table: tables.Table, fits: int) -> None:
@@ -53,7 +59,10 @@ def compared(table: tables.Table, fits: int) -> None:
     for name, model in models(table):
         found = pd.DataFrame([tables.scores(table, model) for _ in range(fits)])
         worst = found.agg({one: "max" if one in ("log loss", "CPU s") else "min" for one in found})
-        print(f"  {name:<28}", "  ".join(f"{one} {found[one].mean():.3f} (worst {worst[one]:.3f})" for one in found))
+        print(
+            f"  {name:<28}",
+            "  ".join(f"{one} {found[one].mean():.3f} (worst {worst[one]:.3f})" for one in found),
+        )
 
 
 def made_up(records: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -69,28 +78,37 @@ def resident(kind: str) -> float:
 
 
 def large(model: str, records: int, n_jobs: int) -> None:
-    """Print what one fit takes, and its scores on 100,000 other records; in a process that does nothing else."""
+    """Print what one fit takes, and its scores on 100,000 other records; in a process that does
+    nothing else."""
     (X, chances), (other, of_others) = made_up(records, 0), made_up(100_000, 1)
-    y, truth = (np.random.default_rng(2).uniform(size=len(one)) < one for one in (chances, of_others))
+    y, truth = (
+        np.random.default_rng(2).uniform(size=len(one)) < one for one in (chances, of_others)
+    )
     schema = {f"x{place}": (0.0, 1.0) for place in range(X.shape[1])}
     private = DPGradientBoostingClassifier(
         schema, classes=[False, True], target_epsilon=1.0, target_delta=1e-9, n_jobs=n_jobs
     )
     boosting = {"private": private, "scikit-learn": HistGradientBoostingClassifier()}[model]
     boosting.fit(X[:1000], y[:1000])  # all code is there
-    ctypes.CDLL(None).malloc_trim(0)  # what is free goes back to the system, and the largest memory is from here on
+    # what is free goes back to the system, and the largest memory is from here on
+    ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     before, since, began = resident("VmRSS"), time.process_time(), time.perf_counter()
     boosting.fit(X, y)
     found = [time.process_time() - since, time.perf_counter() - began, resident("VmHWM") - before]
     since = time.process_time()
     predicted = boosting.predict_proba(other)[:, 1]
-    found += [time.process_time() - since, roc_auc_score(truth, predicted), log_loss(truth, predicted)]
+    found += [
+        time.process_time() - since,
+        roc_auc_score(truth, predicted),
+        log_loss(truth, predicted),
+    ]
     print(json.dumps([*found, roc_auc_score(truth, of_others), boosting.n_iter_]))
 
 
 def at_scale(records: int, n_jobs: int, fits: int) -> None:
-    """Print pairs of fits with scikit-learn's boosting, in turn, on as many processors as there are threads."""
+    """Print pairs of fits with scikit-learn's boosting, in turn, on as many processors as there are
+    threads."""
     print(f"{records:,} records of 20 columns, {n_jobs} threads: the least time of {fits}")
     found: dict[str, list[list[float]]] = {"private": [], "scikit-learn": []}
     for _ in range(fits):
@@ -107,14 +125,17 @@ def at_scale(records: int, n_jobs: int, fits: int) -> None:
     for model, rows in found.items():
         cpu, wall, memory, predicted, auc, loss, best, rounds = np.array(rows).T
         print(
-            f"  {model:<13} {cpu.min():6.1f} s of CPU, {wall.min():6.1f} s, {memory.max():4.0f} MB over the records, "
-            f"AUC {auc.mean():.4f} (of the truth {best[0]:.4f}), log loss {loss.mean():.4f}, {rounds[0]:.0f} rounds; "
-            f"predictions of 100,000 {predicted.min():.1f} s"
+            f"  {model:<13} {cpu.min():6.1f} s of CPU, {wall.min():6.1f} s, {memory.max():4.0f} MB "
+            f"over the records, AUC {auc.mean():.4f} (of the truth {best[0]:.4f}), log loss "
+            f"{loss.mean():.4f}, {rounds[0]:.0f} rounds; predictions of 100,000 "
+            f"{predicted.min():.1f} s"
         )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
     parser.add_argument("--records", type=int, default=0)

@@ -1,11 +1,12 @@
-"""Capacity of private boosting: number of rounds and fineness of cells on a grid, beside the rule of the package.
+"""Capacity of private boosting: number of rounds and fineness of cells on a grid, beside the rule
+of the package.
 
     python examples/benchmarks/capacity.py                                 # a small table, two epsilons: a minute
     python examples/benchmarks/capacity.py --data FOLDER --fits 4 --epsilon 0.3 1 3 10 --full
 
-FOLDER holds the tables as ``tables.py`` describes them, --packaged takes those of the package pydataset. Means of the
-fits at δ = 1e-5. Steps follow from the number of rounds by the rule. --rare keeps so few positives of a table of two
-classes that they are 4.5 % of at most 20,000 records.
+FOLDER holds the tables as ``tables.py`` describes them, --packaged takes those of the package
+pydataset. Means of the fits at δ = 1e-5. Steps follow from the number of rounds by the rule. --rare
+keeps so few positives of a table of two classes that they are 4.5 % of at most 20,000 records.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from rare_classes import rarer
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 
 #: Parts of a column alone in a cell, and rounds.
-FEW, FULL = ((8, 200), (16, 400)), ((8, 200), (8, 400), (16, 400), (32, 400), (32, 800), (64, 800), (64, 1600))
+FEW, FULL = (
+    ((8, 200), (16, 400)),
+    ((8, 200), (8, 400), (16, 400), (32, 400), (32, 800), (64, 800), (64, 1600)),
+)
 
 
 def shown(table: tables.Table, name: str, fits: int, **given: Any) -> None:
@@ -33,7 +37,9 @@ def shown(table: tables.Table, name: str, fits: int, **given: Any) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--packaged", action="store_true")
     parser.add_argument("--fits", type=int, default=1)
@@ -52,7 +58,9 @@ def main() -> None:
             shown(given, "rule", options.fits, target_epsilon=epsilon)
             for parts, rounds in () if options.rule else FULL if options.full else FEW:
                 name = f"{parts} parts, {rounds} rounds"
-                shown(given, name, options.fits, target_epsilon=epsilon, parts=parts, max_iter=rounds)
+                shown(
+                    given, name, options.fits, target_epsilon=epsilon, parts=parts, max_iter=rounds
+                )
 
 
 if __name__ == "__main__":

@@ -1,16 +1,17 @@
-"""What two worker processes save: a random search here, with joblib's own workers, and on a local Dask cluster.
+"""What two worker processes save: a random search here, with joblib's own workers, and on a local
+Dask cluster.
 
     python examples/benchmarks/cluster.py            # 32 trainings of about 0.1 s: a smoke test
     python examples/benchmarks/cluster.py --full     # 32 trainings of about 5 s each, three repetitions: ten minutes
     python examples/benchmarks/cluster.py --full --wait --repetitions 1      # the same, on a machine that is not quiet
 
-The model is a private logistic regression (clipped gradients with noise, in NumPy) that does the same work for every
-candidate, on one thread; with ``--wait`` it takes two steps and then sleeps, as one does whose work is on a device. K
-is fixed at 32, so that all searches do the same. Workers are started, and have run a small search, before the clock
-starts.
+The model is a private logistic regression (clipped gradients with noise, in NumPy) that does the
+same work for every candidate, on one thread; with ``--wait`` it takes two steps and then sleeps, as
+one does whose work is on a device. K is fixed at 32, so that all searches do the same. Workers are
+started, and have run a small search, before the clock starts.
 
-Two workers are twice as fast where each has a processor to itself. "sent" is what went over this machine's own network
-meanwhile, in multiples of the records' size.
+Two workers are twice as fast where each has a processor to itself. "sent" is what went over this
+machine's own network meanwhile, in multiples of the records' size.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ LOT, WIDTH = 500, 256
 
 
 class NoisyDescent(ClassifierMixin, BaseEstimator):
-    """Logistic regression on random features, by steps on clipped records with noise: steps/(2 noise²)-zCDP at most.
+    """Logistic regression on random features, by steps on clipped records with noise: steps/(2
+    noise²)-zCDP at most.
 
     Parameters
     ----------
@@ -69,7 +71,11 @@ class NoisyDescent(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> NoisyDescent:
         with threadpool_limits(1):
-            self._descend(X, 2.0 * y - 1.0, np.random.default_rng(self.random_state.randint(2**32, dtype=np.uint64)))
+            self._descend(
+                X,
+                2.0 * y - 1.0,
+                np.random.default_rng(self.random_state.randint(2**32, dtype=np.uint64)),
+            )
         time.sleep(self.wait)
         return self
 
@@ -111,7 +117,9 @@ def search(steps: int, wait: float, n_jobs: int, number: int = K) -> DPRandomSea
     """The seed is here to compare: it voids the guarantee."""
     space = {"learning_rate": loguniform(0.1, 10)}
     given = {"n_jobs": n_jobs, "random_state": 0, "rehearse": False}  # the same trainings for all
-    return DPRandomSearchCV(NoisyDescent(steps=steps, wait=wait), space, n_iter=Fixed(number), delta=1e-6, **given)
+    return DPRandomSearchCV(
+        NoisyDescent(steps=steps, wait=wait), space, n_iter=Fixed(number), delta=1e-6, **given
+    )
 
 
 def network() -> int:
@@ -123,8 +131,9 @@ def network() -> int:
         return 0
 
 
-#: Dask tells glibc to return memory at once, and from then on it asks the system for every array above 128 kB anew.
-#: With this it keeps what it has, as it does in other processes. And no thread looks every 10 ms at what a task does.
+#: Dask tells glibc to return memory at once, and from then on it asks the system for every array
+#: above 128 kB anew. With this it keeps what it has, as it does in other processes. And no thread
+#: looks every 10 ms at what a task does.
 ENVIRON = "distributed.nanny.pre-spawn-environ"
 TUNED = {
     f"{ENVIRON}.MALLOC_TRIM_THRESHOLD_": 2**28,
@@ -154,16 +163,24 @@ PLACES: dict[str, tuple[Any, int]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--repetitions", type=int)
     parser.add_argument("--seconds", type=float, help="of one training")
     parser.add_argument("--wait", action="store_true", help="sleep instead of computing")
     given = parser.parse_args()
-    repetitions, seconds = given.repetitions or (3 if given.full else 1), given.seconds or (5.0 if given.full else 0.1)
+    repetitions, seconds = (
+        given.repetitions or (3 if given.full else 1),
+        given.seconds or (5.0 if given.full else 0.1),
+    )
     X, y = records(20_000)
     steps, wait = (2, seconds) if given.wait else (steps_for(seconds, X, y), 0.0)
-    print(f"{K} trainings of {steps} steps (about {seconds:g} s) on {X.nbytes / 1e6:.0f} MB of records")
+    print(
+        f"{K} trainings of {steps} steps (about {seconds:g} s) on {X.nbytes / 1e6:.0f} MB of "
+        f"records"
+    )
     print(f"{'':18}{'seconds':>9}{'speed-up':>10}{'sent':>8}")
     models = set()
     for _ in range(repetitions):
@@ -176,7 +193,9 @@ def main() -> None:
                 seconds, sent = time.perf_counter() - begin, network() - sent
             alone = alone or seconds
             models.add(model.best_estimator_.coef_.tobytes())
-            print(f"{name:18}{seconds:9.2f}{alone / seconds:10.2f}{sent / X.nbytes:8.1f}", flush=True)
+            print(
+                f"{name:18}{seconds:9.2f}{alone / seconds:10.2f}{sent / X.nbytes:8.1f}", flush=True
+            )
     print("the same model everywhere:", len(models) == 1)
 
 

@@ -3,8 +3,9 @@
     python examples/benchmarks/extrapolating_c.py          one ε, fewer fits
     python examples/benchmarks/extrapolating_c.py --full   the table of docs/theory/extrapolation.md
 
-For each ε, the C that is best for m synthetic records (mean test accuracy, or log loss, of many fits) is used for ten
-times as many: kept, or in proportion to the number of records, beside the best C there.
+For each ε, the C that is best for m synthetic records (mean test accuracy, or log loss, of many
+fits) is used for ten times as many: kept, or in proportion to the number of records, beside the
+best C there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ GROWTH = 10
 CS = np.geomspace(1e-3, 1e3, 13)  # a factor of ten is two places
 
 
-def records(number: int, rng: np.random.Generator, features: int = 10) -> tuple[np.ndarray, np.ndarray]:
+def records(
+    number: int, rng: np.random.Generator, features: int = 10
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows of norm at most 1, labels by a logistic distribution."""
     X = rng.normal(size=(number, features))
     p = 1 / (1 + np.exp(-2 * X.sum(axis=1) / features**0.5))
@@ -31,7 +34,9 @@ def records(number: int, rng: np.random.Generator, features: int = 10) -> tuple[
     return X / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True)), y
 
 
-def quality(epsilon: float, number: int, C: float, fits: int, rng: np.random.Generator) -> tuple[float, float]:
+def quality(
+    epsilon: float, number: int, C: float, fits: int, rng: np.random.Generator
+) -> tuple[float, float]:
     """Mean accuracy, and minus the mean log loss, on fresh records."""
     X_test, y_test = records(20_000, np.random.default_rng(1))
     found = []
@@ -47,7 +52,9 @@ def quality(epsilon: float, number: int, C: float, fits: int, rng: np.random.Gen
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true")
     full = parser.parse_args().full
     warnings.simplefilter("ignore")
@@ -57,13 +64,16 @@ def main() -> None:
     for epsilon in EPSILONS if full else EPSILONS[1:2]:
         for number in SIZES:
             small = np.array([quality(epsilon, number, C, 60 if full else 20, rng) for C in CS])
-            large = np.array([quality(epsilon, GROWTH * number, C, 20 if full else 5, rng) for C in CS])
+            large = np.array(
+                [quality(epsilon, GROWTH * number, C, 20 if full else 5, rng) for C in CS]
+            )
             for k, name in enumerate(("accuracy", "-log loss")):
                 best = int(small[:, k].argmax())
                 there = large[:, k]
                 row = (there[best], there[min(best + shift, CS.size - 1)], there.max())
                 print(
-                    f"{epsilon:<5} {number:<6} {name:10}  {CS[best]:<12.3g}  " + "  ".join(f"{one:.3f}" for one in row)
+                    f"{epsilon:<5} {number:<6} {name:10}  {CS[best]:<12.3g}  "
+                    + "  ".join(f"{one:.3f}" for one in row)
                 )
 
 

@@ -1,12 +1,14 @@
-"""Families of models for a table: each alone, and a private choice among them, all for the same total.
+"""Families of models for a table: each alone, and a private choice among them, all for the same
+total.
 
     python examples/benchmarks/families.py                         # the breast cancer table of scikit-learn: seconds
     python examples/benchmarks/families.py --data FOLDER --fits 5  # the tables of tables.py and diamonds' cut
 
-Rows, each with a total of ε at δ = 1e-5 and zeroed-out neighbours: a net for data frames, the same without a hidden
-part ("linear"), boosting; ``DPSubsetSearchCV`` over the three families, each tried once on a subset (``choice``), and
-over their own spaces with ``search_space(…, step="model")`` (``choice, spaces``).
-Columns as in tables.py; "picked" counts the families that won. Hindsight is the best of the first three rows.
+Rows, each with a total of ε at δ = 1e-5 and zeroed-out neighbours: a net for data frames, the same
+without a hidden part ("linear"), boosting; ``DPSubsetSearchCV`` over the three families, each tried
+once on a subset (``choice``), and over their own spaces with ``search_space(…, step="model")``
+(``choice, spaces``). Columns as in tables.py; "picked" counts the families that won. Hindsight is
+the best of the first three rows.
 """
 
 from __future__ import annotations
@@ -63,7 +65,9 @@ def picked(model: Any) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
@@ -87,7 +91,10 @@ def main() -> None:
                 worst = frame[lower].max() if lower == "log loss" else frame[lower].min()
                 means = ", ".join(f"{column} {value:.3f}" for column, value in frame.mean().items())
                 won = ", ".join(f"{family} {count}" for family, count in winners.items() if family)
-                print(f"  {name:16} {means}, worst {lower} {worst:.3f}{'; picked ' * bool(won)}{won}", flush=True)
+                print(
+                    f"  {name:16} {means}, worst {lower} {worst:.3f}{'; picked ' * bool(won)}{won}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

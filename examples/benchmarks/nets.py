@@ -4,10 +4,10 @@
     python examples/benchmarks/nets.py --turns 5  # the fastest of five turns, of which the documentation tells
     python examples/benchmarks/nets.py --full     # every candidate of the sequential peer is really trained
 
-(a) 64 candidates: Opacus one after the other ÷ ours as one stack.  (b) Memory of one more candidate.  (c) Equality
-with Opacus's own step at noise 0.  (d) ε of a run: ours ÷ Opacus's accountants.  (e) Digits at ε = 3.  (f) On a GPU, if
-one is there: 64 and 1000 candidates.  PyTorch uses one thread on the CPU, on both sides.  ``opacus_engine.py`` times
-the steps of one net.
+(a) 64 candidates: Opacus one after the other ÷ ours as one stack.  (b) Memory of one more
+candidate.  (c) Equality with Opacus's own step at noise 0.  (d) ε of a run: ours ÷ Opacus's
+accountants.  (e) Digits at ε = 3.  (f) On a GPU, if one is there: 64 and 1000 candidates.  PyTorch
+uses one thread on the CPU, on both sides.  ``opacus_engine.py`` times the steps of one net.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def logistic() -> nn.Module:
     return nn.Linear(30, 2)
 
 
-def task(module: nn.Module, lot: int, n: int, steps: int, lr: float = 0.5, noise: float = 2.583) -> TrainingTask:
+def task(
+    module: nn.Module, lot: int, n: int, steps: int, lr: float = 0.5, noise: float = 2.583
+) -> TrainingTask:
     return TrainingTask(
         module=module,
         criterion=nn.CrossEntropyLoss(reduction="sum"),
@@ -79,20 +81,28 @@ def records(X: np.ndarray, y: np.ndarray, device: str = "cpu") -> TrainingData:
     return TrainingData.of(torch.from_numpy(X), torch.from_numpy(y), torch.device(device))
 
 
-# --- peers ----------------------------------------------------------------------------------------------------------
+# --- peers ----------------------------------------------------------------------------------------
 
 
-def opacus_ms_per_step(X: np.ndarray, y: np.ndarray, module: nn.Module, lot: int, steps: int, device: str) -> float:
+def opacus_ms_per_step(
+    X: np.ndarray, y: np.ndarray, module: nn.Module, lot: int, steps: int, device: str
+) -> float:
     """Opacus as its documentation uses it: PrivacyEngine with its own loader."""
     from opacus import PrivacyEngine
 
     inputs, targets = torch.from_numpy(X).to(device), torch.from_numpy(y).to(device)
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs, targets), batch_size=lot)
+    loader = torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(inputs, targets), batch_size=lot
+    )
     module = module.to(device)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
     criterion = nn.CrossEntropyLoss()
     private, optimizer, loader = PrivacyEngine().make_private(
-        module=module, optimizer=optimizer, data_loader=loader, noise_multiplier=2.583, max_grad_norm=1.0
+        module=module,
+        optimizer=optimizer,
+        data_loader=loader,
+        noise_multiplier=2.583,
+        max_grad_norm=1.0,
     )
     done, start = -10, 0.0
     while True:
@@ -109,7 +119,9 @@ def opacus_ms_per_step(X: np.ndarray, y: np.ndarray, module: nn.Module, lot: int
                 return (time.perf_counter() - start) / steps * 1e3
 
 
-def ours_ms_per_step(X: np.ndarray, y: np.ndarray, make: Any, lot: int, steps: int, m: int, device: str) -> float:
+def ours_ms_per_step(
+    X: np.ndarray, y: np.ndarray, make: Any, lot: int, steps: int, m: int, device: str
+) -> float:
     """All ``m`` candidates together, set-up included."""
     data = records(X, y, device)
     tasks = [task(make(), lot, len(X), steps, lr=0.2 + 0.01 * i) for i in range(m)]
@@ -136,7 +148,13 @@ def speed(full: bool, turns: int, device: str = "cpu") -> None:
             peers.append(opacus_ms_per_step(X, y, make(), lot, 100, device))
             own.append(ours_ms_per_step(X, y, make, lot, STEPS, m, device))
         if full:
-            peers = [float(np.mean([opacus_ms_per_step(X, y, make(), lot, STEPS, device) for _ in range(m)]))]
+            peers = [
+                float(
+                    np.mean(
+                        [opacus_ms_per_step(X, y, make(), lot, STEPS, device) for _ in range(m)]
+                    )
+                )
+            ]
         peer, ours = m * min(peers), min(own)
         print(f"{name:52}{peer:10.2f}{ours:10.2f}{peer / ours:8.1f}{MUST[name]:7.0f}")
 
@@ -153,7 +171,7 @@ def gpu_speed() -> None:
         print(f"{name}: Opacus {m * peer:.0f} ms, ours {ours:.2f} ms, ratio {m * peer / ours:.0f}")
 
 
-# --- memory ---------------------------------------------------------------------------------------------------------
+# --- memory ---------------------------------------------------------------------------------------
 
 
 def peak_mb() -> float:
@@ -165,7 +183,9 @@ def peak_mb() -> float:
 
 def memory_in_fresh_process(m: int) -> float:
     """Peak memory of training ``m`` candidates."""
-    shown = subprocess.run([sys.executable, __file__, "--memory", str(m)], capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        [sys.executable, __file__, "--memory", str(m)], capture_output=True, text=True, check=True
+    )
     return float(json.loads(shown.stdout.splitlines()[-1]))
 
 
@@ -177,14 +197,18 @@ def memory_task(m: int) -> None:
 
 def memory() -> None:
     few, many = memory_in_fresh_process(16), memory_in_fresh_process(16 + CANDIDATES)
-    print(f"peak memory of one more candidate, MLP, lot 128: {(many - few) / CANDIDATES:.2f} MB (must be at most 1.5)")
+    print(
+        f"peak memory of one more candidate, MLP, lot 128: {(many - few) / CANDIDATES:.2f} MB "
+        f"(must be at most 1.5)"
+    )
 
 
-# --- equality and ε --------------------------------------------------------------------------------------------------
+# --- equality and ε -------------------------------------------------------------------------------
 
 
 def difference_from_opacus(candidates: int = 8, steps: int = 5) -> float:
-    """Largest difference of any parameter from Opacus's own steps: one stack, noise 0, the same batches."""
+    """Largest difference of any parameter from Opacus's own steps: one stack, noise 0, the same
+    batches."""
     X, y = digits()
     lots = [32 + 16 * (i % 4) for i in range(candidates)]
     tasks = []
@@ -198,12 +222,15 @@ def difference_from_opacus(candidates: int = 8, steps: int = 5) -> float:
     for one, start in zip(tasks, initial):
         theirs = opacus_steps(X, y, one, start)
         differences += [
-            float((a - b).detach().abs().max()) for a, b in zip(one.module.parameters(), theirs.parameters())
+            float((a - b).detach().abs().max())
+            for a, b in zip(one.module.parameters(), theirs.parameters())
         ]
     return max(differences)
 
 
-def opacus_steps(X: np.ndarray, y: np.ndarray, ours: TrainingTask, start: list[torch.Tensor]) -> nn.Module:
+def opacus_steps(
+    X: np.ndarray, y: np.ndarray, ours: TrainingTask, start: list[torch.Tensor]
+) -> nn.Module:
     """The same training by Opacus's gradient hooks and optimizer."""
     from opacus import GradSampleModule
     from opacus.optimizers import DPOptimizer
@@ -231,15 +258,19 @@ def epsilons() -> None:
     from opacus.accountants import PRVAccountant, RDPAccountant
 
     delta = 1e-5
-    for sigma, rate, steps in ((1.1, 256 / 60000, 14062), (2.0, 0.01, 5000), (2.583, 128 / 1347, 330)):
+    for sigma, rate, steps in (
+        (1.1, 256 / 60000, 14062),
+        (2.0, 0.01, 5000),
+        (2.583, 128 / 1347, 330),
+    ):
         ours = DPSGD(noise_multiplier=sigma, sample_rate=rate, steps=steps).epsilon_at(delta)
         found = []
         for accountant in (RDPAccountant(), PRVAccountant()):
             accountant.history = [(sigma, rate, steps)]
             found.append(ours / accountant.get_epsilon(delta))
         print(
-            f"sigma {sigma}, rate {rate:.4f}, {steps} steps: epsilon {ours:.4f}; ÷ Opacus RDP {found[0]:.3f} "
-            f"(must be at most 0.95), ÷ Opacus PRV {found[1]:.3f} (at most 1.00)"
+            f"sigma {sigma}, rate {rate:.4f}, {steps} steps: epsilon {ours:.4f}; ÷ Opacus RDP "
+            f"{found[0]:.3f} (must be at most 0.95), ÷ Opacus PRV {found[1]:.3f} (at most 1.00)"
         )
 
 
@@ -248,16 +279,21 @@ def accuracy(fits: int) -> None:
     scores = []
     for i in range(fits):
         X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=i)
-        net = DPMLPClassifier(classes=range(10), bounds_X=(0, 16), target_epsilon=3.0, target_delta=1e-5)
+        net = DPMLPClassifier(
+            classes=range(10), bounds_X=(0, 16), target_epsilon=3.0, target_delta=1e-5
+        )
         scores.append(net.fit(X_train, y_train).score(X_test, y_test))
     print(
-        f"digits, DPMLPClassifier at its defaults, epsilon = 3, delta = 1e-5: mean test accuracy {np.mean(scores):.3f} "
-        f"over {fits} fits (must be at least 0.90), standard deviation {np.std(scores, ddof=1):.3f}"
+        f"digits, DPMLPClassifier at its defaults, epsilon = 3, delta = 1e-5: mean test accuracy "
+        f"{np.mean(scores):.3f} over {fits} fits (must be at least 0.90), standard deviation "
+        f"{np.std(scores, ddof=1):.3f}"
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--memory", type=int)
@@ -271,8 +307,8 @@ def main() -> None:
     gpu_speed()
     memory()
     print(
-        "largest difference of a parameter from Opacus's own steps (8 candidates in one stack, 5 steps, noise 0): "
-        f"{difference_from_opacus():.1e} (must be at most 1e-6)"
+        "largest difference of a parameter from Opacus's own steps (8 candidates in one stack, 5 "
+        f"steps, noise 0): {difference_from_opacus():.1e} (must be at most 1e-6)"
     )
     epsilons()
     accuracy(5)

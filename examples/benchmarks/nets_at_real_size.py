@@ -1,13 +1,15 @@
-"""Private nets at the size of real data, against Opacus's fastest mode and against PyTorch without privacy.
+"""Private nets at the size of real data, against Opacus's fastest mode and against PyTorch without
+privacy.
 
     python examples/benchmarks/nets_at_real_size.py                          # part of the digits: seconds
     python examples/benchmarks/nets_at_real_size.py --full                   # MNIST from OpenML: a quarter of an hour
     python examples/benchmarks/nets_at_real_size.py --full --data mnist.npz  # arrays X_train and y_train
 
-CPU seconds of one thread per epoch.  The peer is Opacus's "ghost clipping", with its own loader, and with Poisson
-batches by index, which are faster.  All sides take turns in one run: a busy machine is busy for all.  (a) One net.
-(b) A stack, for each of its nets, set-up included.  (c) What a fit takes besides its steps.  Ratios are printed beside
-what is wanted.  Memory is in ``nets_memory.py``.
+CPU seconds of one thread per epoch.  The peer is Opacus's "ghost clipping", with its own loader,
+and with Poisson batches by index, which are faster.  All sides take turns in one run: a busy
+machine is busy for all.  (a) One net. (b) A stack, for each of its nets, set-up included.  (c) What
+a fit takes besides its steps.  Ratios are printed beside what is wanted.  Memory is in
+``nets_memory.py``.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ def shaped(X: np.ndarray, image: bool) -> torch.Tensor:
     return torch.from_numpy(X.reshape(-1, 1, 28, 28) if image else X)
 
 
-# --- the sides ------------------------------------------------------------------------------------------------------
+# --- the sides ------------------------------------------------------------------------------------
 
 
 def task(module: nn.Module, lot: int, n: int, steps: int) -> TrainingTask:
@@ -122,7 +124,9 @@ Batches = Iterable[tuple[torch.Tensor, torch.Tensor]]
 
 def by_index(inputs: torch.Tensor, targets: torch.Tensor, lot: int) -> Batches:
     """Poisson batches without end, by index."""
-    drawn = PoissonBatches(np.random.default_rng(), np.random.default_rng(), lot / len(inputs), len(inputs))
+    drawn = PoissonBatches(
+        np.random.default_rng(), np.random.default_rng(), lot / len(inputs), len(inputs)
+    )
     while True:
         batch = torch.from_numpy(drawn.draw(1)[0])
         chosen = batch[batch < len(inputs)]
@@ -136,12 +140,19 @@ def plain(data: Data, inputs: torch.Tensor, targets: torch.Tensor, make: Make, l
 
 
 def ghost(
-    data: Data, inputs: torch.Tensor, targets: torch.Tensor, make: Make, lot: int, own_loader: bool = False
+    data: Data,
+    inputs: torch.Tensor,
+    targets: torch.Tensor,
+    make: Make,
+    lot: int,
+    own_loader: bool = False,
 ) -> float:
     from opacus import PrivacyEngine
 
     first = make()
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs, targets), batch_size=lot)
+    loader = torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(inputs, targets), batch_size=lot
+    )
     module, optimizer, criterion, loader = PrivacyEngine().make_private(
         module=first, optimizer=torch.optim.SGD(first.parameters(), lr=0.5), criterion=nn.CrossEntropyLoss(),
         data_loader=loader, noise_multiplier=1.0, max_grad_norm=1.0, grad_sample_mode="ghost", poisson_sampling=True,
@@ -151,7 +162,12 @@ def ghost(
 
 
 def peer(
-    data: Data, lot: int, batches: Batches, module: nn.Module, optimizer: torch.optim.Optimizer, criterion: nn.Module
+    data: Data,
+    lot: int,
+    batches: Batches,
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    criterion: nn.Module,
 ) -> float:
     steps = data.steps(lot)
 
@@ -164,11 +180,14 @@ def peer(
     return cpu_seconds(run) / (steps * lot / len(data.X))
 
 
-# --- (a) to (c) -----------------------------------------------------------------------------------------------------
+# --- (a) to (c) -----------------------------------------------------------------------------------
 
 
 def one_net(data: Data) -> None:
-    print("seconds per epoch       ours    Opacus with its loader, by index   plain    ÷ plain, loader ÷, index ÷")
+    print(
+        "seconds per epoch       ours    Opacus with its loader, by index   plain    ÷ plain, "
+        "loader ÷, index ÷"
+    )
     cases = [  # wanted: largest ratio to plain PyTorch, smallest speed-up over Opacus
         ("MLP (64,)", mlp(64), 256, 1.4, 3.0),
         ("MLP (64,)", mlp(64), 2048, 1.4, 2.5),
@@ -196,7 +215,9 @@ def stacks(data: Data) -> None:
     X, y = load_digits(return_X_y=True)
     digits = Data((X / 16).astype(np.float32), y, data.turns, 20.0)
     part = Data(digits.X[:300], y[:300], data.turns, 20.0)
-    print(f"\n{'seconds per epoch and net':48}{'in the stack':>13}{'alone':>8}{'alone ÷':>9}   wanted")
+    print(
+        f"\n{'seconds per epoch and net':48}{'in the stack':>13}{'alone':>8}{'alone ÷':>9}   wanted"
+    )
     for name, some, make, lot, nets, wanted in (
         ("16 × (64,), lot 256", data, mlp(64), 256, 16, 1.0),
         ("64 × (64,), lot 256", data, mlp(64), 256, 64, 1.0),
@@ -207,7 +228,9 @@ def stacks(data: Data) -> None:
         ("a part of a grid search, 5 × logistic regression", part, mlp(features=64), 6, 5, 2.0),
     ):
         lot = min(lot, len(some.X) // 4)
-        records = TrainingData.of(torch.from_numpy(some.X), torch.from_numpy(some.y), torch.device("cpu"))
+        records = TrainingData.of(
+            torch.from_numpy(some.X), torch.from_numpy(some.y), torch.device("cpu")
+        )
         turns = range(max(1, data.turns - 1))
         together, alone = np.min([  # both are means: the best of many single nets would be lucky
             (ours(some, records, make, lot, nets), np.mean([ours(some, records, make, lot) for _ in range(4)]))
@@ -218,15 +241,21 @@ def stacks(data: Data) -> None:
 
 def set_up(data: Data) -> None:
     """What a fit takes besides its steps: it makes a single one, of six records."""
-    net = DPMLPClassifier(classes=range(10), bounds_X=(0, 1), noise_multiplier=1.0, sample_rate=1e-4, max_epochs=1e-4)
+    net = DPMLPClassifier(
+        classes=range(10), bounds_X=(0, 1), noise_multiplier=1.0, sample_rate=1e-4, max_epochs=1e-4
+    )
     found = min(cpu_seconds(lambda: net.fit(data.X, data.y)) for _ in range(5))
     print(f"\nset-up of a fit of DPMLPClassifier on {data.X.shape}: {found:.3f} s   <= 0.1")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--data", help="an .npz file with X_train and y_train; without it OpenML is asked for MNIST")
+    parser.add_argument(
+        "--data", help="an .npz file with X_train and y_train; without it OpenML is asked for MNIST"
+    )
     parser.add_argument("--only", choices=("nets", "stacks", "fit"))
     arguments = parser.parse_args()
     torch.set_num_threads(1)

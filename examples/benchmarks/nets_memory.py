@@ -2,7 +2,8 @@
 
     python examples/benchmarks/nets_memory.py            # a minute
 
-Each number is of a process of its own: two steps, after others on small nets (code and libraries) were taken.
+Each number is of a process of its own: two steps, after others on small nets (code and libraries)
+were taken.
 """
 
 from __future__ import annotations
@@ -45,7 +46,11 @@ def memory_task(which: str) -> None:
     rng = np.random.default_rng(0)
     side, _, net = which.partition(" ")
     make, lot = (cnn, 2048) if net == "cnn" else (Words, 256)
-    X = rng.random((8192, 1, 28, 28), np.float32) if net == "cnn" else rng.integers(0, 20_000, (8192, 20))
+    X = (
+        rng.random((8192, 1, 28, 28), np.float32)
+        if net == "cnn"
+        else rng.integers(0, 20_000, (8192, 20))
+    )
     targets = torch.from_numpy(rng.integers(0, 10, 8192))
 
     def run(X: np.ndarray, make: Make, size: int) -> None:
@@ -55,14 +60,17 @@ def memory_task(which: str) -> None:
         else:
             ghost(some, inputs, targets, make, size)
 
-    run(X if net == "cnn" else X % 20, cnn if net == "cnn" else lambda: Words(20), 8)  # libraries and code
+    # libraries and code
+    run(X if net == "cnn" else X % 20, cnn if net == "cnn" else lambda: Words(20), 8)
     before = peak_mb()
     run(X, make, lot)
     print(json.dumps(peak_mb() - before))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     which = parser.parse_args().memory
     torch.set_num_threads(1)
@@ -71,7 +79,10 @@ def main() -> None:
         memory_task(which)
         return
     print(f"{'peak memory over the records, MB':48}{'ours':>8}{'ghost':>8}   wanted")
-    for name, net in (("CNN, lot 2048", "cnn"), ("Embedding 20000 × 64, 20 words, lot 256", "words")):
+    for name, net in (
+        ("CNN, lot 2048", "cnn"),
+        ("Embedding 20000 × 64, 20 words, lot 256", "words"),
+    ):
         found = []
         for side in ("ours", "ghost"):
             command = [sys.executable, __file__, "--memory", f"{side} {net}"]

@@ -1,4 +1,5 @@
-"""How large a share of a Gaussian's true ε an audit of one run can prove, however many canaries it has.
+"""How large a share of a Gaussian's true ε an audit of one run can prove, however many canaries it
+has.
 
 See "What no audit of one run can prove" in docs/theory/right_guesses.md.
 """
@@ -15,7 +16,8 @@ SHARES = (0.5, 0.2, 0.08, 0.03, 0.01, 1e-3, 1e-4)
 
 
 def right(mu: float, share: float) -> float:
-    """Chance that a guess is right, in the mean over the share of all canaries about which the release says most.
+    """Chance that a guess is right, in the mean over the share of all canaries about which the
+    release says most.
 
     Under μ-GDP a canary's output is N(±μ/2, 1), and its distance from 0 tells how sure its sign is.
     """
@@ -28,7 +30,8 @@ def right(mu: float, share: float) -> float:
 
 
 def not_refuted(mu: float, share: float) -> float:
-    """Smallest μ' of a mechanism that, with probability ``CHANCE``, has as many right guesses as one with μ always."""
+    """Smallest μ' of a mechanism that, with probability ``CHANCE``, has as many right guesses as
+    one with μ always."""
     found = right(mu, share)
     return float(brentq(lambda smaller: right(smaller, CHANCE * share) - found, 1e-3, 1.001 * mu))
 

@@ -1,10 +1,12 @@
-"""Our layer rules, ``torch.func.vmap``, Opacus's hooks (``engine="opacus"``) and a plain Opacus script, in one run.
+"""Our layer rules, ``torch.func.vmap``, Opacus's hooks (``engine="opacus"``) and a plain Opacus
+script, in one run.
 
     python examples/benchmarks/opacus_engine.py            # within a minute, on one core
     python examples/benchmarks/opacus_engine.py --turns 5  # the fastest of five turns
 
-(a) CPU time of a step with Poisson batches of 128 of 2,000 records.  (b) Largest difference of any parameter after
-three steps without noise on all records.  PyTorch uses one thread on all sides, which take turns.
+(a) CPU time of a step with Poisson batches of 128 of 2,000 records.  (b) Largest difference of any
+parameter after three steps without noise on all records.  PyTorch uses one thread on all sides,
+which take turns.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from sklearn_dpsearch.nets.stacked_training import Stack, TrainingTask
 from sklearn_dpsearch.nets.training import train
 
 N, LOT, STEPS, RATE, CLASSES = 2000, 128, 50, 0.5, 10
-#: Inputs of the linear part and of the hidden part of a net for a table like Adult: with bins, and without.
+#: Inputs of the linear part and of the hidden part of a net for a table like Adult: with bins, and
+#: without.
 WIDE, DEEP = 216, 104
 
 
@@ -69,8 +72,11 @@ NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], nn.Module], tuple[in
 }
 
 
-def ours(module: nn.Module, records: TrainingData, engine: str, rate: float, steps: int, noise: float) -> None:
-    """Train by an engine of the package: "auto", "opacus", or "vmap", which is taken for code of one's own alone."""
+def ours(
+    module: nn.Module, records: TrainingData, engine: str, rate: float, steps: int, noise: float
+) -> None:
+    """Train by an engine of the package: "auto", "opacus", or "vmap", which is taken for code of
+    one's own alone."""
     task = TrainingTask(
         module=module,
         criterion=nn.CrossEntropyLoss(reduction="sum"),
@@ -89,11 +95,17 @@ def ours(module: nn.Module, records: TrainingData, engine: str, rate: float, ste
         train(task, records, max_physical_batch=2**14)
 
 
-def plain(module: nn.Module, data: torch.utils.data.Dataset, batches: int, steps: int, noise: float) -> None:
+def plain(
+    module: nn.Module, data: torch.utils.data.Dataset, batches: int, steps: int, noise: float
+) -> None:
     loader = torch.utils.data.DataLoader(data, batch_size=-(-len(data) // batches))
     optimizer = torch.optim.SGD(module.parameters(), lr=RATE)
     model, optimizer, loader = PrivacyEngine(accountant="rdp").make_private(
-        module=module, optimizer=optimizer, data_loader=loader, noise_multiplier=noise, max_grad_norm=1.0
+        module=module,
+        optimizer=optimizer,
+        data_loader=loader,
+        noise_multiplier=noise,
+        max_grad_norm=1.0,
     )
     criterion, done = nn.CrossEntropyLoss(), 0
     while done < steps:
@@ -143,12 +155,19 @@ def row(name: str, turns: int) -> str:
     times = 1000 * timed(sides, turns) / STEPS
     second, first = theirs(), own()
     first.load_state_dict(second.state_dict(), strict=False)  # DPLSTM names its weights twice
-    third, few = copy.deepcopy(second), TrainingData.of(inputs[:400], targets[:400], torch.device("cpu"))
+    third, few = (
+        copy.deepcopy(second),
+        TrainingData.of(inputs[:400], targets[:400], torch.device("cpu")),
+    )
     ours(first, few, "auto", 1.0, 3, 0.0)
     ours(second, few, "opacus", 1.0, 3, 0.0)
     plain(third, torch.utils.data.Subset(data, range(400)), 1, 3, 0.0)
     named = first.state_dict()
-    to_ours = max(float((one - named[key]).abs().max()) for key, one in second.state_dict().items() if key in named)
+    to_ours = max(
+        float((one - named[key]).abs().max())
+        for key, one in second.state_dict().items()
+        if key in named
+    )
     to_plain = float((flat(second) - flat(third)).abs().max())
     shown = " | ".join(f"{one:.1f} ms" for one in times)
     ratios = " / ".join(f"{one / times[0]:.1f}" for one in times[1:])
@@ -157,7 +176,10 @@ def row(name: str, turns: int) -> str:
 
 def main(turns: int) -> None:
     torch.set_num_threads(1)
-    print('| net | layer rules | `vmap` | `engine="opacus"` | plain Opacus | ÷ rules | difference | to plain Opacus |')
+    print(
+        '| net | layer rules | `vmap` | `engine="opacus"` | plain Opacus | ÷ rules | difference | '
+        "to plain Opacus |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for name in NETS:
         print(row(name, turns), flush=True)
@@ -165,6 +187,8 @@ def main(turns: int) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # Opacus's own
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--turns", type=int, default=1)
     main(parser.parse_args().turns)

@@ -1,14 +1,16 @@
-"""Boosting over partitions that never move: time, bytes and memory on a local cluster of two processes.
+"""Boosting over partitions that never move: time, bytes and memory on a local cluster of two
+processes.
 
     python examples/benchmarks/partitions.py            # 200,000 records: a smoke test
     python examples/benchmarks/partitions.py --full     # 10,000,000 records of 10 columns: some minutes
     python examples/benchmarks/partitions.py --search   # a subset search; with --full of as many records
 
-The records are made up by the workers, in partitions of 250,000. Bytes of a round are what is pickled: calls to each
-worker, and sums from each. Memory is the resident memory of a process, with the libraries in it, before the fit and in
-it. Processor time is that of the workers, and that of the caller with the scheduler; seconds grow with whatever else a
-machine does. Many records on paper are computed, not measured: the processor time of a worker for each record and
-round, and that of the caller for each worker.
+The records are made up by the workers, in partitions of 250,000. Bytes of a round are what is
+pickled: calls to each worker, and sums from each. Memory is the resident memory of a process, with
+the libraries in it, before the fit and in it. Processor time is that of the workers, and that of
+the caller with the scheduler; seconds grow with whatever else a machine does. Many records on paper
+are computed, not measured: the processor time of a worker for each record and round, and that of
+the caller for each worker.
 """
 
 from __future__ import annotations
@@ -43,7 +45,13 @@ def made_up(n: int, seed: int) -> pd.DataFrame:
 
 def model(rounds: int) -> DPGradientBoostingClassifier:
     return DPGradientBoostingClassifier(
-        SCHEMA, target="y", target_epsilon=1.0, target_delta=1e-9, max_iter=rounds, random_state=0, noise_seed=0
+        SCHEMA,
+        target="y",
+        target_epsilon=1.0,
+        target_delta=1e-9,
+        max_iter=rounds,
+        random_state=0,
+        noise_seed=0,
     )
 
 
@@ -81,13 +89,17 @@ class Counted:
         began = time.perf_counter()
         PartitionedRecords._collect_answers = answers  # type: ignore[method-assign]
         try:
-            self.model = model(rounds).fit([delayed(made_up)(n, seed) for seed, n in enumerate(sizes)], "y")
+            self.model = model(rounds).fit(
+                [delayed(made_up)(n, seed) for seed, n in enumerate(sizes)], "y"
+            )
         finally:
             PartitionedRecords._collect_answers = true  # type: ignore[method-assign]
         self.whole = time.perf_counter() - began
         used.append((sum(client.run(processor).values()), processor()))
         self.a_round = float(np.median(seconds[2:]))
-        self.workers, self.caller = ((after - before) / len(seconds) for before, after in zip(*used))
+        self.workers, self.caller = (
+            (after - before) / len(seconds) for before, after in zip(*used)
+        )
 
 
 def main(n: int, part: int, rounds: int) -> None:
@@ -101,18 +113,33 @@ def main(n: int, part: int, rounds: int) -> None:
         few = Counted(client, [1000] * WORKERS, rounds)
         many = Counted(client, sizes, rounds)
     a_record = (many.workers - few.workers) / n
-    print(f"{n:,} records of {COLUMNS} columns, {len(sizes)} partitions, {WORKERS} workers, {rounds} rounds")
-    print(f"whole fit {many.whole:.0f} s; a round {many.a_round:.3f} s, of few records {few.a_round:.3f} s")
+    print(
+        f"{n:,} records of {COLUMNS} columns, {len(sizes)} partitions, {WORKERS} workers, {rounds} "
+        f"rounds"
+    )
+    print(
+        f"whole fit {many.whole:.0f} s; a round {many.a_round:.3f} s, of few records "
+        f"{few.a_round:.3f} s"
+    )
     print(f"processor time: {1e9 * a_record:.1f} ns of a worker for each record and round;")
-    print(f"    a round of few records: {1e3 * few.workers:.1f} ms of workers, {1e3 * few.caller:.1f} ms of the caller")
-    print(f"bytes of a round: to each worker {np.mean(many.sent):,.0f}, from it {np.mean(many.answered):,.0f}")
+    print(
+        f"    a round of few records: {1e3 * few.workers:.1f} ms of workers, "
+        f"{1e3 * few.caller:.1f} ms of the caller"
+    )
+    print(
+        f"bytes of a round: to each worker {np.mean(many.sent):,.0f}, from it "
+        f"{np.mean(many.answered):,.0f}"
+    )
     for worker, memory in many.memory.items():
         print(f"memory of a worker: {before[worker]:.0f} MB before, {memory:.0f} MB in the fit")
     print(f"memory of the caller: {resident():.0f} MB")
     large, workers = 10**9, 100
     computed = a_record * large / workers + few.caller * workers / WORKERS
     minutes = 1200 * computed / 60
-    print(f"on paper, {large:,} records, {workers} workers: {computed:.2f} s a round, 1,200 rounds {minutes:.0f} min")
+    print(
+        f"on paper, {large:,} records, {workers} workers: {computed:.2f} s a round, 1,200 rounds "
+        f"{minutes:.0f} min"
+    )
     table = pd.concat([made_up(size, seed) for seed, size in enumerate(sizes)], ignore_index=True)
     alone = model(rounds).fit(table, table["y"])
     same = all(np.array_equal(*both) for both in zip(alone.weights_, many.model.weights_))
@@ -130,16 +157,26 @@ def search(n: int, part: int, rounds: int) -> None:
         Client(cluster) as client,
     ):
         began = time.perf_counter()
-        found = DPSubsetSearchCV(boosting, {"prior_factor": [0.5, 1.0, 2.0]}, n_iter=5, **shared).fit(table, "y")
+        found = DPSubsetSearchCV(
+            boosting, {"prior_factor": [0.5, 1.0, 2.0]}, n_iter=5, **shared
+        ).fit(table, "y")
         seconds, workers = time.perf_counter() - began, client.run(resident)
     test = made_up(100_000, len(sizes))
-    print(f"search over {n:,} records, {len(sizes)} partitions, {WORKERS} workers, {rounds} rounds: {seconds:.0f} s")
+    print(
+        f"search over {n:,} records, {len(sizes)} partitions, {WORKERS} workers, {rounds} rounds: "
+        f"{seconds:.0f} s"
+    )
     print(f"accuracy on others {found.score(test, test['y']):.4f}; {found.best_params_}")
-    print(f"memory: workers {[f'{one:.0f} MB' for one in workers.values()]}, this process {resident():.0f} MB")
+    print(
+        f"memory: workers {[f'{one:.0f} MB' for one in workers.values()]}, this process "
+        f"{resident():.0f} MB"
+    )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--rounds", type=int, default=None)
     parser.add_argument("--search", action="store_true")

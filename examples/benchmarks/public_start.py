@@ -3,10 +3,11 @@
     python examples/benchmarks/public_start.py                       # the breast cancer table of scikit-learn: seconds
     python examples/benchmarks/public_start.py --data FOLDER --fits 5  # Adult and credit default
 
-FOLDER is that of ``tables.py``. Some of the training records count as public: boosting of scikit-learn is fitted on
-them. Others are private. Rows: the public model alone, ``DPGradientBoostingClassifier`` on the private records alone,
-and the same with ``init`` the public model; ``DPTabularClassifier`` without hidden layers alone, and with the public
-log odds as one more column. Means over fits, each on other records.
+FOLDER is that of ``tables.py``. Some of the training records count as public: boosting of
+scikit-learn is fitted on them. Others are private. Rows: the public model alone,
+``DPGradientBoostingClassifier`` on the private records alone, and the same with ``init`` the public
+model; ``DPTabularClassifier`` without hidden layers alone, and with the public log odds as one more
+column. Means over fits, each on other records.
 """
 
 from __future__ import annotations
@@ -30,20 +31,33 @@ from sklearn_dpsearch.nets import DPTabularClassifier
 from sklearn_dpsearch.preprocessing import Schema
 
 #: Public records, private records, ε.
-CASES = ((300, 2_000, 1.0), (300, 2_000, 0.3), (300, 10_000, 0.3), (1_000, 10_000, 1.0), (1_000, 30_000, 1.0))
+CASES = (
+    (300, 2_000, 1.0),
+    (300, 2_000, 0.3),
+    (300, 10_000, 0.3),
+    (1_000, 10_000, 1.0),
+    (1_000, 30_000, 1.0),
+)
 
 
 def public_model(table: Table) -> Any:
     """Boosting without privacy, on numbers and codes of listed values."""
-    listed = [name for name, stated in table.schema.without(table.target).items() if isinstance(stated, list)]
+    listed = [
+        name
+        for name, stated in table.schema.without(table.target).items()
+        if isinstance(stated, list)
+    ]
     codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
     numbers = [name for name in table.schema.without(table.target) if name not in listed]
     columns = ColumnTransformer([("codes", codes, listed), ("numbers", "passthrough", numbers)])
-    return make_pipeline(columns, HistGradientBoostingClassifier(max_iter=50, learning_rate=0.1, max_leaf_nodes=8))
+    return make_pipeline(
+        columns, HistGradientBoostingClassifier(max_iter=50, learning_rate=0.1, max_leaf_nodes=8)
+    )
 
 
 def with_column(known: Any, records: pd.DataFrame) -> pd.DataFrame:
-    """Records with the log odds of a public model as one more column: a function of each record alone."""
+    """Records with the log odds of a public model as one more column: a function of each record
+    alone."""
     chances = np.clip(known.predict_proba(records), 0.02, 0.98)
     return records.assign(public=np.log(chances[:, 1] / chances[:, 0]))
 
@@ -58,7 +72,9 @@ def scores(model: Any, records: pd.DataFrame, labels: pd.Series) -> list[float]:
 
 def main() -> None:
     """Print a row for each way and case."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
     given = parser.parse_args()
@@ -72,17 +88,24 @@ def main() -> None:
             for seed in range(given.fits):
                 mixed = table.train.sample(frac=1.0, random_state=seed)
                 public, private = mixed[:n_public], mixed[n_public : n_public + n_private]
-                known = public_model(table).fit(public.drop(columns=table.target), public[table.target])
+                known = public_model(table).fit(
+                    public.drop(columns=table.target), public[table.target]
+                )
                 X, y = private.drop(columns=table.target), private[table.target]
                 test, truth = table.test.drop(columns=table.target), table.test[table.target]
                 ways = {"public alone": scores(known, test, truth)}
                 budget = {"target": table.target, "target_epsilon": epsilon, "target_delta": DELTA}
-                for name, init in (("private alone", None), ("private from public", FrozenEstimator(known))):
+                for name, init in (
+                    ("private alone", None),
+                    ("private from public", FrozenEstimator(known)),
+                ):
                     model = DPGradientBoostingClassifier(table.schema, init=init, **budget)
                     ways[name] = scores(model.fit(X, y), test, truth)
                 linear = DPTabularClassifier(table.schema, hidden_layer_sizes=(), **budget)
                 ways["linear net alone"] = scores(linear.fit(X, y), test, truth)
-                linear.set_params(schema=Schema({**dict(table.schema.items()), "public": (-4.0, 4.0)}))
+                linear.set_params(
+                    schema=Schema({**dict(table.schema.items()), "public": (-4.0, 4.0)})
+                )
                 ways["linear net, column"] = scores(
                     linear.fit(with_column(known, X), y), with_column(known, test), truth
                 )

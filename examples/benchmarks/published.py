@@ -4,14 +4,15 @@
     python examples/benchmarks/published.py --data FOLDER            # one seed, a tenth of the records: a smoke test
     python examples/benchmarks/published.py --data FOLDER --full     # about half an hour
 
-FOLDER has adult-train.csv.gz and -test.csv.gz as UCI has them, and credit-default-train.csv.gz and -test.csv.gz with
-credit-default.yaml. Areas under the ROC curve.
+FOLDER has adult-train.csv.gz and -test.csv.gz as UCI has them, and credit-default-train.csv.gz and
+-test.csv.gz with credit-default.yaml. Areas under the ROC curve.
 
-Maddock et al. (2022, "Federated Boosted Decision Trees with Differential Privacy", CCS): Adult is the training file
-alone, credit default all 30,000 records; a stratified 70/30 split for each of their five seeds. Theirs: δ = 1/n, and
-the number of trees chosen on the test curve; the best of their methods at each ε, read from their figures. S-BDT
-(Peinemann et al. 2023): Adult without records with missing values, of which 30,162 train, δ = 5e-8; theirs is tuned on
-the test set. Ours: the defaults, one fit a seed, δ = 1e-5 and 5e-8. They were chosen on other splits of these tables.
+Maddock et al. (2022, "Federated Boosted Decision Trees with Differential Privacy", CCS): Adult is
+the training file alone, credit default all 30,000 records; a stratified 70/30 split for each of
+their five seeds. Theirs: δ = 1/n, and the number of trees chosen on the test curve; the best of
+their methods at each ε, read from their figures. S-BDT (Peinemann et al. 2023): Adult without
+records with missing values, of which 30,162 train, δ = 5e-8; theirs is tuned on the test set. Ours:
+the defaults, one fit a seed, δ = 1e-5 and 5e-8. They were chosen on other splits of these tables.
 """
 
 from __future__ import annotations
@@ -34,14 +35,19 @@ ADULT = (
     "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
 )  # fmt: skip
 #: ε ↦ best published area under the curve.
-MADDOCK = {"Adult": {0.1: 0.834, 0.5: 0.880, 1.0: 0.9064}, "credit default": {0.1: 0.687, 0.5: 0.740, 1.0: 0.7638}}
+MADDOCK = {
+    "Adult": {0.1: 0.834, 0.5: 0.880, 1.0: 0.9064},
+    "credit default": {0.1: 0.687, 0.5: 0.740, 1.0: 0.7638},
+}
 SBDT = {0.03: 0.8488, 0.1: 0.8763, 0.5: 0.8928}
 
 
 def adult(folder: Path, *parts: str) -> tuple[pd.DataFrame, Schema, str]:
     """Records of some files, the schema of the quickstart, and the target."""
     files = (folder / f"adult-{part}.csv.gz" for part in parts)
-    found = pd.concat([pd.read_csv(file, names=ADULT, skipinitialspace=True, comment="|") for file in files])
+    found = pd.concat(
+        [pd.read_csv(file, names=ADULT, skipinitialspace=True, comment="|") for file in files]
+    )
     found = found.assign(income=found["income"].str.rstrip(".")).reset_index(drop=True)
     schema = Schema.from_yaml(Path(__file__).parents[1] / "quickstart" / "adult.yaml")
     return found, schema, "income"
@@ -50,20 +56,34 @@ def adult(folder: Path, *parts: str) -> tuple[pd.DataFrame, Schema, str]:
 def credit(folder: Path) -> tuple[pd.DataFrame, Schema, str]:
     """All records of both files, a schema in round numbers, and the target."""
     parts = [pd.read_csv(folder / f"credit-default-{part}.csv.gz") for part in ("train", "test")]
-    return pd.concat(parts, ignore_index=True), Schema.from_yaml(folder / "credit-default.yaml"), "Y"
+    return (
+        pd.concat(parts, ignore_index=True),
+        Schema.from_yaml(folder / "credit-default.yaml"),
+        "Y",
+    )
 
 
 def breast_cancer() -> tuple[pd.DataFrame, Schema, str]:
     """A table that needs no files, for which nothing is published."""
     records = load_breast_cancer(as_frame=True).frame[["worst radius", "worst texture", "target"]]
-    return records, Schema({"worst radius": (0, 50), "worst texture": (0, 60), "target": [0, 1]}), "target"
+    return (
+        records,
+        Schema({"worst radius": (0, 50), "worst texture": (0, 60), "target": [0, 1]}),
+        "target",
+    )
 
 
-def area(table: tuple[pd.DataFrame, Schema, str], epsilon: float, delta: float, seed: int, share: float) -> float:
+def area(
+    table: tuple[pd.DataFrame, Schema, str], epsilon: float, delta: float, seed: int, share: float
+) -> float:
     """Area under the curve of one fit on a stratified share, on the other records."""
     records, schema, target = table
-    train, test = train_test_split(records, train_size=share, stratify=records[target], random_state=seed)
-    model = DPGradientBoostingClassifier(schema, target=target, target_epsilon=epsilon, target_delta=delta)
+    train, test = train_test_split(
+        records, train_size=share, stratify=records[target], random_state=seed
+    )
+    model = DPGradientBoostingClassifier(
+        schema, target=target, target_epsilon=epsilon, target_delta=delta
+    )
     model.fit(train, train[target])
     return float(roc_auc_score(test[target] == model.classes_[1], model.decision_function(test)))
 
@@ -79,13 +99,17 @@ def main(folder: Path, full: bool) -> None:
     ):
         used = table if full else (table[0].sample(frac=0.1, random_state=0), *table[1:])
         for epsilon, theirs in published.items():
-            ours = [area(used, epsilon, delta, seed, share) for seed in (SEEDS if full else SEEDS[:1])]
+            ours = [
+                area(used, epsilon, delta, seed, share) for seed in (SEEDS if full else SEEDS[:1])
+            ]
             found = f"{mean(ours):.4f} ({min(ours):.4f} to {max(ours):.4f})"
             print(f"| {name} | {epsilon:g} | {theirs:.4f} | {found} |", flush=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--full", action="store_true")
     given = parser.parse_args()

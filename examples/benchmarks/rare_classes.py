@@ -1,12 +1,14 @@
-"""Decisions about a rare class: thresholds from costs, weights of classes, and whether a hidden part costs something.
+"""Decisions about a rare class: thresholds from costs, weights of classes, and whether a hidden
+part costs something.
 
     python examples/benchmarks/rare_classes.py                 # the breast cancer table of scikit-learn: seconds
     python examples/benchmarks/rare_classes.py --data FOLDER --fits 5  # credit default: 22 % positives
     python examples/benchmarks/rare_classes.py --data FOLDER --fits 15 --share 0.04 --tables credit-default adult
 
-FOLDER is that of ``tables.py``. Every row: DPTabularClassifier at its defaults, ε = 1 at δ = 1e-5 for one fit. A missed
-positive costs RATIO times as much as a false alarm; costs are those per 1,000 test records. With ``--share`` positives
-are left out at random until they have this share of at most 20,000 records.
+FOLDER is that of ``tables.py``. Every row: DPTabularClassifier at its defaults, ε = 1 at δ = 1e-5
+for one fit. A missed positive costs RATIO times as much as a false alarm; costs are those per 1,000
+test records. With ``--share`` positives are left out at random until they have this share of at
+most 20,000 records.
 """
 
 from __future__ import annotations
@@ -19,7 +21,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import average_precision_score, balanced_accuracy_score, log_loss, roc_auc_score
+from sklearn.metrics import (
+    average_precision_score,
+    balanced_accuracy_score,
+    log_loss,
+    roc_auc_score,
+)
 from sklearn.model_selection import FixedThresholdClassifier
 from tables import BUDGET, Table, tables
 
@@ -69,7 +76,10 @@ def scores(table: Table, model: Any) -> dict[str, float]:
     train, test = table.train, table.test
     model.fit(train.drop(columns=table.target), train[table.target])
     records = test.drop(columns=table.target)
-    chance, positive = model.predict_proba(records)[:, 1], (test[table.target] == model.classes_[1]).to_numpy()
+    chance, positive = (
+        model.predict_proba(records)[:, 1],
+        (test[table.target] == model.classes_[1]).to_numpy(),
+    )
     told = model.predict(records) == model.classes_[1]
     return {
         "cost": 1000 * float(np.mean(RATIO * (positive & ~told) + (~positive & told))),
@@ -81,7 +91,9 @@ def scores(table: Table, model: Any) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
     parser.add_argument("--share", type=float)
@@ -91,11 +103,18 @@ def main() -> None:
         if table.name not in options.tables:
             continue
         table = table if options.share is None else rarer(table, options.share)
-        print(f"{table.name}, {len(table.train):,} records, a missed positive costs {RATIO:g} false alarms")
+        print(
+            f"{table.name}, {len(table.train):,} records, a missed positive costs {RATIO:g} false "
+            f"alarms"
+        )
         for name, model in models(table):
             if options.share is None or name.endswith("1/2"):
                 found = pd.DataFrame([scores(table, model) for _ in range(options.fits)]).mean()
-                print(f"  {name:<40}", "  ".join(f"{kind} {value:.3f}" for kind, value in found.items()), flush=True)
+                print(
+                    f"  {name:<40}",
+                    "  ".join(f"{kind} {value:.3f}" for kind, value in found.items()),
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""How long records take to be read, as ratios to what scikit-learn and pandas need for the same columns.
+"""How long records take to be read, as ratios to what scikit-learn and pandas need for the same
+columns.
 
     python examples/benchmarks/reading.py [--data FOLDER]
 
-CPU seconds, the least of three. FOLDER has Adult as ``adult-train.csv.gz``; without it that row is left out.
+CPU seconds, the least of three. FOLDER has Adult as ``adult-train.csv.gz``; without it that row is
+left out.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def shown(name: str, ours: Callable[[], Any], theirs: Callable[[], Any], peer: s
 
 def main(folder: str | None) -> None:
     rng = np.random.default_rng(0)
-    numbers = pd.DataFrame(rng.normal(size=(N, WIDTH)), columns=[f"c{place}" for place in range(WIDTH)])
+    numbers = pd.DataFrame(
+        rng.normal(size=(N, WIDTH)), columns=[f"c{place}" for place in range(WIDTH)]
+    )
     names = list(numbers.columns)
     shown(
         f"{N:,} × {WIDTH} floats, a frame",

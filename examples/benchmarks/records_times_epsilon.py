@@ -1,12 +1,14 @@
-"""Scores of models of tables against n·ε: subsamples of real tables, and up to a million made-up records.
+"""Scores of models of tables against n·ε: subsamples of real tables, and up to a million made-up
+records.
 
     python examples/benchmarks/records_times_epsilon.py    # a small table: seconds
     python examples/benchmarks/records_times_epsilon.py --data FOLDER --epsilon 0.3 1 3 --fits 2 --out FITS
     python examples/benchmarks/records_times_epsilon.py --made-up 20000 200000 --fits 2 --out FITS --figure FILE
 
-FOLDER, rows and --out are those of ``tables.py``. Records of a subsample are drawn once, without replacement. The
-logits of made-up records are curves of eight of their 20 columns, four products of two and two of three. n·ε says
-what private models can learn: models of one family meet on one curve, whether n or ε is small.
+FOLDER, rows and --out are those of ``tables.py``. Records of a subsample are drawn once, without
+replacement. The logits of made-up records are curves of eight of their 20 columns, four products of
+two and two of three. n·ε says what private models can learn: models of one family meet on one
+curve, whether n or ε is small.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ FAMILIES = (
 )
 LINES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     **tables.LINES,
-    "tabular, additive": ("DPTabular…(hidden_layer_sizes=())", {"color": "tab:purple", "marker": "o"}),
+    "tabular, additive": (
+        "DPTabular…(hidden_layer_sizes=())",
+        {"color": "tab:purple", "marker": "o"},
+    ),
     "DP-EBM, learning rate 0.05": ("DP-EBM, learning rate 0.05", tables.LINES["DP-EBM"][1]),
 }
 COLUMNS, TEST = 20, 50_000
@@ -55,7 +60,9 @@ def made_up(records: int) -> tables.Table:
     logits += sum(2 * X[:, place] * X[:, place + 8] for place in range(4))
     logits += sum(4 * X[:, place] * X[:, place + 4] * X[:, place + 12] for place in range(2))
     names = [f"x{place}" for place in range(COLUMNS)]
-    frame = pd.DataFrame(X, columns=names).assign(y=rng.uniform(size=len(X)) < 1 / (1 + np.exp(-logits)))
+    frame = pd.DataFrame(X, columns=names).assign(
+        y=rng.uniform(size=len(X)) < 1 / (1 + np.exp(-logits))
+    )
     frame["y"] = np.where(frame["y"], "yes", "no")
     schema = Schema({**dict.fromkeys(names, (-1.0, 1.0)), "y": ["no", "yes"]})
     return tables.Table("made up", "y", schema, frame[:records], frame[records:])
@@ -70,14 +77,21 @@ def given(options: argparse.Namespace) -> Iterator[tables.Table]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
     parser.add_argument("--records", type=int, nargs="+", default=[2000, 8000])
     parser.add_argument("--made-up", type=int, nargs="+", default=[])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
     parser.add_argument("--tables", nargs="+", default=[""], help="tables whose name starts so")
-    parser.add_argument("--only", nargs="+", default=[*FAMILIES, "boosting, not"], help="models whose name starts so")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[*FAMILIES, "boosting, not"],
+        help="models whose name starts so",
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
@@ -90,7 +104,13 @@ def main() -> None:
             print(f"\n{table.name}, {size:,} records, epsilon = {epsilon:g}")
             for name, model in tables.models(table, epsilon):
                 if name.startswith(tuple(options.only)):
-                    found = fits.of(replace(table, name=f"{table.name}, {size}"), epsilon, name, model, options.fits)
+                    found = fits.of(
+                        replace(table, name=f"{table.name}, {size}"),
+                        epsilon,
+                        name,
+                        model,
+                        options.fits,
+                    )
                     tables.show(name, found)
                     means[table.name, size * epsilon, name] = found.mean()
     if options.figure is not None:
@@ -115,7 +135,9 @@ def draw(means: Mapping[tuple[str, float, str], pd.Series], path: Path) -> None:
         ax.set(title=table, xscale="log", xlabel="n·ε")
         ax.grid(alpha=0.3)
     figure.subplots_adjust(left=0.06, right=0.98, bottom=0.14, top=0.74)
-    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="upper center", ncols=4, frameon=False)
+    figure.legend(
+        *axes.flat[0].get_legend_handles_labels(), loc="upper center", ncols=4, frameon=False
+    )
     figure.savefig(path, dpi=110)
 
 

@@ -1,12 +1,14 @@
-"""Which fraction of the records should tune: scores of subset searches against q, at the same total ε.
+"""Which fraction of the records should tune: scores of subset searches against q, at the same total
+ε.
 
     python examples/benchmarks/subset_fraction.py                                  # a small table: seconds
     python examples/benchmarks/subset_fraction.py --data FOLDER --epsilon 0.5 1 3 --fits 5 --out FITS
 
-The tables of ``tables.py`` and diamonds' cut; the models of ``tuning_pays.py`` whose settings matter and whose noise
-can be amplified or that are cheap: diffprivlib's logistic regression, a perceptron with plain SGD, a linear net with
-bins to choose (housing: the latter alone). ``DPSubsetSearchCV`` at its defaults with every q of ``FRACTIONS``; mean of
-accuracy (R² of housing) and the worst fit.
+The tables of ``tables.py`` and diamonds' cut; the models of ``tuning_pays.py`` whose settings
+matter and whose noise can be amplified or that are cheap: diffprivlib's logistic regression, a
+perceptron with plain SGD, a linear net with bins to choose (housing: the latter alone).
+``DPSubsetSearchCV`` at its defaults with every q of ``FRACTIONS``; mean of accuracy (R² of housing)
+and the worst fit.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ def searched(table: Table) -> Iterator[tuple[str, Kind]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
@@ -68,7 +72,11 @@ def main() -> None:
                     found = fits.of(table, epsilon, f"{name}, q = {q:g}", search, options.fits)
                     score = found["accuracy" if "accuracy" in found else "R2"]
                     words.append(f"{score.mean():.3f} ({score.min():.3f})")
-                print(f"| {table.name}, {len(table.train):,}, {name}, {epsilon:g} | " + " | ".join(words) + " |")
+                print(
+                    f"| {table.name}, {len(table.train):,}, {name}, {epsilon:g} | "
+                    + " | ".join(words)
+                    + " |"
+                )
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
     python examples/benchmarks/subset_search.py            # 20,000 synthetic records, few repetitions: about a minute
     python examples/benchmarks/subset_search.py --full     # 200,000 × 50, 10 repetitions of everything
 
-DPSubsetSearchCV and DPRandomSearchCV over the same net and space, with the same distribution of the number of
-candidates and the same total (ε, δ). (a) Wall time of fit without its plan (the calibration of the noise does not grow
-with the data), with the same seeds and so the same numbers of candidates; beside it the prediction (μq + 1 − q)/μ of
-Koskela & Kulkarni (2023, §3.4), or (μq + 1)/μ where the final model sees all records. (b) Accuracy on records that no
-search has seen, mean ± standard error. PyTorch uses one thread.
+DPSubsetSearchCV and DPRandomSearchCV over the same net and space, with the same distribution of the
+number of candidates and the same total (ε, δ). (a) Wall time of fit without its plan (the
+calibration of the noise does not grow with the data), with the same seeds and so the same numbers
+of candidates; beside it the prediction (μq + 1 − q)/μ of Koskela & Kulkarni (2023, §3.4), or (μq +
+1)/μ where the final model sees all records. (b) Accuracy on records that no search has seen, mean ±
+standard error. PyTorch uses one thread.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def synthetic(number: int) -> Case:
     )  # fmt: skip
     net = DPLogisticRegression(classes=[0, 1], bounds_X=(-8, 8), sample_rate=0.01, max_epochs=5)
     space = {"learning_rate_init": loguniform(0.02, 20.0), "max_grad_norm": loguniform(0.05, 2.0)}
-    return Case(f"synthetic {number} × 50, logistic regression", net, space, X, y, epsilon=0.5, fraction=0.1)
+    return Case(
+        f"synthetic {number} × 50, logistic regression", net, space, X, y, epsilon=0.5, fraction=0.1
+    )
 
 
 def digits(hidden: bool) -> Case:
@@ -69,16 +72,32 @@ def digits(hidden: bool) -> Case:
 
 def searches(case: Case, seed: int | None) -> Iterator[tuple[str, Any]]:
     """Name and search: on all records, on a subset and the rest, on a subset and all."""
-    shared = {"n_iter": Geometric(case.mean), "epsilon": case.epsilon, "delta": DELTA, "random_state": seed}
+    shared = {
+        "n_iter": Geometric(case.mean),
+        "epsilon": case.epsilon,
+        "delta": DELTA,
+        "random_state": seed,
+    }
     yield "random search", DPRandomSearchCV(case.net, case.space, **shared)
     for train_on in ("rest", "all"):
-        on_subset = {"subset_fraction": case.fraction, "train_on": train_on, "validate_on": "subset"}
-        yield f"subset, then {train_on}", DPSubsetSearchCV(case.net, case.space, **on_subset, **shared)
+        on_subset = {
+            "subset_fraction": case.fraction,
+            "train_on": train_on,
+            "validate_on": "subset",
+        }
+        yield (
+            f"subset, then {train_on}",
+            DPSubsetSearchCV(case.net, case.space, **on_subset, **shared),
+        )
 
 
 def predicted(case: Case, name: str) -> float:
     """Share of random search's gradient evaluations."""
-    final = {"random search": 0.0, "subset, then rest": 1.0 - case.fraction, "subset, then all": 1.0}[name]
+    final = {
+        "random search": 0.0,
+        "subset, then rest": 1.0 - case.fraction,
+        "subset, then all": 1.0,
+    }[name]
     tuning = 1.0 if name == "random search" else case.fraction
     return (case.mean * tuning + final) / case.mean
 
@@ -96,7 +115,8 @@ def seconds_of_fit(search: Any, X: np.ndarray, y: np.ndarray) -> float:
 def measure(case: Case, repetitions: int) -> dict[str, tuple[list[float], list[float], float]]:
     """Seconds and accuracies of each search, and ε of one of its training runs."""
     rows: dict[str, tuple[list[float], list[float], float]] = {}
-    for seed in range(repetitions):  # a seed voids the guarantee; here it makes both searches draw the same K
+    # a seed voids the guarantee; here it makes both searches draw the same K
+    for seed in range(repetitions):
         X, X_test, y, y_test = train_test_split(case.X, case.y, test_size=0.2, random_state=seed)
         for name, search in searches(case, seed):
             seconds = seconds_of_fit(search, X, y)
@@ -109,10 +129,12 @@ def measure(case: Case, repetitions: int) -> dict[str, tuple[list[float], list[f
 
 def show(case: Case, repetitions: int) -> None:
     print(
-        f"{case.name}: total epsilon = {case.epsilon:g} at delta = {DELTA:g}, K ~ Geometric({case.mean:g}), "
-        f"q = {case.fraction:g}, {repetitions} repetitions"
+        f"{case.name}: total epsilon = {case.epsilon:g} at delta = {DELTA:g}, K ~ "
+        f"Geometric({case.mean:g}), q = {case.fraction:g}, {repetitions} repetitions"
     )
-    print(f"  {'':20}{'seconds':>9}{'÷ random':>10}{'predicted':>11}{'one run':>10}{'accuracy':>18}")
+    print(
+        f"  {'':20}{'seconds':>9}{'÷ random':>10}{'predicted':>11}{'one run':>10}{'accuracy':>18}"
+    )
     rows = measure(case, repetitions)
     whole = sum(rows["random search"][0])
     for name, (seconds, scores, one_run) in rows.items():
@@ -125,7 +147,9 @@ def show(case: Case, repetitions: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true")
     full = parser.parse_args().full
     torch.set_num_threads(1)

@@ -1,18 +1,22 @@
-"""Models of tables at their defaults: accuracy, ROC AUC, log loss and R² of private models, and of boosting without.
+"""Models of tables at their defaults: accuracy, ROC AUC, log loss and R² of private models, and of
+boosting without.
 
     python examples/benchmarks/tables.py                         # the breast cancer table of scikit-learn: seconds
     python examples/benchmarks/tables.py --data FOLDER --fits 5  # credit default, Adult, COMPAS, California housing
     python examples/benchmarks/tables.py --packaged --fits 5     # eight tables of the package pydataset
     python examples/benchmarks/tables.py --data FOLDER --epsilon 0.3 1 3 --only tabular "DP-EBM"
     python examples/benchmarks/tables.py --data FOLDER --epsilon 0.1 0.3 1 3 --fits 5 --figure FILE \
-        --tables credit adult compas --only "boosting, not" "gradient" "search over" "DP-EBM" "diffprivlib"
+        --tables credit adult compas --only "boosting, not" "gradient" "search over" "DP-EBM"
+        "diffprivlib"
 
-FOLDER has NAME-train.csv.gz and NAME-test.csv.gz of each table and its schema NAME.yaml; Adult's files are as UCI has
-them, and its schema is that of the quickstart. Every row: one fit with all of ε at δ = 1e-5, or a search that costs as
-much; means of the fits and the worst of them. Neighbours are zeroed-out records, of diffprivlib replaced ones.
-Regressions show R² alone; the AUC of several classes is the mean of each against the rest. DP-EBM has two classes only,
-and needs ``interpret-core``; ``diffprivlib`` is needed too. With --out every fit is kept as it ends, and a run that was
-stopped goes on. --figure draws the mean AUC of the given tables with classes against the total ε.
+FOLDER has NAME-train.csv.gz and NAME-test.csv.gz of each table and its schema NAME.yaml; Adult's
+files are as UCI has them, and its schema is that of the quickstart. Every row: one fit with all of
+ε at δ = 1e-5, or a search that costs as much; means of the fits and the worst of them. Neighbours
+are zeroed-out records, of diffprivlib replaced ones. Regressions show R² alone; the AUC of several
+classes is the mean of each against the rest. DP-EBM has two classes only, and needs
+``interpret-core``; ``diffprivlib`` is needed too. With --out every fit is kept as it ends, and a
+run that was stopped goes on. --figure draws the mean AUC of the given tables with classes against
+the total ε.
 """
 
 from __future__ import annotations
@@ -55,7 +59,12 @@ import adult
 
 DELTA = 1e-5
 BUDGET = {"target_epsilon": 1.0, "target_delta": DELTA}
-TARGETS = {"credit-default": "Y", "adult": "income", "compas": "two_year_recid", "california-housing": "yy"}
+TARGETS = {
+    "credit-default": "Y",
+    "adult": "income",
+    "compas": "two_year_recid",
+    "california-housing": "yy",
+}
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,8 @@ class Table:
 
 
 def toy() -> Table:
-    """A small table. Its bounds come from the records, which are public: this shows how the script runs."""
+    """A small table. Its bounds come from the records, which are public: this shows how the script
+    runs."""
     frame = load_breast_cancer(as_frame=True).frame
     train, test = train_test_split(frame, random_state=0)
     return Table("breast cancer", "target", schema_of(frame), train, test)
@@ -86,7 +96,9 @@ def tables(folder: Path | None) -> Iterator[Table]:
             train, test = adult.read(folder)
             path = Path(adult.__file__).with_name("adult.yaml")
         else:
-            train, test = (pd.read_csv(folder / f"{name}-{part}.csv.gz") for part in ("train", "test"))
+            train, test = (
+                pd.read_csv(folder / f"{name}-{part}.csv.gz") for part in ("train", "test")
+            )
             path = folder / f"{name}.yaml"
         yield Table(name, target, Schema.from_yaml(path), train, test)
 
@@ -104,16 +116,26 @@ def models(table: Table, epsilon: float = 1.0) -> Iterator[tuple[str, Any]]:
     features, target = table.schema.without(table.target), table.schema[table.target]
     numbers = isinstance(target, tuple)
     given = {"bounds_y": target} if numbers else {"classes": target}
-    linear, perceptron = (DPLinearRegression, DPMLPRegressor) if numbers else (DPLogisticRegression, DPMLPClassifier)
+    linear, perceptron = (
+        (DPLinearRegression, DPMLPRegressor) if numbers else (DPLogisticRegression, DPMLPClassifier)
+    )
     tabular = DPTabularRegressor if numbers else DPTabularClassifier
     for name, hidden in (("tabular", "auto"), ("tabular, additive", ())):
         yield name, tabular(table.schema, target=table.target, hidden_layer_sizes=hidden, **budget)
     boosted = DPGradientBoostingRegressor if numbers else DPGradientBoostingClassifier
     yield "gradient boosting", boosted(table.schema, target=table.target, **budget)
-    yield "search", DPSubsetSearchCV(tabular(table.schema, target=table.target), "auto", epsilon=epsilon, delta=DELTA)
+    yield (
+        "search",
+        DPSubsetSearchCV(
+            tabular(table.schema, target=table.target), "auto", epsilon=epsilon, delta=DELTA
+        ),
+    )
     for norm in ("rule", 1.0):
         options = {**given, **budget, "max_grad_norm": norm}
-        yield f"perceptron, norm {norm}", make_pipeline(TableEncoder(features), perceptron(**options))
+        yield (
+            f"perceptron, norm {norm}",
+            make_pipeline(TableEncoder(features), perceptron(**options)),
+        )
         for bins in (None, "auto"):
             encoder = TableEncoder(features, bins=bins)
             yield f"linear, bins={bins}, norm {norm}", make_pipeline(encoder, linear(**options))
@@ -132,16 +154,27 @@ def peers(features: Schema, *, n_classes: int, epsilon: float) -> Iterator[tuple
     """Private classifiers of other libraries."""
     if n_classes == 2:
         yield "DP-EBM", coded(features, epsilon=epsilon, delta=DELTA)
-        yield "DP-EBM, learning rate 0.05", coded(features, epsilon=epsilon, delta=DELTA, learning_rate=0.05)
-        yield "search over DP-EBM", DPSubsetSearchCV(coded(features), "auto", epsilon=epsilon, delta=DELTA)
+        yield (
+            "DP-EBM, learning rate 0.05",
+            coded(features, epsilon=epsilon, delta=DELTA, learning_rate=0.05),
+        )
+        yield (
+            "search over DP-EBM",
+            DPSubsetSearchCV(coded(features), "auto", epsilon=epsilon, delta=DELTA),
+        )
     encoder = TableEncoder(features)
-    model = DiffprivlibRegression(epsilon=epsilon, data_norm=encoder.max_norm, fit_intercept=False, max_iter=1000)
+    model = DiffprivlibRegression(
+        epsilon=epsilon, data_norm=encoder.max_norm, fit_intercept=False, max_iter=1000
+    )
     yield "diffprivlib's logistic regression", make_pipeline(encoder, model)
 
 
 def scores(table: Table, model: Any) -> dict[str, float]:
     """One fit, judged on the test records."""
-    X, y = (part.drop(columns=table.target) for part in (table.train, table.test)), table.train[table.target]
+    X, y = (
+        (part.drop(columns=table.target) for part in (table.train, table.test)),
+        table.train[table.target],
+    )
     train, test = X
     since = time.process_time()
     model.fit(train, y)
@@ -174,9 +207,13 @@ class Fits:
 
     def of(self, table: Table, epsilon: float, name: str, model: Any, count: int) -> pd.DataFrame:
         """Scores of the first fits of a model, one a row; those that are missing are made."""
-        return pd.DataFrame([self._one(table, epsilon, name, model, number) for number in range(count)])
+        return pd.DataFrame(
+            [self._one(table, epsilon, name, model, number) for number in range(count)]
+        )
 
-    def _one(self, table: Table, epsilon: float, name: str, model: Any, number: int) -> dict[str, float]:
+    def _one(
+        self, table: Table, epsilon: float, name: str, model: Any, number: int
+    ) -> dict[str, float]:
         key = (table.name, None if name.endswith("not private") else epsilon, name, number)
         if key not in self.done:
             self.done[key] = scores(table, model)
@@ -187,7 +224,9 @@ class Fits:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
     parser.add_argument("--packaged", action="store_true", help="the tables of pydataset")
@@ -222,10 +261,16 @@ def show(name: str, found: pd.DataFrame) -> None:
 #: Label and style of a row in the figure.
 LINES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "boosting, not private": ("boosting, not private", {"color": "0.5", "ls": "--"}),
-    "gradient boosting": ("DPGradientBoostingClassifier", {"color": "tab:blue", "marker": "o", "lw": 2.5}),
+    "gradient boosting": (
+        "DPGradientBoostingClassifier",
+        {"color": "tab:blue", "marker": "o", "lw": 2.5},
+    ),
     "search over DP-EBM": ("DPSubsetSearchCV over DP-EBM", {"color": "tab:green", "marker": "o"}),
     "DP-EBM": ("DP-EBM", {"color": "tab:orange", "marker": "s"}),
-    "diffprivlib's logistic regression": ("diffprivlib's logistic regression", {"color": "tab:red", "marker": "s"}),
+    "diffprivlib's logistic regression": (
+        "diffprivlib's logistic regression",
+        {"color": "tab:red", "marker": "s"},
+    ),
 }
 
 
@@ -234,10 +279,16 @@ def draw(means: Mapping[tuple[str, float, str], pd.Series], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     areas = {key: float(found["AUC"]) for key, found in means.items() if "AUC" in found}
-    count, epsilons = len({table for table, *_ in areas}), sorted({epsilon for _, epsilon, _ in areas})
+    count, epsilons = (
+        len({table for table, *_ in areas}),
+        sorted({epsilon for _, epsilon, _ in areas}),
+    )
     figure, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
     for name, (label, style) in LINES.items():
-        found = [[area for (_, at, other), area in areas.items() if (at, other) == (one, name)] for one in epsilons]
+        found = [
+            [area for (_, at, other), area in areas.items() if (at, other) == (one, name)]
+            for one in epsilons
+        ]
         if all(len(of_tables) == count for of_tables in found):
             ax.plot(epsilons, np.mean(found, axis=1), label=label, ms=5, **style)
     ax.set(xscale="log", xticks=epsilons, xticklabels=[f"{epsilon:g}" for epsilon in epsilons])

@@ -3,12 +3,13 @@
     python examples/benchmarks/telling_apart.py                         # the breast cancer table: seconds
     python examples/benchmarks/telling_apart.py --data FOLDER --fits 3  # the tables of tables.py
 
-Three families are trained on a part of the records (``--shares``) with all of ε: a net for data frames, one without a
-hidden part ("linear"), and boosting. Every score of the library is computed without noise on the test records, and its
-noise is that of ``DPSubsetSearchCV`` on as many validation records as the search would have. A row has the difference
-of the net and the linear model, and of the net and boosting, in standard deviations of the noise of one score: below 1
-a choice is by chance. "refits" is the standard deviation of the score over refits of one family, in the same unit:
-noise of the training, which no score can take away.
+Three families are trained on a part of the records (``--shares``) with all of ε: a net for data
+frames, one without a hidden part ("linear"), and boosting. Every score of the library is computed
+without noise on the test records, and its noise is that of ``DPSubsetSearchCV`` on as many
+validation records as the search would have. A row has the difference of the net and the linear
+model, and of the net and boosting, in standard deviations of the noise of one score: below 1 a
+choice is by chance. "refits" is the standard deviation of the score over refits of one family, in
+the same unit: noise of the training, which no score can take away.
 """
 
 from __future__ import annotations
@@ -53,9 +54,15 @@ def scorers(table: Table) -> Iterator[tuple[str, PrivateScorer]]:
     if isinstance(target, tuple):
         width = target[1] - target[0]
         yield "R²", private_scorer("r2", y_range=target)
-        yield "squared error, clip width ÷ 2", private_scorer("neg_mean_squared_error", clip=width / 2)
+        yield (
+            "squared error, clip width ÷ 2",
+            private_scorer("neg_mean_squared_error", clip=width / 2),
+        )
         for part in (1, 2, 4, 8):
-            yield f"absolute error, clip width ÷ {part}", private_scorer("neg_mean_absolute_error", clip=width / part)
+            yield (
+                f"absolute error, clip width ÷ {part}",
+                private_scorer("neg_mean_absolute_error", clip=width / part),
+            )
         return
     yield "accuracy", private_scorer("accuracy")
     for clip in (5.0, 3.0, 2.0):
@@ -67,14 +74,20 @@ def scorers(table: Table) -> Iterator[tuple[str, PrivateScorer]]:
         yield "average precision", private_scorer("average_precision", pos_label=last)
 
 
-def noise_of(scorer: PrivateScorer, model: Any, X: Any, y: Any, n_validating: float, epsilon: float) -> float:
+def noise_of(
+    scorer: PrivateScorer, model: Any, X: Any, y: Any, n_validating: float, epsilon: float
+) -> float:
     """Standard deviation of one private score of a subset search on ``n_validating`` records."""
-    one_run = GaussianDP(mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, DELTA), neighboring="zero_out")
+    one_run = GaussianDP(
+        mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, DELTA), neighboring="zero_out"
+    )
     sensitivity = scorer.sensitivity("zero_out")
     std = matched_noise(one_run, sensitivity).times(FACTOR_OF_SCORES).std * len(y) / n_validating
     exact, rng = scorer.statistic(model, X, y, "zero_out"), np.random.default_rng(0)
     noisy = [
-        scorer.score([value + round(std * rng.standard_normal()) for value in exact], len(y), "zero_out")
+        scorer.score(
+            [value + round(std * rng.standard_normal()) for value in exact], len(y), "zero_out"
+        )
         for _ in range(DRAWS)
     ]
     return float(np.std(noisy))
@@ -94,7 +107,9 @@ def measured(table: Table, share: float, epsilon: float, fits: int) -> pd.DataFr
             for score, scorer in scorers(table):
                 values.setdefault((score, name), []).append(scorer(model, X_test, y_test))
                 if name == "net" and score not in noises:
-                    noises[score] = noise_of(scorer, model, X_test, y_test, VALIDATING * len(y), epsilon)
+                    noises[score] = noise_of(
+                        scorer, model, X_test, y_test, VALIDATING * len(y), epsilon
+                    )
     rows = {}
     for score, noise in noises.items():
         mean = {name: float(np.mean(values[score, name])) for name in ("net", "linear", "boosting")}
@@ -109,7 +124,9 @@ def measured(table: Table, share: float, epsilon: float, fits: int) -> pd.DataFr
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=2)
     parser.add_argument("--epsilon", type=float, default=1.0)
@@ -117,8 +134,15 @@ def main() -> None:
     options = parser.parse_args()
     for table in tables(options.data):
         for share in options.shares:
-            print(f"\n{table.name}, {share:g} of {len(table.train):,} records, epsilon = {options.epsilon:g}")
-            print(measured(table, share, options.epsilon, options.fits).to_string(float_format=lambda v: f"{v:.4g}"))
+            print(
+                f"\n{table.name}, {share:g} of {len(table.train):,} records, epsilon = "
+                f"{options.epsilon:g}"
+            )
+            print(
+                measured(table, share, options.epsilon, options.fits).to_string(
+                    float_format=lambda v: f"{v:.4g}"
+                )
+            )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""DP-EBM tuned: one fit at its defaults, a search at the same total ε, and the best learning rate by hindsight.
+"""DP-EBM tuned: one fit at its defaults, a search at the same total ε, and the best learning rate
+by hindsight.
 
     python examples/benchmarks/tuned_ebm.py                         # one small table, one fit each
     python examples/benchmarks/tuned_ebm.py --data FOLDER --fits 5  # Adult, credit default and COMPAS
 
-FOLDER holds the tables as ``tables.py`` describes them. Categories become integer codes from the schema, so that DP-EBM
-reads none from the records. ``DPRandomSearchCV`` chooses the learning rate, rounds and leaves; its ε contains the
-search. Hindsight is the best of four learning rates by test accuracy, each with all of ε, which is not available in
-practice. Needs ``interpret-core``.
+FOLDER holds the tables as ``tables.py`` describes them. Categories become integer codes from the
+schema, so that DP-EBM reads none from the records. ``DPRandomSearchCV`` chooses the learning rate,
+rounds and leaves; its ε contains the search. Hindsight is the best of four learning rates by test
+accuracy, each with all of ε, which is not available in practice. Needs ``interpret-core``.
 """
 
 from __future__ import annotations
@@ -33,14 +34,21 @@ def rows(schema: Schema, target: str, epsilon: float) -> Iterator[tuple[str, Any
     yield "DP-EBM, defaults", coded(features, epsilon=epsilon, delta=DELTA)
     yield (
         "DPRandomSearchCV",
-        DPRandomSearchCV(coded(features, delta=DELTA), "auto", n_iter=10, epsilon=epsilon, delta=DELTA),
+        DPRandomSearchCV(
+            coded(features, delta=DELTA), "auto", n_iter=10, epsilon=epsilon, delta=DELTA
+        ),
     )
     for rate in RATES:
-        yield f"learning rate {rate:g}", coded(features, epsilon=epsilon, delta=DELTA, learning_rate=rate)
+        yield (
+            f"learning rate {rate:g}",
+            coded(features, epsilon=epsilon, delta=DELTA, learning_rate=rate),
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
@@ -52,8 +60,13 @@ def main() -> None:
             print(f"\n{table.name}, {len(table.train):,} records, epsilon = {epsilon:g}")
             for name, model in rows(table.schema, table.target, epsilon):
                 found = pd.DataFrame([tables.scores(table, model) for _ in range(options.fits)])
-                worst = found.agg({one: "max" if one in ("log loss", "CPU s") else "min" for one in found})
-                print(f"  {name:<20}", "  ".join(f"{one} {found[one].mean():.3f} ({worst[one]:.3f})" for one in found))
+                worst = found.agg(
+                    {one: "max" if one in ("log loss", "CPU s") else "min" for one in found}
+                )
+                print(
+                    f"  {name:<20}",
+                    "  ".join(f"{one} {found[one].mean():.3f} ({worst[one]:.3f})" for one in found),
+                )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-"""What training on a tenth of the records tells about training on all: settings compared by many fits of each.
+"""What training on a tenth of the records tells about training on all: settings compared by many
+fits of each.
 
     python examples/benchmarks/what_a_subset_tells.py                       # digits: some seconds
     python examples/benchmarks/what_a_subset_tells.py --full --data FOLDER  # three tables of 30,000 records and more
 
-A search on a random subset ranks candidates by one fit each. For every setting this prints the mean score of a fit on
-a random tenth (with the noise that is made for all records, as the search trains it), its standard deviation from one
-fit to the next, and the mean score of a fit on all records. A search can find what is best on all only if settings
-differ by more than fits do, and in the same direction on both. Nothing here is private: scores are exact.
+A search on a random subset ranks candidates by one fit each. For every setting this prints the mean
+score of a fit on a random tenth (with the noise that is made for all records, as the search trains
+it), its standard deviation from one fit to the next, and the mean score of a fit on all records. A
+search can find what is best on all only if settings differ by more than fits do, and in the same
+direction on both. Nothing here is private: scores are exact.
 
 FOLDER and the tables are those of perceptrons.py.
 """
@@ -29,7 +31,9 @@ SHARE = 0.1
 
 def score(table: Table, setting: int, epsilon: float, records: np.ndarray) -> float:
     """Of one fit on these records, on the test records."""
-    model = net(table, epsilon).set_params(**SETTINGS[setting]).fit(table.X[records], table.y[records])
+    model = (
+        net(table, epsilon).set_params(**SETTINGS[setting]).fit(table.X[records], table.y[records])
+    )
     return float(model.score(table.X_test, table.y_test))
 
 
@@ -42,19 +46,25 @@ def compare(table: Table, epsilon: float, on_a_tenth: int, on_all: int) -> None:
         few = np.array([score(table, setting, epsilon, part) for part in parts])
         many = np.array([score(table, setting, epsilon, everything) for _ in range(on_all)])
         print(
-            f"| {table.name}, {epsilon:g} | {name} | {few.mean():.3f} | {few.std(ddof=1):.3f} | {many.mean():.3f} |",
+            f"| {table.name}, {epsilon:g} | {name} | {few.mean():.3f} | {few.std(ddof=1):.3f} | "
+            f"{many.mean():.3f} |",
             flush=True,
         )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--data", type=Path)
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    print("| table, ε | setting | on a tenth: mean | from fit to fit | on all: mean |\n|---|---|---|---|---|")
+    print(
+        "| table, ε | setting | on a tenth: mean | from fit to fit | on all: mean "
+        "|\n|---|---|---|---|---|"
+    )
     for load in (cuts, adult, mnist) if given.full else (digits,):
         for epsilon in (0.5, 1.0) if given.full else (3.0,):
             compare(load(given.data), epsilon, *((15, 3) if given.full else (4, 2)))

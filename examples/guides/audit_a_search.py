@@ -3,8 +3,9 @@
 
 Two searches are audited: the usual one, which reports the ε of one run, and a private one.
 
-A private mean with ε = 1 is trained twenty times, and the one that fits best is kept. Both searches are fitted a few
-hundred times on two data sets that differ in one record. The usual one is refuted: it releases nearly the exact mean.
+A private mean with ε = 1 is trained twenty times, and the one that fits best is kept. Both searches
+are fitted a few hundred times on two data sets that differ in one record. The usual one is refuted:
+it releases nearly the exact mean.
 """
 
 import numpy as np
@@ -66,7 +67,17 @@ private = DPRandomSearchCV(
     n_iter=20,
     scoring=make_private_scorer(distance, lower=0, upper=1, greater_is_better=False),
 )
-for name, search, n_runs in (("the usual search", UsualSearch(), 500), ("DPRandomSearchCV", private, 100)):
-    found = audit(search, X, y, other=(X, changed), n_runs=n_runs, statistic=lambda model: model.best_estimator_.mean_)
+for name, search, n_runs in (
+    ("the usual search", UsualSearch(), 500),
+    ("DPRandomSearchCV", private, 100),
+):
+    found = audit(
+        search,
+        X,
+        y,
+        other=(X, changed),
+        n_runs=n_runs,
+        statistic=lambda model: model.best_estimator_.mean_,
+    )
     print(f"{name}\n{found}\n")
     assert found.consistent == (search is private)

@@ -1,8 +1,9 @@
 """Which distribution of K buys the best winner?
 =============================================
 
-One run is a Gaussian mechanism with ε = 1.995 at δ = 1e-6 (μ = √0.2). For each total ε and distribution the largest
-mean that stays within the budget is found, and with it the expected quantile of the winner among all candidates.
+One run is a Gaussian mechanism with ε = 1.995 at δ = 1e-6 (μ = √0.2). For each total ε and
+distribution the largest mean that stays within the budget is found, and with it the expected
+quantile of the winner among all candidates.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ DISTRIBUTIONS: dict[str, Callable[[float], CountDistribution]] = {
 
 
 def largest_mean(distribution: Callable[[float], CountDistribution], budget: float) -> float:
-    """Largest mean (of the distribution's parameter) whose search stays within the budget, within 0.5 %."""
+    """Largest mean (of the distribution's parameter) whose search stays within the budget, within
+    0.5 %."""
 
     def affordable(mean: float) -> bool:
         return best_of(BASE, distribution(mean)).epsilon_at(DELTA) <= budget
@@ -52,8 +54,8 @@ def largest_mean(distribution: Callable[[float], CountDistribution], budget: flo
 
 # %%
 print(
-    f"one run: epsilon = {BASE.epsilon_at(DELTA):.3f} at delta = {DELTA:g}; entries: expected quantile of the "
-    "winner (mean of K)"
+    f"one run: epsilon = {BASE.epsilon_at(DELTA):.3f} at delta = {DELTA:g}; entries: expected "
+    "quantile of the winner (mean of K)"
 )
 print("total ε".ljust(10) + "".join(name.ljust(18) for name in DISTRIBUTIONS))
 for budget in BUDGETS:

@@ -1,8 +1,8 @@
 """Several fits under one budget
 =============================
 
-Three searches with ε = 2 each on the same patients, a private count, a fit that fails, and one that is refused: what
-they cost together, by a ledger.
+Three searches with ε = 2 each on the same patients, a private count, a fit that fails, and one that
+is refused: what they cost together, by a ledger.
 """
 
 from __future__ import annotations

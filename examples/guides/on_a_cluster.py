@@ -1,9 +1,9 @@
 """On a cluster
 ============
 
-Candidates are joblib's tasks, so whatever runs those runs a search. Here a Dask cluster of two processes on this
-machine (``pip install distributed``); a real one differs in its address alone. See docs/learn/at_scale.md for who sees
-the records, and for what a lost worker costs.
+Candidates are joblib's tasks, so whatever runs those runs a search. Here a Dask cluster of two
+processes on this machine (``pip install distributed``); a real one differs in its address alone.
+See docs/learn/at_scale.md for who sees the records, and for what a lost worker costs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ def search(**more):
 
 
 # %%
-# In this process, and on the cluster: the plan is made here, each worker trains its candidates as one stack, and what
-# is released is the same. (Dask starts its workers by importing this script, which is why the guard is needed.)
+# In this process, and on the cluster: the plan is made here, each worker trains its candidates as
+# one stack, and what is released is the same. (Dask starts its workers by importing this script,
+# which is why the guard is needed.)
 if __name__ == "__main__":
     here = search().fit(X_train, y_train)
     with (
@@ -39,5 +40,7 @@ if __name__ == "__main__":
     ):
         there = search(n_jobs=-1).fit(X_train, y_train)
     print(f"accuracy {there.score(X_test, y_test):.3f}   {there.best_params_}")
-    print("the same model:", np.array_equal(here.predict_proba(X_test), there.predict_proba(X_test)))
+    print(
+        "the same model:", np.array_equal(here.predict_proba(X_test), there.predict_proba(X_test))
+    )
     print(there.privacy_spent_)

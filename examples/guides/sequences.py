@@ -1,8 +1,9 @@
 """Text and sequences: an LSTM and a transformer layer
 ===================================================
 
-Which of two kinds of sessions is it? 3,000 made-up sessions of twelve clicks; a session is of the second kind if five
-or more of its clicks are on pages about money. Both nets are plain PyTorch, trained with DP-SGD at ε = 3.
+Which of two kinds of sessions is it? 3,000 made-up sessions of twelve clicks; a session is of the
+second kind if five or more of its clicks are on pages about money. Both nets are plain PyTorch,
+trained with DP-SGD at ε = 3.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ class Recurrent(nn.Module):
 
     def __init__(self, width: int = 16) -> None:
         super().__init__()
-        self.embedding, self.lstm = nn.Embedding(PAGES, width), nn.LSTM(width, width, batch_first=True)
+        self.embedding, self.lstm = (
+            nn.Embedding(PAGES, width),
+            nn.LSTM(width, width, batch_first=True),
+        )
         self.last = nn.Linear(width, 2)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
@@ -34,7 +38,10 @@ class Transformer(nn.Module):
 
     def __init__(self, width: int = 16) -> None:
         super().__init__()
-        self.embedding, self.places = nn.Embedding(PAGES, width), nn.Parameter(torch.zeros(LENGTH, width))
+        self.embedding, self.places = (
+            nn.Embedding(PAGES, width),
+            nn.Parameter(torch.zeros(LENGTH, width)),
+        )
         self.layer = nn.TransformerEncoderLayer(width, 2, 32, dropout=0.0, batch_first=True)
         self.last = nn.Linear(width, 2)
 
@@ -47,15 +54,20 @@ class Transformer(nn.Module):
 draw = np.random.default_rng(0)
 sessions = draw.integers(0, PAGES, (4000, LENGTH))
 about_money = np.where((sessions % 3 == 0).sum(1) > 4, "money", "other")
-train, test, train_labels, test_labels = train_test_split(sessions, about_money, test_size=1000, random_state=0)
+train, test, train_labels, test_labels = train_test_split(
+    sessions, about_money, test_size=1000, random_state=0
+)
 
 # %%
-# The loss, the classes and the number of pages are public. Nothing else differs from a net for tables.
+# The loss, the classes and the number of pages are public. Nothing else differs from a net for
+# tables.
 for module in (Recurrent, Transformer):
     net = DPNeuralNetClassifier(
         module, classes=["money", "other"], target_epsilon=3.0, target_delta=1e-5, max_epochs=8,
         sample_rate=0.1, lr=1.0,
     )  # fmt: skip
     net.fit(train, train_labels)
-    print(f"{module.__name__:12} accuracy {net.score(test, test_labels):.3f}  {net.privacy_spent_!r}")
+    print(
+        f"{module.__name__:12} accuracy {net.score(test, test_labels):.3f}  {net.privacy_spent_!r}"
+    )
 print(f"{'always other':12} accuracy {np.mean(test_labels == 'other'):.3f}")

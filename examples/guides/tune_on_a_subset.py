@@ -1,7 +1,8 @@
 """Tune on a subset
 ================
 
-Tune on a random fifth of the records, train on the rest: one search on real data, and what it costs.
+Tune on a random fifth of the records, train on the rest: one search on real data, and what it
+costs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ print(f"one training run                       epsilon = {one:.3f}")
 whole = DPRandomSearchCV(net, SPACE, n_iter=15, delta=DELTA).privacy_cost(len(X_train)).epsilon
 print(f"about 15 candidates on all records     epsilon = {whole:.3f}")
 for train_on in ("rest", "all"):
-    search = DPSubsetSearchCV(net, SPACE, n_iter=15, subset_fraction=0.2, train_on=train_on, delta=DELTA)
+    search = DPSubsetSearchCV(
+        net, SPACE, n_iter=15, subset_fraction=0.2, train_on=train_on, delta=DELTA
+    )
     total = search.privacy_cost(len(X_train)).epsilon
     print(f"the same on a fifth, then train on {train_on:4}  epsilon = {total:.3f}")
 
@@ -40,8 +43,13 @@ for train_on in ("rest", "all"):
 net.set_params(noise_multiplier=None)  # the search makes the noise, so that the total is 2
 best = DPSubsetSearchCV(net, SPACE, n_iter=15, subset_fraction=0.2, epsilon=2.0, delta=DELTA)
 best.fit(X_train, y_train)
-print(f"winner on the subset     {rounded(best.best_params_)}, private score {best.best_score_:.2f}")
+print(
+    f"winner on the subset     {rounded(best.best_params_)}, private score {best.best_score_:.2f}"
+)
 print(f"trained on the rest with {rounded(best.final_params_)}")
-print(f"accuracy on untouched data {best.score(X_test, y_test):.3f}; the whole cost {best.privacy_spent_!r}")
+print(
+    f"accuracy on untouched data {best.score(X_test, y_test):.3f}; the whole cost "
+    f"{best.privacy_spent_!r}"
+)
 for sentence in best.privacy_spent_.assumptions:
     print(f"assumes: {sentence}")

@@ -1,9 +1,10 @@
 """Why tuning without privacy leaks
 ================================
 
-A hyperparameter is one number, and yet it tells who was in the data. After figure 1 of Papernot & Steinke (ICLR 2022):
-two clouds of records, a linear support vector machine, and eight outliers that are there or not. The weight of the
-hinge loss is tuned as usual, by accuracy, and only the best weight is published.
+A hyperparameter is one number, and yet it tells who was in the data. After figure 1 of Papernot &
+Steinke (ICLR 2022): two clouds of records, a linear support vector machine, and eight outliers that
+are there or not. The weight of the hinge loss is tuned as usual, by accuracy, and only the best
+weight is published.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ OUTLIER, OUTLIERS = (7.9, 8.0), 8
 
 def records(rng: np.random.Generator, with_outliers: bool) -> tuple[np.ndarray, np.ndarray]:
     """65 and 20 records, and perhaps the outliers, which carry the label of the 65."""
-    X = np.concatenate([rng.normal((6.2, 0.9), (0.6, 2.2), (65, 2)), rng.normal((7.6, 5.4), (2.4, 2.2), (20, 2))])
+    X = np.concatenate(
+        [rng.normal((6.2, 0.9), (0.6, 2.2), (65, 2)), rng.normal((7.6, 5.4), (2.4, 2.2), (20, 2))]
+    )
     y = np.repeat([-1, 1], (65, 20))
     if with_outliers:
         X, y = np.vstack([X, np.tile(OUTLIER, (OUTLIERS, 1))]), np.append(y, np.full(OUTLIERS, -1))
@@ -31,13 +34,18 @@ def accuracies(seed: int, with_outliers: bool) -> np.ndarray:
     """Accuracy on the records, weight by weight."""
     X, y = records(np.random.default_rng(seed), with_outliers)
     return np.array(
-        [LinearSVC(C=weight, max_iter=2000, tol=1e-3, random_state=0).fit(X, y).score(X, y) for weight in WEIGHTS]
+        [
+            LinearSVC(C=weight, max_iter=2000, tol=1e-3, random_state=0).fit(X, y).score(X, y)
+            for weight in WEIGHTS
+        ]
     )
 
 
 # %%
 # With the outliers the curve turns; without them it rises. So the best weight is a witness.
-curves = {there: np.array([accuracies(seed, there) for seed in range(100)]) for there in (False, True)}
+curves = {
+    there: np.array([accuracies(seed, there) for seed in range(100)]) for there in (False, True)
+}
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for there, name in ((False, "without the outliers"), (True, "with the outliers")):
     ax.plot(WEIGHTS, curves[there].mean(axis=0), "o-", label=name)
@@ -45,8 +53,8 @@ ax.set(xscale="log", xlabel="weight of the hinge loss", ylabel="accuracy")
 ax.legend()
 
 # %%
-# The attack: a small best weight says that the outliers are there. Its rule is made on the first half of the data sets
-# and tried on the other half.
+# The attack: a small best weight says that the outliers are there. Its rule is made on the first
+# half of the data sets and tried on the other half.
 best = {there: WEIGHTS[found.argmax(axis=1)] for there, found in curves.items()}
 
 
@@ -56,13 +64,20 @@ def advantage(limit: float, part: slice) -> float:
 
 
 limit = max(WEIGHTS, key=lambda weight: advantage(weight, slice(0, 50)))
-print(f"best weight at most {limit:.2g}: true minus false positive rate {advantage(limit, slice(50, None)):.2f}")
+print(
+    f"best weight at most {limit:.2g}: true minus false positive rate "
+    f"{advantage(limit, slice(50, None)):.2f}"
+)
 
 # %%
-# A search that is private as a whole has a bound on this for every attack, and on all that it releases: the winning
-# parameters, their score, and the model. Here for one record, and for eight together.
+# A search that is private as a whole has a bound on this for every attack, and on all that it
+# releases: the winning parameters, their score, and the model. Here for one record, and for eight
+# together.
 one_run = GaussianDP(mu=calibrate(lambda mu: best_of(GaussianDP(mu=mu), 20), 1.0, 1e-5))
 search = best_of(one_run, 20)
 print("a search with ε = 1 in total, any attack at all")
 for records_together in (1, OUTLIERS):
-    print(f"on {records_together} records: at most {for_group(search, records_together).advantage():.3f}")
+    print(
+        f"on {records_together} records: at most "
+        f"{for_group(search, records_together).advantage():.3f}"
+    )

@@ -18,10 +18,12 @@ from sklearn_dpsearch.scoring import private_scorer
 
 
 class NoisyRidge(RegressorMixin, BaseEstimator):
-    """Ridge regression on noisy sums (sufficient statistics perturbation), ρ-zero-concentrated DP under replace-one.
+    """Ridge regression on noisy sums (sufficient statistics perturbation), ρ-zero-concentrated DP
+    under replace-one.
 
-    Rows are cut to norm 1 and y to [-1, 1]. One record changed moves (XᵀX, Xᵀy) by at most √8 in Euclidean norm, so
-    that Gaussian noise of standard deviation √(8/2ρ) on every entry is ρ-zCDP (Bun & Steinke 2016, Proposition 1.6).
+    Rows are cut to norm 1 and y to [-1, 1]. One record changed moves (XᵀX, Xᵀy) by at most √8 in
+    Euclidean norm, so that Gaussian noise of standard deviation √(8/2ρ) on every entry is ρ-zCDP
+    (Bun & Steinke 2016, Proposition 1.6).
     """
 
     def __init__(self, rho=0.1, alpha=1.0):
@@ -38,13 +40,17 @@ class NoisyRidge(RegressorMixin, BaseEstimator):
         deviation = np.sqrt(4.0 / self.rho)
         gram = X.T @ X + deviation * noise.standard_normal((X.shape[1], X.shape[1]))
         moments = X.T @ np.clip(y, -1, 1) + deviation * noise.standard_normal(X.shape[1])
-        self.coef_ = np.linalg.lstsq((gram + gram.T) / 2 + self.alpha * np.eye(X.shape[1]), moments, rcond=None)[0]
+        self.coef_ = np.linalg.lstsq(
+            (gram + gram.T) / 2 + self.alpha * np.eye(X.shape[1]), moments, rcond=None
+        )[0]
         return self
 
     def predict(self, X):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False)
-        return np.clip(X / np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True)) @ self.coef_, -1, 1)
+        return np.clip(
+            X / np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True)) @ self.coef_, -1, 1
+        )
 
 
 # %%
@@ -54,7 +60,9 @@ X, y = 5 * X, (y - 180.0) / 180.0  # public units: the target is a score between
 X_private, X_public, y_private, y_public = train_test_split(X, y, test_size=0.2, random_state=0)
 space = {"alpha": np.geomspace(0.1, 1000, 20)}
 
-public = DPRandomSearchCV(NoisyRidge(rho=0.5), space, n_iter=30, delta=1e-6, scoring="neg_mean_squared_error")
+public = DPRandomSearchCV(
+    NoisyRidge(rho=0.5), space, n_iter=30, delta=1e-6, scoring="neg_mean_squared_error"
+)
 public.fit(X_private, y_private, X_public=X_public, y_public=y_public)
 print(f"scored on public data      {public.best_params_}  {public.privacy_spent_!r}")
 

@@ -19,7 +19,8 @@ from sklearn_dpsearch.nets import DPNeuralNetClassifier
 
 
 class Convolutions(nn.Module):
-    """Two convolutions on 8×8 images; group normalisation, because batch normalisation couples records."""
+    """Two convolutions on 8×8 images; group normalisation, because batch normalisation couples
+    records."""
 
     def __init__(self, channels: int = 8) -> None:
         super().__init__()
@@ -55,9 +56,15 @@ images = DPNeuralNetClassifier(
     callbacks=[("rate", LRScheduler("CosineAnnealingLR", T_max=4))], **shared,
 )  # fmt: skip
 images.fit(X_train.reshape(-1, 1, 8, 8), y_train)
-print(f"convolutions  accuracy {images.score(X_test.reshape(-1, 1, 8, 8), y_test):.3f}  {images.privacy_spent_!r}")
+print(
+    f"convolutions  accuracy {images.score(X_test.reshape(-1, 1, 8, 8), y_test):.3f}  "
+    f"{images.privacy_spent_!r}"
+)
 images.partial_fit(X_train.reshape(-1, 1, 8, 8), y_train)
-print(f"trained on    accuracy {images.score(X_test.reshape(-1, 1, 8, 8), y_test):.3f}  {images.privacy_spent_!r}")
+print(
+    f"trained on    accuracy {images.score(X_test.reshape(-1, 1, 8, 8), y_test):.3f}  "
+    f"{images.privacy_spent_!r}"
+)
 
 # %%
 # A search over the arguments of the module, the step size and the clipping.

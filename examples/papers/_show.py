@@ -13,7 +13,8 @@ Figure = tuple[Callable[[], Curves], str, str]
 
 
 def show(figures: Mapping[str, Figure], prefix: str) -> None:
-    """Print a few points of each figure (name to function, x label, y label); with ``--out FOLDER`` draw it too."""
+    """Print a few points of each figure (name to function, x label, y label); with ``--out FOLDER``
+    draw it too."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, help="folder for pictures (needs matplotlib)")
     show_all(figures, prefix, parser.parse_args().out)

@@ -1,12 +1,13 @@
-"""Figures 3 and 4 of Ding, Wu et al. (2022), and figure 2 of Ding & Wu (2022), with the noisy maximum beside them.
+"""Figures 3 and 4 of Ding, Wu et al. (2022), and figure 2 of Ding & Wu (2022), with the noisy
+maximum beside them.
 
     python examples/papers/dw22_figures.py                # a few points as text
     python examples/papers/dw22_figures.py --out FOLDER   # pictures
 
-100 candidates with utilities uniform on (0, 1), granularity 0.01, k parts: every utility has sensitivity 1/k.
-"Fidelity" is the share of candidates that the kept one is at least as good as. The walk's ε is its worst case
-(``doubling_search``), not that of the rounds that happened; at that ε the noisy maximum chooses with the exponential
-mechanism.
+100 candidates with utilities uniform on (0, 1), granularity 0.01, k parts: every utility has
+sensitivity 1/k. "Fidelity" is the share of candidates that the kept one is at least as good as. The
+walk's ε is its worst case (``doubling_search``), not that of the rounds that happened; at that ε
+the noisy maximum chooses with the exponential mechanism.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def walks(
     for _ in range(WALKS):
         utilities = rng.uniform(size=CANDIDATES)
         exact = [Fraction(round(utility * 2**20), 2**20) for utility in utilities]
-        question = AboveThreshold(round_epsilon=Fraction(round_epsilon), sensitivity=Fraction(1, parts))
+        question = AboveThreshold(
+            round_epsilon=Fraction(round_epsilon), sensitivity=Fraction(1, parts)
+        )
         steps = DoublingSteps(levels=levels, max_rounds=default_max_rounds(levels))
         rounds, fidelities = DoublingRounds(question, steps, granularity=Fraction(1, levels)), [0.0]
         while not rounds.over:
@@ -68,7 +71,11 @@ def worst_case(round_epsilon: float) -> float:
 def noisy_maximum(epsilon: float) -> float:
     """Mean fidelity of the exponential mechanism on the same utilities."""
     noise = GumbelNoise(scale=Fraction(2, PARTS) / Fraction(epsilon))
-    return float(np.mean([fidelity(u, noise.select([Fraction(one) for one in u])) for u, _ in walks(0.1, PARTS)]))
+    return float(
+        np.mean(
+            [fidelity(u, noise.select([Fraction(one) for one in u])) for u, _ in walks(0.1, PARTS)]
+        )
+    )
 
 
 def fidelity_over_rounds() -> Curves:
@@ -78,12 +85,16 @@ def fidelity_over_rounds() -> Curves:
         runs = [fidelities for _, fidelities in walks(round_epsilon, parts)]
         longest = max(len(one) for one in runs)
         padded = np.array([one + [one[-1]] * (longest - len(one)) for one in runs])
-        curves[f"k ε = {parts * round_epsilon:g}, DW22a"] = (np.arange(1.0, longest + 1), padded.mean(axis=0))
+        curves[f"k ε = {parts * round_epsilon:g}, DW22a"] = (
+            np.arange(1.0, longest + 1),
+            padded.mean(axis=0),
+        )
     return curves
 
 
 def rounds_over_levels() -> Curves:
-    """Figure 4 of DW22a: rounds of a walk by the number n of levels, and the default cap of 5 ⌈log₂ n⌉ + 2."""
+    """Figure 4 of DW22a: rounds of a walk by the number n of levels, and the default cap of 5 ⌈log₂
+    n⌉ + 2."""
     levels = np.array([8, 16, 32, 64, 128, 256])
     rounds = [[len(f) for _, f in walks(0.1, PARTS, levels=int(n), seed=1)] for n in levels]
     logs = np.log2(levels)
@@ -98,9 +109,18 @@ def rounds_over_levels() -> Curves:
 
 def rounds_over_utility() -> Curves:
     """Figure 2 of DW22b: rounds by (u* − u₀)/g with k = 10, ε₀ = 0.1, g = 0.01 and u₀ = 0."""
-    runs = [(int(max(utilities) * LEVELS), len(f)) for seed in range(4) for utilities, f in walks(0.1, 10, seed=seed)]
+    runs = [
+        (int(max(utilities) * LEVELS), len(f))
+        for seed in range(4)
+        for utilities, f in walks(0.1, 10, seed=seed)
+    ]
     reached = np.array(sorted({one for one, _ in runs}), dtype=float)
-    return {"mean rounds, DW22b": (reached, np.array([np.mean([r for u, r in runs if u == one]) for one in reached]))}
+    return {
+        "mean rounds, DW22b": (
+            reached,
+            np.array([np.mean([r for u, r in runs if u == one]) for one in reached]),
+        )
+    }
 
 
 def fidelity_at_equal_epsilon() -> Curves:

@@ -1,14 +1,16 @@
-"""Koskela & Kulkarni (NeurIPS 2023), "Practical DP Hyperparameter Tuning with Subsampling": figure 1, ours beside it.
+"""Koskela & Kulkarni (NeurIPS 2023), "Practical DP Hyperparameter Tuning with Subsampling": figure
+1, ours beside it.
 
     python examples/papers/kk23_figure1.py [--full] [--out FOLDER]
 
-ε at δ = 1e-5 of tuning on a random subset and then training, by the probability q of being in the subset. One run is
-DP-SGD with noise multiplier 2, sampling rate 0.01 and 50 epochs (5000 steps); the number of runs is Poisson with mean
-15 or 45. "variant 1" trains on the rest (the paper's Theorem 1), "variant 2" on all records (its Theorem 4, composed),
-with Rényi curves all the way and Papernot & Steinke's Theorem 6 for the tuning. Ours is Theorem 2
-(docs/theory/subset.md) over Theorem 1, for the same distribution and for the geometric distribution of the same mean.
-Floors: one training run, and what tuning alone certainly gives away, q·δ_tune(log(1 + (e^ε − 1)/q)) with a certified
-δ_tune, whatever the final training does.
+ε at δ = 1e-5 of tuning on a random subset and then training, by the probability q of being in the
+subset. One run is DP-SGD with noise multiplier 2, sampling rate 0.01 and 50 epochs (5000 steps);
+the number of runs is Poisson with mean 15 or 45. "variant 1" trains on the rest (the paper's
+Theorem 1), "variant 2" on all records (its Theorem 4, composed), with Rényi curves all the way and
+Papernot & Steinke's Theorem 6 for the tuning. Ours is Theorem 2 (docs/theory/subset.md) over
+Theorem 1, for the same distribution and for the geometric distribution of the same mean. Floors:
+one training run, and what tuning alone certainly gives away, q·δ_tune(log(1 + (e^ε − 1)/q)) with a
+certified δ_tune, whatever the final training does.
 """
 
 from __future__ import annotations
@@ -33,7 +35,11 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.selection import published_bounds
-from sklearn_dpsearch.privacy.selection.published_bounds import INTEGER_ORDERS, renyi_all, renyi_rest
+from sklearn_dpsearch.privacy.selection.published_bounds import (
+    INTEGER_ORDERS,
+    renyi_all,
+    renyi_rest,
+)
 
 DELTA = 1e-5
 RUN = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
@@ -64,7 +70,10 @@ def certain(distribution: CountDistribution, fraction: float) -> float:
     one_run = ProfileDP.from_pair(DominatingPair(RUN.pair.removed, RUN.pair.removed))
 
     def exceeds(epsilon: float) -> bool:
-        return fraction * witness(one_run, distribution, float(np.log1p(np.expm1(epsilon) / fraction))) > DELTA
+        return (
+            fraction * witness(one_run, distribution, float(np.log1p(np.expm1(epsilon) / fraction)))
+            > DELTA
+        )
 
     low, high = 0.0, 8.0
     while high - low > 0.01:
@@ -76,15 +85,33 @@ def certain(distribution: CountDistribution, fraction: float) -> float:
 def figure_1(mean: float, fractions: np.ndarray) -> Curves:
     """Curves (q, ε) of both variants, with the floors."""
     poisson, geometric = Poisson(mean), Geometric(mean)
-    whole = np.full(fractions.size, published_bounds.renyi_poisson(RENYI, poisson, INTEGER_ORDERS).epsilon_at(DELTA))
+    whole = np.full(
+        fractions.size,
+        published_bounds.renyi_poisson(RENYI, poisson, INTEGER_ORDERS).epsilon_at(DELTA),
+    )
     return {
         "search on all records, PS22": (fractions, whole),
-        "variant 1, KK23": (fractions, np.array([published_bound(mean, q, "rest") for q in fractions])),
-        "variant 2, KK23": (fractions, np.array([published_bound(mean, q, "all") for q in fractions])),
-        "variant 1, Theorem 2": (fractions, np.array([ours(poisson, q, "rest") for q in fractions])),
+        "variant 1, KK23": (
+            fractions,
+            np.array([published_bound(mean, q, "rest") for q in fractions]),
+        ),
+        "variant 2, KK23": (
+            fractions,
+            np.array([published_bound(mean, q, "all") for q in fractions]),
+        ),
+        "variant 1, Theorem 2": (
+            fractions,
+            np.array([ours(poisson, q, "rest") for q in fractions]),
+        ),
         "variant 2, Theorem 2": (fractions, np.array([ours(poisson, q, "all") for q in fractions])),
-        "variant 1, Theorem 2, geometric": (fractions, np.array([ours(geometric, q, "rest") for q in fractions])),
-        "variant 2, Theorem 2, geometric": (fractions, np.array([ours(geometric, q, "all") for q in fractions])),
+        "variant 1, Theorem 2, geometric": (
+            fractions,
+            np.array([ours(geometric, q, "rest") for q in fractions]),
+        ),
+        "variant 2, Theorem 2, geometric": (
+            fractions,
+            np.array([ours(geometric, q, "all") for q in fractions]),
+        ),
         "certain, Poisson": (fractions, np.array([certain(poisson, q) for q in fractions])),
         "one training run": (fractions, np.full(fractions.size, RUN.epsilon_at(DELTA))),
     }
@@ -106,7 +133,10 @@ def main() -> None:
     for distribution in (Geometric(15), Geometric(45), Poisson(15), Poisson(45)):
         rest, on_all = (ours(distribution, 0.1, train_on) for train_on in ("rest", "all"))
         whole = float(tuning(distribution).epsilon_at(DELTA))
-        print(f"  {distribution!r}: search on all {whole:.3f}; then train on the rest {rest:.3f}, on all {on_all:.3f}")
+        print(
+            f"  {distribution!r}: search on all {whole:.3f}; then train on the rest {rest:.3f}, on "
+            f"all {on_all:.3f}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,19 +1,23 @@
-"""Koskela & Kulkarni (NeurIPS 2023), "Practical DP Hyperparameter Tuning with Subsampling": figures 2 and 4 in shape.
+"""Koskela & Kulkarni (NeurIPS 2023), "Practical DP Hyperparameter Tuning with Subsampling": figures
+2 and 4 in shape.
 
     python examples/papers/kk23_mnist.py                        # digits, few epochs: a smoke test
     python examples/papers/kk23_mnist.py --full                 # MNIST from OpenML
     python examples/papers/kk23_mnist.py --full --data FOLDER   # MNIST from FOLDER/mnist.npz
 
-Test accuracy by total ε (δ = 1e-5). For some amounts of noise each search runs, with a Poisson number of runs on the
-paper's grid: on all records; on a subset (q = 0.1) and then one training on the rest (variant 1) or on all (variant 2).
-Each is drawn twice: at the ε of the paper's Rényi accounting (PS22, KK23), and at ours (Theorems 1 and 2). The accuracy
-is the same, as it is the same mechanism. "geometric" is variant 1 with a geometric number of runs of the same mean, at
-our ε. "one run" is one training with the learning rate that won last, which is not paid for. CPU times follow, as
-multiples of the fastest search. Figure 2 tunes the learning rate (sampling rate 0.0213, 40 epochs, 15 runs on average),
-figure 4 also the sampling rate and the epochs (45 runs): there all candidates promise one Gaussian guarantee.
+Test accuracy by total ε (δ = 1e-5). For some amounts of noise each search runs, with a Poisson
+number of runs on the paper's grid: on all records; on a subset (q = 0.1) and then one training on
+the rest (variant 1) or on all (variant 2). Each is drawn twice: at the ε of the paper's Rényi
+accounting (PS22, KK23), and at ours (Theorems 1 and 2). The accuracy is the same, as it is the same
+mechanism. "geometric" is variant 1 with a geometric number of runs of the same mean, at our ε. "one
+run" is one training with the learning rate that won last, which is not paid for. CPU times follow,
+as multiples of the fastest search. Figure 2 tunes the learning rate (sampling rate 0.0213, 40
+epochs, 15 runs on average), figure 4 also the sampling rate and the epochs (45 runs): there all
+candidates promise one Gaussian guarantee.
 
-The paper's nets are convolutional, and it chooses by test accuracy without noise. Here it is one hidden layer of 32
-(25,450 weights, about as many as theirs), and a private score chooses, which is part of our ε and not of the paper's.
+The paper's nets are convolutional, and it chooses by test accuracy without noise. Here it is one
+hidden layer of 32 (25,450 weights, about as many as theirs), and a private score chooses, which is
+part of our ε and not of the paper's.
 """
 
 from __future__ import annotations
@@ -35,8 +39,21 @@ from sklearn.model_selection import train_test_split
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier
-from sklearn_dpsearch.privacy import DPSGD, CountDistribution, GaussianDP, Geometric, Guarantee, Poisson, RenyiDP
-from sklearn_dpsearch.privacy.selection.published_bounds import INTEGER_ORDERS, renyi_all, renyi_poisson, renyi_rest
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    CountDistribution,
+    GaussianDP,
+    Geometric,
+    Guarantee,
+    Poisson,
+    RenyiDP,
+)
+from sklearn_dpsearch.privacy.selection.published_bounds import (
+    INTEGER_ORDERS,
+    renyi_all,
+    renyi_poisson,
+    renyi_rest,
+)
 
 DELTA, FRACTION, RATE = 1e-5, 0.1, 0.0213
 Records = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -44,7 +61,8 @@ Records = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Setting:
-    """One figure: a net, its grid, the mean number of runs, and what one run promises for an amount of noise."""
+    """One figure: a net, its grid, the mean number of runs, and what one run promises for an amount
+    of noise."""
 
     net: Any
     grid: Mapping[str, list[Any]]
@@ -61,7 +79,12 @@ def records(full: bool, folder: Path | None) -> tuple[Records, float]:
         return (X, y, X_test, y_test), 16.0
     if folder is not None:
         found = np.load(folder / "mnist.npz")
-        return (found["X_train"], found["y_train"].astype(int), found["X_test"], found["y_test"].astype(int)), 255.0
+        return (
+            found["X_train"],
+            found["y_train"].astype(int),
+            found["X_test"],
+            found["y_test"].astype(int),
+        ), 255.0
     pixels, labels = fetch_openml("mnist_784", return_X_y=True, as_frame=False)
     labels = labels.astype(int)
     return (pixels[:60_000], labels[:60_000], pixels[60_000:], labels[60_000:]), 255.0
@@ -80,7 +103,10 @@ def settings(full: bool, largest: float) -> dict[str, Setting]:
     )
     steps = round(epochs / RATE)
     rates = [10.0**-i for i in (4, 3.5, 3, 2.5, 2, 1.5, 1, 0.5, 0)]
-    wider = {"sample_rate": [128 / 6000, 256 / 6000], "max_epochs": [epochs * k // 4 for k in (1, 2, 3, 4)]}
+    wider = {
+        "sample_rate": [128 / 6000, 256 / 6000],
+        "max_epochs": [epochs * k // 4 for k in (1, 2, 3, 4)],
+    }
     mean_2, mean_4 = (15.0, 45.0) if full else (4.0, 4.0)
 
     def run(multiplier: float) -> Guarantee:
@@ -88,7 +114,9 @@ def settings(full: bool, largest: float) -> dict[str, Setting]:
 
     few = {"learning_rate_init": rates}
     return {
-        "figure_2": Setting(net, few, mean_2, "noise_multiplier", run, (1.5, 3.0, 6.0)[: 3 if full else 1]),
+        "figure_2": Setting(
+            net, few, mean_2, "noise_multiplier", run, (1.5, 3.0, 6.0)[: 3 if full else 1]
+        ),
         "figure_4": Setting(
             net,
             {**few, **wider},
@@ -100,10 +128,12 @@ def settings(full: bool, largest: float) -> dict[str, Setting]:
     }
 
 
-# --- what is compared -------------------------------------------------------------------------------------------------
+# --- what is compared -----------------------------------------------------------------------------
 
 
-def published(run: Guarantee, distribution: Poisson, bound: Callable[..., Guarantee] | None) -> float:
+def published(
+    run: Guarantee, distribution: Poisson, bound: Callable[..., Guarantee] | None
+) -> float:
     """ε by Rényi curves: of the search, or of tuning on a subset and training."""
     curve = RenyiDP(orders=INTEGER_ORDERS, epsilons=run.renyi(INTEGER_ORDERS))
     tune = renyi_poisson(curve, distribution, INTEGER_ORDERS)
@@ -117,7 +147,12 @@ def searches(setting: Setting, noise: float) -> dict[str, tuple[Any, dict[str, f
 
     def on_subset(distribution: CountDistribution, train_on: Any) -> DPSubsetSearchCV:
         return DPSubsetSearchCV(
-            net, setting.grid, n_iter=distribution, subset_fraction=FRACTION, train_on=train_on, delta=DELTA
+            net,
+            setting.grid,
+            n_iter=distribution,
+            subset_fraction=FRACTION,
+            train_on=train_on,
+            delta=DELTA,
         )
 
     return {
@@ -146,7 +181,8 @@ def figure(setting: Setting, data: Records, repetitions: int) -> tuple[Curves, d
     points, seconds = defaultdict(list), defaultdict(list)
     for noise in setting.noises:
         for name, (search, theirs) in searches(setting, noise).items():
-            epsilon = search.privacy_cost(len(data[0])).epsilon  # the plan is made here, not in the time of ``fit``
+            # the plan is made here, not in the time of ``fit``
+            epsilon = search.privacy_cost(len(data[0])).epsilon
             accuracy, time_of_fit, found = measured(search, data, repetitions)
             seconds[name].append(time_of_fit)
             for source, total in {**theirs, "ours": epsilon}.items():
@@ -161,10 +197,14 @@ def figure(setting: Setting, data: Records, repetitions: int) -> tuple[Curves, d
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true", help="MNIST")
     parser.add_argument("--data", type=Path, help="folder with mnist.npz")
-    parser.add_argument("--figure", choices=["figure_2", "figure_4"], nargs="+", default=["figure_2"])
+    parser.add_argument(
+        "--figure", choices=["figure_2", "figure_4"], nargs="+", default=["figure_2"]
+    )
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--out", type=Path, help="folder for pictures (needs matplotlib)")
     given = parser.parse_args()
@@ -172,9 +212,17 @@ def main() -> None:
     data, largest = records(given.full, given.data)
     for name in given.figure:
         curves, seconds = figure(settings(given.full, largest)[name], data, given.repetitions)
-        show_all({name: (lambda drawn=curves: drawn, "epsilon at delta = 1e-05", "accuracy")}, "kk23", given.out)
+        show_all(
+            {name: (lambda drawn=curves: drawn, "epsilon at delta = 1e-05", "accuracy")},
+            "kk23",
+            given.out,
+        )
         fastest = min(seconds.values())
-        print("  CPU time: " + ", ".join(f"{name} {one / fastest:.1f}" for name, one in seconds.items()), flush=True)
+        print(
+            "  CPU time: "
+            + ", ".join(f"{name} {one / fastest:.1f}" for name, one in seconds.items()),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Koskela, Redberg & Wang (2024), "Privacy Profiles for Private Selection": figures 2 and 4, ours beside them.
+"""Koskela, Redberg & Wang (2024), "Privacy Profiles for Private Selection": figures 2 and 4, ours
+beside them.
 
     python examples/papers/krw24_figures.py [--out FOLDER]
 
-Figure 2: δ(ε) of the search under the truncated negative binomial distribution with a Gaussian base. Figure 4: for the
-same ε, how the binomial distribution (Theorem 5.7) concentrates K compared with the Poisson distribution under Rényi
-accounting. All numbers are lost in the text of the paper at hand (σ, η, γ, n, p, δ), so the ones here are ours:
-σ = 4, η = 1, mean 10; δ = 1e-6, a mean of 10 runs for the Poisson distribution, n = 20.
+Figure 2: δ(ε) of the search under the truncated negative binomial distribution with a Gaussian
+base. Figure 4: for the same ε, how the binomial distribution (Theorem 5.7) concentrates K compared
+with the Poisson distribution under Rényi accounting. All numbers are lost in the text of the paper
+at hand (σ, η, γ, n, p, δ), so the ones here are ours: σ = 4, η = 1, mean 10; δ = 1e-6, a mean of 10
+runs for the Poisson distribution, n = 20.
 """
 
 from __future__ import annotations
@@ -16,7 +18,16 @@ import _bounds
 import numpy as np
 from _show import Curves, Figure, show
 
-from sklearn_dpsearch.privacy import ZCDP, Binomial, CountDistribution, GaussianDP, Geometric, Poisson, best_of, witness
+from sklearn_dpsearch.privacy import (
+    ZCDP,
+    Binomial,
+    CountDistribution,
+    GaussianDP,
+    Geometric,
+    Poisson,
+    best_of,
+    witness,
+)
 from sklearn_dpsearch.privacy.selection import published_bounds
 
 SIGMA, DELTA, MEAN, N = 4.0, 1e-6, 10.0, 20
@@ -24,13 +35,16 @@ BASE = GaussianDP(mu=1 / SIGMA)
 
 
 def figure_2(distribution: CountDistribution | None = None) -> Curves:
-    """δ by ε: Rényi accounting (PS22 Theorem 2), Theorem 5.2, Corollary 5.5, our Theorem 1 and the witness."""
+    """δ by ε: Rényi accounting (PS22 Theorem 2), Theorem 5.2, Corollary 5.5, our Theorem 1 and the
+    witness."""
     distribution = Geometric(MEAN) if distribution is None else distribution
     grid = np.linspace(0.4, 2.4, 41)
     curves = {
         "one run": BASE.delta_at(grid),
         "Theorem 2, PS22": _bounds.renyi_negative_binomial(BASE, distribution).delta_at(grid),
-        "Corollary 5.5, KRW24": _bounds.gaussian_negative_binomial(BASE, distribution).delta_at(grid),
+        "Corollary 5.5, KRW24": _bounds.gaussian_negative_binomial(BASE, distribution).delta_at(
+            grid
+        ),
         "Theorem 5.2, KRW24": _bounds.profile_negative_binomial(BASE, distribution).delta_at(grid),
         "Theorem 1": best_of(BASE, distribution).delta_at(grid),
         "witness": np.array([witness(BASE, distribution, epsilon) for epsilon in grid]),
@@ -48,11 +62,15 @@ def largest_share(epsilon_of: Callable[[CountDistribution], float], budget: floa
 
 
 def figure_4() -> Curves:
-    """P[K = k] by k at the ε that Rényi accounting gives Poisson: the distributions that each bound allows."""
+    """P[K = k] by k at the ε that Rényi accounting gives Poisson: the distributions that each bound
+    allows."""
     poisson = Poisson(MEAN)
     budget = published_bounds.renyi_poisson(ZCDP(rho=0.5 * BASE.mu**2), poisson).epsilon_at(DELTA)
     theirs = largest_share(
-        lambda distribution: published_bounds.profile_binomial(BASE, distribution).epsilon_at(DELTA), budget
+        lambda distribution: published_bounds.profile_binomial(BASE, distribution).epsilon_at(
+            DELTA
+        ),
+        budget,
     )
     ours = largest_share(lambda distribution: best_of(BASE, distribution).epsilon_at(DELTA), budget)
     k = np.arange(0, 26)
@@ -61,10 +79,12 @@ def figure_4() -> Curves:
         f"Binomial({N}, {theirs.p:.2f}), Theorem 5.7, KRW24": theirs,
         f"Binomial({N}, {ours.p:.2f}), Theorem 1": ours,
     }
-    return {name: (k.astype(float), distribution.pmf(k)) for name, distribution in distributions.items()}
+    return {
+        name: (k.astype(float), distribution.pmf(k)) for name, distribution in distributions.items()
+    }
 
 
-# --- all of them --------------------------------------------------------------------------------------------------
+# --- all of them ----------------------------------------------------------------------------------
 
 FIGURES: dict[str, Figure] = {
     "figure_2": (figure_2, "epsilon", "delta"),

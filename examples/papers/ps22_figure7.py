@@ -1,17 +1,20 @@
-"""Papernot & Steinke (2022), "Hyperparameter Tuning with Rényi Differential Privacy": figure 7, ours beside it.
+"""Papernot & Steinke (2022), "Hyperparameter Tuning with Rényi Differential Privacy": figure 7,
+ours beside it.
 
     python examples/papers/ps22_figure7.py                               # from 41 quantiles of the accuracies, below
     python examples/papers/ps22_figure7.py --data FILE [--out FOLDER]    # from all of them
 
-A learning rate is searched for a convolutional net on MNIST: 60 epochs, batches of 256, clipping norm 1, noise
-multiplier 1.1. The authors published the test accuracy of about 1000 such runs (TensorFlow Privacy,
-research/hyperparameters_2022/lr_acc.json, Apache 2.0: a dict from learning rate to accuracy); the candidates are the
-400 largest rates. They choose by test accuracy, without noise, and report the mean of 500 searches. Here that mean is
-exact: the best of K draws has the mean Σ a_i·(f(i/n) − f((i−1)/n)), f the generating function of K and a_i the sorted
-accuracies. Distributions are used given K ≥ 1.
+A learning rate is searched for a convolutional net on MNIST: 60 epochs, batches of 256, clipping
+norm 1, noise multiplier 1.1. The authors published the test accuracy of about 1000 such runs
+(TensorFlow Privacy, research/hyperparameters_2022/lr_acc.json, Apache 2.0: a dict from learning
+rate to accuracy); the candidates are the 400 largest rates. They choose by test accuracy, without
+noise, and report the mean of 500 searches. Here that mean is exact: the best of K draws has the
+mean Σ a_i·(f(i/n) − f((i−1)/n)), f the generating function of K and a_i the sorted accuracies.
+Distributions are used given K ≥ 1.
 
-"figure_7" has the paper's axis: the smallest bound on the Rényi divergence over all orders. No (ε, δ) can be read off
-it. "figure_7_epsilon" has ε at δ = 1e-6: by the paper's theorems, and by Theorem 1.
+"figure_7" has the paper's axis: the smallest bound on the Rényi divergence over all orders. No (ε,
+δ) can be read off it. "figure_7_epsilon" has ε at δ = 1e-6: by the paper's theorems, and by Theorem
+1.
 """
 
 from __future__ import annotations
@@ -62,8 +65,12 @@ QUANTILES = (
 def accuracies(file: Path | None) -> np.ndarray:
     """Sorted accuracies of the candidates; without a file 400 values with the quantiles above."""
     if file is None:
-        return np.interp((np.arange(CANDIDATES) + 0.5) / CANDIDATES, np.linspace(0, 1, len(QUANTILES)), QUANTILES)
-    found = {float(rate): float(accuracy) for rate, accuracy in json.loads(file.read_text()).items()}
+        return np.interp(
+            (np.arange(CANDIDATES) + 0.5) / CANDIDATES, np.linspace(0, 1, len(QUANTILES)), QUANTILES
+        )
+    found = {
+        float(rate): float(accuracy) for rate, accuracy in json.loads(file.read_text()).items()
+    }
     return np.sort([found[rate] for rate in sorted(found)[-CANDIDATES:]])
 
 
@@ -92,9 +99,14 @@ def against(bounds: dict[str, Callable[[CountDistribution], float]], found: np.n
     curves: Curves = {"best of all candidates": (np.array([0.0]), found[-1:])}
     for name, make in DISTRIBUTIONS.items():
         distributions = [make(mean) for mean in MEANS]
-        accuracy = np.array([expected_best(distribution.at_least_one(), found) for distribution in distributions])
+        accuracy = np.array(
+            [expected_best(distribution.at_least_one(), found) for distribution in distributions]
+        )
         for source, bound in bounds.items():
-            curves[f"{name}, {source}"] = (np.array([bound(distribution) for distribution in distributions]), accuracy)
+            curves[f"{name}, {source}"] = (
+                np.array([bound(distribution) for distribution in distributions]),
+                accuracy,
+            )
     return curves
 
 
@@ -115,22 +127,37 @@ def figures(found: np.ndarray) -> dict[str, Figure]:
             "smallest Rényi divergence over orders",
             "accuracy",
         ),
-        "figure_7_epsilon": (lambda: against(of_pairs, found), f"epsilon at delta = {DELTA:g}", "accuracy"),
+        "figure_7_epsilon": (
+            lambda: against(of_pairs, found),
+            f"epsilon at delta = {DELTA:g}",
+            "accuracy",
+        ),
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, help="lr_acc.json of TensorFlow Privacy")
     parser.add_argument("--out", type=Path, help="folder for pictures (needs matplotlib)")
     given = parser.parse_args()
     found = accuracies(given.data)
     show_all(figures(found), "ps22", given.out)
-    print(f"one run: epsilon {RUN.epsilon_at(DELTA):.3f} at delta = {DELTA:g}; mean accuracy {found.mean():.4f}")
+    print(
+        f"one run: epsilon {RUN.epsilon_at(DELTA):.3f} at delta = {DELTA:g}; mean accuracy "
+        f"{found.mean():.4f}"
+    )
     for distribution in (Geometric(12), Poisson(12)):
         accuracy = expected_best(distribution.at_least_one(), found)
-        paper = f"PS22 {paper_epsilon(distribution):.3f} (divergence {smallest_divergence(distribution):.3f})"
-        print(f"{distribution!r}: accuracy {accuracy:.4f}, epsilon {paper}, Theorem 1 {ours(distribution):.3f}")
+        paper = (
+            f"PS22 {paper_epsilon(distribution):.3f} (divergence "
+            f"{smallest_divergence(distribution):.3f})"
+        )
+        print(
+            f"{distribution!r}: accuracy {accuracy:.4f}, epsilon {paper}, Theorem 1 "
+            f"{ours(distribution):.3f}"
+        )
 
 
 if __name__ == "__main__":

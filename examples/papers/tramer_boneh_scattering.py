@@ -1,19 +1,23 @@
-"""Tramèr & Boneh (ICLR 2021), "Differentially Private Learning Needs Better Features": a linear model, tuning paid.
+"""Tramèr & Boneh (ICLR 2021), "Differentially Private Learning Needs Better Features": a linear
+model, tuning paid.
 
     python examples/papers/tramer_boneh_scattering.py                        # digits, few epochs: a smoke test
     python examples/papers/tramer_boneh_scattering.py --full                 # MNIST from OpenML; needs kymatio
     python examples/papers/tramer_boneh_scattering.py --full --data FOLDER --features FILE.npz
 
-They train a linear model on scattering features (Oyallon & Mallat 2015; here by kymatio 0.3, ``pip install kymatio``)
-of MNIST with DP-SGD, and report 98.7 % at ε = 3, δ = 1e-5. Normalisation, learning rate, batch size and number of
-epochs were chosen by a grid search whose price is not in that ε.
+They train a linear model on scattering features (Oyallon & Mallat 2015; here by kymatio 0.3,
+``pip install kymatio``) of MNIST with DP-SGD, and report 98.7 % at ε = 3, δ = 1e-5. Normalisation,
+learning rate, batch size and number of epochs were chosen by a grid search whose price is not in
+that ε.
 
-Here nothing is left out. Scattering with two scales and eight angles is fixed in advance. Features are normalised in 27
-groups within each image: that reads no other record, and is free. (Their other choice, means and variances of the data,
-has to be paid for.) "one fit" has every parameter at the default of ``DPLogisticRegression``: nothing was tuned.
-The searches tune the factor of the derived learning rate, and the total ε pays for them.
+Here nothing is left out. Scattering with two scales and eight angles is fixed in advance. Features
+are normalised in 27 groups within each image: that reads no other record, and is free. (Their other
+choice, means and variances of the data, has to be paid for.) "one fit" has every parameter at the
+default of ``DPLogisticRegression``: nothing was tuned. The searches tune the factor of the derived
+learning rate, and the total ε pays for them.
 
-``--features`` keeps the features in a file, which is read if it exists. Without kymatio the smoke test uses pixels.
+``--features`` keeps the features in a file, which is read if it exists. Without kymatio the smoke
+test uses pixels.
 """
 
 from __future__ import annotations
@@ -51,12 +55,18 @@ def images(full: bool, folder: Path | None) -> Records:
     else:
         pixels, labels = fetch_openml("mnist_784", return_X_y=True, as_frame=False)
         X, X_test, y, y_test = pixels[:60_000], pixels[60_000:], labels[:60_000], labels[60_000:]
-    return X.reshape(-1, 28, 28) / 255, y.astype(int), X_test.reshape(-1, 28, 28) / 255, y_test.astype(int)
+    return (
+        X.reshape(-1, 28, 28) / 255,
+        y.astype(int),
+        X_test.reshape(-1, 28, 28) / 255,
+        y_test.astype(int),
+    )
 
 
 def scattering(side: int) -> Callable[[torch.Tensor], torch.Tensor] | None:
     """Images to 81 channels, each at a quarter of the side; None where kymatio is not installed."""
-    try:  # of the two-dimensional part alone: the whole of kymatio 0.3 does not import with SciPy 1.17
+    # of the two-dimensional part alone: the whole of kymatio 0.3 does not import with SciPy 1.17
+    try:
         from kymatio.scattering2d.frontend.torch_frontend import ScatteringTorch2D
     except ImportError:
         return None
@@ -101,7 +111,9 @@ def models(epsilon: float, full: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true", help="MNIST")
     parser.add_argument("--data", type=Path, help="folder with mnist.npz")
     parser.add_argument("--features", type=Path, help="file to keep features in")
@@ -112,13 +124,19 @@ def main() -> None:
     torch.set_num_threads(1)
     X, y, X_test, y_test = records(given.full, given.data, given.features)
     X, X_test = np.asarray(X, np.float32), np.asarray(X_test, np.float32)
-    print(f"{X.shape[0]} records, {X.shape[1]} features; the paper reports {REPORTED:.1%} of MNIST at epsilon = 3")
+    print(
+        f"{X.shape[0]} records, {X.shape[1]} features; the paper reports {REPORTED:.1%} of MNIST "
+        f"at epsilon = 3"
+    )
     for epsilon in given.epsilon:
         for name, model in models(epsilon, given.full).items():
             if not name.startswith(given.only or ""):
                 continue
             start = time.process_time()
-            found = [float(clone(model).fit(X, y).score(X_test, y_test)) for _ in range(given.repetitions)]
+            found = [
+                float(clone(model).fit(X, y).score(X_test, y_test))
+                for _ in range(given.repetitions)
+            ]
             seconds = (time.process_time() - start) / given.repetitions
             print(f"  epsilon = {epsilon:g}  {name:25s} accuracy {np.mean(found):.4f}", end="")
             print(f" (worst {min(found):.4f})  {seconds:.0f} s", flush=True)

@@ -1,8 +1,8 @@
 """From a table to a statement
 ===========================
 
-The Adult census data: from a CSV file to a statement of what was spent, with nets as candidates. It prints an accuracy
-of 0.857 to 0.861 on the 16,281 test records, for a total of ε = 1.
+The Adult census data: from a CSV file to a statement of what was spent, with nets as candidates. It
+prints an accuracy of 0.857 to 0.861 on the 16,281 test records, for a total of ε = 1.
 
 .. code-block:: bash
 
@@ -34,10 +34,14 @@ COLUMNS = [
 def read(folder: Path | None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Records to train on, and records to test on."""
     if folder is None:
-        frame = fetch_openml("adult", version=2, as_frame=True).frame.rename(columns={"class": "income"})
+        frame = fetch_openml("adult", version=2, as_frame=True).frame.rename(
+            columns={"class": "income"}
+        )
         return frame.iloc[:32_561], frame.iloc[32_561:]
     files = (folder / f"adult-{part}.csv.gz" for part in ("train", "test"))
-    train, test = (pd.read_csv(file, names=COLUMNS, skipinitialspace=True, comment="|") for file in files)
+    train, test = (
+        pd.read_csv(file, names=COLUMNS, skipinitialspace=True, comment="|") for file in files
+    )
     return train, test.assign(income=test["income"].str.rstrip("."))
 
 
@@ -49,11 +53,14 @@ def main(folder: Path | None) -> None:
     search.fit(train, train["income"])
     print(f"accuracy on other records: {search.score(test, test['income']):.3f}")
     print(search.privacy_spent_)
-    # Nothing has told what did not fit the schema ("admin" in the data, "admin." in the code book): ask for it.
+    # Nothing has told what did not fit the schema ("admin" in the data, "admin." in the code book):
+    # ask for it.
     print(schema_report(train, schema, epsilon=0.1))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     main(parser.parse_args().data)

@@ -1,4 +1,5 @@
-"""Failures and warnings of other code, contained in private processes, and rehearsals with shortened trainings."""
+"""Failures and warnings of other code, contained in private processes, and rehearsals with
+shortened trainings."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def is_private() -> bool:
 
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
-    """Contain the failure of one candidate: of any type in a private process, which no interrupt reaches."""
+    """Contain the failure of one candidate: of any type in a private process, which no interrupt
+    reaches."""
     try:
         yield
     except Exception:
@@ -66,13 +68,15 @@ class TrainingStoppedError(RuntimeError):
 
 
 STOPPED = (
-    "The training of {} was stopped by an error of other code, whose text could quote a record and is not shown. "
-    "DPRandomSearchCV(model, {{}}).dry_run(X_example, y_example) shows it on public or made-up records."
+    "The training of {} was stopped by an error of other code, whose text could quote a record and "
+    "is not shown. DPRandomSearchCV(model, {{}}).dry_run(X_example, y_example) shows it on public "
+    "or made-up records."
 )
 
 
 def in_fixed_words(name: str, work: Callable[[], Found]) -> Found:
-    """Work on private records in the user's process: errors of other code have a fixed text, and warnings are dropped.
+    """Work on private records in the user's process: errors of other code have a fixed text, and
+    warnings are dropped.
 
     Raises
     ------
@@ -116,10 +120,12 @@ _MOST_THREADS: ContextVar[int | None] = ContextVar("most_threads", default=None)
 
 
 def at_most_threads(number: int) -> contextlib.AbstractContextManager[None]:
-    """Let models that share their records among threads have no more of them, while the block lasts."""
+    """Let models that share their records among threads have no more of them, while the block
+    lasts."""
     return flagged(_MOST_THREADS, number)
 
 
 def threads_now(n_jobs: int | None) -> int:
-    """Number of threads of a model by its ``n_jobs``: one a processor at most, and fewer in a run beside others."""
+    """Number of threads of a model by its ``n_jobs``: one a processor at most, and fewer in a run
+    beside others."""
     return int(min(effective_n_jobs(n_jobs), _MOST_THREADS.get() or cpu_count()))

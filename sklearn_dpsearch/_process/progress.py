@@ -1,7 +1,8 @@
 """Progress of long work, as lines on standard error.
 
-Nothing that a search shows may depend on K, on candidates, on scores or on records. So a random number of runs is
-never counted. Where ends of runs are secret, one stage stands for all of the work.
+Nothing that a search shows may depend on K, on candidates, on scores or on records. So a random
+number of runs is never counted. Where ends of runs are secret, one stage stands for all of the
+work.
 """
 
 from __future__ import annotations
@@ -40,13 +41,16 @@ def speaking(work: str, wanted: bool) -> Callable[[Stage], None]:
     return say
 
 
-# --- of a search ------------------------------------------------------------------------------------------------------
+# --- of a search ----------------------------------------------------------------------------------
 
 
 class Progress:
-    """Stage of a search; ``moments`` says whether ends of runs may be seen, which depend on their secret number."""
+    """Stage of a search; ``moments`` says whether ends of runs may be seen, which depend on their
+    secret number."""
 
-    def __init__(self, say: Callable[[Stage], None] = lambda stage: None, moments: bool = False) -> None:
+    def __init__(
+        self, say: Callable[[Stage], None] = lambda stage: None, moments: bool = False
+    ) -> None:
         self._show, self._moments, self._stage = say, moments, Stage("")
 
     def secret_runs(self) -> None:
@@ -59,13 +63,15 @@ class Progress:
         self._say(Stage(text, 0, total))
 
     def done(self, tasks: int, of: int) -> None:
-        """Report the share of finished tasks, of a public number of trainings; reports may be late or repeated."""
+        """Report the share of finished tasks, of a public number of trainings; reports may be late
+        or repeated."""
         stage = self._stage
         if stage.total is not None and (done := stage.total * tasks // of) > stage.done:
             self._say(stage._replace(done=done))
 
     def last_training(self) -> None:
-        """Report that the training after the runs begins, or its stand-in where no run succeeded."""
+        """Report that the training after the runs begins, or its stand-in where no run
+        succeeded."""
         if self._moments:
             self._say(Stage("training the final model"))
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-#: Size of the state of PyTorch's CPU generator (MT19937), and where its 624 words lie, 8 bytes each.
+#: Size of the state of PyTorch's CPU generator (MT19937), and where its 624 words lie, 8 bytes
+#: each.
 TORCH_STATE, TORCH_WORDS = 5056, slice(24, 24 + 8 * 624)
 #: Number of words that ``seed_torch`` takes.
 WORDS = 2 + 624
@@ -78,9 +79,10 @@ def _torch() -> Any:
     return torch if hasattr(torch, "default_generator") else None
 
 
-# --- generators that objects and modules hold: copies of them in other processes would draw the same ------------------
+# --- generators that objects and modules hold: copies of them in other processes would draw the sam
 
-#: Kinds of generators that can be found among the objects of a process; NumPy's ``Generator`` has one of them inside.
+#: Kinds of generators that can be found among the objects of a process; NumPy's ``Generator`` has
+#: one of them inside.
 KINDS = (np.random.BitGenerator, np.random.RandomState, random.Random)
 
 
@@ -89,7 +91,8 @@ RECEIVED: list[Any] = []
 
 
 def all_generators(known: Collection[str] = ()) -> list[Any]:
-    """All generators of this process, but for those of frozen objects (``gc.freeze``) and of known modules.
+    """All generators of this process, but for those of frozen objects (``gc.freeze``) and of known
+    modules.
 
     Parameters
     ----------
@@ -111,8 +114,11 @@ def refresh(generator: Any) -> None:
     """Give a generator a state from the operating system."""
     if isinstance(generator, np.random.BitGenerator):
         generator.state = type(generator)().state
-    elif isinstance(generator, np.random.RandomState):  # it also keeps a normal number for the next draw
-        generator.__setstate__(_new_generator(type(generator), type(generator._bit_generator)).__getstate__())
+    # it also keeps a normal number for the next draw
+    elif isinstance(generator, np.random.RandomState):
+        generator.__setstate__(
+            _new_generator(type(generator), type(generator._bit_generator)).__getstate__()
+        )
     elif isinstance(generator, random.Random):
         generator.seed()
     else:
@@ -120,18 +126,27 @@ def refresh(generator: Any) -> None:
 
 
 def reduction(thing: Any) -> tuple[Any, ...] | None:
-    """Reduction of a generator for pickles that go to other processes: there it has a fresh state. None for others."""
+    """Reduction of a generator for pickles that go to other processes: there it has a fresh state.
+    None for others."""
     torch = _torch()
     if thing is np.random.mtrand._rand or thing is getattr(random, "_inst", None):
         return _of_the_process, ("numpy" if thing is np.random.mtrand._rand else "python",)
     if isinstance(thing, (np.random.BitGenerator, random.Random)):
         return type(thing), ()
     if isinstance(thing, (np.random.RandomState, np.random.Generator)):
-        bits = thing._bit_generator if isinstance(thing, np.random.RandomState) else thing.bit_generator
+        bits = (
+            thing._bit_generator
+            if isinstance(thing, np.random.RandomState)
+            else thing.bit_generator
+        )
         return _new_generator, (type(thing), type(bits))
     if torch is None or type(thing) is not torch.Generator:
         return None
-    return (_of_the_process, ("torch",)) if thing is torch.default_generator else (_of_torch, (str(thing.device),))
+    return (
+        (_of_the_process, ("torch",))
+        if thing is torch.default_generator
+        else (_of_torch, (str(thing.device),))
+    )
 
 
 def _new_generator(kind: Any, bits: Any) -> Any:

@@ -15,8 +15,8 @@ from .refused_estimators import COUNTERPARTS
 __all__ = ["Adapter", "PrivateEstimator", "TrainingRun", "adapter_for", "training_run"]
 
 ANY_MODEL = (
-    "a net of sklearn_dpsearch.nets, boosting of sklearn_dpsearch.boosting, a diffprivlib model or InterpretML's "
-    "DPExplainableBoostingClassifier"
+    "a net of sklearn_dpsearch.nets, boosting of sklearn_dpsearch.boosting, a diffprivlib model or "
+    "InterpretML's DPExplainableBoostingClassifier"
 )
 
 
@@ -48,19 +48,21 @@ def adapter_for(estimator: Estimator, declared: Declared | None = None) -> Adapt
     name = type(estimator).__name__
     if name == "Pipeline" and type(estimator).__module__.startswith("imblearn."):
         raise UnknownGuaranteeError(
-            "Found the Pipeline of imblearn, whose samplers change how often a record counts; scikit-learn's Pipeline "
-            "is needed: from sklearn.pipeline import Pipeline. class_weight={label: weight} of our models has weights "
-            "that are public constants."
+            "Found the Pipeline of imblearn, whose samplers change how often a record counts; "
+            "scikit-learn's Pipeline is needed: from sklearn.pipeline import Pipeline. "
+            "class_weight={label: weight} of our models has weights that are public constants."
         )
     raise UnknownGuaranteeError(
-        f"{name} has no known training guarantee. Use {COUNTERPARTS.get(name, ANY_MODEL)}, give it a method "
-        "privacy_guarantee(n_samples) or a dp_event, or declare what one fit promises, e.g. "
-        "guarantee=PureDP(epsilon=1.0). (A subclass may have changed fit, so it is not recognised by its parent's "
-        f"name; found {type(estimator).__module__}.{name}.)"
+        f"{name} has no known training guarantee. Use {COUNTERPARTS.get(name, ANY_MODEL)}, give it "
+        "a method privacy_guarantee(n_samples) or a dp_event, or declare what one fit promises, "
+        "e.g. guarantee=PureDP(epsilon=1.0). (A subclass may have changed fit, so it is not "
+        f"recognised by its parent's name; found {type(estimator).__module__}.{name}.)"
     )
 
 
-def training_run(estimator: Estimator, n_samples: int | None = None, declared: Declared | None = None) -> TrainingRun:
+def training_run(
+    estimator: Estimator, n_samples: int | None = None, declared: Declared | None = None
+) -> TrainingRun:
     """Compute the guarantee of one ``fit`` of ``estimator`` as configured. No data is touched.
 
     Parameters
@@ -94,4 +96,10 @@ STATED = ProtocolAdapter()
 OF_MODELS: tuple[Adapter, ...] = (*LIBRARIES, SkorchAdapter(declared=True), STATED)
 
 #: Adapters in the order of asking; each recognises exact types only.
-ADAPTERS: tuple[Adapter, ...] = (*LIBRARIES, CompositeAdapter(adapter_for), SkorchAdapter(), OpacusAdapter(), STATED)
+ADAPTERS: tuple[Adapter, ...] = (
+    *LIBRARIES,
+    CompositeAdapter(adapter_for),
+    SkorchAdapter(),
+    OpacusAdapter(),
+    STATED,
+)

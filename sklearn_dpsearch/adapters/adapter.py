@@ -15,8 +15,8 @@ from ..privacy._types import Neighboring
 from ..privacy.interop import from_event
 from .seeds import SEEDS
 
-#: Change of a good value of a hyperparameter with the number of records: "linear" (in proportion), "keep", or
-#: (value, n, n') ↦ value.
+#: Change of a good value of a hyperparameter with the number of records: "linear" (in proportion),
+#: "keep", or (value, n, n') ↦ value.
 ExtrapolationRule = str | Callable[[Any, float, float], Any]
 #: Parameters of an estimator, for ``set_params``.
 Parameters = dict[str, Any]
@@ -40,7 +40,8 @@ class TrainingRun:
     guarantee : Guarantee
         What one ``fit`` promises.
     assumptions : tuple of str
-        What the guarantee rests on besides the mechanism, as sentences for ``privacy_spent_.assumptions``.
+        What the guarantee rests on besides the mechanism, as sentences for
+        ``privacy_spent_.assumptions``.
     """
 
     guarantee: Guarantee
@@ -65,11 +66,13 @@ class Adapter(ABC):
         """
 
     @abstractmethod
-    def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: Names = frozenset()
+    ) -> Parameters:
         """Parameters with which every privacy loss of one ``fit`` is multiplied by ``factor``.
 
-        ``varying`` names the parameters in which candidates differ. An estimator that can state its noise through
-        several parameters chooses one that does not vary.
+        ``varying`` names the parameters in which candidates differ. An estimator that can state its
+        noise through several parameters chooses one that does not vary.
         """
 
     @abstractmethod
@@ -96,43 +99,54 @@ class Adapter(ABC):
         raise NotImplementedError(f"{type(self).__name__} does not train models together.")
 
     def expecting(self, estimator: Estimator, n: float) -> Parameters | None:
-        """Parameters that make ``fit`` use the public number ``n`` of records instead of counting its records.
+        """Parameters that make ``fit`` use the public number ``n`` of records instead of counting
+        its records.
 
-        The parameters do not change the guarantee. None: the estimator counts its records, or may do so.
+        The parameters do not change the guarantee. None: the estimator counts its records, or may
+        do so.
         """
         return None
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
-        """Parameters with which guarantee and noise are for the given neighbours; None if this is impossible."""
+        """Parameters with which guarantee and noise are for the given neighbours; None if this is
+        impossible."""
         return None
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        """Parameter ↦ change of its good values with the number of records. Parameters left out are kept."""
+        """Parameter ↦ change of its good values with the number of records. Parameters left out are
+        kept."""
         return {}
 
-    def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
-        """Space of candidates around the estimator's current parameters; lists of values alone with ``grid``.
+    def search_space(
+        self, estimator: Estimator, *, grid: bool = False
+    ) -> list[dict[str, Any]] | None:
+        """Space of candidates around the estimator's current parameters; lists of values alone with
+        ``grid``.
 
-        A list of dictionaries, as for ``param_distributions``. [{}]: nothing is worth searching. None: unknown.
+        A list of dictionaries, as for ``param_distributions``. [{}]: nothing is worth searching.
+        None: unknown.
         """
         return None
 
     def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
-        """Fix what follows from the number ``n`` of all records (rate, steps), also for a fit on some of them.
+        """Fix what follows from the number ``n`` of all records (rate, steps), also for a fit on
+        some of them.
 
-        ``places``: public number of places for the records of the next ``fit``, whose own number is secret.
+        ``places``: public number of places for the records of the next ``fit``, whose own number is
+        secret.
         """
         return None
 
     def prepare(self, model: Estimator) -> None:
-        """Make an unfitted model read numbers as its guarantee needs, and take its seed. Called before each ``fit``."""
+        """Make an unfitted model read numbers as its guarantee needs, and take its seed. Called
+        before each ``fit``."""
         return None
 
     def finish(self, model: Estimator) -> None:
         """Keep a fitted model's predictions within bounds from public constants.
 
-        Called before the model is scored, so that the score is that of the released model. Post-processing: no data
-        is read.
+        Called before the model is scored, so that the score is that of the released model.
+        Post-processing: no data is read.
         """
         return None
 
@@ -141,13 +155,19 @@ class Adapter(ABC):
         return None
 
 
-# --- checks that several adapters share -------------------------------------------------------------------------------
+# --- checks that several adapters share -----------------------------------------------------------
 
 
 def positive(owner: str, name: str, value: Any, below: float = math.inf) -> float:
     """A parameter of an estimator that must be a number between 0 and ``below``."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < below:
-        raise PrivacyError(f"Found {name}={value!r} in {owner}; a number between 0 and {below:g} is needed.")
+    if (
+        not isinstance(value, numbers.Real)
+        or isinstance(value, bool)
+        or not 0 < float(value) < below
+    ):
+        raise PrivacyError(
+            f"Found {name}={value!r} in {owner}; a number between 0 and {below:g} is needed."
+        )
     return float(value)
 
 
@@ -156,8 +176,9 @@ def require_version(package: str, distribution: str, examined: str, example: str
     version = getattr(sys.modules.get(package), "__version__", None)
     if version != examined:
         raise UnknownGuaranteeError(
-            f"Found {distribution} {version}; what its models really promise is known for {examined}. Install "
-            f"{distribution}=={examined}, or declare the guarantee of one fit, e.g. guarantee={example}."
+            f"Found {distribution} {version}; what its models really promise is known for "
+            f"{examined}. Install {distribution}=={examined}, or declare the guarantee of one fit, "
+            f"e.g. guarantee={example}."
         )
 
 
@@ -166,21 +187,23 @@ def is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
-# --- estimators that state their own guarantee ------------------------------------------------------------------------
+# --- estimators that state their own guarantee ----------------------------------------------------
 
 
 class PrivateEstimator(Estimator, Protocol):
     """Interface of an estimator that states its own guarantee.
 
-    Each of these facts may be stated too, as a method or an attribute of the estimator. The methods of ``Adapter`` of
-    the same name say what they mean, without ``estimator``:
+    Each of these facts may be stated too, as a method or an attribute of the estimator. The methods
+    of ``Adapter`` of the same name say what they mean, without ``estimator``:
 
-    - ``privacy_parameters``, ``scaled_privacy(factor, varying)``, ``under(neighboring)``, ``expecting(n)``;
+    - ``privacy_parameters``, ``scaled_privacy(factor, varying)``, ``under(neighboring)``,
+      ``expecting(n)``;
     - ``search_space(grid=False)``, ``extrapolation()``;
     - ``fit_together(models, X, y)``, a static method;
     - ``privacy_assumptions()``: assumptions of the guarantee, as sentences;
-    - ``secure_without_seed``: with True and ``random_state=None`` (``noise_seed=None``) the estimator draws on the
-      operating system, and keeps None. Other estimators get a generator with fresh entropy.
+    - ``secure_without_seed``: with True and ``random_state=None`` (``noise_seed=None``) the
+      estimator draws on the operating system, and keeps None. Other estimators get a generator with
+      fresh entropy.
     """
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
@@ -188,11 +211,13 @@ class PrivateEstimator(Estimator, Protocol):
 
 
 class ProtocolAdapter(Adapter):
-    """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``; see ``PrivateEstimator`` for the rest.
+    """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``; see
+    ``PrivateEstimator`` for the rest.
 
-    Instead an estimator may have ``dp_event``, the event of one ``fit`` as configured or a method that returns it, and
-    ``neighboring_relation``, both of ``dp_accounting``. A subclass of an estimator of this library may have changed
-    ``fit``: the subclass needs a statement of its own, and is not trained together with others.
+    Instead an estimator may have ``dp_event``, the event of one ``fit`` as configured or a method
+    that returns it, and ``neighboring_relation``, both of ``dp_accounting``. A subclass of an
+    estimator of this library may have changed ``fit``: the subclass needs a statement of its own,
+    and is not trained together with others.
     """
 
     def recognises(self, estimator: object) -> bool:
@@ -203,22 +228,29 @@ class ProtocolAdapter(Adapter):
         if not _states(estimator, "privacy_guarantee"):
             event = estimator.dp_event() if callable(estimator.dp_event) else estimator.dp_event
             guarantee = from_event(event, _relation(estimator))
-            return TrainingRun(guarantee=guarantee, assumptions=(f"{name} states its own event: {event!r}.",))
-        if _has(estimator, "_unseeded_cost"):  # a search: its guarantee rests on the assumptions of its estimator
+            return TrainingRun(
+                guarantee=guarantee, assumptions=(f"{name} states its own event: {event!r}.",)
+            )
+        # a search: its guarantee rests on the assumptions of its estimator
+        if _has(estimator, "_unseeded_cost"):
             spent = estimator._unseeded_cost(n_samples)
             word = f"{name} states its own guarantee: {spent.guarantee!r}."
             return TrainingRun(guarantee=spent.guarantee, assumptions=(word, *spent.assumptions))
         found = estimator.privacy_guarantee(n_samples)
         if not isinstance(found, Guarantee):
             raise UnknownGuaranteeError(
-                f"{name}.privacy_guarantee returned {type(found).__name__}. It must return a guarantee from "
-                "sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0)."
+                f"{name}.privacy_guarantee returned {type(found).__name__}. It must return a "
+                "guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0)."
             )
         if _has(estimator, "privacy_assumptions"):
             return TrainingRun(guarantee=found, assumptions=tuple(estimator.privacy_assumptions()))
-        return TrainingRun(guarantee=found, assumptions=(f"{name} states its own guarantee: {found!r}.",))
+        return TrainingRun(
+            guarantee=found, assumptions=(f"{name} states its own guarantee: {found!r}.",)
+        )
 
-    def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: Names = frozenset()
+    ) -> Parameters:
         if _has(estimator, "scaled_privacy"):
             return dict(estimator.scaled_privacy(factor, varying))
         return scaled_by_name(estimator, factor)
@@ -229,7 +261,11 @@ class ProtocolAdapter(Adapter):
 
     def fresh_randomness(self, estimator: Estimator) -> Parameters:
         secure = getattr(estimator, "secure_without_seed", False)
-        return dict.fromkeys(sorted(set(SEEDS) & set(estimator.get_params(deep=False)))) if secure else {}
+        return (
+            dict.fromkeys(sorted(set(SEEDS) & set(estimator.get_params(deep=False))))
+            if secure
+            else {}
+        )
 
     def takes_chosen_rows(self, estimator: Estimator) -> bool:
         return is_ours(type(estimator)) and getattr(estimator, "takes_chosen_rows", False) is True
@@ -253,12 +289,16 @@ class ProtocolAdapter(Adapter):
         if _has(estimator, "under"):
             found: Parameters | None = estimator.under(neighboring)
             return found
-        return {} if self.training_run(estimator, None).guarantee.neighboring == neighboring else None
+        return (
+            {} if self.training_run(estimator, None).guarantee.neighboring == neighboring else None
+        )
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
         return estimator.extrapolation() if _has(estimator, "extrapolation") else {}
 
-    def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
+    def search_space(
+        self, estimator: Estimator, *, grid: bool = False
+    ) -> list[dict[str, Any]] | None:
         return estimator.search_space(grid=grid) if _has(estimator, "search_space") else None
 
 
@@ -268,7 +308,8 @@ def _has(estimator: object, method: str) -> TypeGuard[Any]:
 
 
 def _states(estimator: object, name: str) -> bool:
-    """Return whether an estimator has an attribute, which a class from elsewhere does not inherit from one of ours."""
+    """Return whether an estimator has an attribute, which a class from elsewhere does not inherit
+    from one of ours."""
     kind = type(estimator)
     owner = next((parent for parent in kind.__mro__ if name in vars(parent)), kind)
     usable = _has(estimator, name) or (name == "dp_event" and hasattr(estimator, name))
@@ -276,20 +317,24 @@ def _states(estimator: object, name: str) -> bool:
 
 
 def scaled_by_name(estimator: Estimator, factor: float) -> dict[str, Any]:
-    """Multiply a parameter called ``epsilon`` by ``factor``, or divide one called ``noise_multiplier`` by it."""
+    """Multiply a parameter called ``epsilon`` by ``factor``, or divide one called
+    ``noise_multiplier`` by it."""
     parameters = estimator.get_params(deep=False)
     for name, power in (("epsilon", 1), ("noise_multiplier", -1)):
         if isinstance(parameters.get(name), (int, float)):
             return {name: parameters[name] * factor**power}
     raise PrivacyError(
-        f"The noise of {type(estimator).__name__} cannot be calibrated: it has no numeric parameter epsilon or "
-        "noise_multiplier. Leave epsilon=None in the search, which then reports what the estimator as configured "
-        "costs in total."
+        f"The noise of {type(estimator).__name__} cannot be calibrated: it has no numeric "
+        "parameter epsilon or noise_multiplier. Leave epsilon=None in the search, which then "
+        "reports what the estimator as configured costs in total."
     )
 
 
 #: Relation by the name of the member of ``dp_accounting.NeighboringRelation``.
-RELATIONS: dict[str, Neighboring] = {"ADD_OR_REMOVE_ONE": "add_remove", "REPLACE_SPECIAL": "zero_out"}
+RELATIONS: dict[str, Neighboring] = {
+    "ADD_OR_REMOVE_ONE": "add_remove",
+    "REPLACE_SPECIAL": "zero_out",
+}
 
 
 def _relation(estimator: Any) -> Neighboring:
@@ -297,8 +342,9 @@ def _relation(estimator: Any) -> Neighboring:
     relation = RELATIONS.get(getattr(stated, "name", ""))
     if relation is None:
         raise UnknownGuaranteeError(
-            f"Found neighboring_relation={stated!r} in {type(estimator).__name__}, which states a dp_event; "
-            "dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE or REPLACE_SPECIAL is needed as an attribute. Under "
-            "another relation give the estimator a method privacy_guarantee(n_samples)."
+            f"Found neighboring_relation={stated!r} in {type(estimator).__name__}, which states a "
+            "dp_event; dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE or REPLACE_SPECIAL is "
+            "needed as an attribute. Under another relation give the estimator a method "
+            "privacy_guarantee(n_samples)."
         )
     return relation

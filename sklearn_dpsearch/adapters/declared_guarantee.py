@@ -15,10 +15,12 @@ Declared = Guarantee | Callable[[Any, int | None], Guarantee]
 
 
 class DeclaredAdapter(PartsAdapter):
-    """One guarantee for all parameters of the estimator, or a callable (estimator, n_samples) ↦ guarantee.
+    """One guarantee for all parameters of the estimator, or a callable (estimator, n_samples) ↦
+    guarantee.
 
-    The caller's word replaces only the guarantee. Models that an adapter knows, at any depth, still get their own
-    randomness, lose attributes that ``fit`` computed without noise, and predict within bounds.
+    The caller's word replaces only the guarantee. Models that an adapter knows, at any depth, still
+    get their own randomness, lose attributes that ``fit`` computed without noise, and predict
+    within bounds.
 
     Parameters
     ----------
@@ -37,35 +39,44 @@ class DeclaredAdapter(PartsAdapter):
         for part in (estimator, *estimator.get_params(deep=True).values()):
             refuse_cache(part)
         self._refuse_short_seeds(estimator)
-        found = self.declared if isinstance(self.declared, Guarantee) else self.declared(estimator, n_samples)
+        found = (
+            self.declared
+            if isinstance(self.declared, Guarantee)
+            else self.declared(estimator, n_samples)
+        )
         if not isinstance(found, Guarantee):
             raise UnknownGuaranteeError(
-                f"guarantee gave {found!r}. It must be a guarantee from sklearn_dpsearch.privacy, e.g. "
-                "PureDP(epsilon=1.0), or a callable (estimator, n_samples) that returns one."
+                f"guarantee gave {found!r}. It must be a guarantee from sklearn_dpsearch.privacy, "
+                "e.g. PureDP(epsilon=1.0), or a callable (estimator, n_samples) that returns one."
             )
         word = (
-            f"The caller declared that one fit of {type(estimator).__name__} promises {found!r}; this was not checked."
+            f"The caller declared that one fit of {type(estimator).__name__} promises {found!r}; "
+            f"this was not checked."
         )
         return TrainingRun(guarantee=found, assumptions=(word,))
 
     def _refuse_short_seeds(self, estimator: Estimator) -> None:
-        """Raise for ensembles that seed private models with 31 bits, all of which can be tried out."""
+        """Raise for ensembles that seed private models with 31 bits, all of which can be tried
+        out."""
         for name, part, adapter in self._outermost(estimator):
             given: Any = getattr(part, "estimator", None)
             seeds = adapter is None and hasattr(part, "_make_estimator")
             if seeds and self._adapter(given) is not None and seed_names(given):
                 kind, inner = type(part).__name__, type(given).__name__
                 raise LeakingEstimatorError(
-                    f"{kind}{f' ({name})' if name else ''} seeds each {inner} with a whole number below 2**31. All of "
-                    f"these can be tried out on the released model, and the noise be taken away. Search over {inner}."
+                    f"{kind}{f' ({name})' if name else ''} seeds each {inner} with a whole number "
+                    f"below 2**31. All of these can be tried out on the released model, and the "
+                    f"noise be taken away. Search over {inner}."
                 )
 
-    def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: Names = frozenset()
+    ) -> Parameters:
         if isinstance(self.declared, Guarantee):
             raise PrivacyError(
-                f"A fixed declared guarantee ({self.declared!r}) cannot be calibrated to a target epsilon. Declare a "
-                "callable (estimator, n_samples) that returns the guarantee for the estimator's current parameters, "
-                "or leave epsilon=None."
+                f"A fixed declared guarantee ({self.declared!r}) cannot be calibrated to a target "
+                "epsilon. Declare a callable (estimator, n_samples) that returns the guarantee for "
+                "the estimator's current parameters, or leave epsilon=None."
             )
         return scaled_by_name(estimator, factor)
 
@@ -82,7 +93,8 @@ class DeclaredAdapter(PartsAdapter):
         return [(part, adapter) for part, adapter in found if adapter is not None]
 
     def _outermost(self, estimator: Estimator) -> Iterator[tuple[str, Any, Adapter | None]]:
-        """The estimator and its parameters at any depth, except inside known models, which their adapters handle."""
+        """The estimator and its parameters at any depth, except inside known models, which their
+        adapters handle."""
         inside: tuple[str, ...] = ()
         for name, part in sorted({"": estimator, **estimator.get_params(deep=True)}.items()):
             if not name.startswith(inside):

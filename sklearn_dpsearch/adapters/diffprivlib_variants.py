@@ -1,4 +1,5 @@
-"""Models of diffprivlib that train in double precision, or whose predictions stay within public bounds.
+"""Models of diffprivlib that train in double precision, or whose predictions stay within public
+bounds.
 
 Imported only together with a model of diffprivlib.
 """
@@ -12,7 +13,8 @@ from diffprivlib.models import DecisionTreeClassifier, GaussianNB, LinearRegress
 
 
 class ClippedLinearRegression(LinearRegression):
-    """diffprivlib's ``LinearRegression``, predicting within its public ``bounds_y``: no target lies outside."""
+    """diffprivlib's ``LinearRegression``, predicting within its public ``bounds_y``: no target lies
+    outside."""
 
     def predict(self, X: Any) -> Any:
         """Predictions, clipped to ``bounds_y``."""
@@ -21,7 +23,8 @@ class ClippedLinearRegression(LinearRegression):
 
 
 class _InDoubles:
-    """Mixin that converts features to double precision: of integers diffprivlib truncates the bounds to integers."""
+    """Mixin that converts features to double precision: of integers diffprivlib truncates the
+    bounds to integers."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Train as the model does."""
@@ -38,7 +41,8 @@ class GaussianNBInDoubles(_InDoubles, GaussianNB):
 
 
 class LinearRegressionInDoubles(_InDoubles, LinearRegression):
-    """diffprivlib's ``LinearRegression``, trained in double precision, to which its targets are converted too."""
+    """diffprivlib's ``LinearRegression``, trained in double precision, to which its targets are
+    converted too."""
 
 
 #: Name in diffprivlib ↦ the type that trains, and the type that is released.

@@ -1,4 +1,5 @@
-"""skorch nets of others: a new net with the trained parameters is released, and nothing else of the training."""
+"""skorch nets of others: a new net with the trained parameters is released, and nothing else of the
+training."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ from sklearn.base import clone
 from ..privacy import LeakingEstimatorError
 from .adapter import Estimator, ProtocolAdapter, TrainingRun, is_ours
 
-#: Attribute of a net in training with an unfitted copy; skorch takes names without "_" at the end for arguments.
+#: Attribute of a net in training with an unfitted copy; skorch takes names without "_" at the end
+#: for arguments.
 UNFITTED = "_unfitted_"
 REBUILT = (
-    "{}: of the trained net its parameters are released, and no other attribute that its fit sets (a loader, say)."
+    "{}: of the trained net its parameters are released, and no other attribute that its fit sets "
+    "(a loader, say)."
 )
 
 
@@ -35,7 +38,9 @@ class SkorchAdapter(ProtocolAdapter):
 
     def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
         run = super().training_run(estimator, n_samples)
-        return replace(run, assumptions=(*run.assumptions, REBUILT.format(type(estimator).__name__)))
+        return replace(
+            run, assumptions=(*run.assumptions, REBUILT.format(type(estimator).__name__))
+        )
 
     def prepare(self, model: Estimator) -> None:
         keep_unfitted(model)
@@ -45,7 +50,8 @@ class SkorchAdapter(ProtocolAdapter):
 
 
 def is_net_of_others(estimator: object) -> bool:
-    """Return whether an estimator is a ``skorch.NeuralNet`` that does not derive from a net of this library."""
+    """Return whether an estimator is a ``skorch.NeuralNet`` that does not derive from a net of this
+    library."""
     net = getattr(sys.modules.get("skorch"), "NeuralNet", None)
     if net is None or not isinstance(estimator, net):
         return False
@@ -61,7 +67,8 @@ def keep_unfitted(net: Any) -> Any:
 def rebuild_net(net: Any, *, buffers: bool = True) -> None:
     """Replace a trained net by a new one with its trained parameters.
 
-    Losses, gradients and batches stay behind, and all that its ``fit`` set: a loader, an engine, records.
+    Losses, gradients and batches stay behind, and all that its ``fit`` set: a loader, an engine,
+    records.
 
     Parameters
     ----------
@@ -77,13 +84,20 @@ def rebuild_net(net: Any, *, buffers: bool = True) -> None:
     """
     if not net.initialized_:
         return
-    fresh = vars(net)[UNFITTED] if UNFITTED in vars(net) else clone(net)  # an ensemble's copy has no copy of its own
-    sizes = {name: value for name, value in vars(net).items() if "__" in name and type(value) in (int, str, bool)}
+    # an ensemble's copy has no copy of its own
+    fresh = vars(net)[UNFITTED] if UNFITTED in vars(net) else clone(net)
+    sizes = {
+        name: value
+        for name, value in vars(net).items()
+        if "__" in name and type(value) in (int, str, bool)
+    }
     vars(fresh).update(sizes)  # callbacks may set the number of inputs
     fresh.initialize()
     for part in (*fresh._modules, *fresh._criteria):
         if hasattr(new := getattr(fresh, f"{part}_"), "load_state_dict"):
-            _load_state(f"{part}_", _unwrapped(new), _unwrapped(getattr(net, f"{part}_")), buffers=buffers)
+            _load_state(
+                f"{part}_", _unwrapped(new), _unwrapped(getattr(net, f"{part}_")), buffers=buffers
+            )
     if getattr(fresh, "classes", None) is None and hasattr(net, "classes_inferred_"):
         fresh.classes_inferred_ = net.classes_inferred_
     net.__dict__.clear()
@@ -92,27 +106,37 @@ def rebuild_net(net: Any, *, buffers: bool = True) -> None:
 
 def _unwrapped(module: Any) -> Any:
     """The user's module inside of Opacus's."""
-    return module._module if type(module).__module__.startswith("opacus.") and hasattr(module, "_module") else module
+    return (
+        module._module
+        if type(module).__module__.startswith("opacus.") and hasattr(module, "_module")
+        else module
+    )
 
 
 def _load_state(name: str, new: Any, trained: Any, *, buffers: bool) -> None:
     """Copy the trained numbers into a new module."""
     if not buffers:
         before = dict(new.named_buffers())
-        changed = [key for key, one in trained.named_buffers() if key in before and not _equal(one, before[key])]
+        changed = [
+            key
+            for key, one in trained.named_buffers()
+            if key in before and not _equal(one, before[key])
+        ]
         if changed:
             raise LeakingEstimatorError(
-                f"Found buffers of {name} that are not as a new module has them: {changed}. Noise is added to "
-                "gradients alone, so buffers must not change in training. Use layers without running statistics "
-                "(GroupNorm), and parameters with requires_grad=False for numbers that are drawn at random."
+                f"Found buffers of {name} that are not as a new module has them: {changed}. Noise "
+                "is added to gradients alone, so buffers must not change in training. Use layers "
+                "without running statistics (GroupNorm), and parameters with requires_grad=False "
+                "for numbers that are drawn at random."
             )
     try:
         new.load_state_dict(trained.state_dict())
     except (RuntimeError, KeyError) as error:
         raise LeakingEstimatorError(
-            f"Found other parameters in the trained {name} than in a new one ({type(error).__name__}): the released "
-            "net is made anew from its constructor arguments. Change layers (ModuleValidator.fix) in the module's "
-            "constructor, not in fit."
+            f"Found other parameters in the trained {name} than in a new one "
+            f"({type(error).__name__}): the released net is made anew from its constructor "
+            "arguments. Change layers (ModuleValidator.fix) in the module's constructor, not in "
+            "fit."
         ) from None
 
 

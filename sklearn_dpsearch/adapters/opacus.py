@@ -1,8 +1,10 @@
-"""skorch nets that Opacus makes private: planned from their parameters, and compared with Opacus's own history.
+"""skorch nets that Opacus makes private: planned from their parameters, and compared with Opacus's
+own history.
 
-The plan comes before any record: noise, number of batches and epochs are parameters of the net. Opacus's loader takes
-its sampling rate from the number of batches of the loader that it is given, so the search hands out loaders with the
-planned number. After each training the history of Opacus's accountant must be exactly the planned one.
+The plan comes before any record: noise, number of batches and epochs are parameters of the net.
+Opacus's loader takes its sampling rate from the number of batches of the loader that it is given,
+so the search hands out loaders with the planned number. After each training the history of Opacus's
+accountant must be exactly the planned one.
 """
 
 from __future__ import annotations
@@ -20,15 +22,29 @@ from ..privacy import DPSGD, Guarantee, LeakingEstimatorError, NonPrivate, Priva
 from ..privacy._types import Neighboring
 from ..privacy.statement.content import short_up
 from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive
-from .foreign_skorch_nets import REBUILT, SkorchAdapter, is_net_of_others, keep_unfitted, rebuild_net
+from .foreign_skorch_nets import (
+    REBUILT,
+    SkorchAdapter,
+    is_net_of_others,
+    keep_unfitted,
+    rebuild_net,
+)
 
 #: Parameters of which a net has one, at least: its noise.
 NOISE = ("noise_multiplier", "target_epsilon")
 #: Parameters on which the guarantee depends.
-PARAMETERS = (*NOISE, "target_delta", "batch_size", "max_epochs", "iterator_train", "iterator_train__batch_size")
+PARAMETERS = (
+    *NOISE,
+    "target_delta",
+    "batch_size",
+    "max_epochs",
+    "iterator_train",
+    "iterator_train__batch_size",
+)
 #: Opacus draws a record into a batch where a single-precision number of 24 bits is below the rate.
 ROUNDING = 2.0**-23
-#: Optimizers of Opacus that clip each record's gradient themselves, and note the noise that they add.
+#: Optimizers of Opacus that clip each record's gradient themselves, and note the noise that they
+#: add.
 OPTIMIZERS = ("DPOptimizer", "DPPerLayerOptimizer")
 #: skorch's callbacks that choose by exact losses.
 CHOOSING = ("EarlyStopping", "Checkpoint")
@@ -74,7 +90,12 @@ class OpacusPlan:
     def guarantee(self) -> DPSGD:
         """Guarantee of one training, at the largest probability with which a record is drawn."""
         rate = min(1.0, self.sample_rate + ROUNDING)
-        return DPSGD(noise_multiplier=self.noise_multiplier, sample_rate=rate, steps=self.steps, neighboring="zero_out")
+        return DPSGD(
+            noise_multiplier=self.noise_multiplier,
+            sample_rate=rate,
+            steps=self.steps,
+            neighboring="zero_out",
+        )
 
 
 @lru_cache(maxsize=1024)
@@ -85,9 +106,11 @@ def _noise_for(epsilon: float, delta: float, plan: OpacusPlan) -> float:
 
 @dataclass(frozen=True)
 class PlannedBatches:
-    """Maker of loaders with a planned number of batches, for any number of records: ``iterator_train`` in a search.
+    """Maker of loaders with a planned number of batches, for any number of records:
+    ``iterator_train`` in a search.
 
-    Opacus reads the number of batches and draws batches of its own. Batches that Opacus did not draw are an error.
+    Opacus reads the number of batches and draws batches of its own. Batches that Opacus did not
+    draw are an error.
 
     Parameters
     ----------
@@ -105,22 +128,24 @@ class PlannedBatches:
         def __len__(self: Any) -> int:
             return batches
 
-        loader.__class__ = type("PlannedLoader", (type(loader),), {"__len__": __len__, "__iter__": _not_drawn})
+        loader.__class__ = type(
+            "PlannedLoader", (type(loader),), {"__len__": __len__, "__iter__": _not_drawn}
+        )
         return loader
 
 
 def _not_drawn(loader: Any) -> NoReturn:
     raise LeakingEstimatorError(
-        "Found training on batches that Opacus did not draw; Poisson sampling is needed. Train on the loader that "
-        f"PrivacyEngine.make_private returns, with poisson_sampling=True, {MIXIN}."
+        "Found training on batches that Opacus did not draw; Poisson sampling is needed. Train on "
+        f"the loader that PrivacyEngine.make_private returns, with poisson_sampling=True, {MIXIN}."
     )
 
 
 class OpacusAdapter(Adapter):
     """skorch nets of others whose training makes itself private with ``opacus.PrivacyEngine``.
 
-    Such a net has the parameter ``noise_multiplier``, or ``target_epsilon`` with ``target_delta``; its ``batch_size``
-    and ``max_epochs`` are skorch's. A trained net has Opacus's optimizer.
+    Such a net has the parameter ``noise_multiplier``, or ``target_epsilon`` with ``target_delta``;
+    its ``batch_size`` and ``max_epochs`` are skorch's. A trained net has Opacus's optimizer.
     """
 
     def recognises(self, estimator: object) -> bool:
@@ -132,10 +157,14 @@ class OpacusAdapter(Adapter):
         for look in _readings_without_noise(estimator):
             raise LeakingEstimatorError(f"Found {look}")
         planned = plan_of(estimator, n_samples)
-        found: Guarantee = NonPrivate(neighboring="zero_out") if planned is None else planned.guarantee
+        found: Guarantee = (
+            NonPrivate(neighboring="zero_out") if planned is None else planned.guarantee
+        )
         return TrainingRun(guarantee=found, assumptions=assumptions_of(estimator, planned))
 
-    def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: Names = frozenset()
+    ) -> Parameters:
         parameters = estimator.get_params(deep=False)
         noise, epsilon = (parameters.get(name) for name in NOISE)
         if noise is None and epsilon is not None:
@@ -168,7 +197,7 @@ class OpacusAdapter(Adapter):
         rebuild_net(model, buffers=False)
 
 
-# --- before the training ----------------------------------------------------------------------------------------------
+# --- before the training --------------------------------------------------------------------------
 
 
 def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
@@ -187,20 +216,32 @@ def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
         For missing noise, and for parameters that are no numbers in their range.
     """
     owner, parameters = type(net).__name__, net.get_params(deep=False)
-    noise = {name: parameters[name] for name in (*NOISE, "target_delta") if parameters.get(name) is not None}
-    given = {name: positive(owner, name, noise[name], 1.0 if name == "target_delta" else math.inf) for name in noise}
-    if given.keys() - {"target_delta"} != {"noise_multiplier"} and given.keys() != {"target_epsilon", "target_delta"}:
+    noise = {
+        name: parameters[name]
+        for name in (*NOISE, "target_delta")
+        if parameters.get(name) is not None
+    }
+    given = {
+        name: positive(owner, name, noise[name], 1.0 if name == "target_delta" else math.inf)
+        for name in noise
+    }
+    if given.keys() - {"target_delta"} != {"noise_multiplier"} and given.keys() != {
+        "target_epsilon",
+        "target_delta",
+    }:
         raise PrivacyError(
-            f"Found {given or 'no noise'} in {owner}; noise_multiplier=..., or target_epsilon=... with "
-            "target_delta=..., is needed (none of them in a search with epsilon=, which sets noise_multiplier)."
+            f"Found {given or 'no noise'} in {owner}; noise_multiplier=..., or target_epsilon=... "
+            "with target_delta=..., is needed (none of them in a search with epsilon=, which sets "
+            "noise_multiplier)."
         )
     epochs, loader = _whole("max_epochs", parameters["max_epochs"]), parameters["iterator_train"]
     if isinstance(loader, PlannedBatches):
         batches = loader.batches
     elif loader is not sys.modules["torch"].utils.data.DataLoader:
         raise PrivacyError(
-            f"Found iterator_train={loader!r} in {owner}; skorch's default, torch.utils.data.DataLoader, is needed: "
-            "Opacus takes the sampling rate from its number of batches."
+            f"Found iterator_train={loader!r} in {owner}; skorch's default, "
+            "torch.utils.data.DataLoader, is needed: Opacus takes the sampling rate from its "
+            "number of batches."
         )
     elif n_samples is None:
         return None
@@ -208,13 +249,18 @@ def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
         batches = _number_of_batches(parameters, n_samples)
     plan = OpacusPlan(batches=batches, epochs=epochs)
     stated = given.get("noise_multiplier")
-    noise_multiplier = _noise_for(given["target_epsilon"], given["target_delta"], plan) if stated is None else stated
+    noise_multiplier = (
+        _noise_for(given["target_epsilon"], given["target_delta"], plan)
+        if stated is None
+        else stated
+    )
     return replace(plan, noise_multiplier=noise_multiplier)
 
 
 def _number_of_batches(parameters: Mapping[str, Any], n: int) -> int:
     size = parameters.get("iterator_train__batch_size", parameters["batch_size"])
-    return 1 if size == -1 else math.ceil(n / _whole("batch_size", size))  # -1: skorch's word for all records
+    # -1: skorch's word for all records
+    return 1 if size == -1 else math.ceil(n / _whole("batch_size", size))
 
 
 def _whole(name: str, value: Any) -> int:
@@ -225,34 +271,37 @@ def _whole(name: str, value: Any) -> int:
 
 
 def _readings_without_noise(net: Any) -> Iterator[str]:
-    """Parameters of skorch with which a training looks at records without noise, each with the remedy."""
+    """Parameters of skorch with which a training looks at records without noise, each with the
+    remedy."""
     name = type(net).__name__
     if net.train_split is not None:
         yield (
-            f"train_split={net.train_split!r} in {name}: validation inside of a fit reads records without noise. Give "
-            "train_split=None; the search validates candidates itself."
+            f"train_split={net.train_split!r} in {name}: validation inside of a fit reads records "
+            "without noise. Give train_split=None; the search validates candidates itself."
         )
     if getattr(net, "classes", ()) is None:
         yield (
-            f"classes=None in {name}: skorch takes the labels from y, which tells which ones occur. Give "
-            "classes=[...], in the order of the module's outputs."
+            f"classes=None in {name}: skorch takes the labels from y, which tells which ones "
+            "occur. Give classes=[...], in the order of the module's outputs."
         )
     if vars(net).get("iterator_train__generator") is not None:
         yield f"iterator_train__generator in {name}: its seed tells which records are in which batch. Leave it out."
     for given in net.callbacks or () if net.callbacks != "disable" else ():
         callback = given[1] if isinstance(given, tuple) else given
         kind = callback if isinstance(callback, type) else type(callback)
-        names = {parent.__name__ for parent in kind.__mro__ if parent.__module__.startswith("skorch.")}
+        names = {
+            parent.__name__ for parent in kind.__mro__ if parent.__module__.startswith("skorch.")
+        }
         if names & set(CHOOSING) and "TrainEndCheckpoint" not in names:
             yield (
-                f"the callback {kind.__name__} in {name}, which stops or chooses by losses without noise. Leave it "
-                "out, and search over max_epochs."
+                f"the callback {kind.__name__} in {name}, which stops or chooses by losses without "
+                "noise. Leave it out, and search over max_epochs."
             )
         policy = getattr(callback, "policy", None)
         if getattr(policy, "__name__", policy) == "ReduceLROnPlateau":
             yield (
-                f"ReduceLROnPlateau in {name}, which looks at losses without noise. Give LRScheduler a policy that "
-                "counts steps."
+                f"ReduceLROnPlateau in {name}, which looks at losses without noise. Give "
+                "LRScheduler a policy that counts steps."
             )
 
 
@@ -261,12 +310,13 @@ def assumptions_of(net: Any, plan: OpacusPlan | None) -> tuple[str, ...]:
     name = type(net).__name__
     cut = "" if plan is None else f", which adds at most {_words_of_cut(net, plan)} to delta"
     return (
-        f"{name}: batches, per-sample gradients, clipping and noise are Opacus's; the history of its accountant was "
-        "compared with the plan after each training.",
-        f"{name}: its code and module learn from records through Opacus's optimizer alone; initial parameters hold "
-        "nothing of the records; every gradient is finite.",
-        f"{name}: batches and noise come from PyTorch's generators, whose state is from the operating system (on a GPU "
-        f"64 bits of it); noise is in single precision, which ends at 5.77 standard deviations{cut}.",
+        f"{name}: batches, per-sample gradients, clipping and noise are Opacus's; the history of "
+        "its accountant was compared with the plan after each training.",
+        f"{name}: its code and module learn from records through Opacus's optimizer alone; initial "
+        "parameters hold nothing of the records; every gradient is finite.",
+        f"{name}: batches and noise come from PyTorch's generators, whose state is from the "
+        f"operating system (on a GPU 64 bits of it); noise is in single precision, which ends at "
+        f"5.77 standard deviations{cut}.",
         REBUILT.format(name),
     )
 
@@ -278,11 +328,11 @@ LARGEST_NORMAL = math.sqrt(2 * 24 * math.log(2))
 def delta_of_cut(plan: OpacusPlan, n_parameters: int) -> float:
     """Bound on the probability with which noise tells of a record by where the normals end.
 
-    A record that is in a batch moves d coordinates by at most 1/σ together, in units of the noise. The noise leaves
-    what it could be without the record with probability Σ g(s_i), g(s) = Φ(c) − Φ(c − s). Coordinates with s ≤ 2/c add
-    at most e²·φ(c)·Σ s_i ≤ e²·φ(c)·√d/σ. From there to c, g(s)/s² rises, so the others add at most g(1/σ) together.
-    Inside of what both can be the likelihood ratio is that of the normals, so this is added to δ, for each step with
-    the record.
+    A record that is in a batch moves d coordinates by at most 1/σ together, in units of the noise.
+    The noise leaves what it could be without the record with probability Σ g(s_i), g(s) = Φ(c) −
+    Φ(c − s). Coordinates with s ≤ 2/c add at most e²·φ(c)·Σ s_i ≤ e²·φ(c)·√d/σ. From there to c,
+    g(s)/s² rises, so the others add at most g(1/σ) together. Inside of what both can be the
+    likelihood ratio is that of the normals, so this is added to δ, for each step with the record.
 
     Parameters
     ----------
@@ -301,47 +351,60 @@ def delta_of_cut(plan: OpacusPlan, n_parameters: int) -> float:
 
 
 def _words_of_cut(net: Any, plan: OpacusPlan) -> str:
-    """Bound of ``delta_of_cut`` for the net's module; for a class, by the number of its parameters."""
+    """Bound of ``delta_of_cut`` for the net's module; for a class, by the number of its
+    parameters."""
     if plan.noise_multiplier <= 0:
         return "1"
     if hasattr(net.module, "parameters") and not isinstance(net.module, type):
-        return short_up(delta_of_cut(plan, sum(one.numel() for one in net.module.parameters() if one.requires_grad)))
+        return short_up(
+            delta_of_cut(
+                plan, sum(one.numel() for one in net.module.parameters() if one.requires_grad)
+            )
+        )
     at_million = short_up(delta_of_cut(plan, 10**6))
     return f"{at_million} (for a million parameters; it grows with their square root)"
 
 
-# --- after the training -----------------------------------------------------------------------------------------------
+# --- after the training ---------------------------------------------------------------------------
 
 
 def _check_history(net: Any) -> None:
-    """Raise for other noise, rates or steps, for an optimizer that is not one of Opacus's, and for a known seed."""
+    """Raise for other noise, rates or steps, for an optimizer that is not one of Opacus's, and for
+    a known seed."""
     name, planned, optimizer = type(net).__name__, plan_of(net, None), net.optimizer_
     assert planned is not None
     kind = type(optimizer)
     if not kind.__module__.startswith("opacus.") or kind.__name__ not in OPTIMIZERS:
         raise LeakingEstimatorError(
-            f"Found {kind.__module__}.{kind.__name__} as optimizer_ of a trained {name}; one of {list(OPTIMIZERS)} of "
-            f"opacus.optimizers is needed. Set module_ and optimizer_ to what make_private returns, {MIXIN}."
+            f"Found {kind.__module__}.{kind.__name__} as optimizer_ of a trained {name}; one of "
+            f"{list(OPTIMIZERS)} of opacus.optimizers is needed. Set module_ and optimizer_ to "
+            f"what make_private returns, {MIXIN}."
         )
     generator_given = optimizer.generator is not None and not optimizer.secure_mode
     if generator_given or vars(net).get(SEED) != _torch_seed():
         raise LeakingEstimatorError(
-            f"Found a seed of PyTorch set in the training of {name} (noise_generator, torch.manual_seed): all "
-            "candidates would have the same noise, and the seed is enough to take it away. Set no seed."
+            f"Found a seed of PyTorch set in the training of {name} (noise_generator, "
+            "torch.manual_seed): all candidates would have the same noise, and the seed is enough "
+            "to take it away. Set no seed."
         )
     found = history_of(optimizer)
     noises, rates, steps = (list(column) for column in zip(*found))
-    if sum(steps) != planned.steps or max(rates) > planned.sample_rate or min(noises) < planned.noise_multiplier:
+    if (
+        sum(steps) != planned.steps
+        or max(rates) > planned.sample_rate
+        or min(noises) < planned.noise_multiplier
+    ):
         raise LeakingEstimatorError(
-            f"Found a training of {name} with (noise_multiplier, sample_rate, steps) = {found}; planned was "
-            f"({planned.noise_multiplier:g}, {planned.sample_rate:g}, {planned.steps}). Take the noise from the "
-            "parameter noise_multiplier (or target_epsilon), train max_epochs epochs, and call make_private once, "
-            f"{MIXIN}."
+            f"Found a training of {name} with (noise_multiplier, sample_rate, steps) = {found}; "
+            f"planned was ({planned.noise_multiplier:g}, {planned.sample_rate:g}, "
+            f"{planned.steps}). Take the noise from the parameter noise_multiplier (or "
+            f"target_epsilon), train max_epochs epochs, and call make_private once, {MIXIN}."
         )
 
 
 def history_of(optimizer: Any) -> list[tuple[float, float, int]]:
-    """History that Opacus's accountant keeps of an optimizer: (noise multiplier, sample rate, steps) of each phase."""
+    """History that Opacus's accountant keeps of an optimizer: (noise multiplier, sample rate,
+    steps) of each phase."""
     cells = getattr(optimizer.step_hook, "__closure__", None) or ()
     accountants = (one for one in (cell.cell_contents for cell in cells) if hasattr(one, "history"))
     accountant = next(accountants, None)

@@ -1,4 +1,5 @@
-"""Pipelines, feature unions and column transformers: private parts compose, and parts that learn nothing are free."""
+"""Pipelines, feature unions and column transformers: private parts compose, and parts that learn
+nothing are free."""
 
 from __future__ import annotations
 
@@ -42,18 +43,31 @@ class PartsAdapter(Adapter):
     def known_fitted_parts(self, model: Estimator) -> Iterable[tuple[Any, Adapter]]:
         """Parts of a fitted model that need their adapter."""
 
-    def answers(self, estimator: Estimator, ask: Callable[[Adapter, Any], T]) -> list[tuple[str, T]]:
+    def answers(
+        self, estimator: Estimator, ask: Callable[[Adapter, Any], T]
+    ) -> list[tuple[str, T]]:
         """Name of each part, and what its adapter says of it."""
         return [(name, ask(adapter, part)) for name, part, adapter in self.known_parts(estimator)]
 
     def fresh_randomness(self, estimator: Estimator) -> Parameters:
-        return nested_parameters(self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part)))
+        return nested_parameters(
+            self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part))
+        )
 
-    def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
+    def search_space(
+        self, estimator: Estimator, *, grid: bool = False
+    ) -> list[dict[str, Any]] | None:
         """All combinations of the parts' spaces."""
         found = self.answers(estimator, lambda adapter, part: adapter.search_space(part, grid=grid))
-        known = [[nested_parameters([(name, one)]) for one in space] for name, space in found if space is not None]
-        combined = [dict(itertools.chain(*(one.items() for one in several))) for several in itertools.product(*known)]
+        known = [
+            [nested_parameters([(name, one)]) for one in space]
+            for name, space in found
+            if space is not None
+        ]
+        combined = [
+            dict(itertools.chain(*(one.items() for one in several)))
+            for several in itertools.product(*known)
+        ]
         return combined if known else None
 
     def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
@@ -82,17 +96,23 @@ def nested_name(name: str, parameter: str) -> str:
 
 def nested_parameters(parameters: Iterable[tuple[str, Mapping[str, T]]]) -> dict[str, T]:
     """Parameters of named parts as parameters of the whole."""
-    return {nested_name(name, key): value for name, found in parameters for key, value in found.items()}
+    return {
+        nested_name(name, key): value for name, found in parameters for key, value in found.items()
+    }
 
 
-def nested_parameters_if_all(parameters: Sequence[tuple[str, Mapping[str, T] | None]]) -> dict[str, T] | None:
-    """Parameters of all named parts; None if one part has none: its noise would not fit that of the others."""
+def nested_parameters_if_all(
+    parameters: Sequence[tuple[str, Mapping[str, T] | None]],
+) -> dict[str, T] | None:
+    """Parameters of all named parts; None if one part has none: its noise would not fit that of the
+    others."""
     known = [(name, found) for name, found in parameters if found is not None]
     return nested_parameters(known) if len(known) == len(parameters) else None
 
 
 class CompositeAdapter(PartsAdapter):
-    """scikit-learn's estimators with named parts, each of which sees every record once in a ``fit``.
+    """scikit-learn's estimators with named parts, each of which sees every record once in a
+    ``fit``.
 
     Parameters
     ----------
@@ -147,14 +167,17 @@ class CompositeAdapter(PartsAdapter):
         parts = [part for _, part in named_parts(model, fitted=True) if not _is_free(part)]
         return [(part, self.adapter_for(part)) for part in parts]
 
-    def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: Names = frozenset()
+    ) -> Parameters:
         return nested_parameters(
             (name, adapter.scaled_privacy(part, factor, _parameters_of_part(name, varying)))
             for name, part, adapter in self.known_parts(estimator)
         )
 
     def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...] | None:
-        names = [name for name, _ in named_parts(estimator)]  # candidates may replace a part by another estimator
+        # candidates may replace a part by another estimator
+        names = [name for name, _ in named_parts(estimator)]
         for name, part, adapter in self.known_parts(estimator):
             inner = adapter.privacy_parameters(part)
             if inner is None:
@@ -163,32 +186,46 @@ class CompositeAdapter(PartsAdapter):
         return tuple(names)
 
     def expecting(self, estimator: Estimator, n: float) -> Parameters | None:
-        return nested_parameters_if_all(self.answers(estimator, lambda adapter, part: adapter.expecting(part, n)))
+        return nested_parameters_if_all(
+            self.answers(estimator, lambda adapter, part: adapter.expecting(part, n))
+        )
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
-        return nested_parameters_if_all(self.answers(estimator, lambda adapter, part: adapter.under(part, neighboring)))
+        return nested_parameters_if_all(
+            self.answers(estimator, lambda adapter, part: adapter.under(part, neighboring))
+        )
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        return nested_parameters(self.answers(estimator, lambda adapter, part: adapter.extrapolation(part)))
+        return nested_parameters(
+            self.answers(estimator, lambda adapter, part: adapter.extrapolation(part))
+        )
 
     def trains_together(self, estimator: Any) -> bool:
-        """Return whether the last step of a pipeline trains together and the steps before it learn nothing."""
+        """Return whether the last step of a pipeline trains together and the steps before it learn
+        nothing."""
         if type(estimator) is not Pipeline:
             return False
         *before, (_, last) = estimator.steps
-        return all(self._is_free_throughout(step) for _, step in before) and self._trains_together(last)
+        return all(self._is_free_throughout(step) for _, step in before) and self._trains_together(
+            last
+        )
 
     def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
-        """Fit pipelines: each transforms records by itself, and last steps that see equal records train together."""
+        """Fit pipelines: each transforms records by itself, and last steps that see equal records
+        train together."""
         fitted: list[Any] = [None] * len(models)
         groups: list[tuple[Any, list[int]]] = []
         for i, model in enumerate(models):
             with contained():  # an error of one model leaves the others
-                last, seen = model.steps[-1][1], model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X
+                last, seen = (
+                    model.steps[-1][1],
+                    model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X,
+                )
                 alike = (
                     members
                     for other, members in groups
-                    if type(models[members[0]].steps[-1][1]) is type(last) and _same_records(seen, other)
+                    if type(models[members[0]].steps[-1][1]) is type(last)
+                    and _same_records(seen, other)
                 )
                 if self._trains_together(last) and (members := next(alike, None)) is not None:
                     members.append(i)
@@ -215,7 +252,9 @@ class CompositeAdapter(PartsAdapter):
 
     def _is_free_throughout(self, step: Any) -> bool:
         """Return whether a step and all of its parts learn nothing."""
-        nested = self.recognises(step) and all(self._is_free_throughout(part) for _, part in named_parts(step))
+        nested = self.recognises(step) and all(
+            self._is_free_throughout(part) for _, part in named_parts(step)
+        )
         return _is_free(step) or nested
 
 
@@ -225,7 +264,9 @@ def named_parts(composite: Any, *, fitted: bool = False) -> list[tuple[str, Any]
         return list(composite.steps if type(composite) is Pipeline else composite.transformer_list)
     if fitted:  # with the remainder
         return [(name, part) for name, part, _ in composite.transformers_]
-    return [(name, part) for name, part, _ in composite.transformers] + [("remainder", composite.remainder)]
+    return [(name, part) for name, part, _ in composite.transformers] + [
+        ("remainder", composite.remainder)
+    ]
 
 
 def _is_free(part: Any) -> bool:
@@ -246,23 +287,27 @@ def _same_records(first: Any, second: Any) -> bool:
 def _parameters_of_part(name: str, varying: Names) -> Names:
     """Parameters of one part, under the names of the part."""
     prefix = nested_name(name, "")
-    return frozenset(parameter.removeprefix(prefix) for parameter in varying if parameter.startswith(prefix))
+    return frozenset(
+        parameter.removeprefix(prefix) for parameter in varying if parameter.startswith(prefix)
+    )
 
 
 def refuse_data_dependent_columns(estimator: ColumnTransformer) -> None:
-    """Raise for column selectors that see X and may read records; scikit-learn's own reads only names and dtypes."""
+    """Raise for column selectors that see X and may read records; scikit-learn's own reads only
+    names and dtypes."""
     for name, _, columns in estimator.transformers:
         if callable(columns) and type(columns) is not make_column_selector:
             raise LeakingEstimatorError(
-                f"The columns of {name!r} are chosen by a function that sees the data. Give them by name or position, "
-                "or with sklearn.compose.make_column_selector."
+                f"The columns of {name!r} are chosen by a function that sees the data. Give them "
+                "by name or position, or with sklearn.compose.make_column_selector."
             )
 
 
 def refuse_cache(estimator: Any) -> None:
-    """Raise for a cache on disk: it would keep the losers' steps, and give several candidates the same noise."""
+    """Raise for a cache on disk: it would keep the losers' steps, and give several candidates the
+    same noise."""
     if getattr(estimator, "memory", None) is not None:
         raise LeakingEstimatorError(
-            f"{type(estimator).__name__} has memory={estimator.memory!r}: cached steps would give several candidates "
-            "the same noise and keep the losers on disk. Set memory=None."
+            f"{type(estimator).__name__} has memory={estimator.memory!r}: cached steps would give "
+            "several candidates the same noise and keep the losers on disk. Set memory=None."
         )

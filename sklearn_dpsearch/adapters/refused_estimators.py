@@ -1,11 +1,17 @@
-"""Refusals of estimators: each with the private model to use instead, and several of them in one error."""
+"""Refusals of estimators: each with the private model to use instead, and several of them in one
+error."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..privacy import LeakingEstimatorError, PrivacyError, UnknownGuaranteeError, UnknownSensitivityError
+from ..privacy import (
+    LeakingEstimatorError,
+    PrivacyError,
+    UnknownGuaranteeError,
+    UnknownSensitivityError,
+)
 from .adapter import Adapter
 from .sklearn_steps import how_to_learn_nothing
 
@@ -22,8 +28,8 @@ _REPLACED = {
     "DPMLPClassifier(classes=[...]) of sklearn_dpsearch.nets": "MLPClassifier",
     "DPMLPRegressor(bounds_y=(..., ...)) of sklearn_dpsearch.nets": "MLPRegressor",
     "TableEncoder(schema) of sklearn_dpsearch.preprocessing, which takes bounds and categories from a public schema":
-    "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer KBinsDiscretizer PowerTransformer "
-    "OneHotEncoder OrdinalEncoder SimpleImputer IterativeImputer KNNImputer",
+    "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer KBinsDiscretizer "
+    "PowerTransformer OneHotEncoder OrdinalEncoder SimpleImputer IterativeImputer KNNImputer",
 }  # fmt: skip
 #: Names of scikit-learn's estimators ↦ private counterpart.
 COUNTERPARTS = {name: private for private, names in _REPLACED.items() for name in names.split()}
@@ -32,10 +38,13 @@ COUNTERPARTS = {name: private for private, names in _REPLACED.items() for name i
 REFUSALS = (UnknownGuaranteeError, LeakingEstimatorError, UnknownSensitivityError)
 #: For other estimators.
 ANY = (
-    "a private one (sklearn_dpsearch.nets, sklearn_dpsearch.boosting, diffprivlib.models) or one that learns nothing "
-    "(TableEncoder of sklearn_dpsearch.preprocessing with a public schema, FunctionTransformer with public constants)"
+    "a private one (sklearn_dpsearch.nets, sklearn_dpsearch.boosting, diffprivlib.models) or one "
+    "that learns nothing (TableEncoder of sklearn_dpsearch.preprocessing with a public schema, "
+    "FunctionTransformer with public constants)"
 )
-ON_YOUR_WORD = "give it a method privacy_guarantee(n_samples), or declare guarantee= for the whole estimator"
+ON_YOUR_WORD = (
+    "give it a method privacy_guarantee(n_samples), or declare guarantee= for the whole estimator"
+)
 #: The way out for a table. A test runs it as it stands in the message.
 INSTEAD = """
 For a table, one model with the encoder inside replaces all steps. With your columns, ranges and values, which must be
@@ -59,7 +68,11 @@ def learning_step_error(name: str, part: Any) -> UnknownGuaranteeError:
     nothing, private = how_to_learn_nothing(part), COUNTERPARTS.get(kind, ANY)
     use = f"Give it {nothing}; or use {private}" if nothing else f"Use {private}"
     learner = type(part).__module__.partition(".")[0] == "sklearn"
-    why = "learns from the data without privacy" if learner else "is not known to learn nothing from the data"
+    why = (
+        "learns from the data without privacy"
+        if learner
+        else "is not known to learn nothing from the data"
+    )
     what = f"Step {name!r} ({kind}) {why}. {use}"
     error = UnknownGuaranteeError(f"{what}; or {ON_YOUR_WORD}.")
     error.listed = (f"{what}.",)
@@ -67,7 +80,8 @@ def learning_step_error(name: str, part: Any) -> UnknownGuaranteeError:
 
 
 def error_in_step(name: str, error: PrivacyError) -> PrivacyError:
-    """The error of a part, with the name of the part; inner parts are named as their parameters are."""
+    """The error of a part, with the name of the part; inner parts are named as their parameters
+    are."""
 
     def named(text: str) -> str:
         for start in ("Step '", "In step '"):
@@ -86,7 +100,8 @@ def check_all(checks: Iterable[Callable[[], Any]]) -> list[Any]:
     Raises
     ------
     PrivacyError
-        If one check refuses: its error. If several do: an error of the first one's class, which lists them all.
+        If one check refuses: its error. If several do: an error of the first one's class, which
+        lists them all.
     """
     found, errors = list[Any](), list[PrivacyError]()
     for check in checks:
@@ -103,19 +118,21 @@ def check_all(checks: Iterable[Callable[[], Any]]) -> list[Any]:
 
 
 def _several_refusals(refusals: Sequence[PrivacyError]) -> PrivacyError:
-    """One error of the first one's class, which lists several, with the private script that replaces all of it."""
+    """One error of the first one's class, which lists several, with the private script that
+    replaces all of it."""
     texts = [text for error in refusals for text in error.listed or (str(error),)]
     numbered = "\n".join(f"  {number}. {text}" for number, text in enumerate(texts, 1))
     several = type(refusals[0])(
-        f"{len(texts)} things stand in the way of a private search:\n{numbered}\n{INSTEAD}For another model: "
-        f"{ON_YOUR_WORD}."
+        f"{len(texts)} things stand in the way of a private search:\n{numbered}\n{INSTEAD}For "
+        f"another model: {ON_YOUR_WORD}."
     )
     several.listed = tuple(texts)
     return several
 
 
 def refuse_steps(adapter: Adapter, estimator: Any) -> None:
-    """Raise for all steps of an estimator that are not private; missing noise is no reason, as a search may set it."""
+    """Raise for all steps of an estimator that are not private; missing noise is no reason, as a
+    search may set it."""
     try:
         adapter.training_run(estimator, None)
     except PrivacyError as error:

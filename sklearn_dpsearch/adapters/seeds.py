@@ -11,7 +11,8 @@ import numpy as np
 
 
 def fitted_parts(model: object) -> Iterator[Any]:
-    """Collect the model and all estimators in its attributes, at any depth, in lists, dicts and arrays of objects."""
+    """Collect the model and all estimators in its attributes, at any depth, in lists, dicts and
+    arrays of objects."""
     left: list[Any] = [model]
     seen: set[int] = set()
     while left:
@@ -19,7 +20,11 @@ def fitted_parts(model: object) -> Iterator[Any]:
         if id(found) in seen:
             continue
         seen.add(id(found))
-        if not isinstance(found, type) and hasattr(found, "get_params") and hasattr(found, "__dict__"):
+        if (
+            not isinstance(found, type)
+            and hasattr(found, "get_params")
+            and hasattr(found, "__dict__")
+        ):
             yield found
             left += vars(found).values()
         elif isinstance(found, Mapping):
@@ -35,7 +40,13 @@ SEEDS = ("random_state", "noise_seed")
 #: Attributes of fitted ensembles with the seeds of their parts.
 OF_PARTS = ("_seeds",)
 #: Kinds of generators, and of seeds.
-GENERATORS = (np.random.RandomState, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, random.Random)
+GENERATORS = (
+    np.random.RandomState,
+    np.random.Generator,
+    np.random.BitGenerator,
+    np.random.SeedSequence,
+    random.Random,
+)
 
 
 def seed_names(estimator: Any) -> list[str]:
@@ -51,11 +62,14 @@ def seed_names(estimator: Any) -> list[str]:
     list of str
         Names for ``set_params``.
     """
-    return sorted(name for name in estimator.get_params(deep=True) if name.rpartition("__")[2] in SEEDS)
+    return sorted(
+        name for name in estimator.get_params(deep=True) if name.rpartition("__")[2] in SEEDS
+    )
 
 
 def forget_seeds(model: object) -> None:
-    """Set the seeds and generators of a fitted model and its parts to None, whatever attributes hold them.
+    """Set the seeds and generators of a fitted model and its parts to None, whatever attributes
+    hold them.
 
     Parameters
     ----------
@@ -69,7 +83,8 @@ def forget_seeds(model: object) -> None:
 
 
 def _holds_generator(value: object) -> bool:
-    """Return whether a value is a generator, or has one inside, at any depth of lists and dictionaries."""
+    """Return whether a value is a generator, or has one inside, at any depth of lists and
+    dictionaries."""
     if isinstance(value, Mapping):
         return any(map(_holds_generator, value.values()))
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -1,8 +1,9 @@
-"""Steps that learn nothing, fitted on a made-up record: parameters decide types, and records are only transformed.
+"""Steps that learn nothing, fitted on a made-up record: parameters decide types, and records are
+only transformed.
 
-scikit-learn's encoders and imputers keep the type of the array that they are fitted on, and one missing value can
-change the type of a whole column. So such a step sees, in ``fit``, one made-up record with the columns of the table and
-the types of the step's own parameters.
+scikit-learn's encoders and imputers keep the type of the array that they are fitted on, and one
+missing value can change the type of a whole column. So such a step sees, in ``fit``, one made-up
+record with the columns of the table and the types of the step's own parameters.
 """
 
 from __future__ import annotations
@@ -39,11 +40,16 @@ def is_skipped(part: object) -> bool:
 def _given_categories(part: Any) -> bool:
     """Categories as a list, and no merging of rare ones."""
     rare = getattr(part, "min_frequency", None), getattr(part, "max_categories", None)
-    return not isinstance(part.categories, str) and rare == (None, None) and _stay_in_doubles(part.categories)
+    return (
+        not isinstance(part.categories, str)
+        and rare == (None, None)
+        and _stay_in_doubles(part.categories)
+    )
 
 
 def _stay_in_doubles(categories: Any) -> bool:
-    """Return whether whole numbers stay what they are where one missing value makes doubles of a column."""
+    """Return whether whole numbers stay what they are where one missing value makes doubles of a
+    column."""
     values = itertools.chain.from_iterable(categories)
     return all(abs(int(value)) <= EXACT for value in values if isinstance(value, numbers.Integral))
 
@@ -55,8 +61,11 @@ def _has_constant(part: Any) -> bool:
 
 
 def _keeps_no_state(part: Any) -> bool:
-    """The functions, and what they are given, hold nothing that a call could change: it would be released."""
-    given = [one for name in ("kw_args", "inv_kw_args") for one in (getattr(part, name) or {}).values()]
+    """The functions, and what they are given, hold nothing that a call could change: it would be
+    released."""
+    given = [
+        one for name in ("kw_args", "inv_kw_args") for one in (getattr(part, name) or {}).values()
+    ]
     return all(map(_is_constant, (part.func, part.inverse_func, *given)))
 
 
@@ -66,16 +75,21 @@ def _is_constant(value: Any) -> bool:
     if isinstance(value, (tuple, frozenset)):
         return all(map(_is_constant, value))
     module = sys.modules.get(getattr(value, "__module__", None) or "")
-    of_a_module = module is not None and getattr(module, getattr(value, "__name__", ""), None) is value
-    return of_a_module or isinstance(value, (FunctionType, np.ufunc, np.ndarray, numbers.Number, str, bytes, NoneType))
+    of_a_module = (
+        module is not None and getattr(module, getattr(value, "__name__", ""), None) is value
+    )
+    return of_a_module or isinstance(
+        value, (FunctionType, np.ufunc, np.ndarray, numbers.Number, str, bytes, NoneType)
+    )
 
 
 def _always(part: Any) -> bool:
     return True
 
 
-#: Transformers that treat each record alone and keep no data ↦ condition. By library and exact name of the type, as a
-#: subclass may learn. (The tag ``requires_fit`` is no guide: GaussianProcessRegressor has it unset.)
+#: Transformers that treat each record alone and keep no data ↦ condition. By library and exact name
+#: of the type, as a subclass may learn. (The tag ``requires_fit`` is no guide:
+#: GaussianProcessRegressor has it unset.)
 LEARN_NOTHING: dict[tuple[str, str], Callable[[Any], bool]] = {
     ("sklearn", "AdditiveChi2Sampler"): _always,
     ("sklearn", "Binarizer"): _always,
@@ -119,7 +133,8 @@ def learns_nothing(part: Any) -> bool:
 
 
 def how_to_learn_nothing(part: Any) -> str:
-    """Parameters with which a step that learns would learn nothing; an empty text if nothing helps."""
+    """Parameters with which a step that learns would learn nothing; an empty text if nothing
+    helps."""
     return SETTINGS.get(_condition(part) or _always, "")
 
 
@@ -129,12 +144,14 @@ def assumption_of(name: str, part: Any) -> tuple[str, ...]:
 
 
 def refuse_unknown_categories(name: str, part: Any) -> None:
-    """Raise unless encoders accept undeclared categories: one record could fail every candidate, after spending."""
+    """Raise unless encoders accept undeclared categories: one record could fail every candidate,
+    after spending."""
     if getattr(part, "handle_unknown", None) == "error":
         kind = type(part).__name__
         raise LeakingEstimatorError(
-            f"Step {name!r} ({kind}) has handle_unknown='error': a single record with a category that was not declared "
-            f"would make every candidate fail, and show. Give it {FOR_UNKNOWN_CATEGORIES[kind]}."
+            f"Step {name!r} ({kind}) has handle_unknown='error': a single record with a category "
+            f"that was not declared would make every candidate fail, and show. Give it "
+            f"{FOR_UNKNOWN_CATEGORIES[kind]}."
         )
 
 
@@ -161,14 +178,16 @@ class FittedByParameters(BaseEstimator):
         self.step = step
 
     def fit(self, X: Any, y: Any = None) -> FittedByParameters:
-        self.step_ = self.step.fit(made_up_record(self.step, X))  # by its name scikit-learn knows what is fitted
+        # by its name scikit-learn knows what is fitted
+        self.step_ = self.step.fit(made_up_record(self.step, X))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         return self.fit(X).transform(X)
 
     def transform(self, X: Any) -> Any:
-        """Transform records in a batch; one on which the step fails is blank, and fails no other."""
+        """Transform records in a batch; one on which the step fails is blank, and fails no
+        other."""
         parts = list(_transformed_parts(self.step.transform, read_table(X)))
         like = next((part[:1] for part in parts if part is not None), None)
         if like is None:
@@ -185,7 +204,8 @@ class FittedByParameters(BaseEstimator):
 
 
 def _transformed_parts(transform: Callable[[Any], Any], X: Any) -> Iterator[Any]:
-    """Yield records transformed together, or in halves where that fails; None for a single one that fails."""
+    """Yield records transformed together, or in halves where that fails; None for a single one that
+    fails."""
     n, transformed = number_of_records(X), None
     with contained():  # a record may raise what is no ``Exception``
         transformed = transform(X)
@@ -226,20 +246,27 @@ def _replace(composite: Any, new: Callable[[Any], Any]) -> None:
 
 def _with_steps_replaced(found: Any, new: Callable[[Any], Any]) -> Any:
     """Replace steps in lists of named steps."""
-    return type(found)(_with_steps_replaced(one, new) for one in found) if type(found) in (list, tuple) else new(found)
+    return (
+        type(found)(_with_steps_replaced(one, new) for one in found)
+        if type(found) in (list, tuple)
+        else new(found)
+    )
 
 
-# --- the made-up record -----------------------------------------------------------------------------------------------
+# --- the made-up record ---------------------------------------------------------------------------
 
 
 def made_up_record(step: Any, X: Any) -> Any:
-    """One record with the columns of X and their names, of the types that the step's parameters have."""
+    """One record with the columns of X and their names, of the types that the step's parameters
+    have."""
     shape = tuple(getattr(X, "shape", ()) or np.shape(X[:1]))
     if type(step).__name__ in WITHOUT_COLUMNS or len(shape) < 2:
         return [""]
     if len(shape) > 2:
         return np.ones((1, *shape[1:]))
-    values = [dtype.type(1) if dtype.kind in NUMBERS else "" for dtype in _column_types(step, shape[1])]
+    values = [
+        dtype.type(1) if dtype.kind in NUMBERS else "" for dtype in _column_types(step, shape[1])
+    ]
     return _table_of_one_record(X, values)
 
 
@@ -259,7 +286,9 @@ def _table_of_one_record(X: Any, values: list[Any]) -> Any:
     if is_frame(X):
         import pandas as pd
 
-        columns = [pd.Series([value], dtype=object if isinstance(value, str) else None) for value in values]
+        columns = [
+            pd.Series([value], dtype=object if isinstance(value, str) else None) for value in values
+        ]
         return pd.concat(columns, axis=1).set_axis(read_table(without_records(X)).columns, axis=1)
     texts = any(isinstance(value, str) for value in values)
     return np.array([values], dtype=object if texts else None)

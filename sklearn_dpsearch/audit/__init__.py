@@ -1,8 +1,10 @@
-"""Lower bounds on the ε of any private estimator or search, by fitting it many times, or once with many canaries.
+"""Lower bounds on the ε of any private estimator or search, by fitting it many times, or once with
+many canaries.
 
-An audit can refute a stated ε, never prove it. ``audit`` fits on two neighbouring data sets, chooses on half of the
-fits the event that tells the data sets apart best, and counts this event on the other half. ``audit_one_run`` flips a
-coin for each of many canaries, and guesses the coins from one fitted model.
+An audit can refute a stated ε, never prove it. ``audit`` fits on two neighbouring data sets,
+chooses on half of the fits the event that tells the data sets apart best, and counts this event on
+the other half. ``audit_one_run`` flips a coin for each of many canaries, and guesses the coins from
+one fitted model.
 """
 
 from .audit_result import AuditResult, lower_bound

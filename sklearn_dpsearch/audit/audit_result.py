@@ -52,10 +52,19 @@ class LowerBound(ABC):
         """False if the statement is refuted; None if nothing is stated."""
 
     def __str__(self) -> str:
-        verdict = {None: "nothing is stated", True: "consistent", False: "REFUTED: the statement is false"}
-        stated = "" if self.stated_epsilon is None else f"; stated epsilon = {self.stated_epsilon:.4g}"
+        verdict = {
+            None: "nothing is stated",
+            True: "consistent",
+            False: "REFUTED: the statement is false",
+        }
+        stated = (
+            "" if self.stated_epsilon is None else f"; stated epsilon = {self.stated_epsilon:.4g}"
+        )
         two = "" if self.steps == 1 else f" ({self.steps} steps of {self.neighboring})"
-        bound = f"epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:g} with {self.confidence:.4g} confidence"
+        bound = (
+            f"epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:g} with "
+            f"{self.confidence:.4g} confidence"
+        )
         notes = "".join(f"\n  note: {note}" for note in self.notes)
         return f"{bound}{stated}{two}: {verdict[self.consistent]}\n{self._evidence()}{notes}"
 
@@ -108,8 +117,8 @@ class AuditResult(LowerBound):
         hits, runs, others, other_runs = self.counts
         return (
             f"  event: {self.event}\n"
-            f"  happened in {hits} of {runs} runs and in {others} of {other_runs} on the neighbour; "
-            f"{self.n_runs} runs a side prove at most {self.largest_provable:.4g}"
+            f"  happened in {hits} of {runs} runs and in {others} of {other_runs} on the "
+            f"neighbour; {self.n_runs} runs a side prove at most {self.largest_provable:.4g}"
         )
 
 
@@ -121,8 +130,8 @@ def lower_bound(
     Parameters
     ----------
     outcomes, others : sequence of length n
-        One entry per independent run on each of the two data sets: a number, an array of numbers, a label (str, bool,
-        tuple, None), or a dict of these.
+        One entry per independent run on each of the two data sets: a number, an array of numbers, a
+        label (str, bool, tuple, None), or a dict of these.
     delta : float, default=0.0
         δ at which ε is bounded.
     confidence : float, default=0.95
@@ -131,7 +140,8 @@ def lower_bound(
     Returns
     -------
     AuditResult
-        Half of the runs choose the event (a set of outcomes and its more probable data set); the other half is counted.
+        Half of the runs choose the event (a set of outcomes and its more probable data set); the
+        other half is counted.
 
     Examples
     --------
@@ -146,7 +156,10 @@ def lower_bound(
     check_levels(delta, confidence)
     rng = np.random.default_rng(0)  # any order that does not depend on the outcomes
     first, second = tabulate(outcomes, others)
-    (choosing, counted), (other_choosing, other_counted) = _split_runs(first, rng), _split_runs(second, rng)
+    (choosing, counted), (other_choosing, other_counted) = (
+        _split_runs(first, rng),
+        _split_runs(second, rng),
+    )
     event = choose(choosing, other_choosing, delta)
     found = (0, n_counted_runs(len(outcomes)), 0, n_counted_runs(len(others)))
     if event is not None:
@@ -174,8 +187,8 @@ def check_runs(n_runs: int) -> None:
     """Raise for too few runs to prove any ε."""
     if n_runs < FEWEST_RUNS:
         raise ValueError(
-            f"Found {n_runs} runs on a data set; at least {FEWEST_RUNS} are needed. To prove an epsilon takes "
-            "runs_needed(epsilon): 23 for 1, 151 for 3, 1095 for 5."
+            f"Found {n_runs} runs on a data set; at least {FEWEST_RUNS} are needed. To prove an "
+            "epsilon takes runs_needed(epsilon): 23 for 1, 151 for 3, 1095 for 5."
         )
 
 

@@ -59,8 +59,8 @@ def audit(
 
     It fits an estimator or a search on two neighbouring data sets.
 
-    An audit refutes a false statement; it never proves a true one. Its result is not private: use public or made-up
-    data.
+    An audit refutes a false statement; it never proves a true one. Its result is not private: use
+    public or made-up data.
 
     Parameters
     ----------
@@ -71,16 +71,18 @@ def audit(
     y : array-like of shape (n_samples,), optional
         Its targets.
     groups : array-like of shape (n_samples,), optional
-        Person of each record, as in ``fit``. The data sets then differ in all records of one person.
+        Person of each record, as in ``fit``. The data sets then differ in all records of one
+        person.
     other : (X, y) or (X, y, groups), optional
-        Its neighbour. By default one is built: an extreme record is added, replaced or put in the place of zeros
-        (``worst_case``); with ``groups``, a person with the largest number of records.
+        Its neighbour. By default one is built: an extreme record is added, replaced or put in the
+        place of zeros (``worst_case``); with ``groups``, a person with the largest number of
+        records.
     neighboring : {"add_remove", "zero_out", "replace_one"}, optional
         The relation; by default the one that the estimator states.
     absent : bool, default=False
-        Under zero-out, your assurance that the changed record of one data set (the record of zeros) contributes nothing
-        to the fit. Otherwise the data sets are two steps apart, and the bound is compared with the ε that the
-        statement implies for two steps.
+        Under zero-out, your assurance that the changed record of one data set (the record of zeros)
+        contributes nothing to the fit. Otherwise the data sets are two steps apart, and the bound
+        is compared with the ε that the statement implies for two steps.
     n_runs : int, default=1000
         Fits on each data set. ``runs_needed(epsilon)`` gives the fewest that can prove an ε.
     delta : float, optional
@@ -88,12 +90,12 @@ def audit(
     confidence : float, default=0.95
         Probability with which the bound holds.
     stated : Guarantee or PrivacySpent, optional
-        The claim. By default the smallest that the estimator states: by ``privacy_cost``, ``privacy_guarantee``, an
-        adapter, or after fitting ``privacy_spent_``.
+        The claim. By default the smallest that the estimator states: by ``privacy_cost``,
+        ``privacy_guarantee``, an adapter, or after fitting ``privacy_spent_``.
     statistic : callable, optional
-        Fitted model ↦ a number, an array of numbers, a label (str, bool, tuple, None), or a dict of these. By
-        default all that an attacker reads: ``best_params_``, ``best_score_``, every fitted number, and predictions
-        on the canary. A fit that fails is an outcome of its own.
+        Fitted model ↦ a number, an array of numbers, a label (str, bool, tuple, None), or a dict of
+        these. By default all that an attacker reads: ``best_params_``, ``best_score_``, every
+        fitted number, and predictions on the canary. A fit that fails is an outcome of its own.
     fit_params : dict, optional
         Further arguments of ``fit``, such as ``X_public`` and ``y_public``.
     n_jobs : int, optional
@@ -109,8 +111,8 @@ def audit(
     Raises
     ------
     PrivacyError
-        If the data sets are not neighbours under the relation, or ``groups`` are given and nothing is stated for
-        persons.
+        If the data sets are not neighbours under the relation, or ``groups`` are given and nothing
+        is stated for persons.
     ValueError
         If every fit fails, or with too few runs.
 
@@ -146,7 +148,9 @@ def audit(
         if other is None
         else Neighbours.of((X, y) if groups is None else (X, y, groups), other, relation, absent)
     )
-    samples = fit_many(estimator, pair, n_runs, statistic or Everything(pair.canary), params, n_jobs, random_state)
+    samples = fit_many(
+        estimator, pair, n_runs, statistic or Everything(pair.canary), params, n_jobs, random_state
+    )
     _check_some_fitted(samples, estimator)
     if groups is not None:
         _check_unit(samples, stated is not None)
@@ -164,8 +168,8 @@ def _check_some_fitted(samples: Samples, estimator: Any) -> None:
     """Raise if every fit of an audit failed."""
     if all(has_failed(outcome) for outcome in [*samples.first, *samples.second]):
         raise ValueError(
-            f"Every fit of {type(estimator).__name__} failed on both data sets, the first with {samples.error}. Give "
-            "data and fit_params with which fit works."
+            f"Every fit of {type(estimator).__name__} failed on both data sets, the first with "
+            f"{samples.error}. Give data and fit_params with which fit works."
         )
 
 
@@ -177,12 +181,12 @@ def _check_unit(samples: Samples, is_claimed: bool) -> None:
     units = {one.unit for one in samples.spent}
     if units - {"person"} or not (units or is_claimed):
         raise PrivacyError(
-            "Found groups, and a model that states nothing for persons. Use an estimator whose fit takes groups and "
-            "which has privacy_spent_, or leave groups out."
+            "Found groups, and a model that states nothing for persons. Use an estimator whose fit "
+            "takes groups and which has privacy_spent_, or leave groups out."
         )
 
 
-# --- many fits; one that fails is an outcome like any other ----------------------------------------------------------
+# --- many fits; one that fails is an outcome like any other ---------------------------------------
 
 
 @dataclass(frozen=True)
@@ -210,7 +214,9 @@ def fit_many(
     batch = max(1, min(BATCH, -(-n_runs // effective_n_jobs(n_jobs))))
     tasks = [(side, seeds[side][i : i + batch]) for side in (0, 1) for i in range(0, n_runs, batch)]
     some_fits = partial(_fit_batch, estimator, statistic, fit_params)
-    done = run_publicly(partial(_run_all_fits, some_fits, data, tasks, workplace(n_jobs)), [*data[0], *data[1]])
+    done = run_publicly(
+        partial(_run_all_fits, some_fits, data, tasks, workplace(n_jobs)), [*data[0], *data[1]]
+    )
     outcomes: tuple[list[Any], list[Any]] = [], []
     for (side, _), (found, _, _) in zip(tasks, done):
         outcomes[side].extend(found)
@@ -219,7 +225,10 @@ def fit_many(
 
 
 def _run_all_fits(
-    some_fits: Callable[..., Fitted], data: Any, tasks: Sequence[tuple[int, Sequence[Seed | None]]], there: Workplace
+    some_fits: Callable[..., Fitted],
+    data: Any,
+    tasks: Sequence[tuple[int, Sequence[Seed | None]]],
+    there: Workplace,
 ) -> list[Fitted]:
     """Run batches of fits, each in a process of its own.
 
@@ -239,7 +248,8 @@ def _fit_batch(
     data: Dataset,
     seeds: Sequence[Seed | None],
 ) -> Fitted:
-    """Outcomes of some fits on one data set, with the statement of the first fit, and the first error."""
+    """Outcomes of some fits on one data set, with the statement of the first fit, and the first
+    error."""
     X, y, groups = data
     params = dict(fit_params) if groups is None else {**fit_params, "groups": groups}
     outcomes: list[Any] = []
@@ -266,8 +276,8 @@ def without_seeds(estimator: Estimator) -> tuple[Any, tuple[str, ...]]:
     params = estimator.get_params(deep=True)
     fixed = [name for name in seed_names(estimator) if params[name] is not None]
     notes = tuple(
-        f"{name}={params[name]!r} was set to None: with a fixed seed all fits would draw the same noise, and an audit "
-        "would see one fit many times."
+        f"{name}={params[name]!r} was set to None: with a fixed seed all fits would draw the same "
+        "noise, and an audit would see one fit many times."
         for name in fixed
     )
     return clone(estimator).set_params(**dict.fromkeys(fixed)), notes
@@ -285,7 +295,9 @@ def unfitted_copy(estimator: Estimator, seed: Seed | None) -> Any:
 
 def statement_of(model: Any) -> list[PrivacySpent]:
     """Statement of a fitted model, in a list, if it has one."""
-    return [spent] if isinstance(spent := getattr(model, "privacy_spent_", None), PrivacySpent) else []
+    return (
+        [spent] if isinstance(spent := getattr(model, "privacy_spent_", None), PrivacySpent) else []
+    )
 
 
 def _fit_seeds(random_state: int | None, side: int, n_runs: int) -> Sequence[Seed | None]:

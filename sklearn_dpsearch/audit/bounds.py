@@ -1,8 +1,9 @@
 r"""Lower bounds on ε from counts, by Clopper–Pearson bounds on two probabilities.
 
-If a mechanism is (ε, δ)-DP, every event has p ≤ e^ε·q + δ, p and q its probabilities on two neighbours. With p_low ≤ p
-and q_high ≥ q, ε ≥ log((p_low − δ)/q_high). The two samples are independent: each bound holds with probability at least
-√confidence, so both hold with at least the stated confidence.
+If a mechanism is (ε, δ)-DP, every event has p ≤ e^ε·q + δ, p and q its probabilities on two
+neighbours. With p_low ≤ p and q_high ≥ q, ε ≥ log((p_low − δ)/q_high). The two samples are
+independent: each bound holds with probability at least √confidence, so both hold with at least the
+stated confidence.
 """
 
 from __future__ import annotations
@@ -39,10 +40,16 @@ def certified_epsilon(
         Probability with which the bound holds, for an event that was chosen without these counts.
     """
     level = 1.0 - math.sqrt(confidence)
-    hits, runs, other_hits, other_runs = (np.asarray(count) for count in (hits, runs, other_hits, other_runs))
+    hits, runs, other_hits, other_runs = (
+        np.asarray(count) for count in (hits, runs, other_hits, other_runs)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         low = np.where(hits > 0, beta.ppf(level, hits, runs - hits + 1), 0.0)
-        high = np.where(other_hits < other_runs, beta.ppf(1.0 - level, other_hits + 1, other_runs - other_hits), 1.0)
+        high = np.where(
+            other_hits < other_runs,
+            beta.ppf(1.0 - level, other_hits + 1, other_runs - other_hits),
+            1.0,
+        )
         found = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
     return np.asarray(np.maximum(found, 0.0))
 
@@ -53,7 +60,8 @@ def n_counted_runs(n_runs: int) -> int:
 
 
 def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Largest ε that a number of fits on each data set proves, with an event that always or never happens.
+    """Largest ε that a number of fits on each data set proves, with an event that always or never
+    happens.
 
     Parameters
     ----------

@@ -1,7 +1,9 @@
-"""Outcomes of fits as tables, and events that tell two samples of them apart, chosen on one half of the runs.
+"""Outcomes of fits as tables, and events that tell two samples of them apart, chosen on one half of
+the runs.
 
-An event is a threshold on a score of the outcome. A score is one number of the outcome; a projection onto the
-difference of means; or the log-ratio of the frequencies of the outcome's label on the two data sets.
+An event is a threshold on a score of the outcome. A score is one number of the outcome; a
+projection onto the difference of means; or the log-ratio of the frequencies of the outcome's label
+on the two data sets.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ COORDINATES = 24
 FEW = 30
 #: Labels that the text of an event names.
 SHOWN = 8
-#: Confidence at which the choosing half compares events: high, because the best of many events is taken.
+#: Confidence at which the choosing half compares events: high, because the best of many events is
+#: taken.
 STRICT = 0.999
 
 
@@ -75,7 +78,9 @@ class Projection:
 
     def of(self, table: Table) -> Array:
         """Projection of each outcome in a table."""
-        return np.asarray(_standardized(table.numbers[self.name], self.centre, self.scale) @ self.weights)
+        return np.asarray(
+            _standardized(table.numbers[self.name], self.centre, self.scale) @ self.weights
+        )
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,9 @@ class Labels(OutcomeScore):
 def joined_labels(table: Table, names: tuple[str, ...]) -> list[str]:
     """Labels of several columns joined; a number counts by its value."""
     columns = [
-        table.labels[name] if name in table.labels else [f"{row[0]:.12g}" for row in table.numbers[name]]
+        table.labels[name]
+        if name in table.labels
+        else [f"{row[0]:.12g}" for row in table.numbers[name]]
         for name in names
     ]
     return [" | ".join(map(str, row)) for row in zip(*columns)]
@@ -149,7 +156,9 @@ class Event:
 
     def happens(self, table: Table) -> npt.NDArray[np.bool_]:
         """Mask of the outcomes in which the event happened, shape (n,)."""
-        return np.asarray((_fill_missing(self.score.of(table), self.missing) > self.threshold) == self.above)
+        return np.asarray(
+            (_fill_missing(self.score.of(table), self.missing) > self.threshold) == self.above
+        )
 
     def __str__(self) -> str:
         note = f" (missing counts as {self.missing})" if np.isinf(self.threshold) else ""
@@ -183,7 +192,10 @@ def choose(first: Table, second: Table, delta: float) -> Event | None:
 
 def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
     """Scores by which outcomes may tell data sets apart."""
-    discrete = [*first.labels, *(name for name in first.numbers if _has_few_values(first, second, name))]
+    discrete = [
+        *first.labels,
+        *(name for name in first.numbers if _has_few_values(first, second, name)),
+    ]
     for names in [(name,) for name in discrete] + [tuple(discrete)] * (len(discrete) > 1):
         yield _label_ratios(first, second, names)
     for name, column in first.numbers.items():
@@ -191,19 +203,28 @@ def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
             yield Coordinate(name, int(index), column.shape[1] == 1)
     wide = [name for name, column in first.numbers.items() if column.shape[1] > 1]
     for names in [(name,) for name in wide] + [tuple(first.numbers)] * (len(first.numbers) > 1):
-        yield Direction(tuple(_mean_projection(name, first.numbers[name], second.numbers[name]) for name in names))
+        yield Direction(
+            tuple(
+                _mean_projection(name, first.numbers[name], second.numbers[name]) for name in names
+            )
+        )
 
 
-def _best_cut(score: OutcomeScore, first: Table, second: Table, delta: float, missing: float) -> tuple[Rank, Event]:
+def _best_cut(
+    score: OutcomeScore, first: Table, second: Table, delta: float, missing: float
+) -> tuple[Rank, Event]:
     """Best threshold of one score, and its event.
 
     On either side, for either order of the data sets.
     """
     ours, theirs = (np.sort(_fill_missing(score.of(table), missing)) for table in (first, second))
     cuts = _candidate_thresholds(np.concatenate([ours, theirs]))
-    over, other = (values.size - np.searchsorted(values, cuts, side="right") for values in (ours, theirs))
+    over, other = (
+        values.size - np.searchsorted(values, cuts, side="right") for values in (ours, theirs)
+    )
     n, m = ours.size, theirs.size
-    sides = [(True, True), (False, True), (True, False), (False, False)]  # above the cut?, likelier on the first?
+    # above the cut?, likelier on the first?
+    sides = [(True, True), (False, True), (True, False), (False, False)]
     hits, runs = np.array([over, n - over, other, m - other]), np.array([n, n, m, m])[:, None]
     other_hits, other_runs = hits[[2, 3, 0, 1]], runs[[2, 3, 0, 1]]
     proved = certified_epsilon(hits, runs, other_hits, other_runs, delta, STRICT)
@@ -279,7 +300,9 @@ def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels
     n, m = sum(ours.values()), sum(theirs.values())
 
     def ratio(label: str) -> float:
-        return float(np.log((ours[label] + 0.5) / (n + 1)) - np.log((theirs[label] + 0.5) / (m + 1)))
+        return float(
+            np.log((ours[label] + 0.5) / (n + 1)) - np.log((theirs[label] + 0.5) / (m + 1))
+        )
 
     return Labels(names, tuple((label, ratio(label)) for label in sorted({*ours, *theirs})))
 
@@ -294,7 +317,7 @@ def counts(event: Event, first: Table, second: Table) -> Counts:
     return int(hits.sum()), hits.size, int(other_hits.sum()), other_hits.size
 
 
-# --- outcomes as tables -----------------------------------------------------------------------------------------------
+# --- outcomes as tables ---------------------------------------------------------------------------
 
 
 Statistic = Callable[[Any], Any]
@@ -325,7 +348,8 @@ class Everything:
     def __call__(self, model: Any) -> dict[str, Any]:
         found = dict(_fitted_attributes("", model, 0))
         for name in ANSWERS:
-            with contextlib.suppress(Exception):  # a model that cannot answer is read by its parameters alone
+            # a model that cannot answer is read by its parameters alone
+            with contextlib.suppress(Exception):
                 found.update(_outcome_entries(f"{name}(canary)", getattr(model, name)(self.canary)))
         return found
 
@@ -367,7 +391,7 @@ def _outcome_entries(name: str, value: Any) -> Iterator[tuple[str, Any]]:
                 yield name, str(array.tolist())
 
 
-# --- many outcomes ----------------------------------------------------------------------------------------------------
+# --- many outcomes --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -436,7 +460,10 @@ def _is_number(value: object) -> bool:
 
 def _stacked_with_nan(values: Sequence[Any]) -> Array:
     """Rows of numbers stacked, shorter ones filled with NaN."""
-    flat = [np.array([]) if value is None else np.asarray(value, dtype=float).ravel() for value in values]
+    flat = [
+        np.array([]) if value is None else np.asarray(value, dtype=float).ravel()
+        for value in values
+    ]
     filled = np.full((len(flat), max(numbers.size for numbers in flat)), np.nan)
     for row, numbers in zip(filled, flat):
         row[: numbers.size] = numbers

@@ -1,4 +1,5 @@
-"""Two data sets that differ in one record, or in one person's: given ones are checked, others get extreme records."""
+"""Two data sets that differ in one record, or in one person's: given ones are checked, others get
+extreme records."""
 
 from __future__ import annotations
 
@@ -38,8 +39,9 @@ class Neighbours:
         The second: one record more, less or changed, or all records of one person.
     neighboring : {"add_remove", "zero_out", "replace_one"}
     steps : int
-        Number of steps between the data sets. Under zero-out ``fit`` cannot receive an absent record, so two values of
-        one record are two steps apart, unless one of the values counts as absent.
+        Number of steps between the data sets. Under zero-out ``fit`` cannot receive an absent
+        record, so two values of one record are two steps apart, unless one of the values counts as
+        absent.
     canary : array-like of shape (k, n_features)
         The records in which they differ, k = 1 or 2; of a person the first.
     groups, other_groups : array-like, optional
@@ -57,7 +59,9 @@ class Neighbours:
     other_groups: Any = None
 
     @classmethod
-    def of(cls, data: Dataset, other: Dataset, neighboring: Neighboring, absent: bool = False) -> Neighbours:
+    def of(
+        cls, data: Dataset, other: Dataset, neighboring: Neighboring, absent: bool = False
+    ) -> Neighbours:
         """Check that two data sets are neighbours.
 
         They are given as (X, y), or as (X, y, groups) for neighbours that differ in one person.
@@ -65,7 +69,8 @@ class Neighbours:
         Parameters
         ----------
         absent : bool, default=False
-            Under zero-out, the caller's assurance that one value of the changed record contributes nothing.
+            Under zero-out, the caller's assurance that one value of the changed record contributes
+            nothing.
 
         Raises
         ------
@@ -81,7 +86,11 @@ class Neighbours:
             places = _places_of_added_record(first, second)
         else:
             places = _places_of_changed_record(first, second, neighboring)
-        shown = [_safe_indexing(part, place[:1]) for part, place in zip((X, other_X), places) if place.size]
+        shown = [
+            _safe_indexing(part, place[:1])
+            for part, place in zip((X, other_X), places)
+            if place.size
+        ]
         steps = 2 if neighboring == "zero_out" and not absent else 1
         both = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
         both |= {"X": X, "y": y, "other_X": other_X, "other_y": other_y}
@@ -89,7 +98,13 @@ class Neighbours:
 
 
 def worst_case(
-    X: Any, y: Any = None, groups: Any = None, *, neighboring: Neighboring, scale: float = 1.0, absent: bool = False
+    X: Any,
+    y: Any = None,
+    groups: Any = None,
+    *,
+    neighboring: Neighboring,
+    scale: float = 1.0,
+    absent: bool = False,
 ) -> Neighbours:
     """Build neighbours that differ in one extreme record, or person.
 
@@ -102,14 +117,14 @@ def worst_case(
     y : array-like of shape (n_samples,), optional
         Labels or numbers.
     groups : array-like of shape (n_samples,), optional
-        Person of each record. The canary is then the person with the most records, all of which are extreme, or one
-        more person with as many.
+        Person of each record. The canary is then the person with the most records, all of which are
+        extreme, or one more person with as many.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        The extreme record is added; or replaces a record of zeros; or replaces a record with the same features and the
-        opposite target (without y: the opposite features).
+        The extreme record is added; or replaces a record of zeros; or replaces a record with the
+        same features and the opposite target (without y: the opposite features).
     scale : float, default=1.0
-        Distance of the canary from the middle: 1 for the ends of the ranges. An estimator clips values
-        beyond its stated bounds.
+        Distance of the canary from the middle: 1 for the ends of the ranges. An estimator clips
+        values beyond its stated bounds.
     absent : bool, default=False
         Under zero-out, the caller's assurance that a record of zeros contributes nothing.
 
@@ -139,13 +154,20 @@ def worst_case(
         )
     else:
         places = np.flatnonzero(persons == counts.argmax())
-        before = (np.zeros_like(record), label) if neighboring == "zero_out" else (opposite, other_label)
-        data, other = ((*_with_record_at(values, target, places, *one), persons) for one in (before, (record, label)))
+        before = (
+            (np.zeros_like(record), label) if neighboring == "zero_out" else (opposite, other_label)
+        )
+        data, other = (
+            (*_with_record_at(values, target, places, *one), persons)
+            for one in (before, (record, label))
+        )
     end = 2 if groups is None else 3
     return Neighbours.of(data[:end], other[:end], neighboring, absent)
 
 
-def _extreme_record(values: Array, y: Records | None, scale: float) -> tuple[Array, Any, Array, Any]:
+def _extreme_record(
+    values: Array, y: Records | None, scale: float
+) -> tuple[Array, Any, Array, Any]:
     """Extreme record for a canary, and the record it replaces.
 
     Each with its target.
@@ -161,7 +183,12 @@ def _extreme_record(values: Array, y: Records | None, scale: float) -> tuple[Arr
     else:
         against = np.sign(values.mean(axis=0) - values[y == label].mean(axis=0))
     record = middle + np.where(against >= 0, reach, -reach)
-    return record, label, (middle - (record - middle) if label == other_label else record), other_label
+    return (
+        record,
+        label,
+        (middle - (record - middle) if label == other_label else record),
+        other_label,
+    )
 
 
 def _extreme_targets(y: Records) -> tuple[Any, Any]:
@@ -170,7 +197,9 @@ def _extreme_targets(y: Records) -> tuple[Any, Any]:
     The two rarest classes, or the ends.
     """
     if y.ndim > 1:
-        raise ValueError("Found several targets for each record; give other=(X, y), a neighbour of your own.")
+        raise ValueError(
+            "Found several targets for each record; give other=(X, y), a neighbour of your own."
+        )
     if not _are_class_labels(y):
         return y.max(), y.min()
     classes, counts = np.unique(y, return_counts=True)
@@ -207,7 +236,7 @@ def _numeric_table(X: Any) -> Array:
     return values.astype(float)
 
 
-# --- the check ---------------------------------------------------------------------------------------------------
+# --- the check ------------------------------------------------------------------------------------
 
 
 def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
@@ -222,7 +251,8 @@ def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
             parts.append(np.asarray(part, dtype=object).reshape(len(part), -1))
             if len(parts[-1]) != len(table):
                 raise ValueError(
-                    f"Found {len(table)} records and {len(part)} {name} in one data set; give one for each."
+                    f"Found {len(table)} records and {len(part)} {name} in one data set; give one "
+                    f"for each."
                 )
     return np.hstack(parts)
 
@@ -242,9 +272,13 @@ def _places_of_person(first: Records, second: Records, relation: Neighboring) ->
             if 0 in sizes if relation == "add_remove" else len(sizes) == 1:
                 return places
     needed = (
-        "one person more in one of them" if relation == "add_remove" else "other values in the records of one person"
+        "one person more in one of them"
+        if relation == "add_remove"
+        else "other values in the records of one person"
     )
-    raise _not_neighbours(first, second, relation, f"{needed}, the other records equal and in the same order")
+    raise _not_neighbours(
+        first, second, relation, f"{needed}, the other records equal and in the same order"
+    )
 
 
 def _places_of_added_record(first: Records, second: Records) -> Places:
@@ -256,7 +290,9 @@ def _places_of_added_record(first: Records, second: Records) -> Places:
         if _equal_rows(np.delete(longer, place, axis=0), shorter).all():
             found, none = np.array([place]), np.array([], int)
             return (found, none) if longer is first else (none, found)
-    raise _not_neighbours(first, second, "add_remove", "one record more in one of them, the others in the same order")
+    raise _not_neighbours(
+        first, second, "add_remove", "one record more in one of them, the others in the same order"
+    )
 
 
 def _places_of_changed_record(first: Records, second: Records, relation: Neighboring) -> Places:
@@ -265,7 +301,9 @@ def _places_of_changed_record(first: Records, second: Records, relation: Neighbo
         changed = np.flatnonzero(~_equal_rows(first, second))
         if changed.size == 1:
             return changed, changed
-    raise _not_neighbours(first, second, relation, "the same number of records, one of them with other values")
+    raise _not_neighbours(
+        first, second, relation, "the same number of records, one of them with other values"
+    )
 
 
 def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
@@ -274,12 +312,15 @@ def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
     return np.asarray(np.asarray(same, dtype=bool).all(axis=1))
 
 
-def _not_neighbours(first: Records, second: Records, relation: Neighboring, needed: str) -> PrivacyError:
+def _not_neighbours(
+    first: Records, second: Records, relation: Neighboring, needed: str
+) -> PrivacyError:
     """Error for two data sets that are no neighbours."""
     found = f"shapes {first.shape} and {second.shape}, targets included"
     if first.shape == second.shape:
         found = f"{int(np.sum(~_equal_rows(first, second)))} of {len(first)} records differ"
     return PrivacyError(
-        f"The two data sets are not neighbours under {relation!r}: {found}; needed are {needed}. Give such a pair, "
-        "name the relation that holds (neighboring=), or leave other out to have a canary built."
+        f"The two data sets are not neighbours under {relation!r}: {found}; needed are {needed}. "
+        "Give such a pair, name the relation that holds (neighboring=), or leave other out to have "
+        "a canary built."
     )

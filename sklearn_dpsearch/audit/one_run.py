@@ -1,7 +1,9 @@
-"""Audit of a single fit by many canaries: each joins the records by a coin, and the attack guesses the coins.
+"""Audit of a single fit by many canaries: each joins the records by a coin, and the attack guesses
+the coins.
 
-If the fit is ε-DP for one coin, the number of right guesses is hardly larger than a binomial number with chance
-e^ε/(1 + e^ε) (Steinke, Nasr & Jagielski 2023). So one fit bounds ε from below; ``right_guesses`` has the bound.
+If the fit is ε-DP for one coin, the number of right guesses is hardly larger than a binomial number
+with chance e^ε/(1 + e^ε) (Steinke, Nasr & Jagielski 2023). So one fit bounds ε from below;
+``right_guesses`` has the bound.
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ from .auditing import statement_of, unfitted_copy, without_seeds
 from .right_guesses import Guesses
 from .stated_guarantees import claim_about, smallest_stated_epsilon, stated_curve
 
-#: Fitted model, canaries, their targets ↦ one number for each canary; the larger, the likelier it was a record.
+#: Fitted model, canaries, their targets ↦ one number for each canary; the larger, the likelier it
+#: was a record.
 CanaryScore = Callable[[Any, Array, Array | None], Any]
-#: Shares of the canaries that are guessed. Each is a test of its own, and all of them hold together: a share more costs
-#: all others. So the first ``ALWAYS`` are used, and a smaller one where it still has ``FEWEST_GUESSES``.
+#: Shares of the canaries that are guessed. Each is a test of its own, and all of them hold
+#: together: a share more costs all others. So the first ``ALWAYS`` are used, and a smaller one
+#: where it still has ``FEWEST_GUESSES``.
 SHARES = (0.5, 0.2, 0.08, 0.03, 0.01)
 ALWAYS, FEWEST_GUESSES = 2, 100
 FEWEST_CANARIES = 20
@@ -51,9 +55,9 @@ class OneRunResult(LowerBound):
     stated_epsilon : float or None
         ε that the estimator states at ``delta`` for one canary; None if nothing is stated.
     ratio_lower : float or None
-        With probability ``confidence`` the true ε is at least this multiple of the stated ε, at some δ; 1 or more
-        refutes the statement. All pairs (ε, δ) of the statement are tested together, which proves more than the one at
-        ``delta``. None if nothing is stated.
+        With probability ``confidence`` the true ε is at least this multiple of the stated ε, at
+        some δ; 1 or more refutes the statement. All pairs (ε, δ) of the statement are tested
+        together, which proves more than the one at ``delta``. None if nothing is stated.
     neighboring : str
         Neighbouring relation of the statement.
     steps : int
@@ -73,8 +77,15 @@ class OneRunResult(LowerBound):
         return None if self.ratio_lower is None else self.ratio_lower < 1.0
 
     def _evidence(self) -> str:
-        ratio = "" if self.ratio_lower is None else f"  true / stated epsilon >= {self.ratio_lower:.3g} at some delta\n"
-        return f"{ratio}  {self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries were right"
+        ratio = (
+            ""
+            if self.ratio_lower is None
+            else f"  true / stated epsilon >= {self.ratio_lower:.3g} at some delta\n"
+        )
+        return (
+            f"{ratio}  {self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries "
+            f"were right"
+        )
 
 
 def audit_one_run(
@@ -97,11 +108,12 @@ def audit_one_run(
 ) -> OneRunResult:
     """Bound ε of an estimator or a search from below, by one fit with canaries.
 
-    A fair coin decides for each canary whether it is among the records. Where an absent record cannot be left out
-    (replace-one, zero-out), a record of zeros with the canary's target stands in its place, or, with ``other_targets``,
-    the same record with another target. After the fit the canaries
-    with the largest scores are guessed to be records, those with the smallest not to be, and the rest are left out. An
-    audit refutes a false statement; it never proves a true one. Its result is not private: use public or made-up data.
+    A fair coin decides for each canary whether it is among the records. Where an absent record
+    cannot be left out (replace-one, zero-out), a record of zeros with the canary's target stands in
+    its place, or, with ``other_targets``, the same record with another target. After the fit the
+    canaries with the largest scores are guessed to be records, those with the smallest not to be,
+    and the rest are left out. An audit refutes a false statement; it never proves a true one. Its
+    result is not private: use public or made-up data.
 
     Parameters
     ----------
@@ -116,12 +128,14 @@ def audit_one_run(
     targets : array-like of shape (m,), optional
         Targets of the canaries.
     other_targets : array-like of shape (m,), optional
-        Under replace-one, targets of the canaries that do not join: a stronger attack than records of zeros.
+        Under replace-one, targets of the canaries that do not join: a stronger attack than records
+        of zeros.
     neighboring : {"add_remove", "zero_out", "replace_one"}, optional
         The relation; by default the one that the estimator states.
     absent : bool, default=False
-        Under zero-out, your assurance that a record of zeros contributes nothing to the fit. Otherwise a canary and its
-        absence are two steps apart, and the bound is compared with the ε that the statement implies for two steps.
+        Under zero-out, your assurance that a record of zeros contributes nothing to the fit.
+        Otherwise a canary and its absence are two steps apart, and the bound is compared with the ε
+        that the statement implies for two steps.
     n_fits : int, default=1
         Independent fits, each with coins of its own; their guesses add up.
     delta : float, optional
@@ -131,8 +145,9 @@ def audit_one_run(
     stated : Guarantee or PrivacySpent, optional
         The claim. By default the smallest that the estimator states, as for ``audit``.
     score : callable, optional
-        (fitted model, canaries, targets) ↦ an array of shape (m,): the larger, the likelier a canary was a record. By
-        default the logarithm of the probability of its target, or minus the absolute error.
+        (fitted model, canaries, targets) ↦ an array of shape (m,): the larger, the likelier a
+        canary was a record. By default the logarithm of the probability of its target, or minus the
+        absolute error.
     fit_params : dict, optional
         Further arguments of ``fit``, such as ``X_public`` and ``y_public``.
     random_state : int, optional
@@ -152,9 +167,9 @@ def audit_one_run(
 
     Notes
     -----
-    Steinke, Nasr & Jagielski 2023; the bound is that of Mahloujifar, Melis & Chaudhuri 2024. The share of
-    canaries that are guessed is chosen among two to five, from one half to a hundredth, with equal parts of the error
-    probability: the smaller ones where they still have 100 guesses.
+    Steinke, Nasr & Jagielski 2023; the bound is that of Mahloujifar, Melis & Chaudhuri 2024. The
+    share of canaries that are guessed is chosen among two to five, from one half to a hundredth,
+    with equal parts of the error probability: the smaller ones where they still have 100 guesses.
 
     Examples
     --------
@@ -181,22 +196,30 @@ def audit_one_run(
     require(n_fits >= 1, "n_fits >= 1", n_fits=n_fits)
     canaries, targets = np.asarray(canaries), None if targets is None else np.asarray(targets)
     if len(canaries) < FEWEST_CANARIES:
-        raise ValueError(f"Found {len(canaries)} canaries; at least {FEWEST_CANARIES} are needed, best hundreds.")
+        raise ValueError(
+            f"Found {len(canaries)} canaries; at least {FEWEST_CANARIES} are needed, best hundreds."
+        )
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
     n = number_of_records(X) + len(canaries)
-    claim = claim_about(estimator, n, params.get("X_public") is not None, stated, delta, neighboring)
+    claim = claim_about(
+        estimator, n, params.get("X_public") is not None, stated, delta, neighboring
+    )
     relation = claim.neighboring
     if other_targets is not None and (relation != "replace_one" or targets is None):
         raise ValueError(
-            f"Found other_targets with neighboring={relation!r}; they change a record, so 'replace_one' and targets "
-            "are needed. Leave other_targets out."
+            f"Found other_targets with neighboring={relation!r}; they change a record, so "
+            "'replace_one' and targets are needed. Leave other_targets out."
         )
     coins, scores, spent = [], [], []
     for seed in np.random.SeedSequence(random_state).spawn(n_fits):
         joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
-        data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out=relation == "add_remove")
-        work = partial(_fit_with_seed, estimator, *data, params, None if random_state is None else seed)
+        data = _with_canaries(
+            X, y, canaries, targets, other_targets, joins, left_out=relation == "add_remove"
+        )
+        work = partial(
+            _fit_with_seed, estimator, *data, params, None if random_state is None else seed
+        )
         model = run_publicly(work, [one for one in data if one is not None])
         coins.append(joins)
         scores.append(_canary_scores(model, canaries, targets, score))
@@ -234,20 +257,31 @@ def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
         if place >= ALWAYS and share * m * fits < FEWEST_GUESSES:
             break
         half = max(1, int(share * m / 2))
-        right = sum(int(c[o[m - half :]].sum()) + int((~c[o[:half]]).sum()) for c, o in zip(coins, order))
+        right = sum(
+            int(c[o[m - half :]].sum()) + int((~c[o[:half]]).sum()) for c, o in zip(coins, order)
+        )
         found.append(Guesses(m * fits, 2 * half * fits, right))
     return found
 
 
 def _with_canaries(
-    X: Any, y: Any, canaries: Array, targets: Array | None, other_targets: Any, joins: Any, *, left_out: bool
+    X: Any,
+    y: Any,
+    canaries: Array,
+    targets: Array | None,
+    other_targets: Any,
+    joins: Any,
+    *,
+    left_out: bool,
 ) -> tuple[Array, Array | None]:
     """Records together with canaries that join by their coins.
 
     Those that do not join are left out, or replaced.
     """
     if y is not None and targets is None:
-        raise ValueError("Found y, but no targets of the canaries. Give targets, one for each canary.")
+        raise ValueError(
+            "Found y, but no targets of the canaries. Give targets, one for each canary."
+        )
     if left_out:
         shown, named = canaries[joins], None if targets is None else targets[joins]
     elif other_targets is not None:
@@ -258,19 +292,24 @@ def _with_canaries(
     return records, None if y is None else np.concatenate([np.asarray(y), named])
 
 
-def _fit_with_seed(estimator: Any, X: Array, y: Array | None, params: Mapping[str, Any], seed: Any) -> Any:
+def _fit_with_seed(
+    estimator: Any, X: Array, y: Array | None, params: Mapping[str, Any], seed: Any
+) -> Any:
     """Model fitted on records with canaries."""
     model = unfitted_copy(estimator, seed)
     reseed(seed)
     return model.fit(X, *([] if y is None else [y]), **params)
 
 
-def _canary_scores(model: Any, canaries: Array, targets: Array | None, score: CanaryScore | None) -> Array:
+def _canary_scores(
+    model: Any, canaries: Array, targets: Array | None, score: CanaryScore | None
+) -> Array:
     """Scores of the canaries by a fitted model, checked."""
     found = np.asarray((score or target_score)(model, canaries, targets), float)
     if found.shape != (len(canaries),):
         raise ValueError(
-            f"Found scores of shape {found.shape}; one number for each of {len(canaries)} canaries is needed."
+            f"Found scores of shape {found.shape}; one number for each of {len(canaries)} canaries "
+            f"is needed."
         )
     return found
 

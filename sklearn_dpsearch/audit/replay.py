@@ -1,8 +1,9 @@
-"""Replay of a fit on a neighbour: how far each released sum moves, and whether all else follows from noisy sums.
+"""Replay of a fit on a neighbour: how far each released sum moves, and whether all else follows
+from noisy sums.
 
-A mechanism that adds noise to sums, and goes on from noisy sums alone, is private if each sum moves by no more than its
-noise is calibrated to. Both can be seen, without repeating the fit: the sums of a fit are recorded, and the noisy
-answers are given again to a fit on a neighbour.
+A mechanism that adds noise to sums, and goes on from noisy sums alone, is private if each sum moves
+by no more than its noise is calibrated to. Both can be seen, without repeating the fit: the sums of
+a fit are recorded, and the noisy answers are given again to a fit on a neighbour.
 """
 
 from __future__ import annotations
@@ -56,8 +57,11 @@ class ReplayedRelease:
 
     @property
     def passed(self) -> bool:
-        """True if the sums are as close as was declared, without rounding where they are whole numbers."""
-        return self.squared_distance is not None and self.squared_distance <= self.squared_sensitivity
+        """True if the sums are as close as was declared, without rounding where they are whole
+        numbers."""
+        return (
+            self.squared_distance is not None and self.squared_distance <= self.squared_sensitivity
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +71,8 @@ class ReplayResult:
     Parameters
     ----------
     releases : tuple of ReplayedRelease
-        In order, with ``name``, ``squared_distance``, ``squared_sensitivity``, ``ratio`` and ``passed``.
+        In order, with ``name``, ``squared_distance``, ``squared_sensitivity``, ``ratio`` and
+        ``passed``.
     different : tuple of str
         Fitted attributes that differ in spite of the same noisy sums, to the last bit.
     """
@@ -93,13 +98,21 @@ class ReplayResult:
         for name in dict.fromkeys(one.name for one in self.releases):
             mine = [one for one in self.releases if one.name == name]
             passed = "yes" if all(one.passed for one in mine) else "no"
-            lines.append(f"{name:<24} {len(mine):>6} {max(one.ratio for one in mine):>20.6f}  {passed}")
+            lines.append(
+                f"{name:<24} {len(mine):>6} {max(one.ratio for one in mine):>20.6f}  {passed}"
+            )
         told = f"no: {', '.join(self.different)}" if self.different else "yes"
         return "\n".join([*lines, f"{'all else is the same':<52}  {told}"])
 
 
 def replay(
-    estimator: Any, X: Any, y: Any = None, *, neighbour: Dataset, groups: Any = None, neighbour_groups: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    neighbour: Dataset,
+    groups: Any = None,
+    neighbour_groups: Any = None,
 ) -> ReplayResult:
     """Fit, and fit again on a neighbour with the same noisy sums.
 
@@ -108,16 +121,18 @@ def replay(
     Parameters
     ----------
     estimator : estimator or callable
-        Boosting or a net of this library; a search over them, of which one candidate is trained and scored as in
-        ``dry_run``; or a function of X and y, such as ``lambda X, y: schema_report(X, schema, ...)``.
+        Boosting or a net of this library; a search over them, of which one candidate is trained and
+        scored as in ``dry_run``; or a function of X and y, such as
+        ``lambda X, y: schema_report(X, schema, ...)``.
     X : table
         Records of the fit that is recorded.
     y : array-like, optional
         Their targets.
     neighbour : (X, y)
-        A neighbour of these records under the estimator's relation. Under ``zero_out`` the number of records is
-        public: the record stays in its place without a target, and so is blank. A record that is another one takes two
-        steps there, to the blank record and from it, and may move sums by twice the sensitivity.
+        A neighbour of these records under the estimator's relation. Under ``zero_out`` the number
+        of records is public: the record stays in its place without a target, and so is blank. A
+        record that is another one takes two steps there, to the blank record and from it, and may
+        move sums by twice the sensitivity.
     groups, neighbour_groups : array-like, optional
         Persons of the records of both.
 
@@ -145,27 +160,36 @@ def replay(
     recorded: list[tuple[str, Sums, Fraction, Any]] = []
     found: list[ReplayedRelease] = []
 
-    def record(name: str, sums: Sums, squared: Fraction, norm: int, add_noise: Callable[[Sums], Any]) -> Any:
+    def record(
+        name: str, sums: Sums, squared: Fraction, norm: int, add_noise: Callable[[Sums], Any]
+    ) -> Any:
         recorded.append((name, sums, squared, add_noise(sums)))
         return recorded[-1][-1]
 
-    def answer(name: str, sums: Sums, squared: Fraction, norm: int, add_noise: Callable[[Sums], Any]) -> Any:
+    def answer(
+        name: str, sums: Sums, squared: Fraction, norm: int, add_noise: Callable[[Sums], Any]
+    ) -> Any:
         if len(found) >= len(recorded):
-            found.append(ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared))
+            found.append(
+                ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared)
+            )
             return add_noise(sums)
         first, theirs, declared, noisy = recorded[len(found)]
         alike = (first, theirs.shape, declared) == (name, sums.shape, squared)
         squared *= steps**2
         square = _squared_norm(sums - theirs, norm) if alike else None
-        found.append(ReplayedRelease(name=name, squared_distance=square, squared_sensitivity=squared))
+        found.append(
+            ReplayedRelease(name=name, squared_distance=square, squared_sensitivity=squared)
+        )
         return noisy if alike else add_noise(sums)
 
     with listening(record):
         one = _fit_for_replay(estimator, X, y, groups)
     if not recorded:
         raise PrivacyError(
-            f"Found no sum that {type(estimator).__name__} releases in this process; boosting, nets, searches over "
-            "them, or schema_report are needed. audit and audit_one_run take all estimators."
+            f"Found no sum that {type(estimator).__name__} releases in this process; boosting, "
+            "nets, searches over them, or schema_report are needed. audit and audit_one_run take "
+            "all estimators."
         )
     with listening(answer):
         other = _fit_for_replay(estimator, *neighbour, neighbour_groups)
@@ -174,14 +198,17 @@ def replay(
     mine, theirs = _attribute_hashes(one), _attribute_hashes(other)
     names = dict.fromkeys([*mine, *theirs])
     return ReplayResult(
-        releases=tuple(found), different=tuple(name for name in names if mine.get(name) != theirs.get(name))
+        releases=tuple(found),
+        different=tuple(name for name in names if mine.get(name) != theirs.get(name)),
     )
 
 
 def _steps_between(estimator: Any, mine: tuple[Any, Any], other: tuple[Any, Any]) -> int:
     """Number of records zeroed out between two data sets, which differ in one record."""
     known = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    relations = {value for name, value in known.items() if name.rpartition("__")[2] == "neighboring"}
+    relations = {
+        value for name, value in known.items() if name.rpartition("__")[2] == "neighboring"
+    }
     if is_partitioned(mine[0]) or relations != {"zero_out"}:
         return 1
     present = [number_of_records(X) - _without_target(y) for X, y in (mine, other)]

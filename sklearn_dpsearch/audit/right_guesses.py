@@ -1,14 +1,16 @@
 r"""Number of right guesses about coins that a claimed curve ε(δ) allows.
 
-Theorem (Mahloujifar, Melis & Chaudhuri 2024, here with guesses left out; proof on the theory page "Right
-guesses"). m fair coins decide which canaries are records; from the release an attack guesses r of them, and W guesses
-are right. If P ≤ f̄(Q) for the chances P, Q of any event with and without one canary, then for every j
+Theorem (Mahloujifar, Melis & Chaudhuri 2024, here with guesses left out; proof on the theory page
+"Right guesses"). m fair coins decide which canaries are records; from the release an attack guesses
+r of them, and W guesses are right. If P ≤ f̄(Q) for the chances P, Q of any event with and without
+one canary, then for every j
 
     E[W·1{W ≥ j}]/m ≤ f̄( E[(r − W)·1{W ≥ j − 1}]/m ).
 
 A claim (ε, δ) gives two lines of f̄, and a curve gives many.
 
-Theorem (Steinke, Nasr & Jagielski 2023, 5.2). Under one claim, with B ~ Binomial(r, 1/(1 + e^{−ε})),
+Theorem (Steinke, Nasr & Jagielski 2023, 5.2). Under one claim, with B ~ Binomial(r, 1/(1 +
+e^{−ε})),
 
     P[W ≥ v] ≤ P[B ≥ v] + 2·m·δ·max_i P[v > B ≥ v − i]/i.
 
@@ -29,7 +31,8 @@ from .audit_result import check_levels
 
 #: Relative error of a bound, which is rounded down.
 EXACTLY = 1e-4
-#: Claims of a larger ε are left out: its exponential is no number, and no count of guesses speaks about it.
+#: Claims of a larger ε are left out: its exponential is no number, and no count of guesses speaks
+#: about it.
 LARGEST = 500.0
 #: Sum of chances from which on a claim is refuted; the excess over 1 covers the rounding of a sum.
 CERTAIN = 1.0 + 1e-9
@@ -81,7 +84,8 @@ class Guesses:
     def refute(self, curve: ClaimedCurve, level: float) -> bool:
         """Return whether right guesses refute a claimed curve.
 
-        Under the claims, as many right guesses or more have a chance below ``level``: both theorems bound it.
+        Under the claims, as many right guesses or more have a chance below ``level``: both theorems
+        bound it.
         """
         return self.refute_by_binomial(curve, level) or self.refute_by_sums(curve, level)
 
@@ -99,10 +103,12 @@ class Guesses:
         return False
 
     def refute_by_sums(self, curve: ClaimedCurve, level: float) -> bool:
-        """Return whether the claims together are refuted by the theorem of Mahloujifar, Melis & Chaudhuri.
+        """Return whether the claims together are refuted by the theorem of Mahloujifar, Melis &
+        Chaudhuri.
 
-        The chances of j = n_right − 1, n_right − 2, … right guesses are at least those that the theorem asks for if
-        ``level`` is the chance of n_right; the claims are refuted if the chances sum up to more than 1.
+        The chances of j = n_right − 1, n_right − 2, … right guesses are at least those that the
+        theorem asks for if ``level`` is the chance of n_right; the claims are refuted if the
+        chances sum up to more than 1.
         """
         slopes, offsets = curve.lines()
         m, r = self.n_canaries, self.n_guesses
@@ -111,7 +117,11 @@ class Guesses:
             missing = (float(np.max(slopes * right + offsets)) - wrong) * m / (r - j)
             if missing <= 0.0 or total > CERTAIN:
                 break
-            right, wrong, total = right + missing * j / m, wrong + missing * (r - j) / m, total + missing
+            right, wrong, total = (
+                right + missing * j / m,
+                wrong + missing * (r - j) / m,
+                total + missing,
+            )
         return total > CERTAIN
 
     def epsilon(self, delta: float, level: float) -> float:
@@ -120,7 +130,11 @@ class Guesses:
         def holds(epsilon: float) -> bool:
             return not self.refute(ClaimedCurve(np.array([epsilon]), np.array([delta])), level)
 
-        return 0.0 if holds(0.0) else _largest_refuted(narrow(holds, Turn(0.0, LARGEST), within(EXACTLY, EXACTLY**2)))
+        return (
+            0.0
+            if holds(0.0)
+            else _largest_refuted(narrow(holds, Turn(0.0, LARGEST), within(EXACTLY, EXACTLY**2)))
+        )
 
     def ratio(self, curve: ClaimedCurve, level: float) -> float:
         """Largest multiple of a claimed curve that is refuted, rounded down.
@@ -145,7 +159,8 @@ def epsilon_of_guesses(
 ) -> float:
     """Lower bound on ε that right guesses about fair coins prove.
 
-    The larger one of Steinke, Nasr & Jagielski (2023, Theorem 5.2) and Mahloujifar, Melis & Chaudhuri (2024).
+    The larger one of Steinke, Nasr & Jagielski (2023, Theorem 5.2) and Mahloujifar, Melis &
+    Chaudhuri (2024).
 
     Parameters
     ----------
@@ -154,7 +169,8 @@ def epsilon_of_guesses(
     delta : float, default=0.0
         δ at which ε is bounded.
     confidence : float, default=0.95
-        Probability with which the bound holds, for a number of guesses that does not depend on the coins.
+        Probability with which the bound holds, for a number of guesses that does not depend on the
+        coins.
 
     Returns
     -------
@@ -166,6 +182,10 @@ def epsilon_of_guesses(
     >>> [round(epsilon_of_guesses(1000, 100, right), 2) for right in (50, 90, 100)]
     [0.0, 1.63, 3.49]
     """
-    require(0 <= n_right <= n_guesses <= n_canaries, "n_right <= n_guesses <= n_canaries", n_guesses=n_guesses)
+    require(
+        0 <= n_right <= n_guesses <= n_canaries,
+        "n_right <= n_guesses <= n_canaries",
+        n_guesses=n_guesses,
+    )
     check_levels(delta, confidence)
     return Guesses(n_canaries, n_guesses, n_right).epsilon(delta, 1.0 - confidence)

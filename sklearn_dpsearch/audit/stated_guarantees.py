@@ -1,4 +1,5 @@
-"""Claims about one fit: by the caller, by a search's plan, by an adapter, or by the fitted model."""
+"""Claims about one fit: by the caller, by a search's plan, by an adapter, or by the fitted
+model."""
 
 from __future__ import annotations
 
@@ -8,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..adapters import training_run
-from ..privacy import Guarantee, MissingDeltaError, PrivacyError, UnknownGuaranteeError, as_replace_one
+from ..privacy import (
+    Guarantee,
+    MissingDeltaError,
+    PrivacyError,
+    UnknownGuaranteeError,
+    as_replace_one,
+)
 from ..privacy._checks import check_neighboring
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import as_guarantee
@@ -26,7 +33,11 @@ class Claim:
 
     def epsilon(self, steps: int) -> float | None:
         """Claimed ε for data sets ``steps`` apart."""
-        return None if self.guarantee is None else float(_across_steps(self.guarantee, steps).epsilon_at(self.delta))
+        return (
+            None
+            if self.guarantee is None
+            else float(_across_steps(self.guarantee, steps).epsilon_at(self.delta))
+        )
 
 
 def claim_about(
@@ -57,20 +68,24 @@ def _claimed_relation(guarantee: Guarantee | None, given: Neighboring | None) ->
     """Neighbouring relation of a claim, or an error."""
     if given is None and guarantee is None:
         raise PrivacyError(
-            "Found neither a stated guarantee nor neighboring=: which data sets are neighbours? Give "
-            "neighboring='add_remove', 'zero_out' or 'replace_one', or stated=, e.g. PureDP(epsilon=1.0)."
+            "Found neither a stated guarantee nor neighboring=: which data sets are neighbours? "
+            "Give neighboring='add_remove', 'zero_out' or 'replace_one', or stated=, e.g. "
+            "PureDP(epsilon=1.0)."
         )
     if given is not None:
         check_neighboring(given)
     if guarantee is not None and given not in (None, guarantee.neighboring):
         raise PrivacyError(
-            f"Found neighboring={given!r}, but the guarantee is stated for {guarantee.neighboring!r}: it says "
-            "nothing about other pairs. Leave neighboring out, or give stated= for this relation."
+            f"Found neighboring={given!r}, but the guarantee is stated for "
+            f"{guarantee.neighboring!r}: it says nothing about other pairs. Leave neighboring out, "
+            f"or give stated= for this relation."
         )
     return given or guarantee.neighboring  # type: ignore[union-attr]  # one of them is there
 
 
-def _plan_or_run(estimator: Any, n_samples: int, public: bool, delta: float | None) -> PrivacySpent | Guarantee | None:
+def _plan_or_run(
+    estimator: Any, n_samples: int, public: bool, delta: float | None
+) -> PrivacySpent | Guarantee | None:
     """Guarantee that a search plans, or an adapter knows."""
     if callable(getattr(estimator, "privacy_cost", None)):  # a search
         planned: PrivacySpent = estimator.privacy_cost(n_samples, delta, public=public)
@@ -88,7 +103,8 @@ def _own_delta(guarantee: Guarantee | None) -> float:
     own = getattr(guarantee, "delta", None)
     if own is None:
         raise MissingDeltaError(
-            f"Found delta=None, but {guarantee!r} is not pure. Give delta, the one at which epsilon is claimed."
+            f"Found delta=None, but {guarantee!r} is not pure. Give delta, the one at which "
+            f"epsilon is claimed."
         )
     return float(own)
 
@@ -98,7 +114,11 @@ def smallest_stated_epsilon(planned: Claim, spent: list[PrivacySpent], steps: in
 
     Each claim has to be true.
     """
-    values = [epsilon for claim in _all_claims(planned, spent) if (epsilon := claim.epsilon(steps)) is not None]
+    values = [
+        epsilon
+        for claim in _all_claims(planned, spent)
+        if (epsilon := claim.epsilon(steps)) is not None
+    ]
     return min(values) if values else None
 
 

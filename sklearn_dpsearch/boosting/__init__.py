@@ -1,6 +1,8 @@
-"""Differentially private gradient boosting for tables, on cells that are drawn without looking at the records.
+"""Differentially private gradient boosting for tables, on cells that are drawn without looking at
+the records.
 
-``DPGradientBoostingClassifier``, ``DPGradientBoostingRegressor``, which need neither PyTorch nor diffprivlib.
+``DPGradientBoostingClassifier``, ``DPGradientBoostingRegressor``, which need neither PyTorch nor
+diffprivlib.
 """
 
 from .estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor

@@ -70,7 +70,8 @@ NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight", "n_jobs")
 #: Capacity that follows from the start, or a number.
 ByRule: TypeAlias = Literal["rule"]
 RULE = "rule"
-#: Factors on ``prior_factor`` that a search tries, drawn log-uniformly between the ends or all in a grid.
+#: Factors on ``prior_factor`` that a search tries, drawn log-uniformly between the ends or all in a
+#: grid.
 FACTORS = (0.7, 1.0, 1.4)
 #: Attributes of a model after a successful fit.
 FITTED = (
@@ -91,50 +92,59 @@ class GradientBoosting(TableModel):
     Parameters
     ----------
     prior_factor : float, default=1.8
-        Expected size of the steps ÷ their size in the rounds before, as their noisy sums show it. Steps are shrunk
-        towards zero, as noise and few records make them large: the more, the smaller the factor.
+        Expected size of the steps ÷ their size in the rounds before, as their noisy sums show it.
+        Steps are shrunk towards zero, as noise and few records make them large: the more, the
+        smaller the factor.
     max_bins : int, default=128
-        Bins of each range without bins in the schema, from which the cuts of each round are drawn. A long range of
-        numbers, from 1000 on, has as many on a logarithmic scale too.
+        Bins of each range without bins in the schema, from which the cuts of each round are drawn.
+        A long range of numbers, from 1000 on, has as many on a logarithmic scale too.
     parts : int or "rule", default="rule"
-        Parts that a range or a list is cut into in rounds of one feature. In rounds of two, three and four features
-        each has 1 + parts ÷ 4, ÷ 10 and ÷ 16, rounded down; there are none with one part alone. "rule": 1.2·√(I ÷
-        number of features), from 8 to 128, and at most 640 ÷ number of features. I is μ times the noisy sum of the
-        Hessians at the start: about μ times the number of records of the rarer of two classes, or of all for numbers.
+        Parts that a range or a list is cut into in rounds of one feature. In rounds of two, three
+        and four features each has 1 + parts ÷ 4, ÷ 10 and ÷ 16, rounded down; there are none with
+        one part alone. "rule": 1.2·√(I ÷ number of features), from 8 to 128, and at most 640 ÷
+        number of features. I is μ times the noisy sum of the Hessians at the start: about μ times
+        the number of records of the rarer of two classes, or of all for numbers.
     max_features_per_cell : int, default=4
         The most features of a cell.
     expected_samples : float, optional
-        Number of records that is expected where theirs is secret, as in a random subset. None: theirs, which is public
-        unless ``neighboring="add_remove"``. It makes the start less noisy.
+        Number of records that is expected where theirs is secret, as in a random subset. None:
+        theirs, which is public unless ``neighboring="add_remove"``. It makes the start less noisy.
     monotonic_cst : dict or array-like, optional
-        1 where the target, or the chance of the second of two classes, rises with a column, -1 where it falls, 0 where
-        it may do both: by the column's name, or for each column of the schema. Public knowledge, as are directions in
-        the schema (``"direction": "increasing"``). Predictions keep them, and the start rises along them.
+        1 where the target, or the chance of the second of two classes, rises with a column, -1
+        where it falls, 0 where it may do both: by the column's name, or for each column of the
+        schema. Public knowledge, as are directions in the schema (``"direction": "increasing"``).
+        Predictions keep them, and the start rises along them.
     init : fitted estimator, optional
-        Model whose predictions boosting starts from: one that saw no private record, or an earlier release, whose cost
-        comes on top. It is asked for each record's own columns, at no cost, and is part of the released model. In a
-        search: ``sklearn.frozen.FrozenEstimator(model)``. Shapes and importances are without it.
+        Model whose predictions boosting starts from: one that saw no private record, or an earlier
+        release, whose cost comes on top. It is asked for each record's own columns, at no cost, and
+        is part of the released model. In a search: ``sklearn.frozen.FrozenEstimator(model)``.
+        Shapes and importances are without it.
     n_jobs : int, default=None
-        Threads that share the records in a fit and in predictions, at most one for each processor, which -1 stands for.
-        None: one, unless joblib is configured otherwise. The model is the same, to the last bit, for any number. Side
-        by side, candidates of a search share the processors; partitions have the threads of Dask.
+        Threads that share the records in a fit and in predictions, at most one for each processor,
+        which -1 stands for. None: one, unless joblib is configured otherwise. The model is the
+        same, to the last bit, for any number. Side by side, candidates of a search share the
+        processors; partitions have the threads of Dask.
 
     Attributes
     ----------
     init_weights_ : (ndarray of shape (n_outputs, 1), float)
-        With ``init``: constant outputs, and the share of the way from them to its outputs at which boosting starts.
+        With ``init``: constant outputs, and the share of the way from them to its outputs at which
+        boosting starts.
     weight_noise_ : list of ndarray of shape (n_outputs, n_cells)
-        Standard deviation of the noise in the weights of each round, to first order, from the noisy sums: free.
+        Standard deviation of the noise in the weights of each round, to first order, from the noisy
+        sums: free.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each column in the decrease of the loss by rounds with one feature, from the noisy sums: free.
+        Share of each column in the decrease of the loss by rounds with one feature, from the noisy
+        sums: free.
     n_iter_ : int
         Rounds of the last fit; by rule they follow from its noisy start.
 
     Notes
     -----
-    Each round cuts a few columns at random places, and adds a weight to the output of each of the resulting cells: a
-    Newton step from noisy sums of scores and Hessians (:doc:`boosting </theory/boosting>`). Totally random trees:
-    Maddock et al. (2022), "Federated Boosted Decision Trees with Differential Privacy".
+    Each round cuts a few columns at random places, and adds a weight to the output of each of the
+    resulting cells: a Newton step from noisy sums of scores and Hessians
+    (:doc:`boosting </theory/boosting>`). Totally random trees: Maddock et al. (2022), "Federated
+    Boosted Decision Trees with Differential Privacy".
     """
 
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
@@ -152,7 +162,13 @@ class GradientBoosting(TableModel):
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
         "monotonic_cst": [dict, "array-like", None],
         "expected_samples": [Interval(numbers.Real, 0, None, closed="neither"), None],
-        "n_jobs": [None, *(Interval(numbers.Integral, *ends, closed="neither") for ends in ((0, None), (None, 0)))],
+        "n_jobs": [
+            None,
+            *(
+                Interval(numbers.Integral, *ends, closed="neither")
+                for ends in ((0, None), (None, 0))
+            ),
+        ],
     }
     max_iter: int | ByRule = "rule"
     learning_rate: float | ByRule = "rule"
@@ -165,7 +181,7 @@ class GradientBoosting(TableModel):
     init: Any = None
     n_jobs: int | None = None
 
-    # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
+    # --- guarantee of one fit, from constructor arguments alone -----------------------------------
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
         """Guarantee of one ``fit``; no data is needed.
@@ -185,9 +201,13 @@ class GradientBoosting(TableModel):
     def privacy_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the guarantee, as plain sentences."""
         name = type(self).__name__
-        seeded = (f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for tests.",)
+        seeded = (
+            f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for "
+            f"tests.",
+        )
         return (
-            f"{name}: the schema was not taken from the records, and the types of its columns are public.",
+            f"{name}: the schema was not taken from the records, and the types of its columns are "
+            f"public.",
             f"{name}: SciPy's quantiles of the normal distribution have an error below 2^-46.",
             *self._assumptions_of_init(),
             *self._assumptions_of_directions(),
@@ -195,8 +215,15 @@ class GradientBoosting(TableModel):
         )
 
     def _assumptions_of_directions(self) -> tuple[str, ...]:
-        ways = [f"{name} {way}" for name, column in self._features().columns.items() for way in _way(column)]
-        stated = f"{type(self).__name__}: the directions of columns were not taken from the records: {', '.join(ways)}."
+        ways = [
+            f"{name} {way}"
+            for name, column in self._features().columns.items()
+            for way in _way(column)
+        ]
+        stated = (
+            f"{type(self).__name__}: the directions of columns were not taken from the records: "
+            f"{', '.join(ways)}."
+        )
         return (stated,) if ways else ()
 
     def _assumptions_of_init(self) -> tuple[str, ...]:
@@ -204,16 +231,23 @@ class GradientBoosting(TableModel):
             return ()
         name, kind = type(self).__name__, type(getattr(self.init, "estimator", self.init)).__name__
         spent = getattr(self.init, "privacy_spent_", None)
-        cost = f" (epsilon = {up(spent.epsilon)} at delta = {spent.delta:g})" if isinstance(spent, PrivacySpent) else ""
+        cost = (
+            f" (epsilon = {up(spent.epsilon)} at delta = {spent.delta:g})"
+            if isinstance(spent, PrivacySpent)
+            else ""
+        )
         return (
-            f"{name}: init ({kind}) saw no private record, or is an earlier release, whose cost{cost} comes on top; "
-            "what it predicts for a record depends on that record alone, to the last bit.",
+            f"{name}: init ({kind}) saw no private record, or is an earlier release, whose "
+            f"cost{cost} comes on top; what it predicts for a record depends on that record alone, "
+            f"to the last bit.",
         )
 
     def check_target_of_partitions(self, name: str) -> None:
         """Raise for a column that is a feature too, in a table that comes in partitions."""
         if name in self._features():
-            raise ValueError(f"Found the target {name!r} among the features. Give target={name!r} to the model.")
+            raise ValueError(
+                f"Found the target {name!r} among the features. Give target={name!r} to the model."
+            )
 
     def expecting(self, n: float) -> dict[str, Any]:
         """Parameters with which ``fit`` counts no records, but expects ``n``.
@@ -226,14 +260,15 @@ class GradientBoosting(TableModel):
     def under(self, neighboring: Neighboring) -> dict[str, Any]:
         """Parameters for a guarantee, and for targets, under these neighbours.
 
-        A target for a replaced record is halved for one that is blanked: its replacement, in two such steps, costs what
-        it did.
+        A target for a replaced record is halved for one that is blanked: its replacement, in two
+        such steps, costs what it did.
         """
         halved = self._has_target and self.neighboring == "replace_one" != neighboring
         return {"neighboring": neighboring, **(self.scaled_privacy(0.5) if halved else {})}
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
-        """Candidates around the current parameters, for a search with ``param_distributions="auto"``.
+        """Candidates around the current parameters, for a search with
+        ``param_distributions="auto"``.
 
         Parameters
         ----------
@@ -257,23 +292,26 @@ class GradientBoosting(TableModel):
 
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
-        validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
+        validate_parameter_constraints(
+            self._parameter_constraints, self.get_params(deep=False), type(self).__name__
+        )
         facts = self.public_facts
         self._features()
         if self.init is not None:
             check_init(self.init, self._method, type(self).__name__, self.neighboring)
             if self._coded_columns().directed:
                 raise ValueError(
-                    f"Found init and directions of columns (monotonic_cst, or in the schema) of {type(self).__name__}; "
-                    "predictions of init may have others. Leave one of them out."
+                    f"Found init and directions of columns (monotonic_cst, or in the schema) of "
+                    f"{type(self).__name__}; predictions of init may have others. Leave one of "
+                    f"them out."
                 )
         rounds = self._pace.most if self.max_iter == RULE else int(self.max_iter)
         self._noise_scale(SoftmaxLoss(2), self._n_releases(rounds))  # no loss needs more
         for name, stated in facts.items():
             if getattr(self, name) is not None:
                 raise ValueError(
-                    f"Found {name}={getattr(self, name)!r} and target={self.target!r}, for which the schema states "
-                    f"{stated!r}. Leave one of them out."
+                    f"Found {name}={getattr(self, name)!r} and target={self.target!r}, for which "
+                    f"the schema states {stated!r}. Leave one of them out."
                 )
 
     def _directions(self, columns: Sequence[str]) -> dict[str, int]:
@@ -282,7 +320,7 @@ class GradientBoosting(TableModel):
     def _declared(self, name: str) -> Any:
         return self.public_facts.get(name, getattr(self, name))
 
-    # --- fit ----------------------------------------------------------------------------------------------------------
+    # --- fit --------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, groups: Any = None, *, newlines_in_values: bool = False) -> Self:
         """Train on the records.
@@ -290,17 +328,20 @@ class GradientBoosting(TableModel):
         Parameters
         ----------
         X : DataFrame of pandas or polars, or array of shape (n_samples, n_features)
-            With the schema's columns; an array has them in the schema's order. Or partitions, which stay where they
-            are: a DataFrame of Dask, a list of delayed frames, or a list of files (CSV, Parquet).
+            With the schema's columns; an array has them in the schema's order. Or partitions, which
+            stay where they are: a DataFrame of Dask, a list of delayed frames, or a list of files
+            (CSV, Parquet).
         y : array-like of shape (n_samples,)
             Of partitions: the name of a column, or a Series of Dask.
         groups : array-like of shape (n_samples,), optional
-            Person of each record: numbers, texts, or other values with a hash; a missing one is a person of its own.
-            With ``groups`` the guarantee is for persons, all of whose records are neighbours together, and the number
-            of persons is public in place of that of records. Of partitions: the name of a column.
+            Person of each record: numbers, texts, or other values with a hash; a missing one is a
+            person of its own. With ``groups`` the guarantee is for persons, all of whose records
+            are neighbours together, and the number of persons is public in place of that of
+            records. Of partitions: the name of a column.
         newlines_in_values : bool, default=False
-            Of CSV files: whether quoted values hold ends of lines. False: quotes end at the end of a line. True: every
-            quote has to be closed, as an open one swallows the records after it, which the statement says.
+            Of CSV files: whether quoted values hold ends of lines. False: quotes end at the end of
+            a line. True: every quote has to be closed, as an open one swallows the records after
+            it, which the statement says.
 
         Returns
         -------
@@ -310,13 +351,16 @@ class GradientBoosting(TableModel):
         for name in FITTED:
             self.__dict__.pop(name, None)
         if y is None:
-            raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
+            raise ValueError(
+                f"{type(self).__name__} needs y, the target of each record, and got None."
+            )
         with (
             partitioned_records(self, X, y, groups, newlines_in_values)
             if is_partitioned(X)
             else self._records(X, y, groups) as records
         ):
-            if self.target_delta is not None and self.neighboring != "add_remove":  # else their number is private
+            # else their number is private
+            if self.target_delta is not None and self.neighboring != "add_remove":
                 check_size_of_delta("target_delta", float(self.target_delta), records.n_units)
             self._note_features(X)
             spent = self._cost_of_fit(records)
@@ -347,7 +391,11 @@ class GradientBoosting(TableModel):
         )
 
     def _train(self, records: RecordSums) -> None:
-        public, loss, of_persons = _generator_of(self.random_state), records.loss, records.of_persons
+        public, loss, of_persons = (
+            _generator_of(self.random_state),
+            records.loss,
+            records.of_persons,
+        )
         random_bytes = self._noise_source(records, repr(public.bit_generator.state))
         scale = self._noise_scale(loss, capacity.START, of_persons)
         squared = squared_distance(loss, self.neighboring, of_persons)
@@ -360,10 +408,15 @@ class GradientBoosting(TableModel):
             start = line.start(records, release, noise, start.n_records)
             first = start.outputs
         elif coded.directed:
-            start, index = start_along_index(records, start, release, noise, len(coded.features), public)
-        information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records  # both are released
+            start, index = start_along_index(
+                records, start, release, noise, len(coded.features), public
+            )
+        # both are released
+        information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records
         rounds = self._n_rounds(information, size)
-        draws = PartitionDraws(coded.features, rounds, self._groups(information, len(coded.features)), public)
+        draws = PartitionDraws(
+            coded.features, rounds, self._groups(information, len(coded.features)), public
+        )
         scale = self._noise_scale(loss, self._n_releases(rounds), of_persons)
         boosted = boost(
             records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
@@ -372,20 +425,28 @@ class GradientBoosting(TableModel):
         )  # fmt: skip
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
-        self.feature_importances_ = _importances([WHOLE, *draws.drawn], boosted.gains, coded.features)
+        self.feature_importances_ = _importances(
+            [WHOLE, *draws.drawn], boosted.gains, coded.features
+        )
         self.n_iter_ = rounds
         terms = Terms(draws.drawn, boosted.weights[1:], boosted.noise)
         if coded.directed:
             terms, constant = monotone_terms(coded.features, draws.drawn, boosted)
             first = first + constant
-        self.partitions_: list[Any] = [tuple(one) for one in (WHOLE, *index.partitions, *terms.partitions)]
+        self.partitions_: list[Any] = [
+            tuple(one) for one in (WHOLE, *index.partitions, *terms.partitions)
+        ]
         self.weights_ = [first, *index.weights, *terms.weights]
         self.weight_noise_ = [*index.noise, *terms.noise]
 
     def _records(self, X: Any, y: Any, groups: Any = None) -> TrainingRecords:
         """Read a table and its targets as records for boosting."""
-        fewest = 0 if self.neighboring == "add_remove" else 1  # without a public number, none may be told from one
-        if not isinstance(self, RegressorMixin) and (declared := self._declared("classes")) is not None:
+        # without a public number, none may be told from one
+        fewest = 0 if self.neighboring == "add_remove" else 1
+        if (
+            not isinstance(self, RegressorMixin)
+            and (declared := self._declared("classes")) is not None
+        ):
             check_kind(declared, label_kind(y))
         y = targets_in(y, numeric=isinstance(self, RegressorMixin), fewest=fewest)
         check_same_number(number_of_records(X), len(y))
@@ -393,7 +454,9 @@ class GradientBoosting(TableModel):
         loss, targets, blank = self._loss_and_targets(y)
         codes = self._coded_columns().codes(X)
         initial = None if self.init is None else self._init_outputs(X, codes.shape[1], fitting=True)
-        return TrainingRecords(codes, targets, loss, persons, initial, blank, threads_now(self.n_jobs))
+        return TrainingRecords(
+            codes, targets, loss, persons, initial, blank, threads_now(self.n_jobs)
+        )
 
     def _public_number(self, records: RecordSums) -> float | None:
         """Number of records as far as it is public; persons have any number of them."""
@@ -405,12 +468,15 @@ class GradientBoosting(TableModel):
     def _noise_source(self, records: RecordSums, generator: str) -> RandomBytes:
         """Source of random bytes for the noise of a fit.
 
-        The operating system; or, for tests, a seed and all that the fit depends on. Fits that differ in anything have
-        independent noise: with one noise for both, their difference would be exact.
+        The operating system; or, for tests, a seed and all that the fit depends on. Fits that
+        differ in anything have independent noise: with one noise for both, their difference would
+        be exact.
         """
         if (seed := self.noise_seed) is None:
             return secrets.token_bytes
-        arguments = {name: value for name, value in self.get_params().items() if name not in NOT_IN_SUMS}
+        arguments = {
+            name: value for name, value in self.get_params().items() if name not in NOT_IN_SUMS
+        }
         of_fit = joblib.hash((type(self).__name__, arguments, records.fingerprint(), generator))
         words = check_random_state(seed).randint(2**32, size=8, dtype=np.uint64).tolist()
         words += np.frombuffer(bytes.fromhex(of_fit), np.uint32).tolist()
@@ -429,14 +495,22 @@ class GradientBoosting(TableModel):
 
     def _n_rounds(self, information: float, size: float) -> int:
         by_rule = self.max_iter == RULE
-        return steps_now(capacity.rounds_by_rule(information, size, self._pace) if by_rule else int(self.max_iter))
+        return steps_now(
+            capacity.rounds_by_rule(information, size, self._pace)
+            if by_rule
+            else int(self.max_iter)
+        )
 
     def _step(self, rounds: int) -> float:
         by_rule = self.learning_rate == RULE
         return capacity.step_by_rule(rounds, self._pace) if by_rule else float(self.learning_rate)
 
     def _groups(self, information: float, n_features: int) -> Mapping[int, int]:
-        parts = capacity.parts_by_rule(information, n_features) if self.parts == RULE else int(self.parts)
+        parts = (
+            capacity.parts_by_rule(information, n_features)
+            if self.parts == RULE
+            else int(self.parts)
+        )
         return capacity.parts_by_cell_width(parts, int(self.max_features_per_cell))
 
     def _note_features(self, X: Any) -> None:
@@ -446,7 +520,7 @@ class GradientBoosting(TableModel):
         if is_partitioned(X) or names_of(X) is not None:
             self.feature_names_in_ = np.array(list(schema), dtype=object)
 
-    # --- predictions --------------------------------------------------------------------------------------------------
+    # --- predictions ------------------------------------------------------------------------------
 
     def _staged_outputs(self, X: Any) -> Iterator[Array]:
         """Outputs of boosting after each round, in one array that changes.
@@ -457,12 +531,15 @@ class GradientBoosting(TableModel):
         coded = self._coded_columns()
         if coded.directed:
             raise ValueError(
-                f"Found directions of columns of {type(self).__name__}, which only the whole model keeps: it has no "
-                "predictions after each round. Use predict, or leave the directions out."
+                f"Found directions of columns of {type(self).__name__}, which only the whole model "
+                "keeps: it has no predictions after each round. Use predict, or leave the "
+                "directions out."
             )
         codes = coded.codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
-        staged = staged_outputs(partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1]))
+        staged = staged_outputs(
+            partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1])
+        )
         next(staged)  # the start alone is no round
         yield from staged
 
@@ -492,16 +569,21 @@ class GradientBoosting(TableModel):
             return np.zeros((n_outputs, n_samples))
         records = read_features(X, Declared(of_objects=True, row_shape=(len(self._features()),)))
         outputs = init_outputs(self.init, self._method, records, to_outputs, n_outputs)
-        return outputs if fitting else outputs_on_line(self.init_weights_[0], outputs, self.init_weights_[1])
+        return (
+            outputs
+            if fitting
+            else outputs_on_line(self.init_weights_[0], outputs, self.init_weights_[1])
+        )
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
         """Effects of the values of each column.
 
         With ``max_features_per_cell=1`` their sum is the whole model.
 
-        They follow from the schema and the released weights: no record is needed, and they cost no privacy. The effect
-        of a value is the mean output over the other columns of its cells, in which all bins of a range, all values of
-        a list and all buckets count the same, and missing values not at all.
+        They follow from the schema and the released weights: no record is needed, and they cost no
+        privacy. The effect of a value is the mean output over the other columns of its cells, in
+        which all bins of a range, all values of a list and all buckets count the same, and missing
+        values not at all.
 
         Parameters
         ----------
@@ -511,9 +593,10 @@ class GradientBoosting(TableModel):
         Returns
         -------
         dict of str to ColumnShape
-            By column, with a curve for the log odds of the second of two classes, for each of more classes (the log of
-            its probability, less the mean over classes), or for a number in its unit. The months, weekdays and hours of
-            a date have shapes of their own: ``since_month`` … The noise is that of all sums, to first order.
+            By column, with a curve for the log odds of the second of two classes, for each of more
+            classes (the log of its probability, less the mean over classes), or for a number in its
+            unit. The months, weekdays and hours of a date have shapes of their own: ``since_month``
+            … The noise is that of all sums, to first order.
         """
         check_is_fitted(self, "weights_")
         coded, schema = self._coded_columns(), self._features()
@@ -530,7 +613,7 @@ class GradientBoosting(TableModel):
             if feature.column == list(schema).index(name)
         }
 
-    # --- hooks for classes and numbers --------------------------------------------------------------------------------
+    # --- hooks for classes and numbers ------------------------------------------------------------
 
     #: Pace of the rounds by rule.
     _pace: ClassVar[capacity.Pace]
@@ -561,7 +644,9 @@ def _way(column: Column) -> Sequence[str]:
     return [{-1: "falling", 1: "rising"}[column.direction]] if column.direction else []
 
 
-def _importances(partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]) -> Array:
+def _importances(
+    partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]
+) -> Array:
     """Share of each column in the gains of rounds with one feature."""
     found = np.zeros(1 + max(feature.column for feature in features))
     for partition, gain in zip(partitions, gains):

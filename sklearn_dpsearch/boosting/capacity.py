@@ -1,8 +1,9 @@
-"""Capacity by rule: number of rounds, length of their steps and fineness of their cells, from the start of a fit.
+"""Capacity by rule: number of rounds, length of their steps and fineness of their cells, from the
+start of a fit.
 
-The start is released first, with noise of its own. It tells how much can be learned at this budget: n·μ, and the
-information I = μ · (noisy sum of the Hessians at the start's outputs), in the mean over the outputs. All else follows
-from these two and from the schema, at no further cost.
+The start is released first, with noise of its own. It tells how much can be learned at this budget:
+n·μ, and the information I = μ · (noisy sum of the Hessians at the start's outputs), in the mean
+over the outputs. All else follows from these two and from the schema, at no further cost.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import NamedTuple
 
 #: The start has the noise of one of START equal releases, and so this part of μ².
 START = 64
-#: Parts of a feature that is alone in a cell, ÷ √(I ÷ number of features), and the fewest and the most.
+#: Parts of a feature that is alone in a cell, ÷ √(I ÷ number of features), and the fewest and the
+#: most.
 PARTS, FEWEST_PARTS, MOST_PARTS = 1.2, 8, 128
 #: Most parts of all features together: with many features each of them has few rounds.
 ALL_PARTS = 640
@@ -59,7 +61,11 @@ def rounds_by_rule(information: float, size: float, pace: Pace) -> int:
     pace : Pace
     """
     few = min(max(information, pace.fewest), pace.usual)
-    return int(min(max(few, pace.usual * size / MANY), pace.most)) if information >= pace.usual else int(few)
+    return (
+        int(min(max(few, pace.usual * size / MANY), pace.most))
+        if information >= pace.usual
+        else int(few)
+    )
 
 
 def step_by_rule(rounds: int, pace: Pace) -> float:
@@ -81,5 +87,7 @@ def parts_by_cell_width(parts: int, max_features: int) -> Mapping[int, int]:
     found = {1: parts, **{width: 1 + parts // share for width, share in SHARED.items()}}
     largest = {width: int((MOST_CELLS - 1) ** (1 / width)) for width in found}
     return {
-        width: min(groups, largest[width]) for width, groups in found.items() if groups > 1 and width <= max_features
+        width: min(groups, largest[width])
+        for width, groups in found.items()
+        if groups > 1 and width <= max_features
     }

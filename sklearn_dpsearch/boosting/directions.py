@@ -1,7 +1,8 @@
 """Public directions of columns: the start that they give, and a model that keeps them.
 
-The directed columns, each rising with its direction, add up to an index, along which the start rises. In every round
-they act by themselves, so that each of them has one table of effects. At the end these are made monotone.
+The directed columns, each rising with its direction, add up to an index, along which the start
+rises. In every round they act by themselves, so that each of them has one table of effects. At the
+end these are made monotone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from .noise import HESSIAN_NOISE
 from .random_cells import CellNumbers, Partition
 from .rounds import Boosted, BoostingStart, KnownHessians, RecordSums, SumRelease
 
-#: Releases that find the slope along the index, bins of each, share of each step, and the slope that is expected.
+#: Releases that find the slope along the index, bins of each, share of each step, and the slope
+#: that is expected.
 RELEASES, BINS, RATE, SLOPE = 4, 16, 0.7, 3.0
 #: Least share of the largest sum of Hessians that a code has.
 LEAST_MASS = 1e-6
@@ -61,19 +63,28 @@ def directions_of(stated: Any, columns: Sequence[str]) -> dict[str, int]:
     Raises
     ------
     ValueError
-        For other numbers than -1, 0 and 1, and for an array of another length than that of the columns.
+        For other numbers than -1, 0 and 1, and for an array of another length than that of the
+        columns.
     """
-    values = stated if isinstance(stated, dict) else dict(enumerate(np.asarray(stated, dtype=object).ravel().tolist()))
+    values = (
+        stated
+        if isinstance(stated, dict)
+        else dict(enumerate(np.asarray(stated, dtype=object).ravel().tolist()))
+    )
     wrong = [value for value in values.values() if value not in (-1, 0, 1)]
     if wrong or (values is not stated and len(values) != len(columns)):
         raise ValueError(
-            f"Found monotonic_cst={stated!r}; -1, 0 or 1 by the name of a column, or for each of {list(columns)}, is "
-            "needed."
+            f"Found monotonic_cst={stated!r}; -1, 0 or 1 by the name of a column, or for each of "
+            f"{list(columns)}, is needed."
         )
-    return values if values is stated else {name: int(values[place]) for place, name in enumerate(columns)}
+    return (
+        values
+        if values is stated
+        else {name: int(values[place]) for place, name in enumerate(columns)}
+    )
 
 
-# --- the start --------------------------------------------------------------------------------------------------------
+# --- the start ------------------------------------------------------------------------------------
 
 
 def start_along_index(
@@ -106,20 +117,25 @@ def start_along_index(
     Terms
         The steps.
     """
-    known = KnownHessians(start.total, start.variance, noise * HESSIAN_NOISE * records.loss.hessian_unit)
+    known = KnownHessians(
+        start.total, start.variance, noise * HESSIAN_NOISE * records.loss.hessian_unit
+    )
     terms, step = Terms([], [], []), start.outputs
     for _ in range(RELEASES):
         cuts = (np.arange(1, BINS) + random_state.uniform(-0.5, 0.5)) * INDEX_SIZE / BINS
         groups = np.searchsorted(cuts, np.arange(INDEX_SIZE), side="right").astype(np.uint8)
         partition = Partition((place,), (groups,), BINS)
         scores, hessians = release(records.sums(step, partition))
-        step = RATE * _rising_line(scores[0], np.maximum(known.see(hessians)[0][0], 0.0), noise, records.loss)
+        step = RATE * _rising_line(
+            scores[0], np.maximum(known.see(hessians)[0][0], 0.0), noise, records.loss
+        )
         terms.append(partition, step, np.zeros_like(step))
     return start._replace(outputs=step, total=known.total, variance=known.variance), terms
 
 
 def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Array:
-    """Line through the bins of the index that never falls, around its mean, shape (1, n_bins); a shrunk Newton step."""
+    """Line through the bins of the index that never falls, around its mean, shape (1, n_bins); a
+    shrunk Newton step."""
     places = np.linspace(-1.0, 1.0, len(scores))
     places = places - np.average(places, weights=hessians + LEAST_MASS)
     slope, curvature = float(scores @ places), float(hessians @ np.square(places))
@@ -129,14 +145,17 @@ def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Ar
     return line
 
 
-# --- rounds -----------------------------------------------------------------------------------------------------------
+# --- rounds ---------------------------------------------------------------------------------------
 
 
-def without_interactions(features: Sequence[Feature], partition: Partition, weights: Array) -> Array:
-    """Weights of a round in which directed columns act by themselves, whatever the other columns of a cell.
+def without_interactions(
+    features: Sequence[Feature], partition: Partition, weights: Array
+) -> Array:
+    """Weights of a round in which directed columns act by themselves, whatever the other columns of
+    a cell.
 
-    They are the nearest such weights, of shape (1, n_cells): means over the cells of each group of a directed column,
-    and over the cells of each combination of other groups.
+    They are the nearest such weights, of shape (1, n_cells): means over the cells of each group of
+    a directed column, and over the cells of each combination of other groups.
     """
     directed = _directed_axes(features, partition)
     if not directed or len(partition.features) == 1:
@@ -151,7 +170,11 @@ def without_interactions(features: Sequence[Feature], partition: Partition, weig
 def _directed_axes(features: Sequence[Feature], partition: Partition) -> list[int]:
     """Axes of a round's cells whose columns have a direction."""
     last = len(partition.features) - 1
-    return [last - number for number, place in enumerate(partition.features) if features[place].direction]
+    return [
+        last - number
+        for number, place in enumerate(partition.features)
+        if features[place].direction
+    ]
 
 
 def _shape(partition: Partition) -> tuple[int, ...]:
@@ -168,13 +191,14 @@ def _groups(partition: Partition) -> Iterator[NDArray[np.intp]]:
         yield groups
 
 
-# --- the end ----------------------------------------------------------------------------------------------------------
+# --- the end --------------------------------------------------------------------------------------
 
 
 def monotone_terms(
     features: Sequence[Feature], partitions: Sequence[Partition], boosted: Boosted
 ) -> tuple[Terms, float]:
-    """Terms of a boosted model, and a constant: those of other columns, and a monotone table for each directed one.
+    """Terms of a boosted model, and a constant: those of other columns, and a monotone table for
+    each directed one.
 
     Parameters
     ----------
@@ -185,17 +209,23 @@ def monotone_terms(
         Rounds without interactions of directed columns.
     """
     terms, constant, effects = Terms([], [], []), 0.0, list[_Effect]()
-    for partition, weights, noise, hessians in zip(partitions, boosted.weights[1:], boosted.noise, boosted.hessians):
+    for partition, weights, noise, hessians in zip(
+        partitions, boosted.weights[1:], boosted.noise, boosted.hessians
+    ):
         directed = _directed_axes(features, partition)
         if not directed:
             terms.append(partition, weights, noise)
             continue
         shape, groups = _shape(partition), list(_groups(partition))
-        grid, squares, masses = (each.reshape(shape) for each in (weights, np.square(noise), np.maximum(hessians, 0.0)))
+        grid, squares, masses = (
+            each.reshape(shape) for each in (weights, np.square(noise), np.maximum(hessians, 0.0))
+        )
         for axis in directed:
             effects.append(_effect_on_axis(partition, groups, axis, grid, squares, masses))
             grid = grid - _along(effects[-1].effects, axis, grid.ndim)
-        others = [number for number in range(len(groups)) if len(groups) - 1 - number not in directed]
+        others = [
+            number for number in range(len(groups)) if len(groups) - 1 - number not in directed
+        ]
         if not others:
             constant += float(grid.flat[0])
             continue
@@ -203,24 +233,40 @@ def monotone_terms(
         smaller = Partition(places, *_numbered([groups[number] for number in others]))
         first = tuple(0 if axis in directed else slice(None) for axis in range(len(shape)))
         count = math.prod(shape[axis] for axis in directed)
-        terms.append(smaller, grid[first].reshape(1, -1), np.sqrt(squares.sum(tuple(directed)).reshape(1, -1)) / count)
+        terms.append(
+            smaller,
+            grid[first].reshape(1, -1),
+            np.sqrt(squares.sum(tuple(directed)).reshape(1, -1)) / count,
+        )
     for place in sorted({effect.place for effect in effects}):
         size = features[place].size
-        monotone, noise = _table(features[place], [effect for effect in effects if effect.place == place])
+        monotone, noise = _table(
+            features[place], [effect for effect in effects if effect.place == place]
+        )
         codes = np.arange(size).astype(np.min_scalar_type(size - 1))
         terms.append(Partition((place,), (codes,), size), monotone, noise)
     return terms, constant
 
 
 def _effect_on_axis(
-    partition: Partition, groups: Sequence[NDArray[np.intp]], axis: int, grid: Array, squares: Array, masses: Array
+    partition: Partition,
+    groups: Sequence[NDArray[np.intp]],
+    axis: int,
+    grid: Array,
+    squares: Array,
+    masses: Array,
 ) -> _Effect:
     """Effect of a column that acts by itself, from the cells of one group of every other column."""
-    number, others = len(groups) - 1 - axis, tuple(other for other in range(grid.ndim) if other != axis)
+    number, others = (
+        len(groups) - 1 - axis,
+        tuple(other for other in range(grid.ndim) if other != axis),
+    )
     count = grid.size // grid.shape[axis]
     along = grid[tuple(slice(None) if other == axis else 0 for other in range(grid.ndim))]
     noise = np.sqrt(squares.sum(others)) / count
-    return _Effect(partition.features[number], groups[number], along - along[0], noise, masses.sum(others))
+    return _Effect(
+        partition.features[number], groups[number], along - along[0], noise, masses.sum(others)
+    )
 
 
 def _along(values: Array, axis: int, ndim: int) -> Array:
@@ -238,26 +284,34 @@ def _numbered(groups: Sequence[NDArray[np.intp]]) -> tuple[tuple[CellNumbers, ..
 
 
 def _table(feature: Feature, effects: Sequence[_Effect]) -> tuple[Array, Array]:
-    """Sum of a column's effects for each code, made monotone, and its noise before; shape (1, n_codes) each.
+    """Sum of a column's effects for each code, made monotone, and its noise before; shape (1,
+    n_codes) each.
 
-    The monotone one is the nearest, weighted by the Hessians of the codes as noisy sums tell them; a missing value
-    keeps its effect.
+    The monotone one is the nearest, weighted by the Hessians of the codes as noisy sums tell them;
+    a missing value keeps its effect.
     """
     table, squares = np.zeros((2, feature.size))
     for effect in effects:
         table += effect.effects[effect.groups]
         squares += np.square(effect.noise)[effect.groups]
     weights = _masses(effects[-MASS_ROUNDS:])[:-1]
-    ordered = isotonic_regression(table[:-1], sample_weight=weights, increasing=feature.direction > 0)
+    ordered = isotonic_regression(
+        table[:-1], sample_weight=weights, increasing=feature.direction > 0
+    )
     return np.append(ordered, table[-1])[np.newaxis], np.sqrt(squares)[np.newaxis]
 
 
 def _masses(effects: Sequence[_Effect]) -> Array:
-    """Hessians of each code, from those of groups of codes in several rounds, by iterated proportional fitting.
+    """Hessians of each code, from those of groups of codes in several rounds, by iterated
+    proportional fitting.
 
-    It finds codes that many records have, whatever codes share their groups (Richardson 1972, Lucy 1974).
+    It finds codes that many records have, whatever codes share their groups (Richardson 1972, Lucy
+    1974).
     """
-    groups, sums = [effect.groups for effect in effects], [np.maximum(effect.masses, 0.0) for effect in effects]
+    groups, sums = (
+        [effect.groups for effect in effects],
+        [np.maximum(effect.masses, 0.0) for effect in effects],
+    )
     n_codes, total = len(groups[0]), float(np.mean([each.sum() for each in sums]))
     masses = np.full(n_codes, total / n_codes + LEAST_MASS)
     for _ in range(FITTINGS):

@@ -1,4 +1,5 @@
-"""Curves of boosting: the effect of each value of a column, in the mean over the other columns of its cells."""
+"""Curves of boosting: the effect of each value of a column, in the mean over the other columns of
+its cells."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ class _Effects(NamedTuple):
     rows: Array
 
 
-def effect_curve(rounds: Sequence[Round], place: int, given: CodedValues, contrasts: Array) -> ColumnShape:
+def effect_curve(
+    rounds: Sequence[Round], place: int, given: CodedValues, contrasts: Array
+) -> ColumnShape:
     """Effect curve of a feature: the sum of its steps in all rounds.
 
     Parameters
@@ -51,7 +54,9 @@ def effect_curve(rounds: Sequence[Round], place: int, given: CodedValues, contra
     """
     nothing = np.empty((contrasts.shape[1], 0))
     found = [_Effects(nothing, nothing, np.empty((len(given.codes), 0)))]
-    found += [_effects_in_round(one, place, given) for one in rounds if place in one.partition.features]
+    found += [
+        _effects_in_round(one, place, given) for one in rounds if place in one.partition.features
+    ]
     effects, noise, rows = (np.hstack(parts) for parts in zip(*found))
     points = CurvePoints(given.name, given.values, rows, given.weights)
     return shape_of(points, contrasts @ effects, np.sqrt(contrasts**2 @ noise**2))

@@ -30,14 +30,16 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     Parameters
     ----------
     classes : array-like, optional
-        All labels that a record could have. Without ``classes`` the labels are taken from y, which is private only if
-        they are public anyway.
+        All labels that a record could have. Without ``classes`` the labels are taken from y, which
+        is private only if they are public anyway.
     class_weight : dict, optional
-        Label ↦ weight of its records, a constant known without the data; other labels have weight 1. Weights are free,
-        and move the logits by their logarithms. "balanced" would count the labels, and is refused.
+        Label ↦ weight of its records, a constant known without the data; other labels have weight
+        1. Weights are free, and move the logits by their logarithms. "balanced" would count the
+           labels, and is refused.
     max_iter : int or "rule", default="rule"
-        Rounds of boosting. The noise of a round grows with the root of their number. "rule": 400, n·μ ÷ 25 where that
-        is more, at most 1200; I, but at least 200, where that is less (see ``parts``).
+        Rounds of boosting. The noise of a round grows with the root of their number. "rule": 400,
+        n·μ ÷ 25 where that is more, at most 1200; I, but at least 200, where that is less (see
+        ``parts``).
     learning_rate : float or "rule", default="rule"
         Share of each round's step that is taken. "rule": 120 ÷ rounds, at most 0.4.
 
@@ -69,7 +71,8 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
 
     @lazy_on_partitions
     def decision_function(self, X: Any) -> Array:
-        """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
+        """Logits, shape (n_samples, n_classes); with two classes their difference, shape
+        (n_samples,)."""
         return self._logits(self._outputs(X))
 
     @lazy_on_partitions
@@ -112,7 +115,10 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         """Assumptions of the guarantee, as plain sentences."""
         notes = super().privacy_assumptions()
         if self._declared("classes") is None:
-            notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
+            notes += (
+                f"{type(self).__name__}: the labels that occur in y are public (declare them: "
+                f"classes=[...]).",
+            )
         if self.class_weight is not None:
             notes += (f"{type(self).__name__}: class_weight was not taken from the labels.",)
         return notes
@@ -120,7 +126,9 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         declared = self._declared("classes")
-        class_weights(self.class_weight, None if declared is None else sorted_classes(declared), zero=False)
+        class_weights(
+            self.class_weight, None if declared is None else sorted_classes(declared), zero=False
+        )
 
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
         self.classes_ = classes_in(y, self._declared("classes"))
@@ -130,14 +138,17 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
             return BinaryLoss(), np.where(codes == 1, np.int8(1), np.int8(-1)), codes < 0
         if self._coded_columns().directed:
             raise ValueError(
-                f"Found directions of columns, and {len(self.classes_)} classes of {type(self).__name__}; they need "
-                "two classes, or numbers. Leave monotonic_cst and the directions of the schema out."
+                f"Found directions of columns, and {len(self.classes_)} classes of "
+                f"{type(self).__name__}; they need two classes, or numbers. Leave monotonic_cst "
+                f"and the directions of the schema out."
             )
         return SoftmaxLoss(len(self.classes_)), codes, codes < 0
 
     def _from_init(self) -> tuple[ToOutputs, int]:
         known = self.classes_ if self.init is None else np.asarray(self.init.classes_)
-        return logits_from_probabilities(self.classes_, known), 1 if len(self.classes_) == 2 else len(self.classes_)
+        return logits_from_probabilities(self.classes_, known), 1 if len(
+            self.classes_
+        ) == 2 else len(self.classes_)
 
     def _curves_of_outputs(self) -> Array:
         n_classes = len(self.classes_)
@@ -168,11 +179,12 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
     bounds_y : (lower, upper), optional
         Public bounds of y, to which targets and predictions are clipped. Needed without ``target``.
     max_residual : float, default=0.2
-        Share of half the distance of the bounds at which residuals are clipped (Huber's loss). The noise grows with
-        it.
+        Share of half the distance of the bounds at which residuals are clipped (Huber's loss). The
+        noise grows with it.
     max_iter : int or "rule", default="rule"
-        Rounds of boosting. The noise of a round grows with the root of their number. "rule": 800, n·μ ÷ 12.5 where
-        that is more, at most 1600; I, but at least 400, where that is less (see ``parts``).
+        Rounds of boosting. The noise of a round grows with the root of their number. "rule": 800,
+        n·μ ÷ 12.5 where that is more, at most 1600; I, but at least 400, where that is less (see
+        ``parts``).
     learning_rate : float or "rule", default="rule"
         Share of each round's step that is taken. "rule": 240 ÷ rounds, at most 0.4.
 
@@ -219,14 +231,19 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         checked_bounds(self._declared("bounds_y"))
         if not self._scale()[1] > 0:
             raise ValueError(
-                f"Found bounds_y={self._declared('bounds_y')!r} and max_residual={self.max_residual!r}, for which "
-                "residuals are clipped at 0 in double precision. Give wider bounds, in another unit."
+                f"Found bounds_y={self._declared('bounds_y')!r} and "
+                f"max_residual={self.max_residual!r}, for which residuals are clipped at 0 in "
+                f"double precision. Give wider bounds, in another unit."
             )
 
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
         (lower, upper), (middle, unit) = checked_bounds(self._declared("bounds_y")), self._scale()
         missing = np.isnan(y)
-        return SquaredLoss(), (np.clip(np.where(missing, middle, y), lower, upper) - middle) / unit, missing
+        return (
+            SquaredLoss(),
+            (np.clip(np.where(missing, middle, y), lower, upper) - middle) / unit,
+            missing,
+        )
 
     def _from_init(self) -> tuple[ToOutputs, int]:
         lower, upper = checked_bounds(self._declared("bounds_y"))
@@ -261,7 +278,7 @@ def log_probabilities(logits: Array) -> Array:
     return found
 
 
-# --- bounds of numbers ------------------------------------------------------------------------------------------------
+# --- bounds of numbers ----------------------------------------------------------------------------
 
 
 def checked_bounds(given: Any) -> tuple[float, float]:
@@ -272,11 +289,15 @@ def checked_bounds(given: Any) -> tuple[float, float]:
     ValueError
         Unless there are two finite numbers in order.
     """
-    if isinstance(given, Sequence) and len(given) == 2 and all(isinstance(end, numbers.Real) for end in given):
+    if (
+        isinstance(given, Sequence)
+        and len(given) == 2
+        and all(isinstance(end, numbers.Real) for end in given)
+    ):
         lower, upper = float(given[0]), float(given[1])
         if -np.inf < lower < upper < np.inf:
             return lower, upper
     raise ValueError(
-        f"Found bounds_y={given!r}; two finite numbers, lower < upper, that y lies between are needed, as bounds_y or "
-        "from a target in the schema."
+        f"Found bounds_y={given!r}; two finite numbers, lower < upper, that y lies between are "
+        "needed, as bounds_y or from a target in the schema."
     )

@@ -15,9 +15,11 @@ from ..preprocessing import Schema
 from ..preprocessing.columns import Array, Column, Detail, OneHot
 from ..preprocessing.ranges import AUTO, ENCODER, LOG, DatePart, NumberRange, Range
 
-#: Codes of a table, shape (n_features, n_samples); one byte each, unless a column has more than 256 values.
+#: Codes of a table, shape (n_features, n_samples); one byte each, unless a column has more than 256
+#: values.
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
-#: Numbers over a range at least this long are amounts, most of them small: cuts also come from a logarithmic scale.
+#: Numbers over a range at least this long are amounts, most of them small: cuts also come from a
+#: logarithmic scale.
 WIDE = 1000
 #: Bins of each range without bins in the schema, unless another number is given.
 MAX_BINS = 128
@@ -25,7 +27,8 @@ MAX_BINS = 128
 BLOCK = 2**14
 #: Codes of the index of all directed columns.
 INDEX_SIZE = 256
-#: Equal parts of the edges' range, for each edge, and most edges in one of them, with which bins are looked up.
+#: Equal parts of the edges' range, for each edge, and most edges in one of them, with which bins
+#: are looked up.
 PARTS, MOST_EDGES = 8, 3
 #: Places within a bin at which a curve is computed: its edge, and just below the next one.
 WITHIN = np.array([0.0, 1.0 - 1e-9])
@@ -43,8 +46,8 @@ class Feature:
         Place in the schema.
     size : int
     cuts : tuple of arrays, or None
-        For ordered codes: places between two codes at which a scale may be cut (place c is below code c + 1), an array
-        for each scale. None: codes without an order.
+        For ordered codes: places between two codes at which a scale may be cut (place c is below
+        code c + 1), an array for each scale. None: codes without an order.
     direction : {-1, 0, 1}
         Whether predictions fall or rise with the codes, or may do both.
     """
@@ -84,16 +87,20 @@ class CodedColumns:
     ----------
     features : tuple of Feature
     directed : bool
-        Whether a column has a direction. Codes have one more row then: the index, which is the sum of the directed
-        columns, as numbers of ``Feature.ramp``, in INDEX_SIZE equal bins.
+        Whether a column has a direction. Codes have one more row then: the index, which is the sum
+        of the directed columns, as numbers of ``Feature.ramp``, in INDEX_SIZE equal bins.
     edges : list of ndarray
-        Inner edges of the bins of each column of the schema, in its own numbers; none of other columns than ranges.
+        Inner edges of the bins of each column of the schema, in its own numbers; none of other
+        columns than ranges.
     """
 
     def __init__(self, schema: Schema, max_bins: int) -> None:
         self._schema = schema
         columns = schema.columns.values()
-        scales = [_bin_edges(column, max_bins) if isinstance(column, Range) else [np.empty(0)] for column in columns]
+        scales = [
+            _bin_edges(column, max_bins) if isinstance(column, Range) else [np.empty(0)]
+            for column in columns
+        ]
         self.edges = [np.unique(np.concatenate(found)) for found in scales]
         self._bins = [BinLookup(edges) for edges in self.edges]
         self.features = tuple(
@@ -135,10 +142,13 @@ class CodedColumns:
                 yield from _values_of_range(name, column, edges)
             else:
                 (points,) = column.curves(name, Detail())
-                yield CodedValues(name, points.values, np.arange(len(points.values)), points.weights)
+                yield CodedValues(
+                    name, points.values, np.arange(len(points.values)), points.weights
+                )
 
     def _index(self, codes: Codes) -> NDArray[np.intp]:
-        """Bin of the sum of all directed columns, shape (n_samples,); it rises with each of them in its direction."""
+        """Bin of the sum of all directed columns, shape (n_samples,); it rises with each of them in
+        its direction."""
         directed = [place for place, feature in enumerate(self.features) if feature.direction]
         total = np.zeros(codes.shape[1])
         for place in directed:
@@ -158,7 +168,9 @@ class CodedColumns:
                 yield column.places(given)
 
 
-def _features_of_column(place: int, column: Column, edges: Array, scales: Sequence[Array]) -> Iterator[Feature]:
+def _features_of_column(
+    place: int, column: Column, edges: Array, scales: Sequence[Array]
+) -> Iterator[Feature]:
     if isinstance(column, Range):
         cuts = tuple(np.searchsorted(edges, scale) for scale in scales)
         yield Feature(place, len(edges) + 2, cuts, column.direction)
@@ -170,7 +182,8 @@ def _features_of_column(place: int, column: Column, edges: Array, scales: Sequen
 
 
 def _parts(column: Range) -> Sequence[DatePart]:
-    """Parts of a date with codes of their own; none with a direction, which its months would break."""
+    """Parts of a date with codes of their own; none with a direction, which its months would
+    break."""
     return () if column.direction else column.parts()
 
 
@@ -192,10 +205,11 @@ def _bin_edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
 
 
 class BinLookup:
-    """Bins of numbers, as ``np.searchsorted(edges, numbers, side="right")`` finds them, many times as fast.
+    """Bins of numbers, as ``np.searchsorted(edges, numbers, side="right")`` finds them, many times
+    as fast.
 
-    The range of the edges has equal parts, and a number is compared with the edges in its own part alone. The part of a
-    number never falls as the number grows, so that no rounding matters.
+    The range of the edges has equal parts, and a number is compared with the edges in its own part
+    alone. The part of a number never falls as the number grows, so that no rounding matters.
 
     Parameters
     ----------
@@ -231,7 +245,9 @@ class BinLookup:
         return np.clip(found, 0, PARTS * len(self.edges), out=found).astype(np.intp)
 
 
-def _codes_of_range(column: Range, bins: BinLookup, given: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
+def _codes_of_range(
+    column: Range, bins: BinLookup, given: NDArray[Any]
+) -> Iterator[NDArray[np.intp]]:
     numbers = column.numbers(given)
     missing = np.isnan(numbers)
     there = np.where(missing, 0.0, numbers)

@@ -1,9 +1,9 @@
 r"""Losses whose gradients use all of the sensitivity that is paid for.
 
-The score of the log loss, y − p, is unbiased for the true probability, and stays so times any function of p alone. A
-record's largest score under p has the norm max_y ‖e_y − p‖; divided by it, all records have scores up to 1, and none
-above. So each record moves the sums as much as any may, at every p, where scores of the log loss stay far below 1
-unless a record is misjudged.
+The score of the log loss, y − p, is unbiased for the true probability, and stays so times any
+function of p alone. A record's largest score under p has the norm max_y ‖e_y − p‖; divided by it,
+all records have scores up to 1, and none above. So each record moves the sums as much as any may,
+at every p, where scores of the log loss stay far below 1 unless a record is misjudged.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ EXPONENTIALS = np.exp(-np.arange(LONGEST * GRID + 1) / GRID)
 def exp_of_minus(values: Array) -> Array:
     """exp(−x) of x ≥ 0, at the nearest place of a table.
 
-    A processor may compute exp of equal numbers differently in different places of an array: one record more would then
-    move the last digits of others. Looking it up, multiplying and rounding are the same everywhere.
+    A processor may compute exp of equal numbers differently in different places of an array: one
+    record more would then move the last digits of others. Looking it up, multiplying and rounding
+    are the same everywhere.
     """
     places = np.rint(np.minimum(values, LONGEST) * GRID).astype(np.intp)
     found: Array = EXPONENTIALS[places]
@@ -57,15 +58,19 @@ def _sum_of_rows(rows: Array) -> Array:
 
 
 def mean_within(means: Array, errors: Array, lower: float, upper: float) -> Array:
-    """Expected true means between two ends, if noise with these standard deviations was added to them."""
-    found: Array = truncnorm.mean((lower - means) / errors, (upper - means) / errors, loc=means, scale=errors)
+    """Expected true means between two ends, if noise with these standard deviations was added to
+    them."""
+    found: Array = truncnorm.mean(
+        (lower - means) / errors, (upper - means) / errors, loc=means, scale=errors
+    )
     return np.clip(found, lower, upper)
 
 
 class Derivatives(NamedTuple):
     """Scores and Hessians of records, shape (n_outputs, n_samples) each.
 
-    Scores are minus the gradient, of norm at most 1 for each record; Hessians the diagonal of its expected Hessian.
+    Scores are minus the gradient, of norm at most 1 for each record; Hessians the diagonal of its
+    expected Hessian.
 
     Both have the shape (n_outputs, n_samples).
     """
@@ -89,7 +94,8 @@ class Loss(ABC):
     spread: float = 1.0
     #: Smallest expected size of weights: where records tell nothing, steps stay as small.
     least_scale: float = 0.01
-    #: Both targets, if all that a record adds follows from its own and the nearest of ``PLACES`` to its one output.
+    #: Both targets, if all that a record adds follows from its own and the nearest of ``PLACES`` to
+    #: its one output.
     labels: tuple[int, int] | None = None
 
     @abstractmethod
@@ -114,12 +120,13 @@ class BinaryLoss(Loss):
 
     With the margin m = target · output: 1 − m where m ≤ 0, exp(−m) above.
 
-    Convex, with a continuous derivative, and a proper loss: the expected score is 0 where the output is the logit.
+    Convex, with a continuous derivative, and a proper loss: the expected score is 0 where the
+    output is the logit.
 
     Notes
     -----
-    The score is (y − p)/max(p, 1 − p) = ±min(1, exp(−m)), the expected Hessian p·(1 − p)/max(p, 1 − p) =
-    min(p, 1 − p) ≤ 1/2.
+    The score is (y − p)/max(p, 1 − p) = ±min(1, exp(−m)), the expected Hessian p·(1 − p)/max(p, 1 −
+    p) = min(p, 1 − p) ≤ 1/2.
     """
 
     hessian_unit = 0.5
@@ -143,9 +150,9 @@ class SoftmaxLoss(Loss):
 
     Notes
     -----
-    The score is (e_y − p)/c with c² = max_y ‖e_y − p‖² = 1 − 2·min p + ‖p‖². The square of the norm of the Hessians
-    p·(1 − p)/c is at most (k − 1)/k² with k = min(n_classes, 4), reached by even probabilities of up to four classes
-    (docs/theory/boosting.md).
+    The score is (e_y − p)/c with c² = max_y ‖e_y − p‖² = 1 − 2·min p + ‖p‖². The square of the norm
+    of the Hessians p·(1 − p)/c is at most (k − 1)/k² with k = min(n_classes, 4), reached by even
+    probabilities of up to four classes (docs/theory/boosting.md).
     """
 
     hessian_unit = 0.5
@@ -165,7 +172,9 @@ class SoftmaxLoss(Loss):
     def start(self, mean_scores: Array, errors: Array) -> Array:
         even = 1.0 / self.n_outputs
         unit = even * (1.0 - even)
-        chances = np.maximum(mean_within(even + mean_scores * unit, errors * unit, 0.0, 1.0), LEAST_PROBABILITY)
+        chances = np.maximum(
+            mean_within(even + mean_scores * unit, errors * unit, 0.0, 1.0), LEAST_PROBABILITY
+        )
         logits: Array = np.log(chances) - np.log(chances).mean()
         return logits
 

@@ -1,9 +1,9 @@
 r"""Sums with Gaussian noise, exact: whole numbers of a small unit, and rounded normals.
 
-One record is in one cell of a round. There it adds (g, h / (4·unit)) to the sums, where ‖g‖ ≤ 1, h ≥ 0 and ‖h‖² is at
-most the loss's bound, in units that are rounded towards zero. With d the largest distance of the sums of neighbours,
-all rounds and the start are adaptive Gaussian mechanisms with noise of scale s, and compose to μ-GDP with μ² = Σ d²/s²
-(Dong, Roth & Su 2022, Corollary 3.3).
+One record is in one cell of a round. There it adds (g, h / (4·unit)) to the sums, where ‖g‖ ≤ 1, h
+≥ 0 and ‖h‖² is at most the loss's bound, in units that are rounded towards zero. With d the largest
+distance of the sums of neighbours, all rounds and the start are adaptive Gaussian mechanisms with
+noise of scale s, and compose to μ-GDP with μ² = Σ d²/s² (Dong, Roth & Su 2022, Corollary 3.3).
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from ..privacy.mechanisms.array_sampling import LARGEST_SCALE, RandomBytes, roun
 from ..privacy.mechanisms.release_sum import release_sum
 from .losses import PLACES, Array, Derivatives, Loss, nearest_places
 
-#: Whole numbers that stand for 1. Sums of 2³³ records stay below 2⁵³, and so exact in double precision.
+#: Whole numbers that stand for 1. Sums of 2³³ records stay below 2⁵³, and so exact in double
+#: precision.
 UNIT = 2**20
-#: Times that the unit of Hessians counts less than the largest score: their noise has this many times the scale.
+#: Times that the unit of Hessians counts less than the largest score: their noise has this many
+#: times the scale.
 HESSIAN_NOISE = 4
 #: Numbers of noise that are drawn at once.
 DRAWN = 2**12
@@ -32,7 +34,8 @@ DRAWN = 2**12
 CONSTANT = (UNIT - 1) // HESSIAN_NOISE
 #: Score and Hessian of an output for one record, as score · 2^BITS + Hessian.
 PackedRecords: TypeAlias = NDArray[np.int64]
-#: Bits of the sum of Hessians, and most records with which it has no more: PART · UNIT / HESSIAN_NOISE < 2^BITS.
+#: Bits of the sum of Hessians, and most records with which it has no more: PART · UNIT /
+#: HESSIAN_NOISE < 2^BITS.
 BITS, PART = 30, 2**12 - 1
 
 
@@ -44,14 +47,17 @@ def squared_hessians(loss: Loss) -> Fraction:
     return loss.squared_hessians / (HESSIAN_NOISE * Fraction(loss.hessian_unit)) ** 2
 
 
-def squared_distance(loss: Loss, neighboring: Neighboring = "zero_out", persons: bool = False) -> Fraction:
+def squared_distance(
+    loss: Loss, neighboring: Neighboring = "zero_out", persons: bool = False
+) -> Fraction:
     """Bound on the squared distance of the cell sums of neighbours.
 
     Its unit is the largest score.
 
-    Two records of one cell have scores at most 2 apart. Hessians are not negative, so two numbers are at most the
-    larger one apart, and two vectors at most √2 times the longest. Records of two cells add vectors at right angles.
-    Two persons add vectors of the length of one record, which are at most twice that apart.
+    Two records of one cell have scores at most 2 apart. Hessians are not negative, so two numbers
+    are at most the larger one apart, and two vectors at most √2 times the longest. Records of two
+    cells add vectors at right angles. Two persons add vectors of the length of one record, which
+    are at most twice that apart.
     """
     hessians = squared_hessians(loss)
     if neighboring != "replace_one":
@@ -91,8 +97,8 @@ def noise_scale(
     scale = math.isqrt(math.ceil(square) - 1) + 1
     if scale > LARGEST_SCALE:
         raise BudgetUnreachableError(
-            f"Found mu={mu:g} for {float(releases):.0f} releases: the noise would drown every sum. Give a larger "
-            "target, or a smaller max_iter."
+            f"Found mu={mu:g} for {float(releases):.0f} releases: the noise would drown every sum. "
+            "Give a larger target, or a smaller max_iter."
         )
     return scale
 
@@ -102,7 +108,8 @@ def whole_numbers(derivatives: Derivatives, loss: Loss) -> Array:
 
     Shape (2 · n_outputs, n_samples).
 
-    They are scaled to just below the unit, so that rounding in double precision leads to no longer vector.
+    They are scaled to just below the unit, so that rounding in double precision leads to no longer
+    vector.
     """
     found = np.concatenate(derivatives)
     found[: loss.n_outputs] *= UNIT - 1
@@ -115,7 +122,8 @@ def bounded_records(values: Array, loss: Loss) -> Array:
 
     Records without numbers count as nothing too: the guarantee does not rest on the loss.
 
-    Scores and Hessians are bounded apart. All sums of squares are exact, as whole numbers below 2⁵³ are.
+    Scores and Hessians are bounded apart. All sums of squares are exact, as whole numbers below 2⁵³
+    are.
 
     Parameters
     ----------
@@ -146,12 +154,14 @@ def packed_records(derivatives: Derivatives, loss: Loss) -> PackedRecords:
 
 
 def unpacked(packed: PackedRecords) -> PackedRecords:
-    """Scores and Hessians, shape (2 · n_outputs, n), of packed ones or of sums of at most PART of them."""
+    """Scores and Hessians, shape (2 · n_outputs, n), of packed ones or of sums of at most PART of
+    them."""
     return np.concatenate([packed >> BITS, packed & (2**BITS - 1)])
 
 
 def records_at(outputs: Array, targets: NDArray[Any], loss: Loss) -> PackedRecords:
-    """Compute what records add at their outputs, packed; it is looked up where the loss has few targets.
+    """Compute what records add at their outputs, packed; it is looked up where the loss has few
+    targets.
 
     Shape (n_outputs, n_samples).
     """
@@ -159,13 +169,15 @@ def records_at(outputs: Array, targets: NDArray[Any], loss: Loss) -> PackedRecor
         return packed_records(loss.derivatives(outputs, targets), loss)
     places = nearest_places(outputs)
     places += np.multiply(targets == loss.labels[1], len(PLACES), dtype=np.intp)
-    found: PackedRecords = _table(type(loss)).take(places, mode="clip")  # no number is a place of the table, too
+    # no number is a place of the table, too
+    found: PackedRecords = _table(type(loss)).take(places, mode="clip")
     return found
 
 
 @functools.lru_cache(maxsize=4)
 def _table(kind: type[Loss]) -> PackedRecords:
-    """Table of what a record of each label adds at each of ``PLACES``, one label after the other."""
+    """Table of what a record of each label adds at each of ``PLACES``, one label after the
+    other."""
     loss = kind()
     outputs, targets = np.tile(PLACES, 2)[np.newaxis], np.repeat(loss.labels or (), len(PLACES))
     found: PackedRecords = packed_records(loss.derivatives(outputs, targets), loss)[0]
@@ -181,7 +193,10 @@ def _all_fit(scores: Array, hessians: Array, loss: Loss) -> bool:
         return False
     least, most = (CONSTANT, CONSTANT) if loss.constant_hessians else (0, _largest_hessian(loss))
     return bool(
-        scores.min() >= -UNIT and scores.max() <= UNIT and hessians.min() >= least and hessians.max() <= most
+        scores.min() >= -UNIT
+        and scores.max() <= UNIT
+        and hessians.min() >= least
+        and hessians.max() <= most
     )  # no comparison with NaN is true
 
 
@@ -197,10 +212,13 @@ def column_squares(values: Array) -> Array:
     return found
 
 
-def packed_sums(packed: PackedRecords, cells: NDArray[np.integer[Any]], n_cells: int) -> NDArray[np.int64]:
+def packed_sums(
+    packed: PackedRecords, cells: NDArray[np.integer[Any]], n_cells: int
+) -> NDArray[np.int64]:
     """Sums over each cell of what records add, shape (2 · n_outputs, n_cells).
 
-    One pass sums scores and Hessians: of as many records at once as keep them apart, unless there are more cells.
+    One pass sums scores and Hessians: of as many records at once as keep them apart, unless there
+    are more cells.
     """
     if n_cells > PART:
         return cell_sums(unpacked(packed).astype(np.float64), cells, n_cells).astype(np.int64)
@@ -235,11 +253,19 @@ class NoisySums:
     random_bytes : callable
         Source of the noise.
     squared : Fraction
-        Square of the distance of the sums of neighbours to which the noise is calibrated, as ``squared_distance``.
+        Square of the distance of the sums of neighbours to which the noise is calibrated, as
+        ``squared_distance``.
     """
 
-    def __init__(self, loss: Loss, scale: int, random_bytes: RandomBytes, squared: Fraction = Fraction(0)) -> None:
-        self._loss, self._scale, self._random_bytes, self._squared = loss, scale, random_bytes, squared * UNIT**2
+    def __init__(
+        self, loss: Loss, scale: int, random_bytes: RandomBytes, squared: Fraction = Fraction(0)
+    ) -> None:
+        self._loss, self._scale, self._random_bytes, self._squared = (
+            loss,
+            scale,
+            random_bytes,
+            squared * UNIT**2,
+        )
         self._ahead = np.empty(0, np.int64)  # noise that no release had yet
 
     def release(self, sums: NDArray[np.int64]) -> tuple[Array, Array]:

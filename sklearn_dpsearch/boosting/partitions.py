@@ -1,9 +1,11 @@
-"""Boosting over partitions that never move: workers of Dask keep codes and outputs, and send sums of cells.
+"""Boosting over partitions that never move: workers of Dask keep codes and outputs, and send sums
+of cells.
 
-A worker reads a partition through the door, once, and keeps it under the name of the fit. In a round it is told the
-step and the cells, and answers with whole numbers: sums over cells, exact. They add up to those of one process in any
-order, so that weights do not depend on how the records are cut. Noise is added by the caller, who is trusted, as
-workers are. All that a worker is told follows from noisy sums: whatever was lost is read again, and told again.
+A worker reads a partition through the door, once, and keeps it under the name of the fit. In a
+round it is told the step and the cells, and answers with whole numbers: sums over cells, exact.
+They add up to those of one process in any order, so that weights do not depend on how the records
+are cut. Noise is added by the caller, who is trusted, as workers are. All that a worker is told
+follows from noisy sums: whatever was lost is read again, and told again.
 """
 
 from __future__ import annotations
@@ -43,14 +45,18 @@ from .rounds import TrainingRecords
 Call = tuple[str, tuple[Any, ...]]
 #: Times that a partition is read again before the fit is given up.
 MOST_LOSSES = 5
-#: Types of errors that name columns and types alone; subclasses of other libraries may quote a record.
+#: Types of errors that name columns and types alone; subclasses of other libraries may quote a
+#: record.
 OF_THE_DOOR = (ValueError, TypeError, KeyError)
 MORE_MEMORY = "Give workers more memory, or cut the table into more partitions."
 TRUSTED = (
-    "{}: the workers that hold partitions, their scheduler and the connections are trusted as the caller is: exact "
-    "sums of cells go to the caller, who adds the noise."
+    "{}: the workers that hold partitions, their scheduler and the connections are trusted as the "
+    "caller is: exact sums of cells go to the caller, who adds the noise."
 )
-CLOSED = "{}: newlines_in_values was given, and in the files every quote is closed: an open one swallows other records."
+CLOSED = (
+    "{}: newlines_in_values was given, and in the files every quote is closed: an open one "
+    "swallows other records."
+)
 
 
 def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,16 +67,22 @@ def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
         if not is_partitioned(X):
             return method(self, X)
         if not hasattr(X, "columns"):
-            raise TypeError(f"Found a {type(X).__name__} of partitions; predictions need a DataFrame of Dask.")
+            raise TypeError(
+                f"Found a {type(X).__name__} of partitions; predictions need a DataFrame of Dask."
+            )
         return X.map_partitions(
-            _predict_frame, self, method.__name__, meta=_predict_frame(X._meta, self, method.__name__)
+            _predict_frame,
+            self,
+            method.__name__,
+            meta=_predict_frame(X._meta, self, method.__name__),
         )
 
     return answer
 
 
 def _predict_frame(frame: Any, model: Any, method: str) -> Any:
-    """Predictions for a frame of pandas, as a series or a frame; in one thread, as Dask has others for other frames."""
+    """Predictions for a frame of pandas, as a series or a frame; in one thread, as Dask has others
+    for other frames."""
     pandas = sys.modules["pandas"]
     with at_most_threads(1):
         found = getattr(model, method)(frame)
@@ -79,7 +91,7 @@ def _predict_frame(frame: Any, model: Any, method: str) -> Any:
     return pandas.DataFrame(found, frame.index, columns=list(model.classes_))
 
 
-# --- on workers -------------------------------------------------------------------------------------------------------
+# --- on workers -----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -135,7 +147,9 @@ class PartitionReader:
     key: bytes = field(repr=False)
     newlines_in_values: bool = False
 
-    def records(self, part: Any, y: Any = None) -> tuple[TrainingRecords | None, NDArray[np.uint64]]:
+    def records(
+        self, part: Any, y: Any = None
+    ) -> tuple[TrainingRecords | None, NDArray[np.uint64]]:
         """Records of a partition, None if empty, and pseudonyms of their persons."""
         wanted = [name for name in (self.target, self.groups) if name is not None]
         frame = check_partition(self._read_file(part) if is_file(part) else part, wanted)
@@ -148,7 +162,9 @@ class PartitionReader:
     def _read_file(self, path: Any) -> Any:
         """Read the columns of a file that the fit needs."""
         names = [*self.model._features(), self.target, self.groups]
-        read = functools.partial(read_file, path, [name for name in names if name is not None], self.newlines_in_values)
+        read = functools.partial(
+            read_file, path, [name for name in names if name is not None], self.newlines_in_values
+        )
         return in_fixed_words(type(self.model).__name__, read)
 
     def _person_pseudonyms(self, persons: Any) -> NDArray[np.uint64]:
@@ -158,7 +174,10 @@ class PartitionReader:
         """
         if persons is None:
             return np.empty(0, np.uint64)
-        written = (_person_as_text(name).encode("utf-8", "surrogatepass") for name in names_of_persons(persons))
+        written = (
+            _person_as_text(name).encode("utf-8", "surrogatepass")
+            for name in names_of_persons(persons)
+        )
         digests = (hashlib.blake2b(name, digest_size=8, key=self.key).digest() for name in written)
         return np.frombuffer(b"".join(digests), np.uint64)
 
@@ -168,7 +187,9 @@ def _person_as_text(name: Any) -> str:
     if isinstance(name, str) or name is NAMELESS:
         return "" if name is NAMELESS else f"'{name}"
     if not isinstance(name, (int, float)):
-        raise TypeError("Found names of persons that are neither numbers nor texts, which partitions need.")
+        raise TypeError(
+            "Found names of persons that are neither numbers nor texts, which partitions need."
+        )
     return repr(name) if name % 1 else hex(int(name))
 
 
@@ -209,7 +230,9 @@ def _sum_of_answers(fit: str, numbers: Sequence[int], first: int, calls: Sequenc
     if any(one is None or not first <= one.done <= first + len(calls) for one in kept):
         return _worker_address()
     try:
-        return functools.reduce(np.add, (one.catch_up(first, calls) for one in kept if one is not None))
+        return functools.reduce(
+            np.add, (one.catch_up(first, calls) for one in kept if one is not None)
+        )
     except Exception:
         return TrainingStoppedError(STOPPED.format("a model over partitions"))
 
@@ -225,7 +248,7 @@ def _worker_address() -> str:
     return str(get_worker().address)
 
 
-# --- beside the caller ------------------------------------------------------------------------------------------------
+# --- beside the caller ----------------------------------------------------------------------------
 
 
 class PartitionedRecords:
@@ -240,9 +263,13 @@ class PartitionedRecords:
     loss : Loss
     """
 
-    def __init__(self, client: Any, reading: PartitionReader, parts: Sequence[tuple[Any, ...]], loss: Loss) -> None:
+    def __init__(
+        self, client: Any, reading: PartitionReader, parts: Sequence[tuple[Any, ...]], loss: Loss
+    ) -> None:
         self.loss, self.of_persons = loss, reading.groups is not None
-        closed = (CLOSED.format(type(reading.model).__name__),) if reading.newlines_in_values else ()
+        closed = (
+            (CLOSED.format(type(reading.model).__name__),) if reading.newlines_in_values else ()
+        )
         self.assumptions: tuple[str, ...] = (TRUSTED.format(type(reading.model).__name__), *closed)
         self._client, self._reading, self._parts = client, reading, parts
         self._calls: list[Call] = []
@@ -321,7 +348,9 @@ class PartitionedRecords:
                 self._made = len(self._calls)
                 return np.asarray(total)
             self._read_partitions(lost)
-        raise TrainingStoppedError(f"Found partitions that were lost {MOST_LOSSES} times in a round. {MORE_MEMORY}")
+        raise TrainingStoppedError(
+            f"Found partitions that were lost {MOST_LOSSES} times in a round. {MORE_MEMORY}"
+        )
 
     def _collect_answers(self, shares: Sequence[tuple[str, list[int]]]) -> list[Any]:
         """Answers of workers to the calls that were not made yet.
@@ -331,7 +360,14 @@ class PartitionedRecords:
         calls, fit = self._calls[self._made :], self._reading.fit
         futures = [
             self._client.submit(
-                _sum_of_answers, fit, numbers, self._made, calls, workers=[worker], allow_other_workers=True, pure=False
+                _sum_of_answers,
+                fit,
+                numbers,
+                self._made,
+                calls,
+                workers=[worker],
+                allow_other_workers=True,
+                pure=False,
             )
             for worker, numbers in shares
         ]
@@ -357,7 +393,11 @@ class PartitionedRecords:
         tasks = [delayed(read, pure=False)(number, *self._parts[number]) for number in numbers]
         found: list[Any] = self._client.gather(self._client.compute(tasks))
         self._threads = self._client.nthreads()
-        self._workers |= {number: one.worker for number, one in zip(numbers, found) if isinstance(one, PartitionFacts)}
+        self._workers |= {
+            number: one.worker
+            for number, one in zip(numbers, found)
+            if isinstance(one, PartitionFacts)
+        }
         return found
 
 
@@ -379,17 +419,22 @@ def partitioned_records(
     if (targets := parts_of_targets(y)) is not None:
         if len(targets) != len(parts):
             raise ValueError(
-                f"Found {len(parts)} partitions of X and {len(targets)} of y; y as a column of X is needed."
+                f"Found {len(parts)} partitions of X and {len(targets)} of y; y as a column of X "
+                f"is needed."
             )
         parts = [(*part, target) for part, target in zip(parts, targets)]
     elif (target := target_name(y)) is None:
-        raise TypeError(f"Found y of type {type(y).__name__} for partitions; the name of a column of X is needed.")
+        raise TypeError(
+            f"Found y of type {type(y).__name__} for partitions; the name of a column of X is "
+            f"needed."
+        )
     else:
         model.check_target_of_partitions(target)
     if groups is not None and (groups := target_name(groups)) is None:
         raise TypeError(
-            f"Found groups of type {type(groups).__name__} for partitions; the name of a column of X is needed, whose "
-            "persons have all of their records in one partition: X = X.shuffle(on=name)."
+            f"Found groups of type {type(groups).__name__} for partitions; the name of a column of "
+            "X is needed, whose persons have all of their records in one partition: X = "
+            "X.shuffle(on=name)."
         )
     loss = model._loss_and_targets(np.empty(0))[0]
     model = copy.copy(model)

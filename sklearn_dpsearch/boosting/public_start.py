@@ -1,4 +1,5 @@
-"""Outputs of a fitted model at which boosting starts: a function of each record alone, which costs nothing."""
+"""Outputs of a fitted model at which boosting starts: a function of each record alone, which costs
+nothing."""
 
 from __future__ import annotations
 
@@ -29,18 +30,22 @@ def check_init(init: Any, method: str, owner: str, neighboring: str) -> None:
     ValueError, NotFittedError
     """
     if not hasattr(init, method):
-        raise ValueError(f"Found init={init!r} of {owner}; a fitted estimator with {method} is needed, or None.")
+        raise ValueError(
+            f"Found init={init!r} of {owner}; a fitted estimator with {method} is needed, or None."
+        )
     try:
         check_is_fitted(init)
     except NotFittedError:
         raise NotFittedError(
-            f"Found an init of {owner} that is not fitted: fit it on public records before. Copies of estimators, as "
-            "searches and cross-validation make them, are unfitted: init=sklearn.frozen.FrozenEstimator(model)."
+            f"Found an init of {owner} that is not fitted: fit it on public records before. Copies "
+            "of estimators, as searches and cross-validation make them, are unfitted: "
+            "init=sklearn.frozen.FrozenEstimator(model)."
         ) from None
     if neighboring == "add_remove":
         raise ValueError(
-            f"Found init and neighboring='add_remove' of {owner}: one more record moves the others to other places, "
-            "where other code may predict other last digits. Give neighboring='zero_out', at the same epsilon."
+            f"Found init and neighboring='add_remove' of {owner}: one more record moves the others "
+            "to other places, where other code may predict other last digits. Give "
+            "neighboring='zero_out', at the same epsilon."
         )
 
 
@@ -49,12 +54,15 @@ def init_outputs(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_output
 
     Shape (n_outputs, n_samples); 0 where it fails on a record.
 
-    A record is predicted in a call of a fixed size, and whatever goes wrong with one leaves the others as they are.
+    A record is predicted in a call of a fixed size, and whatever goes wrong with one leaves the
+    others as they are.
     """
     records = columns_of_init(init, X)
     unused = np.zeros(number_of_records(records))
     respond = response_function(init, method)
-    found: Array = contributions(respond, lambda _, answers: to_outputs(answers), records, unused, [0.0] * n_outputs)
+    found: Array = contributions(
+        respond, lambda _, answers: to_outputs(answers), records, unused, [0.0] * n_outputs
+    )
     outputs: Array = np.ascontiguousarray(found.T)
     return outputs
 
@@ -71,7 +79,10 @@ def columns_of_init(init: Any, X: Any) -> Any:
     if wanted is None or given is None:
         return X
     if missing := [str(name) for name in wanted if str(name) not in given]:
-        raise ValueError(f"Found no column {missing} in X, which init was fitted on. Give X with all of its columns.")
+        raise ValueError(
+            f"Found no column {missing} in X, which init was fitted on. Give X with all of its "
+            f"columns."
+        )
     return X[list(wanted)]
 
 
@@ -80,7 +91,8 @@ def logits_from_probabilities(classes: NDArray[Any], known: NDArray[Any]) -> ToO
 
     One logit for two classes, else one for each.
 
-    Probabilities are cut off where those of a start are; a class that is not known has the smallest.
+    Probabilities are cut off where those of a start are; a class that is not known has the
+    smallest.
 
     Raises
     ------
@@ -91,15 +103,17 @@ def logits_from_probabilities(classes: NDArray[Any], known: NDArray[Any]) -> ToO
     columns = [places.get(label) for label in classes.tolist()]
     if columns.count(None) == len(columns):
         raise ValueError(
-            f"Found an init with the classes {known.tolist()}, of which none is declared: {classes.tolist()}. Fit it "
-            "on labels of the same kind."
+            f"Found an init with the classes {known.tolist()}, of which none is declared: "
+            f"{classes.tolist()}. Fit it on labels of the same kind."
         )
 
     def to_outputs(answers: NDArray[Any]) -> Array:
         chances = np.full((len(answers), len(columns)), LEAST_PROBABILITY)
         for column, place in enumerate(columns):
             if place is not None:
-                chances[:, column] = np.clip(answers[:, place], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
+                chances[:, column] = np.clip(
+                    answers[:, place], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY
+                )
         logits: Array = np.log(chances)
         base: Array = logits[:, :1] if len(columns) == 2 else logits.mean(axis=1, keepdims=True)
         return logits[:, 1:] - base if len(columns) == 2 else logits - base

@@ -1,4 +1,5 @@
-"""Cells of the rounds: partitions of a few features, drawn from public facts, a public seed and what was released."""
+"""Cells of the rounds: partitions of a few features, drawn from public facts, a public seed and
+what was released."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ CellNumbers: TypeAlias = NDArray[np.unsignedinteger[Any]]
 class Partition(NamedTuple):
     """Cells of one boosting round: every record is in exactly one.
 
-    ``lookups`` has an array for each feature: code ↦ its group × the number of cells of the features before it. The
-    sum over the features is the number of the cell.
+    ``lookups`` has an array for each feature: code ↦ its group × the number of cells of the
+    features before it. The sum over the features is the number of the cell.
     """
 
     features: tuple[int, ...]
@@ -27,7 +28,10 @@ class Partition(NamedTuple):
 
     def cells(self, codes: Codes) -> CellNumbers:
         """Number of the cell of each record, by the record's codes."""
-        groups = [lookup.take(codes[place], mode="wrap") for place, lookup in zip(self.features, self.lookups)]
+        groups = [
+            lookup.take(codes[place], mode="wrap")
+            for place, lookup in zip(self.features, self.lookups)
+        ]
         if not groups:
             return np.zeros(codes.shape[1], np.uint8)
         found: CellNumbers = groups[0]
@@ -36,9 +40,11 @@ class Partition(NamedTuple):
         return found
 
 
-#: Share of the rounds in which all features are drawn as often, and of later draws that follow the gains.
+#: Share of the rounds in which all features are drawn as often, and of later draws that follow the
+#: gains.
 EXPLORING, BY_GAINS = 0.2, 0.6
-#: Codes without an order from which on a column has many values, and the share of rounds for one such column alone.
+#: Codes without an order from which on a column has many values, and the share of rounds for one
+#: such column alone.
 MANY_VALUES, ALONE = 25, 0.5
 #: One cell, for the start.
 WHOLE = Partition((), (), 1)
@@ -49,17 +55,18 @@ class PartitionDraws:
 
     They follow from the schema, a public seed, and the gains of the rounds before.
 
-    The gains of a round follow from its noisy sums, so nothing else of the records is used. In the first rounds all
-    features are drawn as often; later a share of the draws is in proportion to the root of the mean gain of the rounds
-    with a feature. Features of many values without an order are alone in half of all rounds: each value then shares
-    its group with few others.
+    The gains of a round follow from its noisy sums, so nothing else of the records is used. In the
+    first rounds all features are drawn as often; later a share of the draws is in proportion to the
+    root of the mean gain of the rounds with a feature. Features of many values without an order are
+    alone in half of all rounds: each value then shares its group with few others.
 
     Parameters
     ----------
     features : sequence of Feature
     rounds : int
     groups : mapping of int to int
-        Number of features of a cell, all of which are drawn as often ↦ groups that each of them is cut into.
+        Number of features of a cell, all of which are drawn as often ↦ groups that each of them is
+        cut into.
     random_state : Generator
         Of a public seed.
 
@@ -69,7 +76,11 @@ class PartitionDraws:
     """
 
     def __init__(
-        self, features: Sequence[Feature], rounds: int, groups: Mapping[int, int], random_state: np.random.Generator
+        self,
+        features: Sequence[Feature],
+        rounds: int,
+        groups: Mapping[int, int],
+        random_state: np.random.Generator,
     ) -> None:
         self._features, self._groups, self._random_state = features, groups, random_state
         self._widths: list[int] = random_state.choice(list(groups), rounds).tolist()
@@ -77,15 +88,20 @@ class PartitionDraws:
         self.drawn: list[Partition] = []
 
     def __iter__(self) -> Iterator[Partition]:
-        many = np.array([feature.cuts is None and feature.size > MANY_VALUES for feature in self._features])
+        many = np.array(
+            [feature.cuts is None and feature.size > MANY_VALUES for feature in self._features]
+        )
         for drawn in self._widths:
             alone = many.any() and self._random_state.random() < ALONE
             wanted = 1 if alone else drawn
             width = min(wanted, len(self._features))
-            turns = self._random_state.exponential(size=len(self._features)) / self._odds()  # the first ones are drawn
+            # the first ones are drawn
+            turns = self._random_state.exponential(size=len(self._features)) / self._odds()
             chosen = np.argsort(np.where(many, turns, np.inf) if alone else turns)[:width]
             self.drawn.append(
-                _random_partition(self._features, chosen.tolist(), self._groups[wanted], self._random_state)
+                _random_partition(
+                    self._features, chosen.tolist(), self._groups[wanted], self._random_state
+                )
             )
             yield self.drawn[-1]
 
@@ -117,11 +133,13 @@ def _random_partition(
     return Partition(tuple(chosen), tuple(lookup.astype(small) for lookup in lookups), n_cells)
 
 
-def _random_groups(feature: Feature, most: int, apart: bool, random_state: np.random.Generator) -> NDArray[np.intp]:
+def _random_groups(
+    feature: Feature, most: int, apart: bool, random_state: np.random.Generator
+) -> NDArray[np.intp]:
     """Random group of each code of a feature; all groups occur.
 
-    Values in order are cut at random places of one scale; other values are dealt into groups of equal size. Missing
-    ones have a group of their own, ``apart``, or else join a random one.
+    Values in order are cut at random places of one scale; other values are dealt into groups of
+    equal size. Missing ones have a group of their own, ``apart``, or else join a random one.
     """
     if feature.cuts is None:
         return random_state.permutation(np.arange(feature.size) % most)

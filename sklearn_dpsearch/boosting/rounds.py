@@ -32,19 +32,25 @@ from .noise import (
 )
 from .random_cells import WHOLE, CellNumbers, Partition, PartitionDraws
 
-#: Outputs that a thread passes over at once: some MB, and few enough calls that threads seldom wait for each other.
+#: Outputs that a thread passes over at once: some MB, and few enough calls that threads seldom wait
+#: for each other.
 BLOCK = 2**17
-#: Size of weights that is expected at first, rounds that follow it alone, and the largest size that is measured.
+#: Size of weights that is expected at first, rounds that follow it alone, and the largest size that
+#: is measured.
 FIRST_SCALE, UNMEASURED, MOST_SCALE = 0.25, 15, 0.6
-#: Standard deviations between the noisy and the public number of records from which on many may be blank.
+#: Standard deviations between the noisy and the public number of records from which on many may be
+#: blank.
 DIFFERENT = 3.0
-#: Change of the sum of all Hessians from round to round that is expected, and the smallest share that is left of it.
+#: Change of the sum of all Hessians from round to round that is expected, and the smallest share
+#: that is left of it.
 DRIFT, LEAST_TOTAL = 0.02, 1e-3
 
 
-#: Outputs of a public model are followed at most this far from constant ones; shares of it at which slopes are seen.
+#: Outputs of a public model are followed at most this far from constant ones; shares of it at which
+#: slopes are seen.
 FARTHEST, WAYS = 4.0, (1 / 3, 2 / 3, 1.0)
-#: Rounds from one step along the line to the next, the change that is expected in it, and the largest share.
+#: Rounds from one step along the line to the next, the change that is expected in it, and the
+#: largest share.
 EVERY, CHANGE, MOST_WAY = 10, 0.2, 1.5
 
 
@@ -62,10 +68,10 @@ StepRule: TypeAlias = Callable[[Partition, Array], Array]
 class PriorScale:
     """Expected size of boosting weights, from the noisy sums of the rounds before.
 
-    Scores of a cell are S ~ N(H·w, v) for Hessians H, where v is the variance of the noise and of the records' own
-    scores, so that the sum of S² − v divided by that of H² estimates the mean square of w (empirical Bayes). It is
-    weighted with what was expected before, by their variances: where little is to be seen, the estimate is mostly
-    noise. It needs noisy sums alone.
+    Scores of a cell are S ~ N(H·w, v) for Hessians H, where v is the variance of the noise and of
+    the records' own scores, so that the sum of S² − v divided by that of H² estimates the mean
+    square of w (empirical Bayes). It is weighted with what was expected before, by their variances:
+    where little is to be seen, the estimate is mostly noise. It needs noisy sums alone.
 
     Parameters
     ----------
@@ -87,7 +93,8 @@ class PriorScale:
         self.value = FIRST_SCALE * self.factor
 
     def see(self, scores: Array, hessians: Array, variances: Array) -> None:
-        """Take in the noisy scores of a round, the known Hessians, and the variances of scores without a step."""
+        """Take in the noisy scores of a round, the known Hessians, and the variances of scores
+        without a step."""
         self.rounds += 1
         self.signal += float(np.sum(np.square(scores) - variances))
         self.weight += float(np.sum(np.square(np.maximum(hessians, 0.0))))
@@ -99,16 +106,18 @@ class PriorScale:
     def _mean_square(self) -> float:
         """Mean square of the weights so far, shrunk to what was expected."""
         before, certainty = FIRST_SCALE**-4 / 2.0, self.weight / self.uncertainty
-        return (certainty * self.signal + before * FIRST_SCALE**2) / (certainty * self.weight + before)
+        return (certainty * self.signal + before * FIRST_SCALE**2) / (
+            certainty * self.weight + before
+        )
 
 
 @dataclass
 class KnownHessians:
     """Hessians of all records, and of cells, as far as noisy sums tell.
 
-    All cells of a round sum to the same, which changes slowly: each round makes the total more certain. Within a round
-    they are spread around the mean cell. By how much more than the noise spreads them, so far noisy sums are believed
-    (empirical Bayes).
+    All cells of a round sum to the same, which changes slowly: each round makes the total more
+    certain. Within a round they are spread around the mean cell. By how much more than the noise
+    spreads them, so far noisy sums are believed (empirical Bayes).
 
     Parameters
     ----------
@@ -135,9 +144,14 @@ class KnownHessians:
         n_cells, variance = hessians.shape[1], self.variance + np.square(DRIFT * self.total)
         gain = variance / (variance + n_cells * self.noise**2)
         seen = self.total + gain * (hessians.sum(axis=1, keepdims=True) - self.total)
-        self.total, self.variance = np.maximum(seen, LEAST_TOTAL * self.total), (1.0 - gain) * variance
+        self.total, self.variance = (
+            np.maximum(seen, LEAST_TOTAL * self.total),
+            (1.0 - gain) * variance,
+        )
         mean = self.total / n_cells
-        spread = np.maximum(np.square(hessians - mean).mean(axis=1, keepdims=True) - self.noise**2, 0.0)
+        spread = np.maximum(
+            np.square(hessians - mean).mean(axis=1, keepdims=True) - self.noise**2, 0.0
+        )
         believed = spread / (spread + self.noise**2)
         return mean + believed * (hessians - mean), believed
 
@@ -147,9 +161,9 @@ class Boosted(NamedTuple):
 
     All follow from noisy sums alone.
 
-    ``weights`` has an array of shape (n_outputs, n_cells) for each partition, ``gains`` a number. ``noise`` has the
-    standard deviation of the noise in each weight, to first order, and ``hessians`` the sums of each cell as they are
-    known: both of rounds alone, without the start.
+    ``weights`` has an array of shape (n_outputs, n_cells) for each partition, ``gains`` a number.
+    ``noise`` has the standard deviation of the noise in each weight, to first order, and
+    ``hessians`` the sums of each cell as they are known: both of rounds alone, without the start.
     """
 
     weights: list[Array]
@@ -192,7 +206,8 @@ class TrainingRecords:
     blank : bool ndarray of shape (n_samples,), optional
         Records without a target, which add nothing; by default none.
     n_threads : int
-        Threads that share the blocks of records, in a ``with`` block. Sums of whole numbers are the same for any.
+        Threads that share the blocks of records, in a ``with`` block. Sums of whole numbers are the
+        same for any.
 
     Attributes
     ----------
@@ -243,10 +258,18 @@ class TrainingRecords:
         It is a sum of hashes.
         """
         initial = self._initial if self._initial.size else ()
-        hashed = np.arange(LANES, dtype=np.uint64)[:, np.newaxis] + np.zeros(len(self._targets), np.uint64)
-        targets = np.where(self._blank, np.nan, self._targets) if self._blank is not None else self._targets
+        hashed = np.arange(LANES, dtype=np.uint64)[:, np.newaxis] + np.zeros(
+            len(self._targets), np.uint64
+        )
+        targets = (
+            np.where(self._blank, np.nan, self._targets)
+            if self._blank is not None
+            else self._targets
+        )
         for column in (*self._codes, targets.astype(np.float64).view(np.uint64), *initial):
-            hashed = _splitmix64(hashed ^ (column.view(np.uint64) if column.dtype == np.float64 else column))
+            hashed = _splitmix64(
+                hashed ^ (column.view(np.uint64) if column.dtype == np.float64 else column)
+            )
         found: NDArray[np.uint64] = hashed.sum(axis=1)
         if self._persons is not None:
             found += _splitmix64(self._persons.sums_of_several_records(hashed)).sum(axis=1)
@@ -304,7 +327,11 @@ class TrainingRecords:
         """
 
         def of_block(rows: slice, persons: Numbers | None) -> NDArray[np.int64]:
-            outputs = self.outputs[:, rows] if way is None else outputs_on_line(constant, self._initial[:, rows], way)
+            outputs = (
+                self.outputs[:, rows]
+                if way is None
+                else outputs_on_line(constant, self._initial[:, rows], way)
+            )
             scores, hessians = self.loss.derivatives(outputs, self._targets[rows])
             slopes = Derivatives(scores * self._line_direction(constant, rows), hessians)
             added, cells = packed_records(slopes, self.loss), np.zeros(outputs.shape[1], np.uint8)
@@ -335,34 +362,46 @@ class TrainingRecords:
         return functools.reduce(np.add, (share.result() for share in shares))
 
     def _blocks(self, n_cells: int) -> Iterator[tuple[slice, Numbers | None]]:
-        """Blocks of records, of equal length but for those of persons, and as many for each thread."""
+        """Blocks of records, of equal length but for those of persons, and as many for each
+        thread."""
         if self._persons is not None:
             yield from self._persons.blocks(n_cells)
         else:
             number = self._codes.shape[1]
-            n_blocks = self._n_threads * -(-number * self.loss.n_outputs // (self._n_threads * BLOCK))
+            n_blocks = self._n_threads * -(
+                -number * self.loss.n_outputs // (self._n_threads * BLOCK)
+            )
             length = -(-number // max(n_blocks, 1))
             for start in range(0, number, length or 1):
                 yield slice(start, start + length), None
 
     def _cell_sums(
-        self, added: PackedRecords, rows: slice, cells: CellNumbers, n_cells: int, persons: Numbers | None
+        self,
+        added: PackedRecords,
+        rows: slice,
+        cells: CellNumbers,
+        n_cells: int,
+        persons: Numbers | None,
     ) -> NDArray[np.int64]:
         """Sums over each cell of what records, or their persons, add."""
         if self._blank is not None:
             added[:, self._blank[rows]] = 0
         if persons is None:
             return packed_sums(added, cells, n_cells)
-        clipped = clip_persons(unpacked(added).astype(np.float64), cells, n_cells, persons, self.loss)
+        clipped = clip_persons(
+            unpacked(added).astype(np.float64), cells, n_cells, persons, self.loss
+        )
         return cell_sums(clipped, cells, n_cells).astype(np.int64)
 
 
 class BoostingStart(NamedTuple):
     """Outputs at which boosting starts, and what their release tells.
 
-    It tells the sum of the Hessians there with the square of its error, and a noisy number of records.
+    It tells the sum of the Hessians there with the square of its error, and a noisy number of
+    records.
 
-    ``outputs``, ``total`` and ``variance`` have the shape (n_outputs, 1). The number of records is a noisy one.
+    ``outputs``, ``total`` and ``variance`` have the shape (n_outputs, 1). The number of records is
+    a noisy one.
     """
 
     outputs: Array
@@ -383,17 +422,25 @@ def release_start(
     noise : float
         Standard deviation of the noise of a sum of scores.
     n_records : int, optional
-        Where it is public: it tells the sum of the Hessians better than noise does, unless many records are blank.
+        Where it is public: it tells the sum of the Hessians better than noise does, unless many
+        records are blank.
     """
     loss, nothing = records.loss, np.zeros((records.loss.n_outputs, 1))
     scores, hessians = release(records.sums(nothing, WHOLE))
-    error, before = noise * HESSIAN_NOISE * loss.hessian_unit, loss.derivatives(nothing, np.zeros(1)).hessians
+    error, before = (
+        noise * HESSIAN_NOISE * loss.hessian_unit,
+        loss.derivatives(nothing, np.zeros(1)).hessians,
+    )
     if n_records is not None and (np.abs(hessians - n_records * before) < DIFFERENT * error).all():
         hessians = n_records * before
-    outputs = loss.start(scores * _shrunk_inverse(hessians, noise), noise / np.maximum(hessians, noise))
+    outputs = loss.start(
+        scores * _shrunk_inverse(hessians, noise), noise / np.maximum(hessians, noise)
+    )
     there = loss.derivatives(outputs, np.zeros(1)).hessians
     least = np.maximum(hessians, error) / before
-    return BoostingStart(outputs, least * there, np.square(error * there / before), float(least.mean()))
+    return BoostingStart(
+        outputs, least * there, np.square(error * there / before), float(least.mean())
+    )
 
 
 @dataclass
@@ -409,7 +456,9 @@ class PublicLine:
     way: float = 0.0
     curvature: float = 0.0
 
-    def start(self, records: RecordSums, release: SumRelease, noise: float, n_records: float) -> BoostingStart:
+    def start(
+        self, records: RecordSums, release: SumRelease, noise: float, n_records: float
+    ) -> BoostingStart:
         """Go along the line as noisy slopes say, and release a start.
 
         The loss is convex, so its slope along the line falls: the way ends where it would cross 0.
@@ -431,7 +480,11 @@ class PublicLine:
         Beside other weights less of it may be right, or more.
         """
         slope = self._slope(records, release)
-        move = slope * float(_shrunk_inverse(np.array(self.curvature), noise / (CHANGE * FARTHEST))) / FARTHEST
+        move = (
+            slope
+            * float(_shrunk_inverse(np.array(self.curvature), noise / (CHANGE * FARTHEST)))
+            / FARTHEST
+        )
         move = min(max(self.way + move, 0.0), MOST_WAY) - self.way
         self.way += move
         records.move_on_line(self.constant, move)
@@ -481,7 +534,10 @@ def boost(
         Changes the weights of each round before they are taken.
     """
     step, noise_of_hessians = start.outputs, noise * HESSIAN_NOISE * records.loss.hessian_unit
-    boosted, prior = Boosted([start.outputs], [0.0], [], []), PriorScale(prior_factor, records.loss.least_scale)
+    boosted, prior = (
+        Boosted([start.outputs], [0.0], [], []),
+        PriorScale(prior_factor, records.loss.least_scale),
+    )
     known = KnownHessians(start.total, start.variance, noise_of_hessians)
     for partition in draws:
         scores, hessians = release(records.sums(step, partition))
@@ -518,8 +574,8 @@ def _shrunk_inverse(hessians: Array, floor: Array | float) -> Array:
 
     The factor is H²/(H² + floor²) for the Hessian H.
 
-    With floor = standard deviation of the score ÷ that of the weights, its product with the score is the posterior mean
-    of the Newton step, at known H.
+    With floor = standard deviation of the score ÷ that of the weights, its product with the score
+    is the posterior mean of the Newton step, at known H.
     """
     known = np.maximum(hessians, 0.0)
     found: Array = known / (np.square(known) + np.square(floor))
@@ -527,7 +583,8 @@ def _shrunk_inverse(hessians: Array, floor: Array | float) -> Array:
 
 
 def _shrunk_inverse_slope(hessians: Array, floor: Array, by_noise: float) -> Array:
-    """Derivative of the shrunk inverse in the Hessian, in which ``floor``² grows linearly from ``by_noise``²."""
+    """Derivative of the shrunk inverse in the Hessian, in which ``floor``² grows linearly from
+    ``by_noise``²."""
     known = np.square(np.maximum(hessians, 0.0))
     found: Array = (hessians > 0) * (by_noise**2 - known) / np.square(known + np.square(floor))
     return found
@@ -541,7 +598,11 @@ def _loss_decrease(scores: Array, hessians: Array, multiple: Array, noise: float
     The product of score and step counts the noise, multiple·noise², too often.
     """
     step = scores * multiple
-    return float(np.sum(step * scores - multiple * noise**2 - np.maximum(hessians, 0.0) * np.square(step) / 2))
+    return float(
+        np.sum(
+            step * scores - multiple * noise**2 - np.maximum(hessians, 0.0) * np.square(step) / 2
+        )
+    )
 
 
 def staged_outputs(
@@ -561,7 +622,7 @@ def steps_of(step: Array, cells: CellNumbers) -> Array:
     return step.take(cells, axis=1, mode="wrap")  # the fastest mode: all cells are there
 
 
-# --- sums over persons ------------------------------------------------------------------------------------------------
+# --- sums over persons ----------------------------------------------------------------------------
 
 
 #: Records, and pairs of a person and a cell, that are summed at once.
@@ -604,14 +665,18 @@ class RecordsByPerson:
         """
         first, most = 0, max(PAIRS // n_cells, 1)
         while first < len(self._starts) - 1:
-            fitting = int(np.searchsorted(self._starts, self._starts[first] + PERSONS, side="right")) - 1
+            fitting = (
+                int(np.searchsorted(self._starts, self._starts[first] + PERSONS, side="right")) - 1
+            )
             last = min(max(fitting, first + 1), first + most)
             rows = slice(*self._starts[[first, min(last, len(self._starts) - 1)]].tolist())
             yield rows, self._numbers[rows] - first
             first = last
 
 
-def clip_persons(values: Array, cells: CellNumbers, n_cells: int, persons: Numbers, loss: Loss) -> Array:
+def clip_persons(
+    values: Array, cells: CellNumbers, n_cells: int, persons: Numbers, loss: Loss
+) -> Array:
     """Clip the cell sums of each person to the norm of one record.
 
     Parameters
@@ -627,7 +692,8 @@ def clip_persons(values: Array, cells: CellNumbers, n_cells: int, persons: Numbe
     Returns
     -------
     ndarray of shape (2 · n_outputs, n_samples)
-        Whole numbers: each sum at the place of one record of that person and cell, and 0 at the others.
+        Whole numbers: each sum at the place of one record of that person and cell, and 0 at the
+        others.
     """
     if persons[-1] == len(persons) - 1:  # one record of each
         return values
@@ -635,7 +701,9 @@ def clip_persons(values: Array, cells: CellNumbers, n_cells: int, persons: Numbe
     places = np.empty(int(persons[-1] + 1) * n_cells, np.uint32)
     places[pairs] = np.arange(len(pairs), dtype=np.uint32)
     return _shorten_persons(
-        cell_sums(values, places.take(pairs), len(pairs)), persons, int(squared_distance(loss) * UNIT**2)
+        cell_sums(values, places.take(pairs), len(pairs)),
+        persons,
+        int(squared_distance(loss) * UNIT**2),
     )
 
 
@@ -644,7 +712,8 @@ def _shorten_persons(values: Array, persons: Numbers, most: int) -> Array:
 
     They are rounded towards zero; those that are still longer are set to 0.
 
-    Squared norms up to 2⁵³ are exact sums of whole numbers, and larger ones are no smaller than that.
+    Squared norms up to 2⁵³ are exact sums of whole numbers, and larger ones are no smaller than
+    that.
     """
     norms = np.bincount(persons, column_squares(values))
     if (norms > most).any():

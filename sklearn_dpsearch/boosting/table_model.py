@@ -1,4 +1,5 @@
-"""Models of tables that a public schema describes, with a Gaussian target for the guarantee of one fit."""
+"""Models of tables that a public schema describes, with a Gaussian target for the guarantee of one
+fit."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from .features import MAX_BINS, CodedColumns
 Seed: TypeAlias = int | np.random.RandomState | None
 #: Ways to state the privacy of one fit.
 TARGETS = ("target_epsilon", "target_delta", "target_mu")
-#: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
+#: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives
+#: any other.
 STATED_DELTA = 1e-5
 
 
@@ -40,22 +42,23 @@ class TableModel(BaseEstimator):
     Parameters
     ----------
     schema : Schema or dict
-        Columns by name, as ``TableEncoder`` takes them: ranges, lists of all values, dictionaries with options. It is
-        public knowledge. Other columns of a data frame are left out.
+        Columns by name, as ``TableEncoder`` takes them: ranges, lists of all values, dictionaries
+        with options. It is public knowledge. Other columns of a data frame are left out.
     target : str, optional
-        Column of the schema that is predicted, and no feature. The schema then states ``classes``, or ``bounds_y``.
+        Column of the schema that is predicted, and no feature. The schema then states ``classes``,
+        or ``bounds_y``.
     target_epsilon, target_delta : float, optional
         Guarantee of one fit, to which the noise is calibrated.
     target_mu : float, optional
         Instead: μ of its Gaussian guarantee.
     neighboring : {"add_remove", "zero_out", "replace_one"}, default="zero_out"
-        Neighbouring relation. The first two cost the same; under "replace_one" the noise is twice as large. The number
-        of records is never used.
+        Neighbouring relation. The first two cost the same; under "replace_one" the noise is twice
+        as large. The number of records is never used.
     random_state : None, int or RandomState
         Seeds the cells, which are public. Never the noise.
     noise_seed : None, int or RandomState
-        For tests only: it voids the guarantee. The noise follows from the seed, the records, the cells and all
-        arguments: fits that differ share no noise.
+        For tests only: it voids the guarantee. The noise follows from the seed, the records, the
+        cells and all arguments: fits that differ share no noise.
 
     Attributes
     ----------
@@ -99,19 +102,27 @@ class TableModel(BaseEstimator):
         made: Self = super().__new__(cls)
         return made
 
-    def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
+    def scaled_privacy(
+        self, factor: float, varying: frozenset[str] = frozenset()
+    ) -> dict[str, float | None]:
         """Parameters that make every fit ``factor`` times less private.
 
         1 stands for the target as configured.
 
         Without a target 1 stands for μ = 1.
         """
-        return {**dict.fromkeys(TARGETS), "target_mu": (self._mu() if self._has_target else 1.0) * factor}
+        return {
+            **dict.fromkeys(TARGETS),
+            "target_mu": (self._mu() if self._has_target else 1.0) * factor,
+        }
 
     @property
     def public_facts(self) -> dict[str, Any]:
-        """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        return Schema.of(self.schema).facts_of(self.target, numeric=isinstance(self, RegressorMixin))
+        """Facts about the target that the schema states, by the names of parameters: ``classes`` or
+        ``bounds_y``."""
+        return Schema.of(self.schema).facts_of(
+            self.target, numeric=isinstance(self, RegressorMixin)
+        )
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run.
@@ -136,8 +147,15 @@ class TableModel(BaseEstimator):
 
         For example ``age: number from 18 to 90, 17 bins``.
         """
-        target = [] if self.target is None else Schema.of(self.schema).only(self.target).described({}, MOST_SHOWN)
-        return [*self._coded_columns().described(MOST_SHOWN), *(f"{line} (the target)" for line in target)]
+        target = (
+            []
+            if self.target is None
+            else Schema.of(self.schema).only(self.target).described({}, MOST_SHOWN)
+        )
+        return [
+            *self._coded_columns().described(MOST_SHOWN),
+            *(f"{line} (the target)" for line in target),
+        ]
 
     def _features(self) -> Schema:
         schema = Schema.of(self.schema)
@@ -154,12 +172,15 @@ class TableModel(BaseEstimator):
 
     def _mu(self) -> float:
         """μ of one fit, as stated or calibrated."""
-        given = {name: float(value) for name in TARGETS if (value := getattr(self, name)) is not None}
+        given = {
+            name: float(value) for name in TARGETS if (value := getattr(self, name)) is not None
+        }
         if set(given) not in ({"target_epsilon", "target_delta"}, {"target_mu"}):
             raise PrivacyError(
-                f"Found {given or 'none of target_epsilon, target_delta, target_mu'}; target_epsilon with "
-                "target_delta, or target_mu, is needed: target_epsilon=1.0, target_delta=1e-6, say, and in a search "
-                f"epsilon=1.0, delta=1e-6 of the search alone. How to choose them: {SITE}/learn/budget.html."
+                f"Found {given or 'none of target_epsilon, target_delta, target_mu'}; "
+                "target_epsilon with target_delta, or target_mu, is needed: target_epsilon=1.0, "
+                f"target_delta=1e-6, say, and in a search epsilon=1.0, delta=1e-6 of the search "
+                f"alone. How to choose them: {SITE}/learn/budget.html."
             )
         if "target_mu" in given:
             return given["target_mu"]
@@ -167,7 +188,8 @@ class TableModel(BaseEstimator):
 
     @abstractmethod
     def _directions(self, columns: Sequence[str]) -> dict[str, int]:
-        """Directions of the target along columns, beside those of the schema: -1, 0 or 1 by name."""
+        """Directions of the target along columns, beside those of the schema: -1, 0 or 1 by
+        name."""
 
     @abstractmethod
     def _calibrated_mu(self, epsilon: float, delta: float) -> float:

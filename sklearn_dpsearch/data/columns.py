@@ -1,7 +1,9 @@
-"""Columns of a table, each in a form that follows from its declared type: no value decides how others are read.
+"""Columns of a table, each in a form that follows from its declared type: no value decides how
+others are read.
 
-pandas, polars and PyArrow choose the form of their own types by the values: one missing value makes doubles of all
-whole numbers. Here numbers that may be missing are doubles, instants are NumPy's, in UTC, and all else is Python's.
+pandas, polars and PyArrow choose the form of their own types by the values: one missing value makes
+doubles of all whole numbers. Here numbers that may be missing are doubles, instants are NumPy's, in
+UTC, and all else is Python's.
 """
 
 from __future__ import annotations
@@ -37,11 +39,14 @@ CONTAINERS = {
     "pyarrow": ("Table", "RecordBatch", "ChunkedArray"),
     "torch": ("Tensor",),
 }
-NEEDED = "an array of NumPy, a data frame of pandas or polars, a table of PyArrow, or a list of records is needed"
+NEEDED = (
+    "an array of NumPy, a data frame of pandas or polars, a table of PyArrow, or a list of records "
+    "is needed"
+)
 NUMBERS = "biuf"
 NO_NUMBERS = (
-    "Found {}; numbers are needed. pandas.to_numeric(column, errors='coerce') reads each entry by itself, and "
-    "makes nan of what is no number; models with a schema take text as well."
+    "Found {}; numbers are needed. pandas.to_numeric(column, errors='coerce') reads each entry by "
+    "itself, and makes nan of what is no number; models with a schema take text as well."
 )
 
 
@@ -56,7 +61,8 @@ class Given(NamedTuple):
 
 
 def library_of(values: Any) -> str | None:
-    """Name of the library of a container, None for unknown ones, also for subclasses, which may do anything."""
+    """Name of the library of a container, None for unknown ones, also for subclasses, which may do
+    anything."""
     kind = type(values)
     if kind is ChosenRows:
         return "numpy"
@@ -65,12 +71,20 @@ def library_of(values: Any) -> str | None:
     arrays = {"pyarrow": "lib.Array", "pandas": "api.extensions.ExtensionArray"}.get(name)
     if arrays is not None and isinstance(values, attrgetter(arrays)(library)):
         return name
-    return name if kind.__name__ in CONTAINERS.get(name, ()) and getattr(library, kind.__name__) is kind else None
+    return (
+        name
+        if kind.__name__ in CONTAINERS.get(name, ()) and getattr(library, kind.__name__) is kind
+        else None
+    )
 
 
 def is_frame(values: Any) -> bool:
     """Return whether a container has named columns."""
-    return library_of(values) is not None and type(values).__name__ in ("DataFrame", "Table", "RecordBatch")
+    return library_of(values) is not None and type(values).__name__ in (
+        "DataFrame",
+        "Table",
+        "RecordBatch",
+    )
 
 
 def is_data_set(values: Any) -> bool:
@@ -88,7 +102,9 @@ def is_of_dask(values: Any) -> bool:
     """Return whether a container is of Dask, or a list of delayed objects."""
     if isinstance(values, (list, tuple)):
         return bool(values) and all(map(is_of_dask, values))
-    return type(values).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(values, "dask")
+    return type(values).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(
+        values, "dask"
+    )
 
 
 def names_of(X: Any) -> list[str] | None:
@@ -151,16 +167,23 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
         import pandas as pd
     except ImportError:
         raise ImportError(
-            f"Found X of type {type(X).__name__}; pandas is needed to hand it to estimators. pip install pandas."
+            f"Found X of type {type(X).__name__}; pandas is needed to hand it to estimators. pip "
+            f"install pandas."
         ) from None
-    if type(X) is pd.DataFrame and all(isinstance(dtype, np.dtype) and dtype.kind != "O" for dtype in X.dtypes):
+    if type(X) is pd.DataFrame and all(
+        isinstance(dtype, np.dtype) and dtype.kind != "O" for dtype in X.dtypes
+    ):
         return X
     names = names_of(X) or []
     labels = X.columns if type(X) is pd.DataFrame else names
-    read = [read_column(_column_at(X, place), name in exact).values for place, name in enumerate(names)]
+    read = [
+        read_column(_column_at(X, place), name in exact).values for place, name in enumerate(names)
+    ]
     values = [plain_objects(column) if column.dtype.kind == "O" else column for column in read]
     index = X.index if type(X) is pd.DataFrame else None
-    columns = {place: pd.Series(one, index, one.dtype, copy=False) for place, one in enumerate(values)}
+    columns = {
+        place: pd.Series(one, index, one.dtype, copy=False) for place, one in enumerate(values)
+    }
     frame = pd.DataFrame(columns, index, copy=False)
     frame.columns = labels
     return frame
@@ -184,7 +207,8 @@ def columns_in(X: Any) -> list[Any]:
 def array_of(X: Any, name: str = "X", row_shape: tuple[int, ...] | None = None) -> NDArray[Any]:
     """Array of numbers of a table, an array, or a list.
 
-    Entries of lists that are none are missing. ``row_shape`` is the declared shape of a row of a list.
+    Entries of lists that are none are missing. ``row_shape`` is the declared shape of a row of a
+    list.
 
     Raises
     ------
@@ -198,15 +222,24 @@ def array_of(X: Any, name: str = "X", row_shape: tuple[int, ...] | None = None) 
         return np.asarray(X.detach().cpu().numpy())
     if is_frame(X):
         columns = [read_column(column).values for column in columns_in(X)]
-        others = [label for label, column in zip(names_of(X) or (), columns) if column.dtype.kind not in NUMBERS]
+        others = [
+            label
+            for label, column in zip(names_of(X) or (), columns)
+            if column.dtype.kind not in NUMBERS
+        ]
         if others:
-            raise ValueError(NO_NUMBERS.format(f"{name} with columns that do not hold numbers: {others}"))
+            raise ValueError(
+                NO_NUMBERS.format(f"{name} with columns that do not hold numbers: {others}")
+            )
         if len({column.dtype for column in columns}) > 1:
-            with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
+            # a warning would tell of a long double beyond all doubles
+            with np.errstate(over="ignore"):
                 columns = [column.astype(np.float64) for column in columns]
         return np.column_stack(columns) if columns else np.empty((len(X), 0))
     if library is None and issparse(X):
-        raise TypeError(f"Sparse data was passed for {name}, but dense data is required. Use {name}.toarray().")
+        raise TypeError(
+            f"Sparse data was passed for {name}, but dense data is required. Use {name}.toarray()."
+        )
     if library is None:
         raise refused(X, name)
     values = np.asarray(X) if library == "numpy" else read_column(X).values
@@ -219,14 +252,23 @@ def refused(values: Any, name: str = "X") -> TypeError:
     """Error for an unknown kind of container."""
     kind = type(values)
     of_dask = kind.__module__.partition(".")[0] == "dask"
-    partitions = f" Boosting and a subset search over it take partitions of Dask; {name}.compute() is needed here."
+    partitions = (
+        f" Boosting and a subset search over it take partitions of Dask; {name}.compute() is "
+        f"needed here."
+    )
     return TypeError(f"Found {name} of type {kind.__name__}; {NEEDED}.{partitions * of_dask}")
 
 
 def _column_at(X: Any, place: int) -> Any:
     """Column of a table at a place."""
     library = library_of(X)
-    return X.iloc[:, place] if library == "pandas" else X.column(place) if library == "pyarrow" else X[:, place]
+    return (
+        X.iloc[:, place]
+        if library == "pandas"
+        else X.column(place)
+        if library == "pyarrow"
+        else X[:, place]
+    )
 
 
 def _check_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:
@@ -236,13 +278,13 @@ def _check_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:
     table = np.asarray(X) if library_of(X) == "numpy" else objects_in(X, "X", (len(wanted),))
     if table.ndim != 2 or table.shape[1] != len(wanted):
         raise ValueError(
-            f"Found an array of shape {table.shape} without names; the schema has {len(wanted)} columns: shape "
-            f"(n_samples, {len(wanted)}) in its order is needed, or a data frame."
+            f"Found an array of shape {table.shape} without names; the schema has {len(wanted)} "
+            f"columns: shape (n_samples, {len(wanted)}) in its order is needed, or a data frame."
         )
     return table
 
 
-# --- one column -------------------------------------------------------------------------------------------------------
+# --- one column -----------------------------------------------------------------------------------
 
 
 def _read_numpy(column: Any, exact: bool = False) -> Given:
@@ -265,7 +307,9 @@ def _read_pandas(column: Any, exact: bool) -> Given:
         return Given(np.asarray(column.to_numpy(np.float64, na_value=np.nan)), kind)
     if kind == "M" and hasattr(dtype, "tz"):
         return Given(np.asarray(column.dt.tz_convert(None).to_numpy()), kind)
-    values = _readable_objects(lambda: column.astype(object), lambda place: column.iloc[place], len(column))
+    values = _readable_objects(
+        lambda: column.astype(object), lambda place: column.iloc[place], len(column)
+    )
     values[column.isna().to_numpy(bool)] = np.nan
     return Given(values, "T" if str(dtype).lower().startswith("str") else kind)
 
@@ -282,8 +326,12 @@ def _read_polars(column: Any, exact: bool) -> Given:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     if name in ("Date", "Datetime", "Duration"):
         found = np.asarray(column.to_numpy())
-        return Given(found, "m") if name == "Duration" else Given(found.astype("datetime64[us]"), "M")
-    return Given(objects(column.to_list()), "T" if name in ("String", "Categorical", "Enum") else "O")
+        return (
+            Given(found, "m") if name == "Duration" else Given(found.astype("datetime64[us]"), "M")
+        )
+    return Given(
+        objects(column.to_list()), "T" if name in ("String", "Categorical", "Enum") else "O"
+    )
 
 
 def _read_pyarrow(column: Any, exact: bool) -> Given:
@@ -311,7 +359,9 @@ def _arrow_objects(column: Any) -> NDArray[np.object_]:
     return _readable_objects(column.to_pylist, lambda place: column[place].as_py(), len(column))
 
 
-def _readable_objects(read: Callable[[], Any], read_one: Callable[[int], Any], n: int) -> NDArray[np.object_]:
+def _readable_objects(
+    read: Callable[[], Any], read_one: Callable[[int], Any], n: int
+) -> NDArray[np.object_]:
     """Python's objects of a column, None for unreadable entries.
 
     Text that is no UTF-8, a duration of 10¹⁰ years.

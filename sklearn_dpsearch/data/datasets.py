@@ -1,6 +1,8 @@
-"""Data sets of PyTorch and skorch: arrays where they hold arrays, else records that are read one by one.
+"""Data sets of PyTorch and skorch: arrays where they hold arrays, else records that are read one by
+one.
 
-A record that cannot be read, or is no pair of an input and a target, is blank: its neighbours in a batch are not.
+A record that cannot be read, or is no pair of an input and a target, is blank: its neighbours in a
+batch are not.
 """
 
 from __future__ import annotations
@@ -58,12 +60,14 @@ class RecordSource:
     def input(self, number: int) -> Item:
         """Input of one record, for predictions: errors are shown."""
         record = self.inputs[number]
-        alone = type(self.inputs).__name__ == "SliceDataset" or not isinstance(record, (tuple, list))
+        alone = type(self.inputs).__name__ == "SliceDataset" or not isinstance(
+            record, (tuple, list)
+        )
         tensors = record_tensors(record if alone or len(record) != 2 else record[0])
         if tensors is None:
             raise ValueError(
-                f"Found a record of {type(self.inputs).__name__} that holds no numbers; a tensor, or a dict of tensors "
-                "by the names of forward's arguments, is needed."
+                f"Found a record of {type(self.inputs).__name__} that holds no numbers; a tensor, "
+                "or a dict of tensors by the names of forward's arguments, is needed."
             )
         return tensors
 
@@ -82,13 +86,14 @@ def source_of(X: Any, y: Any = None) -> RecordSource | None:
     stream = isinstance(X, sys.modules["torch.utils.data"].IterableDataset)
     if stream or not hasattr(X, "__getitem__") or not hasattr(X, "__len__"):
         raise ValueError(
-            f"Found {name}, which has no number of records, or cannot be read by record number: Poisson subsampling "
-            "needs both. Give a map-style Dataset (__getitem__ and __len__)."
+            f"Found {name}, which has no number of records, or cannot be read by record number: "
+            "Poisson subsampling needs both. Give a map-style Dataset (__getitem__ and __len__)."
         )
     if sliced == (y is None):
         raise ValueError(
-            f"Found {name} {'without' if y is None else 'together with'} y. A Dataset has its own targets "
-            "(fit(dataset, None)); a SliceDataset holds inputs alone (fit(SliceDataset(dataset), y))."
+            f"Found {name} {'without' if y is None else 'together with'} y. A Dataset has its own "
+            "targets (fit(dataset, None)); a SliceDataset holds inputs alone "
+            "(fit(SliceDataset(dataset), y))."
         )
     if y is not None:
         check_same_number(len(X), len(y))
@@ -114,8 +119,9 @@ def arrays_from_dataset(X: Any, y: Any) -> tuple[Any, Any]:
     """
     if type(X).__name__ == "DataLoader":
         raise TypeError(
-            "Found a DataLoader; a private training draws its batches itself, as its guarantee depends on them. Give "
-            "loader.dataset: fit(loader.dataset, None), with the rate or size of batches as sample_rate or batch_size."
+            "Found a DataLoader; a private training draws its batches itself, as its guarantee "
+            "depends on them. Give loader.dataset: fit(loader.dataset, None), with the rate or "
+            "size of batches as sample_rate or batch_size."
         )
     if not is_data_set(X):
         return X, y
@@ -149,7 +155,8 @@ def _arrays_held(source: Any) -> list[Any] | None:
 
 
 def record_tensors(item: Any) -> Item | None:
-    """Input of one record, or inputs by name, as tensors in the user's precision; None for what holds no numbers."""
+    """Input of one record, or inputs by name, as tensors in the user's precision; None for what
+    holds no numbers."""
     if isinstance(item, Mapping):
         parts = {str(name): _record_tensor(part) for name, part in item.items()}
         return None if any(part is None for part in parts.values()) else parts
@@ -167,4 +174,6 @@ def _record_tensor(item: Any) -> Any:
 
 
 def _plain_target(target: Any) -> Any:
-    return target.detach().cpu().numpy() if isinstance(target, sys.modules["torch"].Tensor) else target
+    return (
+        target.detach().cpu().numpy() if isinstance(target, sys.modules["torch"].Tensor) else target
+    )

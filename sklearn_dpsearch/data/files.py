@@ -1,4 +1,5 @@
-"""Files of records: CSV and Parquet, split into records so that no record decides how another is read."""
+"""Files of records: CSV and Parquet, split into records so that no record decides how another is
+read."""
 
 from __future__ import annotations
 
@@ -26,12 +27,14 @@ def read_file(path: Any, columns: Sequence[str], newlines_in_values: bool = Fals
     columns : sequence of str
         Other columns are not read.
     newlines_in_values : bool, default=False
-        Whether quoted values may hold ends of lines. An open quote of one record then swallows the next ones.
+        Whether quoted values may hold ends of lines. An open quote of one record then swallows the
+        next ones.
 
     Returns
     -------
     pyarrow.Table, or DataFrame of pandas
-        A row of CSV with a field too many or too few, or with bytes that are no UTF-8, is one of missing values.
+        A row of CSV with a field too many or too few, or with bytes that are no UTF-8, is one of
+        missing values.
     """
     import fsspec
 
@@ -56,7 +59,9 @@ def _read_csv(file: Any, columns: Sequence[str], newlines_in_values: bool) -> An
     places = [place for place, name in enumerate(header) if name in columns]
     blank, width = [None] * len(places), len(header)
     entries = [
-        [_entry(fields[place]) for place in places] if fields is not None and len(fields) == width else blank
+        [_entry(fields[place]) for place in places]
+        if fields is not None and len(fields) == width
+        else blank
         for fields in rows
     ]
     frame = pd.DataFrame(entries, columns=range(len(places)), dtype=object)

@@ -17,7 +17,8 @@ from .columns import columns_in, is_frame, library_of, read_column, refused
 from .lists import labels_in, number_of, numbers_in, objects, places_of
 from .plain_values import plain_objects
 
-#: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight 1.
+#: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight
+#: 1.
 ClassWeights: TypeAlias = Mapping[Any, float] | None
 #: Kinds of NumPy types that labels may have.
 TEXT, NUMBERS = tuple("US"), tuple("biufc")
@@ -33,12 +34,16 @@ def positions(y: Any, classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64
     """Positions of labels among the classes, −1 for others, shape (n,)."""
     places = {label: place for place, label in enumerate(as_array(classes).tolist())}
     labels = column_of(as_array(y))
-    found = [places_of(labels[start : start + BLOCK].tolist(), places, -1) for start in range(0, len(labels), BLOCK)]
+    found = [
+        places_of(labels[start : start + BLOCK].tolist(), places, -1)
+        for start in range(0, len(labels), BLOCK)
+    ]
     return np.concatenate([np.empty(0, np.int64), *found])
 
 
 def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.signedinteger]:
-    """Codes of labels among declared classes, −1 for others, as small integers: there is one for each record."""
+    """Codes of labels among declared classes, −1 for others, as small integers: there is one for
+    each record."""
     return positions(y, classes).astype(np.min_scalar_type(-len(classes)))
 
 
@@ -56,23 +61,25 @@ def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
         labels = labels_in(y.tolist(), None) if y.dtype.kind == "O" else y
         check_array(labels, ensure_2d=False, dtype=None, input_name="y")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a warning of many classes would depend on single labels
+            # a warning of many classes would depend on single labels
+            warnings.simplefilter("ignore")
             check_classification_targets(labels)
     classes: NDArray[Any] = np.unique(labels) if declared is None else sorted_classes(declared)
     if len(classes) < 2:
         raise ValueError(
-            f"Found {len(classes)} class: classification needs at least 2 classes. Declare them with classes=[...], "
-            "also those that y lacks."
+            f"Found {len(classes)} class: classification needs at least 2 classes. Declare them "
+            "with classes=[...], also those that y lacks."
         )
     return classes
 
 
 def sorted_classes(declared: Any) -> NDArray[Any]:
-    """Declared classes in order; a missing value is an error, as a record with a missing label is blank."""
+    """Declared classes in order; a missing value is an error, as a record with a missing label is
+    blank."""
     if any(label is None or label != label for label in declared):
         raise ValueError(
-            f"Found classes={list(declared)!r}: a missing value is no class, as a record without a label is blank. "
-            "Leave it out, or give these records a label of their own, e.g. 'none'."
+            f"Found classes={list(declared)!r}: a missing value is no class, as a record without a "
+            "label is blank. Leave it out, or give these records a label of their own, e.g. 'none'."
         )
     classes: NDArray[Any] = unique_labels(declared)
     return classes
@@ -83,7 +90,12 @@ def label_kind(y: Any) -> str:
 
     Empty for lists, objects and containers of others.
     """
-    if library_of(y) not in COLUMNS or is_frame(y) or getattr(y, "shape", None) == () or len(y) == 0:
+    if (
+        library_of(y) not in COLUMNS
+        or is_frame(y)
+        or getattr(y, "shape", None) == ()
+        or len(y) == 0
+    ):
         return ""
     return read_column(y).kind.replace("T", "U").replace("O", "")
 
@@ -100,16 +112,22 @@ def check_kind(classes: Any, kind: str) -> None:
         NumPy's letter for the type of the labels.
     """
     declared = np.asarray(classes).dtype.kind
-    if {declared in TEXT, kind in TEXT} == {True, False} and declared in TEXT + NUMBERS and kind in TEXT + NUMBERS:
+    if (
+        {declared in TEXT, kind in TEXT} == {True, False}
+        and declared in TEXT + NUMBERS
+        and kind in TEXT + NUMBERS
+    ):
         words = {True: "text", False: "numbers"}
         raise ValueError(
             f"Found classes={list(classes)!r} ({words[declared in TEXT]}) for labels in y that are "
-            f"{words[kind in TEXT]}: none of them is declared. Give classes of the same kind as y, here or in the "
-            "schema."
+            f"{words[kind in TEXT]}: none of them is declared. Give classes of the same kind as y, "
+            "here or in the schema."
         )
 
 
-def class_weights(given: Any, classes: NDArray[Any] | None, *, zero: bool = True) -> NDArray[np.float64]:
+def class_weights(
+    given: Any, classes: NDArray[Any] | None, *, zero: bool = True
+) -> NDArray[np.float64]:
     """Weight of each class, from public constants.
 
     Without classes the weights are only checked.
@@ -121,8 +139,9 @@ def class_weights(given: Any, classes: NDArray[Any] | None, *, zero: bool = True
     """
     if isinstance(given, str):
         raise PrivacyError(
-            f"Found class_weight={given!r}, which counts the labels in y: each record would change the weights of all "
-            "others. Give constants that are known without the data, e.g. class_weight={0: 1.0, 1: 5.0}."
+            f"Found class_weight={given!r}, which counts the labels in y: each record would change "
+            "the weights of all others. Give constants that are known without the data, e.g. "
+            "class_weight={0: 1.0, 1: 5.0}."
         )
     known = {} if given is None else given
     labels = list(known) if classes is None else classes.tolist()
@@ -130,8 +149,9 @@ def class_weights(given: Any, classes: NDArray[Any] | None, *, zero: bool = True
         label in labels and _is_weight(weight, zero) for label, weight in known.items()
     ):
         raise ValueError(
-            f"Found class_weight={given!r}; a dict of labels{'' if classes is None else f' among {labels}'} and finite "
-            f"weights {'>=' if zero else '>'} 0 is needed, e.g. {{0: 1.0, 1: 5.0}}."
+            f"Found class_weight={given!r}; a dict of "
+            f"labels{'' if classes is None else f' among {labels}'} and finite weights "
+            f"{'>=' if zero else '>'} 0 is needed, e.g. {{0: 1.0, 1: 5.0}}."
         )
     return np.array([float(known.get(label, 1.0)) for label in labels])
 
@@ -161,7 +181,9 @@ def targets_in(y: Any, numeric: bool, fewest: int = 1) -> NDArray[Any]:
     """
     found = as_array(y)
     if found.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y has a complex dtype. Give real numbers, or labels.")
+        raise ValueError(
+            "Complex data not supported: y has a complex dtype. Give real numbers, or labels."
+        )
     found = numbers_of(found) if numeric else found
     options = {"ensure_2d": False, "ensure_all_finite": False, "ensure_min_samples": fewest}
     found = check_array(found, dtype=None, input_name="y", **options)
@@ -190,8 +212,8 @@ def numbers_of(y: NDArray[Any]) -> NDArray[np.float64]:
 def targets_like(y: Any, classes: Sequence[Any] | None, numeric: bool) -> Any:
     """Targets for estimators of other libraries.
 
-    Their type follows from the container's, or from the classes. Texts are objects, as the width of NumPy's texts is
-    that of the longest.
+    Their type follows from the container's, or from the classes. Texts are objects, as the width of
+    NumPy's texts is that of the longest.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""Arrays of lists: a list has no declared type, so each entry is read by itself, and none decides about the others.
+"""Arrays of lists: a list has no declared type, so each entry is read by itself, and none decides
+about the others.
 
-``np.asarray`` chooses the type of a list by all of its entries: one fraction would round whole numbers above 2⁵³, and
-one text would make text of all.
+``np.asarray`` chooses the type of a list by all of its entries: one fraction would round whole
+numbers above 2⁵³, and one text would make text of all.
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ def is_list(values: Any) -> bool:
 
 def objects(values: Sequence[Any]) -> NDArray[np.object_]:
     """Array of Python objects, as they are."""
-    return np.fromiter(values, dtype=object, count=len(values))  # which asks no value for its length
+    # which asks no value for its length
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
-def objects_in(values: Sequence[Any], name: str, row_shape: tuple[int, ...] | None = None) -> NDArray[np.object_]:
+def objects_in(
+    values: Sequence[Any], name: str, row_shape: tuple[int, ...] | None = None
+) -> NDArray[np.object_]:
     """Array of the entries of a list of rows, each row read by itself.
 
     Parameters
@@ -42,8 +46,8 @@ def objects_in(values: Sequence[Any], name: str, row_shape: tuple[int, ...] | No
     values : list of rows
     name : str
     row_shape : tuple of int, optional
-        Declared shape of a row. A row of another shape is missing, and so is a list in place of a value. Without it
-        the shape is that of all rows.
+        Declared shape of a row. A row of another shape is missing, and so is a list in place of a
+        value. Without it the shape is that of all rows.
 
     Raises
     ------
@@ -56,7 +60,9 @@ def objects_in(values: Sequence[Any], name: str, row_shape: tuple[int, ...] | No
     return objects(list(cells)).reshape(len(rows), *shape)
 
 
-def numbers_in(values: Sequence[Any], name: str, row_shape: tuple[int, ...] | None = None) -> NDArray[np.float64]:
+def numbers_in(
+    values: Sequence[Any], name: str, row_shape: tuple[int, ...] | None = None
+) -> NDArray[np.float64]:
     """Array of doubles from a list of rows; nan for what is no number. See ``objects_in``."""
     shape = _common_shape(map(_row_shape, values), name) if row_shape is None else row_shape
     numbers = np.full((len(values), *shape), np.nan)
@@ -65,11 +71,14 @@ def numbers_in(values: Sequence[Any], name: str, row_shape: tuple[int, ...] | No
     return numbers
 
 
-def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str = "y") -> NDArray[Any]:
+def labels_in(
+    values: Sequence[Any], classes: Collection[Any] | None, name: str = "y"
+) -> NDArray[Any]:
     """Array of labels from a list, one for each record.
 
-    Its type follows from the classes alone. A label that is no class becomes one and the same label outside of them.
-    Without classes the type follows from the set of labels, in which equal numbers are one: 1, 1.0 and True.
+    Its type follows from the classes alone. A label that is no class becomes one and the same label
+    outside of them. Without classes the type follows from the set of labels, in which equal numbers
+    are one: 1, 1.0 and True.
 
     Raises
     ------
@@ -78,15 +87,19 @@ def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str 
     """
     labels = [_python_scalar(value) for value in values]
     lists = [isinstance(label, (list, tuple, np.ndarray)) for label in labels]
-    if lists and (any(lists) if classes is None else all(lists)):  # else a list is none of the classes
+    # else a list is none of the classes
+    if lists and (any(lists) if classes is None else all(lists)):
         raise ValueError(
-            f"Found {name} as a list of lists, which may differ in length; one label for each record, or an array of "
-            "shape (n_samples, n_labels), is needed."
+            f"Found {name} as a list of lists, which may differ in length; one label for each "
+            "record, or an array of shape (n_samples, n_labels), is needed."
         )
     if classes is None:
         return np.asarray([_integer_if_whole(label) for label in labels])
     known = [_python_scalar(label) for label in classes]
-    places, kinds = {label: place for place, label in enumerate(known)}, np.asarray([*known, _label_outside(known)])
+    places, kinds = (
+        {label: place for place, label in enumerate(known)},
+        np.asarray([*known, _label_outside(known)]),
+    )
     return kinds[places_of(labels, places, -1)]
 
 
@@ -98,7 +111,11 @@ def _python_scalar(value: Any) -> Any:
     try:
         if type(value).__module__ == "torch":
             return value.detach().tolist()
-        return value.item() if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 else value
+        return (
+            value.item()
+            if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
+            else value
+        )
     except Exception:  # an error would tell of the entry
         return None
 
@@ -130,14 +147,15 @@ def _common_shape(shapes: Iterable[tuple[int, ...] | None], name: str) -> tuple[
     shape = different.pop()
     if different or shape is None:
         raise ValueError(
-            f"Found {name} as a list of rows that differ in shape; lists must be rectangular where no width is "
-            f"declared. Fill them up, or give {name} as an array."
+            f"Found {name} as a list of rows that differ in shape; lists must be rectangular where "
+            f"no width is declared. Fill them up, or give {name} as an array."
         )
     return shape
 
 
 def _cells(row: Any, shape: tuple[int, ...]) -> list[Any]:
-    """Entries of a row of a declared shape: None for a row of another, and for a list in place of a value."""
+    """Entries of a row of a declared shape: None for a row of another, and for a list in place of a
+    value."""
     if not shape:
         return [None if isinstance(row, list) else row]
     if not isinstance(row, list) or len(row) != shape[0]:
@@ -160,9 +178,13 @@ def places_of(values: Sequence[Any], places: dict[Any, int], unknown: int) -> ND
     ``unknown`` for others, also if they cannot be looked up.
     """
     try:
-        found = np.fromiter(map(places.get, values, itertools.repeat(unknown)), np.intp, len(values))
+        found = np.fromiter(
+            map(places.get, values, itertools.repeat(unknown)), np.intp, len(values)
+        )
     except Exception:  # not hashable, or not comparable
-        found = np.fromiter((_place_or_unknown(value, places, unknown) for value in values), np.intp, len(values))
+        found = np.fromiter(
+            (_place_or_unknown(value, places, unknown) for value in values), np.intp, len(values)
+        )
     for place in np.flatnonzero(found == unknown).tolist():
         found[place] = _place_or_unknown(_in_other_form(values[place]), places, unknown)
     return found
@@ -190,9 +212,14 @@ def _place_or_unknown(value: Any, places: dict[Any, int], unknown: int) -> int:
 def number_of(value: Any) -> float:
     """Number that a value or a text is; nan for others."""
     try:
-        if isinstance(value, (complex, np.complexfloating, np.ndarray)):  # a warning would tell of the entry
+        # a warning would tell of the entry
+        if isinstance(value, (complex, np.complexfloating, np.ndarray)):
             return math.nan
-        return float(FLAGS.get(value.strip().lower(), value) if isinstance(value, str) else _python_scalar(value))
+        return float(
+            FLAGS.get(value.strip().lower(), value)
+            if isinstance(value, str)
+            else _python_scalar(value)
+        )
     except Exception:  # any failure means no number: an error would reveal the entry
         return math.nan
 
@@ -202,7 +229,8 @@ def said_by(text: str) -> Any:
 
     A whole number exactly.
 
-    Readers of CSV make text of some entries of a column, and numbers of others, if one entry is no number.
+    Readers of CSV make text of some entries of a column, and numbers of others, if one entry is no
+    number.
     """
     flag = FLAGS.get(text.strip().lower())
     if flag is not None:

@@ -62,7 +62,9 @@ def _memory_of_pandas(array: Any) -> Iterator[NDArray[Any]]:
     stores = (vars(array).get(name, None) for name in STORES) if hasattr(array, "__dict__") else ()
     found = next((store for store in stores if store is not None), None)
     if found is None:
-        found = next((store for name in STORES if (store := getattr(array, name, None)) is not None), None)
+        found = next(
+            (store for name in STORES if (store := getattr(array, name, None)) is not None), None
+        )
     yield from [_address(id(array))] if found is None else _memory_of(found)
 
 
@@ -78,7 +80,10 @@ def _memory_of_arrow(column: Any) -> Iterator[NDArray[Any]]:
     """Memory of each chunk's own values: slices share their buffers."""
     for chunk in getattr(column, "chunks", [column]):
         values = chunk.indices if hasattr(chunk, "indices") else chunk
-        buffer, bits = values.buffers()[1] if len(values.buffers()) > 1 else None, _bits_of_entry(values.type)
+        buffer, bits = (
+            values.buffers()[1] if len(values.buffers()) > 1 else None,
+            _bits_of_entry(values.type),
+        )
         if buffer is not None:
             start, end = values.offset * bits, (values.offset + len(values)) * bits
             yield _address(buffer.address + -(-start // 8), max(end // 8 - -(-start // 8), 0))
@@ -96,6 +101,11 @@ def _address(start: int, size: int = 1) -> NDArray[Any]:
     """Array that stands for memory, and is never read."""
 
     class Place:
-        __array_interface__ = {"data": (start, True), "shape": (size,), "typestr": "|u1", "version": 3}
+        __array_interface__ = {
+            "data": (start, True),
+            "shape": (size,),
+            "typestr": "|u1",
+            "version": 3,
+        }
 
     return np.asarray(Place())

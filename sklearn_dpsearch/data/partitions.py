@@ -15,7 +15,8 @@ from ..errors import not_once
 from .columns import columns_in, is_frame, is_of_dask, names_of, read_column
 from .rows import rows_of_frame
 
-#: Types of entries whose texts are the same in every process; a set, or what holds one, has another order in each.
+#: Types of entries whose texts are the same in every process; a set, or what holds one, has another
+#: order in each.
 PLAIN = (str, int, float, bool, bytes, type(None), date, datetime, Decimal)
 
 
@@ -48,8 +49,8 @@ def parts_of(X: Any) -> list[Any]:
     if isinstance(X, (list, tuple)):
         return list(X)
     raise TypeError(
-        f"Found X of type {type(X).__name__} of Dask; a DataFrame of Dask, delayed frames or files are needed: "
-        "X.to_dask_dataframe(columns=[...])."
+        f"Found X of type {type(X).__name__} of Dask; a DataFrame of Dask, delayed frames or files "
+        "are needed: X.to_dask_dataframe(columns=[...])."
     )
 
 
@@ -68,8 +69,8 @@ def header_of(X: Any, y: Any, owner: str) -> tuple[Any, Any, str]:
     """
     if not is_frame_of_dask(X):
         raise TypeError(
-            f"Found X of type {type(X).__name__}; {owner} needs a DataFrame of Dask: dd.read_parquet(files), or "
-            "dd.from_delayed(frames)."
+            f"Found X of type {type(X).__name__}; {owner} needs a DataFrame of Dask: "
+            "dd.read_parquet(files), or dd.from_delayed(frames)."
         )
     if not (isinstance(y, str) and y in X.columns):
         name = repr(y) if isinstance(y, str) else f"an object of type {type(y).__name__}"
@@ -91,7 +92,9 @@ def check_partition(frame: Any, names: Sequence[str]) -> Any:
         Which name columns and types alone.
     """
     if not is_frame(frame):
-        raise TypeError(f"Found a partition of type {type(frame).__name__}; a data frame is needed.")
+        raise TypeError(
+            f"Found a partition of type {type(frame).__name__}; a data frame is needed."
+        )
     if told := not_once(names_of(frame) or [], names):
         raise ValueError(told)
     return frame
@@ -128,7 +131,8 @@ def _digest(frame: Any) -> bytes:
 
 
 def _text_of(entry: Any) -> str:
-    """Text of an entry, which is the same whenever the entry is read again; of other types their name."""
+    """Text of an entry, which is the same whenever the entry is read again; of other types their
+    name."""
     try:
         return repr(entry) if type(entry) in PLAIN else type(entry).__name__
     except Exception:  # of thousands of digits

@@ -25,8 +25,9 @@ def persons_in(groups: Any, n_samples: int) -> PersonCodes:
     Parameters
     ----------
     groups : array-like of shape (n_samples,)
-        Numbers, texts, or other values with a hash, equal for records of one person; a whole number in text is that
-        number. None, nan, NaT and pandas' NA are missing. All values without a hash are one person.
+        Numbers, texts, or other values with a hash, equal for records of one person; a whole number
+        in text is that number. None, nan, NaT and pandas' NA are missing. All values without a hash
+        are one person.
     n_samples : int
 
     Raises
@@ -37,8 +38,8 @@ def persons_in(groups: Any, n_samples: int) -> PersonCodes:
     values = column_of(as_array(groups))
     if values.shape != (n_samples,):
         raise ValueError(
-            f"Found groups of shape {values.shape} for {n_samples} records; the person of each record is needed, shape "
-            f"({n_samples},). Give the column that names them."
+            f"Found groups of shape {values.shape} for {n_samples} records; the person of each "
+            f"record is needed, shape ({n_samples},). Give the column that names them."
         )
     missing = missing_among(values)
     known = _codes_of_equal(values[~missing])
@@ -58,7 +59,8 @@ def one_of_each(persons: PersonCodes, random_bytes: Callable[[int], bytes]) -> N
 
     Numbers, in order.
 
-    Given the draws, a person has one record: what is differentially private in records is so in persons.
+    Given the draws, a person has one record: what is differentially private in records is so in
+    persons.
 
     Parameters
     ----------
@@ -119,7 +121,9 @@ def _codes_of_equal(values: NDArray[Any]) -> PersonCodes:
     if values.dtype.kind in "biufmM":
         return np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
     codes: dict[Any, int] = {}
-    return np.fromiter((_code_of_name(name_of(one), codes) for one in values.tolist()), np.int64, len(values))
+    return np.fromiter(
+        (_code_of_name(name_of(one), codes) for one in values.tolist()), np.int64, len(values)
+    )
 
 
 def _code_of_name(name: Any, codes: dict[Any, int]) -> int:

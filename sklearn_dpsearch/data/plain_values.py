@@ -1,6 +1,7 @@
 """Plain values: entries of object columns that travel between processes, each decided by itself.
 
-A cell of another type may fail to be pickled, compare in its own way, or hold code. It is missing behind the door.
+A cell of another type may fail to be pickled, compare in its own way, or hold code. It is missing
+behind the door.
 """
 
 from __future__ import annotations
@@ -17,7 +18,21 @@ from .lists import DEEPEST, objects
 
 #: Types of plain values, exactly: a subclass may do anything.
 PLAIN = frozenset(
-    {bool, int, float, complex, str, bytes, type(None), datetime, date, time, timedelta, Decimal, Fraction}
+    {
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        type(None),
+        datetime,
+        date,
+        time,
+        timedelta,
+        Decimal,
+        Fraction,
+    }
 )
 #: Containers of plain values: tokens of a text, features by name.
 NESTED = (list, tuple, set, frozenset, dict)
@@ -42,8 +57,12 @@ def plain_value(value: Any, depth: int = 0) -> Any:
     if kind not in NESTED or depth >= DEEPEST:
         return None
     if kind is dict:
-        return {plain_value(name, DEEPEST): plain_value(part, depth + 1) for name, part in value.items()}
-    return kind(plain_value(part, DEEPEST if kind in (set, frozenset) else depth + 1) for part in value)
+        return {
+            plain_value(name, DEEPEST): plain_value(part, depth + 1) for name, part in value.items()
+        }
+    return kind(
+        plain_value(part, DEEPEST if kind in (set, frozenset) else depth + 1) for part in value
+    )
 
 
 #: Scalars of pandas, by name.

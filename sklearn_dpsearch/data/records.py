@@ -1,4 +1,5 @@
-"""Records behind the door: all that a search, its processes and estimators of others get of what a user gave."""
+"""Records behind the door: all that a search, its processes and estimators of others get of what a
+user gave."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from .rows import ChosenRows
 #: Hints at skorch's wrappers for records that cannot be split as they are, by name of the class.
 WRAPPERS = {
     "dict": " Of a dict of arrays give skorch.helper.SliceDict(**X).",
-    "DataLoader": " Of a DataLoader give its data set: skorch.helper.SliceDataset(loader.dataset), and y.",
+    "DataLoader": (
+        " Of a DataLoader give its data set: skorch.helper.SliceDataset(loader.dataset), and y."
+    ),
     "Dataset": " Of a torch Dataset give skorch.helper.SliceDataset(dataset), and y.",
 }
 #: Data sets of which records can be chosen.
@@ -79,8 +82,11 @@ def _header(values: Any) -> Any:
     return values[:0] if plain else None
 
 
-def read_records(X: Any, y: Any, declared: Declared, names: tuple[str, str] = ("X", "y")) -> Records:
-    """Records of a fit, or public ones, from the user's containers, which errors call by these names.
+def read_records(
+    X: Any, y: Any, declared: Declared, names: tuple[str, str] = ("X", "y")
+) -> Records:
+    """Records of a fit, or public ones, from the user's containers, which errors call by these
+    names.
 
     Raises
     ------
@@ -107,8 +113,8 @@ def read_records(X: Any, y: Any, declared: Declared, names: tuple[str, str] = ("
 def _of_several(values: Any, name: str) -> Any:
     if getattr(values, "shape", None) == ():
         raise TypeError(
-            f"Found {name} of type {type(values).__name__} with a single value; an array, a data frame or a list of "
-            "records is needed."
+            f"Found {name} of type {type(values).__name__} with a single value; an array, a data "
+            "frame or a list of records is needed."
         )
     return values
 
@@ -135,7 +141,9 @@ def read_features(X: Any, declared: Declared, name: str = "X") -> Any:
         return X.tocsr()  # of which rows can be chosen, as in scikit-learn
     if library is None:
         raise TypeError(f"{refused(X, name)}{how_to_wrap(X)}")
-    return _plain_array(as_array(X) if library == "torch" else X if library == "numpy" else read_column(X).values)
+    return _plain_array(
+        as_array(X) if library == "torch" else X if library == "numpy" else read_column(X).values
+    )
 
 
 def read_targets(y: Any, declared: Declared, name: str = "y") -> Any:
@@ -148,7 +156,8 @@ def read_targets(y: Any, declared: Declared, name: str = "y") -> Any:
 
 
 def read_parameter(name: str, value: Any) -> Any:
-    """Parameter of ``fit``: an array for a container, also inside of a tuple or a list; others as they are.
+    """Parameter of ``fit``: an array for a container, also inside of a tuple or a list; others as
+    they are.
 
     Raises
     ------
@@ -165,7 +174,8 @@ def read_parameter(name: str, value: Any) -> Any:
 
 
 def _is_part(value: Any) -> bool:
-    """True for a container inside of a parameter, as in ``eval_set=(X, y)``; rows of numbers are lists."""
+    """True for a container inside of a parameter, as in ``eval_set=(X, y)``; rows of numbers are
+    lists."""
     return not isinstance(value, list) and library_of(value) is not None
 
 
@@ -183,8 +193,8 @@ def check_same_number(*numbers: int) -> None:
     """Raise for different numbers of records, targets, or persons."""
     if len(set(numbers)) > 1:
         raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {list(numbers)}. Give one target for each "
-            "record."
+            f"Found input variables with inconsistent numbers of samples: {list(numbers)}. Give "
+            "one target for each record."
         )
 
 

@@ -1,4 +1,5 @@
-"""Entries of a ledger: a fit or another release with its guarantee, the total of several, and the rest of a budget."""
+"""Entries of a ledger: a fit or another release with its guarantee, the total of several, and the
+rest of a budget."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ from ..privacy.statement.sections import PERSON
 KEPT = 256
 #: Precision of the remaining ε, relative to the budget.
 TOLERANCE = 1e-4
-#: Every decimal number with this many digits is read back from its nearest double, so the double can stand for it.
+#: Every decimal number with this many digits is read back from its nearest double, so the double
+#: can stand for it.
 DIGITS = 15
 #: Name of entries made by hand.
 BY_HAND = "by hand"
@@ -70,7 +72,8 @@ class Entry:
     id : str
         Drawn at random.
     day : str
-        Day of its begin, by UTC. No time of day: times of two entries would reveal the duration of a fit.
+        Day of its begin, by UTC. No time of day: times of two entries would reveal the duration of
+        a fit.
     library : str
         The version that wrote it.
     unit : str
@@ -98,7 +101,11 @@ class Entry:
 
         Instead of a search or a statement.
         """
-        return self.name == BY_HAND and not self.assumptions and type(self.guarantee) in (PureDP, LaplaceDP)
+        return (
+            self.name == BY_HAND
+            and not self.assumptions
+            and type(self.guarantee) in (PureDP, LaplaceDP)
+        )
 
     def written(self) -> str:
         """Convert a ledger entry to JSON.
@@ -108,7 +115,11 @@ class Entry:
         PrivacyError
             If the guarantee would change by writing and reading.
         """
-        plain = {**vars(self), "guarantee": self.guarantee.to_dict(), "assumptions": list(self.assumptions)}
+        plain = {
+            **vars(self),
+            "guarantee": self.guarantee.to_dict(),
+            "assumptions": list(self.assumptions),
+        }
         return json.dumps(plain, allow_nan=False)
 
 
@@ -146,9 +157,11 @@ def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarante
     if relation == "zero_out" and guarantee.neighboring == "add_remove":
         return as_zero_out(guarantee)
     raise MixedNeighborsError(
-        f"Found a guarantee under {guarantee.neighboring} for a ledger under {relation}; the same relation is needed "
-        "for all entries, and replace_one can be reached from the others. Begin a ledger with "
-        'neighboring="replace_one", and enter there what was spent here: new.spend(old.spent(), label="before").'
+        f"Found a guarantee under {guarantee.neighboring} for a ledger under {relation}; the same "
+        "relation is needed for all entries, and replace_one can be reached from the others. Begin "
+        "a ledger with "
+        'neighboring="replace_one", and enter there what was spent here: new.spend(old.spent(), '
+        'label="before").'
     )
 
 
@@ -163,15 +176,16 @@ def check_unit(entry: Entry, unit: str) -> None:
     """
     if unit != PERSON and entry.unit not in ("record", PERSON):
         raise PrivacyError(
-            f"Found a statement whose unit is {entry.unit!r}; one about single records is needed, as entries of one "
-            "ledger have one unit. Enter the statement of the fit itself, and read the total with "
-            "ledger.spent().for_group(records)."
+            f"Found a statement whose unit is {entry.unit!r}; one about single records is needed, "
+            "as entries of one ledger have one unit. Enter the statement of the fit itself, and "
+            "read the total with ledger.spent().for_group(records)."
         )
     if unit == PERSON and entry.unit == "record":
         raise PrivacyError(
-            f"Found {entry.title}, whose guarantee is for one record, and a ledger of persons, as its first entry is; "
-            "one for persons is needed, as one for a record says nothing about all records of a person. Fit with "
-            "groups=, or enter spent.for_group(number) if the largest number of records of one person is public."
+            f"Found {entry.title}, whose guarantee is for one record, and a ledger of persons, as "
+            "its first entry is; one for persons is needed, as one for a record says nothing about "
+            "all records of a person. Fit with groups=, or enter spent.for_group(number) if the "
+            "largest number of records of one person is public."
         )
 
 
@@ -180,15 +194,16 @@ def entry_in_unit(entry: Entry, unit: str) -> Entry:
 
     A person's guarantee covers a record of his that is replaced.
 
-    A record that is blanked leaves the person's other records, so blanking all of them is no bound for it. But both
-    sets of records are two steps apart, from the one to none and from none to the other.
+    A record that is blanked leaves the person's other records, so blanking all of them is no bound
+    for it. But both sets of records are two steps apart, from the one to none and from none to the
+    other.
     """
     if unit == PERSON or entry.unit != PERSON:
         return entry
     return replace(entry, guarantee=stated_under(entry.guarantee, "replace_one"))
 
 
-# --- several entries --------------------------------------------------------------------------------------------------
+# --- several entries ------------------------------------------------------------------------------
 
 
 def ledger_relation(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighboring | None:
@@ -219,8 +234,11 @@ def total_epsilon(entries: Sequence[Entry], relation: Neighboring | None, delta:
     if pure is None or not math.isfinite(pure):
         return found
     exact = sum((_exact_pure_epsilon(entry, relation) for entry in entries), Fraction(0))
-    nearest = float(exact)  # or the next double, if no decimal number of at least this sum is read as it
-    return min(found, nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf))
+    # or the next double, if no decimal number of at least this sum is read as it
+    nearest = float(exact)
+    return min(
+        found, nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf)
+    )
 
 
 def _exact_pure_epsilon(entry: Entry, relation: Neighboring | None) -> Fraction:
@@ -230,7 +248,11 @@ def _exact_pure_epsilon(entry: Entry, relation: Neighboring | None) -> Fraction:
     """
     pure = stated_under(entry.guarantee, relation).pure_epsilon
     assert pure is not None
-    return as_written(pure) if entry.is_declared and entry.guarantee.pure_epsilon == pure else Fraction(pure)
+    return (
+        as_written(pure)
+        if entry.is_declared and entry.guarantee.pure_epsilon == pure
+        else Fraction(pure)
+    )
 
 
 def as_written(number: float) -> Fraction:
@@ -253,12 +275,19 @@ def epsilon_left(spent: Guarantee, epsilon: float, delta: float) -> float:
 
     def of_size(size: float) -> Guarantee:
         relation = spent.neighboring
-        return GaussianDP(mu=size, neighboring=relation) if delta > 0 else PureDP(epsilon=size, neighboring=relation)
+        return (
+            GaussianDP(mu=size, neighboring=relation)
+            if delta > 0
+            else PureDP(epsilon=size, neighboring=relation)
+        )
 
-    if delta > 0 and isinstance(spent, Composition):  # composed faster as one, and costs a trace more
+    # composed faster as one, and costs a trace more
+    if delta > 0 and isinstance(spent, Composition):
         spent = ProfileDP.from_pair(spent.pair, spent.neighboring)
     try:
-        size = calibrate(lambda size: compose(spent, of_size(size)), epsilon, delta, tolerance=TOLERANCE)
+        size = calibrate(
+            lambda size: compose(spent, of_size(size)), epsilon, delta, tolerance=TOLERANCE
+        )
     except BudgetUnreachableError:
         return 0.0
     return float(of_size(size).epsilon_at(delta))

@@ -9,7 +9,8 @@ from ..privacy.spent import PrivacySpent
 from ..privacy.statement.content import Release
 from .ledger_context import is_counted, ledger_here
 
-#: Attribute of an unfitted model that travels to a worker process (skorch takes others for arguments).
+#: Attribute of an unfitted model that travels to a worker process (skorch takes others for
+#: arguments).
 TRAVELLING = "_ledger_"
 #: Most columns that an entry names.
 MOST_NAMED = 3
@@ -38,7 +39,8 @@ def enter_fit(model: Any, spent: PrivacySpent, columns: Sequence[str] | int | No
 
 
 def state_in_block(state: dict[str, Any]) -> dict[str, Any]:
-    """State of a model for pickles, with the ledger of the block around it: worker processes do not see the block."""
+    """State of a model for pickles, with the ledger of the block around it: worker processes do not
+    see the block."""
     if "privacy_spent_" in state or (ledger := ledger_here()) is None:
         return state
     return {**state, TRAVELLING: ledger}
@@ -55,5 +57,10 @@ def in_words(columns: Sequence[str] | int | None) -> str:
 
 
 def model_in_words(release: Release | None) -> str:
-    """Text that names the model that a search tunes, and its columns: ``LogisticRegression: age, job``."""
-    return "" if release is None else ": ".join(filter(None, (release.model, in_words(release.columns))))
+    """Text that names the model that a search tunes, and its columns:
+    ``LogisticRegression: age, job``."""
+    return (
+        ""
+        if release is None
+        else ": ".join(filter(None, (release.model, in_words(release.columns))))
+    )

@@ -1,8 +1,9 @@
 """Ledger of a fit: that of the surrounding block, or none where another entry counts the fit.
 
-A block belongs to the thread that is in it (a context variable). Threads that a library starts inside of a block, as
-joblib does, do not see the variable. So a thread without a block of its own takes part in the one block that is open in
-the process: at worst an unrelated fit is entered. Several open blocks are ambiguous, which is an error.
+A block belongs to the thread that is in it (a context variable). Threads that a library starts
+inside of a block, as joblib does, do not see the variable. So a thread without a block of its own
+takes part in the one block that is open in the process: at worst an unrelated fit is entered.
+Several open blocks are ambiguous, which is an error.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ Ledger: TypeAlias = Any
 _MINE: ContextVar[tuple[Ledger, ...]] = ContextVar("ledgers", default=())
 #: Whether the work done here uses no private records.
 _COUNTED: ContextVar[bool] = ContextVar("counted", default=False)
-#: The blocks that are open anywhere in this process. It has no lock, which a forked child could find held.
+#: The blocks that are open anywhere in this process. It has no lock, which a forked child could
+#: find held.
 _OPEN: list[Ledger] = []
 
 
@@ -38,8 +40,9 @@ def enter_block(ledger: Ledger) -> None:
     around = own_block()
     if around is not None and around != ledger:
         raise PrivacyError(
-            f"Found a block of {ledger!r} inside of one of {around!r}; one ledger is needed for one data set. End "
-            "the outer block first, or give the searches of the inner one ledger= themselves."
+            f"Found a block of {ledger!r} inside of one of {around!r}; one ledger is needed for "
+            "one data set. End the outer block first, or give the searches of the inner one "
+            "ledger= themselves."
         )
     _OPEN.append(ledger)
     _MINE.set((*_MINE.get(), ledger))
@@ -74,8 +77,9 @@ def ledger_here() -> Ledger | None:
     others = list(dict.fromkeys(tuple(_OPEN)))
     if len(others) > 1:
         raise PrivacyError(
-            f"Found a thread outside of every ledger's block while blocks of {len(others)} ledgers are open in others; "
-            "which one is meant is needed. Give the search ledger=, also where workers fit it."
+            f"Found a thread outside of every ledger's block while blocks of {len(others)} ledgers "
+            "are open in others; which one is meant is needed. Give the search ledger=, also where "
+            "workers fit it."
         )
     return others[0] if others else None
 
@@ -89,8 +93,8 @@ def refuse_in_block(name: str) -> None:
     """
     if (ledger := ledger_here()) is not None:
         raise PrivacyError(
-            f"Found {name} in a block of {ledger!r}; its result is not private, so no entry could cover it. Give it "
-            "public or made-up records, outside of the block."
+            f"Found {name} in a block of {ledger!r}; its result is not private, so no entry could "
+            "cover it. Give it public or made-up records, outside of the block."
         )
 
 

@@ -1,8 +1,9 @@
-"""The file of a ledger: lines that are only ever added, one writer at a time, each on the disk before it counts.
+"""The file of a ledger: lines that are only ever added, one writer at a time, each on the disk
+before it counts.
 
-A line is JSON. Its last value is a digest of the line and of all lines before, so a line that was changed, removed or
-moved is noticed. A write cut off by a crash leaves bytes after the last newline. No record was used for that entry,
-because a fit waits until its line is on the disk.
+A line is JSON. Its last value is a digest of the line and of all lines before, so a line that was
+changed, removed or moved is noticed. A write cut off by a crash leaves bytes after the last
+newline. No record was used for that entry, because a fit waits until its line is on the disk.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Pages:
         return self.digests[-1]
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 def read(path: Path) -> Pages:
@@ -118,8 +119,9 @@ def _read_header(body: bytes, path: Path) -> dict[str, Any]:
     header: dict[str, Any] = json.loads(body)
     if header.get("ledger") != VERSION:
         raise PrivacyError(
-            f"Found a ledger of version {header.get('ledger')!r} in {str(path)!r}; version {VERSION} is needed. Read "
-            "it with the release of sklearn_dpsearch that wrote it, or a later one."
+            f"Found a ledger of version {header.get('ledger')!r} in {str(path)!r}; version "
+            f"{VERSION} is needed. Read it with the release of sklearn_dpsearch that wrote it, or "
+            f"a later one."
         )
     return header
 
@@ -127,14 +129,15 @@ def _read_header(body: bytes, path: Path) -> dict[str, Any]:
 def _damaged_error(path: Path, number: int) -> PrivacyError:
     """Error for a ledger with a changed line."""
     return PrivacyError(
-        f"Found {str(path)!r}, of which line {number} is not as it was written: changed, moved, behind a line that was "
-        "taken out, or of another kind of file. A ledger as it was written is needed, because what a lost entry spent "
-        "is spent. Put back a copy from before the damage and enter by hand (ledger.spend) what was fitted since; or "
-        "begin another ledger, and enter everything that was done with the records."
+        f"Found {str(path)!r}, of which line {number} is not as it was written: changed, moved, "
+        "behind a line that was taken out, or of another kind of file. A ledger as it was written "
+        "is needed, because what a lost entry spent is spent. Put back a copy from before the "
+        "damage and enter by hand (ledger.spend) what was fitted since; or begin another ledger, "
+        "and enter everything that was done with the records."
     )
 
 
-# --- writing ----------------------------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -142,7 +145,8 @@ def locked(path: Path) -> Iterator[None]:
     """Exclude all other writers of a ledger, in any process."""
     lock = filelock.FileLock(f"{path}{LOCK}", timeout=PATIENCE)
     with _translate_os_errors(path, "lock"):
-        os.stat(path.parent)  # a new folder would begin a new ledger, and the old entries be forgotten
+        # a new folder would begin a new ledger, and the old entries be forgotten
+        os.stat(path.parent)
         lock.acquire()
     try:
         yield
@@ -156,7 +160,9 @@ def begin(path: Path, header: dict[str, Any]) -> None:
     Call under the lock.
     """
     with _translate_os_errors(path, "begin"):
-        replace_through(path, _line_with_digest(json.dumps({"ledger": VERSION, **header}), ""), mode=0o666)
+        replace_through(
+            path, _line_with_digest(json.dumps({"ledger": VERSION, **header}), ""), mode=0o666
+        )
 
 
 def add(path: Path, pages: Pages, body: str) -> Pages:
@@ -171,7 +177,8 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
     """
     line = b"\n" * pages.open_end + _line_with_digest(body, pages.digest)
     with _translate_os_errors(path, "write"):
-        sync_folder(path.parent)  # the file's name has to outlast a power cut too, also if another process began it
+        # the file's name has to outlast a power cut too, also if another process began it
+        sync_folder(path.parent)
         with path.open("r+b", buffering=0) as file:
             descriptor = file.fileno()
             _refuse_second_name(descriptor, path)
@@ -180,7 +187,8 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
             try:
                 _write_through(descriptor, line)
             except OSError:
-                with contextlib.suppress(OSError):  # bytes that cannot be removed count as spent, or are no whole line
+                # bytes that cannot be removed count as spent, or are no whole line
+                with contextlib.suppress(OSError):
                     os.ftruncate(descriptor, pages.end)
                     os.fsync(descriptor)
                 raise
@@ -209,14 +217,16 @@ def _refuse_second_name(descriptor: int, path: Path) -> None:
     """
     if os.fstat(descriptor).st_nlink > 1:
         raise PrivacyError(
-            f"Found {str(path)!r} under several names (hard links), under each of which processes would lock out only "
-            "each other; a file with one name is needed. Delete the other names."
+            f"Found {str(path)!r} under several names (hard links), under each of which processes "
+            "would lock out only each other; a file with one name is needed. Delete the other "
+            "names."
         )
 
 
 NEEDED = (
-    "the file under the name with which it was begun, the right to write, room, and a folder that exists and may be "
-    "written into, on a file system with locks, are needed, also where worker processes run"
+    "the file under the name with which it was begun, the right to write, room, and a folder that "
+    "exists and may be written into, on a file system with locks, are needed, also where worker "
+    "processes run"
 )
 
 
@@ -228,13 +238,14 @@ def _translate_os_errors(path: Path, doing: str) -> Iterator[None]:
         return
     except filelock.Timeout:
         problem = (
-            f"Found {str(path)!r} locked by another process for {PATIENCE:.0f} s; the lock is needed to enter what is "
-            f"about to be spent. Wait for that process, or end it; if none is running, delete {f'{path}{LOCK}'!r}."
+            f"Found {str(path)!r} locked by another process for {PATIENCE:.0f} s; the lock is "
+            f"needed to enter what is about to be spent. Wait for that process, or end it; if none "
+            f"is running, delete {f'{path}{LOCK}'!r}."
         )
     except (OSError, NotImplementedError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         problem = (
-            f"Found no way to {doing} the ledger {str(path)!r} ({why}); {NEEDED}. Mend that and try again. No record "
-            "was used."
+            f"Found no way to {doing} the ledger {str(path)!r} ({why}); {NEEDED}. Mend that and "
+            "try again. No record was used."
         )
     raise PrivacyError(problem)

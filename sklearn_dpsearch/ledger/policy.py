@@ -39,27 +39,34 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     PrivacyError
-        For a rule that does not exist, or a value that it cannot have: a rule that is not understood is not kept.
+        For a rule that does not exist, or a value that it cannot have: a rule that is not
+        understood is not kept.
     """
     rules = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     for name, value in rules.items():
         if name not in RULES:
             raise PrivacyError(
-                f"Found the rule {name} in {str(path)!r}; the rules are {', '.join(RULES)}. Take it out."
+                f"Found the rule {name} in {str(path)!r}; the rules are {', '.join(RULES)}. Take "
+                f"it out."
             )
         is_known, needed = RULES[name]
         if not is_known(value):
-            raise PrivacyError(f"Found {name} = {value!r} in {str(path)!r}; {needed} is needed. Mend the file.")
+            raise PrivacyError(
+                f"Found {name} = {value!r} in {str(path)!r}; {needed} is needed. Mend the file."
+            )
     return rules
 
 
 def budget_under(policy: Policy, **given: Any) -> dict[str, Any]:
-    """Budget and relation of a new ledger, under a policy, as given, within the rules, or those of the rules."""
+    """Budget and relation of a new ledger, under a policy, as given, within the rules, or those of
+    the rules."""
     for name, value in given.items():
         rule, one_kind = policy.get(name, value), name == "neighboring"
         if value is not None and (value != rule if one_kind else value > rule):
             remedy = f"No {'other' if one_kind else 'more'} is allowed."
-            raise PrivacyError(_refusal(f"{name} = {value!r} for a new ledger", policy, name, remedy))
+            raise PrivacyError(
+                _refusal(f"{name} = {value!r} for a new ledger", policy, name, remedy)
+            )
     return {name: policy.get(name) if value is None else value for name, value in given.items()}
 
 
@@ -67,11 +74,16 @@ def check_entry(policy: Policy, entry: Entry) -> None:
     """Raise if a ledger entry breaks a rule of the policy."""
     if policy.get("tuning") == "included" and entry.name == BY_HAND:
         found = f"{entry.title}, which was entered by hand"
-        remedy = "Nothing says whether its tuning is in its cost. Fit a search with ledger=, whose cost includes it."
+        remedy = (
+            "Nothing says whether its tuning is in its cost. Fit a search with ledger=, whose cost "
+            "includes it."
+        )
         raise PrivacyError(_refusal(found, policy, "tuning", remedy))
     if policy.get("unit") == "person" and entry.unit != "person":
         found = f"{entry.title}, whose guarantee is for a {entry.unit}"
-        remedy = "Fit with groups=, or enter spent.for_group(k) where no person has more than k records."
+        remedy = (
+            "Fit with groups=, or enter spent.for_group(k) where no person has more than k records."
+        )
         raise PrivacyError(_refusal(found, policy, "unit", remedy))
 
 
@@ -87,4 +99,7 @@ def check_risk(policy: Policy, entry: Entry, total: Guarantee) -> None:
 
 def _refusal(found: str, policy: Policy, rule: str, remedy: str) -> str:
     """Text of an error that names the broken rule."""
-    return f"Found {found}; the ledger's policy has {rule} = {policy[rule]!r}. {remedy} No record was used."
+    return (
+        f"Found {found}; the ledger's policy has {rule} = {policy[rule]!r}. {remedy} No record was "
+        f"used."
+    )

@@ -39,16 +39,22 @@ from .ledger_context import counted, enter_block, leave_block
 from .policy import Policy, budget_under, check_entry, check_risk, read_policy
 
 #: Assumption of a ledger's total, beside those of its entries.
-COMPLETE = "Everything that was released from these records, or decided by looking at them, has an entry."
+COMPLETE = (
+    "Everything that was released from these records, or decided by looking at them, has an entry."
+)
 PARTS = (
-    "Which records each fit was given does not depend on what is in them: folds are made by position (KFold) where "
-    "the number of records is public, and never stratified."
+    "Which records each fit was given does not depend on what is in them: folds are made by "
+    "position (KFold) where the number of records is public, and never stratified."
 )
 SETTLED = (
-    "How many entries there are, and what each of them may spend, was settled without a look at what earlier ones "
-    "released. Where going on was decided by looking, the budget counts, and not this smaller number."
+    "How many entries there are, and what each of them may spend, was settled without a look at "
+    "what earlier ones released. Where going on was decided by looking, the budget counts, and not "
+    "this smaller number."
 )
-UPWARDS = "Entries for persons count for a record that is replaced: then a person's records are replaced by others."
+UPWARDS = (
+    "Entries for persons count for a record that is replaced: then a person's records are replaced "
+    "by others."
+)
 CARRIED_OVER = "Entries under {} neighbours are stated under {}: the number of records is public."
 
 
@@ -57,24 +63,25 @@ class PrivacyLedger:
 
     Across fits, processes and crashes.
 
-    A fit enters its cost before it uses the first record, and waits until the entry is on the disk. If the total of
-    all entries would exceed the budget, the fit raises ``BudgetExceededError`` instead. An entry stays spent, even
-    if the fit fails.
+    A fit enters its cost before it uses the first record, and waits until the entry is on the disk.
+    If the total of all entries would exceed the budget, the fit raises ``BudgetExceededError``
+    instead. An entry stays spent, even if the fit fails.
 
     Parameters
     ----------
     path : str or path-like
         The file; one for each data set. An existing file is opened, a missing one is begun.
     epsilon, delta : float, optional
-        The budget, ε > 0 and 0 ≤ δ < 1; ``epsilon=float("inf")`` counts and refuses nothing. Needed to begin a file.
-        An existing file has its own budget; other numbers are refused.
+        The budget, ε > 0 and 0 ≤ δ < 1; ``epsilon=float("inf")`` counts and refuses nothing. Needed
+        to begin a file. An existing file has its own budget; other numbers are refused.
     neighboring : {"add_remove", "zero_out", "replace_one"}, optional
-        The neighbouring relation of the ledger; None: that of the first entry. Entries under another relation are
-        refused, except that ``"replace_one"`` accepts and converts all.
+        The neighbouring relation of the ledger; None: that of the first entry. Entries under
+        another relation are refused, except that ``"replace_one"`` accepts and converts all.
     policy : str or path-like, optional
-        A TOML file with rules that a new ledger keeps for good: largest ``epsilon`` and ``delta``, which are also its
-        budget if none is given, ``neighboring``, ``unit``, the largest ``advantage`` of an attack on the total, and
-        ``tuning = "included"``, by which only searches are entered.
+        A TOML file with rules that a new ledger keeps for good: largest ``epsilon`` and ``delta``,
+        which are also its budget if none is given, ``neighboring``, ``unit``, the largest
+        ``advantage`` of an attack on the total, and ``tuning = "included"``, by which only searches
+        are entered.
 
     Attributes
     ----------
@@ -89,12 +96,12 @@ class PrivacyLedger:
 
     Notes
     -----
-    Inside of ``with ledger:`` every private fit of this library enters itself, in this process and its worker
-    processes: models, searches, ``schema_report``. Searches also take it as ``ledger=``. ``fit`` enters models of other
-    libraries, and ``spend`` all other releases.
+    Inside of ``with ledger:`` every private fit of this library enters itself, in this process and
+    its worker processes: models, searches, ``schema_report``. Searches also take it as ``ledger=``.
+    ``fit`` enters models of other libraries, and ``spend`` all other releases.
 
-    Composition is sequential, also for folds, which share records (docs/learn/ledger.md). The file is as public as
-    ``privacy_spent_``: nothing in it depends on the records.
+    Composition is sequential, also for folds, which share records (docs/learn/ledger.md). The file
+    is as public as ``privacy_spent_``: nothing in it depends on the records.
 
     Examples
     --------
@@ -123,7 +130,9 @@ class PrivacyLedger:
         self._file, self._label = Path(self.path), ""
         rules = None if policy is None else read_policy(policy)
         if not os.path.exists(self.path):
-            budget = budget_under(rules or {}, epsilon=epsilon, delta=delta, neighboring=neighboring)
+            budget = budget_under(
+                rules or {}, epsilon=epsilon, delta=delta, neighboring=neighboring
+            )
             header = self._new_header(**budget, policy=rules)
             with ledger_file.locked(self._file):
                 if not os.path.exists(self.path):  # no other process was faster
@@ -133,7 +142,7 @@ class PrivacyLedger:
         self._begun: Mapping[str, Any] = found.header
         self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring, policy=rules)
 
-    # --- the file -------------------------------------------------------------------------------------------------
+    # --- the file ---------------------------------------------------------------------------------
 
     # read-only, as a budget must not grow
 
@@ -165,13 +174,15 @@ class PrivacyLedger:
 
         It includes all that was read before.
         """
-        number, digest = self._seen[0]  # before it is read: another thread may enter something meanwhile
+        # before it is read: another thread may enter something meanwhile
+        number, digest = self._seen[0]
         found = ledger_file.read(self._file)
         if found.digests[number : number + 1] != (digest,):
             raise PrivacyError(
-                f"Found another ledger in the place of {self.path!r}, or its last entries cut off: {len(found.bodies)} "
-                f"entries, and not the {number} that were there before. All are needed, as their cost stays spent. Put "
-                "the file back as it was; or open it anew, PrivacyLedger(path), and enter the missing ones by hand."
+                f"Found another ledger in the place of {self.path!r}, or its last entries cut off: "
+                f"{len(found.bodies)} entries, and not the {number} that were there before. All "
+                "are needed, as their cost stays spent. Put the file back as it was; or open it "
+                "anew, PrivacyLedger(path), and enter the missing ones by hand."
             )
         self._remember_pages(found)
         return found
@@ -182,13 +193,17 @@ class PrivacyLedger:
             self._seen[0] = len(found.bodies), found.digest
 
     def _new_header(
-        self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None, policy: Policy | None
+        self,
+        epsilon: float | None,
+        delta: float | None,
+        neighboring: Neighboring | None,
+        policy: Policy | None,
     ) -> dict[str, Any]:
         """Header of a new ledger's file."""
         if epsilon is None or delta is None:
             raise PrivacyError(
-                f"Found no ledger {self.path!r}, epsilon={epsilon} and delta={delta}; the budget is needed to begin "
-                "one. Give both, or the path of a ledger that exists."
+                f"Found no ledger {self.path!r}, epsilon={epsilon} and delta={delta}; the budget "
+                "is needed to begin one. Give both, or the path of a ledger that exists."
             )
         return {
             "epsilon": None if math.isinf(epsilon) else float(epsilon),  # JSON has no infinity
@@ -203,14 +218,19 @@ class PrivacyLedger:
 
     def _check_same(self, **given: Any) -> None:
         """Raise if the ledger was begun with another budget."""
-        wrong = [name for name, value in given.items() if value is not None and value != getattr(self, name)]
+        wrong = [
+            name
+            for name, value in given.items()
+            if value is not None and value != getattr(self, name)
+        ]
         if wrong:
             found = ", ".join(f"{name}={given[name]!r}" for name in wrong)
             needed = ", ".join(f"{name}={getattr(self, name)!r}" for name in wrong)
             raise PrivacyError(
-                f"Found {found} for the ledger {self.path!r}, which was begun with {needed}; the same is needed, as a "
-                "budget must not grow. Leave it out to open the ledger as it is. A larger budget needs another "
-                "ledger: begin one, and enter there what was spent here (new.spend(old.spent()))."
+                f"Found {found} for the ledger {self.path!r}, which was begun with {needed}; the "
+                "same is needed, as a budget must not grow. Leave it out to open the ledger as it "
+                "is. A larger budget needs another ledger: begin one, and enter there what was "
+                "spent here (new.spend(old.spent()))."
             )
 
     def entries(self) -> tuple[Entry, ...]:
@@ -222,7 +242,7 @@ class PrivacyLedger:
         """
         return tuple(map(read_entry, self._pages().bodies))
 
-    # --- what is spent --------------------------------------------------------------------------------------------
+    # --- what is spent ----------------------------------------------------------------------------
 
     def spent(self) -> PrivacySpent:
         """The total of all entries.
@@ -230,7 +250,8 @@ class PrivacyLedger:
         Returns
         -------
         PrivacySpent
-            At the ledger's δ; its components are the entries. Its statement has the budget and what is left.
+            At the ledger's δ; its components are the entries. Its statement has the budget and what
+            is left.
         """
         entries, unit = self._counted_entries()
         relation = ledger_relation(entries, self.neighboring)
@@ -240,7 +261,10 @@ class PrivacyLedger:
             assumptions.append(UPWARDS)
         if others := sorted({entry.guarantee.neighboring for entry in entries} - {relation}):
             assumptions.append(CARRIED_OVER.format(" and ".join(others), relation))
-        parts = [Component(name=one.title, guarantee=stated_under(one.guarantee, relation)) for one in entries]
+        parts = [
+            Component(name=one.title, guarantee=stated_under(one.guarantee, relation))
+            for one in entries
+        ]
         return PrivacySpent(
             guarantee=total_guarantee(entries, relation),
             delta=self.delta,
@@ -253,8 +277,8 @@ class PrivacyLedger:
     def remaining(self) -> float:
         """Largest ε that one more release alone may cost, at the ledger's δ.
 
-        Composition is not the sum of ε, so the answer depends on the mechanism: here Gaussian, which is close to
-        private training; with δ = 0 pure.
+        Composition is not the sum of ε, so the answer depends on the mechanism: here Gaussian,
+        which is close to private training; with δ = 0 pure.
 
         Returns
         -------
@@ -272,7 +296,7 @@ class PrivacyLedger:
         unit = self._ledger_unit(entries := self.entries())
         return tuple(entry_in_unit(entry, unit) for entry in entries), unit
 
-    # --- entering -------------------------------------------------------------------------------------------------
+    # --- entering ---------------------------------------------------------------------------------
 
     def spend(self, guarantee: Guarantee | PrivacySpent, label: str = "") -> None:
         """Enter a release by hand, **before** the records are used for it.
@@ -294,8 +318,8 @@ class PrivacyLedger:
     def fit(self, model: Any, X: Any, y: Any = None, **params: Any) -> Any:
         """Enter the fit of any estimator whose guarantee is known, and fit it.
 
-        For models of other libraries (diffprivlib, DP-EBM, a pipeline with one of them), whose fits a block cannot
-        see. Models and searches of this library enter themselves.
+        For models of other libraries (diffprivlib, DP-EBM, a pipeline with one of them), whose fits
+        a block cannot see. Models and searches of this library enter themselves.
 
         Parameters
         ----------
@@ -332,7 +356,9 @@ class PrivacyLedger:
         with counted():
             return model.fit(X, *([] if y is None else [y]), **params)
 
-    def _spend_fit(self, name: str, spent: PrivacySpent, entry: str | None = None, about: str = "") -> None:
+    def _spend_fit(
+        self, name: str, spent: PrivacySpent, entry: str | None = None, about: str = ""
+    ) -> None:
         """Enter a fit before its first use of a record, with what it is about.
 
         A fit resumed after a crash has its entry already.
@@ -340,16 +366,28 @@ class PrivacyLedger:
         label = f"{self._label} ({about})" if self._label and about else self._label or about
         self._add_entry(name, spent, label, **({} if entry is None else {"id": entry}))
 
-    def _add_entry(self, name: str, spent: Guarantee | PrivacySpent, label: str = "", **stated: Any) -> None:
+    def _add_entry(
+        self, name: str, spent: Guarantee | PrivacySpent, label: str = "", **stated: Any
+    ) -> None:
         """Check the budget and write an entry, in one step.
 
         For all processes. An existing entry stays.
         """
         if isinstance(spent, PrivacySpent):
-            stated |= {"delta": spent.delta, "assumptions": tuple(spent.assumptions), "unit": spent.unit}
+            stated |= {
+                "delta": spent.delta,
+                "assumptions": tuple(spent.assumptions),
+                "unit": spent.unit,
+            }
         check_kind("label", label, str, "text, e.g. label='baseline',")
         guarantee = as_guarantee(spent)
-        new = Entry(name=name, label=label or self._label, guarantee=guarantee, library=__version__, **stated)
+        new = Entry(
+            name=name,
+            label=label or self._label,
+            guarantee=guarantee,
+            library=__version__,
+            **stated,
+        )
         entry = read_entry(new.written())  # as it will be read from the file
         with ledger_file.locked(self._file):
             found = self._pages()
@@ -359,7 +397,8 @@ class PrivacyLedger:
                 self._remember_pages(ledger_file.add(self._file, found, entry.written()))
 
     def _check(self, entries: Sequence[Entry], more: Entry) -> None:
-        """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's relation."""
+        """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's
+        relation."""
         policy, unit = self.policy or {}, self._ledger_unit([*entries, more])
         check_entry(policy, more)
         check_unit(more, unit)
@@ -375,13 +414,13 @@ class PrivacyLedger:
             return
         alone, before = (total_epsilon(part, relation, self.delta) for part in ([more], entries))
         raise BudgetExceededError(
-            f"Found {more.title}, which costs ε = {up(alone)} alone and ε = {up(total)} together with what was spent "
-            f"before (ε = {up(before)}), all at δ = {self.delta:g}; at most ε = {self.epsilon:g} in total is allowed "
-            f"by the ledger {self.path!r}. Give a smaller epsilon: ledger.remaining() says how much is left. No record "
-            "was used."
+            f"Found {more.title}, which costs ε = {up(alone)} alone and ε = {up(total)} together "
+            f"with what was spent before (ε = {up(before)}), all at δ = {self.delta:g}; at most ε "
+            f"= {self.epsilon:g} in total is allowed by the ledger {self.path!r}. Give a smaller "
+            "epsilon: ledger.remaining() says how much is left. No record was used."
         )
 
-    # --- blocks and labels ----------------------------------------------------------------------------------------
+    # --- blocks and labels ------------------------------------------------------------------------
 
     def __enter__(self) -> PrivacyLedger:
         enter_block(self)
@@ -414,11 +453,14 @@ class PrivacyLedger:
     def __hash__(self) -> int:
         return hash(self.path)
 
-    # --- shown ----------------------------------------------------------------------------------------------------
+    # --- shown ------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         relation = "" if self.neighboring is None else f", neighboring={self.neighboring!r}"
-        return f"PrivacyLedger({self.path!r}, epsilon={self.epsilon:g}, delta={self.delta:g}{relation})"
+        return (
+            f"PrivacyLedger({self.path!r}, epsilon={self.epsilon:g}, "
+            f"delta={self.delta:g}{relation})"
+        )
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.spent()}"
@@ -427,7 +469,9 @@ class PrivacyLedger:
         return self.spent()._repr_html_()
 
 
-def _check_parameters(epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> None:
+def _check_parameters(
+    epsilon: float | None, delta: float | None, neighboring: Neighboring | None
+) -> None:
     """Raise for an impossible budget or relation."""
     if epsilon is not None:
         require(plain_number("epsilon", epsilon) > 0, "a budget epsilon > 0", epsilon=epsilon)

@@ -1,9 +1,10 @@
 """Differentially private neural networks for scikit-learn.
 
-Ready-made for data frames: ``DPTabularClassifier``, ``DPTabularRegressor``. For arrays: ``DPLogisticRegression``,
-``DPLinearRegression``, ``DPMLPClassifier``, ``DPMLPRegressor``. With a module of your own: ``DPNeuralNetClassifier``,
-``DPNeuralNetBinaryClassifier``, ``DPNeuralNetMultiLabelClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with
-DP-SGD, state their guarantee from their arguments alone, and can be searched by every search of this library.
+Ready-made for data frames: ``DPTabularClassifier``, ``DPTabularRegressor``. For arrays:
+``DPLogisticRegression``, ``DPLinearRegression``, ``DPMLPClassifier``, ``DPMLPRegressor``. With a
+module of your own: ``DPNeuralNetClassifier``, ``DPNeuralNetBinaryClassifier``,
+``DPNeuralNetMultiLabelClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with DP-SGD, state
+their guarantee from their arguments alone, and can be searched by every search of this library.
 ``OpacusNet`` is a mixin for skorch nets that train with Opacus.
 """
 
@@ -43,9 +44,12 @@ __all__ = [
     "DPTabularRegressor",
     "OpacusNet",
 ]
-#: Module of each name that is no skorch net, imported on demand: searches and users of diffprivlib need no torch.
+#: Module of each name that is no skorch net, imported on demand: searches and users of diffprivlib
+#: need no torch.
 _MODULES = {
-    "estimators.array_estimators": "DPLinearRegression DPLogisticRegression DPMLPClassifier DPMLPRegressor",
+    "estimators.array_estimators": (
+        "DPLinearRegression DPLogisticRegression DPMLPClassifier DPMLPRegressor"
+    ),
     "estimators.frame_estimators": "DPTabularClassifier DPTabularRegressor",
     "opacus_net": "OpacusNet",
 }
@@ -56,11 +60,14 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise missing_name(__name__, name)
     try:
-        return getattr(import_module(f".{_PLACES.get(name, 'estimators.skorch_nets')}", __name__), name)
+        return getattr(
+            import_module(f".{_PLACES.get(name, 'estimators.skorch_nets')}", __name__), name
+        )
     except ModuleNotFoundError as error:
         if error.name in ("torch", "skorch", "opacus"):
             raise ModuleNotFoundError(
-                f"{name} needs {error.name}, which is not installed: pip install -e '.[nets]' in a clone.",
+                f"{name} needs {error.name}, which is not installed: pip install -e '.[nets]' in a "
+                f"clone.",
                 name=error.name,
             ) from None
         raise

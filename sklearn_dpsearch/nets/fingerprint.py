@@ -14,14 +14,16 @@ from .engines.operations import layer_constants
 from .records import TrainingData
 
 #: Arguments that change no result beyond rounding, or that show in the initial parameters.
-WITHOUT_EFFECT = frozenset({"verbose", "noise_seed", "random_state", "device", "max_physical_batch"})
+WITHOUT_EFFECT = frozenset(
+    {"verbose", "noise_seed", "random_state", "device", "max_physical_batch"}
+)
 
 
 def text_of_value(value: Any) -> str:
     """Text of a value for a fingerprint, equal in every process.
 
-    Of modules it has types and constants without parameters, of classes and functions the names, and of all other
-    objects types and attributes.
+    Of modules it has types and constants without parameters, of classes and functions the names,
+    and of all other objects types and attributes.
     """
     if isinstance(value, (np.ndarray, torch.Tensor)) and value.dtype != object:
         return digest_of_arrays(value)
@@ -32,7 +34,9 @@ def text_of_value(value: Any) -> str:
     if isinstance(value, (list, tuple, np.ndarray)):
         return f"{type(value).__name__}({', '.join(map(text_of_value, value))})"
     if isinstance(value, nn.Module):
-        return text_of_value([(name, type(layer), layer_constants(layer)) for name, layer in value.named_modules()])
+        return text_of_value(
+            [(name, type(layer), layer_constants(layer)) for name, layer in value.named_modules()]
+        )
     if named := getattr(value, "__qualname__", None):
         return f"{value.__module__}.{named}"
     if own := getattr(value, "__dict__", None):
@@ -44,7 +48,9 @@ def digest_of_arrays(*tensors: np.ndarray | torch.Tensor) -> str:
     """SHA-256 digest of the contents of tensors, or arrays, in order."""
     found = hashlib.sha256()
     for one in tensors:
-        values = np.ascontiguousarray(one.detach().cpu().numpy() if isinstance(one, torch.Tensor) else one)
+        values = np.ascontiguousarray(
+            one.detach().cpu().numpy() if isinstance(one, torch.Tensor) else one
+        )
         found.update(f"{values.dtype}{values.shape}".encode())
         found.update(values.reshape(-1).view(np.uint8).data)
     return found.hexdigest()
@@ -57,7 +63,8 @@ def words_of_training(
 
     Trainings that differ share no noise.
 
-    With one noise for two trainings, the difference of their releases would be exact, also for those without the seed.
+    With one noise for two trainings, the difference of their releases would be exact, also for
+    those without the seed.
 
     Parameters
     ----------

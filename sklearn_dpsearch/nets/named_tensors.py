@@ -1,4 +1,5 @@
-"""Inputs of a module: a tensor of records, or several by name, which have the records in the same places."""
+"""Inputs of a module: a tensor of records, or several by name, which have the records in the same
+places."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ Inputs: TypeAlias = torch.Tensor | dict[str, torch.Tensor]
 
 def map_tensors(change: Callable[[torch.Tensor], torch.Tensor], inputs: Inputs) -> Inputs:
     """Apply a function to a module's input, or to each by name."""
-    return {name: change(part) for name, part in inputs.items()} if isinstance(inputs, dict) else change(inputs)
+    return (
+        {name: change(part) for name, part in inputs.items()}
+        if isinstance(inputs, dict)
+        else change(inputs)
+    )
 
 
 def list_tensors(inputs: Inputs) -> list[torch.Tensor]:

@@ -13,7 +13,8 @@ from ..privacy import Guarantee, PrivacyError
 class OpacusNet:
     """Mixin that makes a skorch net private with Opacus, and states its guarantee to every search.
 
-    It stands first: ``class MyNet(OpacusNet, skorch.NeuralNetClassifier)``. All other arguments are skorch's.
+    It stands first: ``class MyNet(OpacusNet, skorch.NeuralNetClassifier)``. All other arguments are
+    skorch's.
 
     Parameters
     ----------
@@ -24,13 +25,15 @@ class OpacusNet:
     noise_multiplier : float, optional
         Standard deviation of the noise ÷ ``max_grad_norm``.
     target_epsilon, target_delta : float, optional
-        Instead: the noise is calibrated by this library's accountant. A search with ``epsilon=`` needs none of them.
+        Instead: the noise is calibrated by this library's accountant. A search with ``epsilon=``
+        needs none of them.
     max_grad_norm : float, default=1.0
         Clipping norm of each record's gradient.
     train_split : None
         Searches allow None alone: validation inside of a fit reads records without noise.
     **kwargs : dict
-        As in skorch: ``batch_size`` and ``max_epochs`` count (rate 1/⌈n/batch_size⌉); ``classes`` is required.
+        As in skorch: ``batch_size`` and ``max_epochs`` count (rate 1/⌈n/batch_size⌉); ``classes``
+        is required.
 
     Examples
     --------
@@ -73,5 +76,6 @@ class OpacusNet:
             module=self.module_, optimizer=self.optimizer_, data_loader=loader,
             noise_multiplier=planned.noise_multiplier, max_grad_norm=self.max_grad_norm,
         )  # fmt: skip
-        self.optimizer_.expected_batch_size = len(dataset) / planned.batches  # Opacus rounds it down, perhaps to 0
+        # Opacus rounds it down, perhaps to 0
+        self.optimizer_.expected_batch_size = len(dataset) / planned.batches
         return loader

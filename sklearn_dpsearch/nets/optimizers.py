@@ -1,4 +1,5 @@
-"""Optimizer steps on stacked parameters, each net with its own rates and state; schedules, computed before training."""
+"""Optimizer steps on stacked parameters, each net with its own rates and state; schedules, computed
+before training."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from ..errors import TrainingError
 
 #: Scheduled hyperparameters: name ↦ one value per step.
 Table = Mapping[str, Sequence[Any]]
-#: Memory of an optimizer from step to step: a function of noisy gradients, as public as the parameters.
+#: Memory of an optimizer from step to step: a function of noisy gradients, as public as the
+#: parameters.
 Memory = dict[str, Any]
 
 
@@ -25,7 +27,9 @@ class Rates:
     They are columns of shape (M, 1).
     """
 
-    def __init__(self, groups: Sequence[Mapping[str, Any]], tables: Sequence[Table], device: torch.device) -> None:
+    def __init__(
+        self, groups: Sequence[Mapping[str, Any]], tables: Sequence[Table], device: torch.device
+    ) -> None:
         self.groups, self.tables, self.device = list(groups), list(tables), device
         self._columns: dict[str, Any] = {}
 
@@ -36,20 +40,26 @@ class Rates:
         """
         scheduled = any(name in table for table in self.tables)
         key = f"{name}{pick}"
-        if scheduled or key not in self._columns:  # cached: making a tensor in every step would cost more than the step
+        # cached: making a tensor in every step would cost more than the step
+        if scheduled or key not in self._columns:
             values = [
-                table[name][t] if name in table else group[name] for group, table in zip(self.groups, self.tables)
+                table[name][t] if name in table else group[name]
+                for group, table in zip(self.groups, self.tables)
             ]
             numbers = [float(value if pick is None else value[pick]) for value in values]
             same = len(set(numbers)) == 1
             self._columns[key] = (
-                numbers[0] if same else torch.tensor(numbers, dtype=torch.float32, device=self.device).unsqueeze(1)
+                numbers[0]
+                if same
+                else torch.tensor(numbers, dtype=torch.float32, device=self.device).unsqueeze(1)
             )
         return self._columns[key]
 
     def any(self, name: str) -> bool:
         """Return whether a hyperparameter is ever different from zero."""
-        return any(group.get(name) for group in self.groups) or any(any(table.get(name, ())) for table in self.tables)
+        return any(group.get(name) for group in self.groups) or any(
+            any(table.get(name, ())) for table in self.tables
+        )
 
     def keep(self, kept: Sequence[int]) -> None:
         self.groups, self.tables = [self.groups[i] for i in kept], [self.tables[i] for i in kept]
@@ -106,11 +116,14 @@ class Stepper(ABC):
         """
         if memory.get("optimizer") == type(self).__name__:
             self._before = memory["steps"]
-            self.state = [row.unsqueeze(0).to(self.rates.device, copy=True) for row in memory["state"]]
+            self.state = [
+                row.unsqueeze(0).to(self.rates.device, copy=True) for row in memory["state"]
+            ]
 
 
 class StackedSGD(Stepper):
-    """``torch.optim.SGD`` with weight decay, momentum, dampening; Nesterov's momentum by the flag."""
+    """``torch.optim.SGD`` with weight decay, momentum, dampening; Nesterov's momentum by the
+    flag."""
 
     def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
         moved = gradients
@@ -121,7 +134,8 @@ class StackedSGD(Stepper):
             if not self.state:  # as in PyTorch: the first gradient is not damped
                 self.state = [moved.clone()]
             else:
-                undamped = 1.0 - self.rates("dampening", t) * (momentum != 0)  # nets without momentum have none
+                # nets without momentum have none
+                undamped = 1.0 - self.rates("dampening", t) * (momentum != 0)
                 self.state[0].mul_(momentum).add_(moved * undamped)
             moved = moved + self.state[0] * momentum if self.flag else self.state[0]
         _subtract_step(weights, moved, self.rates("lr", t))
@@ -134,7 +148,11 @@ class StackedAdam(Stepper):
     """
 
     def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
-        rate, first, second = self.rates("lr", t), self.rates("betas", t, 0), self.rates("betas", t, 1)
+        rate, first, second = (
+            self.rates("lr", t),
+            self.rates("betas", t, 0),
+            self.rates("betas", t, 1),
+        )
         if not self.state:
             self.state = [torch.zeros_like(weights), torch.zeros_like(weights)]
         if self._decay and self.flag:
@@ -172,7 +190,11 @@ class UpdateRule:
     @classmethod
     def sgd(cls, lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> UpdateRule:
         """Update rule of ``torch.optim.SGD``."""
-        return cls(StackedSGD, False, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "dampening": 0.0})
+        return cls(
+            StackedSGD,
+            False,
+            {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "dampening": 0.0},
+        )
 
     @classmethod
     def adam(cls, lr: float, weight_decay: float = 0.0, decoupled: bool = False) -> UpdateRule:
@@ -180,7 +202,11 @@ class UpdateRule:
 
         The latter has the decay decoupled; all else is PyTorch's default.
         """
-        return cls(StackedAdam, decoupled, {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay})
+        return cls(
+            StackedAdam,
+            decoupled,
+            {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay},
+        )
 
     @classmethod
     def of(cls, optimizer: torch.optim.Optimizer) -> UpdateRule:
@@ -188,7 +214,9 @@ class UpdateRule:
         (group,) = optimizer.param_groups
         if type(optimizer) is torch.optim.SGD:
             return cls(StackedSGD, bool(group["nesterov"]), group)
-        decoupled = type(optimizer) is torch.optim.AdamW or bool(group.get("decoupled_weight_decay"))
+        decoupled = type(optimizer) is torch.optim.AdamW or bool(
+            group.get("decoupled_weight_decay")
+        )
         return cls(StackedAdam, decoupled, group)
 
     @property
@@ -204,21 +232,25 @@ def check_optimizer(kind: object, arguments: Mapping[str, Any]) -> None:
     ------
     ValueError
     """
-    # By exact type: a subclass may step in another way, or evaluate the loss, which would read records without noise.
+    # By exact type: a subclass may step in another way, or evaluate the loss, which would read
+    # records without noise.
     if kind not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
         raise TrainingError(
-            f"Found optimizer {getattr(kind, '__name__', type(kind).__name__)}; one that works on given gradients is "
-            "needed, whose steps are known here: torch.optim.SGD, Adam or AdamW."
+            f"Found optimizer {getattr(kind, '__name__', type(kind).__name__)}; one that works on "
+            "given gradients is needed, whose steps are known here: torch.optim.SGD, Adam or AdamW."
         )
     for name in ("amsgrad", "maximize", "param_groups"):
         if arguments.get(name):
             raise TrainingError(
-                f"Found optimizer__{name}, which steps of private nets do not have: all trained parameters move by one "
-                "rate, downhill. Leave it out; skorch's Freezer keeps some parameters as they are."
+                f"Found optimizer__{name}, which steps of private nets do not have: all trained "
+                "parameters move by one rate, downhill. Leave it out; skorch's Freezer keeps some "
+                "parameters as they are."
             )
 
 
-def stepper_for(rules: Sequence[UpdateRule], tables: Sequence[Table], device: torch.device) -> Stepper:
+def stepper_for(
+    rules: Sequence[UpdateRule], tables: Sequence[Table], device: torch.device
+) -> Stepper:
     """Stepper for nets whose rules have one structure."""
     return rules[0].kind(Rates([rule.group for rule in rules], tables, device), rules[0].flag)
 
@@ -228,7 +260,9 @@ def memory_on_cpu(memory: Memory) -> Memory:
 
     Every machine can read it there.
     """
-    found: Memory = tree_map(lambda held: held.cpu() if isinstance(held, torch.Tensor) else held, memory)
+    found: Memory = tree_map(
+        lambda held: held.cpu() if isinstance(held, torch.Tensor) else held, memory
+    )
     return found
 
 
@@ -239,13 +273,15 @@ def _subtract_step(weights: torch.Tensor, moved: torch.Tensor, rate: float | tor
         weights.addcmul_(moved, rate.to(weights.dtype), value=-1.0)
 
 
-# --- schedules --------------------------------------------------------------------------------------------------------
+# --- schedules ------------------------------------------------------------------------------------
 
 #: Hyperparameters that PyTorch's schedulers change.
 CHANGED = ("lr", "momentum", "betas")
 
 
-def lr_table(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], steps: int, steps_per_epoch: int) -> Table:
+def lr_table(
+    optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], steps: int, steps_per_epoch: int
+) -> Table:
     """Table of learning rates, from schedulers that run without training.
 
     Parameters
@@ -264,7 +300,9 @@ def lr_table(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], steps:
     before, names = dict(group), [name for name in CHANGED if name in group]
     rows: dict[str, list[Any]] = {name: [] for name in names}
     with without_warnings():  # "step of the optimizer was not called": it is not called on purpose
-        running = [(one._get_policy_cls()(optimizer, **one.kwargs), one.step_every) for one in schedulers]
+        running = [
+            (one._get_policy_cls()(optimizer, **one.kwargs), one.step_every) for one in schedulers
+        ]
         for t in range(steps):
             for name in names:
                 rows[name].append(group[name])
@@ -273,4 +311,8 @@ def lr_table(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], steps:
                     scheduler.step()
     group.clear()
     group.update(before)
-    return {name: values for name, values in rows.items() if any(value != before[name] for value in values)}
+    return {
+        name: values
+        for name, values in rows.items()
+        if any(value != before[name] for value in values)
+    }

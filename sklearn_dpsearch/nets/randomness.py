@@ -1,4 +1,5 @@
-"""Secret batches and noise of one training, from the operating system or, for tests, from a seed."""
+"""Secret batches and noise of one training, from the operating system or, for tests, from a
+seed."""
 
 from __future__ import annotations
 
@@ -30,19 +31,22 @@ class Secrets:
     Parameters
     ----------
     seed : None, int, RandomState or SeedSequence
-        None: 256 bits from the operating system. A seed is for tests: it is enough to undo the noise.
+        None: 256 bits from the operating system. A seed is for tests: it is enough to undo the
+        noise.
 
     Notes
     -----
-    Noise is drawn in double precision on the CPU, for every device. PyTorch's single-precision normals come from 24
-    random bits and are cut at 5.77 standard deviations, its generators keep 32 or 64 bits of a seed, and its global
-    generator is shared with the user: each of these three alone would make a stated ε false.
+    Noise is drawn in double precision on the CPU, for every device. PyTorch's single-precision
+    normals come from 24 random bits and are cut at 5.77 standard deviations, its generators keep 32
+    or 64 bits of a seed, and its global generator is shared with the user: each of these three
+    alone would make a stated ε false.
     """
 
     def __init__(self, seed: Seed = None) -> None:
         source = seed_sequence(seed)
         self.coins, self.rows, self.turns = (
-            np.random.Generator(np.random.PCG64DXSM(_stream_seed(source, name))) for name in ("coins", "rows", "turns")
+            np.random.Generator(np.random.PCG64DXSM(_stream_seed(source, name)))
+            for name in ("coins", "rows", "turns")
         )
         self._noise = np.random.Generator(np.random.SFC64(_stream_seed(source, "noise")))
 
@@ -92,13 +96,17 @@ def reading_generator(seed: Seed) -> np.random.Generator:
 
 @contextlib.contextmanager
 def global_torch_seed(seed: Seed = None, device: torch.device = CPU) -> Iterator[None]:
-    """Seed PyTorch's global generators, of the CPU and of one device, afresh, and restore them afterwards.
+    """Seed PyTorch's global generators, of the CPU and of one device, afresh, and restore them
+    afterwards.
 
-    Only initial weights and dropout masks use them. Masks belong to places in a batch, so they are as secret as
-    batches, and 32 bits (all that the CPU's generator takes of a seed) are too few.
+    Only initial weights and dropout masks use them. Masks belong to places in a batch, so they are
+    as secret as batches, and 32 bits (all that the CPU's generator takes of a seed) are too few.
     """
     source = seed_sequence(seed)
-    with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with (
+        _GLOBAL_GENERATOR,
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+    ):
         seed_torch(torch.default_generator, source.generate_state(WORDS))
         if device.type == "cuda":
             with torch.cuda.device(device):

@@ -1,4 +1,5 @@
-"""Records for training: in memory, in a file that may be larger than memory, or read one by one from a ``Dataset``."""
+"""Records for training: in memory, in a file that may be larger than memory, or read one by one
+from a ``Dataset``."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ from .sampling import RecordsOfPersons
 
 #: Records at once that are read for a digest: few enough for a cache.
 BLOCK = 1024
-#: Least bytes of an array in a file whose rows stay there. A smaller array is read once, which makes training faster:
-#: on a CPU by up to a quarter (``examples/benchmarks/large_data.py --speed``), elsewhere by more.
+#: Least bytes of an array in a file whose rows stay there. A smaller array is read once, which
+#: makes training faster: on a CPU by up to a quarter
+#: (``examples/benchmarks/large_data.py --speed``), elsewhere by more.
 LARGE = {"cpu": 2**27}
 ELSEWHERE = 2**33
 #: Records checked at once before the training.
@@ -70,8 +72,13 @@ class TrainingData(ABC):
 
     def on(self, device: torch.device) -> Self:
         """Copy of the records on a device, for training."""
-        unseen, inputs = len(self.targets) < len(self), map_tensors(lambda rows: rows.to(device), self.inputs)
-        lacking = not self.targets.is_floating_point() and (unseen or bool((self.targets < 0).any()))
+        unseen, inputs = (
+            len(self.targets) < len(self),
+            map_tensors(lambda rows: rows.to(device), self.inputs),
+        )
+        lacking = not self.targets.is_floating_point() and (
+            unseen or bool((self.targets < 0).any())
+        )
         return replace(self, inputs=inputs, targets=self.targets.to(device), lacking=lacking)
 
     @property
@@ -119,7 +126,9 @@ class TrainingData(ABC):
                 tensors = [*list_tensors(inputs), targets]
                 found = found or [hashlib.blake2b() for _ in tensors]
                 for one, rows in zip(found, tensors):
-                    one.update(rows.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+                    one.update(
+                        rows.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+                    )
         persons = [] if self.persons is None else [hashlib.blake2b(self.persons.codes.tobytes())]
         return [one.hexdigest() for one in (*found, *persons)]
 
@@ -129,12 +138,18 @@ class HeldRecords(TrainingData):
     """Records in memory, on the device of the training."""
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-        return map_tensors(lambda rows: take_rows(rows, places), self.inputs), take_rows(self.targets, places)
+        return map_tensors(lambda rows: take_rows(rows, places), self.inputs), take_rows(
+            self.targets, places
+        )
 
     def are(self, other: TrainingData) -> bool:
-        if not isinstance(other, HeldRecords) or input_names(self.inputs) != input_names(other.inputs):
+        if not isinstance(other, HeldRecords) or input_names(self.inputs) != input_names(
+            other.inputs
+        ):
             return False
-        mine, theirs = ([*list_tensors(records.inputs), records.targets] for records in (self, other))
+        mine, theirs = (
+            [*list_tensors(records.inputs), records.targets] for records in (self, other)
+        )
         return self.persons is other.persons and all(map(_equal_tensors, mine, theirs))
 
 
@@ -144,10 +159,15 @@ def take_rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     Shape (*places.shape, ...).
     """
     flat, n = places.reshape(-1), len(rows)
-    taken = rows.index_select(0, flat.clamp(max=n - 1)) if n else rows.new_empty((len(flat), *rows.shape[1:]))
+    taken = (
+        rows.index_select(0, flat.clamp(max=n - 1))
+        if n
+        else rows.new_empty((len(flat), *rows.shape[1:]))
+    )
     blank = flat >= n
     if taken.device.type == "cpu":
-        taken.index_fill_(0, torch.nonzero(blank).view(-1), 0)  # fast, but elsewhere it would wait for the device
+        # fast, but elsewhere it would wait for the device
+        taken.index_fill_(0, torch.nonzero(blank).view(-1), 0)
     else:
         taken.masked_fill_(blank.view(-1, *(1,) * (taken.dim() - 1)), 0)
     return taken.view(*places.shape, *rows.shape[1:])
@@ -157,7 +177,10 @@ def _equal_tensors(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
     if mine.dtype != theirs.dtype or mine.shape != theirs.shape or mine.device != theirs.device:
         return False
     same = mine.data_ptr() == theirs.data_ptr() and mine.stride() == theirs.stride()
-    return same or bool(torch.equal(*(one.contiguous().view(torch.uint8) for one in (mine, theirs))))  # nan is nan
+    # nan is nan
+    return same or bool(
+        torch.equal(*(one.contiguous().view(torch.uint8) for one in (mine, theirs)))
+    )
 
 
 def single_precision(values: torch.Tensor) -> torch.Tensor:
@@ -165,7 +188,7 @@ def single_precision(values: torch.Tensor) -> torch.Tensor:
     return values.float() if values.is_floating_point() else values.long()
 
 
-# --- in a file --------------------------------------------------------------------------------------------------------
+# --- in a file ------------------------------------------------------------------------------------
 
 
 def least_bytes_in_file(device: Any) -> int:
@@ -242,19 +265,23 @@ class MappedRecords(TrainingData):
         return rows.unflatten(0, places.shape), take_rows(self.targets, places)
 
     def are(self, other: TrainingData) -> bool:
-        same = isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how
-        return same and self.persons is other.persons and _equal_tensors(self.targets, other.targets)
+        same = (
+            isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how
+        )
+        return (
+            same and self.persons is other.persons and _equal_tensors(self.targets, other.targets)
+        )
 
 
-# --- one by one -------------------------------------------------------------------------------------------------------
+# --- one by one -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReadRecords(TrainingData):
     """Records of a ``Dataset``, each read alone when a batch needs it.
 
-    Each net is trained alone on such records: the random draws of a source belong to one training. A record that
-    cannot be read, or does not fit the declared shapes, is blank.
+    Each net is trained alone on such records: the random draws of a source belong to one training.
+    A record that cannot be read, or does not fit the declared shapes, is blank.
 
     Parameters
     ----------
@@ -264,8 +291,8 @@ class ReadRecords(TrainingData):
     inputs, targets : Tensor, or dict of Tensor
         One row of zeros: the declared shape and kind of a record.
     coins : Generator, optional
-        For random draws while reading: each record is read with freshly seeded generators of its own, so that the draws
-        and seeds of one record never affect another.
+        For random draws while reading: each record is read with freshly seeded generators of its
+        own, so that the draws and seeds of one record never affect another.
     """
 
     source: RecordSource
@@ -301,13 +328,16 @@ class ReadRecords(TrainingData):
         records = []
         # The generators of dropout are set aside: reading may seed them.
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            for number, words in zip(numbers, self.coins.integers(2**32, size=(len(numbers), 4), dtype=np.uint32)):
+            for number, words in zip(
+                numbers, self.coins.integers(2**32, size=(len(numbers), 4), dtype=np.uint32)
+            ):
                 _seed_global_generators(words, self.device)
                 records.append(self._fitting(self.source.read(number)))
         return records
 
     def _fitting(self, record: tuple[Inputs, Any] | None) -> list[torch.Tensor] | None:
-        """Tensors of a record of the declared shapes and kinds, inputs and target; None for another."""
+        """Tensors of a record of the declared shapes and kinds, inputs and target; None for
+        another."""
         names = input_names(self.inputs)
         if record is None or sorted(input_names(record[0]) or ()) != sorted(names or ()):
             return None
@@ -342,7 +372,7 @@ def _has_shape_and_kind(kind: torch.Tensor, row: torch.Tensor) -> bool:
     return kind.shape[1:] == row.shape and (kind.is_floating_point() or not row.is_floating_point())
 
 
-# --- targets ----------------------------------------------------------------------------------------------------------
+# --- targets --------------------------------------------------------------------------------------
 
 
 def label_targets(y: Any, classes: np.ndarray) -> torch.Tensor:
@@ -357,6 +387,8 @@ def label_targets(y: Any, classes: np.ndarray) -> torch.Tensor:
     """
     labels = as_array(y)
     if labels.ndim != 1:
-        raise ValueError(f"Expected y with one label per record, shape (n_samples,), got shape {labels.shape}.")
+        raise ValueError(
+            f"Expected y with one label per record, shape (n_samples,), got shape {labels.shape}."
+        )
     check_kind(classes, label_kind(y))
     return torch.from_numpy(class_codes(labels, classes).astype(np.int64))

@@ -28,25 +28,30 @@ class PoissonBatches:
 
     Each of ``n`` records is in each batch with probability ``rate``, independently.
 
-    Batches with more than ``rows_per_batch`` records are drawn again. A record then joins at most as often, whatever
-    the others do, so amplification by sampling holds with ``rate`` (docs/theory/clipped_sums.md). Each batch is put
-    into random rows, so that the rows of all other records do not depend on whether a record was drawn.
+    Batches with more than ``rows_per_batch`` records are drawn again. A record then joins at most
+    as often, whatever the others do, so amplification by sampling holds with ``rate``
+    (docs/theory/clipped_sums.md). Each batch is put into random rows, so that the rows of all other
+    records do not depend on whether a record was drawn.
 
-    The draws of all steps form one sequence of Bernoulli trials. Only the gaps between successes are drawn: geometric
-    numbers in double precision, so that a rate of 1e-7 is as exact as a rate of 0.1 (comparing single-precision
-    uniforms with 1e-7 would include 19 % more records). The work is proportional to the size of the batches.
+    The draws of all steps form one sequence of Bernoulli trials. Only the gaps between successes
+    are drawn: geometric numbers in double precision, so that a rate of 1e-7 is as exact as a rate
+    of 0.1 (comparing single-precision uniforms with 1e-7 would include 19 % more records). The work
+    is proportional to the size of the batches.
 
     Parameters
     ----------
     coins, rows : Generator
         Secret randomness: who is drawn, and into which row.
     rate : float
-        At least ``LEAST_RATE``: the distribution of gaps is then exact to one part in a million, and no sum overflows.
+        At least ``LEAST_RATE``: the distribution of gaps is then exact to one part in a million,
+        and no sum overflows.
     n : int
         Number of records.
     """
 
-    def __init__(self, coins: np.random.Generator, rows: np.random.Generator, rate: float, n: int) -> None:
+    def __init__(
+        self, coins: np.random.Generator, rows: np.random.Generator, rate: float, n: int
+    ) -> None:
         self._coins, self._rows, self._rate, self._n = coins, rows, float(rate), int(n)
         self.rows = rows_per_batch(self._rate, self._n)
         self._ahead = self._draw_successes(-1, 1)
@@ -81,7 +86,9 @@ class PoissonBatches:
         found = [self._ahead]
         while found[-1][-1] < trials:
             expected = (trials - int(found[-1][-1])) * self._rate
-            found.append(self._draw_successes(found[-1][-1], int(expected + 4 * np.sqrt(expected)) + 8))
+            found.append(
+                self._draw_successes(found[-1][-1], int(expected + 4 * np.sqrt(expected)) + 8)
+            )
         positions = np.concatenate(found)
         inside = int(np.searchsorted(positions, trials))
         self._ahead = positions[inside:] - trials
@@ -92,7 +99,8 @@ class PoissonBatches:
 
         They are counted from the first trial that is not drawn yet.
         """
-        gaps = self._coins.geometric(self._rate, number)  # once in 2**53 it gives 0: the same record twice
+        # once in 2**53 it gives 0: the same record twice
+        gaps = self._coins.geometric(self._rate, number)
         return last + np.cumsum(np.maximum(gaps, 1))
 
 
@@ -129,14 +137,18 @@ class RecordsOfPersons:
         """
         known = np.minimum(persons, len(self) - 1)
         first, own = self._starts[known], np.diff(self._starts)[known]
-        return np.where(persons < len(self), self._order[first + (turns * own).astype(np.int64)], len(self.codes))
+        return np.where(
+            persons < len(self),
+            self._order[first + (turns * own).astype(np.int64)],
+            len(self.codes),
+        )
 
 
 class PersonBatches:
     """Batches of persons, each present by one random record of his.
 
-    Given all of these draws a person adds one clipped gradient to a step in which he is, and none to others: what holds
-    for a record holds for him (docs/theory/persons.md).
+    Given all of these draws a person adds one clipped gradient to a step in which he is, and none
+    to others: what holds for a record holds for him (docs/theory/persons.md).
 
     Parameters
     ----------
@@ -147,7 +159,9 @@ class PersonBatches:
         Secret randomness: one number for each row of a batch, whether or not a person is in it.
     """
 
-    def __init__(self, batches: PoissonBatches, persons: RecordsOfPersons, turns: np.random.Generator) -> None:
+    def __init__(
+        self, batches: PoissonBatches, persons: RecordsOfPersons, turns: np.random.Generator
+    ) -> None:
         self._batches, self._persons, self._turns = batches, persons, turns
         self.rows = batches.rows
 
@@ -160,7 +174,9 @@ class PersonBatches:
         return self._persons.records(persons, self._turns.random(persons.shape))
 
 
-def padded_batches(sources: Sequence[PoissonBatches | PersonBatches], steps: int, n: int, rows: int) -> np.ndarray:
+def padded_batches(
+    sources: Sequence[PoissonBatches | PersonBatches], steps: int, n: int, rows: int
+) -> np.ndarray:
     """Draw the next batches of several trainings, with equal numbers of rows.
 
     Parameters

@@ -1,4 +1,5 @@
-"""Stacks: nets of one architecture that take their training steps together, with own batches and noise each."""
+"""Stacks: nets of one architecture that take their training steps together, with own batches and
+noise each."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from .records import TrainingData
 from .sampling import PersonBatches, PoissonBatches, padded_batches, rows_per_batch
 from .torch_settings import torch_threads
 
-#: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit into memory.
+#: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit
+#: into memory.
 AHEAD = 2**17
 #: Number of times that a training tells how far it is.
 LOOKS = 100
@@ -54,8 +56,8 @@ class TrainingTask:
     neighboring : {"zero_out", "replace_one"}
         Relation of the guarantee; a record that is replaced moves a sum by twice the norm.
     places : int or None
-        Public number of places from which batches are drawn, at least the number of records; those without a record
-        are blank. None: the number of records, which is then public.
+        Public number of places from which batches are drawn, at least the number of records; those
+        without a record are blank. None: the number of records, which is then public.
     schedule : mapping of str to sequence
         The hyperparameters that change from step to step, with their values, computed without data.
     engine : {"auto", "opacus"}
@@ -100,7 +102,9 @@ def noise_scale(task: TrainingTask, rows: int) -> float:
     return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(rows)
 
 
-def _batch_source(task: TrainingTask, own: Secrets, records: TrainingData) -> PoissonBatches | PersonBatches:
+def _batch_source(
+    task: TrainingTask, own: Secrets, records: TrainingData
+) -> PoissonBatches | PersonBatches:
     drawn = PoissonBatches(own.coins, own.rows, task.sample_rate, task.places or records.units)
     return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)
 
@@ -137,12 +141,14 @@ class Stack:
         self.tasks = list(tasks)
         layout, modules = engine.layout, [task.module for task in tasks]
         self.trained, self.frozen = (layout.read(modules, device, flag) for flag in (True, False))
-        self.stepper = stepper_for([task.optimizer for task in tasks], [task.schedule for task in tasks], device)
+        self.stepper = stepper_for(
+            [task.optimizer for task in tasks], [task.schedule for task in tasks], device
+        )
         memory, names = self.tasks[0].memory, layout.names(trained=True)
         if len(tasks) == 1 and memory.get("of") == names:  # an earlier training of these parameters
             self.stepper.recall(memory["kept"])
-        # One source of secrets per net: nets that shared batches or noise would not be independent runs, which the
-        # theorems about the best of several candidates need.
+        # One source of secrets per net: nets that shared batches or noise would not be independent
+        # runs, which the theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
         self.batches = [_batch_source(task, own, records) for task, own in zip(tasks, self.secrets)]
         self.done = 0  # steps
@@ -151,13 +157,17 @@ class Stack:
     def run(self) -> None:
         """Take all training steps of every net, empty batches included."""
         # Steps of linear nets are too short for two threads, which cost much on a busy machine.
-        with torch_threads(1) if isinstance(self.engine, LinearEngine) else contextlib.nullcontext():
+        with (
+            torch_threads(1) if isinstance(self.engine, LinearEngine) else contextlib.nullcontext()
+        ):
             self._run()
 
     def _run(self) -> None:
         total = max(task.steps for task in self.tasks)
         while self.tasks:
-            drawn = padded_batches(self.batches, self._ahead(self.done), len(self.records), self.rows)
+            drawn = padded_batches(
+                self.batches, self._ahead(self.done), len(self.records), self.rows
+            )
             for batches in torch.from_numpy(drawn).to(self.device):
                 self._step(batches, self.done)
                 self.done += 1
@@ -175,7 +185,8 @@ class Stack:
 
     def _step(self, batches: torch.Tensor, t: int) -> None:
         """Take one DP-SGD step: noise, clipped sums, division, optimizer."""
-        # Noise first: the sums are added to it, in double precision, so that rounding to single comes after noise.
+        # Noise first: the sums are added to it, in double precision, so that rounding to single
+        # comes after noise.
         fill_normals(self.secrets, self.scales, self.sums)
         noise = self.sums.clone() if is_listened_to() else None
         for chunk in batches.split(self.width, dim=1):
@@ -193,7 +204,9 @@ class Stack:
             declared *= 2.0 if task.neighboring == "replace_one" else 1.0
             own = noise[net].numpy(force=True)
             exact = self.sums[net].numpy(force=True) - own
-            answer = release_sum("clipped gradients", exact, Fraction(declared) ** 2, partial(np.add, own))
+            answer = release_sum(
+                "clipped gradients", exact, Fraction(declared) ** 2, partial(np.add, own)
+            )
             self.sums[net].copy_(torch.from_numpy(answer))
 
     def _add(self, chunk: torch.Tensor) -> None:
@@ -201,7 +214,8 @@ class Stack:
 
         Shape (M, width).
         """
-        bounds = (chunk < len(self.records)) * self.norms  # 0 in a row without a record: nothing is added
+        # 0 in a row without a record: nothing is added
+        bounds = (chunk < len(self.records)) * self.norms
         inputs, targets = self.records.take(chunk)
         if self.records.lacking:
             bounds, targets = bounds * (targets >= 0), targets.clamp(min=0)
@@ -215,7 +229,10 @@ class Stack:
         for i, task in enumerate(self.tasks):
             if task.steps <= t:
                 task.memory.clear()
-                task.memory.update(of=self.engine.layout.names(trained=True), kept=self.stepper.memory(i, task.steps))
+                task.memory.update(
+                    of=self.engine.layout.names(trained=True),
+                    kept=self.stepper.memory(i, task.steps),
+                )
                 self.engine.layout.write(self.trained[i], task.module)
         self.trained, self.frozen = self.trained[kept], self.frozen[kept]
         self.tasks = [self.tasks[i] for i in kept]

@@ -45,14 +45,19 @@ class SharedSetting:
 def _to_exact_arithmetic() -> Callable[[], None]:
     """Switch PyTorch to full single precision and deterministic algorithms.
 
-    On a GPU they follow from shapes alone. PyTorch's anomaly detection, which raises for NaN gradients, is off: a
-    single record could trigger it.
+    On a GPU they follow from shapes alone. PyTorch's anomaly detection, which raises for NaN
+    gradients, is off: a single record could trigger it.
     """
     cuda, cudnn, mkldnn = (getattr(torch.backends, name) for name in ("cuda", "cudnn", "mkldnn"))
     parts = [getattr(owner, name, None) for owner, name in ((cudnn, "conv"), (cudnn, "rnn"))]
     newer = [part for part in parts if hasattr(part, "fp32_precision")]  # since PyTorch 2.9
-    changes: list[tuple[Any, str, Any]] = [(cudnn, "benchmark", False), (cudnn, "deterministic", True)]
-    changes += [(part, "fp32_precision", "ieee") for part in newer] or [(cudnn, "allow_tf32", False)]
+    changes: list[tuple[Any, str, Any]] = [
+        (cudnn, "benchmark", False),
+        (cudnn, "deterministic", True),
+    ]
+    changes += [(part, "fp32_precision", "ieee") for part in newer] or [
+        (cudnn, "allow_tf32", False)
+    ]
     with contextlib.ExitStack() as undo:
         for owner, name, value in changes:
             undo.callback(setattr, owner, name, getattr(owner, name))
@@ -99,15 +104,16 @@ def checked_device(name: Any) -> torch.device:
     """
     if str(name).startswith("mps"):
         raise ValueError(
-            f"Found device={name!r}, where PyTorch has no double precision, in which clipped sums and noise are added. "
-            "Use device='cpu', or a CUDA device."
+            f"Found device={name!r}, where PyTorch has no double precision, in which clipped sums "
+            "and noise are added. Use device='cpu', or a CUDA device."
         )
     try:
-        return torch.empty(1, device=torch.device(name)).device  # "cuda" is the current one of several
+        # "cuda" is the current one of several
+        return torch.empty(1, device=torch.device(name)).device
     except Exception as error:
         raise ValueError(
-            f"Found device={name!r}, which is not available here ({type(error).__name__}). Use device='cpu', or a CUDA "
-            "device that torch.cuda.is_available() confirms."
+            f"Found device={name!r}, which is not available here ({type(error).__name__}). Use "
+            "device='cpu', or a CUDA device that torch.cuda.is_available() confirms."
         ) from None
 
 

@@ -16,10 +16,12 @@ from .records import TrainingData
 from .stacked_training import Stack, TrainingTask
 from .torch_settings import exact_arithmetic
 
-#: Most bytes that a stack uses in a step. More would not fit into a CPU's caches, and a stack would be slower than its
-#: nets alone (``examples/benchmarks/nets_at_real_size.py``). A GPU gains from every increase.
+#: Most bytes that a stack uses in a step. More would not fit into a CPU's caches, and a stack would
+#: be slower than its nets alone (``examples/benchmarks/nets_at_real_size.py``). A GPU gains from
+#: every increase.
 CACHE = {"cpu": 6 * 2**20}
-#: Fewest nets in a stack: a smaller one gains less than padding its batches costs, so each net is trained alone.
+#: Fewest nets in a stack: a smaller one gains less than padding its batches costs, so each net is
+#: trained alone.
 FEWEST = 4
 
 
@@ -52,14 +54,16 @@ def _engine_choice(task: TrainingTask, records: TrainingData) -> engine_choice.E
     return engine_choice.choose_engine(task.module, task.criterion, records.inputs, records.targets)
 
 
-def train_together(tasks: Sequence[TrainingTask], records: TrainingData, *, max_physical_batch: int) -> list[bool]:
+def train_together(
+    tasks: Sequence[TrainingTask], records: TrainingData, *, max_physical_batch: int
+) -> list[bool]:
     """Train several nets in place, as stacks of equal architecture.
 
     The answer says for each whether it succeeded.
 
-    Each net has its own batches, noise, rates and number of steps; grouping changes time, never results. A failing net
-    does not affect the others: the unfinished nets of its stack start again, each by itself, with the secrets that they
-    would have had alone.
+    Each net has its own batches, noise, rates and number of steps; grouping changes time, never
+    results. A failing net does not affect the others: the unfinished nets of its stack start again,
+    each by itself, with the secrets that they would have had alone.
     """
     done = [False] * len(tasks)
     for group in _group_into_stacks(tasks, records, max_physical_batch):
@@ -72,7 +76,9 @@ def train_together(tasks: Sequence[TrainingTask], records: TrainingData, *, max_
     return done
 
 
-def _train_stack(tasks: list[TrainingTask], records: TrainingData, max_physical_batch: int) -> list[TrainingTask]:
+def _train_stack(
+    tasks: list[TrainingTask], records: TrainingData, max_physical_batch: int
+) -> list[TrainingTask]:
     """Train nets as one stack; return those left unfinished.
 
     They keep their initial parameters.
@@ -80,7 +86,9 @@ def _train_stack(tasks: list[TrainingTask], records: TrainingData, max_physical_
     stack = None
     with exact_arithmetic(records.device):
         with contained():  # nothing has been trained yet; a schedule may fail
-            engine = _engine_choice(tasks[0], records).engine(tasks[0].module, tasks[0].criterion, records.device)
+            engine = _engine_choice(tasks[0], records).engine(
+                tasks[0].module, tasks[0].criterion, records.device
+            )
             stack = Stack(tasks, engine, records, max_physical_batch)
         with contained():
             if stack is not None:
@@ -96,7 +104,7 @@ def _trains_alone(task: TrainingTask, records: TrainingData, max_physical_batch:
     return done
 
 
-# --- choice of stacks ------------------------------------------------------------------------------------------------
+# --- choice of stacks -----------------------------------------------------------------------------
 
 
 def _group_into_stacks(
@@ -111,7 +119,10 @@ def _group_into_stacks(
     for members in found.values():
         ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
         sizes = [max(1, tasks[i].rows(records.units)) for i in ordered]
-        most = min(max_physical_batch, _most_records_in_stack(tasks[ordered[-1]], sizes[-1], records.device))
+        most = min(
+            max_physical_batch,
+            _most_records_in_stack(tasks[ordered[-1]], sizes[-1], records.device),
+        )
         groups += _split_by_batch_size(ordered, sizes, most)
     return groups
 
@@ -122,9 +133,12 @@ def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) 
     They are at least those of one net.
     """
     room = CACHE.get(device.type, math.inf)
-    # Parameters, noise, sums and gradients; inputs and outputs of the layers for the records of one round.
+    # Parameters, noise, sums and gradients; inputs and outputs of the layers for the records of one
+    # round.
     layers = [layer for layer in task.module.modules() if type(layer) is nn.Linear]
-    numbers = sum(layer.in_features + layer.out_features for layer in layers) * min(size, rounding.CHUNK)
+    numbers = sum(layer.in_features + layer.out_features for layer in layers) * min(
+        size, rounding.CHUNK
+    )
     each = float(20 * sum(p.numel() for p in task.module.parameters()) + 4 * numbers)
     return size * (room // each if room >= FEWEST * each else 1.0)
 
@@ -150,7 +164,8 @@ def _split_by_batch_size(members: list[int], sizes: list[int], most: float) -> l
 
     A stack holds at most ``most`` records.
 
-    Batches are filled up to the widest of the stack: nets of very different sizes would mostly compute on empty rows.
+    Batches are filled up to the widest of the stack: nets of very different sizes would mostly
+    compute on empty rows.
     """
     groups: list[list[int]] = []
     first = 0

@@ -1,4 +1,5 @@
-"""Code books as people write them: entries of JSON Schema, of Frictionless Table Schema, and lists of codes."""
+"""Code books as people write them: entries of JSON Schema, of Frictionless Table Schema, and lists
+of codes."""
 
 from __future__ import annotations
 
@@ -21,7 +22,18 @@ OPTIONS = frozenset({"lower", "upper", "bins", "scale", "values", "buckets", "di
 #: Words of a code book that say nothing about values.
 SILENT = frozenset(
     {
-        *("title", "description", "name", "format", "label", "unit", "required", "unique", "example", "examples"),
+        *(
+            "title",
+            "description",
+            "name",
+            "format",
+            "label",
+            "unit",
+            "required",
+            "unique",
+            "example",
+            "examples",
+        ),
         *(
             "default",
             "deprecated",
@@ -47,14 +59,16 @@ TYPES = {
 
 
 class CodeBookEntry(NamedTuple):
-    """Entry in the words of a schema, and the declared kind of its values: text, numbers, flags, dates, or empty."""
+    """Entry in the words of a schema, and the declared kind of its values: text, numbers, flags,
+    dates, or empty."""
 
     entry: Any
     kind: str = ""
 
 
 def columns_of_book(book: Any) -> Any:
-    """Entries by column of a code book: JSON Schema's properties, Frictionless fields, or the book itself."""
+    """Entries by column of a code book: JSON Schema's properties, Frictionless fields, or the book
+    itself."""
     if not isinstance(book, Mapping):
         return book
     if book.get("type") == "object" and isinstance(book.get("properties"), Mapping):
@@ -65,7 +79,9 @@ def columns_of_book(book: Any) -> Any:
         if isinstance(inner, Mapping) and ("fields" in inner or "schema" in inner):
             return columns_of_book(inner)
     fields = book.get("fields")
-    if isinstance(fields, list) and all(isinstance(one, Mapping) and "name" in one for one in fields):
+    if isinstance(fields, list) and all(
+        isinstance(one, Mapping) and "name" in one for one in fields
+    ):
         return {one["name"]: one for one in fields}
     return book
 
@@ -91,12 +107,19 @@ def entry_of(name: str, stated: Any) -> CodeBookEntry:
     Raises
     ------
     ValueError
-        For words that are not known, and for a type without the values or the ends that a schema needs.
+        For words that are not known, and for a type without the values or the ends that a schema
+        needs.
     """
     if not isinstance(stated, Mapping) or not stated:
         return CodeBookEntry(stated)
     stated = _without_alternatives(stated)
-    words = {key for key in stated if isinstance(key, str)} & {*WORDS, *OPTIONS, *SILENT, "type", "constraints"}
+    words = {key for key in stated if isinstance(key, str)} & {
+        *WORDS,
+        *OPTIONS,
+        *SILENT,
+        "type",
+        "constraints",
+    }
     if not words and all(isinstance(label, str) for label in stated.values()):
         return _codes_with_labels(list(stated))
     flat = {**stated, **(stated.get("constraints") or {})}
@@ -110,18 +133,27 @@ def entry_of(name: str, stated: Any) -> CodeBookEntry:
     if not entry.keys() & {"values", "buckets"} and not {"lower", "upper"} <= entry.keys():
         raise ValueError(_needed(name, stated, declared))
     if "values" in entry:
-        entry["values"] = [_in_kind(value, declared) for value in entry["values"] if value is not None]
+        entry["values"] = [
+            _in_kind(value, declared) for value in entry["values"] if value is not None
+        ]
     return CodeBookEntry(entry, declared)
 
 
 def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Entry with a list of constants as ``enum``, and with the only alternative beside null in place of both."""
+    """Entry with a list of constants as ``enum``, and with the only alternative beside null in
+    place of both."""
     for word in ALTERNATIVES:
         alternatives = stated.get(word)
-        if not isinstance(alternatives, list) or not all(isinstance(each, Mapping) for each in alternatives):
+        if not isinstance(alternatives, list) or not all(
+            isinstance(each, Mapping) for each in alternatives
+        ):
             continue
         others = {key: value for key, value in stated.items() if key != word}
-        not_null = [each for each in alternatives if each.get("type") != "null" and each.get("const", 0) is not None]
+        not_null = [
+            each
+            for each in alternatives
+            if each.get("type") != "null" and each.get("const", 0) is not None
+        ]
         if not_null and all("const" in each for each in not_null):
             return {**others, "enum": [each["const"] for each in not_null]}
         if len(not_null) == 1:
@@ -130,7 +162,8 @@ def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _codes_with_labels(codes: list[Any]) -> CodeBookEntry:
-    """Codes of a dictionary from codes to labels; whole numbers in text are numbers, as JSON has no others."""
+    """Codes of a dictionary from codes to labels; whole numbers in text are numbers, as JSON has no
+    others."""
     whole = all(isinstance(code, str) and WHOLE.fullmatch(code) for code in codes)
     if whole:
         codes = [int(float(code)) for code in codes]
@@ -144,7 +177,8 @@ def _declared_kind(name: str, stated: Any) -> str:
         return ""
     if len(kinds) != 1 or kinds[0] not in TYPES:
         raise ValueError(
-            f"Found type={stated!r} for column {name!r} of the schema; one of {sorted(TYPES)} is needed, or none."
+            f"Found type={stated!r} for column {name!r} of the schema; one of {sorted(TYPES)} is "
+            f"needed, or none."
         )
     return TYPES[kinds[0]]
 
@@ -164,6 +198,6 @@ def _needed(name: str, stated: Mapping[str, Any], declared: str) -> str:
         else "both ends, {'minimum': 0, 'maximum': 99},"
     )
     return (
-        f"Found {dict(stated)!r} for column {name!r} of the schema, which does not say what the column may hold; "
-        f"{remedy} is needed."
+        f"Found {dict(stated)!r} for column {name!r} of the schema, which does not say what the "
+        f"column may hold; {remedy} is needed."
     )

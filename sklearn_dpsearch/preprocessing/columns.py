@@ -1,7 +1,7 @@
 """Columns of a schema: their values, and the numbers that encode them.
 
-Every value of every record becomes some number, because an error would reveal the value. Only column problems raise
-an error: a missing column, or a wrong type.
+Every value of every record becomes some number, because an error would reveal the value. Only
+column problems raise an error: a missing column, or a wrong type.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class CurvePoints(NamedTuple):
 
     For one curve of a linear model.
 
-    ``weights`` says how much each value counts in the mean effect. Values without an order are objects.
+    ``weights`` says how much each value counts in the mean effect. Values without an order are
+    objects.
     """
 
     name: str
@@ -57,7 +58,8 @@ class ColumnShape:
     Parameters
     ----------
     values : ndarray of shape (n_values,)
-        In the column's own unit. Numbers and dates rise, with two values where the curve jumps; others are objects.
+        In the column's own unit. Numbers and dates rise, with two values where the curve jumps;
+        others are objects.
     effects : ndarray of shape (n_curves, n_values)
         In the unit of the model's output, such as log odds.
     noise : ndarray of shape (n_curves, n_values) or None
@@ -263,24 +265,30 @@ class Choice(OneHot):
         text = [isinstance(value, str) for value in self.values]
         if all(text) and kind in "biufM":
             raise TypeError(
-                f"Found {said_of(kind)} in column {name!r}, and {list(self.values)!r} in the schema: none "
-                "of them can be in it. Write the values in the schema as the column has them, or convert it."
+                f"Found {said_of(kind)} in column {name!r}, and {list(self.values)!r} in the "
+                "schema: none of them can be in it. Write the values in the schema as the column "
+                "has them, or convert it."
             )
-        if kind == "T" and (self.kind == "numbers" or all(isinstance(value, bool) for value in self.values)):
+        if kind == "T" and (
+            self.kind == "numbers" or all(isinstance(value, bool) for value in self.values)
+        ):
             raise TypeError(_no_numbers_in_text(name, self.values))
         if kind == "f" and not self.confirmed and are_neighbours(self.values):
             lower, upper = sorted(self.values)  # type: ignore[type-var]
             raise TypeError(
-                f"Found real numbers in column {name!r}, and the list [{lower}, {upper}] in the schema, which says "
-                f"that they are the only values. For all values from {lower} to {upper} write ({lower}, {upper}); for "
-                f"these two alone write {{'values': [{lower}, {upper}]}}."
+                f"Found real numbers in column {name!r}, and the list [{lower}, {upper}] in the "
+                f"schema, which says that they are the only values. For all values from {lower} to "
+                f"{upper} write ({lower}, {upper}); for these two alone write {{'values': "
+                f"[{lower}, {upper}]}}."
             )
 
     ways_to_misfit = (MISSING, UNKNOWN)
 
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
         missing = np.fromiter((_is_missing(value) for value in values.tolist()), bool, len(values))
-        found: NDArray[np.intp] = np.where(self.places(values) < len(self.values), 0, np.where(missing, 1, 2))
+        found: NDArray[np.intp] = np.where(
+            self.places(values) < len(self.values), 0, np.where(missing, 1, 2)
+        )
         return found
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
@@ -288,13 +296,25 @@ class Choice(OneHot):
         return rng.permutation(np.resize(objects(self.values), n))
 
     def stated(self) -> Any:
-        asked = looks_like_ends(self.values) or (self.confirmed and are_neighbours(self.values)) or self.direction
-        return {"values": list(self.values), **self.stated_direction()} if asked else list(self.values)
+        asked = (
+            looks_like_ends(self.values)
+            or (self.confirmed and are_neighbours(self.values))
+            or self.direction
+        )
+        return (
+            {"values": list(self.values), **self.stated_direction()} if asked else list(self.values)
+        )
 
     def described(self, bins: int = 0, most: int | None = None) -> str:
         shown = ", ".join(map(repr, self.values[:most]))
-        more = "" if most is None or len(self.values) <= most else f" and {len(self.values) - most} more"
-        return ", ".join([f"one of {len(self.values)} values: {shown}{more}", *self.direction_in_words()])
+        more = (
+            ""
+            if most is None or len(self.values) <= most
+            else f" and {len(self.values) - most} more"
+        )
+        return ", ".join(
+            [f"one of {len(self.values)} values: {shown}{more}", *self.direction_in_words()]
+        )
 
 
 @dataclass(frozen=True)
@@ -315,7 +335,9 @@ class Hashed(OneHot):
 
     def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
         known: dict[bytes, int] = {}
-        return np.fromiter((self._bucket(value, known) for value in values.tolist()), np.intp, len(values))
+        return np.fromiter(
+            (self._bucket(value, known) for value in values.tolist()), np.intp, len(values)
+        )
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
         for bucket in range(self.buckets):
@@ -325,7 +347,10 @@ class Hashed(OneHot):
 
     def refuse(self, name: str, kind: str) -> None:
         if kind in "cmV":
-            raise TypeError(f"Found {said_of(kind)} in column {name!r}, and buckets in the schema: convert it to text.")
+            raise TypeError(
+                f"Found {said_of(kind)} in column {name!r}, and buckets in the schema: convert it "
+                f"to text."
+            )
 
     ways_to_misfit = (MISSING,)
 
@@ -333,7 +358,9 @@ class Hashed(OneHot):
         return np.where(self.places(values) == self.buckets, 1, 0)
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
-        return np.array([f"made up {number}" for number in rng.integers(0, 10 * self.buckets, n)], dtype=object)
+        return np.array(
+            [f"made up {number}" for number in rng.integers(0, 10 * self.buckets, n)], dtype=object
+        )
 
     def stated(self) -> Any:
         return {"buckets": self.buckets}
@@ -361,7 +388,10 @@ class Hashed(OneHot):
 
         Numbers have one text, because one entry of text makes text of a column.
         """
-        return int.from_bytes(hashlib.blake2b(_text_of(text).encode(), digest_size=8).digest(), "big") % self.buckets
+        return (
+            int.from_bytes(hashlib.blake2b(_text_of(text).encode(), digest_size=8).digest(), "big")
+            % self.buckets
+        )
 
 
 def _text_of(value: Any) -> str:
@@ -397,7 +427,11 @@ def _is_number(value: Any) -> bool:
 def _says_date(value: Any) -> bool:
     """Return whether a text is a date, as files have them."""
     try:
-        return isinstance(value, str) and len(value) >= len("2024-05-31") and bool(datetime.fromisoformat(value))
+        return (
+            isinstance(value, str)
+            and len(value) >= len("2024-05-31")
+            and bool(datetime.fromisoformat(value))
+        )
     except ValueError:
         return False
 
@@ -407,13 +441,15 @@ def _no_numbers_in_text(name: str, values: Sequence[Any]) -> str:
     if all(isinstance(value, bool) for value in values):
         listed = ["yes" if value else "no" for value in values], [str(value) for value in values]
         return (
-            f"Found text in column {name!r}, and {list(values)} in the schema: YAML makes flags of yes and no. Write "
-            f"the texts in quotes, {listed[0]} or {listed[1]}, as the column has them."
+            f"Found text in column {name!r}, and {list(values)} in the schema: YAML makes flags of "
+            f"yes and no. Write the texts in quotes, {listed[0]} or {listed[1]}, as the column has "
+            f"them."
         )
     return (
-        f"Found text in column {name!r}, and the numbers {list(values)} in the schema. If the texts are numbers, such "
-        f"as {str(values[0])!r}, convert the column: pandas.to_numeric(column, errors='coerce'). If they are labels, "
-        "such as 'flat', write all of them in the schema in place of the numbers."
+        f"Found text in column {name!r}, and the numbers {list(values)} in the schema. If the "
+        f"texts are numbers, such as {str(values[0])!r}, convert the column: "
+        "pandas.to_numeric(column, errors='coerce'). If they are labels, such as 'flat', write all "
+        "of them in the schema in place of the numbers."
     )
 
 

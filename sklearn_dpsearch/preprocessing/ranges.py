@@ -28,7 +28,8 @@ DATE = re.compile(
 )
 #: Days in a range of dates from which months, and weekdays, are worth outputs.
 SPAN_OF_MONTHS, SPAN_OF_WEEKDAYS = 60, 14
-#: Places within a bin at which a curve is computed: from its edge to just below the next one, where the curve may jump.
+#: Places within a bin at which a curve is computed: from its edge to just below the next one, where
+#: the curve may jump.
 WITHIN = np.append(np.arange(8) / 8, 1.0 - 1e-9)
 
 
@@ -46,7 +47,9 @@ class DatePart(NamedTuple):
 
 def _month(days: Array) -> NDArray[np.int64]:
     """Month of days since 1970, 0 is January."""
-    months: NDArray[np.int64] = np.floor(days).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    months: NDArray[np.int64] = (
+        np.floor(days).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    )
     return months % 12
 
 
@@ -77,7 +80,8 @@ class Range(Column):
     ----------
     lower, upper : number or date
     bins : int, "auto", None, tuple or "encoder"
-        Number of equal bins, or the inner edges in the column's own units; "encoder": as the encoder says.
+        Number of equal bins, or the inner edges in the column's own units; "encoder": as the
+        encoder says.
     scale : {"linear", "log"}
         "log", of numbers alone: equally spaced by sign(x)·log(1 + |x|).
     direction : {-1, 0, 1}
@@ -129,11 +133,18 @@ class Range(Column):
         missing = np.isnan(found)
         unit = self._value_unit("")
         with np.errstate(over="ignore"):  # overflow is far outside the range, and is clipped
-            inside = np.where(missing, 0.0, np.clip((self.warped(found) - unit.middle) / unit.half, -1.0, 1.0))
-        columns = [inside[:, np.newaxis], *self._one_hot_outputs(inside * unit.half + unit.middle, missing, detail)]
+            inside = np.where(
+                missing, 0.0, np.clip((self.warped(found) - unit.middle) / unit.half, -1.0, 1.0)
+            )
+        columns = [
+            inside[:, np.newaxis],
+            *self._one_hot_outputs(inside * unit.half + unit.middle, missing, detail),
+        ]
         return np.hstack([*columns, missing[:, np.newaxis]] if detail.indicators else columns)
 
-    def _one_hot_outputs(self, warped: Array, missing: NDArray[np.bool_], detail: Detail) -> Iterator[Array]:
+    def _one_hot_outputs(
+        self, warped: Array, missing: NDArray[np.bool_], detail: Detail
+    ) -> Iterator[Array]:
         """One-hot outputs of bins and date parts.
 
         All zero where a number is missing.
@@ -186,11 +197,16 @@ class Range(Column):
         rows = self._encode_numbers(numbers, detail)
         width, first = rows.shape[1], len(edges) + 2
         rows[:, first:] = 0.0
-        yield CurvePoints(name, self.values_of(numbers), rows, np.repeat(np.diff(ends), len(WITHIN)))
+        yield CurvePoints(
+            name, self.values_of(numbers), rows, np.repeat(np.diff(ends), len(WITHIN))
+        )
         for part in self.parts() if len(edges) else ():
             labels = range(part.first, part.first + part.size)
             yield CurvePoints(
-                f"{name}_{part.name}", objects(labels), np.eye(part.size, width, first), np.ones(part.size)
+                f"{name}_{part.name}",
+                objects(labels),
+                np.eye(part.size, width, first),
+                np.ones(part.size),
             )
             first += part.size
 
@@ -202,16 +218,28 @@ class Range(Column):
         return f"{edge:.6g}"
 
     def stated(self) -> Any:
-        bins = {} if self.bins == ENCODER else {"bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins}
+        bins = (
+            {}
+            if self.bins == ENCODER
+            else {"bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins}
+        )
         scale = {} if self.scale == LINEAR else {"scale": self.scale}
         options = {**bins, **scale, **self.stated_direction()}
-        return {"lower": self.lower, "upper": self.upper, **options} if options else (self.lower, self.upper)
+        return (
+            {"lower": self.lower, "upper": self.upper, **options}
+            if options
+            else (self.lower, self.upper)
+        )
 
     #: Kind of the values, in a word.
     noun: ClassVar[str]
 
     def described(self, bins: int = 0, most: int | None = None) -> str:
-        options = [*self._options_in_words(), *([f"{bins} bins"] if bins else []), *self.direction_in_words()]
+        options = [
+            *self._options_in_words(),
+            *([f"{bins} bins"] if bins else []),
+            *self.direction_in_words(),
+        ]
         return ", ".join([f"{self.noun} from {self.lower} to {self.upper}", *options])
 
     def _options_in_words(self) -> list[str]:
@@ -257,7 +285,8 @@ class NumberRange(Range):
 
     def numbers(self, values: Any) -> Array:
         if values.dtype.kind in "biuf":
-            with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
+            # a warning would tell of a long double beyond all doubles
+            with np.errstate(over="ignore"):
                 found: Array = values.astype(np.float64)
             return found
         return np.fromiter((number_of(value) for value in values), np.float64, len(values))
@@ -265,9 +294,9 @@ class NumberRange(Range):
     def refuse(self, name: str, kind: str) -> None:
         if kind not in "biufO":  # entries of a column of objects are read one by one
             raise TypeError(
-                f"Found {said_of(kind)} in column {name!r}, and ({self.lower}, {self.upper}) in the schema: "
-                "numbers are needed. List its values in the schema, or convert the column: "
-                "pandas.to_numeric(column, errors='coerce') reads each entry on its own."
+                f"Found {said_of(kind)} in column {name!r}, and ({self.lower}, {self.upper}) in "
+                "the schema: numbers are needed. List its values in the schema, or convert the "
+                "column: pandas.to_numeric(column, errors='coerce') reads each entry on its own."
             )
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
@@ -287,7 +316,9 @@ class DateRange(Range):
     def numbers(self, values: Any) -> Array:
         if values.dtype.kind == "M":
             return _days_since_1970(values)
-        return _days_since_1970(np.array([_as_instant(value) for value in values], dtype="datetime64[us]"))
+        return _days_since_1970(
+            np.array([_as_instant(value) for value in values], dtype="datetime64[us]")
+        )
 
     def values_of(self, numbers: Array) -> NDArray[Any]:
         return np.asarray((numbers * DAY).astype("datetime64[us]"))
@@ -295,8 +326,8 @@ class DateRange(Range):
     def refuse(self, name: str, kind: str) -> None:
         if kind not in "MOT":
             raise TypeError(
-                f"Found {said_of(kind)} in column {name!r}, and dates in the schema: dates, or text "
-                "such as 2024-05-31, are needed."
+                f"Found {said_of(kind)} in column {name!r}, and dates in the schema: dates, or "
+                "text such as 2024-05-31, are needed."
             )
 
     def parts(self) -> Sequence[DatePart]:

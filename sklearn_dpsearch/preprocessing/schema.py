@@ -34,21 +34,24 @@ class Schema(Mapping[str, Any]):
     Parameters
     ----------
     columns : mapping of str to (lower, upper), list or dict; or a file of JSON or YAML
-        ``{"age": (17, 90), "job": ["clerk", "nurse"], "since": (date(2000, 1, 1), date(2030, 1, 1))}``. A dictionary
-        says more: ``{"lower": 17, "upper": 90, "bins": [25, 35, 50]}`` (inner edges, a number, "auto" or None),
-        ``{"lower": -500, "upper": 10_000, "scale": "log"}`` (equally spaced by sign(x)·log(1 + abs(x))),
-        ``{"buckets": 64}`` for a column of very many values, each hashed into a bucket, and ``{"values": [0, 5]}`` for
-        two values that look like the ends of a range: as a list alone they are refused. ``"direction": "increasing"``
-        (or "decreasing") beside ends or values says that the target rises with the column, in the order of a list: a
-        public fact that boosting keeps. Code books are read as they
-        are: ``{"min": 2, "max": 9}``, ``{"1": "flat", "2": "house"}`` (codes with labels), JSON Schema (``minimum``,
-        ``maximum``, ``enum``, ``type``) and Frictionless Table Schema (``fields`` with ``constraints``).
+        ``{"age": (17, 90), "job": ["clerk", "nurse"], "since": (date(2000, 1, 1), date(2030, 1,
+        1))}``. A dictionary says more: ``{"lower": 17, "upper": 90, "bins": [25, 35, 50]}`` (inner
+        edges, a number, "auto" or None), ``{"lower": -500, "upper": 10_000, "scale": "log"}``
+        (equally spaced by sign(x)·log(1 + abs(x))), ``{"buckets": 64}`` for a column of very many
+        values, each hashed into a bucket, and ``{"values": [0, 5]}`` for two values that look like
+        the ends of a range: as a list alone they are refused. ``"direction": "increasing"`` (or
+        "decreasing") beside ends or values says that the target rises with the column, in the order
+        of a list: a public fact that boosting keeps. Code books are read as they are:
+        ``{"min": 2, "max": 9}``, ``{"1": "flat", "2": "house"}`` (codes with labels), JSON Schema
+        (``minimum``, ``maximum``, ``enum``, ``type``) and Frictionless Table Schema (``fields``
+        with ``constraints``).
 
     Raises
     ------
     ValueError
-        For an entry that is neither two ends in order nor a list of different values, and for a list of two dates or
-        of two numbers that are no neighbouring whole numbers: files of JSON and YAML have no tuples.
+        For an entry that is neither two ends in order nor a list of different values, and for a
+        list of two dates or of two numbers that are no neighbouring whole numbers: files of JSON
+        and YAML have no tuples.
 
     Examples
     --------
@@ -63,20 +66,34 @@ class Schema(Mapping[str, Any]):
     columns: Mapping[str, Column]
 
     def __init__(self, columns: Mapping[str, Any] | str | Path) -> None:
-        columns = columns_of_book(read_book(columns) if isinstance(columns, (str, Path)) else columns)
-        if not isinstance(columns, Mapping) or not columns or not all(isinstance(name, str) for name in columns):
+        columns = columns_of_book(
+            read_book(columns) if isinstance(columns, (str, Path)) else columns
+        )
+        if (
+            not isinstance(columns, Mapping)
+            or not columns
+            or not all(isinstance(name, str) for name in columns)
+        ):
             raise ValueError(
-                f"Found {columns!r} as a schema; a dictionary from names of columns to their values is needed, e.g. "
-                f'{{"age": (17, 90), "job": ["clerk", "nurse"]}}, or a file of JSON or YAML. {DRAFT}'
+                f"Found {columns!r} as a schema; a dictionary from names of columns to their "
+                f"values is needed, e.g. "
+                f'{{"age": (17, 90), "job": ["clerk", "nurse"]}}, or a file of JSON or YAML. '
+                f"{DRAFT}"
             )
         made = columns.columns if isinstance(columns, Schema) else columns
-        self.columns = MappingProxyType({name: column_of(name, stated) for name, stated in made.items()})
+        self.columns = MappingProxyType(
+            {name: column_of(name, stated) for name, stated in made.items()}
+        )
 
     @staticmethod
     def of(given: Schema | Mapping[str, Any]) -> Schema:
-        """Return a schema, built from a mapping if need be; a file is read once, by who makes the schema."""
+        """Return a schema, built from a mapping if need be; a file is read once, by who makes the
+        schema."""
         if isinstance(given, (str, Path)):
-            raise TypeError(f"Found schema={str(given)!r}; a file is read by Schema: schema=Schema({str(given)!r}).")
+            raise TypeError(
+                f"Found schema={str(given)!r}; a file is read by Schema: "
+                f"schema=Schema({str(given)!r})."
+            )
         return given if isinstance(given, Schema) else Schema(given)
 
     def __getitem__(self, name: str) -> Any:
@@ -89,22 +106,32 @@ class Schema(Mapping[str, Any]):
         return len(self.columns)
 
     def __repr__(self) -> str:
-        return "\n  ".join([f"Schema of {len(self)} column{'s' * (len(self) > 1)}", *self.described()])
+        return "\n  ".join(
+            [f"Schema of {len(self)} column{'s' * (len(self) > 1)}", *self.described()]
+        )
 
-    def described(self, bins: Mapping[str, int] | None = None, most: int | None = None) -> list[str]:
+    def described(
+        self, bins: Mapping[str, int] | None = None, most: int | None = None
+    ) -> list[str]:
         """Lines that describe each column as it was understood.
 
         Parameters
         ----------
         bins : mapping of str to int, optional
-            Numbers of bins of ranges, as a model uses them; by default those that the schema states.
+            Numbers of bins of ranges, as a model uses them; by default those that the schema
+            states.
         most : int, optional
             Most listed values that are shown.
         """
-        stated = {name: len(edges) + 1 for name, column in self.columns.items() if (edges := stated_edges(column))}
+        stated = {
+            name: len(edges) + 1
+            for name, column in self.columns.items()
+            if (edges := stated_edges(column))
+        }
         numbers_of_bins = stated if bins is None else bins
         return [
-            f"{name}: {column.described(numbers_of_bins.get(name, 0), most)}" for name, column in self.columns.items()
+            f"{name}: {column.described(numbers_of_bins.get(name, 0), most)}"
+            for name, column in self.columns.items()
         ]
 
     def __reduce__(self) -> Any:
@@ -132,7 +159,11 @@ class Schema(Mapping[str, Any]):
         KeyError, ValueError
             For a column that the schema lacks, is of buckets, or has another direction there.
         """
-        changed = {name: _directed(name, self._column_named(name), way) for name, way in directions.items() if way}
+        changed = {
+            name: _directed(name, self._column_named(name), way)
+            for name, way in directions.items()
+            if way
+        }
         part = object.__new__(type(self))
         part.columns = MappingProxyType({**self.columns, **changed})
         return part
@@ -155,14 +186,18 @@ class Schema(Mapping[str, Any]):
         """Values of a column, for ``classes=`` of a classifier."""
         column = self._column_named(name)
         if not isinstance(column, Choice):
-            raise ValueError(f"Found the range {self[name]!r} for column {name!r}; a list of values has classes.")
+            raise ValueError(
+                f"Found the range {self[name]!r} for column {name!r}; a list of values has classes."
+            )
         return list(column.values)
 
     def bounds(self, name: str) -> tuple[Any, Any]:
         """Ends of a column, for ``bounds_y=`` of a regressor."""
         column = self._column_named(name)
         if not isinstance(column, Range):
-            raise ValueError(f"Found the values {self[name]!r} for column {name!r}; a range has bounds.")
+            raise ValueError(
+                f"Found the values {self[name]!r} for column {name!r}; a range has bounds."
+            )
         return column.lower, column.upper
 
     def to_yaml(self, path: str | Path | None = None) -> str:
@@ -184,7 +219,11 @@ class Schema(Mapping[str, Any]):
 
         The text needs more than one line. Needs PyYAML.
         """
-        text = source if isinstance(source, str) and "\n" in source else Path(source).read_text(encoding="utf-8")
+        text = (
+            source
+            if isinstance(source, str) and "\n" in source
+            else Path(source).read_text(encoding="utf-8")
+        )
         found = yaml_module().safe_load(text)
         return cls(found)
 
@@ -196,7 +235,11 @@ class Schema(Mapping[str, Any]):
 
         Ends that are text, such as "2024-05-31", are dates.
         """
-        text = source if isinstance(source, str) and "{" in source else Path(source).read_text(encoding="utf-8")
+        text = (
+            source
+            if isinstance(source, str) and "{" in source
+            else Path(source).read_text(encoding="utf-8")
+        )
         return cls(json.loads(text))
 
     def facts_of(self, target: str | None, *, numeric: bool) -> dict[str, Any]:
@@ -223,15 +266,19 @@ class Schema(Mapping[str, Any]):
             return {}
         if target not in self.columns:
             raise KeyError(
-                f"Found target={target!r}, and no column {target!r} in the schema of {list(self)}. Add {target!r}: "
-                f"{'(0, 100)' if numeric else '[0, 1]'} to it, with what is publicly known of the target."
+                f"Found target={target!r}, and no column {target!r} in the schema of {list(self)}. "
+                f"Add {target!r}: {'(0, 100)' if numeric else '[0, 1]'} to it, with what is "
+                f"publicly known of the target."
             )
         return {"bounds_y": self.bounds(target)} if numeric else {"classes": self.classes(target)}
 
     def _column_named(self, name: str) -> Column:
         """Column of the schema by name, or an error."""
         if name not in self.columns:
-            raise KeyError(f"Found no column {name!r} in the schema of {list(self)}.{did_you_mean(name, list(self))}")
+            raise KeyError(
+                f"Found no column {name!r} in the schema of "
+                f"{list(self)}.{did_you_mean(name, list(self))}"
+            )
         return self.columns[name]
 
 
@@ -241,7 +288,9 @@ def _yaml_entry(column: Column) -> Any:
     Numbers and dates of Python; YAML has no tuples.
     """
     stated = column.stated()
-    return _python_types(dict(zip(("lower", "upper"), stated)) if isinstance(stated, tuple) else stated)
+    return _python_types(
+        dict(zip(("lower", "upper"), stated)) if isinstance(stated, tuple) else stated
+    )
 
 
 def _python_types(value: Any) -> Any:
@@ -255,7 +304,7 @@ def _python_types(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-# --- entries --------------------------------------------------------------------------------------------------------
+# --- entries --------------------------------------------------------------------------------------
 
 
 def column_of(name: str, stated: Any) -> Column:
@@ -264,39 +313,56 @@ def column_of(name: str, stated: Any) -> Column:
     Raises
     ------
     ValueError
-        If the entry is neither two ends in order nor a list of different values, or its options fit neither.
+        If the entry is neither two ends in order nor a list of different values, or its options fit
+        neither.
     """
     if isinstance(stated, Column):
         return stated
     stated, declared = entry_of(name, stated)
     if isinstance(stated, Mapping) and "direction" in stated:
-        word, others = stated["direction"], {key: value for key, value in stated.items() if key != "direction"}
+        word, others = (
+            stated["direction"],
+            {key: value for key, value in stated.items() if key != "direction"},
+        )
         if word not in DIRECTIONS:
             raise ValueError(
-                f"Found direction={word!r} for column {name!r} of the schema; one of {sorted(DIRECTIONS)} is needed."
+                f"Found direction={word!r} for column {name!r} of the schema; one of "
+                f"{sorted(DIRECTIONS)} is needed."
             )
         return _directed(name, column_of(name, others), DIRECTIONS[word])
     if isinstance(stated, tuple) and len(stated) == 2:
         stated = {"lower": stated[0], "upper": stated[1]}
     if isinstance(stated, Mapping) and set(stated) == {"buckets"}:
         return _hashed_column(name, stated["buckets"])
-    if isinstance(stated, Mapping) and set(stated) == {"values"} and isinstance(stated["values"], list):
+    if (
+        isinstance(stated, Mapping)
+        and set(stated) == {"values"}
+        and isinstance(stated["values"], list)
+    ):
         return _choice_of_values(name, stated["values"], declared, confirmed=True)
-    if isinstance(stated, Mapping) and {"lower", "upper"} <= set(stated) <= {"lower", "upper", "bins", "scale"}:
+    if isinstance(stated, Mapping) and {"lower", "upper"} <= set(stated) <= {
+        "lower",
+        "upper",
+        "bins",
+        "scale",
+    }:
         options = dict(stated)
         ends = tuple(_range_end(options.pop(name)) for name in ("lower", "upper"))
         for kind, are in ((NumberRange, _is_number), (DateRange, _is_date)):
             if all(are(end) for end in ends):
-                return _range_with_bins(name, _check_order(name, _scaled_range(name, kind, ends, options)), options)
+                return _range_with_bins(
+                    name, _check_order(name, _scaled_range(name, kind, ends, options)), options
+                )
         stated = ends
     if isinstance(stated, list) and looks_like_ends(stated):
         raise ValueError(_ambiguous_list(name, *stated))
     if isinstance(stated, list) and stated:
         return _choice_of_values(name, stated, declared)
     raise ValueError(
-        f"Found {stated!r} for column {name!r} of the schema. A tuple of two numbers or two dates (the smallest and "
-        "the largest), a list of all values, or a dictionary is needed: {'lower': 0, 'upper': 9, 'bins': [2, 5], "
-        f"'scale': 'log'}}, {{'values': [0, 5]}} or {{'buckets': 64}}. {DRAFT}"
+        f"Found {stated!r} for column {name!r} of the schema. A tuple of two numbers or two dates "
+        "(the smallest and the largest), a list of all values, or a dictionary is needed: "
+        f"{{'lower': 0, 'upper': 9, 'bins': [2, 5], 'scale': 'log'}}, {{'values': [0, 5]}} or "
+        f"{{'buckets': 64}}. {DRAFT}"
     )
 
 
@@ -304,19 +370,23 @@ def _directed(name: str, column: Column, direction: int) -> Column:
     """Column in whose values the target falls or rises."""
     if not isinstance(column, (Range, Choice)) or column.direction not in (0, direction):
         raise ValueError(
-            f"Found the direction {direction} for column {name!r} of the schema, which is {column.described()}; a "
-            "range, or a list in order, without the opposite direction is needed."
+            f"Found the direction {direction} for column {name!r} of the schema, which is "
+            f"{column.described()}; a range, or a list in order, without the opposite direction is "
+            f"needed."
         )
     return replace(column, direction=direction)
 
 
 def _ambiguous_list(name: str, first: Any, second: Any) -> str:
     """Text of an error for a list that may be a range."""
-    lower, upper = sorted([first, second], key=str if _is_date(first) or isinstance(first, str) else float)
+    lower, upper = sorted(
+        [first, second], key=str if _is_date(first) or isinstance(first, str) else float
+    )
     return (
-        f"Found the list [{first}, {second}] for column {name!r} of the schema, which says that {first} and {second} "
-        f"are the only values. For all values from {lower} to {upper} write ({lower}, {upper}) or "
-        f"{{lower: {lower}, upper: {upper}}}; for these two values alone write {{values: [{first}, {second}]}}."
+        f"Found the list [{first}, {second}] for column {name!r} of the schema, which says that "
+        f"{first} and {second} are the only values. For all values from {lower} to {upper} write "
+        f"({lower}, {upper}) or {{lower: {lower}, upper: {upper}}}; for these two values alone "
+        f"write {{values: [{first}, {second}]}}."
     )
 
 
@@ -327,12 +397,15 @@ def stated_edges(column: Column) -> list[float]:
     return [float(edge) for edge in column.edges(Detail())]
 
 
-def _scaled_range(name: str, kind: type[Range], ends: tuple[Any, Any], options: Mapping[str, Any]) -> Range:
+def _scaled_range(
+    name: str, kind: type[Range], ends: tuple[Any, Any], options: Mapping[str, Any]
+) -> Range:
     """Range with the scale of its entry."""
     scale = options.get("scale", LINEAR)
     if scale not in (LINEAR, LOG) or (scale == LOG and kind is not NumberRange):
         raise ValueError(
-            f"Found scale={scale!r} for column {name!r} of the schema; 'linear', or 'log' of numbers, is needed."
+            f"Found scale={scale!r} for column {name!r} of the schema; 'linear', or 'log' of "
+            f"numbers, is needed."
         )
     return kind(*ends, scale=scale)
 
@@ -350,8 +423,8 @@ def _range_with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Ra
         if np.all(np.diff(edges) > 0):  # not so with nan
             return with_bins
     raise ValueError(
-        f"Found bins={bins!r} for column {name!r} of the schema; a number of bins from 2, 'auto', None, or rising "
-        f"edges between {column.lower} and {column.upper} are needed."
+        f"Found bins={bins!r} for column {name!r} of the schema; a number of bins from 2, 'auto', "
+        f"None, or rising edges between {column.lower} and {column.upper} are needed."
     )
 
 
@@ -364,7 +437,8 @@ def _hashed_column(name: str, buckets: Any) -> Hashed:
     """Column of hashed values from its number of buckets."""
     if not is_number_of_bins(buckets):
         raise ValueError(
-            f"Found buckets={buckets!r} for column {name!r} of the schema; a whole number from 2 is needed."
+            f"Found buckets={buckets!r} for column {name!r} of the schema; a whole number from 2 "
+            f"is needed."
         )
     return Hashed(int(buckets))
 
@@ -374,19 +448,25 @@ def _check_order(name: str, column: Range) -> Range:
     unit = column._value_unit(name)
     if not (math.isfinite(unit.middle) and unit.half > 0):
         raise ValueError(
-            f"Found ({column.lower}, {column.upper}) for column {name!r} of the schema: the smallest value and then "
-            "the largest are needed, both finite."
+            f"Found ({column.lower}, {column.upper}) for column {name!r} of the schema: the "
+            "smallest value and then the largest are needed, both finite."
         )
     return column
 
 
-def _choice_of_values(name: str, values: list[Any], kind: str = "", *, confirmed: bool = False) -> Choice:
+def _choice_of_values(
+    name: str, values: list[Any], kind: str = "", *, confirmed: bool = False
+) -> Choice:
     """Column with a list of different values, or an error."""
-    bad = [value for value in values if not isinstance(value, Hashable) or value is None or value != value]
+    bad = [
+        value
+        for value in values
+        if not isinstance(value, Hashable) or value is None or value != value
+    ]
     if bad or len(set(values)) < len(values):
         raise ValueError(
-            f"Found {values!r} for column {name!r} of the schema: different values are needed, and none for missing "
-            "ones, which have an output of their own."
+            f"Found {values!r} for column {name!r} of the schema: different values are needed, and "
+            "none for missing ones, which have an output of their own."
         )
     return Choice(tuple(values), kind, confirmed)
 

@@ -20,7 +20,8 @@ FEW_NUMBERS = 2
 def schema_of(public_sample: Any, *, max_values: int = 50) -> Schema:
     """Draft a schema from a **public** sample, to be edited.
 
-    Never give it private records: the schema is used as public knowledge, and shows values of records.
+    Never give it private records: the schema is used as public knowledge, and shows values of
+    records.
 
     Parameters
     ----------
@@ -41,9 +42,14 @@ def schema_of(public_sample: Any, *, max_values: int = 50) -> Schema:
     """
     names = names_of(public_sample)
     if names is None:
-        raise TypeError(f"Found {type(public_sample).__name__}; a data frame, which names its columns, is needed.")
+        raise TypeError(
+            f"Found {type(public_sample).__name__}; a data frame, which names its columns, is "
+            f"needed."
+        )
     columns = columns_of(public_sample, names)
-    return Schema({name: _draft_column(name, given.values, max_values) for name, given in columns.items()})
+    return Schema(
+        {name: _draft_column(name, given.values, max_values) for name, given in columns.items()}
+    )
 
 
 def _draft_column(name: str, values: NDArray[Any], max_values: int) -> Any:
@@ -52,11 +58,13 @@ def _draft_column(name: str, values: NDArray[Any], max_values: int) -> Any:
         return _draft_date_range(name, values)
     if values.dtype.kind in "iuf":
         return _draft_number_range(name, values)
-    found = sorted({value for value in values.tolist() if value is not None and value == value}, key=str)
+    found = sorted(
+        {value for value in values.tolist() if value is not None and value == value}, key=str
+    )
     if not 0 < len(found) <= max_values:
         raise ValueError(
-            f"Found {len(found)} different values in column {name!r}; 1 to {max_values} can be listed. Leave the "
-            "column out, convert it, or give a larger max_values."
+            f"Found {len(found)} different values in column {name!r}; 1 to {max_values} can be "
+            "listed. Leave the column out, convert it, or give a larger max_values."
         )
     return found
 
@@ -65,7 +73,10 @@ def _draft_number_range(name: str, values: NDArray[Any]) -> Any:
     """Range of numbers, rounded outwards, or few listed values."""
     found = _finite_values(name, NumberRange(0, 1).numbers(values))
     different = np.unique(found)
-    few = [int(value) if float(value).is_integer() else float(value) for value in different[: FEW_NUMBERS + 1]]
+    few = [
+        int(value) if float(value).is_integer() else float(value)
+        for value in different[: FEW_NUMBERS + 1]
+    ]
     if len(few) <= FEW_NUMBERS and not looks_like_ends(few):
         return few
     step = 10.0 ** math.floor(math.log10(found.max() - found.min())) / 2
@@ -75,8 +86,13 @@ def _draft_number_range(name: str, values: NDArray[Any]) -> Any:
 
 def _draft_date_range(name: str, values: NDArray[Any]) -> Any:
     """Range of dates, rounded outwards."""
-    days = _finite_values(name, DateRange(np.datetime64(0, "D"), np.datetime64(1, "D")).numbers(values))
-    first, last = np.datetime64(math.floor(days.min()), "D"), np.datetime64(math.floor(days.max()) + 1, "D")
+    days = _finite_values(
+        name, DateRange(np.datetime64(0, "D"), np.datetime64(1, "D")).numbers(values)
+    )
+    first, last = (
+        np.datetime64(math.floor(days.min()), "D"),
+        np.datetime64(math.floor(days.max()) + 1, "D"),
+    )
     return first.item(), last.item()
 
 

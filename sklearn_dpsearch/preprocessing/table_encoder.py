@@ -28,26 +28,28 @@ BLOCK = 2**14
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a table as numbers of unit scale, by a public schema.
 
-    Nothing is learned from the records, so encoding is free under every neighbouring relation. A range becomes [-1, 1]:
-    values outside are clipped, missing values become 0. With ``bins`` each range also has one-hot columns for several
-    equal parts, and dates have one-hot columns for months, weekdays and hours: a linear model then learns curves. Each
-    value of a list becomes a one-hot column. With ``indicators`` each range has a further column that is 1 if the value
-    is missing, and each list one that is 1 if the value is missing or not in the list. No value of a record raises an
-    error.
+    Nothing is learned from the records, so encoding is free under every neighbouring relation. A
+    range becomes [-1, 1]: values outside are clipped, missing values become 0. With ``bins`` each
+    range also has one-hot columns for several equal parts, and dates have one-hot columns for
+    months, weekdays and hours: a linear model then learns curves. Each value of a list becomes a
+    one-hot column. With ``indicators`` each range has a further column that is 1 if the value is
+    missing, and each list one that is 1 if the value is missing or not in the list. No value of a
+    record raises an error.
 
     Parameters
     ----------
     schema : Schema or dict
-        Columns by name: (lower, upper) as a tuple of numbers or of dates, a list of all values, or a dictionary with
-        options (see ``Schema``). Other columns of a table are left out. Arrays without names must have these columns
-        in this order.
+        Columns by name: (lower, upper) as a tuple of numbers or of dates, a list of all values, or
+        a dictionary with options (see ``Schema``). Other columns of a table are left out. Arrays
+        without names must have these columns in this order.
     bins : int, "auto" or None, default=None
-        Equal bins of each range without bins in the schema. "auto": 16, or one for each whole number if there are
-        fewer. Use bins for linear models; hidden layers find curves themselves.
+        Equal bins of each range without bins in the schema. "auto": 16, or one for each whole
+        number if there are fewer. Use bins for linear models; hidden layers find curves themselves.
     indicators : bool, default=True
         Whether missing or unknown values have columns of their own.
     row_norm : float, optional
-        If given, all numbers are multiplied by one constant, so that every row has at most this Euclidean norm.
+        If given, all numbers are multiplied by one constant, so that every row has at most this
+        Euclidean norm.
 
     Attributes
     ----------
@@ -138,11 +140,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (at most size, n_outputs)
         """
         schema = self._checked_schema()
-        read = [(schema.columns[name], given.values) for name, given in schema.read_columns(X).items()]
+        read = [
+            (schema.columns[name], given.values) for name, given in schema.read_columns(X).items()
+        ]
         width, scale, n = len(self._output_units(schema)), self._row_scale(schema), len(read[0][1])
         for start in range(0, max(n, 1), size or max(n, 1)):
             rows = slice(start, min(start + size, n) if size else n)
-            encoded, end = np.empty((rows.stop - rows.start, width)), 0  # filled column by column: it may be large
+            # filled column by column: it may be large
+            encoded, end = np.empty((rows.stop - rows.start, width)), 0
             for column, values in read:
                 part = column.encoded(values[rows], self._detail)
                 encoded[:, end : end + part.shape[1]] = part
@@ -167,7 +172,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Of pandas; without it an array of objects.
         """
         rng = np.random.default_rng(random_state)
-        columns = {name: column.made_up(rng, n_samples) for name, column in self._checked_schema().columns.items()}
+        columns = {
+            name: column.made_up(rng, n_samples)
+            for name, column in self._checked_schema().columns.items()
+        }
         try:
             import pandas as pd
         except ImportError:
@@ -180,19 +188,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ``age: number from 18 to 90, 17 bins``.
         """
         schema, detail = self._checked_schema(), self._detail
-        ranges = {name: column for name, column in schema.columns.items() if isinstance(column, Range)}
+        ranges = {
+            name: column for name, column in schema.columns.items() if isinstance(column, Range)
+        }
         edges = {name: column.edges(detail) for name, column in ranges.items()}
-        return schema.described({name: len(found) + 1 for name, found in edges.items() if len(found)}, MOST_SHOWN)
+        return schema.described(
+            {name: len(found) + 1 for name, found in edges.items() if len(found)}, MOST_SHOWN
+        )
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
-        """Names of the outputs, shape (n_outputs,): ``age``, ``age_missing``, ``job_clerk``, ``job_unknown`` …
+        """Names of the outputs, shape (n_outputs,): ``age``, ``age_missing``, ``job_clerk``,
+        ``job_unknown`` …
 
         Parameters
         ----------
         input_features : object
             Not used: the schema has the names.
         """
-        return np.array([unit.name for unit in self._output_units(self._checked_schema())], dtype=object)
+        return np.array(
+            [unit.name for unit in self._output_units(self._checked_schema())], dtype=object
+        )
 
     @property
     def bounds(self) -> tuple[Array, Array]:
@@ -223,9 +238,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         ``data_norm`` of diffprivlib.
         """
-        return self._longest_row(self._checked_schema()) if self.row_norm is None else float(self.row_norm)
+        return (
+            self._longest_row(self._checked_schema())
+            if self.row_norm is None
+            else float(self.row_norm)
+        )
 
-    def in_units(self, coefficients: ArrayLike, intercept: float = 0.0) -> tuple[dict[str, float], float]:
+    def in_units(
+        self, coefficients: ArrayLike, intercept: float = 0.0
+    ) -> tuple[dict[str, float], float]:
         """Coefficients of a linear model in the units of the table's own values.
 
         Parameters
@@ -240,7 +261,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dict of str to float
             Per unit of a number, per day of a date, and for each value of a list.
         float
-            The intercept, if every range counts from 0 (dates from 1970-01-01) and no value is missing.
+            The intercept, if every range counts from 0 (dates from 1970-01-01) and no value is
+            missing.
         """
         schema = self._checked_schema()
         units, scale = self._output_units(schema), self._row_scale(schema)
@@ -250,7 +272,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return own, float(intercept) - sum(own[unit.name] * unit.middle for unit in units)
 
     def shapes(
-        self, coefficients: ArrayLike, noise: ArrayLike | None = None, columns: Sequence[str] | None = None
+        self,
+        coefficients: ArrayLike,
+        noise: ArrayLike | None = None,
+        columns: Sequence[str] | None = None,
     ) -> dict[str, ColumnShape]:
         """Effects of the values of each column in a linear model.
 
@@ -261,24 +286,32 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         coefficients : array-like of shape (n_outputs,) or (n_curves, n_outputs)
             Of a model trained on the output of ``transform``.
         noise : array-like, optional
-            Standard deviation of independent privacy noise in each coefficient; one number stands for all.
+            Standard deviation of independent privacy noise in each coefficient; one number stands
+            for all.
         columns : sequence of str, optional
             Columns of the schema; None: all.
 
         Returns
         -------
         dict of str to ColumnShape
-            By column. The months, weekdays and hours of a date have shapes of their own: ``since_month`` …
+            By column. The months, weekdays and hours of a date have shapes of their own:
+            ``since_month`` …
         """
         schema = self._checked_schema()
         chosen = schema if columns is None else schema.only(*columns)
         given = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
         places, scale = self._output_places(schema), self._row_scale(schema)
         _check_shape(given, (len(given), len(self._output_units(schema))))
-        spread = None if noise is None else np.broadcast_to(np.asarray(noise, dtype=np.float64), given.shape) * scale
+        spread = (
+            None
+            if noise is None
+            else np.broadcast_to(np.asarray(noise, dtype=np.float64), given.shape) * scale
+        )
         return {
             points.name: shape_of(
-                points, given[:, places[name]] * scale, None if spread is None else spread[:, places[name]]
+                points,
+                given[:, places[name]] * scale,
+                None if spread is None else spread[:, places[name]],
             )
             for name, column in chosen.columns.items()
             for points in column.curves(name, self._detail)
@@ -286,13 +319,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _output_places(self, schema: Schema) -> dict[str, slice]:
         """Places of each column's outputs."""
-        widths = [sum(1 for _ in column.outputs(name, self._detail)) for name, column in schema.columns.items()]
+        widths = [
+            sum(1 for _ in column.outputs(name, self._detail))
+            for name, column in schema.columns.items()
+        ]
         ends = itertools.accumulate(widths)
         return {name: slice(end - width, end) for name, width, end in zip(schema, widths, ends)}
 
     def _checked_schema(self) -> Schema:
         """Schema, after a check of all parameters."""
-        validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
+        validate_parameter_constraints(
+            self._parameter_constraints, self.get_params(deep=False), type(self).__name__
+        )
         return Schema.of(self.schema)
 
     def _output_units(self, schema: Schema) -> list[Unit]:
@@ -304,17 +342,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for column_name, column in schema.columns.items():
             for unit in column.outputs(column_name, self._detail):
                 same = (f"{unit.name}_{number}" for number in itertools.count(2))
-                name = next(name for name in itertools.chain([unit.name], same) if name not in units)
+                name = next(
+                    name for name in itertools.chain([unit.name], same) if name not in units
+                )
                 units[name] = unit._replace(name=name)
         return list(units.values())
 
     def _row_scale(self, schema: Schema) -> float:
         """Constant factor that keeps rows within ``row_norm``."""
-        return 1.0 if self.row_norm is None else math.nextafter(float(self.row_norm) / self._longest_row(schema), 0.0)
+        return (
+            1.0
+            if self.row_norm is None
+            else math.nextafter(float(self.row_norm) / self._longest_row(schema), 0.0)
+        )
 
     def _longest_row(self, schema: Schema) -> float:
         """Largest norm of a row before scaling."""
-        return math.sqrt(sum(column.squared_norm(self._detail) for column in schema.columns.values()))
+        return math.sqrt(
+            sum(column.squared_norm(self._detail) for column in schema.columns.values())
+        )
 
     @property
     def _detail(self) -> Detail:
@@ -332,6 +378,6 @@ def _check_shape(coefficients: Array, needed: tuple[int, ...]) -> None:
     """Raise unless there is a coefficient for each output."""
     if coefficients.shape != needed:
         raise ValueError(
-            f"Found coefficients of shape {coefficients.shape}; shape {needed} is needed, one for each output. Of "
-            "several classes in_units takes one row."
+            f"Found coefficients of shape {coefficients.shape}; shape {needed} is needed, one for "
+            "each output. Of several classes in_units takes one row."
         )

@@ -2,9 +2,11 @@
 
 The rooms, from the top down; each imports only from those below it:
 
-- ``spent``, ``calibration``, ``interop``: the statement to publish, from a budget to a parameter, other accountants;
-- ``selection``: a file for each theorem (best of K runs, random subset, threshold, noisy maximum, doubling walk), with
-  the published bounds beside it, and certificates of what a search really loses;
+- ``spent``, ``calibration``, ``interop``: the statement to publish, from a budget to a parameter,
+  other accountants;
+- ``selection``: a file for each theorem (best of K runs, random subset, threshold, noisy maximum,
+  doubling walk), with the published bounds beside it, and certificates of what a search really
+  loses;
 - ``guarantees``: guarantees, their composition, and the tightest of several bounds;
 - ``count_distributions``: distributions of the number of runs K, and drawing from them;
 - ``mechanisms``: noise and coins, drawn exactly;
@@ -29,7 +31,15 @@ from .guarantees.base import Guarantee, from_dict
 from .guarantees.composition import compose, envelope, mixture
 from .guarantees.neighboring_relations import as_replace_one, as_zero_out, for_group
 from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
-from .guarantees.single_mechanisms import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
+from .guarantees.single_mechanisms import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    NonPrivate,
+    ProfileDP,
+    RenyiDP,
+)
 from .selection.best_of import best_of
 from .selection.doubling import doubling_search
 from .selection.noisy_max import GumbelNoise, noisy_max

@@ -1,4 +1,5 @@
-"""``python -m sklearn_dpsearch.privacy``: the ε of a search on the command line, with a certificate from below."""
+"""``python -m sklearn_dpsearch.privacy``: the ε of a search on the command line, with a certificate
+from below."""
 
 from __future__ import annotations
 
@@ -32,15 +33,23 @@ COUNTS: dict[str, Callable[[float], CountDistribution]] = {
 
 def argument_parser() -> argparse.ArgumentParser:
     """Parser of the command line for the ε of a search."""
-    parser = argparse.ArgumentParser(prog="python -m sklearn_dpsearch.privacy", description=__doc__.partition(": ")[2])
+    parser = argparse.ArgumentParser(
+        prog="python -m sklearn_dpsearch.privacy", description=__doc__.partition(": ")[2]
+    )
     kinds = parser.add_mutually_exclusive_group(required=True)
     for kind, build in RUNS.items():
         shown = tuple(map(str.upper, _parameter_names(build)))
-        kinds.add_argument(f"--{kind}", type=float, nargs=len(shown), metavar=shown, help="what one run promises")
+        kinds.add_argument(
+            f"--{kind}", type=float, nargs=len(shown), metavar=shown, help="what one run promises"
+        )
     parser.add_argument("--runs", type=float, required=True, help="mean number of runs")
-    parser.add_argument("--distribution", choices=COUNTS, default="geometric", help="of the number of runs")
+    parser.add_argument(
+        "--distribution", choices=COUNTS, default="geometric", help="of the number of runs"
+    )
     parser.add_argument("--delta", type=float, required=True, help="of one run and of the search")
-    parser.add_argument("--neighboring", choices=("add_remove", "zero_out", "replace_one"), default="add_remove")
+    parser.add_argument(
+        "--neighboring", choices=("add_remove", "zero_out", "replace_one"), default="add_remove"
+    )
     return parser
 
 
@@ -51,8 +60,12 @@ def _parameter_names(kind: type[Guarantee]) -> list[str]:
 
 def search_epsilon_in_words(given: argparse.Namespace) -> str:
     """Text of three lines: ε of one run, of the search, and its certificate."""
-    kind, numbers = next((kind, found) for kind in RUNS if (found := getattr(given, kind)) is not None)
-    one_run = RUNS[kind](**dict(zip(_parameter_names(RUNS[kind]), numbers)), neighboring=given.neighboring)
+    kind, numbers = next(
+        (kind, found) for kind in RUNS if (found := getattr(given, kind)) is not None
+    )
+    one_run = RUNS[kind](
+        **dict(zip(_parameter_names(RUNS[kind]), numbers)), neighboring=given.neighboring
+    )
     count = COUNTS[given.distribution](given.runs)
     search = best_of(one_run, count)
     name = search.tightest(given.delta) if hasattr(search, "tightest") else "one run"
@@ -60,8 +73,8 @@ def search_epsilon_in_words(given: argparse.Namespace) -> str:
     below = f"{math.floor(1000 * certain) / 1000:.3f}" if math.isfinite(certain) else "infinity"
     return (
         f"one run     epsilon {up(one_run.epsilon_at(given.delta))} at delta {given.delta!r}\n"
-        f"the search  epsilon {up(search.epsilon_at(given.delta))} at delta {given.delta!r}, by {name}: the best of "
-        f"{count!r} runs, {given.neighboring} neighbours\n"
+        f"the search  epsilon {up(search.epsilon_at(given.delta))} at delta {given.delta!r}, by "
+        f"{name}: the best of {count!r} runs, {given.neighboring} neighbours\n"
         f"certified   epsilon {below}: some mechanism with the guarantee of one run loses as much"
     )
 

@@ -1,4 +1,5 @@
-"""Helpers of frozen values: checks of arguments (one function for each kind of mistake), and values computed once."""
+"""Helpers of frozen values: checks of arguments (one function for each kind of mistake), and values
+computed once."""
 
 from __future__ import annotations
 
@@ -23,7 +24,11 @@ def require_whole(least: int, **found: Any) -> None:
     """Raise unless each of these is a whole number of at least ``least``, of any numeric type."""
     for name, value in found.items():
         plain_number(name, value)
-        require(float(value).is_integer() and value >= least, f"an integer {name} >= {least}", **{name: value})
+        require(
+            float(value).is_integer() and value >= least,
+            f"an integer {name} >= {least}",
+            **{name: value},
+        )
 
 
 def check_kind(name: str, value: object, kind: type, example: str) -> None:
@@ -34,7 +39,11 @@ def check_kind(name: str, value: object, kind: type, example: str) -> None:
 
 def check_neighboring(neighboring: object) -> None:
     """Raise ``ValueError`` unless this is one of the neighbouring relations."""
-    require(neighboring in NEIGHBORING, f"neighboring to be one of {NEIGHBORING}", neighboring=neighboring)
+    require(
+        neighboring in NEIGHBORING,
+        f"neighboring to be one of {NEIGHBORING}",
+        neighboring=neighboring,
+    )
 
 
 def check_size_of_delta(name: str, delta: float, n: float) -> None:
@@ -42,11 +51,12 @@ def check_size_of_delta(name: str, delta: float, n: float) -> None:
 
     Publishing one record, picked at random, in full is (0, 1/n)-private.
     """
-    if delta * n >= 1 - 1e-9:  # 1/n is refused for every n: in doubles (1/32561)·32561 is less than 1
+    # 1/n is refused for every n: in doubles (1/32561)·32561 is less than 1
+    if delta * n >= 1 - 1e-9:
         raise PrivacyError(
-            f"Found {name}={delta:g} for {n:g} records: publishing one of them in full, picked at random, is private "
-            f"at delta = 1/n = {1 / n:.3g}, so this delta promises nothing. Give a delta well below it, e.g. "
-            f"{name}={0.01 / n:.0e}."
+            f"Found {name}={delta:g} for {n:g} records: publishing one of them in full, picked at "
+            f"random, is private at delta = 1/n = {1 / n:.3g}, so this delta promises nothing. "
+            f"Give a delta well below it, e.g. {name}={0.01 / n:.0e}."
         )
 
 
@@ -59,8 +69,8 @@ def as_numbers(name: str, values: Any) -> Array:
         return np.asarray(given, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(
-            f"Found {name}={values!r} ({type(values).__name__}); a number or an array of numbers is needed, e.g. "
-            f"{name}=1."
+            f"Found {name}={values!r} ({type(values).__name__}); a number or an array of numbers "
+            f"is needed, e.g. {name}=1."
         ) from None
 
 
@@ -70,7 +80,9 @@ def plain_number(name: str, value: Any) -> float:
     NumPy's integers wrap around, and its single precision would round what follows.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise TypeError(f"Found {name}={value!r} ({type(value).__name__}); a number is needed, e.g. {name}=1.")
+        raise TypeError(
+            f"Found {name}={value!r} ({type(value).__name__}); a number is needed, e.g. {name}=1."
+        )
     return int(value) if isinstance(value, int | np.integer) else float(value)
 
 
@@ -83,8 +95,8 @@ else:
 
         Two threads at once may both compute the value.
 
-        In Python 3.11 it holds one lock for all objects of a class. A process that was forked while another thread held
-        it would wait for ever, and threads would wait for each other's objects.
+        In Python 3.11 it holds one lock for all objects of a class. A process that was forked while
+        another thread held it would wait for ever, and threads would wait for each other's objects.
         """
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -1,4 +1,5 @@
-"""From a target back to the parameter of the base mechanism: a total (ε, δ), or a whole profile that others share."""
+"""From a target back to the parameter of the base mechanism: a total (ε, δ), or a whole profile
+that others share."""
 
 from __future__ import annotations
 
@@ -19,11 +20,14 @@ from .guarantees.single_mechanisms import DPSGD, ApproxDP, GaussianDP
 from .numerics.bisection import Turn, geometric, geometric_mean, narrow, within
 from .numerics.bisection import bracket as first_turn
 
-#: Parameters that are tried where no bracket is given, the first of them, and from each to the next.
+#: Parameters that are tried where no bracket is given, the first of them, and from each to the
+#: next.
 LEAST, START, MOST, FACTOR = 1e-9, 1.0, 1e9, 8.0
-#: Largest power of FACTOR at which the direction is looked for, if all nearer parameters promise nothing.
+#: Largest power of FACTOR at which the direction is looked for, if all nearer parameters promise
+#: nothing.
 SILENT = 4
-#: If small parameters are impossible: relative distances at which the smallest possible one is approached.
+#: If small parameters are impossible: relative distances at which the smallest possible one is
+#: approached.
 APPROACH = (0.5, 0.05, 0.001)
 #: Two parameters this close to each other, on a logarithmic scale, are as good as one.
 SAME = 1e-9
@@ -33,7 +37,8 @@ AIM = 7e-5
 
 #: Rough bounds are followed to this share of the target, then exact bounds for at most STEPS steps.
 ROUGHLY, STEPS = 0.01, 6
-#: Relative distance from the target at which steps end; and those with exact bounds that take about a second each.
+#: Relative distance from the target at which steps end; and those with exact bounds that take about
+#: a second each.
 TOLERANCE, CLOSE = 2e-4, 5e-4
 
 
@@ -61,16 +66,17 @@ def calibrate(
     Parameters
     ----------
     guarantee_of : callable
-        Parameter ↦ guarantee, monotone in either direction (a noise multiplier, an ε, a factor). It raises
-        ``BudgetUnreachableError`` where no mechanism has this parameter (it would need more noise than it can have).
+        Parameter ↦ guarantee, monotone in either direction (a noise multiplier, an ε, a factor). It
+        raises ``BudgetUnreachableError`` where no mechanism has this parameter (it would need more
+        noise than it can have).
     target_epsilon, delta : float
         The target, ε > 0 and 0 ≤ δ < 1.
     bracket : (float, float), optional
-        Two positive parameters, one on each side of the target. By default they are found, starting from 1, between
-        1e-9 and 1e9.
+        Two positive parameters, one on each side of the target. By default they are found, starting
+        from 1, between 1e-9 and 1e9.
     tolerance : float, optional
-        Relative distance of the reached ε from the target at which the search stops. By default 2e-4, and 5e-4 where
-        each ε takes about a second (Theorem 6).
+        Relative distance of the reached ε from the target at which the search stops. By default
+        2e-4, and 5e-4 where each ε takes about a second (Theorem 6).
 
     Returns
     -------
@@ -93,18 +99,29 @@ def calibrate(
     """
     if not callable(guarantee_of):
         raise TypeError(
-            f"Found guarantee_of={guarantee_of!r}; a function from a number to a guarantee is needed, e.g. "
-            "lambda mu: GaussianDP(mu=mu)."
+            f"Found guarantee_of={guarantee_of!r}; a function from a number to a guarantee is "
+            "needed, e.g. lambda mu: GaussianDP(mu=mu)."
         )
-    target_epsilon, delta = plain_number("target_epsilon", target_epsilon), plain_number("delta", delta)
-    near_enough, close = (TOLERANCE, CLOSE) if tolerance is None else (plain_number("tolerance", tolerance),) * 2
+    target_epsilon, delta = (
+        plain_number("target_epsilon", target_epsilon),
+        plain_number("delta", delta),
+    )
+    near_enough, close = (
+        (TOLERANCE, CLOSE) if tolerance is None else (plain_number("tolerance", tolerance),) * 2
+    )
     require(0 < target_epsilon < np.inf, "0 < target_epsilon < inf", target_epsilon=target_epsilon)
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     if bracket is not None:
         ends_given = as_numbers("bracket", bracket)
         require(ends_given.shape == (2,), "a bracket of two numbers", bracket=bracket)
-        require(min(bracket) > 0 and max(bracket) < np.inf, "a bracket of positive numbers", bracket=bracket)
-    built = cache(lambda parameter: as_guarantee(guarantee_of(parameter), "what guarantee_of returns"))
+        require(
+            min(bracket) > 0 and max(bracket) < np.inf,
+            "a bracket of positive numbers",
+            bracket=bracket,
+        )
+    built = cache(
+        lambda parameter: as_guarantee(guarantee_of(parameter), "what guarantee_of returns")
+    )
     reached = _epsilon_by_parameter(built, delta)
     if bracket is not None:
         ends = _sorted_bracket(reached, target_epsilon, bracket)
@@ -112,7 +129,9 @@ def calibrate(
         near = _bracket_by_rough_bounds(built, reached, target_epsilon, delta, close)
         ends = near or _bracket_target(reached, target_epsilon)
     if ends.safe is None:
-        raise _unreachable_error(target_epsilon, delta, reached(ends.unsafe) if ends.unsafe else None)
+        raise _unreachable_error(
+            target_epsilon, delta, reached(ends.unsafe) if ends.unsafe else None
+        )
     if ends.unsafe is None:
         return ends.safe
     return _narrow_bracket(reached, target_epsilon, ends.safe, ends.unsafe, near_enough)
@@ -142,15 +161,20 @@ def _meets_target(reached: Reached, target: float) -> Callable[[float], bool]:
     return met
 
 
-# --- two parameters around the target ----------------------------------------------------------------------------
+# --- two parameters around the target -------------------------------------------------------------
 
 
 def _bracket_by_rough_bounds(
-    guarantee_of: Callable[[float], Guarantee], reached: Reached, target: float, delta: float, tolerance: float
+    guarantee_of: Callable[[float], Guarantee],
+    reached: Reached,
+    target: float,
+    delta: float,
+    tolerance: float,
 ) -> Bracket | None:
     """Bracket the target ε closely by fast rough bounds; None if these fail.
 
-    A parameter that is safe by a rough bound is safe. From there the exact bounds need two or three steps.
+    A parameter that is safe by a rough bound is safe. From there the exact bounds need two or three
+    steps.
     """
 
     def roughly(parameter: float) -> Guarantee:
@@ -166,10 +190,14 @@ def _bracket_by_rough_bounds(
     if ends.safe is None or ends.unsafe is None:
         return None
     safe = _narrow_bracket(rough, target, ends.safe, ends.unsafe, ROUGHLY)
-    return _follow_power_law(reached, target, safe, _local_power(rough, safe, ends.unsafe), tolerance)
+    return _follow_power_law(
+        reached, target, safe, _local_power(rough, safe, ends.unsafe), tolerance
+    )
 
 
-def _follow_power_law(reached: Reached, target: float, point: float, power: float, tolerance: float) -> Bracket | None:
+def _follow_power_law(
+    reached: Reached, target: float, point: float, power: float, tolerance: float
+) -> Bracket | None:
     """Approach the target ε along a power law; None after too many steps."""
     for _ in range(STEPS):
         epsilon = reached(point)
@@ -209,8 +237,12 @@ def _bracket_target(reached: Reached, target: float) -> Bracket:
     """Bracket the target ε by a geometric walk of parameters from START."""
     met, factor = _meets_target(reached, target), _search_direction(reached, target)
     met_at_start, end = met(START), MOST if factor > 1 else LEAST
-    points = takewhile(lambda parameter: reached(parameter) is not None, geometric(START, factor, end))
-    last, passed = first_turn(lambda parameter: met(parameter) != met_at_start, START, falling=(), rising=points)
+    points = takewhile(
+        lambda parameter: reached(parameter) is not None, geometric(START, factor, end)
+    )
+    last, passed = first_turn(
+        lambda parameter: met(parameter) != met_at_start, START, falling=(), rising=points
+    )
     assert last is not None
     if met_at_start:
         return Bracket(last, passed)
@@ -223,26 +255,39 @@ def _bracket_target(reached: Reached, target: float) -> Bracket:
 def _search_direction(reached: Reached, target: float) -> float:
     """Factor on the parameter that leads towards the target ε."""
     start = reached(START)
-    require(start is not None, f"a bracket, as no mechanism has the parameter {START:g}", bracket=None)
+    require(
+        start is not None, f"a bracket, as no mechanism has the parameter {START:g}", bracket=None
+    )
     too_much = _or_infinite(start) > target
     towards = (1 / FACTOR, FACTOR) if too_much else (FACTOR, 1 / FACTOR)
     for power in range(1, SILENT + 1):  # where ε is infinite all around, further out
         for factor in towards:
             there = reached(START * factor**power)
-            if too_much and there is None:  # more noise than a mechanism can have: so this is where the noise is
+            # more noise than a mechanism can have: so this is where the noise is
+            if too_much and there is None:
                 return factor
             if there is not None and there != start and (there < _or_infinite(start)) == too_much:
                 return factor
     return towards[0]
 
 
-def _bracket_next_to_impossible(reached: Reached, target: float, impossible: float, unsafe: float) -> Bracket:
+def _bracket_next_to_impossible(
+    reached: Reached, target: float, impossible: float, unsafe: float
+) -> Bracket:
     """Bracket the target ε beside parameters that no mechanism has."""
     below = impossible < unsafe
-    met, turn = _meets_target(reached, target), Turn(min(impossible, unsafe), max(impossible, unsafe))
+    met, turn = (
+        _meets_target(reached, target),
+        Turn(min(impossible, unsafe), max(impossible, unsafe)),
+    )
     edge = unsafe
     for gap in APPROACH:
-        turn = narrow(lambda parameter: (reached(parameter) is None) != below, turn, within(gap), geometric_mean)
+        turn = narrow(
+            lambda parameter: (reached(parameter) is None) != below,
+            turn,
+            within(gap),
+            geometric_mean,
+        )
         edge = (turn.holds if below else turn.fails) or unsafe
         if met(edge):
             return Bracket(edge, unsafe)
@@ -254,10 +299,12 @@ def _or_infinite(epsilon: float | None) -> float:
     return math.inf if epsilon is None else epsilon
 
 
-# --- between them ------------------------------------------------------------------------------------------------
+# --- between them ---------------------------------------------------------------------------------
 
 
-def _narrow_bracket(reached: Reached, target: float, safe: float, unsafe: float, tolerance: float) -> float:
+def _narrow_bracket(
+    reached: Reached, target: float, safe: float, unsafe: float, tolerance: float
+) -> float:
     """Safe parameter of a small bracket around the target ε."""
     met, rising = _meets_target(reached, target), safe < unsafe
 
@@ -265,11 +312,15 @@ def _narrow_bracket(reached: Reached, target: float, safe: float, unsafe: float,
         return met(parameter) != rising
 
     def close(low: float, high: float) -> bool:
-        return _or_infinite(reached(low if rising else high)) >= target * (1 - tolerance) or high <= low * (1 + SAME)
+        return _or_infinite(reached(low if rising else high)) >= target * (
+            1 - tolerance
+        ) or high <= low * (1 + SAME)
 
     def middle(low: float, high: float) -> float:
         ends = (low, high) if rising else (high, low)
-        return _interpolate_by_power_law(target, *ends, *(_or_infinite(reached(end)) for end in ends))
+        return _interpolate_by_power_law(
+            target, *ends, *(_or_infinite(reached(end)) for end in ends)
+        )
 
     turn = narrow(condition, Turn(min(safe, unsafe), max(safe, unsafe)), close, middle)
     found = turn.fails if rising else turn.holds
@@ -277,7 +328,9 @@ def _narrow_bracket(reached: Reached, target: float, safe: float, unsafe: float,
     return found
 
 
-def _interpolate_by_power_law(target: float, safe: float, unsafe: float, best: float, most: float) -> float:
+def _interpolate_by_power_law(
+    target: float, safe: float, unsafe: float, best: float, most: float
+) -> float:
     """Parameter at which a power law through a bracket meets the target ε."""
     share = 0.5
     if 0 < best < most < math.inf:
@@ -290,12 +343,13 @@ def _unreachable_error(target: float, delta: float, least: float | None) -> Priv
     """Error that names the smallest ε in reach."""
     if delta == 0 and (least is None or math.isinf(least)):
         return MissingDeltaError(
-            f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is needed. "
-            "Give delta, well below 1 divided by the number of records."
+            f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is "
+            "needed. Give delta, well below 1 divided by the number of records."
         )
     return BudgetUnreachableError(
-        f"The target epsilon={target:g} at delta={delta:g} is out of reach: the smallest epsilon possible here is "
-        f"{_or_infinite(least):.4g}. Give a larger epsilon or delta, fewer runs (n_iter), or a noisier estimator."
+        f"The target epsilon={target:g} at delta={delta:g} is out of reach: the smallest epsilon "
+        f"possible here is {_or_infinite(least):.4g}. Give a larger epsilon or delta, fewer runs "
+        f"(n_iter), or a noisier estimator."
     )
 
 
@@ -305,25 +359,33 @@ POINTS = 3000
 LEAST_NOISE, MOST_NOISE = 1e-2, 1e6
 
 
-def gaussian_target(mu: float, neighboring: Neighboring = "add_remove", slack: float = 1e-9) -> Guarantee:
+def gaussian_target(
+    mu: float, neighboring: Neighboring = "add_remove", slack: float = 1e-9
+) -> Guarantee:
     """Guarantee that ``noise_multiplier_under`` keeps: μ-GDP, but for a mass ``slack``.
 
-    DP-SGD has heavier tails than every Gaussian pair, at negligible probabilities. The slack covers these tails and is
-    part of the guarantee and of every number computed from it.
+    DP-SGD has heavier tails than every Gaussian pair, at negligible probabilities. The slack covers
+    these tails and is part of the guarantee and of every number computed from it.
     """
     return compose(
-        GaussianDP(mu=mu, neighboring=neighboring), ApproxDP(epsilon=0.0, delta=slack, neighboring=neighboring)
+        GaussianDP(mu=mu, neighboring=neighboring),
+        ApproxDP(epsilon=0.0, delta=slack, neighboring=neighboring),
     )
 
 
 @lru_cache(maxsize=1024)
 def noise_multiplier_under(
-    mu: float, sample_rate: float, steps: int, slack: float = 1e-9, neighboring: Neighboring = "add_remove"
+    mu: float,
+    sample_rate: float,
+    steps: int,
+    slack: float = 1e-9,
+    neighboring: Neighboring = "add_remove",
 ) -> float:
     """Least noise multiplier with which DP-SGD keeps ``gaussian_target`` at every ε.
 
-    Candidates with different rates and numbers of steps, each calibrated like this, share one guarantee (Koskela &
-    Kulkarni 2023, §4.1 and appendix D, with the whole profile in place of a line of Rényi divergences).
+    Candidates with different rates and numbers of steps, each calibrated like this, share one
+    guarantee (Koskela & Kulkarni 2023, §4.1 and appendix D, with the whole profile in place of a
+    line of Rényi divergences).
 
     Parameters
     ----------
@@ -353,10 +415,16 @@ def noise_multiplier_under(
     require(0 < mu < math.inf, "0 < mu < inf", mu=mu)
 
     def enough(noise: float) -> bool:
-        run = DPSGD(noise_multiplier=noise, sample_rate=sample_rate, steps=steps, neighboring=neighboring)
+        run = DPSGD(
+            noise_multiplier=noise, sample_rate=sample_rate, steps=steps, neighboring=neighboring
+        )
         return covers(GaussianDP(mu=mu), run, slack)
 
-    guess = float(np.clip(_noise_by_central_limit(mu, sample_rate, steps, neighboring), LEAST_NOISE, MOST_NOISE))
+    guess = float(
+        np.clip(
+            _noise_by_central_limit(mu, sample_rate, steps, neighboring), LEAST_NOISE, MOST_NOISE
+        )
+    )
     turn = first_turn(
         enough,
         guess,
@@ -365,8 +433,9 @@ def noise_multiplier_under(
     )
     if turn.holds is None:
         raise BudgetUnreachableError(
-            f"No noise multiplier up to {MOST_NOISE:g} keeps mu={mu:g} with sample_rate={sample_rate:g} and {steps} "
-            "steps. Give a larger budget, a smaller rate or fewer steps."
+            f"No noise multiplier up to {MOST_NOISE:g} keeps mu={mu:g} with "
+            f"sample_rate={sample_rate:g} and {steps} steps. Give a larger budget, a smaller rate "
+            f"or fewer steps."
         )
     enough_noise = narrow(enough, turn, within(1e-3), geometric_mean).holds
     assert enough_noise is not None
@@ -376,8 +445,8 @@ def noise_multiplier_under(
 def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
     """Return whether a privacy profile is at most a target's at every ε ≥ 0.
 
-    By duality this also holds at every real ε. Both profiles fall in ε: between two points of the grid, the
-    guarantee's value at the left is compared with the target's at the right.
+    By duality this also holds at every real ε. Both profiles fall in ε: between two points of the
+    grid, the guarantee's value at the left is compared with the target's at the right.
     """
     end = float(target.epsilon_at(max(slack * 1e-3, 1e-15)))
     grid = np.linspace(0.0, end, POINTS)
@@ -386,12 +455,17 @@ def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
     return bool(np.all(ours <= slack + (1.0 - slack) * theirs))
 
 
-def _noise_by_central_limit(mu: float, sample_rate: float, steps: int, neighboring: Neighboring) -> float:
+def _noise_by_central_limit(
+    mu: float, sample_rate: float, steps: int, neighboring: Neighboring
+) -> float:
     """Guess the noise of DP-SGD by the central limit theorem.
 
     Bu, Dong, Long & Su (2020).
 
-    The likelihood ratio of one step has variance q²·(e^{1/σ²} − 1), and 4q²·sinh(1/σ²) if a record changes.
+    The likelihood ratio of one step has variance q²·(e^{1/σ²} − 1), and 4q²·sinh(1/σ²) if a record
+    changes.
     """
     per_step = (mu / sample_rate) ** 2 / steps
-    return 1.0 / math.sqrt(math.asinh(per_step / 4) if neighboring == "replace_one" else math.log1p(per_step))
+    return 1.0 / math.sqrt(
+        math.asinh(per_step / 4) if neighboring == "replace_one" else math.log1p(per_step)
+    )

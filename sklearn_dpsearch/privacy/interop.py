@@ -1,4 +1,5 @@
-"""Guarantees of the events of ``dp_accounting``; see also ``ProfileDP.from_pld`` and ``RenyiDP``."""
+"""Guarantees of the events of ``dp_accounting``; see also ``ProfileDP.from_pld`` and
+``RenyiDP``."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee
     Parameters
     ----------
     event : dp_accounting.DpEvent
-        Gaussian, Laplace, zero-concentrated, composed, self-composed, Poisson-sampled, repeat-and-select, no-op
-        and non-private events,
+        Gaussian, Laplace, zero-concentrated, composed, self-composed, Poisson-sampled,
+        repeat-and-select, no-op and non-private events,
         nested in any way.
     neighboring : {"add_remove", "zero_out"}
         An event's noise is relative to the change by the presence of a record. For changed records:
@@ -39,8 +40,8 @@ def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee
     Returns
     -------
     Guarantee
-        Of the same structure: Poisson-sampled Gaussian steps become a ``DPSGD``, a repeat-and-select event a
-        ``best_of``.
+        Of the same structure: Poisson-sampled Gaussian steps become a ``DPSGD``, a
+        repeat-and-select event a ``best_of``.
 
     Raises
     ------
@@ -56,15 +57,19 @@ def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee
     """
     require(
         neighboring in ("add_remove", "zero_out"),
-        'neighboring="add_remove" or "zero_out" (for changed records: as_replace_one of the result)',
+        'neighboring="add_remove" or "zero_out" (for changed records: as_replace_one of the '
+        "result)",
         neighboring=neighboring,
     )
     kind = type(event)
-    read = EVENTS.get(kind.__name__) if kind.__module__.partition(".")[0] == "dp_accounting" else None
+    read = (
+        EVENTS.get(kind.__name__) if kind.__module__.partition(".")[0] == "dp_accounting" else None
+    )
     if read is None:
         raise UnknownGuaranteeError(
-            f"Found an event of kind {kind.__name__}; one of {', '.join(EVENTS)} is needed. Compute its privacy loss "
-            "distribution with dp_accounting and give ProfileDP.from_pld, or state its guarantee yourself."
+            f"Found an event of kind {kind.__name__}; one of {', '.join(EVENTS)} is needed. "
+            "Compute its privacy loss distribution with dp_accounting and give ProfileDP.from_pld, "
+            "or state its guarantee yourself."
         )
     return read(event, neighboring)
 
@@ -116,7 +121,8 @@ def _self_composed_event(event: Any, neighboring: Neighboring) -> Guarantee:
 def _poisson_sampled_event(event: Any, neighboring: Neighboring) -> Guarantee:
     """Guarantee of a Poisson-sampled event.
 
-    A Gaussian sum over a Poisson batch is a step of DP-SGD; anything else is a subset search with no training.
+    A Gaussian sum over a Poisson batch is a step of DP-SGD; anything else is a subset search with
+    no training.
     """
     rate, inside = event.sampling_probability, type(event.event).__name__
     require(0 <= rate <= 1, "0 <= sampling_probability <= 1", sampling_probability=rate)
@@ -133,7 +139,11 @@ def _repeat_and_select_event(event: Any, neighboring: Neighboring) -> Guarantee:
     Infinite for Poisson, 1 for geometric, 0 for logarithmic.
     """
     mean, shape = float(event.mean), float(event.shape)
-    known: dict[float, Callable[[float], CountDistribution]] = {math.inf: Poisson, 1.0: Geometric, 0.0: Logarithmic}
+    known: dict[float, Callable[[float], CountDistribution]] = {
+        math.inf: Poisson,
+        1.0: Geometric,
+        0.0: Logarithmic,
+    }
     count = known[shape](mean) if shape in known else NegativeBinomial(shape=shape, mean=mean)
     return best_of(from_event(event.event, neighboring), count)
 

@@ -21,9 +21,11 @@ Kinds: TypeAlias = dict[str, Any]
 VERSION = 1
 #: Classes of the fields of guarantees: parents of several kinds, and single kinds.
 ROOTS: list[type] = []
-#: Kinds that are defined outside of the accountant ↦ their module, which is loaded where one of them is read.
+#: Kinds that are defined outside of the accountant ↦ their module, which is loaded where one of
+#: them is read.
 ELSEWHERE = dict.fromkeys(("DiscreteGaussianDP", "Sensitivity"), "sklearn_dpsearch.scoring.noise")
-#: Kinds that are not built from their fields ↦ function that builds them from what their ``written_fields`` says.
+#: Kinds that are not built from their fields ↦ function that builds them from what their
+#: ``written_fields`` says.
 BUILDERS: dict[str, Callable[..., Any]] = {}
 #: Types that JSON lacks.
 PLAIN: dict[str, Callable[[Any], Any]] = {
@@ -44,7 +46,7 @@ def part_of_guarantees(kind: Kind) -> Kind:
     return kind
 
 
-# --- writing -----------------------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 def to_plain(value: Any) -> Any:
@@ -55,7 +57,8 @@ def to_plain(value: Any) -> Any:
     match value:
         case None | bool() | int() | str():
             return value
-        case float():  # with all digits that reading back needs; as text if it is infinite, which JSON lacks
+        # with all digits that reading back needs; as text if it is infinite, which JSON lacks
+        case float():
             return value if math.isfinite(value) else {"float": repr(value)}
         case Fraction():
             return {"fraction": str(value)}
@@ -65,17 +68,25 @@ def to_plain(value: Any) -> Any:
             return {"array": [to_plain(one) for one in value.tolist()]}
     if not is_dataclass(value) or not _is_ours(type(value)):
         raise PrivacyError(
-            f"Found {type(value).__name__} in a guarantee; only the guarantees of sklearn_dpsearch and what they are "
-            "made of can be written down. Use one of them, or keep the ε and δ that it states as ApproxDP."
+            f"Found {type(value).__name__} in a guarantee; only the guarantees of sklearn_dpsearch "
+            "and what they are made of can be written down. Use one of them, or keep the ε and δ "
+            "that it states as ApproxDP."
         )
-    return {"kind": type(value).__name__, **{name: to_plain(one) for name, one in _fields_to_write(value).items()}}
+    return {
+        "kind": type(value).__name__,
+        **{name: to_plain(one) for name, one in _fields_to_write(value).items()},
+    }
 
 
 def _fields_to_write(value: Any) -> dict[str, Any]:
     """Fields of a frozen value that are written."""
     if type(value).__name__ in BUILDERS:
         return dict(value.written_fields())
-    return {field.name: _as_declared_number(field, getattr(value, field.name)) for field in fields(value) if field.init}
+    return {
+        field.name: _as_declared_number(field, getattr(value, field.name))
+        for field in fields(value)
+        if field.init
+    }
 
 
 def _is_ours(kind: type) -> bool:
@@ -92,22 +103,25 @@ def _as_declared_number(field: Field[Any], value: object) -> object:
     return float(value) if whole else value  # type: ignore[arg-type]
 
 
-# --- reading -----------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 def from_plain(found: Mapping[str, Any]) -> Any:
     """Rebuild the guarantee that was written as this dictionary, with its version."""
     if not isinstance(found, Mapping) or "version" not in found:
         raise PrivacyError(
-            f"Found {short_repr(found)}; the dictionary of a guarantee is needed, with its version. Give what "
-            "to_dict() of a guarantee returned, or the part 'guarantee' of the dictionary of a statement."
+            f"Found {short_repr(found)}; the dictionary of a guarantee is needed, with its "
+            "version. Give what to_dict() of a guarantee returned, or the part 'guarantee' of the "
+            "dictionary of a statement."
         )
     if type(found["version"]) is not int or found["version"] != VERSION:
         raise PrivacyError(
-            f"Found a guarantee written in version {found['version']!r}; version {VERSION} is needed. Read it with the "
-            "release of sklearn_dpsearch that wrote it, or a later one."
+            f"Found a guarantee written in version {found['version']!r}; version {VERSION} is "
+            "needed. Read it with the release of sklearn_dpsearch that wrote it, or a later one."
         )
-    return _value_from_plain({name: value for name, value in found.items() if name != "version"}, _concrete_kinds())
+    return _value_from_plain(
+        {name: value for name, value in found.items() if name != "version"}, _concrete_kinds()
+    )
 
 
 def _value_from_plain(value: Any, kinds: Kinds) -> Any:
@@ -120,13 +134,16 @@ def _value_from_plain(value: Any, kinds: Kinds) -> Any:
         return _build_kind(value, kinds)
     name = next(iter(value), "")
     if len(value) != 1 or name not in PLAIN:
-        raise PrivacyError(f"Found {short_repr(value)} in a guarantee; one of {', '.join(PLAIN)} or a kind is needed.")
+        raise PrivacyError(
+            f"Found {short_repr(value)} in a guarantee; one of {', '.join(PLAIN)} or a kind is "
+            f"needed."
+        )
     try:
         return PLAIN[name](value[name])
     except (ValueError, TypeError, ArithmeticError, LookupError):
         raise PrivacyError(
-            f"Found {short_repr(value)} in a guarantee, which is no {name}. Give what to_dict() of a guarantee "
-            "returned."
+            f"Found {short_repr(value)} in a guarantee, which is no {name}. Give what to_dict() of "
+            "a guarantee returned."
         ) from None
 
 
@@ -141,16 +158,21 @@ def _build_kind(value: Mapping[str, Any], kinds: Kinds) -> Any:
         kinds.update(_concrete_kinds())
     if name not in kinds:
         raise PrivacyError(
-            f"Found a guarantee of kind {value['kind']!r}, which this version does not know. Read it with the release "
-            f"of sklearn_dpsearch that wrote it, or a later one.{did_you_mean(value['kind'], kinds)}"
+            f"Found a guarantee of kind {value['kind']!r}, which this version does not know. Read "
+            f"it with the release of sklearn_dpsearch that wrote it, or a later "
+            f"one.{did_you_mean(value['kind'], kinds)}"
         )
     given = {name: _value_from_plain(one, kinds) for name, one in value.items() if name != "kind"}
     build: Any = BUILDERS.get(name, kinds[name])
-    known = set(signature(build).parameters) if name in BUILDERS else {one.name for one in fields(build) if one.init}
+    known = (
+        set(signature(build).parameters)
+        if name in BUILDERS
+        else {one.name for one in fields(build) if one.init}
+    )
     if given.keys() != known:
         raise PrivacyError(
-            f"Found {name} with {sorted(given)}; {sorted(known)} are needed. Read it with the release of "
-            "sklearn_dpsearch that wrote it, or a later one."
+            f"Found {name} with {sorted(given)}; {sorted(known)} are needed. Read it with the "
+            "release of sklearn_dpsearch that wrote it, or a later one."
         )
     return build(**given)
 
@@ -162,7 +184,8 @@ def _concrete_kinds() -> Kinds:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
         if not isabstract(kind) and _is_ours(kind):
-            assert found.setdefault(kind.__name__, kind) is kind  # two of one name could not be told apart
+            # two of one name could not be told apart
+            assert found.setdefault(kind.__name__, kind) is kind
     return found
 
 

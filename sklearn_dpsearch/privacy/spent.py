@@ -49,7 +49,8 @@ class PrivacySpent(Statement):
     assumptions : tuple of str
         Assumptions of the statement, as plain sentences.
     unit : str
-        Unit of privacy: "record", "person" (all records of one person), or a number of records of one person.
+        Unit of privacy: "record", "person" (all records of one person), or a number of records of
+        one person.
     release : Release, optional
         Public facts of the release, if a fit made the statement.
     budget : float, optional
@@ -98,17 +99,20 @@ class PrivacySpent(Statement):
         Returns
         -------
         PrivacySpent
-            At the same δ, of the same components; its assumptions say that no person has more records.
+            At the same δ, of the same components; its assumptions say that no person has more
+            records.
         """
         if self.unit != "record":
             raise PrivacyError(
-                f"Found a statement whose unit is {self.unit!r}; one whose unit is a record is needed. Call for_group "
-                "on the statement of the fit itself."
+                f"Found a statement whose unit is {self.unit!r}; one whose unit is a record is "
+                "needed. Call for_group on the statement of the fit itself."
             )
         return replace(
             self,
             guarantee=for_group(self.guarantee, records),
-            components=tuple(replace(one, guarantee=for_group(one.guarantee, records)) for one in self.components),
+            components=tuple(
+                replace(one, guarantee=for_group(one.guarantee, records)) for one in self.components
+            ),
             assumptions=(*self.assumptions, f"No person has more than {records} of the records."),
             unit=f"{records} records of one person",
         )
@@ -121,8 +125,8 @@ class PrivacySpent(Statement):
 
         An infinite ε becomes None.
 
-        ``privacy.from_dict`` rebuilds the guarantee from the entry ``"guarantee"``. This entry is None if a profile in
-        the total is known only as a function.
+        ``privacy.from_dict`` rebuilds the guarantee from the entry ``"guarantee"``. This entry is
+        None if a profile in the total is known only as a function.
         """
         return {
             "epsilon": json_number(self.epsilon),
@@ -145,19 +149,24 @@ class PrivacySpent(Statement):
         }
 
     def report(
-        self, format: str = "html", *, about: Mapping[str, str] | None = None, date: Date | str | None = None
+        self,
+        format: str = "html",
+        *,
+        about: Mapping[str, str] | None = None,
+        date: Date | str | None = None,
     ) -> Report:
         """The statement in full, for people who must decide about it.
 
         Parameters
         ----------
         format : {"html", "markdown", "deployment"}
-            A complete page, a text, or an entry of OpenDP's registry of deployments as YAML: what only a person can
-            say stays a question there.
+            A complete page, a text, or an entry of OpenDP's registry of deployments as YAML: what
+            only a person can say stays a question there.
         about : mapping of str to str, optional
-            Facts that only the curator knows: "Curator", "Data set, and who is in it", "Intended use of the release",
-            "Who gets the release", "Why this ε and δ", "Contact"; for a registry also "Name", "Region", "Sector",
-            "Sources", "Author of this entry". What is left out is marked as not stated.
+            Facts that only the curator knows: "Curator", "Data set, and who is in it", "Intended
+            use of the release", "Who gets the release", "Why this ε and δ", "Contact"; for a
+            registry also "Name", "Region", "Sector", "Sources", "Author of this entry". What is
+            left out is marked as not stated.
         date : date or str, optional
             Of the statement, and published with it. None: today's, in coordinated universal time.
 
@@ -192,12 +201,17 @@ class PrivacySpent(Statement):
     def __repr__(self) -> str:
         number = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
         unit = "" if self.unit == "record" else f", unit={self.unit!r}"
-        return f"PrivacySpent({number}, neighboring={self.neighboring!r}, bound={self.bound!r}{unit})"
+        return (
+            f"PrivacySpent({number}, neighboring={self.neighboring!r}, bound={self.bound!r}{unit})"
+        )
 
     def __str__(self) -> str:
         basis = f"({self.neighboring} neighbours; unit: {self.unit}; {self.bound})"
         lines = [f"epsilon = {up(self.epsilon)} at delta = {short_up(self.delta)} {basis}"]
-        lines += [f"  {one.name}: alone epsilon = {up(one.epsilon_at(self.delta))}" for one in self.components]
+        lines += [
+            f"  {one.name}: alone epsilon = {up(one.epsilon_at(self.delta))}"
+            for one in self.components
+        ]
         lines += [f"  {text}" for text in (*budget_in_words(self), risk_in_words(self))]
         lines += [f"  assumes: {text}" for text in self.assumptions]
         return "\n".join(lines)

@@ -1,4 +1,5 @@
-"""Comparison of searches before any data, displays of trade-offs and shapes, and a report on the fit of a schema."""
+"""Comparison of searches before any data, displays of trade-offs and shapes, and a report on the
+fit of a schema."""
 
 from typing import Any
 

@@ -27,13 +27,16 @@ class Display:
 
 
 def axes_of(ax: Any, asking: str) -> Any:
-    """Return the given axes or those of a new figure; without matplotlib raise an error with the remedy."""
+    """Return the given axes or those of a new figure; without matplotlib raise an error with the
+    remedy."""
     if ax is not None:
         return ax
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError(f"{asking}.plot needs matplotlib. Install it: pip install matplotlib") from error
+        raise ImportError(
+            f"{asking}.plot needs matplotlib. Install it: pip install matplotlib"
+        ) from error
     return plt.figure(layout="constrained").add_subplot()
 
 

@@ -11,7 +11,8 @@ from .._version import __version__
 
 
 def log_to_mlflow(search: Any, *, name: str = "model") -> None:
-    """Log what a search, or one private fit, released: parameters, score, cost, statement and model.
+    """Log what a search, or one private fit, released: parameters, score, cost, statement and
+    model.
 
     All of it was released, so that it costs nothing. It goes to the active run, or to a new one.
 
@@ -29,17 +30,24 @@ def log_to_mlflow(search: Any, *, name: str = "model") -> None:
 
     Notes
     -----
-    Metrics are ``epsilon``, ``delta`` and, of a search, its private ``score``; tags are ``neighboring`` and ``unit``;
-    files are ``privacy.json``, whose ``"guarantee"`` ``privacy.from_dict`` reads, and ``statement.html``.
+    Metrics are ``epsilon``, ``delta`` and, of a search, its private ``score``; tags are
+    ``neighboring`` and ``unit``; files are ``privacy.json``, whose ``"guarantee"``
+    ``privacy.from_dict`` reads, and ``statement.html``.
     """
     import mlflow
 
     check_is_fitted(search, "privacy_spent_")
     spent = search.privacy_spent_
-    metrics = {"epsilon": spent.epsilon, "delta": spent.delta, "score": getattr(search, "best_score_", None)}
+    metrics = {
+        "epsilon": spent.epsilon,
+        "delta": spent.delta,
+        "score": getattr(search, "best_score_", None),
+    }
     with nullcontext() if mlflow.active_run() else mlflow.start_run():
         mlflow.log_params(getattr(search, "best_params_", {}))
-        mlflow.log_metrics({key: float(value) for key, value in metrics.items() if value is not None})
+        mlflow.log_metrics(
+            {key: float(value) for key, value in metrics.items() if value is not None}
+        )
         mlflow.set_tags({"neighboring": spent.neighboring, "unit": spent.unit})
         mlflow.log_dict(spent.to_dict(), "privacy.json")
         mlflow.log_text(str(spent.report()), "statement.html")

@@ -1,4 +1,5 @@
-"""Comparison of searches for one budget, before any data: a table, as text, HTML or a data frame."""
+"""Comparison of searches for one budget, before any data: a table, as text, HTML or a data
+frame."""
 
 from __future__ import annotations
 
@@ -24,10 +25,12 @@ from ..search.planning.plan import Plan
 from ..search.random_subset import USUAL, CostOfSubset
 from ..search.sample_and_aggregate import HELD_OUT, SampleAndAggregate
 
-#: Fewest records for which a subset search is recommended; most records, and largest ε, for which one fit is.
+#: Fewest records for which a subset search is recommended; most records, and largest ε, for which
+#: one fit is.
 MANY, FEW, SMALL_EPSILON = 30_000, 5_000, 1.0
 FIT, RANDOM, SUBSET, GRID = "one fit", "random", "subset", "grid"
-#: First guess of a rough plan, in multiples of the loss of a single fit. A bad guess costs only time.
+#: First guess of a rough plan, in multiples of the loss of a single fit. A bad guess costs only
+#: time.
 GUESSES = {FIT: None, RANDOM: 0.7, SUBSET: 1.02, GRID: 0.83}
 WHY = {
     SUBSET: f"{MANY:,} records or more: the final model of a subset search has nearly all of ε, so it costs little "
@@ -64,7 +67,9 @@ class Asked:
     def call(self, budget: Mapping[str, Any]) -> str:
         """Call of the search, as source code."""
         space = repr(self.space) if self.space == "auto" or self.space == {} else "space"
-        arguments = [f"{name}={_as_source(value)}" for name, value in {**self.given, **budget}.items()]
+        arguments = [
+            f"{name}={_as_source(value)}" for name, value in {**self.given, **budget}.items()
+        ]
         return f"{self.make.__name__}({', '.join(['estimator', space, *arguments])})"
 
 
@@ -81,7 +86,11 @@ def plan(
     *,
     param_distributions: Any = "auto",
     param_grid: Any = None,
-    n_iter: float | CountDistribution | str | Sequence[float | CountDistribution | str] | None = None,
+    n_iter: float
+    | CountDistribution
+    | str
+    | Sequence[float | CountDistribution | str]
+    | None = None,
     subset_fraction: float | str | Sequence[float | str] = "auto",
     tuning_share: float | Sequence[float | None] | None = None,
     time: bool = False,
@@ -102,14 +111,15 @@ def plan(
     param_distributions, param_grid : dict, list of dicts or "auto"
         The spaces; with ``param_grid=None`` the grid is ``param_distributions``.
     n_iter, subset_fraction, tuning_share : value or sequence of values
-        Distributions of K, fractions and shares to compare: each combination is a row. Each row of a random or subset
-        search takes some seconds. ``n_iter=None`` is the default of each search; "auto" and "each" are for subset
-        searches alone.
+        Distributions of K, fractions and shares to compare: each combination is a row. Each row of
+        a random or subset search takes some seconds. ``n_iter=None`` is the default of each search;
+        "auto" and "each" are for subset searches alone.
     time : bool, default=False
-        Measure one training on ``n_samples`` made-up records, to estimate the time of each search. The plans do not
-        depend on these records.
+        Measure one training on ``n_samples`` made-up records, to estimate the time of each search.
+        The plans do not depend on these records.
     X_example, y_example : array-like, optional
-        Public or made-up records for the measurement, repeated as needed: **never private records**.
+        Public or made-up records for the measurement, repeated as needed: **never private
+        records**.
     **arguments : dict
         Passed on to all searches (``scoring``, ``guarantee``, ``n_jobs``).
 
@@ -142,7 +152,9 @@ def plan(
     """
     budget = {"epsilon": epsilon, "delta": delta, **arguments}
     space, grid = param_distributions, param_distributions if param_grid is None else param_grid
-    distributions, fractions, shares = (_as_list(value) for value in (n_iter, subset_fraction, tuning_share))
+    distributions, fractions, shares = (
+        _as_list(value) for value in (n_iter, subset_fraction, tuning_share)
+    )
     plans: dict[str, tuple[Asked, Any, Plan]] = {}
     left_out: dict[str, str] = {}
     for asked in _requested_searches(space, grid, distributions, fractions, shares):
@@ -191,7 +203,12 @@ def _requested_searches(
     yield Asked(kind=FIT, make=DPGridSearchCV, space={}, given={})
     for distribution in distributions:
         if not isinstance(distribution, str):
-            yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, given={"n_iter": distribution or USUAL})
+            yield Asked(
+                kind=RANDOM,
+                make=DPRandomSearchCV,
+                space=space,
+                given={"n_iter": distribution or USUAL},
+            )
     for distribution in distributions:
         for fraction in fractions:
             for share in shares:
@@ -213,7 +230,11 @@ def _first_factor(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) ->
     if same:
         return same[-1]
     fit, multiple = plans.get(FIT), GUESSES[asked.kind]
-    return None if fit is None or fit[-1].factor is None or multiple is None else multiple * fit[-1].factor
+    return (
+        None
+        if fit is None or fit[-1].factor is None or multiple is None
+        else multiple * fit[-1].factor
+    )
 
 
 def _plan_row(name: str, asked: Asked, strategy: Any, plan: Plan, budget: Mapping[str, Any]) -> Row:
@@ -223,10 +244,16 @@ def _plan_row(name: str, asked: Asked, strategy: Any, plan: Plan, budget: Mappin
         search=name,
         call=asked.call(budget),
         quantile=math.nan if distribution is None else float(distribution.expected_quantile()),
-        alone=float(strategy.space.size() == 1) if distribution is None else float(distribution.pmf(1)),
-        epsilon_run=math.nan if distribution is None else float(plan.promises.one_run.epsilon_at(delta)),
+        alone=float(strategy.space.size() == 1)
+        if distribution is None
+        else float(distribution.pmf(1)),
+        epsilon_run=math.nan
+        if distribution is None
+        else float(plan.promises.one_run.epsilon_at(delta)),
         epsilon_final=float(plan.final.worst.epsilon_at(delta)),
-        noise={name: value for name, value in plan.final_recipe.settings.items() if value is not None},
+        noise={
+            name: value for name, value in plan.final_recipe.settings.items() if value is not None
+        },
         work=expected_work(strategy, plan),
     )
 
@@ -247,13 +274,17 @@ def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> tuple[str, 
     named = next(kind for applies, kind in RULES if applies(n_samples, epsilon))
     if named in kinds:
         return named, WHY[named]
-    return next(kind for kind in (FIT, RANDOM, SUBSET, GRID) if kind in kinds), NOT_PLANNED.format(named)
+    return next(kind for kind in (FIT, RANDOM, SUBSET, GRID) if kind in kinds), NOT_PLANNED.format(
+        named
+    )
 
 
-# --- one search -------------------------------------------------------------------------------------------------------
+# --- one search -----------------------------------------------------------------------------------
 
 
-def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None) -> tuple[Any, Plan]:
+def planned(
+    search: BasePrivateSearch, n_samples: int, near: float | None = None
+) -> tuple[Any, Plan]:
     """Strategy and plan of a search, without data.
 
     With a guess of the factor the total is up to 3 % smaller.
@@ -291,7 +322,9 @@ def _share_trained(validation: Validation) -> float:
     uses = validation.exposures()
     if any(use.probability is None for use in uses):
         return float(max(use.trainings for use in uses))
-    return validation.taking_part * sum(float(use.probability or 0.0) * use.trainings for use in uses)
+    return validation.taking_part * sum(
+        float(use.probability or 0.0) * use.trainings for use in uses
+    )
 
 
 def seconds_of_training(
@@ -317,7 +350,7 @@ def seconds_of_training(
     return clock.perf_counter() - since
 
 
-# --- the table --------------------------------------------------------------------------------------------------------
+# --- the table ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,8 +364,8 @@ class Row:
     call : str
         Source code of the call, with the names ``estimator`` and ``space``.
     quantile : float
-        Expected quantile of the winner among all candidates, ranked by score; nan where every candidate is tried, or
-        none is chosen.
+        Expected quantile of the winner among all candidates, ranked by score; nan where every
+        candidate is tried, or none is chosen.
     alone : float
         Chance that only one candidate is tried, without a comparison.
     epsilon_run, epsilon_final : float
@@ -358,7 +391,11 @@ class Row:
 
 def _noise_cell(row: Row) -> str:
     """Cell with the parameters that set the noise."""
-    return ", ".join(f"{name}={value:.4g}" for name, value in row.noise.items() if isinstance(value, (int, float)))
+    return ", ".join(
+        f"{name}={value:.4g}"
+        for name, value in row.noise.items()
+        if isinstance(value, (int, float))
+    )
 
 
 def _number_cell(value: float, digits: int) -> str:
@@ -395,7 +432,8 @@ class Comparison:
     left_out : dict
         Search ↦ reason why planning failed.
     columns : list of str
-        One line for each column, as the schema of the estimator is understood; empty without a schema.
+        One line for each column, as the schema of the estimator is understood; empty without a
+        schema.
     """
 
     n_samples: int
@@ -415,10 +453,19 @@ class Comparison:
     def __str__(self) -> str:
         table = [list(COLUMNS), *self._cells]
         widths = [max(len(line[place]) for line in table) for place in range(len(COLUMNS))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in table]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+            for line in table
+        ]
         lines += [f"left out: {name}: {reason}" for name, reason in self.left_out.items()]
-        columns = ["columns as they are read:", *(f"  {line}" for line in self.columns)] if self.columns else []
-        return "\n".join([self._title, *lines, f"recommended: {self._recommended}", self.why, *columns])
+        columns = (
+            ["columns as they are read:", *(f"  {line}" for line in self.columns)]
+            if self.columns
+            else []
+        )
+        return "\n".join(
+            [self._title, *lines, f"recommended: {self._recommended}", self.why, *columns]
+        )
 
     @property
     def _recommended(self) -> str:
@@ -438,7 +485,9 @@ class Comparison:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in COLUMNS)
         rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._cells)
         body = "".join(f"<tr>{row}</tr>" for row in rows)
-        missing = "".join(f"<li>{html.escape(f'{name}: {text}')}</li>" for name, text in self.left_out.items())
+        missing = "".join(
+            f"<li>{html.escape(f'{name}: {text}')}</li>" for name, text in self.left_out.items()
+        )
         code = f"<p><b>recommended</b> <code>{html.escape(self._recommended)}</code></p>"
         columns = "<br>".join(map(html.escape, self.columns))
         told = f"{code}<p>{html.escape(self.why)}</p><ul>{missing}</ul><p>{columns}</p>"

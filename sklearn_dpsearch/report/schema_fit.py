@@ -1,4 +1,5 @@
-"""Report on how well a schema fits the records: shares of missing, unknown and clipped values, with a price."""
+"""Report on how well a schema fits the records: shares of missing, unknown and clipped values, with
+a price."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from ..ledger.ledger_context import ledger_here
 from ..preprocessing import Schema
 from ..preprocessing.columns import FITS
 from ..privacy import GaussianDP, Guarantee, PureDP, calibrate
-from ..privacy._checks import check_kind, check_neighboring, check_size_of_delta, plain_number, require
+from ..privacy._checks import (
+    check_kind,
+    check_neighboring,
+    check_size_of_delta,
+    plain_number,
+    require,
+)
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.release_sum import release_sum
 from ..privacy.spent import Component, PrivacySpent
@@ -27,7 +34,10 @@ from ..privacy.statement.content import short_up, up
 from ..scoring import Noise, Sensitivity
 from ..scoring.noise_matching import matched_noise
 
-PUBLIC = "The schema was not taken from the records, and the names and types of their columns are public."
+PUBLIC = (
+    "The schema was not taken from the records, and the names and types of their columns are "
+    "public."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +74,9 @@ class SchemaReport:
         cost = f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)}"
         lines = [f"shares of the records, ± {self.std:.2g}; the report costs {cost}"]
         for name, kinds in self.shares.items():
-            lines.append(f"{name}: " + ", ".join(f"{kind} {share:.3f}" for kind, share in kinds.items()))
+            lines.append(
+                f"{name}: " + ", ".join(f"{kind} {share:.3f}" for kind, share in kinds.items())
+            )
         return "\n".join(lines)
 
 
@@ -82,9 +94,9 @@ def schema_report(
 
     Of each column of a table.
 
-    Encoders and nets take every value without an error, because an error would reveal the value. So a schema that does
-    not fit the records goes unnoticed: values that the schema spells otherwise all count as unknown. This report tells,
-    for a small part of the budget.
+    Encoders and nets take every value without an error, because an error would reveal the value. So
+    a schema that does not fit the records goes unnoticed: values that the schema spells otherwise
+    all count as unknown. This report tells, for a small part of the budget.
 
     Parameters
     ----------
@@ -95,14 +107,16 @@ def schema_report(
     epsilon : float
         The cost, ε > 0.
     delta : float, default=0.0
-        0: discrete Laplace noise. Above: discrete Gaussian noise, which is smaller for many columns.
+        0: discrete Laplace noise. Above: discrete Gaussian noise, which is smaller for many
+        columns.
     neighboring : {"zero_out", "add_remove", "replace_one"}, default="zero_out"
         Neighbouring relation.
     ledger : PrivacyLedger, optional
-        Ledger in which the cost is entered before a value is used. None: the ledger of the block ``with ledger:``.
+        Ledger in which the cost is entered before a value is used. None: the ledger of the block
+        ``with ledger:``.
     groups : array-like of shape (n_samples,), optional
-        Person of each record. The cost is then for persons: of each one's records one is drawn and counted, and shares
-        are means over persons.
+        Person of each record. The cost is then for persons: of each one's records one is drawn and
+        counted, and shares are means over persons.
 
     Returns
     -------
@@ -117,10 +131,11 @@ def schema_report(
 
     Notes
     -----
-    In each column a record is in one cell of a histogram (the value fits, is missing, unknown, below or above the
-    range). With d columns one record present or absent moves d counts by 1: l1 = l2² = d, and twice as much if it is
-    replaced. Shares are noisy counts over the column's noisy total, so the number of records is not used. The
-    noise is drawn exactly (Canonne, Kamath & Steinke 2020).
+    In each column a record is in one cell of a histogram (the value fits, is missing, unknown,
+    below or above the range). With d columns one record present or absent moves d counts by 1: l1 =
+    l2² = d, and twice as much if it is replaced. Shares are noisy counts over the column's noisy
+    total, so the number of records is not used. The noise is drawn exactly (Canonne, Kamath &
+    Steinke 2020).
 
     Examples
     --------
@@ -145,7 +160,9 @@ def schema_report(
     spent = PrivacySpent(
         guarantee=guarantee,
         delta=delta,
-        components=(Component(name=f"report on {len(known)} columns of a schema", guarantee=guarantee),),
+        components=(
+            Component(name=f"report on {len(known)} columns of a schema", guarantee=guarantee),
+        ),
         assumptions=(PUBLIC,),
         unit="record" if groups is None else "person",
     )
@@ -161,10 +178,14 @@ def schema_report(
         cells = (FITS, *column.ways_to_misfit)
         counts = np.bincount(kinds, minlength=len(cells))
         squared = Fraction(2 if neighboring == "replace_one" else 1)  # of one of the columns
-        noisy = dict(zip(cells, release_sum(f"column {name}", counts, squared, partial(_add_noise, noise))))
+        noisy = dict(
+            zip(cells, release_sum(f"column {name}", counts, squared, partial(_add_noise, noise)))
+        )
         totals.append(max(sum(noisy.values()), 1))
         shares[name] = {cell: min(max(noisy[cell] / totals[-1], 0.0), 1.0) for cell in cells[1:]}
-    return SchemaReport(shares=shares, std=noise.std / float(np.median(totals)), privacy_spent_=spent)
+    return SchemaReport(
+        shares=shares, std=noise.std / float(np.median(totals)), privacy_spent_=spent
+    )
 
 
 def _add_noise(noise: Noise, counts: NDArray[np.int64]) -> list[int]:
@@ -172,12 +193,17 @@ def _add_noise(noise: Noise, counts: NDArray[np.int64]) -> list[int]:
     return [int(count) + noise.sample() for count in counts]
 
 
-def _count_noise(columns: int, epsilon: float, delta: float, neighboring: Neighboring) -> tuple[Noise, Guarantee]:
+def _count_noise(
+    columns: int, epsilon: float, delta: float, neighboring: Neighboring
+) -> tuple[Noise, Guarantee]:
     """Noise of one count, and the guarantee of all counts."""
-    moved = (2 if neighboring == "replace_one" else 1) * columns  # counts of one pair of neighbours, each by 1
+    # counts of one pair of neighbours, each by 1
+    moved = (2 if neighboring == "replace_one" else 1) * columns
     sensitivity = Sensitivity(moved, moved, (1,) * moved)
     wanted: Guarantee = PureDP(epsilon=epsilon, neighboring=neighboring)
     if delta > 0:
-        wanted = GaussianDP(mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta), neighboring=neighboring)
+        wanted = GaussianDP(
+            mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta), neighboring=neighboring
+        )
     noise = matched_noise(wanted, sensitivity)
     return noise, noise.guarantee(sensitivity, neighboring)

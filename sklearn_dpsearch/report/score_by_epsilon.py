@@ -1,4 +1,5 @@
-"""Smallest ε that reaches a score: from fits on public or made-up records, as many as there will be private ones."""
+"""Smallest ε that reaches a score: from fits on public or made-up records, as many as there will be
+private ones."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ MOST = 0.8
 
 @dataclass(kw_only=True, eq=False)
 class NeededEpsilon(Display):
-    """Display of the scores of a model at several ε, and the smallest ε that reaches what is wanted.
+    """Display of the scores of a model at several ε, and the smallest ε that reaches what is
+    wanted.
 
     Parameters
     ----------
@@ -64,13 +66,19 @@ class NeededEpsilon(Display):
             f"{epsilon:>10.3g}  {np.mean(row):.4f}  {np.min(row):.4f}  {np.max(row):.4f}"
             for epsilon, row in zip(self.epsilons, self.scores)
         ]
-        needed = "no epsilon here suffices" if math.isinf(self.epsilon) else f"epsilon = {self.epsilon:.3g} is needed"
+        needed = (
+            "no epsilon here suffices"
+            if math.isinf(self.epsilon)
+            else f"epsilon = {self.epsilon:.3g} is needed"
+        )
         return "\n".join(
             [
-                f"{needed} for a score of {self.at_least:g} in four of five fits on {self.n_samples:,} records.",
+                f"{needed} for a score of {self.at_least:g} in four of five fits on "
+                f"{self.n_samples:,} records.",
                 f"{'epsilon':>10}  {'mean':<6}  {'worst':<6}  best",
                 *rows,
-                "From public or made-up records: how much private ones differ from them it cannot know.",
+                "From public or made-up records: how much private ones differ from them it cannot "
+                "know.",
             ]
         )
 
@@ -92,9 +100,22 @@ class NeededEpsilon(Display):
         """
         ax = self._start(ax)
         look = LOOKS[0]
-        ax.fill_between(self.epsilons, self.scores.min(axis=1), self.scores.max(axis=1), color=look.color, alpha=0.2)
-        ax.plot(self.epsilons, self.scores.mean(axis=1), marker=look.marker, label=name, **look.line)
-        ax.axhline(self.at_least, color=ax.xaxis.label.get_color(), linestyle=":", label=f"{self.at_least:g} is wanted")
+        ax.fill_between(
+            self.epsilons,
+            self.scores.min(axis=1),
+            self.scores.max(axis=1),
+            color=look.color,
+            alpha=0.2,
+        )
+        ax.plot(
+            self.epsilons, self.scores.mean(axis=1), marker=look.marker, label=name, **look.line
+        )
+        ax.axhline(
+            self.at_least,
+            color=ax.xaxis.label.get_color(),
+            linestyle=":",
+            label=f"{self.at_least:g} is wanted",
+        )
         ax.set(xscale="log", xlabel="ε", ylabel="score on other records")
         plain_ticks(ax.xaxis, self.epsilons)
         ax.legend(loc="lower right")
@@ -123,9 +144,10 @@ def needed_epsilon(
 ) -> NeededEpsilon:
     """Smallest ε with which a model reaches a score, from public or made-up records alone.
 
-    Each fit has a split of its own: two thirds of the records are drawn from, with replacement, until there are
-    ``n_samples``; on the last third the fit is scored. Nothing private is read, and nothing is spent. Records that are
-    drawn several times are fewer than they seem, so the score of a flexible model is a little too low.
+    Each fit has a split of its own: two thirds of the records are drawn from, with replacement,
+    until there are ``n_samples``; on the last third the fit is scored. Nothing private is read, and
+    nothing is spent. Records that are drawn several times are fewer than they seem, so the score of
+    a flexible model is a little too low.
 
     Parameters
     ----------
@@ -174,10 +196,15 @@ def needed_epsilon(
     rng = check_random_state(random_state)
     with counted():
         scores = [
-            [_fit_score(clone(estimator).set_params(**{name: float(epsilon)}), split, scoring) for epsilon in values]
+            [
+                _fit_score(clone(estimator).set_params(**{name: float(epsilon)}), split, scoring)
+                for epsilon in values
+            ]
             for split in _splits(X_public, y_public, n_samples, n_fits, rng)
         ]
-    return NeededEpsilon(epsilons=values, scores=np.transpose(scores), at_least=at_least, n_samples=n_samples)
+    return NeededEpsilon(
+        epsilons=values, scores=np.transpose(scores), at_least=at_least, n_samples=n_samples
+    )
 
 
 def _epsilon_parameter(estimator: Any) -> str:
@@ -187,12 +214,14 @@ def _epsilon_parameter(estimator: Any) -> str:
         if name in given:
             return name
     raise ValueError(
-        f"Found {type(estimator).__name__} without target_epsilon= or epsilon=; a model whose ε can be set is needed. "
-        "Give a model of this library, one of diffprivlib, or a search."
+        f"Found {type(estimator).__name__} without target_epsilon= or epsilon=; a model whose ε "
+        "can be set is needed. Give a model of this library, one of diffprivlib, or a search."
     )
 
 
-def _splits(X: Any, y: Any, n_samples: int, n_fits: int, rng: np.random.RandomState) -> Iterator[tuple[Any, ...]]:
+def _splits(
+    X: Any, y: Any, n_samples: int, n_fits: int, rng: np.random.RandomState
+) -> Iterator[tuple[Any, ...]]:
     """Splits of public records for fitting and scoring.
 
     ``n_samples`` records to fit on; classes are spread evenly.

@@ -23,16 +23,19 @@ class ShapeDisplay(Display):
 
     In the column's own unit, with the standard deviation of the noise.
 
-    It follows from the schema and the released weights: no record is needed, and it costs no privacy.
+    It follows from the schema and the released weights: no record is needed, and it costs no
+    privacy.
 
     Parameters
     ----------
     shapes : dict of str to ColumnShape
-        By column, as ``DPTabularClassifier.shapes`` and ``DPGradientBoostingClassifier.shapes`` return them.
+        By column, as ``DPTabularClassifier.shapes`` and ``DPGradientBoostingClassifier.shapes``
+        return them.
     curves : list of str
         Unit of the effects; of more than two classes, the class of each curve.
     partial : bool
-        Whether the model is more than the sum of the shapes: it has hidden layers, or cells of several columns.
+        Whether the model is more than the sum of the shapes: it has hidden layers, or cells of
+        several columns.
 
     Attributes
     ----------
@@ -60,7 +63,9 @@ class ShapeDisplay(Display):
     partial: bool
 
     @classmethod
-    def from_estimator(cls, estimator: Any, columns: str | Sequence[str] | None = None) -> ShapeDisplay:
+    def from_estimator(
+        cls, estimator: Any, columns: str | Sequence[str] | None = None
+    ) -> ShapeDisplay:
         """Compute the shapes of a fitted model.
 
         Parameters
@@ -76,9 +81,16 @@ class ShapeDisplay(Display):
         """
         columns = [columns] if isinstance(columns, str) else columns
         model = getattr(estimator, "best_estimator_", estimator)
-        shapes, last = _column_shapes(model, columns), model[-1] if isinstance(model, Pipeline) else model
+        shapes, last = (
+            _column_shapes(model, columns),
+            model[-1] if isinstance(model, Pipeline) else model,
+        )
         classes = list(getattr(last, "classes_", ()))
-        curves = [f"log odds of {classes[1]}"] if len(classes) == 2 else list(map(str, classes)) or ["prediction"]
+        curves = (
+            [f"log odds of {classes[1]}"]
+            if len(classes) == 2
+            else list(map(str, classes)) or ["prediction"]
+        )
         return cls(shapes=shapes, curves=curves, partial=_is_partial(last))
 
     def plot(self, ax: Any = None) -> ShapeDisplay:
@@ -93,16 +105,26 @@ class ShapeDisplay(Display):
         -------
         self : object
         """
-        self.axes_ = self._panels() if ax is None else list(np.atleast_1d(np.asarray(ax, dtype=object)).ravel())
+        self.axes_ = (
+            self._panels()
+            if ax is None
+            else list(np.atleast_1d(np.asarray(ax, dtype=object)).ravel())
+        )
         if len(self.axes_) != len(self.shapes):
-            raise ValueError(f"Found {len(self.axes_)} axes; {len(self.shapes)} are needed, one for each panel.")
+            raise ValueError(
+                f"Found {len(self.axes_)} axes; {len(self.shapes)} are needed, one for each panel."
+            )
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         for panel, (name, shape) in zip(self.axes_, self.shapes.items()):
             panel.axhline(0.0, color=LOOKS[6].color, linewidth=0.8, linestyle=":")
             for curve, look in zip(range(len(self.curves)), LOOKS * len(self.curves)):
-                (_draw_list if shape.of_list else _draw_curve)(panel, shape, curve, self.curves[curve], look)
+                (_draw_list if shape.of_list else _draw_curve)(
+                    panel, shape, curve, self.curves[curve], look
+                )
             panel.set(xlabel=name)
-        self.ax_.set(ylabel=self.curves[0] if len(self.curves) == 1 else "log probability, less the mean")
+        self.ax_.set(
+            ylabel=self.curves[0] if len(self.curves) == 1 else "log probability, less the mean"
+        )
         if len(self.curves) > 1:
             self.ax_.legend()
         if self.partial:
@@ -111,7 +133,10 @@ class ShapeDisplay(Display):
 
     def _panels(self) -> list[Any]:
         """New axes with one scale of effects, for each column."""
-        first, (beside, count) = axes_of(None, type(self).__name__), (min(BESIDE, len(self.shapes)), len(self.shapes))
+        first, (beside, count) = (
+            axes_of(None, type(self).__name__),
+            (min(BESIDE, len(self.shapes)), len(self.shapes)),
+        )
         figure, below = first.figure, math.ceil(count / beside)
         first.remove()
         figure.set_size_inches(WIDE * beside, HIGH * below)
@@ -124,21 +149,29 @@ class ShapeDisplay(Display):
 def _column_shapes(model: Any, columns: Sequence[str] | None) -> Mapping[str, Any]:
     """Shapes of the columns of a fitted model."""
     found: Mapping[str, Any]
-    if isinstance(model, Pipeline) and len(model) == 2 and hasattr(model[0], "shapes") and hasattr(model[1], "coef_"):
+    if (
+        isinstance(model, Pipeline)
+        and len(model) == 2
+        and hasattr(model[0], "shapes")
+        and hasattr(model[1], "coef_")
+    ):
         found = model[0].shapes(model[1].coef_, getattr(model[1], "coef_noise_", None), columns)
         return found
     if hasattr(model, "shapes"):
         found = model.shapes(columns)
         return found
     raise TypeError(
-        f"Found {type(model).__name__}; a fitted net for data frames, boosting for tables, or a pipeline of a "
-        "TableEncoder and a model with coef_ is needed."
+        f"Found {type(model).__name__}; a fitted net for data frames, boosting for tables, or a "
+        "pipeline of a TableEncoder and a model with coef_ is needed."
     )
 
 
 def _is_partial(model: Any) -> bool:
     """Return whether a model is more than a sum of curves."""
-    return bool(getattr(model, "hidden_layer_sizes_", ())) or getattr(model, "max_features_per_cell", 1) > 1
+    return (
+        bool(getattr(model, "hidden_layer_sizes_", ()))
+        or getattr(model, "max_features_per_cell", 1) > 1
+    )
 
 
 def _draw_curve(panel: Any, shape: Any, curve: int, label: str, look: Look) -> None:
@@ -147,7 +180,14 @@ def _draw_curve(panel: Any, shape: Any, curve: int, label: str, look: Look) -> N
     panel.plot(shape.values, effects, label=label, **look.line)
     if shape.noise is not None:
         noise = shape.noise[curve]
-        panel.fill_between(shape.values, effects - noise, effects + noise, color=look.color, alpha=0.25, linewidth=0)
+        panel.fill_between(
+            shape.values,
+            effects - noise,
+            effects + noise,
+            color=look.color,
+            alpha=0.25,
+            linewidth=0,
+        )
 
 
 def _draw_list(panel: Any, shape: Any, curve: int, label: str, look: Look) -> None:
@@ -157,5 +197,15 @@ def _draw_list(panel: Any, shape: Any, curve: int, label: str, look: Look) -> No
     """
     places = np.arange(len(shape.values)) + 0.08 * curve
     noise = None if shape.noise is None else shape.noise[curve]
-    panel.errorbar(places, shape.effects[curve], yerr=noise, fmt=look.marker, color=look.color, label=label, capsize=2)
-    panel.set_xticks(np.arange(len(shape.values)), list(map(str, shape.values)), rotation=90, fontsize="small")
+    panel.errorbar(
+        places,
+        shape.effects[curve],
+        yerr=noise,
+        fmt=look.marker,
+        color=look.color,
+        label=label,
+        capsize=2,
+    )
+    panel.set_xticks(
+        np.arange(len(shape.values)), list(map(str, shape.values)), rotation=90, fontsize="small"
+    )

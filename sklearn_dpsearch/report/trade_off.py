@@ -25,7 +25,8 @@ class TradeOffDisplay(Display):
 
     Over its false positive rate.
 
-    The trade-off curve upside down, in the form of scikit-learn's ROC curves: guessing lies on the diagonal.
+    The trade-off curve upside down, in the form of scikit-learn's ROC curves: guessing lies on the
+    diagonal.
 
     Parameters
     ----------
@@ -55,7 +56,9 @@ class TradeOffDisplay(Display):
     advantage: float
 
     @classmethod
-    def from_guarantee(cls, guarantee: Guarantee | Statement, *, rates: Sequence[float] = (0.01,)) -> TradeOffDisplay:
+    def from_guarantee(
+        cls, guarantee: Guarantee | Statement, *, rates: Sequence[float] = (0.01,)
+    ) -> TradeOffDisplay:
         """Compute the curve.
 
         Parameters
@@ -73,12 +76,16 @@ class TradeOffDisplay(Display):
         return cls(
             false_positive_rates=curve.false_positive_rates,
             true_positive_rates=curve.true_positive_rates,
-            readings={float(rate): total._trade_off.true_positive_rate(float(rate)) for rate in rates},
+            readings={
+                float(rate): total._trade_off.true_positive_rate(float(rate)) for rate in rates
+            },
             advantage=total.advantage(),
         )
 
     @classmethod
-    def from_estimator(cls, search: BasePrivateSearch, *, rates: Sequence[float] = (0.01,)) -> TradeOffDisplay:
+    def from_estimator(
+        cls, search: BasePrivateSearch, *, rates: Sequence[float] = (0.01,)
+    ) -> TradeOffDisplay:
         """Compute the curve of what a search spent, or before ``fit`` of what it will cost.
 
         Parameters
@@ -94,7 +101,9 @@ class TradeOffDisplay(Display):
         spent = getattr(search, "privacy_spent_", None)
         return cls.from_guarantee(search.privacy_cost() if spent is None else spent, rates=rates)
 
-    def plot(self, ax: Any = None, *, name: str = "no attack lies above", log: bool = False) -> TradeOffDisplay:
+    def plot(
+        self, ax: Any = None, *, name: str = "no attack lies above", log: bool = False
+    ) -> TradeOffDisplay:
         """Draw the curve, the diagonal of guessing and the readings.
 
         Parameters
@@ -112,7 +121,9 @@ class TradeOffDisplay(Display):
         """
         ax = self._start(ax)
         look = LOOKS[len(ax.get_lines()) // 3 % len(LOOKS)]
-        (self.line_,) = ax.plot(self.false_positive_rates, self.true_positive_rates, label=name, **look.line)
+        (self.line_,) = ax.plot(
+            self.false_positive_rates, self.true_positive_rates, label=name, **look.line
+        )
         self._draw_diagonal(ax)
         self._draw_readings(ax, look.color)
         ax.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
@@ -127,13 +138,24 @@ class TradeOffDisplay(Display):
         """Draw the diagonal of pure guessing."""
         both, ink = np.geomspace(LEAST, 1.0, 50), ax.xaxis.label.get_color()
         named = any(line.get_label() == "guessing" for line in ax.get_lines())
-        ax.plot(both, both, color=ink, linestyle=":", linewidth=1, label="_" if named else "guessing")
+        ax.plot(
+            both, both, color=ink, linestyle=":", linewidth=1, label="_" if named else "guessing"
+        )
 
     def _draw_readings(self, ax: Any, color: str) -> None:
         """Mark readings on the curve, with text in the legend.
 
         No line crosses it there.
         """
-        said = [f"{percent_up(power)} found, {100 * rate:g} % accused" for rate, power in self.readings.items()]
+        said = [
+            f"{percent_up(power)} found, {100 * rate:g} % accused"
+            for rate, power in self.readings.items()
+        ]
         said.append(f"advantage {percent_up(self.advantage)}")
-        ax.plot(list(self.readings), list(self.readings.values()), "o", color=color, label="\n".join(said))
+        ax.plot(
+            list(self.readings),
+            list(self.readings.values()),
+            "o",
+            color=color,
+            label="\n".join(said),
+        )

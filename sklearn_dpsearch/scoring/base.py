@@ -17,12 +17,12 @@ class PrivateScorer(ABC):
 
     A score through a vector of integers of known sensitivity.
 
-    The search computes ``statistic``, adds noise drawn for ``sensitivity`` to each integer, and passes the noisy
-    integers to ``score``, which sees nothing else of the data. All three receive the neighbouring relation of the whole
-    search, under which the number of records is public.
+    The search computes ``statistic``, adds noise drawn for ``sensitivity`` to each integer, and
+    passes the noisy integers to ``score``, which sees nothing else of the data. All three receive
+    the neighbouring relation of the whole search, under which the number of records is public.
 
-    A record's contribution must depend on that record and the model alone. Sample weights are not supported:
-    they change the sensitivity.
+    A record's contribution must depend on that record and the model alone. Sample weights are not
+    supported: they change the sensitivity.
     """
 
     @property
@@ -61,14 +61,16 @@ class PrivateScorer(ABC):
     def __call__(self, estimator: object, X: Any, y: Any) -> float:
         """Metric without noise or rounding, for public data: NOT private. Greater is better.
 
-        The bounds of the private score apply, so that public data rank candidates by the requested metric.
+        The bounds of the private score apply, so that public data rank candidates by the requested
+        metric.
         """
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Metric without noise and without bounds, as ``search.score`` reports it for the caller's own test data.
+        """Metric without noise and without bounds, as ``search.score`` reports it for the caller's
+        own test data.
 
-        NOT private. Scorers that clip values to public bounds or support weights override this method; by default the
-        scorer itself is called.
+        NOT private. Scorers that clip values to public bounds or support weights override this
+        method; by default the scorer itself is called.
 
         Parameters
         ----------
@@ -83,8 +85,8 @@ class PrivateScorer(ABC):
         """
         if sample_weight is not None:
             raise TypeError(
-                f"Found sample_weight for {type(self).__name__}, whose metric is not defined with weights. Leave it "
-                "out, or compute the weighted metric from search.predict."
+                f"Found sample_weight for {type(self).__name__}, whose metric is not defined with "
+                "weights. Leave it out, or compute the weighted metric from search.predict."
             )
         return float(self(estimator, X, y))
 
@@ -92,8 +94,8 @@ class PrivateScorer(ABC):
 def is_additive(scorer: PrivateScorer) -> bool:
     """Return whether the statistic of a score is a sum over records.
 
-    Every scorer of this library sums contributions of single records. Other scorers count as not additive: a maximum,
-    say, would move more if blocks were added up.
+    Every scorer of this library sums contributions of single records. Other scorers count as not
+    additive: a maximum, say, would move more if blocks were added up.
     """
     return type(scorer).__module__.startswith(f"{__package__}.")
 
@@ -102,7 +104,8 @@ def check_relation(neighboring: object) -> None:
     """Raise unless the relation makes the number of records public."""
     require(
         neighboring in ("zero_out", "replace_one"),
-        "neighboring='zero_out' or 'replace_one', under which the number of scored records is public",
+        "neighboring='zero_out' or 'replace_one', under which the number of scored records is "
+        "public",
         neighboring=neighboring,
     )
 
@@ -131,8 +134,9 @@ def standard_error(
 
     Of the same numbers as ``scorer.score(noisy, n_scored, neighboring)``.
 
-    Each noisy integer, and the number of records, is moved up and down by its standard deviation; half the differences
-    of the score add up in squares. This reads nothing but noisy integers and public numbers: post-processing.
+    Each noisy integer, and the number of records, is moved up and down by its standard deviation;
+    half the differences of the score add up in squares. This reads nothing but noisy integers and
+    public numbers: post-processing.
 
     Parameters
     ----------
@@ -156,13 +160,17 @@ def standard_error(
     """
 
     def moved(place: int, by: int) -> float:
-        return scorer.score([value + by * (i == place) for i, value in enumerate(noisy)], n_scored, neighboring)
+        return scorer.score(
+            [value + by * (i == place) for i, value in enumerate(noisy)], n_scored, neighboring
+        )
 
     def resized(by: int) -> float:
         return scorer.score(noisy, max(n_scored + by, 1), neighboring)
 
     try:
-        errors = [_half_difference(lambda by, i=i: moved(i, by), noise_std) for i in range(len(noisy))]  # type: ignore[misc]
+        errors = [
+            _half_difference(lambda by, i=i: moved(i, by), noise_std) for i in range(len(noisy))
+        ]  # type: ignore[misc]
         errors.append(_half_difference(resized, size_std))
     except Exception:  # a user's scorer may refuse other integers; its score remains valid
         return math.nan

@@ -25,7 +25,8 @@ Evaluate = Callable[[Labels, Labels], Any]
 
 #: Number of records in a call of a model.
 BLOCK = 2**10
-#: Noise is cut off here, which is as good as infinite, so that every quotient of integers is finite.
+#: Noise is cut off here, which is as good as infinite, so that every quotient of integers is
+#: finite.
 LARGEST = 10**30
 
 
@@ -34,16 +35,20 @@ def response_function(estimator: Any, methods: str | Sequence[str]) -> Respond:
 
     X ↦ an array with one row for each record.
 
-    Whether the estimator is fitted follows from its attributes: an exception on a record says nothing about that.
+    Whether the estimator is fitted follows from its attributes: an exception on a record says
+    nothing about that.
     """
     names = [methods] if isinstance(methods, str) else list(methods)
     method = next((getattr(estimator, name) for name in names if hasattr(estimator, name)), None)
     if method is None:
         raise AttributeError(
-            f"{type(estimator).__name__} has none of {names}, one of which the scorer needs. Use an "
-            "estimator that has one, or a scorer that asks for predict."
+            f"{type(estimator).__name__} has none of {names}, one of which the scorer needs. Use "
+            "an estimator that has one, or a scorer that asks for predict."
         )
-    if isinstance(estimator, BaseEstimator) and vars(estimator).keys() <= estimator.get_params(deep=False).keys():
+    if (
+        isinstance(estimator, BaseEstimator)
+        and vars(estimator).keys() <= estimator.get_params(deep=False).keys()
+    ):
         check_is_fitted(estimator)
     return partial(_checked_answers, method)
 
@@ -57,22 +62,25 @@ def _checked_answers(method: Callable[[Any], Any], X: Any) -> Labels:
     are_several = hasattr(answers, "__len__") and getattr(answers, "ndim", 1) > 0
     if (found := _num_samples(answers) if are_several else 1) != (needed := _num_samples(X)):
         raise ValueError(
-            f"Found {found} answers of the estimator to {needed} records; one for each is needed. Return an array of "
-            "shape (n_samples,) or (n_samples, n_outputs)."
+            f"Found {found} answers of the estimator to {needed} records; one for each is needed. "
+            "Return an array of shape (n_samples,) or (n_samples, n_outputs)."
         )
     return as_array(answers)
 
 
-def contributions(respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: Sequence[float]) -> Array:
+def contributions(
+    respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: Sequence[float]
+) -> Array:
     """Contributions of records to a score, evaluated in equal blocks.
 
     ``evaluate(y, respond(X))`` of shape (n, d), in calls of always the same number of records.
 
-    The last digit of a model's answer may depend on the size of a call and on the record's place in it, because linear
-    algebra takes other routes for others. So every call has BLOCK records: the last block is filled up with its own.
-    A record on which a function fails, or that gets numbers that are not finite, contributes ``worst``, and costs the
-    others nothing: after a failure the two halves of the block are asked apart, each record in its place, and records
-    of the half stand in for the other half.
+    The last digit of a model's answer may depend on the size of a call and on the record's place in
+    it, because linear algebra takes other routes for others. So every call has BLOCK records: the
+    last block is filled up with its own. A record on which a function fails, or that gets numbers
+    that are not finite, contributes ``worst``, and costs the others nothing: after a failure the
+    two halves of the block are asked apart, each record in its place, and records of the half stand
+    in for the other half.
 
     Parameters
     ----------
@@ -103,7 +111,9 @@ def contributions(respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: S
         rows[part] = default
         with contained():  # a record may raise what is no ``Exception``
             response = respond(_safe_indexing(X, places))[inside]
-            rows[part] = np.asarray(evaluate(labels[part], response), dtype=float).reshape(-1, default.size)
+            rows[part] = np.asarray(evaluate(labels[part], response), dtype=float).reshape(
+                -1, default.size
+            )
             return
         middle = (part.start + part.stop) // 2
         if part.start < middle:
@@ -118,7 +128,8 @@ def contributions(respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: S
 
 
 def quantised(values: Array, lower: float, upper: float, resolution: int) -> Places:
-    """Numbers rounded to one of ``resolution + 1`` levels, from lower (0) to upper (``resolution``)."""
+    """Numbers rounded to one of ``resolution + 1`` levels, from lower (0) to upper
+    (``resolution``)."""
     share = (np.clip(values, lower, upper) - lower) / (upper - lower)
     return np.clip(np.rint(share * resolution), 0, resolution).astype(np.int64)
 
@@ -136,7 +147,9 @@ def equal(first: Any, second: Any) -> Flags:
     first, second = column_of(as_array(first)), column_of(as_array(second))
     if first.shape[1:] != second.shape[1:]:
         first, second = (objects([*map(label_of, labels.tolist())]) for labels in (first, second))
-    if first.dtype.kind != second.dtype.kind and not {first.dtype.kind, second.dtype.kind} <= set("biuf"):
+    if first.dtype.kind != second.dtype.kind and not {first.dtype.kind, second.dtype.kind} <= set(
+        "biuf"
+    ):
         first, second = first.astype(object), second.astype(object)
     same = np.asarray(first == second, dtype=bool)
     return same if same.ndim == 1 else np.asarray(same.all(axis=tuple(range(1, same.ndim))))

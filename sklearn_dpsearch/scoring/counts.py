@@ -1,4 +1,5 @@
-"""Metrics from noisy histograms: balanced accuracy, precision, recall and F₁, and those of a ranking."""
+"""Metrics from noisy histograms: balanced accuracy, precision, recall and F₁, and those of a
+ranking."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ class HistogramScorer(PrivateScorer):
 
     Every record falls into at most one cell.
 
-    A record that is added, removed or blanked out changes one count by 1. A record that is changed may move from one
-    cell to another, which changes two counts by 1 each.
+    A record that is added, removed or blanked out changes one count by 1. A record that is changed
+    may move from one cell to another, which changes two counts by 1 each.
     """
 
     @property
@@ -77,7 +78,9 @@ class HistogramScorer(PrivateScorer):
         labels = as_array(y)
         cells = self.cells(labels, self.responding(estimator)(X))
         cells = np.where(np.isnan(cells), self.cells(labels, None), cells).astype(np.int64)
-        return self.of_counts(np.bincount(1 + cells, sample_weight, 1 + self.n_cells)[1:].astype(np.float64))
+        return self.of_counts(
+            np.bincount(1 + cells, sample_weight, 1 + self.n_cells)[1:].astype(np.float64)
+        )
 
     plain = __call__
 
@@ -102,8 +105,8 @@ class BalancedAccuracyScorer(CountScorer):
 
     Mean over the classes of their share of right predictions.
 
-    Right and wrong predictions of each class are counted, without records of other labels. A class with noisy counts of
-    0 and 0 is left out, as scikit-learn leaves out a class without records.
+    Right and wrong predictions of each class are counted, without records of other labels. A class
+    with noisy counts of 0 and 0 is left out, as scikit-learn leaves out a class without records.
 
     Parameters
     ----------
@@ -129,7 +132,11 @@ class BalancedAccuracyScorer(CountScorer):
     def value(self, counts: Sequence[float]) -> float:
         pairs = np.reshape(counts, (-1, 2))
         pairs = pairs[pairs.sum(axis=1) > 0]
-        return float(np.mean(pairs[:, 0] / pairs.sum(axis=1))) if len(pairs) else 1.0 / len(self.classes)
+        return (
+            float(np.mean(pairs[:, 0] / pairs.sum(axis=1)))
+            if len(pairs)
+            else 1.0 / len(self.classes)
+        )
 
 
 #: Score of (true positives, false positives, false negatives) as numerator and denominator.
@@ -142,7 +149,8 @@ RETRIEVAL: dict[str, Callable[[float, float, float], tuple[float, float]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalScorer(CountScorer):
-    """Scorer of precision, recall or F₁ of one class, from noisy counts of its hits, false alarms and misses.
+    """Scorer of precision, recall or F₁ of one class, from noisy counts of its hits, false alarms
+    and misses.
 
     Parameters
     ----------
@@ -168,11 +176,12 @@ class RetrievalScorer(CountScorer):
         return numerator / denominator if denominator > 0 else 0.0
 
 
-# --- metrics of a ranking ---------------------------------------------------------------------------------------------
+# --- metrics of a ranking -------------------------------------------------------------------------
 #
-# One record is compared with all others, so neither metric has a useful sensitivity itself. The histograms of positive
-# and of negative records' scores have one: bin edges are fixed in advance, and each record is one count. Both metrics
-# are computed from the histograms, as if all scores of one bin were equal.
+# One record is compared with all others, so neither metric has a useful sensitivity itself. The
+# histograms of positive and of negative records' scores have one: bin edges are fixed in advance,
+# and each record is one count. Both metrics are computed from the histograms, as if all scores of
+# one bin were equal.
 
 #: Bins end at minus and plus this many nats of log-odds: probabilities of 1/56 and 55/56.
 REACH = 4.0
@@ -181,7 +190,8 @@ REACH = 4.0
 def roc_auc(positive: Array, negative: Array) -> float:
     """Area under the ROC curve, from counts in bins of rising scores; ties count half.
 
-    Counts may be negative, as noise makes them: cutting them at 0 would add records to every empty bin.
+    Counts may be negative, as noise makes them: cutting them at 0 would add records to every empty
+    bin.
     """
     if min(positive.sum(), negative.sum()) <= 0:
         return 0.5
@@ -190,7 +200,8 @@ def roc_auc(positive: Array, negative: Array) -> float:
 
 
 def average_precision(positive: Array, negative: Array) -> float:
-    """Mean over the positive records of the precision at their bin, from counts in bins of rising scores."""
+    """Mean over the positive records of the precision at their bin, from counts in bins of rising
+    scores."""
     if positive.sum() <= 0:
         return 0.0
     hits, alarms = (np.maximum(np.cumsum(counts[::-1])[::-1], 0) for counts in (positive, negative))
@@ -198,7 +209,10 @@ def average_precision(positive: Array, negative: Array) -> float:
     return float(np.clip(positive @ precision / positive.sum(), 0, 1))
 
 
-METRICS: dict[str, Callable[[Array, Array], float]] = {"roc_auc": roc_auc, "average_precision": average_precision}
+METRICS: dict[str, Callable[[Array, Array], float]] = {
+    "roc_auc": roc_auc,
+    "average_precision": average_precision,
+}
 
 #: Metrics computed from all scores.
 EXACTLY = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
@@ -214,8 +228,8 @@ class RankingScorer(HistogramScorer):
     pos_label : label
         The class that should be ranked high.
     n_bins : int, default=16
-        Number of bins, equally wide in log-odds (``predict_proba``, or ``decision_function`` unchanged). More bins
-        resolve more and have more noise.
+        Number of bins, equally wide in log-odds (``predict_proba``, or ``decision_function``
+        unchanged). More bins resolve more and have more noise.
     """
 
     kind: str
@@ -225,7 +239,9 @@ class RankingScorer(HistogramScorer):
     def __post_init__(self) -> None:
         require(self.kind in METRICS, f"kind to be one of {list(METRICS)}", kind=self.kind)
         require(
-            int(self.n_bins) == self.n_bins and 2 <= self.n_bins <= 10_000, "2 <= n_bins <= 10000", n_bins=self.n_bins
+            int(self.n_bins) == self.n_bins and 2 <= self.n_bins <= 10_000,
+            "2 <= n_bins <= 10000",
+            n_bins=self.n_bins,
         )
 
     @property
@@ -237,7 +253,8 @@ class RankingScorer(HistogramScorer):
 
     def cells(self, y: Any, response: Any) -> Any:
         negative = positions(y, [self.pos_label]) < 0
-        if response is None:  # a positive record in the lowest bin, a negative record in the highest
+        # a positive record in the lowest bin, a negative record in the highest
+        if response is None:
             return np.where(negative, 2 * self.n_bins - 1, 0)
         bins = np.searchsorted(np.linspace(-REACH, REACH, self.n_bins - 1), response, side="right")
         cells = np.where(negative, self.n_bins + bins, bins)
@@ -247,8 +264,12 @@ class RankingScorer(HistogramScorer):
         return METRICS[self.kind](*counts.reshape(2, -1))
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
-        scores, positive = _log_odds(estimator, self.pos_label)(X), positions(as_array(y), [self.pos_label]) == 0
-        finite = np.clip(scores, -np.finfo(float).max, np.finfo(float).max)  # of probabilities 0 and 1 too
+        scores, positive = (
+            _log_odds(estimator, self.pos_label)(X),
+            positions(as_array(y), [self.pos_label]) == 0,
+        )
+        # of probabilities 0 and 1 too
+        finite = np.clip(scores, -np.finfo(float).max, np.finfo(float).max)
         return float(EXACTLY[self.kind](positive, finite, sample_weight=sample_weight))
 
 

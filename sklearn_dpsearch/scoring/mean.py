@@ -13,7 +13,17 @@ from ..data.labels import as_array, positions
 from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
 from .base import PrivateScorer, check_relation, check_resolution
-from .contributions import Evaluate, Flags, Labels, contributions, equal, finite, numbers, quantised, response_function
+from .contributions import (
+    Evaluate,
+    Flags,
+    Labels,
+    contributions,
+    equal,
+    finite,
+    numbers,
+    quantised,
+    response_function,
+)
 from .noise import Sensitivity
 
 # --- values of single records -------------------------------------------------------
@@ -68,9 +78,13 @@ class LogLoss:
 
     def __call__(self, y: Any, response: Any, classes: Any) -> Array:
         place = positions(y, classes)
-        given = np.take_along_axis(np.asarray(response, dtype=float), np.maximum(place, 0)[:, None], axis=1)[:, 0]
+        given = np.take_along_axis(
+            np.asarray(response, dtype=float), np.maximum(place, 0)[:, None], axis=1
+        )[:, 0]
         smallest = np.finfo(float).eps
-        loss: Array = np.where(place >= 0, -np.log(np.where(given < smallest, smallest, given)), np.inf)
+        loss: Array = np.where(
+            place >= 0, -np.log(np.where(given < smallest, smallest, given)), np.inf
+        )
         return loss
 
 
@@ -95,15 +109,17 @@ class OfPredictions:
 
     def __call__(self, y: Any, response: Any, classes: Any) -> Array:
         y, response = as_array(y), as_array(response)
-        return np.array([self._of_one(y[i : i + 1], response[i : i + 1]) for i in range(len(y))], dtype=float)
+        return np.array(
+            [self._of_one(y[i : i + 1], response[i : i + 1]) for i in range(len(y))], dtype=float
+        )
 
     def _of_one(self, y: Labels, response: Labels) -> float:
         """Value of one record by the caller's function."""
         found = np.asarray(self.score_func(_plain(y), _plain(response)), dtype=float)
         if found.size != 1:
             raise ValueError(
-                f"Found {found.size} values of score_func for one record; one is needed. It is called with arrays of "
-                "one row: return an array of shape (1,), or a number."
+                f"Found {found.size} values of score_func for one record; one is needed. It is "
+                "called with arrays of one row: return an array of shape (1,), or a number."
             )
         return float(found.item())
 
@@ -119,7 +135,7 @@ def _plain(one: Labels) -> Labels:
     return np.array(one.tolist()) if one.dtype == object else one
 
 
-# --- their mean -------------------------------------------------------------------------------------------------------
+# --- their mean -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +146,8 @@ class MeanScorer(PrivateScorer):
 
     ``private_scorer`` and ``make_private_scorer`` build it.
 
-    Values are clipped to [lower, upper] and rounded to x ∈ {0, …, R} (R = ``resolution``). The sum, and its
-    sensitivity to one record:
+    Values are clipped to [lower, upper] and rounded to x ∈ {0, …, R} (R = ``resolution``). The sum,
+    and its sensitivity to one record:
 
     =========== ========= ==================
     relation    integer   sensitivity
@@ -166,13 +182,16 @@ class MeanScorer(PrivateScorer):
 
     @property
     def several_targets(self) -> bool:
-        """True if records may have several targets: rows of labels that must all be right, or a user's own metric."""
+        """True if records may have several targets: rows of labels that must all be right, or a
+        user's own metric."""
         return isinstance(self.values, (Match, OfPredictions))
 
     def __post_init__(self) -> None:
         if not isinstance(self.response_method, str):
             object.__setattr__(self, "response_method", tuple(self.response_method))
-        finite_bounds = isfinite(self.lower) and isfinite(self.upper - self.lower) and self.lower < self.upper
+        finite_bounds = (
+            isfinite(self.lower) and isfinite(self.upper - self.lower) and self.lower < self.upper
+        )
         require(finite_bounds, "finite lower < upper", lower=self.lower, upper=self.upper)
         object.__setattr__(self, "resolution", check_resolution(self.resolution))
 
@@ -182,11 +201,16 @@ class MeanScorer(PrivateScorer):
         return self.lower if self.greater_is_better else self.upper
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
-        respond, evaluate = response_function(estimator, self.response_method), self._evaluate(estimator)
+        respond, evaluate = (
+            response_function(estimator, self.response_method),
+            self._evaluate(estimator),
+        )
         values = contributions(respond, evaluate, X, y, [self.worst])[:, 0]
         levels = quantised(values, self.lower, self.upper, self.resolution)
         total = int(levels.sum())
-        return [total if neighboring == "replace_one" else 2 * total - self.resolution * len(levels)]
+        return [
+            total if neighboring == "replace_one" else 2 * total - self.resolution * len(levels)
+        ]
 
     def sensitivity(self, neighboring: Neighboring) -> Sensitivity:
         check_relation(neighboring)
@@ -239,14 +263,14 @@ def make_private_scorer(
     Parameters
     ----------
     score_func : callable
-        (y_true, y_pred) ↦ the value of one record. It is called with arrays of one row, so that no record enters the
-        value of another: a few seconds for a million records.
+        (y_true, y_pred) ↦ the value of one record. It is called with arrays of one row, so that no
+        record enters the value of another: a few seconds for a million records.
     lower, upper : float
-        Public bounds; values beyond are clipped, values that are not finite count as the worst bound. The
-        narrower, the less noise.
+        Public bounds; values beyond are clipped, values that are not finite count as the worst
+        bound. The narrower, the less noise.
     response_method : str or sequence of str
-        ``"predict"``, ``"predict_proba"`` (all columns), ``"decision_function"``, or several in order of
-        preference.
+        ``"predict"``, ``"predict_proba"`` (all columns), ``"decision_function"``, or several in
+        order of preference.
     greater_is_better : bool
         If False, the score is minus the mean.
     resolution : int
@@ -268,9 +292,9 @@ def make_private_scorer(
     """
     if str(getattr(score_func, "__module__", "")).startswith("sklearn.metrics"):
         raise ValueError(
-            f"Found score_func={score_func!r} of sklearn.metrics, which is about all records at once; the "
-            "value of one record is needed. Return the values before averaging, e.g. lambda y_true, y_pred: (y_true - "
-            "y_pred) ** 2."
+            f"Found score_func={score_func!r} of sklearn.metrics, which is about all records at "
+            "once; the value of one record is needed. Return the values before averaging, e.g. "
+            "lambda y_true, y_pred: (y_true - y_pred) ** 2."
         )
     return MeanScorer(
         values=OfPredictions(score_func),

@@ -31,13 +31,15 @@ def stated_facts(estimator: Any) -> Mapping[str, Any]:
     Returns
     -------
     dict
-        ``classes`` and ``pos_label``: 1 where it is a class, else the later of two classes, as scikit-learn sorts them.
-        ``y_range``: the bounds.
+        ``classes`` and ``pos_label``: 1 where it is a class, else the later of two classes, as
+        scikit-learn sorts them. ``y_range``: the bounds.
     """
     while type(estimator) is Pipeline:
         estimator = estimator.steps[-1][1]
     facts = getattr(estimator, "public_facts", {})
-    classes, bounds = (facts.get(name, getattr(estimator, name, None)) for name in ("classes", "bounds_y"))
+    classes, bounds = (
+        facts.get(name, getattr(estimator, name, None)) for name in ("classes", "bounds_y")
+    )
     return {**_classification_facts(classes), **_regression_facts(bounds)}
 
 
@@ -54,7 +56,11 @@ def _classification_facts(given: Any) -> dict[str, Any]:
 
 
 def _regression_facts(given: Any) -> dict[str, Any]:
-    if not isinstance(given, Sequence) or len(given) != 2 or not all(isinstance(end, numbers.Real) for end in given):
+    if (
+        not isinstance(given, Sequence)
+        or len(given) != 2
+        or not all(isinstance(end, numbers.Real) for end in given)
+    ):
         return {}
     lower, upper = float(given[0]), float(given[1])
     return {"y_range": (lower, upper)} if lower < upper else {}
@@ -71,7 +77,9 @@ def _top_k_scorer(*, k: int = 2) -> MeanScorer:
     Share of records whose label is among the k classes with the largest scores.
     """
     require(int(k) == k and k >= 1, "an integer k >= 1", k=k)
-    return _share_scorer("top_k_accuracy", InTopK(int(k)), response_method=("decision_function", "predict_proba"))
+    return _share_scorer(
+        "top_k_accuracy", InTopK(int(k)), response_method=("decision_function", "predict_proba")
+    )
 
 
 def _loss_scorer(name: str, values: Any, upper: float, resolution: int, **given: Any) -> MeanScorer:
@@ -88,7 +96,9 @@ def _log_loss_scorer(*, clip: float = 5.0, resolution: int = 1000) -> MeanScorer
 
     Each is at most ``clip``.
     """
-    return _loss_scorer("neg_log_loss", LogLoss(), clip, resolution, response_method="predict_proba")
+    return _loss_scorer(
+        "neg_log_loss", LogLoss(), clip, resolution, response_method="predict_proba"
+    )
 
 
 def _retrieval_scorer(kind: str) -> Callable[..., PrivateScorer]:
@@ -98,7 +108,9 @@ def _retrieval_scorer(kind: str) -> Callable[..., PrivateScorer]:
 
 def _ranking_scorer(kind: str) -> Callable[..., PrivateScorer]:
     """Scorer of a ranking of one class, by name."""
-    return lambda *, pos_label, n_bins=16: RankingScorer(kind=kind, pos_label=pos_label, n_bins=n_bins)
+    return lambda *, pos_label, n_bins=16: RankingScorer(
+        kind=kind, pos_label=pos_label, n_bins=n_bins
+    )
 
 
 def _error_scorer(name: str, power: int) -> Callable[..., PrivateScorer]:
@@ -106,10 +118,13 @@ def _error_scorer(name: str, power: int) -> Callable[..., PrivateScorer]:
 
     Each error is at most ``clip``.
     """
-    return lambda *, clip, resolution=1000: _loss_scorer(name, ErrorPower(power), clip**power, resolution)
+    return lambda *, clip, resolution=1000: _loss_scorer(
+        name, ErrorPower(power), clip**power, resolution
+    )
 
 
-#: scikit-learn's name of a metric ↦ builder of its private scorer, and an example of its public facts.
+#: scikit-learn's name of a metric ↦ builder of its private scorer, and an example of its public
+#: facts.
 SCORERS: dict[str, tuple[Callable[..., PrivateScorer], str]] = {
     "accuracy": (lambda: _share_scorer("accuracy", Match()), ""),
     "top_k_accuracy": (_top_k_scorer, ""),
@@ -125,16 +140,22 @@ SCORERS: dict[str, tuple[Callable[..., PrivateScorer], str]] = {
     "r2": (R2Scorer, "y_range=(0.0, 100.0)"),
 }
 
-#: Largest error that counts, as a share of the width of the estimator's bounds (examples/benchmarks/telling_apart.py).
+#: Largest error that counts, as a share of the width of the estimator's bounds
+#: (examples/benchmarks/telling_apart.py).
 CLIPS = {"neg_mean_absolute_error": 0.25, "neg_mean_squared_error": 0.5}
 
 #: Beginning of a metric's name ↦ reason for its absence.
 REASONS = {
-    "roc_auc_": "several classes are compared in pairs; private_scorer('roc_auc', pos_label=...) takes one of them",
+    "roc_auc_": (
+        "several classes are compared in pairs; private_scorer('roc_auc', pos_label=...) takes one "
+        "of them"
+    ),
     "max_error": "a single record can be the whole score",
     "neg_max_error": "a single record can be the whole score",
     "neg_median_absolute_error": "a median moves by any amount when one record changes",
-    "neg_root_mean_squared_error": "it is unbounded, and orders models as the mean squared error does",
+    "neg_root_mean_squared_error": (
+        "it is unbounded, and orders models as the mean squared error does"
+    ),
     "explained_variance": "it is unbounded where the targets hardly vary",
 }
 
@@ -145,13 +166,15 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
     Parameters
     ----------
     name : str
-        "accuracy", "top_k_accuracy", "neg_log_loss", "balanced_accuracy", "f1", "precision", "recall", "roc_auc",
-        "average_precision", "neg_mean_absolute_error", "neg_mean_squared_error" or "r2".
+        "accuracy", "top_k_accuracy", "neg_log_loss", "balanced_accuracy", "f1", "precision",
+        "recall", "roc_auc", "average_precision", "neg_mean_absolute_error",
+        "neg_mean_squared_error" or "r2".
     **options
-        Public facts that the metric needs: ``classes`` (balanced_accuracy), ``pos_label`` (f1, precision, recall,
-        roc_auc, average_precision; of the last two also ``n_bins``, default 16), ``clip`` (absolute and squared error;
-        log loss, default 5 nats), ``y_range`` (r2; also ``clip``, ``score_range``), ``k`` (top_k_accuracy, default 2).
-        For means of numbers and r2 also ``resolution``.
+        Public facts that the metric needs: ``classes`` (balanced_accuracy), ``pos_label`` (f1,
+        precision, recall, roc_auc, average_precision; of the last two also ``n_bins``, default 16),
+        ``clip`` (absolute and squared error; log loss, default 5 nats), ``y_range`` (r2; also
+        ``clip``, ``score_range``), ``k`` (top_k_accuracy, default 2). For means of numbers and r2
+        also ``resolution``.
 
     Returns
     -------
@@ -179,15 +202,19 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
                 f"Found {option}={value!r} for the private scorer {name!r}, which takes {taken}."
                 + did_you_mean(option, known)
             )
-    needed = [parameter.name for parameter in known.values() if parameter.default is Parameter.empty]
+    needed = [
+        parameter.name for parameter in known.values() if parameter.default is Parameter.empty
+    ]
     missing = [option for option in needed if option not in options]
     if missing:
-        source = "classes=[...]" if missing[0] in ("classes", "pos_label") else "bounds_y=(..., ...)"
+        source = (
+            "classes=[...]" if missing[0] in ("classes", "pos_label") else "bounds_y=(..., ...)"
+        )
         raise UnknownSensitivityError(
-            f"scoring={name!r} has no sensitivity on private records until {' and '.join(missing)} is stated, which "
-            f"may not be learned from the records. Use an estimator that states {source}, write "
-            f"scoring=private_scorer({name!r}, {example}), or validate on public data: fit(..., X_public=..., "
-            "y_public=...)."
+            f"scoring={name!r} has no sensitivity on private records until {' and '.join(missing)} "
+            f"is stated, which may not be learned from the records. Use an estimator that states "
+            f"{source}, write scoring=private_scorer({name!r}, {example}), or validate on public "
+            "data: fit(..., X_public=..., y_public=...)."
         )
     return build(**options)
 
@@ -198,10 +225,11 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
     Parameters
     ----------
     scoring : None, str or PrivateScorer
-        None: accuracy for a classifier, R² for another estimator with public bounds of y (``bounds_y``). A name:
-        ``private_scorer(name)``. A private scorer is returned unchanged.
+        None: accuracy for a classifier, R² for another estimator with public bounds of y
+        (``bounds_y``). A name: ``private_scorer(name)``. A private scorer is returned unchanged.
     estimator : estimator, optional
-        If ``scoring`` is None or a name: source of the kind of task and of public facts (``classes``, ``bounds_y``).
+        If ``scoring`` is None or a name: source of the kind of task and of public facts
+        (``classes``, ``bounds_y``).
 
     Returns
     -------
@@ -228,9 +256,11 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
     if "y_range" in stated_facts(estimator):
         return private_scorer("r2", **_options_from_estimator("r2", estimator))
     raise UnknownSensitivityError(
-        f"scoring=None means the estimator's own score; for {type(estimator).__name__}, which is no classifier, that "
-        f"has no usable sensitivity on private records. State public bounds: bounds_y=(..., ...) of the estimator, "
-        f'scoring=private_scorer("neg_mean_absolute_error", clip=...) or private_scorer("r2", y_range=(..., ...)), or '
+        f"scoring=None means the estimator's own score; for {type(estimator).__name__}, which is "
+        f"no classifier, that has no usable sensitivity on private records. State public bounds: "
+        f"bounds_y=(..., ...) of the estimator, "
+        f'scoring=private_scorer("neg_mean_absolute_error", clip=...) or private_scorer("r2", '
+        f"y_range=(..., ...)), or "
         f"validate on public data: fit(..., X_public=..., y_public=...)."
     )
 
@@ -243,13 +273,17 @@ def _options_from_estimator(name: str, estimator: object) -> dict[str, Any]:
     if name in CLIPS and "y_range" in facts:
         lower, upper = facts["y_range"]
         facts["clip"] = CLIPS[name] * (upper - lower)
-    return {fact: value for fact, value in facts.items() if fact in known and known[fact].default is Parameter.empty}
+    return {
+        fact: value
+        for fact, value in facts.items()
+        if fact in known and known[fact].default is Parameter.empty
+    }
 
 
 def _refusal(found: str, why: str, hint: str = "") -> UnknownSensitivityError:
     return UnknownSensitivityError(
-        f"{found} has no usable sensitivity on private records{': ' + why if why else ''}. Use one of "
-        f"{', '.join(SCORERS)}; or make_private_scorer(score_func, lower=..., upper=...) for the mean of a bounded "
-        "value per record; or validate on public data, where every scorer is fine: fit(..., X_public=..., "
-        f"y_public=...).{hint}"
+        f"{found} has no usable sensitivity on private records{': ' + why if why else ''}. Use one "
+        f"of {', '.join(SCORERS)}; or make_private_scorer(score_func, lower=..., upper=...) for "
+        "the mean of a bounded value per record; or validate on public data, where every scorer is "
+        f"fine: fit(..., X_public=..., y_public=...).{hint}"
     )

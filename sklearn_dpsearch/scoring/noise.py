@@ -1,19 +1,20 @@
 r"""Integer noise for scores, with its guarantee.
 
-A score is computed from a vector of integers (counts, or sums of quantised values) of bounded sensitivity.
-Independent noise of one distribution is added to every component; everything after that is arithmetic on public
-numbers.
+A score is computed from a vector of integers (counts, or sums of quantised values) of bounded
+sensitivity. Independent noise of one distribution is added to every component; everything after
+that is arithmetic on public numbers.
 
-**Lemma (one component is the worst).** Let the components of X be independent with one symmetric log-concave
-distribution on the integers, and v an integer vector with Σ|v_i| ≤ n. Then X + v is no easier to tell from X than
-X₁ + n from X₁.
+**Lemma (one component is the worst).** Let the components of X be independent with one symmetric
+log-concave distribution on the integers, and v an integer vector with Σ|v_i| ≤ n. Then X + v is no
+easier to tell from X than X₁ + n from X₁.
 
-*Proof.* Let Γ_k(q) be the largest probability under X₁ + k of an event of probability q under X₁ (events may
-be randomised); Γ_k is concave and nondecreasing. Walk from 0 to v in Σ|v_i| unit steps. Given all components
-but the one that moves, a step changes the probability q of any event to at most Γ₁(q); by concavity this is
-still so on average over the other components. So an event of probability q ends at Γ₁(Γ₁(…q)) at most. By
-log-concavity the best events are tails, randomised at one integer: Γ_k is linear between the points (P[X₁ ≥
-m], P[X₁ ≥ m − k]), Γ₁ carries the pieces of Γ_k onto pieces of Γ_{k+1}, and therefore Γ₁∘…∘Γ₁ = Γ_n. ∎
+*Proof.* Let Γ_k(q) be the largest probability under X₁ + k of an event of probability q under X₁
+(events may be randomised); Γ_k is concave and nondecreasing. Walk from 0 to v in Σ|v_i| unit steps.
+Given all components but the one that moves, a step changes the probability q of any event to at
+most Γ₁(q); by concavity this is still so on average over the other components. So an event of
+probability q ends at Γ₁(Γ₁(…q)) at most. By log-concavity the best events are tails, randomised at
+one integer: Γ_k is linear between the points (P[X₁ ≥ m], P[X₁ ≥ m − k]), Γ₁ carries the pieces of
+Γ_k onto pieces of Γ_{k+1}, and therefore Γ₁∘…∘Γ₁ = Γ_n. ∎
 """
 
 from __future__ import annotations
@@ -30,14 +31,20 @@ from scipy import special
 from ..privacy import ZCDP, Guarantee, ProfileDP, PureDP, compose
 from ..privacy._checks import cached_property, check_kind, require, require_whole
 from ..privacy._types import Array, ArrayLike, Neighboring
-from ..privacy.mechanisms.exact_sampling import SYSTEM, IntegerSource, discrete_gaussian, discrete_laplace
+from ..privacy.mechanisms.exact_sampling import (
+    SYSTEM,
+    IntegerSource,
+    discrete_gaussian,
+    discrete_laplace,
+)
 from ..privacy.numerics.arithmetic import float_above, positive_fraction
 from ..privacy.numerics.loss_distribution import DominatingPair
 from ..privacy.serialization import part_of_guarantees
 
 #: Relative error that a tail may have; both ways of computing it below stay under a fifth of it.
 TAIL_ERROR = 1e-12
-#: σ up to which a tail is summed. For larger σ it is an integral with the Euler–Maclaurin correction.
+#: σ up to which a tail is summed. For larger σ it is an integral with the Euler–Maclaurin
+#: correction.
 LARGEST_SUM = 1000.0
 #: Standard deviations beyond which exp(−z²/2) is below 1e-300.
 REACH = 38.6
@@ -49,8 +56,9 @@ def shifted_profile(variance: float, shift: int, epsilon: ArrayLike) -> Array:
     δ(ε) = P[X > εσ²/Δ − Δ/2] − e^ε·P[X > εσ²/Δ + Δ/2].
 
     The hockey-stick divergence of the discrete Gaussian and its shift by Δ (Canonne, Kamath &
-    Steinke 2020, Theorem 7). The likelihood ratio grows with k, so the best event is a tail. The tails that
-    begin one integer earlier and one later are tried too, because rounding may have moved its first integer by one.
+    Steinke 2020, Theorem 7). The likelihood ratio grows with k, so the best event is a tail. The
+    tails that begin one integer earlier and one later are tried too, because rounding may have
+    moved its first integer by one.
 
     Parameters
     ----------
@@ -87,7 +95,11 @@ def upper_tail(variance: float, first: ArrayLike) -> Array:
     first = np.asarray(first, dtype=float)
     beyond_zero = np.where(first > 0, first, 1.0 - first)
     sigma = float(np.sqrt(variance))
-    tail = _summed_tail(variance, beyond_zero) if sigma <= LARGEST_SUM else _integrated_tail(sigma, beyond_zero)
+    tail = (
+        _summed_tail(variance, beyond_zero)
+        if sigma <= LARGEST_SUM
+        else _integrated_tail(sigma, beyond_zero)
+    )
     return np.asarray(np.where(first > 0, tail, 1.0 - tail))
 
 
@@ -110,10 +122,11 @@ def _tail_table(variance: float) -> Array:
 def _integrated_tail(sigma: float, first: Array) -> Array:
     r"""Upper tail of the discrete Gaussian by Euler–Maclaurin.
 
-    Σ_{k ≥ m} f(k) = ∫_m^∞ f + f(m)/2 − f'(m)/12 + f'''(m)/720 − f⁗'(m)/30240, f(x) = exp(−x²/(2σ²)).
+    Σ_{k ≥ m} f(k) = ∫_m^∞ f + f(m)/2 − f'(m)/12 + f'''(m)/720 − f⁗'(m)/30240, f(x) =
+    exp(−x²/(2σ²)).
 
-    The error is at most ∫|f⁽⁶⁾|/30240, some z⁶/(30240·σ⁶) of the sum for z = m/σ: below 2e-13 where f
-    does not vanish. The sum over all integers is σ√(2π) up to a factor 1 + 2·exp(−2π²σ²).
+    The error is at most ∫|f⁽⁶⁾|/30240, some z⁶/(30240·σ⁶) of the sum for z = m/σ: below 2e-13 where
+    f does not vanish. The sum over all integers is σ√(2π) up to a factor 1 + 2·exp(−2π²σ²).
     """
     z = first / sigma
     third, fifth = z**3 - 3 * z, z**5 - 10 * z**3 + 15 * z
@@ -138,8 +151,9 @@ class Sensitivity:
     l2_squared : int
         Bound on the sum of their squares, between ``l1`` and ``l1**2`` (as it is for integers).
     l1_of_blocks : tuple of int
-        If given: the components fall into disjoint blocks, and one record changes the i-th block by at most
-        ``l1_of_blocks[i]`` in l1. Gaussian noise is then accounted block by block, which is tighter than ``l1`` alone.
+        If given: the components fall into disjoint blocks, and one record changes the i-th block by
+        at most ``l1_of_blocks[i]`` in l1. Gaussian noise is then accounted block by block, which is
+        tighter than ``l1`` alone.
     """
 
     l1: int
@@ -244,7 +258,9 @@ class DiscreteGaussianNoise(Noise):
     sigma_squared: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma_squared", positive_fraction(self.sigma_squared, "sigma_squared"))
+        object.__setattr__(
+            self, "sigma_squared", positive_fraction(self.sigma_squared, "sigma_squared")
+        )
 
     def sample(self, rng: IntegerSource = SYSTEM) -> int:
         return discrete_gaussian(self.sigma_squared, rng)
@@ -258,7 +274,9 @@ class DiscreteGaussianNoise(Noise):
         return math.sqrt(self.sigma_squared)
 
     def guarantee(self, sensitivity: Sensitivity, neighboring: Neighboring) -> DiscreteGaussianDP:
-        return DiscreteGaussianDP(sigma_squared=self.sigma_squared, sensitivity=sensitivity, neighboring=neighboring)
+        return DiscreteGaussianDP(
+            sigma_squared=self.sigma_squared, sensitivity=sensitivity, neighboring=neighboring
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,10 +285,11 @@ class DiscreteGaussianDP(Guarantee):
 
     Of a statistic of integers.
 
-    Two bounds hold, and the smaller is reported at each ε. One is the exact profile of a single component
-    that moves by ``l1``: by the lemma above the worst case for that ``l1``, and hence exact where
-    ``l2_squared == l1**2``. The other is the composition of the blocks, or, where none are known,
-    ρ-zero-concentrated DP with ρ = l2²/(2σ²) (Canonne, Kamath & Steinke 2020, Theorem 4).
+    Two bounds hold, and the smaller is reported at each ε. One is the exact profile of a single
+    component that moves by ``l1``: by the lemma above the worst case for that ``l1``, and hence
+    exact where ``l2_squared == l1**2``. The other is the composition of the blocks, or, where none
+    are known, ρ-zero-concentrated DP with ρ = l2²/(2σ²) (Canonne, Kamath & Steinke 2020, Theorem
+    4).
 
     Parameters
     ----------
@@ -287,8 +306,12 @@ class DiscreteGaussianDP(Guarantee):
     has_renyi = True
 
     def _check(self) -> None:
-        object.__setattr__(self, "sigma_squared", positive_fraction(self.sigma_squared, "sigma_squared"))
-        check_kind("sensitivity", self.sensitivity, Sensitivity, "a Sensitivity, e.g. Sensitivity(1, 1),")
+        object.__setattr__(
+            self, "sigma_squared", positive_fraction(self.sigma_squared, "sigma_squared")
+        )
+        check_kind(
+            "sensitivity", self.sensitivity, Sensitivity, "a Sensitivity, e.g. Sensitivity(1, 1),"
+        )
 
     @property
     def concentrated(self) -> ZCDP:

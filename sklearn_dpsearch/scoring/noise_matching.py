@@ -1,4 +1,5 @@
-"""The least noise that makes a score as private as the training, or as private as the caller asks."""
+"""The least noise that makes a score as private as the training, or as private as the caller
+asks."""
 
 from __future__ import annotations
 
@@ -9,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy import ZCDP, ApproxDP, GaussianDP, Guarantee, NonPrivate, PrivacyError, PureDP, mixture
+from ..privacy import (
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    Guarantee,
+    NonPrivate,
+    PrivacyError,
+    PureDP,
+    mixture,
+)
 from ..privacy._checks import check_kind
 from ..privacy._types import Array
 from ..privacy.guarantees.base import as_guarantee
@@ -31,16 +41,17 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
 
     At every ε.
 
-    With such noise a record that is only scored loses no more privacy than a record that is only trained on. So scores
-    on held-out records cost nothing extra.
+    With such noise a record that is only scored loses no more privacy than a record that is only
+    trained on. So scores on held-out records cost nothing extra.
 
     Parameters
     ----------
     training : Guarantee
-        Of one training run, or of one scoring. Pure and (ε, δ) guarantees are matched by discrete Laplace noise with
-        that ε; an average over different ε by discrete Laplace noise with the largest ε whose profile is below the
-        average; ρ-zCDP by discrete Gaussian noise with that ρ; all others by the discrete Gaussian noise of least
-        variance whose profile is below the training's (or below 1e-12).
+        Of one training run, or of one scoring. Pure and (ε, δ) guarantees are matched by discrete
+        Laplace noise with that ε; an average over different ε by discrete Laplace noise with the
+        largest ε whose profile is below the average; ρ-zCDP by discrete Gaussian noise with that ρ;
+        all others by the discrete Gaussian noise of least variance whose profile is below the
+        training's (or below 1e-12).
     sensitivity : Sensitivity
         Of the statistic, under the relation of ``training``.
 
@@ -62,9 +73,9 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     check_kind("sensitivity", sensitivity, Sensitivity, "a Sensitivity, e.g. Sensitivity(1, 1),")
     if isinstance(training, NonPrivate):
         raise PrivacyError(
-            "Found NonPrivate, which promises nothing that the noise of a score could match. Give the score a "
-            "guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data "
-            "(fit(..., X_public=..., y_public=...))."
+            "Found NonPrivate, which promises nothing that the noise of a score could match. Give "
+            "the score a guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public "
+            "data (fit(..., X_public=..., y_public=...))."
         )
     if training.delta_at(0.0) <= np.finfo(float).tiny:
         raise _no_room_error(training)
@@ -85,7 +96,9 @@ def _laplace_of_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -
 
 def _gaussian_of_rho(training: ZCDP, sensitivity: Sensitivity) -> Noise:
     """Gaussian noise with ρ = l2²/(2σ²), exact."""
-    return DiscreteGaussianNoise(Fraction(sensitivity.l2_squared) / (2 * Fraction(float(training.rho))))
+    return DiscreteGaussianNoise(
+        Fraction(sensitivity.l2_squared) / (2 * Fraction(float(training.rho)))
+    )
 
 
 def _gaussian_of_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
@@ -93,7 +106,9 @@ def _gaussian_of_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
 
     On the integers the profile has steps.
     """
-    return _least_gaussian(training, sensitivity, least=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2)
+    return _least_gaussian(
+        training, sensitivity, least=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2
+    )
 
 
 def _laplace_if_pure(training: Guarantee, sensitivity: Sensitivity) -> Noise:
@@ -119,8 +134,8 @@ def _largest_epsilon_under(training: Guarantee) -> float:
 
     That of a public mixture of randomised responses.
 
-    The profile of ε′ is a line in e^ε that reaches 0 at ε′. The training's profile is convex and bends only at its
-    losses, so a comparison there and at 0 is enough.
+    The profile of ε′ is a line in e^ε that reaches 0 at ε′. The training's profile is convex and
+    bends only at its losses, so a comparison there and at 0 is enough.
     """
     most, losses = float(training.pure_epsilon or 0.0), training.pair.removed.losses
     epsilon = np.append(0.0, losses[(losses > 0) & (losses < most)])
@@ -174,7 +189,9 @@ def _least_gaussian(
         return high - low <= max(1, high // FINENESS)
 
     first = max(-(-least // unit), 1)
-    turn = narrow(fits, bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE)), close, whole_midpoint)
+    turn = narrow(
+        fits, bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE)), close, whole_midpoint
+    )
     if turn.holds is None:
         raise _no_room_error(training)
     return noise(turn.holds)
@@ -183,16 +200,22 @@ def _least_gaussian(
 def _profile_one_step_on(training: Guarantee) -> tuple[Array, Array]:
     """Values of ε, and the training's δ at the next one.
 
-    Profiles never rise. Noise with δ(ε_i) ≤ δ_training(ε_{i+1}) is therefore nowhere above the training.
+    Profiles never rise. Noise with δ(ε_i) ≤ δ_training(ε_{i+1}) is therefore nowhere above the
+    training.
     """
     reach = negligible_from(training.delta_at, NEGLIGIBLE)
-    grid = np.unique(np.concatenate([[0.0], np.geomspace(1e-4 * reach, reach, 800), np.linspace(0.0, reach, 1600)[1:]]))
+    grid = np.unique(
+        np.concatenate(
+            [[0.0], np.geomspace(1e-4 * reach, reach, 800), np.linspace(0.0, reach, 1600)[1:]]
+        )
+    )
     return grid[:-1], np.maximum(training.delta_at(grid[1:]), NEGLIGIBLE)
 
 
 def _no_room_error(training: Guarantee) -> PrivacyError:
     """Error for a guarantee that leaves no room for noise."""
     return PrivacyError(
-        f"{training!r} reveals nothing (ε = 0), and only infinite noise could match it. Give the score its own "
-        f"guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data."
+        f"{training!r} reveals nothing (ε = 0), and only infinite noise could match it. Give the "
+        f"score its own guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public "
+        f"data."
     )

@@ -23,9 +23,9 @@ class R2Scorer(PrivateScorer):
 
     Errors and targets are clipped.
 
-    With the middle m and half-width h of ``y_range``, t = (y − m)/h clipped to [−1, 1] and e = min((y − ŷ)²,
-    clip²)/clip², every record contributes x_e, x_t, x_q: e, t and t² in units of 1/R (R = ``resolution``).
-    Then
+    With the middle m and half-width h of ``y_range``, t = (y − m)/h clipped to [−1, 1] and e =
+    min((y − ŷ)², clip²)/clip², every record contributes x_e, x_t, x_q: e, t and t² in units of 1/R
+    (R = ``resolution``). Then
 
         SSE = clip²·Σe,   SST = h²·(Σt² − (Σt)²/n).
 
@@ -36,10 +36,11 @@ class R2Scorer(PrivateScorer):
     y_range : tuple of two floats
         Public bounds of the target; targets beyond are clipped.
     clip : float, optional
-        Largest absolute error that counts; default half the width of ``y_range``, the worst error of
-        predicting its middle.
+        Largest absolute error that counts; default half the width of ``y_range``, the worst error
+        of predicting its middle.
     score_range : tuple of two floats
-        The score is clipped to it. Where SST is not positive after noise, the score is the lower end.
+        The score is clipped to it. Where SST is not positive after noise, the score is the lower
+        end.
     resolution : int
         R ≥ 10.
     """
@@ -78,7 +79,9 @@ class R2Scorer(PrivateScorer):
         (e, t), not yet clipped to [0, 1] and [−1, 1].
         """
         y, middle = numbers(y), self.y_range[0] + self.half
-        return np.column_stack([((y - numbers(prediction)) / self.largest_error) ** 2, (y - middle) / self.half])
+        return np.column_stack(
+            [((y - numbers(prediction)) / self.largest_error) ** 2, (y - middle) / self.half]
+        )
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
         rows = contributions(response_function(estimator, "predict"), self._rows, X, y, [1.0, 0.0])
@@ -123,8 +126,13 @@ class R2Scorer(PrivateScorer):
         rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, [1.0, 0.0])
         error, target = np.minimum(rows[:, 0], 1.0), np.clip(rows[:, 1], -1.0, 1.0)
         scale = self.resolution
-        return self._ratio(scale * error.sum(), scale * target.sum(), scale * (target**2).sum(), len(rows))
+        return self._ratio(
+            scale * error.sum(), scale * target.sum(), scale * (target**2).sum(), len(rows)
+        )
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² as scikit-learn has it: nothing is clipped, neither errors nor targets nor the score."""
-        return float(r2_score(y, response_function(estimator, "predict")(X), sample_weight=sample_weight))
+        """R² as scikit-learn has it: nothing is clipped, neither errors nor targets nor the
+        score."""
+        return float(
+            r2_score(y, response_function(estimator, "predict")(X), sample_weight=sample_weight)
+        )

@@ -1,4 +1,5 @@
-"""Splits into training and validation records, how often one record is used, and what that makes a run cost.
+"""Splits into training and validation records, how often one record is used, and what that makes a
+run cost.
 
 A split never depends on the data.
 """
@@ -53,7 +54,8 @@ class Exposure:
     trainings, scorings : int
         Number of models that the record trains, and of scores that it enters.
     probability : float or None
-        Probability of this use, if it is drawn in secret for each record; None if the use is public.
+        Probability of this use, if it is drawn in secret for each record; None if the use is
+        public.
     """
 
     trainings: int
@@ -82,7 +84,9 @@ class Validation(ABC):
         """Raise if a public number of records is too small to be divided."""
         return None
 
-    def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[npt.NDArray[np.bool_], list[Fold]]:
+    def draw(
+        self, n_samples: int, random_bytes: RandomBytes
+    ) -> tuple[npt.NDArray[np.bool_], list[Fold]]:
         """Draw the participating records, and their folds.
 
         Shape (n_samples,). By default every record takes part.
@@ -97,7 +101,9 @@ class Validation(ABC):
     def n_scored(self, n_samples: int, n_folds: int) -> int:
         """Expected number of validation records of one fold, at least 1."""
         uses = self.exposures()
-        scorings = sum((1.0 if use.probability is None else use.probability) * use.scorings for use in uses)
+        scorings = sum(
+            (1.0 if use.probability is None else use.probability) * use.scorings for use in uses
+        )
         return max(1, round(scorings / n_folds * self.taking_part * n_samples))
 
 
@@ -138,7 +144,8 @@ class HoldOut(Validation):
 class RandomFolds(Validation):
     """Validation on random folds, drawn record by record.
 
-    Each draws one of ``n_folds`` parts uniformly; it validates there and trains the other folds' models.
+    Each draws one of ``n_folds`` parts uniformly; it validates there and trains the other folds'
+    models.
     """
 
     n_folds: int
@@ -153,8 +160,8 @@ class RandomFolds(Validation):
     def check(self, n_samples: int) -> None:
         if n_samples < self.n_folds:
             raise ValueError(
-                f"Cannot make {self.n_folds} folds of {n_samples} records (n_samples={n_samples}). Give a smaller cv, "
-                "or a fraction for one hold-out."
+                f"Cannot make {self.n_folds} folds of {n_samples} records (n_samples={n_samples}). "
+                "Give a smaller cv, or a fraction for one hold-out."
             )
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
@@ -183,7 +190,8 @@ class IndexFolds(Validation):
         """Number of folds in which each record trains (0) or validates (1)."""
         uses = np.zeros(self.n_samples, np.int64)
         for fold in self.given:
-            uses += np.bincount(np.asarray(fold[side], int), minlength=self.n_samples)  # counts repeated records too
+            # counts repeated records too
+            uses += np.bincount(np.asarray(fold[side], int), minlength=self.n_samples)
         return uses
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
@@ -196,7 +204,9 @@ class IndexFolds(Validation):
 NO_SPLIT = (bool, np.bool_, str, bytes, Mapping)
 
 
-def validation_of(cv: object, n_samples: int | None, public: bool, epsilon: float | None = None) -> Validation:
+def validation_of(
+    cv: object, n_samples: int | None, public: bool, epsilon: float | None = None
+) -> Validation:
     """Validation for a search's parameter ``cv``.
 
     None stands for a hold-out by the rule.
@@ -213,7 +223,10 @@ def validation_of(cv: object, n_samples: int | None, public: bool, epsilon: floa
     """
     if public:
         if cv is not None:
-            raise ValueError(f"Found cv={cv!r} together with X_public. Scores come from one of them: leave cv=None.")
+            raise ValueError(
+                f"Found cv={cv!r} together with X_public. Scores come from one of them: leave "
+                f"cv=None."
+            )
         return PublicValidation()
     if cv is None:
         return UnknownShare() if n_samples is None else HoldOut(default_share(n_samples, epsilon))
@@ -225,8 +238,9 @@ def validation_of(cv: object, n_samples: int | None, public: bool, epsilon: floa
         if _is_splitter(cv) or isinstance(cv, Iterable):
             return _index_folds(cv, n_samples)
     raise ValueError(
-        f"Found cv={cv!r} ({type(cv).__name__}); None, a float in (0, 1) for one hold-out, an int for a number of "
-        "folds, a splitter or a list of (train, test) indices is needed. Write e.g. cv=0.2 or cv=5."
+        f"Found cv={cv!r} ({type(cv).__name__}); None, a float in (0, 1) for one hold-out, an int "
+        "for a number of folds, a splitter or a list of (train, test) indices is needed. Write "
+        "e.g. cv=0.2 or cv=5."
     )
 
 
@@ -246,7 +260,11 @@ def is_taken_on_trust(cv: object) -> bool:
 
     Only the caller can know that these do not depend on the records.
     """
-    return (_is_splitter(cv) or isinstance(cv, Iterable)) and type(cv) not in BLIND and not isinstance(cv, NO_SPLIT)
+    return (
+        (_is_splitter(cv) or isinstance(cv, Iterable))
+        and type(cv) not in BLIND
+        and not isinstance(cv, NO_SPLIT)
+    )
 
 
 def _is_splitter(cv: object) -> bool:
@@ -264,22 +282,29 @@ def _index_folds(cv: Any, n_samples: int | None) -> IndexFolds:
     if n_samples is None:
         raise ValueError("A splitter needs the number of records. Give n_samples.")
     # Splitters are told the number of records and see nothing of the data.
-    pairs = _split_blindly(cv, n_samples) if _is_splitter(cv) else list(itertools.islice(cv, MOST_FOLDS + 1))
+    pairs = (
+        _split_blindly(cv, n_samples)
+        if _is_splitter(cv)
+        else list(itertools.islice(cv, MOST_FOLDS + 1))
+    )
     if not pairs:
         raise ValueError(
-            "Expected at least one (train, test) pair in cv, got none. A generator can be read only once: write "
-            "cv=list(...)."
+            "Expected at least one (train, test) pair in cv, got none. A generator can be read "
+            "only once: write cv=list(...)."
         )
     _check_number(len(pairs))
-    return IndexFolds(n_samples, tuple(_as_fold(i, pair, n_samples) for i, pair in enumerate(pairs)))
+    return IndexFolds(
+        n_samples, tuple(_as_fold(i, pair, n_samples) for i, pair in enumerate(pairs))
+    )
 
 
 def _check_number(n_folds: int) -> None:
     """Raise for more folds than are made."""
     if n_folds > MOST_FOLDS:
         raise ValueError(
-            f"Found cv with {n_folds if n_folds != MOST_FOLDS + 1 else f'more than {MOST_FOLDS}'} folds; at most "
-            f"{MOST_FOLDS} are made. Give a smaller cv, or a fraction for one hold-out, e.g. cv=0.2."
+            f"Found cv with {n_folds if n_folds != MOST_FOLDS + 1 else f'more than {MOST_FOLDS}'} "
+            f"folds; at most {MOST_FOLDS} are made. Give a smaller cv, or a fraction for one "
+            f"hold-out, e.g. cv=0.2."
         )
 
 
@@ -289,11 +314,12 @@ def _split_blindly(cv: Any, n_samples: int) -> list[Any]:
         return list(itertools.islice(cv.split(np.zeros((n_samples, 1))), MOST_FOLDS + 1))
     except Exception as error:
         raise PrivacyError(
-            f"Found cv={cv!r}, which cannot split {n_samples} records by their number alone ({error}). If it looks at "
-            "the labels or at groups, the split would depend on the data: in random folds of many records the labels "
-            "have nearly the same shares, and public groups can be given as the folds that they make, "
-            "cv=list(GroupKFold(5).split(X, groups=groups)). Use cv as a number of folds (cv=5) or a fraction "
-            "(cv=0.2), or a splitter of record numbers alone: KFold, ShuffleSplit."
+            f"Found cv={cv!r}, which cannot split {n_samples} records by their number alone "
+            f"({error}). If it looks at the labels or at groups, the split would depend on the "
+            "data: in random folds of many records the labels have nearly the same shares, and "
+            "public groups can be given as the folds that they make, "
+            "cv=list(GroupKFold(5).split(X, groups=groups)). Use cv as a number of folds (cv=5) or "
+            "a fraction (cv=0.2), or a splitter of record numbers alone: KFold, ShuffleSplit."
         ) from error
 
 
@@ -302,21 +328,27 @@ def _as_fold(number: int, pair: object, n_samples: int) -> Fold:
 
     Both not empty, and disjoint.
     """
-    if isinstance(pair, (str, bytes, Mapping)) or not isinstance(pair, Iterable) or len(both := list(pair)) != 2:
+    if (
+        isinstance(pair, (str, bytes, Mapping))
+        or not isinstance(pair, Iterable)
+        or len(both := list(pair)) != 2
+    ):
         raise TypeError(
-            f"Found {pair!r} as fold {number} of cv; a pair (train, test) of record numbers is needed. Write e.g. "
-            "cv=[(train, test)], or cv=5 for five folds."
+            f"Found {pair!r} as fold {number} of cv; a pair (train, test) of record numbers is "
+            "needed. Write e.g. cv=[(train, test)], or cv=5 for five folds."
         )
     train, test = (_as_indices(side, n_samples) for side in both)
     if not len(train) or not len(test):
         raise ValueError(
-            f"Found fold {number} of cv with {len(train)} training and {len(test)} validation records; at least one of "
-            "each is needed. Leave the fold out, or give X_public and y_public for scoring."
+            f"Found fold {number} of cv with {len(train)} training and {len(test)} validation "
+            "records; at least one of each is needed. Leave the fold out, or give X_public and "
+            "y_public for scoring."
         )
     if common := len(np.intersect1d(train, test, assume_unique=True)):
         raise ValueError(
-            f"Found {common} of the records both training and validating in fold {number} of cv: a model would be "
-            "scored on what it has seen. Give every record of a fold to one side, as KFold does."
+            f"Found {common} of the records both training and validating in fold {number} of cv: a "
+            "model would be scored on what it has seen. Give every record of a fold to one side, "
+            "as KFold does."
         )
     return train, test
 
@@ -327,17 +359,21 @@ def _as_indices(indices: Any, n_samples: int) -> Indices:
     mask = found.dtype == bool and found.size == n_samples
     if found.ndim != 1 or (found.size and not mask and found.dtype.kind not in "iu"):
         raise TypeError(
-            f"Found {type(indices).__name__} of shape {found.shape} and dtype {found.dtype} as one side of a fold of "
-            f"cv; a list of record numbers, or a mask of {n_samples} booleans, is needed."
+            f"Found {type(indices).__name__} of shape {found.shape} and dtype {found.dtype} as one "
+            f"side of a fold of cv; a list of record numbers, or a mask of {n_samples} booleans, "
+            f"is needed."
         )
     if mask:
         found = np.flatnonzero(found)
     if found.size and (found.min() < 0 or found.max() >= n_samples):
-        raise ValueError(f"Expected indices in [0, {n_samples}), got {found.min()} to {found.max()} in cv.")
+        raise ValueError(
+            f"Expected indices in [0, {n_samples}), got {found.min()} to {found.max()} in cv."
+        )
     if np.unique(found).size < found.size:
         raise PrivacyError(
-            "Found a record more than once in one part of a split: it would count as often in one training or score, "
-            "which no guarantee for single records covers. Give every record at most once, as KFold does."
+            "Found a record more than once in one part of a split: it would count as often in one "
+            "training or score, which no guarantee for single records covers. Give every record at "
+            "most once, as KFold does."
         )
     return found.astype(kind_of_numbers(n_samples))
 
@@ -385,17 +421,20 @@ class UnknownShare(Validation):
         raise AssertionError("Records are split only after their number was planned for.")
 
 
-# --- what runs cost ---------------------------------------------------------------------------------------------------
+# --- what runs cost -------------------------------------------------------------------------------
 
 
 #: Guarantee of one training; or number of trainings ↦ joint guarantee of those of one candidate.
 TrainingGuarantee = Guarantee | Callable[[int], Guarantee]
 
 
-def exposure_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposure: Exposure) -> Guarantee:
+def exposure_guarantee(
+    training: TrainingGuarantee, scoring: Guarantee | None, exposure: Exposure
+) -> Guarantee:
     """Guarantee of one run for one use of a record.
 
-    A record that only trains or only validates pays for this use alone. A record with both uses pays the composition.
+    A record that only trains or only validates pays for this use alone. A record with both uses
+    pays the composition.
     """
     scorings = [scoring] * exposure.scorings if scoring is not None else []
     if isinstance(training, Guarantee):
@@ -403,18 +442,21 @@ def exposure_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, e
     return compose(*([training(exposure.trainings)] if exposure.trainings else []), *scorings)
 
 
-def run_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure]) -> Guarantee:
+def run_guarantee(
+    training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure]
+) -> Guarantee:
     """Guarantee of one run, training and score, for every record.
 
     docs/theory/scoring.md, "Uses".
 
-    Only the score reads held-out records. So the guarantee of the run is, at each ε, the worse of both guarantees, and
-    a score that is as private as the training is free.
+    Only the score reads held-out records. So the guarantee of the run is, at each ε, the worse of
+    both guarantees, and a score that is as private as the training is free.
 
     Parameters
     ----------
     training : Guarantee or callable
-        Guarantee of one training, or number of trainings ↦ joint guarantee of those of one candidate.
+        Guarantee of one training, or number of trainings ↦ joint guarantee of those of one
+        candidate.
     scoring : Guarantee or None
         Guarantee of one score; None if scores are free.
     exposures : sequence of Exposure
@@ -425,7 +467,9 @@ def run_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposu
     Guarantee
         Of one run.
     """
-    return envelope([exposure_guarantee(training, scoring, exposure) for exposure in _real_exposures(exposures)])
+    return envelope(
+        [exposure_guarantee(training, scoring, exposure) for exposure in _real_exposures(exposures)]
+    )
 
 
 def search_guarantee(
@@ -436,8 +480,8 @@ def search_guarantee(
 ) -> Guarantee:
     """Guarantee of a search over runs, for every record.
 
-    If each record's use is drawn in secret, the divergences of the searches are averaged (joint convexity);
-    otherwise the worst use counts.
+    If each record's use is drawn in secret, the divergences of the searches are averaged (joint
+    convexity); otherwise the worst use counts.
 
     Parameters
     ----------

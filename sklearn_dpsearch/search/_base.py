@@ -69,7 +69,8 @@ Planned: TypeAlias = tuple[PrivateFit, PrivacyLedger | None]
 
 #: Most lines of a search's text.
 MOST_LINES = 18
-#: Fields that a fit may leave beside what it spent; a later one takes all of them away before it uses a record.
+#: Fields that a fit may leave beside what it spent; a later one takes all of them away before it
+#: uses a record.
 RELEASED = (
     "scorer_",
     "n_splits_",
@@ -87,11 +88,15 @@ RELEASED = (
 
 @linked
 @dataclass(eq=False, repr=False)
-class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
-    """A search that is private as a whole: a final class has the parameters, and says which strategy goes by them.
+class BasePrivateSearch(
+    ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta
+):
+    """A search that is private as a whole: a final class has the parameters, and says which
+    strategy goes by them.
 
-    ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``PrivateFit``, in a process of its own) and release
-    (``_release``, the only door through which anything derived from the data leaves).
+    ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``PrivateFit``, in a process of
+    its own) and release (``_release``, the only door through which anything derived from the data
+    leaves).
     """
 
     estimator: Any
@@ -109,7 +114,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     checkpoint: str | os.PathLike[str] | None = None
     rehearse: bool = True
 
-    secure_without_seed = True  # nested in another search: left unseeded, it draws on the operating system
+    # nested in another search: left unseeded, it draws on the operating system
+    secure_without_seed = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit"])],
@@ -134,9 +140,10 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
 
     @abstractmethod
     def _strategy(self) -> Strategy:
-        """Make the strategy for the current parameters; raise for parameters that contradict each other."""
+        """Make the strategy for the current parameters; raise for parameters that contradict each
+        other."""
 
-    # --- plan -----------------------------------------------------------------------------------------------------
+    # --- plan -------------------------------------------------------------------------------------
 
     def __new__(cls, *positional: Any, **named: Any) -> Self:
         """A search, unless it is given arguments that it does not have."""
@@ -148,7 +155,9 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         """Parameters as scikit-learn shows them; a long schema is cut in the middle."""
         lines = super().__repr__(N_CHAR_MAX).splitlines()
         half = MOST_LINES // 2
-        return "\n".join(lines if len(lines) <= MOST_LINES else [*lines[:half], "    ...", *lines[-half + 1 :]])
+        return "\n".join(
+            lines if len(lines) <= MOST_LINES else [*lines[:half], "    ...", *lines[-half + 1 :]]
+        )
 
     def _validate_params(self) -> None:
         check_estimator(self.estimator)
@@ -165,8 +174,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         Parameters
         ----------
         n_samples : int, optional
-            Number of records, or of persons for a fit with ``groups``, where the guarantee or the splitter depends on
-            it. Without it a hold-out of unknown share is stated by a bound.
+            Number of records, or of persons for a fit with ``groups``, where the guarantee or the
+            splitter depends on it. Without it a hold-out of unknown share is stated by a bound.
         delta : float, optional
             δ at which to state ε, instead of the search's own ``delta``.
         public : bool, default=False
@@ -193,8 +202,11 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         self._check_finite(plan, spent, n_samples, public)
         return spent
 
-    def _check_finite(self, plan: Plan, spent: PrivacySpent, n_samples: int | None, public: bool) -> None:
-        """Raise for an infinite ε, with the number of runs and the δ that would give a finite one."""
+    def _check_finite(
+        self, plan: Plan, spent: PrivacySpent, n_samples: int | None, public: bool
+    ) -> None:
+        """Raise for an infinite ε, with the number of runs and the δ that would give a finite
+        one."""
 
         def with_n_iter(mean: Any) -> Guarantee:
             other: Any = copy(self)
@@ -204,7 +216,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         check_finite(plan, spent, n_samples, with_n_iter if hasattr(self, "n_iter") else None)
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
-        """The guarantee of one ``fit``: a private search is a private estimator, and can be nested in another."""
+        """The guarantee of one ``fit``: a private search is a private estimator, and can be nested
+        in another."""
         self._validate_params()
         return self._plan(self._strategy(), n_samples, False, self.delta).spent.guarantee
 
@@ -215,27 +228,39 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
 
     @np.errstate(under="ignore")  # the user may have made it an error
     def _plan(
-        self, strategy: Strategy, n_samples: int | None, public: bool, delta: float | None, *, near: float | None = None
+        self,
+        strategy: Strategy,
+        n_samples: int | None,
+        public: bool,
+        delta: float | None,
+        *,
+        near: float | None = None,
     ) -> Plan:
         return make_plan(replace(strategy.facts(n_samples, public), delta=delta, near=near))
 
     def _check_supported(self) -> None:
         if isinstance(self.error_score, str):
             raise PrivacyError(
-                "Found error_score='raise': an error raised by one candidate could reveal its data. "
-                "Use error_score=np.nan (a failing candidate is the worst), and look for errors on public or made-up "
-                "data: dry_run() shows them in full."
+                "Found error_score='raise': an error raised by one candidate could reveal its "
+                "data. Use error_score=np.nan (a failing candidate is the worst), and look for "
+                "errors on public or made-up data: dry_run() shows them in full."
             )
         if self.error_score == np.inf:
             raise ValueError(
-                "Found error_score=inf, which would make a failing candidate the best. Use error_score=np.nan (a "
-                "failing candidate is the worst, as with -inf), or a finite number."
+                "Found error_score=inf, which would make a failing candidate the best. Use "
+                "error_score=np.nan (a failing candidate is the worst, as with -inf), or a finite "
+                "number."
             )
         if self.n_jobs == 0:
-            raise ValueError("Found n_jobs=0; None, a number of workers, or -1 for one on each processor is needed.")
+            raise ValueError(
+                "Found n_jobs=0; None, a number of workers, or -1 for one on each processor is "
+                "needed."
+            )
         refuse_traces(self.estimator)
 
-    def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Planned:
+    def _prepared(
+        self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]
+    ) -> Planned:
         """Check and plan."""
         self._validate_params()
         private_process.prepare(private_process.imported())
@@ -243,19 +268,26 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         search = self._copy_to_run()
         strategy = search._strategy()
         groups = params.get("groups")
-        fit_params = self._fit_params({name: value for name, value in params.items() if name != "groups"})
+        fit_params = self._fit_params(
+            {name: value for name, value in params.items() if name != "groups"}
+        )
         name = "" if groups is None else name_of_groups(strategy)
         public = None
         if X_public is not None or y_public is not None:
             public = read_public(X_public, y_public, X, y, strategy.kinds)
-        _, scorer = check_all((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
+        _, scorer = check_all(
+            (strategy.check_kinds, partial(strategy.scorer, X_public is not None))
+        )
         there = workplace(self.n_jobs)
         if is_of_dask(X):
             seen = look_at_partitions(strategy, scorer, X, y, params, public=X_public is not None)
         else:
             seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
         if seen.n == 0:
-            raise ValueError("Found X with 0 records (0 samples), of which nothing can be learned. Nothing was spent.")
+            raise ValueError(
+                "Found X with 0 records (0 samples), of which nothing can be learned. Nothing was "
+                "spent."
+            )
         if public is not None:
             check_public_shape(public, seen)
         n, unit, persons = seen.n, "record", None
@@ -293,14 +325,18 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     def _stated_plan(
         self, strategy: Strategy, n_samples: int, public: bool, unit: str, trusted: tuple[str, ...]
     ) -> Plan:
-        """Plan of a fit, whose cost is finite and says what is trusted; printed, where the user asks for it."""
+        """Plan of a fit, whose cost is finite and says what is trusted; printed, where the user
+        asks for it."""
         with planning(type(self).__name__, self.verbose):
             plan = self._plan(strategy, n_samples, public, self.delta)
             self._check_finite(plan, plan.spent, n_samples, public)
         plan = replace(plan, spent=replace(plan.spent, unit=unit)).assuming(*trusted)
         spent = plan.spent
         if self.verbose:
-            cost = f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)} for any one {unit}"
+            cost = (
+                f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)} for any one "
+                f"{unit}"
+            )
             told = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
             print("\n  ".join([told, *columns_read(self.estimator)]))
         return plan
@@ -312,39 +348,48 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         per_record = sorted(name for name, value in params.items() if is_per_record(name, value))
         if per_record and self.guarantee is None:
             raise PrivacyError(
-                f"Found {', '.join(per_record)} with one value per record: weights and the like change how much one "
-                "record matters, and with it the guarantee. Leave them out, or declare guarantee= for a fit that "
-                "uses them (private scores never do). Weights of whole classes that are public constants are fine: "
-                "our nets take class_weight={label: weight}."
+                f"Found {', '.join(per_record)} with one value per record: weights and the like "
+                "change how much one record matters, and with it the guarantee. Leave them out, or "
+                "declare guarantee= for a fit that uses them (private scores never do). Weights of "
+                "whole classes that are public constants are fine: our nets take "
+                "class_weight={label: weight}."
             )
         return {name: read_parameter(name, value) for name, value in params.items()}
 
-    # --- run ------------------------------------------------------------------------------------------------------
+    # --- run --------------------------------------------------------------------------------------
 
     def fit(
-        self: Search, X: Any, y: Any = None, *, X_public: Any = None, y_public: Any = None, **params: Any
+        self: Search,
+        X: Any,
+        y: Any = None,
+        *,
+        X_public: Any = None,
+        y_public: Any = None,
+        **params: Any,
     ) -> Search:
         """Search, and release the best.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Private records; for a subset search over boosting also a DataFrame of Dask, whose partitions stay where
-            they are but for the subset and the records that validate (docs/learn/partitions.md).
+            Private records; for a subset search over boosting also a DataFrame of Dask, whose
+            partitions stay where they are but for the subset and the records that validate
+            (docs/learn/partitions.md).
         y : array-like of shape (n_samples,), optional
             Their targets; of a DataFrame of Dask the name of a column.
         X_public, y_public : array-like, optional
             Public validation data, never mixed with the private records: scoring is then free.
         **params : dict
-            Passed to the estimator's ``fit``. One value per record (``sample_weight``) needs a declared ``guarantee``.
-            ``groups``, the person of each record, states everything for persons instead of records: each has one coin,
-            and one vote in a score. Boosting and nets for tables take them.
+            Passed to the estimator's ``fit``. One value per record (``sample_weight``) needs a
+            declared ``guarantee``. ``groups``, the person of each record, states everything for
+            persons instead of records: each has one coin, and one vote in a score. Boosting and
+            nets for tables take them.
 
         Returns
         -------
         self : object
-            Fitted. Each call spends ``privacy_spent_`` anew: ``cross_val_score`` with five folds spends five times
-            (docs/learn/cross_validation.md).
+            Fitted. Each call spends ``privacy_spent_`` anew: ``cross_val_score`` with five folds
+            spends five times (docs/learn/cross_validation.md).
 
         Raises
         ------
@@ -357,9 +402,10 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
 
         Notes
         -----
-        From the first use of a private record on, ``privacy_spent_`` is set and earlier results are gone, also if an
-        error follows. Private work is done in a process of its own (docs/reference/process.md): candidates neither
-        write, warn nor log here, and leave the state of this process as it is. Ctrl-C ends that process.
+        From the first use of a private record on, ``privacy_spent_`` is set and earlier results are
+        gone, also if an error follows. Private work is done in a process of its own
+        (docs/reference/process.md): candidates neither write, warn nor log here, and leave the
+        state of this process as it is. Ctrl-C ends that process.
         """
         work, ledger = self._prepared(X, y, X_public, y_public, params)
         tell = speaking(type(self).__name__, self.verbose > 0)
@@ -369,7 +415,10 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
                 self._spend(work.plan, ledger, start.entry, paid=kept.pop("privacy_spent_"))
                 self._release(replace(work.plan, spent=self.privacy_spent_), kept)
                 if self.verbose:
-                    print(f"[{type(self).__name__}] this fit has ended before: here is its release; nothing is spent")
+                    print(
+                        f"[{type(self).__name__}] this fit has ended before: here is its release; "
+                        f"nothing is spent"
+                    )
                 return self
             work = replace(work, entropy=start.entropy, finished=start.finished)
             work.try_to_draw()
@@ -381,17 +430,20 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             self._release(plan, release)
         return self
 
-    def dry_run(self, X_example: Any = None, y_example: Any = None, *, public: bool = False) -> DryRun:
-        """Try one candidate in the open: it is trained, scored and made ready for release, as in ``fit``.
+    def dry_run(
+        self, X_example: Any = None, y_example: Any = None, *, public: bool = False
+    ) -> DryRun:
+        """Try one candidate in the open: it is trained, scored and made ready for release, as in
+        ``fit``.
 
-        Errors are shown in full, which ``fit`` must not do. Nothing is spent, and nothing is kept. Candidate and noise
-        follow ``random_state``, if it is given.
+        Errors are shown in full, which ``fit`` must not do. Nothing is spent, and nothing is kept.
+        Candidate and noise follow ``random_state``, if it is given.
 
         Parameters
         ----------
         X_example, y_example : array-like, optional
-            Public or made-up records, of the kind of the private ones: **never private ones**. Without them records
-            are made up from declared bounds, classes, categories and schemas.
+            Public or made-up records, of the kind of the private ones: **never private ones**.
+            Without them records are made up from declared bounds, classes, categories and schemas.
         public : bool, default=False
             Whether ``fit`` will be given ``X_public`` for scoring.
 
@@ -416,14 +468,17 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         >>> search.set_params(param_distributions={"C": [-1.0]}).dry_run()  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        sklearn.utils._param_validation.InvalidParameterError: The 'C' parameter of LogisticRegression must be ...
+        sklearn.utils._param_validation.InvalidParameterError: The 'C' parameter of
+        LogisticRegression must be ...
         """
         self._validate_params()
         search: BasePrivateSearch = clone(self).set_params(random_state=None)
         strategy = search._strategy()
         X, y = public_examples(strategy, X_example, y_example, public)
         seen = first_look(search, strategy.kinds, strategy.scorer(public), X, y, {})
-        try:  # the plan for any number of records; for these only where it depends on that: ``fit`` will have more
+        # the plan for any number of records; for these only where it depends on that: ``fit`` will
+        # have more
+        try:
             plan = search._plan(strategy, None, public, search.delta)
         except (ValueError, TypeError):
             plan = search._plan(strategy, seen.n, public, search.delta)
@@ -432,15 +487,22 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             return dry_run(strategy, plan, job, self.random_state)
 
     def _spend(
-        self, plan: Plan, ledger: PrivacyLedger | None, entry: str | None = None, paid: PrivacySpent | None = None
+        self,
+        plan: Plan,
+        ledger: PrivacyLedger | None,
+        entry: str | None = None,
+        paid: PrivacySpent | None = None,
     ) -> None:
-        """Spend the budget and remove earlier results, before the first private record is used; errors undo nothing.
+        """Spend the budget and remove earlier results, before the first private record is used;
+        errors undo nothing.
 
-        The ledger is first. If it refuses, nothing is spent, and what it has once written is on the disk. A fit that
-        has ended before was ``paid`` then; a ledger has one entry for it.
+        The ledger is first. If it refuses, nothing is spent, and what it has once written is on the
+        disk. A fit that has ended before was ``paid`` then; a ledger has one entry for it.
         """
         if ledger is not None:
-            ledger._spend_fit(type(self).__name__, plan.spent, entry, about=model_in_words(plan.spent.release))
+            ledger._spend_fit(
+                type(self).__name__, plan.spent, entry, about=model_in_words(plan.spent.release)
+            )
         self._forget_release()
         self.privacy_spent_ = with_earlier_fits(self, plan.spent, ledger) if paid is None else paid
 
@@ -448,10 +510,11 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         for name in RELEASED:
             self.__dict__.pop(name, None)
 
-    # --- release --------------------------------------------------------------------------------------------------
+    # --- release ----------------------------------------------------------------------------------
 
     def _release(self, plan: Plan, fields: Mapping[str, Any]) -> None:
-        """Set what a private process has released: the only door through which anything derived from the data leaves.
+        """Set what a private process has released: the only door through which anything derived
+        from the data leaves.
 
         The released model reports the cost of the whole search.
         """

@@ -1,7 +1,8 @@
 """Checkpoints: a search that was cut off goes on to the same release, at no further cost.
 
-The header is written before any record is used. It holds a name, the fingerprint of the search and, until the search
-ends, the entropy from which all its random draws follow. The release takes the place of the entropy.
+The header is written before any record is used. It holds a name, the fingerprint of the search and,
+until the search ends, the entropy from which all its random draws follow. The release takes the
+place of the entropy.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from .execution.randomness import Randomness, entropy_of
 from .pickling import Code, code_of, pickled, unpickled
 
 ANEW = (
-    "Or delete the folder and start anew. The first attempt is then spent as well: add what it promised to what the "
-    "new one costs."
+    "Or delete the folder and start anew. The first attempt is then spent as well: add what it "
+    "promised to what the new one costs."
 )
 SAME = "a search that goes on must be the same. Give the same arguments."
 ELSEWHERE = "elsewhere rounding and noise differ. Go on where it began."
 OTHER_RECORDS = (
-    "the same noise must never meet other records, or the release would reveal the difference. Give the same records "
-    "in the same order."
+    "the same noise must never meet other records, or the release would reveal the difference. "
+    "Give the same records in the same order."
 )
 
 
@@ -68,11 +69,13 @@ class Start(ABC):
 
     @abstractmethod
     def begin(self, pay: Callable[[], None]) -> None:
-        """Refuse a search other than the unfinished one, or write down a new one; pay before any use of records."""
+        """Refuse a search other than the unfinished one, or write down a new one; pay before any
+        use of records."""
 
     @abstractmethod
     def keep(self, release: Mapping[str, Any], code: Code) -> None:
-        """Keep the release of the search, which has ended, with its code by number, and no secret."""
+        """Keep the release of the search, which has ended, with its code by number, and no
+        secret."""
 
 
 class WithoutCheckpoint(Start):
@@ -112,33 +115,45 @@ class Checkpoint(Start):
         self.path, self._header = path, _header_in(path)
         self._begun, self.stays = "entropy" in self._header, bool(self._header)
         #: Header of an earlier search, whose release stays until the new one is paid for.
-        self._earlier: dict[str, Any] = self._header.get("earlier", {}) if self._begun else self._header
+        self._earlier: dict[str, Any] = (
+            self._header.get("earlier", {}) if self._begun else self._header
+        )
         self.entropy = self._header["entropy"] if self._begun else entropy_of(random_state)
         self.entry: str = self._header["name"] if self._begun else secrets.token_hex(16)
         self.finished = Finished(self._release_of(self.entry))
 
     def released(self, prepared: Any) -> dict[str, Any] | None:
-        """Release of the same search, if it has ended already; a PrivacyError if it is missing; else None."""
+        """Release of the same search, if it has ended already; a PrivacyError if it is missing;
+        else None."""
         self._fingerprint = fingerprint(prepared)
         if self._header.get("ended") != _digests(self._fingerprint):
             return None
         self.entry = self._header["name"]
         release = self._release_of(self.entry).read()
         if release is None:
-            raise _unusable(self.path, f"of a search that has ended, without its file {RELEASE!r} as it was written")
+            raise _unusable(
+                self.path,
+                f"of a search that has ended, without its file {RELEASE!r} as it was written",
+            )
         self._forget(but=RELEASE)  # should the process have died before
         code = code_of(prepared, prepared.shared)
         if not release.startswith(code.mark):
-            raise _unusable(self.path, "of a search that has ended, with other classes or functions of a script")
+            raise _unusable(
+                self.path, "of a search that has ended, with other classes or functions of a script"
+            )
         try:
             found: dict[str, Any] = unpickled(release[len(code.mark) :], (), code)
         except Exception as error:
-            how = f"of a search that has ended, whose release cannot be read here ({type(error).__name__}: {error})"
+            how = (
+                f"of a search that has ended, whose release cannot be read here "
+                f"({type(error).__name__}: {error})"
+            )
             raise _unusable(self.path, f"{how}, perhaps as versions of libraries differ") from error
         return found
 
     def begin(self, pay: Callable[[], None]) -> None:
-        """Refuse a search other than the unfinished one, or write down a new one; pay before any use of records."""
+        """Refuse a search other than the unfinished one, or write down a new one; pay before any
+        use of records."""
         if self._begun:
             self._check_same()
         else:
@@ -159,7 +174,8 @@ class Checkpoint(Start):
             earlier.path.unlink(missing_ok=True)
 
     def keep(self, release: Mapping[str, Any], code: Code) -> None:
-        """Keep the release, and no secret. After an error nothing is kept: the caller has the release.
+        """Keep the release, and no secret. After an error nothing is kept: the caller has the
+        release.
 
         The secrets are gone when this returns, and not before may anyone see the release.
         """
@@ -173,10 +189,14 @@ class Checkpoint(Start):
             self.stays = False
 
     def _check_same(self) -> None:
-        """Refuse another search than the unfinished one, by a PrivacyError for the first fact that differs."""
+        """Refuse another search than the unfinished one, by a PrivacyError for the first fact that
+        differs."""
         mine, theirs = self._fingerprint, self._header["began"]
         for name in sorted({*mine, *theirs}):
-            (digest, text), (other, was) = mine.get(name, ("", "nothing")), theirs.get(name, ("", "nothing"))
+            (digest, text), (other, was) = (
+                mine.get(name, ("", "nothing")),
+                theirs.get(name, ("", "nothing")),
+            )
             if digest != other:
                 began = f"the search in {self.path} began"
                 found = f"{name}={text}, and {began} with {name}={was}"
@@ -197,8 +217,11 @@ class Checkpoint(Start):
 
 
 @contextlib.contextmanager
-def start_of_search(checkpoint: Any, random_state: int | np.random.RandomState | None) -> Iterator[Start]:
-    """Open the start of a search; its folder is deleted when no release was kept, or if no record was used."""
+def start_of_search(
+    checkpoint: Any, random_state: int | np.random.RandomState | None
+) -> Iterator[Start]:
+    """Open the start of a search; its folder is deleted when no release was kept, or if no record
+    was used."""
     if checkpoint is None:
         yield WithoutCheckpoint(random_state)
         return
@@ -232,10 +255,11 @@ def _unusable(path: Path, how: str) -> PrivacyError:
     return PrivacyError(f"Found a checkpoint in {path} {how}; {needed} {ANEW}")
 
 
-# --- fingerprint ------------------------------------------------------------------------------------------------------
+# --- fingerprint ----------------------------------------------------------------------------------
 
 
-#: Number of candidates drawn to recognise a space, and the seed for that, independent of the search's candidates.
+#: Number of candidates drawn to recognise a space, and the seed for that, independent of the
+#: search's candidates.
 PROBES, PROBING = 32, 0
 #: Arguments without effect on the release, and arguments that are compared in another way.
 FREE = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger", "rehearse"})
@@ -257,9 +281,15 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     search, plan = prepared.strategy.search, prepared.plan
     arguments = {n: v for n, v in search.get_params(deep=False).items() if n not in FREE | COMPARED}
     if isinstance(arguments.get("random_state"), np.random.RandomState):
-        arguments["random_state"] = "RandomState"  # it changes with use; the entropy drawn from it is kept
+        # it changes with use; the entropy drawn from it is kept
+        arguments["random_state"] = "RandomState"
     settings = plan.recipe.settings, plan.final_recipe.settings
-    candidates = [_sample_of_space(plan.space), repr(plan.spent.guarantee), *settings, _without_seeds(search.estimator)]
+    candidates = [
+        _sample_of_space(plan.space),
+        repr(plan.spent.guarantee),
+        *settings,
+        _without_seeds(search.estimator),
+    ]
     X_public, y_public = prepared.public or (None, None)
     records = {"X": prepared.X, "y": prepared.y, "X_public": X_public, "y_public": y_public}
     facts = {
@@ -269,40 +299,53 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     }
     return {
         **{name: (version, repr(version)) for name, version in versions().items()},
-        **{name: (digest(name, value), _text_in_errors(value)) for name, value in arguments.items()},
+        **{
+            name: (digest(name, value), _text_in_errors(value)) for name, value in arguments.items()
+        },
         **{name: (digest(name, value), "") for name, value in facts.items()},
     }
 
 
 def versions() -> dict[str, str]:
     """Versions and the kind of processor, on which rounding and generators depend."""
-    found = {"sklearn_dpsearch": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
+    found = {
+        "sklearn_dpsearch": __version__,
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+    }
     found |= {name: known for name in LIBRARIES if (known := version_of(name)) is not None}
     return {**found, "processor": platform.machine()}
 
 
 def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Digests that recognise a search which has ended, without versions; texts for errors may show a seed."""
+    """Digests that recognise a search which has ended, without versions; texts for errors may show
+    a seed."""
     return {name: digest for name, (digest, _) in fingerprint.items() if name not in WHERE}
 
 
 def _text_in_errors(value: Any) -> str:
     """Text of a value for errors: a short plain value, or its type."""
-    return repr(value) if isinstance(value, PLAIN) and len(repr(value)) < 80 else type(value).__name__
+    return (
+        repr(value) if isinstance(value, PLAIN) and len(repr(value)) < 80 else type(value).__name__
+    )
 
 
 def _sample_of_space(space: Any) -> list[Any]:
     """Plain values of a space, and some candidates from it."""
     drawing = Randomness.following(PROBING).drawing()
     plain = [
-        {name: [v for v in values if isinstance(v, PLAIN)] for name, values in d.items() if not hasattr(values, "rvs")}
+        {
+            name: [v for v in values if isinstance(v, PLAIN)]
+            for name, values in d.items()
+            if not hasattr(values, "rvs")
+        }
         for d in space.dictionaries
     ]
     return [plain, *(space.draw(drawing) for _ in range(PROBES))]
 
 
 def _without_seeds(estimator: Any) -> Any:
-    """Copy the estimator without generators, which change with use and are replaced in every run."""
+    """Copy the estimator without generators, which change with use and are replaced in every
+    run."""
     plain = clone(estimator)
     forget_seeds(plain)
     return with_parameters(plain, dict.fromkeys(seed_names(plain)))
@@ -319,15 +362,16 @@ class _Hasher(NumpyHasher):
 
 
 def digest(name: str, value: Any) -> str:
-    """Digest of an object by its value, the same in every process; an array in a file has that of its numbers."""
+    """Digest of an object by its value, the same in every process; an array in a file has that of
+    its numbers."""
     try:
         return str(_Hasher("sha1", coerce_mmap=True).hash(value))
     except Exception:
         pass
     raise PrivacyError(
-        f"Found {name} ({type(value).__name__}) that cannot be pickled, so that a search with a checkpoint cannot tell "
-        "whether it is the same when it goes on. Give functions and classes that a module defines, or leave "
-        "checkpoint=None."
+        f"Found {name} ({type(value).__name__}) that cannot be pickled, so that a search with a "
+        "checkpoint cannot tell whether it is the same when it goes on. Give functions and classes "
+        "that a module defines, or leave checkpoint=None."
     )
 
 
@@ -343,12 +387,17 @@ def plain_records(name: str, value: Any) -> Any:
         return {part: np.ascontiguousarray(one) for part, one in value.items()}
     if is_data_set(value):
         raise PrivacyError(
-            f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays or data frames are needed, "
-            "so that a search that goes on can tell whether its records are the same. Leave checkpoint=None."
+            f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays or "
+            "data frames are needed, so that a search that goes on can tell whether its records "
+            "are the same. Leave checkpoint=None."
         )
-    if type(value) in (np.ndarray, np.memmap):  # of others, such as masked arrays, more than the values counts
+    # of others, such as masked arrays, more than the values counts
+    if type(value) in (np.ndarray, np.memmap):
         return np.ascontiguousarray(value)
     if not is_frame(value):
         return value
     columns = [(label, column.to_numpy()) for label, column in value.items()]
-    return [np.asarray(value.index), *((label, np.ascontiguousarray(one)) for label, one in columns)]
+    return [
+        np.asarray(value.index),
+        *((label, np.ascontiguousarray(one)) for label, one in columns),
+    ]

@@ -1,4 +1,5 @@
-"""The folder of a checkpoint: readable by its owner alone, used by one search at a time, and its files."""
+"""The folder of a checkpoint: readable by its owner alone, used by one search at a time, and its
+files."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ DONE = "done-"
 PIECE = re.compile(rf"({DONE}[0-9a-f-]*|{RELEASE})({NEW})?")
 OWN = re.compile(rf"{LOCK}|{README}|{STATE}({NEW})?|{PIECE.pattern}")
 NOT_WRITTEN = (
-    "Found no way to write a checkpoint into {path} ({reason}); room and the right to write are needed. No record was "
-    "used, and nothing is spent: make room, or give another folder, and call fit again."
+    "Found no way to write a checkpoint into {path} ({reason}); room and the right to write are "
+    "needed. No record was used, and nothing is spent: make room, or give another folder, and call "
+    "fit again."
 )
 ABOUT = """\
 This folder is as secret as the private records.
@@ -49,7 +51,8 @@ class NotWrittenError(OSError, PrivacyError):
 
 @contextlib.contextmanager
 def opened_folder(given: str | os.PathLike[str]) -> Iterator[Path]:
-    """Open the folder, made if missing, for this process alone; a folder in which nothing was written is deleted.
+    """Open the folder, made if missing, for this process alone; a folder in which nothing was
+    written is deleted.
 
     Raises
     ------
@@ -66,8 +69,9 @@ def opened_folder(given: str | os.PathLike[str]) -> Iterator[Path]:
                 write_through(path / README, ABOUT.encode())
     except filelock.Timeout:
         raise PrivacyError(
-            f"Found a search that is running with checkpoint={str(given)!r}; each search needs a folder of its own. "
-            f"Wait for that one, or give another folder; if none is running, delete the file {LOCK!r} in it."
+            f"Found a search that is running with checkpoint={str(given)!r}; each search needs a "
+            f"folder of its own. Wait for that one, or give another folder; if none is running, "
+            f"delete the file {LOCK!r} in it."
         ) from None
     except NotWrittenError:
         lock.release()
@@ -105,41 +109,46 @@ def _delete_if_unused(path: Path) -> None:
 
 @contextlib.contextmanager
 def explaining_write_errors(path: Path) -> Iterator[None]:
-    """Explain an error of the system in a folder that is made, or into which the first files are written."""
+    """Explain an error of the system in a folder that is made, or into which the first files are
+    written."""
     try:
         yield
     except filelock.Timeout:
         raise
     except OSError as error:
-        raise NotWrittenError(error.errno, NOT_WRITTEN.format(path=path, reason=error.strerror)) from None
+        raise NotWrittenError(
+            error.errno, NOT_WRITTEN.format(path=path, reason=error.strerror)
+        ) from None
 
 
 def _make_folder(path: Path) -> None:
     """Make the folder, or take an empty one or one of this library, readable by its owner alone."""
     if path.exists() and not path.is_dir():
         raise PrivacyError(
-            f"Found a file in the place of checkpoint={str(path)!r}; a folder is needed. Give one that is empty, or "
-            "that does not exist yet."
+            f"Found a file in the place of checkpoint={str(path)!r}; a folder is needed. Give one "
+            "that is empty, or that does not exist yet."
         )
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     strange = sorted(name for name in os.listdir(path) if not OWN.fullmatch(name))
     if strange:
         raise PrivacyError(
-            f"Found {strange[0]!r} in checkpoint={str(path)!r}; a folder of its own is needed, because it is deleted "
-            "when the search has ended. Give a folder that is empty, or that does not exist yet."
+            f"Found {strange[0]!r} in checkpoint={str(path)!r}; a folder of its own is needed, "
+            "because it is deleted when the search has ended. Give a folder that is empty, or that "
+            "does not exist yet."
         )
     if hasattr(os, "getuid"):
         if path.stat().st_uid != os.getuid():
             raise PrivacyError(
-                f"Found checkpoint={str(path)!r}, which belongs to another user, who could read the noise. Give a "
-                "folder of your own."
+                f"Found checkpoint={str(path)!r}, which belongs to another user, who could read "
+                "the noise. Give a folder of your own."
             )
         path.chmod(0o700)
 
 
 @dataclass(frozen=True)
 class FileOfSearch:
-    """File that costs only time if it is missing or damaged. Only what the same search has written is read.
+    """File that costs only time if it is missing or damaged. Only what the same search has written
+    is read.
 
     Parameters
     ----------

@@ -16,21 +16,30 @@ from ..data.records import read_table
 from ..scoring import PrivateScorer
 
 #: Tags that a search has from its estimator.
-OF_ESTIMATOR = ("estimator_type", "classifier_tags", "regressor_tags", "transformer_tags", "input_tags", "target_tags")
+OF_ESTIMATOR = (
+    "estimator_type",
+    "classifier_tags",
+    "regressor_tags",
+    "transformer_tags",
+    "input_tags",
+    "target_tags",
+)
 
 
 def _delegates(name: str) -> Any:
     """Make a check that the released model, or before ``fit`` the estimator, has a method."""
 
     def check(self: Any) -> bool:
-        getattr(getattr(self, "best_estimator_", self.estimator), name)  # the AttributeError names the estimator
+        # the AttributeError names the estimator
+        getattr(getattr(self, "best_estimator_", self.estimator), name)
         return True
 
     return check
 
 
 def _answers(name: str, text: str) -> Any:
-    """Make a method: answers of the released model, to records in the form in which it was trained."""
+    """Make a method: answers of the released model, to records in the form in which it was
+    trained."""
 
     def answers(self: Any, X: Any) -> Any:
         self._check_refitted(name)
@@ -51,7 +60,8 @@ def _attribute(name: str, text: str) -> Any:
 
 
 class ReleasedModel:
-    """Prediction, transformation and scoring by ``best_estimator_``, as on scikit-learn's searches."""
+    """Prediction, transformation and scoring by ``best_estimator_``, as on scikit-learn's
+    searches."""
 
     estimator: Any
     best_estimator_: Any
@@ -61,8 +71,8 @@ class ReleasedModel:
     def _check_refitted(self, method: str) -> None:
         if hasattr(self, "privacy_spent_") and not hasattr(self, "scorer_"):
             raise NotFittedError(
-                f"The last fit of this {type(self).__name__} ended without a result, so there is no model to {method} "
-                "with. Its cost is spent and stands in privacy_spent_."
+                f"The last fit of this {type(self).__name__} ended without a result, so there is "
+                f"no model to {method} with. Its cost is spent and stands in privacy_spent_."
             )
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
@@ -71,16 +81,19 @@ class ReleasedModel:
                 reason = self._why_nothing
             elif hasattr(self, "refit"):
                 reason = (
-                    f"it was fitted with refit={self.refit!r}, or no candidate succeeded. With refit='winner' the "
-                    "winner's own model is released at no extra cost."
+                    f"it was fitted with refit={self.refit!r}, or no candidate succeeded. With "
+                    "refit='winner' the winner's own model is released at no extra cost."
                 )
-            raise AttributeError(f"This {type(self).__name__} has no model to {method} with: {reason}")
+            raise AttributeError(
+                f"This {type(self).__name__} has no model to {method} with: {reason}"
+            )
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> float:
-        """Score the released model on the caller's (test) data by the plain metric: not private, not noised or clipped.
+        """Score the released model on the caller's (test) data by the plain metric: not private,
+        not noised or clipped.
 
-        A private scorer clips to bound one record's effect on a released score. This score is no private release: R²
-        equals ``sklearn.metrics.r2_score``.
+        A private scorer clips to bound one record's effect on a released score. This score is no
+        private release: R² equals ``sklearn.metrics.r2_score``.
 
         Parameters
         ----------
@@ -99,23 +112,31 @@ class ReleasedModel:
         metric = self.scorer_.plain if isinstance(self.scorer_, PrivateScorer) else self.scorer_
         if params and not get_config().get("enable_metadata_routing"):
             raise ValueError(
-                f"Found {', '.join(params)} in score: an argument other than sample_weight is only supported if "
-                "sklearn.set_config(enable_metadata_routing=True), and if the metric takes it."
+                f"Found {', '.join(params)} in score: an argument other than sample_weight is only "
+                "supported if sklearn.set_config(enable_metadata_routing=True), and if the metric "
+                "takes it."
             )
         params |= {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(metric(self.best_estimator_, read_table(X), y, **params))
 
-    predict = _answers("predict", "Predictions of the released model, ``best_estimator_.predict(X)``.")
+    predict = _answers(
+        "predict", "Predictions of the released model, ``best_estimator_.predict(X)``."
+    )
     predict_proba = _answers("predict_proba", "Class probabilities of the released model.")
-    predict_log_proba = _answers("predict_log_proba", "Logarithms of the class probabilities of the released model.")
+    predict_log_proba = _answers(
+        "predict_log_proba", "Logarithms of the class probabilities of the released model."
+    )
     decision_function = _answers("decision_function", "Decision function of the released model.")
     score_samples = _answers("score_samples", "Scores of records by the released model, one each.")
     transform = _answers("transform", "Records transformed by the released model.")
-    inverse_transform = _answers("inverse_transform", "Inverse transformation of the released model.")
+    inverse_transform = _answers(
+        "inverse_transform", "Inverse transformation of the released model."
+    )
 
     @available_if(_delegates("transform"))
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit, and transform the same records by the released model: what comes out is as secret as they are.
+        """Fit, and transform the same records by the released model: what comes out is as secret as
+        they are.
 
         Parameters
         ----------
@@ -129,13 +150,14 @@ class ReleasedModel:
         Returns
         -------
         array or data frame
-            ``best_estimator_.transform(X)``. The guarantee is about the fitted search and not about these rows, each of
-            which comes from one record.
+            ``best_estimator_.transform(X)``. The guarantee is about the fitted search and not about
+            these rows, each of which comes from one record.
         """
         if getattr(self, "refit", None) is False:
             raise ValueError(
-                f"Found refit=False in fit_transform of this {type(self).__name__}: no model would be released to "
-                "transform with. Write refit='winner', which costs nothing more. Nothing was spent."
+                f"Found refit=False in fit_transform of this {type(self).__name__}: no model would "
+                "be released to transform with. Write refit='winner', which costs nothing more. "
+                "Nothing was spent."
             )
         return self.fit(X, y, **params).transform(X)  # type: ignore[attr-defined]
 
@@ -175,7 +197,9 @@ class ReleasedModel:
 
     classes_ = _attribute("classes_", "Class labels, as the released model knows them.")
     n_features_in_ = _attribute("n_features_in_", "Number of features seen by the released model.")
-    feature_names_in_ = _attribute("feature_names_in_", "Names of the features seen by the released model.")
+    feature_names_in_ = _attribute(
+        "feature_names_in_", "Names of the features seen by the released model."
+    )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "scorer_")
@@ -191,4 +215,6 @@ class ReleasedModel:
     def get_metadata_routing(self) -> MetadataRouter:
         """Routing of ``fit``'s parameters to the estimator's ``fit``, never to a private scorer."""
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        return router.add(
+            estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit")
+        )

@@ -14,14 +14,18 @@ from ..privacy.statement.content import clean, short_up, up
 #: Longer descriptions of parameters are cut.
 LONGEST = 200
 #: Readable in light and dark notebooks, as it takes over their colours.
-BOX = "border: 1px solid currentColor; border-radius: 4px; padding: 0.4em 0.8em; margin: 0 0 0.5em; width: fit-content;"
+BOX = (
+    "border: 1px solid currentColor; border-radius: 4px; padding: 0.4em 0.8em; margin: 0 0 0.5em; "
+    "width: fit-content;"
+)
 NO_MODEL = "The last fit ended without a result. Its cost is spent."
 SEEDED = "A known seed was used: the guarantee does not hold against anyone who knows the seed."
 NOT_FOUND = "The search ended without a candidate, which is a result like any other."
 
 
 class ShownInNotebooks:
-    """Box and diagram. The diagram has the released model where there is one, as on scikit-learn's searches.
+    """Box and diagram. The diagram has the released model where there is one, as on scikit-learn's
+    searches.
 
     Only parameters of the search and attributes of ``released`` are shown.
     """
@@ -47,16 +51,22 @@ class ShownInNotebooks:
         return box(self) + self._diagram()
 
     def _diagram(self) -> str:
-        """Diagram of scikit-learn, or the names of the classes where an estimator cannot describe itself."""
+        """Diagram of scikit-learn, or the names of the classes where an estimator cannot describe
+        itself."""
         try:
             return str(super()._repr_html_inner())  # type: ignore[misc]
-        except Exception:  # a foreign estimator may raise any error when it is asked for its parameters
+        # a foreign estimator may raise any error when it is asked for its parameters
+        except Exception:
             return f"<pre>{escape(type(self).__name__)}(estimator={escape(type(self.estimator).__name__)}(...))</pre>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """Text and HTML, for notebooks that ask for several forms."""
         shown = {"text/plain": words_of(self, longest=10**6)}
-        return {**shown, "text/html": self._repr_html_inner()} if get_config()["display"] == "diagram" else shown
+        return (
+            {**shown, "text/html": self._repr_html_inner()}
+            if get_config()["display"] == "diagram"
+            else shown
+        )
 
 
 def words_of(value: object, longest: int = LONGEST) -> str:
@@ -79,15 +89,22 @@ def _asked(search: Any) -> list[str]:
     """Request before ``fit``. The cost is not shown: ``privacy_cost()`` computes it."""
     delta = "" if search.delta is None else f", δ = {escape(words_of(search.delta))}"
     if search.epsilon is None:
-        return [f"Not fitted; the estimator runs as configured{delta}. <code>privacy_cost()</code> says the total."]
-    return [f"Not fitted; asked for: <b>ε = {escape(words_of(search.epsilon))}</b>{delta} for all that is released."]
+        return [
+            f"Not fitted; the estimator runs as configured{delta}. <code>privacy_cost()</code> "
+            f"says the total."
+        ]
+    return [
+        f"Not fitted; asked for: <b>ε = {escape(words_of(search.epsilon))}</b>{delta} for all that "
+        f"is released."
+    ]
 
 
 def _spent(search: Any) -> list[str]:
     spent = search.privacy_spent_
     unit = "" if spent.unit == "record" else f"; unit: {escape(clean(spent.unit))}"
     cost = (
-        f"<b>ε = {up(spent.epsilon)}</b> at δ = {short_up(spent.delta)} ({escape(spent.neighboring)} neighbours{unit})"
+        f"<b>ε = {up(spent.epsilon)}</b> at δ = {short_up(spent.delta)} "
+        f"({escape(spent.neighboring)} neighbours{unit})"
     )
     void = [SEEDED] if spent.release is not None and spent.release.seeded else []
     if not hasattr(search, "scorer_"):
@@ -98,7 +115,10 @@ def _spent(search: Any) -> list[str]:
 def _released(search: Any) -> list[str]:
     if not hasattr(search, "best_params_"):
         return [NOT_FOUND]
-    return [f"best_params_: <code>{escape(clean(words_of(search.best_params_)))}</code>", *_score(search)]
+    return [
+        f"best_params_: <code>{escape(clean(words_of(search.best_params_)))}</code>",
+        *_score(search),
+    ]
 
 
 def _score(search: Any) -> list[str]:

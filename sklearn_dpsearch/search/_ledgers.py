@@ -12,13 +12,17 @@ from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from .planning.checks import nested_values, values_of_space
 
-BEFORE = "This search was fitted {} before. The cost of earlier fits, on the same records, is not included: {}"
+BEFORE = (
+    "This search was fitted {} before. The cost of earlier fits, on the same records, is not "
+    "included: {}"
+)
 ADD = "add it (privacy.compose), or let a PrivacyLedger count."
 IN_LEDGER = "ledger.spent() is the total of all entries."
 
 
 def ledger_of(search: Any) -> PrivacyLedger | None:
-    """Ledger in which a fit is entered: the search's own, or the ledger of the block around the fit.
+    """Ledger in which a fit is entered: the search's own, or the ledger of the block around the
+    fit.
 
     None without a ledger, and inside another search, whose entry covers the inner fits.
 
@@ -33,8 +37,8 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
     around = ledger_here() if given is None else own_block()
     if given is not None and around is not None and given != around:
         raise PrivacyError(
-            f"Found ledger={given!r} for a fit inside of a block of {around!r}; one ledger is needed for one data set. "
-            "Leave one of them out."
+            f"Found ledger={given!r} for a fit inside of a block of {around!r}; one ledger is "
+            "needed for one data set. Leave one of them out."
         )
     found = around if given is None else given
     _check_ledgers_inside(search, found)
@@ -42,24 +46,28 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
 
 
 def _check_ledgers_inside(search: Any, found: PrivacyLedger | None) -> None:
-    """Raise for another ledger inside the search: a candidate that is a search never writes into its ledger."""
+    """Raise for another ledger inside the search: a candidate that is a search never writes into
+    its ledger."""
     others = [one for one in _ledgers_inside(search) if one != found]
     if others:
         raise PrivacyError(
-            f"Found {others[0]!r} inside of the search, and {found!r} for the search itself, whose ledger covers "
-            "all inner fits. Give the same ledger to the outer search."
+            f"Found {others[0]!r} inside of the search, and {found!r} for the search itself, whose "
+            "ledger covers all inner fits. Give the same ledger to the outer search."
         )
 
 
 def _ledgers_inside(search: Any) -> Iterable[PrivacyLedger]:
-    """Ledgers among the parameters of the estimator, of the values in the space, and of what is in these."""
+    """Ledgers among the parameters of the estimator, of the values in the space, and of what is in
+    these."""
     space = getattr(search, "param_distributions", None) or getattr(search, "param_grid", None)
     listed = list(values_of_space(space))
     inner = [value for part in (search.estimator, *listed) for value in nested_values(part)]
     return [value for value in (*listed, *inner) if isinstance(value, PrivacyLedger)]
 
 
-def with_earlier_fits(search: Any, spent: PrivacySpent, ledger: PrivacyLedger | None) -> PrivacySpent:
+def with_earlier_fits(
+    search: Any, spent: PrivacySpent, ledger: PrivacyLedger | None
+) -> PrivacySpent:
     """Add the number of earlier fits, which is public, to the statement of a fit."""
     if not hasattr(search, "privacy_spent_"):
         return spent
@@ -70,7 +78,8 @@ def with_earlier_fits(search: Any, spent: PrivacySpent, ledger: PrivacyLedger | 
 
 
 def state_with_ledger(state: dict[str, Any]) -> dict[str, Any]:
-    """State of a search for pickles. Inside a ledger's block the ledger becomes the search's parameter.
+    """State of a search for pickles. Inside a ledger's block the ledger becomes the search's
+    parameter.
 
     Worker processes do not see the block.
     """

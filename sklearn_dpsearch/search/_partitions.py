@@ -1,4 +1,5 @@
-"""Tables in partitions of Dask: candidates get the rows that are drawn for them, the last training the partitions."""
+"""Tables in partitions of Dask: candidates get the rows that are drawn for them, the last training
+the partitions."""
 
 from __future__ import annotations
 
@@ -26,12 +27,14 @@ from .planning.checks import first_look
 #: Forms of columns that are joined, by NumPy's letter for their types; all others are objects.
 FORMS: dict[str, Any] = {**dict.fromkeys("biuf", np.float64), "M": "datetime64[us]"}
 TRUSTED = (
-    "Records are in partitions on workers of Dask, which send rows of the subset and of the validation to the private "
-    "process: workers, scheduler and connections are trusted as the caller is."
+    "Records are in partitions on workers of Dask, which send rows of the subset and of the "
+    "validation to the private process: workers, scheduler and connections are trusted as the "
+    "caller is."
 )
 CHANGED = (
-    "Found a partition with other rows, or another order of rows, than when its records were counted, so that the rest "
-    "would not be the records outside of the subset. Each computation has to give the same: X = X.persist() before fit."
+    "Found a partition with other rows, or another order of rows, than when its records were "
+    "counted, so that the rest would not be the records outside of the subset. Each computation "
+    "has to give the same: X = X.persist() before fit."
 )
 
 
@@ -46,7 +49,8 @@ class PartitionedTable:
     Parameters
     ----------
     parts : bytes
-        Delayed frames, pickled: they may hold results that only a client of the cluster can unpickle.
+        Delayed frames, pickled: they may hold results that only a client of the cluster can
+        unpickle.
     sizes : tuple of int
         Number of records of each partition.
     digests : tuple of bytes
@@ -70,9 +74,13 @@ class PartitionedTable:
         return sum(self.sizes)
 
     def gathered(self, split: Split) -> tuple[Any, Any, Split]:
-        """Gather the rows that train and validate candidates: records, targets, and the split of these records."""
+        """Gather the rows that train and validate candidates: records, targets, and the split of
+        these records."""
         wanted = np.unique(np.concatenate([records for fold in split.folds for records in fold]))
-        folds = [(np.searchsorted(wanted, train), np.searchsorted(wanted, test)) for train, test in split.folds]
+        folds = [
+            (np.searchsorted(wanted, train), np.searchsorted(wanted, test))
+            for train, test in split.folds
+        ]
         final = split.final and replace(split.final, table=self)
         return *self._rows(wanted), replace(split, folds=folds, final=final)
 
@@ -84,7 +92,8 @@ class PartitionedTable:
             model.fit(self._delayed(np.split(chosen, np.cumsum(self.sizes)[:-1])), self.target)
 
     def _rows(self, records: Indices) -> tuple[Any, Any]:
-        """Rows with these numbers, in ascending order. Those of each partition pass the door by themselves."""
+        """Rows with these numbers, in ascending order. Those of each partition pass the door by
+        themselves."""
         import pandas as pd
 
         starts = np.cumsum((0, *self.sizes))
@@ -97,7 +106,9 @@ class PartitionedTable:
         declared = declared_of(self.models)
         parts = [_in_one_form(read_features(frame, declared), declared.exact) for frame in frames]
         y = [read_targets(column_named(frame, self.target), declared) for frame in frames]
-        targets = np.concatenate([part.astype(object) if part.dtype.kind in "iu" else part for part in y])
+        targets = np.concatenate(
+            [part.astype(object) if part.dtype.kind in "iu" else part for part in y]
+        )
         return pd.concat(parts, ignore_index=True), targets
 
     def _delayed(self, chosen: Sequence[np.ndarray]) -> list[Any]:
@@ -109,11 +120,15 @@ class PartitionedTable:
 
 
 def _in_one_form(frame: Any, exact: Collection[str]) -> Any:
-    """Columns of a partition in the forms that they have in all: no entry decides how those of others are joined."""
+    """Columns of a partition in the forms that they have in all: no entry decides how those of
+    others are joined."""
     import pandas as pd
 
-    def form(name: str, values: np.ndarray) -> Any:  # with its type, for pandas makes text of objects, or fails to
-        return pd.Series(values, dtype=object if name in exact else FORMS.get(values.dtype.kind, object))
+    # with its type, for pandas makes text of objects, or fails to
+    def form(name: str, values: np.ndarray) -> Any:
+        return pd.Series(
+            values, dtype=object if name in exact else FORMS.get(values.dtype.kind, object)
+        )
 
     return pd.DataFrame({name: form(name, np.asarray(column)) for name, column in frame.items()})
 
@@ -121,12 +136,14 @@ def _in_one_form(frame: Any, exact: Collection[str]) -> Any:
 def look_at_partitions(
     strategy: Strategy, scorer: Scorer, X: Any, y: Any, params: Mapping[str, Any], *, public: bool
 ) -> Records:
-    """Refuse partitions with which a search cannot succeed, and count their records: nothing else is read.
+    """Refuse partitions with which a search cannot succeed, and count their records: nothing else
+    is read.
 
     Raises
     ------
     PrivacyError, TypeError, ValueError
-        For searches, estimators and parameters that need all records in one place, and for other containers.
+        For searches, estimators and parameters that need all records in one place, and for other
+        containers.
     """
     from dask import delayed
 
@@ -134,19 +151,20 @@ def look_at_partitions(
     strategy.check_partitions(public)
     if search.guarantee is not None or not all(map(_trains_on_partitions, strategy.kinds)):
         raise PrivacyError(
-            f"Found partitions of Dask and {type(search.estimator).__name__}, which cannot train on them: boosting of "
-            "this library is needed, not inside of a pipeline and without guarantee=, or records in one place: "
-            "X.compute(). Nothing was spent."
+            f"Found partitions of Dask and {type(search.estimator).__name__}, which cannot train "
+            "on them: boosting of this library is needed, not inside of a pipeline and without "
+            "guarantee=, or records in one place: X.compute(). Nothing was spent."
         )
     if params:
         raise PrivacyError(
-            f"Found {', '.join(sorted(params))} in a search over partitions of Dask, which takes X, y and public data "
-            "alone. Leave it out, or give records in one place: X.compute(). Nothing was spent."
+            f"Found {', '.join(sorted(params))} in a search over partitions of Dask, which takes "
+            "X, y and public data alone. Leave it out, or give records in one place: X.compute(). "
+            "Nothing was spent."
         )
     if search.checkpoint is not None:
         raise PrivacyError(
-            "Found checkpoint= and partitions of Dask, of which a search that goes on could not tell whether they are "
-            "the same. Leave checkpoint=None. Nothing was spent."
+            "Found checkpoint= and partitions of Dask, of which a search that goes on could not "
+            "tell whether they are the same. Leave checkpoint=None. Nothing was spent."
         )
     header, targets, target = header_of(X, y, name)
     for model in strategy.kinds:
@@ -154,7 +172,9 @@ def look_at_partitions(
     client, parts = _client(), parts_of(X)
     connect = connection_of(client)
     seen = first_look(search, strategy.kinds, scorer, header, targets, {})
-    facts = in_fixed_words(name, lambda: _computed(client, [delayed(partition_facts)(part) for part in parts]))
+    facts = in_fixed_words(
+        name, lambda: _computed(client, [delayed(partition_facts)(part) for part in parts])
+    )
     sizes, digests = zip(*facts)
     table = PartitionedTable(pickled(parts), sizes, digests, target, strategy.kinds, connect)
     return replace(seen, X=table, y=None, n=len(table))
@@ -183,6 +203,7 @@ def _client() -> Any:
         return get_client()
     except ValueError:
         raise PrivacyError(
-            "Found partitions of Dask without a client; private work is done in a process of its own, which can reach "
-            "a cluster alone. Write Client(n_workers=2), or Client(address), before fit."
+            "Found partitions of Dask without a client; private work is done in a process of its "
+            "own, which can reach a cluster alone. Write Client(n_workers=2), or Client(address), "
+            "before fit."
         ) from None

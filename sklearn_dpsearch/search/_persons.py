@@ -1,4 +1,5 @@
-"""Persons in searches: they draw coins, all records of those that train are used, and one of each that validates."""
+"""Persons in searches: they draw coins, all records of those that train are used, and one of each
+that validates."""
 
 from __future__ import annotations
 
@@ -30,17 +31,19 @@ def name_of_groups(strategy: Strategy) -> str:
     name = names.pop() if search.guarantee is None and len(names) == 1 else None
     if name is None:
         raise PrivacyError(
-            f"Found groups in fit, and {type(search.estimator).__name__}, whose guarantee is for single records; "
-            "boosting, or a net for tables (DPTabular..., DPMLP..., DPLogisticRegression), is needed for persons with "
-            "several. Keep one record of each person, or leave groups out and read privacy_spent_.for_group(k), where "
-            "no person has more than k records. If groups stand for something else, and are public, so that folds may "
-            "follow them, "
-            "DPRandomSearchCV takes cv=list(GroupKFold(5).split(X, groups=groups)). Nothing was spent."
+            f"Found groups in fit, and {type(search.estimator).__name__}, whose guarantee is for "
+            "single records; boosting, or a net for tables (DPTabular..., DPMLP..., "
+            "DPLogisticRegression), is needed for persons with several. Keep one record of each "
+            "person, or leave groups out and read privacy_spent_.for_group(k), where no person has "
+            "more than k records. If groups stand for something else, and are public, so that "
+            "folds may follow them, DPRandomSearchCV takes cv=list(GroupKFold(5).split(X, "
+            "groups=groups)). Nothing was spent."
         )
     if not isinstance(cv := getattr(search, "cv", None), numbers.Real | None):
         raise PrivacyError(
-            f"Found groups in fit, and cv={cv!r}; None, a fraction or a number of folds is needed, as each person has "
-            "one coin for all of his records. Write e.g. cv=0.2 or cv=5. Nothing was spent."
+            f"Found groups in fit, and cv={cv!r}; None, a fraction or a number of folds is needed, "
+            "as each person has one coin for all of his records. Write e.g. cv=0.2 or cv=5. "
+            "Nothing was spent."
         )
     return name
 
@@ -50,7 +53,11 @@ def _name_in(estimator: Any) -> str | None:
         last, step = estimator.steps[-1]
         inner = _name_in(step)
         return None if inner is None else f"{last}__{inner}"
-    return "groups" if is_ours(type(estimator)) and getattr(estimator, "takes_groups", False) is True else None
+    return (
+        "groups"
+        if is_ours(type(estimator)) and getattr(estimator, "takes_groups", False) is True
+        else None
+    )
 
 
 def in_records(split: Split, persons: PersonCodes, random_bytes: RandomBytes) -> Split:

@@ -1,4 +1,5 @@
-"""Work of a fit on private records, done in a process of its own: draw, run, and build the release."""
+"""Work of a fit on private records, done in a process of its own: draw, run, and build the
+release."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class PrivateFit:
     Parameters
     ----------
     strategy : Strategy
-        Of a copy of the search, without its ledger and its checkpoint: parameters set meanwhile change nothing.
+        Of a copy of the search, without its ledger and its checkpoint: parameters set meanwhile
+        change nothing.
     plan : Plan
     n_samples : int
         Number of records, or of persons.
@@ -67,13 +69,15 @@ class PrivateFit:
 
     @property
     def writes(self) -> list[str] | None:
-        """Folders in which runs may write: that of a checkpoint. None on a cluster, which is reached by the network."""
+        """Folders in which runs may write: that of a checkpoint. None on a cluster, which is
+        reached by the network."""
         if self.workplace.cluster is not None or isinstance(self.X, PartitionedTable):
             return None
         return [] if self.finished.beside is None else [str(self.finished.beside.path.parent)]
 
     def __call__(self) -> dict[str, Any]:
-        """Draw candidates and splits, run, and return the fields of the release. All else ends with this process."""
+        """Draw candidates and splits, run, and return the fields of the release. All else ends with
+        this process."""
         source = self.source()
         with self.workplace.entered() as workers:
             candidates = self.strategy.candidates(self.plan, source)
@@ -82,7 +86,8 @@ class PrivateFit:
             return released_fields(len(job.split.folds), outcome)
 
     def try_to_draw(self) -> None:
-        """Raise what drawing candidates and a split would raise; always for the same draw, which tells nothing."""
+        """Raise what drawing candidates and a split would raise; always for the same draw, which
+        tells nothing."""
         source = Randomness(0)
         candidates = self.strategy.candidates(self.plan, source)
         self.strategy.split(self.plan, candidates, self.n_samples, source)
@@ -92,12 +97,17 @@ class PrivateFit:
         return Randomness() if self.entropy is None else Randomness.following(self.entropy)
 
     def progress(self) -> Progress:
-        """Receiver of progress in the private process; ends of runs are shown only where the user asks for them."""
+        """Receiver of progress in the private process; ends of runs are shown only where the user
+        asks for them."""
         return Progress(private_process.tell, self.strategy.search.verbose > 1)
 
     def job(self, candidates: Any, source: Randomness, workers: Workers) -> Job:
         """Draw who does what, and gather rows of a table in partitions for it."""
-        split, X, y = self.strategy.split(self.plan, candidates, self.n_samples, source), self.X, self.y
+        split, X, y = (
+            self.strategy.split(self.plan, candidates, self.n_samples, source),
+            self.X,
+            self.y,
+        )
         if self.persons is not None:
             split = in_records(split, self.persons, source.random_bytes)
         if isinstance(X, PartitionedTable):

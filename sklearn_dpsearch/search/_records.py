@@ -15,11 +15,12 @@ from ..adapters.adapter import is_ours
 from ..data.records import Declared, classes_of, number_of_records
 from ..data.rows import ChosenRows
 
-# --- estimators -------------------------------------------------------------------------------------------------------
+# --- estimators -----------------------------------------------------------------------------------
 
 
 def with_parameters(estimator: Any, parameters: Mapping[str, Any]) -> Any:
-    """Set parameters and return the estimator. Without parameters, ``set_params`` of a foreign class is not called."""
+    """Set parameters and return the estimator. Without parameters, ``set_params`` of a foreign
+    class is not called."""
     if parameters:
         estimator.set_params(**parameters)
     return estimator
@@ -29,12 +30,15 @@ def steps_of(estimator: Any) -> list[Any]:
     """Active steps of a pipeline, at any depth; for other estimators the estimator alone."""
     if type(estimator) is not Pipeline:
         return [estimator]
-    found = [inner for _, step in estimator.steps if hasattr(step, "fit") for inner in steps_of(step)]
+    found = [
+        inner for _, step in estimator.steps if hasattr(step, "fit") for inner in steps_of(step)
+    ]
     return found or [estimator]
 
 
 def parameter(estimator: Any, name: str) -> Any:
-    """Value of an estimator's parameter, or what its schema states instead; None if the parameter does not exist."""
+    """Value of an estimator's parameter, or what its schema states instead; None if the parameter
+    does not exist."""
     given = estimator.get_params(deep=False).get(name) if hasattr(estimator, "get_params") else None
     return getattr(estimator, "public_facts", {}).get(name) if given is None else given
 
@@ -48,23 +52,33 @@ def columns_read(estimator: Any) -> list[str]:
         Not fitted; models with a schema have a method of this name.
     """
     parts = [estimator, *estimator.get_params(deep=True).values()]
-    readers = [part for part in parts if not isinstance(part, type) and callable(getattr(part, "columns_read", None))]
+    readers = [
+        part
+        for part in parts
+        if not isinstance(part, type) and callable(getattr(part, "columns_read", None))
+    ]
     return list(dict.fromkeys(line for reader in readers for line in reader.columns_read()))
 
 
 def reads_any_record(model: Any) -> bool:
     """Return whether no record can make a training fail.
 
-    All steps are of this library, run no module of a user, and know the classes (a schema has those of its target):
-    else one label could be a class of its own.
+    All steps are of this library, run no module of a user, and know the classes (a schema has those
+    of its target): else one label could be a class of its own.
     """
     *_, last = steps = steps_of(model)
     given = last.get_params(deep=False)
-    known = not is_classifier(last) or any(given.get(name) is not None for name in ("classes", "target"))
-    return known and all(is_ours(type(step)) for step in steps) and getattr(last, "takes_groups", False) is True
+    known = not is_classifier(last) or any(
+        given.get(name) is not None for name in ("classes", "target")
+    )
+    return (
+        known
+        and all(is_ours(type(step)) for step in steps)
+        and getattr(last, "takes_groups", False) is True
+    )
 
 
-# --- the door ---------------------------------------------------------------------------------------------------------
+# --- the door -------------------------------------------------------------------------------------
 
 
 def declared_of(models: Sequence[Any]) -> Declared:
@@ -90,7 +104,8 @@ def kind_of(dtype: Any) -> str:
 
 
 def _row_shape(model: Any) -> tuple[int, ...] | None:
-    """Shape of a row that the first step of a model declares: by its schema, or bounds of each feature."""
+    """Shape of a row that the first step of a model declares: by its schema, or bounds of each
+    feature."""
     first = steps_of(model)[0]
     schema, bounds = parameter(first, "schema"), parameter(first, "bounds_X")
     if isinstance(schema, Mapping):
@@ -102,16 +117,24 @@ def _row_shape(model: Any) -> tuple[int, ...] | None:
 def exact_columns(model: Any) -> list[str]:
     """Columns whose numbers must not be rounded, by the schemas of the steps."""
     schemas = [parameter(step, "schema") for step in steps_of(model)]
-    entries = [entry for schema in schemas if isinstance(schema, Mapping) for entry in schema.items()]
+    entries = [
+        entry for schema in schemas if isinstance(schema, Mapping) for entry in schema.items()
+    ]
     return [
-        name for name, entry in entries if isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
+        name
+        for name, entry in entries
+        if isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
     ]
 
 
 def _reads_objects(estimator: Any) -> bool:
-    """Return whether a step, or a part of one, takes other entries than numbers: it reads each of them by itself."""
+    """Return whether a step, or a part of one, takes other entries than numbers: it reads each of
+    them by itself."""
     for step in steps_of(estimator):
-        tags, parts = get_tags(step).input_tags, step.transformer_list if type(step) is FeatureUnion else ()
+        tags, parts = (
+            get_tags(step).input_tags,
+            step.transformer_list if type(step) is FeatureUnion else (),
+        )
         reads = type(step) is ColumnTransformer or tags.categorical or tags.string or tags.dict
         if reads or parameter(step, "schema") is not None:
             return True
@@ -120,20 +143,28 @@ def _reads_objects(estimator: Any) -> bool:
     return False
 
 
-# --- behind it --------------------------------------------------------------------------------------------------------
+# --- behind it ------------------------------------------------------------------------------------
 
 
 def take(data: Any, indices: np.ndarray) -> Any:
-    """Copy the chosen records. The indices have eight bytes: containers multiply indices, and four may wrap around."""
+    """Copy the chosen records. The indices have eight bytes: containers multiply indices, and four
+    may wrap around."""
     return None if data is None else _safe_indexing(data, np.asarray(indices, np.intp))
 
 
 def rows_of(data: Any, indices: np.ndarray) -> Any:
     """Choose records without a copy where the container allows it."""
-    return ChosenRows(data, indices) if type(data) in (np.ndarray, np.memmap) else take(data, indices)
+    return (
+        ChosenRows(data, indices) if type(data) in (np.ndarray, np.memmap) else take(data, indices)
+    )
 
 
 def take_param(value: Any, indices: np.ndarray, X: Any) -> Any:
-    """Take the chosen records' entries of a parameter with one entry per record; leave other parameters as they are."""
-    per_record = hasattr(value, "__len__") and not isinstance(value, (str, dict)) and len(value) == number_of_records(X)
+    """Take the chosen records' entries of a parameter with one entry per record; leave other
+    parameters as they are."""
+    per_record = (
+        hasattr(value, "__len__")
+        and not isinstance(value, (str, dict))
+        and len(value) == number_of_records(X)
+    )
     return take(value, indices) if per_record else value

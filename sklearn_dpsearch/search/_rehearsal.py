@@ -1,4 +1,5 @@
-"""Work on public or made-up records in a process of its own: dry runs, and the rehearsal before a fit spends.
+"""Work on public or made-up records in a process of its own: dry runs, and the rehearsal before a
+fit spends.
 
 Both take the whole way. Errors are shown in full: no private record is near.
 """
@@ -33,7 +34,9 @@ from .private_process import imported, privately
 Found = TypeVar("Found")
 
 
-def run_publicly(work: Callable[[], Found], shared: Sequence[Any] = (), writes: Sequence[str] | None = None) -> Found:
+def run_publicly(
+    work: Callable[[], Found], shared: Sequence[Any] = (), writes: Sequence[str] | None = None
+) -> Found:
     """Do work on public or made-up records in a process of its own, and return its value.
 
     Parameters
@@ -48,7 +51,8 @@ def run_publicly(work: Callable[[], Found], shared: Sequence[Any] = (), writes: 
     """
     found: Any
     found, problem, modules = privately(partial(_value_or_error, work), shared, writes)
-    private_process.prepare(modules)  # private work that follows need not import again what this work needed
+    # private work that follows need not import again what this work needed
+    private_process.prepare(modules)
     if problem is not None:
         raise problem
     value: Found = found
@@ -65,7 +69,8 @@ def _value_or_error(work: Callable[[], Found]) -> tuple[Found | None, Exception 
 
 
 def _picklable_error(problem: Exception) -> Exception:
-    """Error with its traceback as a note; an error that cannot be pickled becomes one with the same words."""
+    """Error with its traceback as a note; an error that cannot be pickled becomes one with the same
+    words."""
     trace = "".join(traceback.format_exception(problem))
     try:
         travelling: Exception = unpickled(pickled(problem))
@@ -75,7 +80,7 @@ def _picklable_error(problem: Exception) -> Exception:
     return travelling
 
 
-# --- one candidate ----------------------------------------------------------------------------------------------------
+# --- one candidate --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,9 @@ class DryRun:
     columns: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return "\n  ".join([f"DryRun(params={dict(self.params)!r}, score={self.score!r})", *self.columns])
+        return "\n  ".join(
+            [f"DryRun(params={dict(self.params)!r}, score={self.score!r})", *self.columns]
+        )
 
 
 def public_examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any]:
@@ -105,30 +112,40 @@ def public_examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[A
     if X is not None:
         return X, y
     if y is not None:
-        raise ValueError("Found y_example without X_example. Give both, or none to have records made up.")
+        raise ValueError(
+            "Found y_example without X_example. Give both, or none to have records made up."
+        )
     return made_up(strategy.search.estimator, strategy.scorer(public))
 
 
 def job_in_the_open(plan: Plan, X: Any, y: Any, **given: Any) -> Job:
     """Job in which all records train and all records are scored."""
     n = number_of_records(X)
-    return Job(recipe=plan.recipe, split=Split(folds=[(np.arange(n),) * 2], n_scored=[n]), X=X, y=y, **given)
+    return Job(
+        recipe=plan.recipe,
+        split=Split(folds=[(np.arange(n),) * 2], n_scored=[n]),
+        X=X,
+        y=y,
+        **given,
+    )
 
 
-def dry_run(strategy: Strategy, plan: Plan, job: Job, random_state: int | np.random.RandomState | None) -> DryRun:
+def dry_run(
+    strategy: Strategy, plan: Plan, job: Job, random_state: int | np.random.RandomState | None
+) -> DryRun:
     """Train, score and prepare for release one candidate, as ``fit`` would."""
     source = Randomness(random_state)
     (candidate,), (seed,) = drawn_candidates(plan, 1, source), source.run_seeds(1)
     score = strategy.dry(plan, job, candidate, seed)
     if not math.isfinite(score):
         raise ValueError(
-            f"The score of {candidate!r} is {score}, which counts as a failure. Give other parameters, or a scorer "
-            "whose values are finite."
+            f"The score of {candidate!r} is {score}, which counts as a failure. Give other "
+            "parameters, or a scorer whose values are finite."
         )
     return DryRun(candidate, score, tuple(columns_read(strategy.search.estimator)))
 
 
-# --- before a fit -----------------------------------------------------------------------------------------------------
+# --- before a fit ---------------------------------------------------------------------------------
 
 #: Most families of which one candidate is rehearsed.
 MOST_FAMILIES = 20
@@ -136,14 +153,16 @@ MOST_FAMILIES = 20
 ATTEMPTS = 3
 
 NOTE = (
-    "This error came up in the rehearsal, on records made up from columns, types, classes and bounds: no record was "
-    "used and nothing was spent. Mend it, or write rehearse=False if made-up records cannot suit this estimator."
+    "This error came up in the rehearsal, on records made up from columns, types, classes and "
+    "bounds: no record was used and nothing was spent. Mend it, or write rehearse=False if made-up "
+    "records cannot suit this estimator."
 )
 CONFINED = "Candidates may write to temporary files alone (tempfile), and have no network."
 
 
 def rehearse(fit: PrivateFit, seen: Records) -> str | None:
-    """Train and score one candidate of each family on records made up from public facts; nothing is spent.
+    """Train and score one candidate of each family on records made up from public facts; nothing is
+    spent.
 
     Returns
     -------
@@ -156,7 +175,9 @@ def rehearse(fit: PrivateFit, seen: Records) -> str | None:
         The error of an attempt, with a note, if every one of several attempts fails.
     """
     try:
-        made_X, made_y = made_up(fit.strategy.search.estimator, fit.plan.recipe.scorer, seen.headers)
+        made_X, made_y = made_up(
+            fit.strategy.search.estimator, fit.plan.recipe.scorer, seen.headers
+        )
     except NothingKnownError as error:
         return str(error)
     n, params = number_of_records(made_X), {}
@@ -164,7 +185,9 @@ def rehearse(fit: PrivateFit, seen: Records) -> str | None:
         params[name] = np.ones(n) if is_per_record(name, value) else value
     job = job_in_the_open(fit.plan, made_X, made_y, fit_params=params, public=fit.public)
     try:
-        run_publicly(partial(_rehearse_all, fit.strategy, fit.plan, job), [made_X, made_y], writes=())
+        run_publicly(
+            partial(_rehearse_all, fit.strategy, fit.plan, job), [made_X, made_y], writes=()
+        )
     except Exception as error:
         if isinstance(error, OSError):
             error.add_note(CONFINED)

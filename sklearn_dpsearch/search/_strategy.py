@@ -34,7 +34,8 @@ ALWAYS = ("best_params_", "best_index_", "best_score_", "cv_results_", "scorer_"
 class Strategy(ABC):
     """One kind of search: its facts, its candidates and its runs.
 
-    Built once for each ``fit``, from parameters alone. A strategy holds no data and no random draws, and never changes.
+    Built once for each ``fit``, from parameters alone. A strategy holds no data and no random
+    draws, and never changes.
 
     Parameters
     ----------
@@ -52,7 +53,10 @@ class Strategy(ABC):
     shows: tuple[str, ...] = ()
 
     def __init__(
-        self, search: Parameters, distributions: Distributions, parameter: str = "param_distributions"
+        self,
+        search: Parameters,
+        distributions: Distributions,
+        parameter: str = "param_distributions",
     ) -> None:
         self.search = search
         if isinstance(distributions, str) and distributions == AUTO:
@@ -72,7 +76,8 @@ class Strategy(ABC):
         return kinds_of(self.search.estimator, self.space)
 
     def check_kinds(self) -> None:
-        """Raise for families with steps that are not private, before anything else is asked of them."""
+        """Raise for families with steps that are not private, before anything else is asked of
+        them."""
         for kind in self.kinds if self.search.guarantee is None else ():
             refuse_steps(self.adapter, kind)
 
@@ -85,33 +90,45 @@ class Strategy(ABC):
             Whether candidates are scored on public data.
         """
         raise PrivacyError(
-            f"Found partitions of Dask in {type(self.search).__name__}, each of whose candidates would train on all of "
-            "them; DPSubsetSearchCV is needed, whose candidates get a subset, or records in one place: X.compute(). "
-            "Nothing was spent."
+            f"Found partitions of Dask in {type(self.search).__name__}, each of whose candidates "
+            "would train on all of them; DPSubsetSearchCV is needed, whose candidates get a "
+            "subset, or records in one place: X.compute(). Nothing was spent."
         )
 
-    # --- plan -----------------------------------------------------------------------------------------------------
+    # --- plan -------------------------------------------------------------------------------------
 
     @abstractmethod
     def facts(self, n_samples: int | None, public: bool) -> Facts:
-        """Resolve all facts from the public number of records; raise for parameters that contradict each other."""
+        """Resolve all facts from the public number of records; raise for parameters that contradict
+        each other."""
 
     def families(self, n_samples: int | None) -> Families:
         """Families of candidates, by the estimators that they put in."""
         calibrated = self.search.epsilon is not None
-        return families_of(self.search.estimator, self.adapter, self.space, n_samples, calibrated=calibrated)
+        return families_of(
+            self.search.estimator, self.adapter, self.space, n_samples, calibrated=calibrated
+        )
 
     def scorer(self, public: bool) -> Scorer:
         """Scorer of the candidates."""
-        return self.public_scorer() if public else get_private_scorer(self.search.scoring, self.search.estimator)
+        return (
+            self.public_scorer()
+            if public
+            else get_private_scorer(self.search.scoring, self.search.estimator)
+        )
 
     def public_scorer(self) -> Scorer:
-        """Scorer for public data: any scorer of scikit-learn, or the plain metric of a private scorer."""
+        """Scorer for public data: any scorer of scikit-learn, or the plain metric of a private
+        scorer."""
         scoring, estimator = self.search.scoring, self.search.estimator
-        found: Scorer = scoring if isinstance(scoring, PrivateScorer) else check_scoring(estimator, scoring)
+        found: Scorer = (
+            scoring if isinstance(scoring, PrivateScorer) else check_scoring(estimator, scoring)
+        )
         return found
 
-    def resolved(self, families: Families, public: bool, *, notes: tuple[str, ...] = (), **facts: Any) -> Facts:
+    def resolved(
+        self, families: Families, public: bool, *, notes: tuple[str, ...] = (), **facts: Any
+    ) -> Facts:
         """Facts that all searches have, and those of this kind."""
         search, seed = self.search, self.search.random_state
         kept, refits = search.checkpoint is not None, getattr(search, "refit", None) is not False
@@ -132,18 +149,23 @@ class Strategy(ABC):
             epsilon=search.epsilon,
             delta=search.delta,
             error_score=float(search.error_score),
-            notes=(*assumptions_of_search(self.kinds, public, seed, getattr(search, "cv", None), kept), *notes),
+            notes=(
+                *assumptions_of_search(self.kinds, public, seed, getattr(search, "cv", None), kept),
+                *notes,
+            ),
             release=release,
             **facts,
         )
 
-    # --- run ------------------------------------------------------------------------------------------------------
+    # --- run --------------------------------------------------------------------------------------
 
     @abstractmethod
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
         """Draw the candidates, each with its planned guarantee."""
 
-    def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
+    def split(
+        self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness
+    ) -> Split:
         """Draw the roles of the records; the last step before data is read."""
         plan.validation.check(n_samples)
         folds = plan.validation.folds(n_samples, source.random_bytes)
@@ -151,12 +173,18 @@ class Strategy(ABC):
 
     @abstractmethod
     def run(
-        self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, progress: Progress
+        self,
+        plan: Plan,
+        job: Job,
+        candidates: Sequence[Candidate],
+        source: Randomness,
+        progress: Progress,
     ) -> Outcome:
         """Run the candidates and build the outcome."""
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
-        """Train, score and prepare for release one candidate on public records; return its score."""
+        """Train, score and prepare for release one candidate on public records; return its
+        score."""
         return train_in_the_open(job, candidate, seed)[1]
 
 
@@ -171,10 +199,13 @@ def _table_of(estimator: Any) -> tuple[tuple[str, ...], str | None]:
 
 
 def class_of(model: Any) -> str:
-    """Class of an estimator, for a pipeline with the classes of its steps; ``repr`` is never used."""
+    """Class of an estimator, for a pipeline with the classes of its steps; ``repr`` is never
+    used."""
     name = type(model).__name__
     steps = getattr(model, "steps", None)
-    if not isinstance(steps, list) or not all(isinstance(step, tuple) and len(step) == 2 for step in steps):
+    if not isinstance(steps, list) or not all(
+        isinstance(step, tuple) and len(step) == 2 for step in steps
+    ):
         return name
     return f"{name}({', '.join(class_of(step) for _, step in steps)})"
 
@@ -186,11 +217,14 @@ def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candid
 
 
 def checked_candidates(plan: Plan, found: Sequence[tuple[int, Candidate]]) -> list[Candidate]:
-    """Raise for a candidate outside the plan; each comes with the number of its dictionary in the space.
+    """Raise for a candidate outside the plan; each comes with the number of its dictionary in the
+    space.
 
     Candidates of the same objects are checked once.
     """
-    different = {(which, *map(id, candidate.values())): (which, candidate) for which, candidate in found}
+    different = {
+        (which, *map(id, candidate.values())): (which, candidate) for which, candidate in found
+    }
     for which, candidate in different.values():
         plan.promises.check(which, candidate)
         if plan.final is not plan.promises:
@@ -198,12 +232,13 @@ def checked_candidates(plan: Plan, found: Sequence[tuple[int, Candidate]]) -> li
     return [candidate for _, candidate in found]
 
 
-# --- what it costs ----------------------------------------------------------------------------------------------------
+# --- what it costs --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostOfRuns:
-    """Releases of a search over runs: the best run, and a refit of the winner where the user asks for it.
+    """Releases of a search over runs: the best run, and a refit of the winner where the user asks
+    for it.
 
     Parameters
     ----------
@@ -234,7 +269,7 @@ def all_of(one_run: Guarantee, number: int) -> Guarantee:
     return compose(*[one_run] * number)
 
 
-# --- how it runs ------------------------------------------------------------------------------------------------------
+# --- how it runs ----------------------------------------------------------------------------------
 
 
 class BestOfStrategy(Strategy):
@@ -251,9 +286,15 @@ class BestOfStrategy(Strategy):
         return drawn_candidates(plan, plan.distribution.sample(source.bits), source)
 
     def run(
-        self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, progress: Progress
+        self,
+        plan: Plan,
+        job: Job,
+        candidates: Sequence[Candidate],
+        source: Randomness,
+        progress: Progress,
     ) -> Outcome:
-        *seeds, last = source.run_seeds(len(candidates) + 1)  # ``last`` is for the training after the runs
+        # ``last`` is for the training after the runs
+        *seeds, last = source.run_seeds(len(candidates) + 1)
         if self.releases_all:
             # every row and their number are public: tasks and progress may depend on them
             progress.public_runs("runs", len(candidates))
@@ -262,7 +303,8 @@ class BestOfStrategy(Strategy):
         else:
             progress.secret_runs()
             assert plan.distribution is not None
-            expected = float(plan.distribution.mean)  # tasks may depend on it, never on the number drawn
+            # tasks may depend on it, never on the number drawn
+            expected = float(plan.distribution.mean)
             best, run = run_best(job, candidates, seeds, expected=expected)
             runs = {best: run}
         return self.outcome(job, candidates, runs, best, last, progress)
@@ -277,4 +319,5 @@ class BestOfStrategy(Strategy):
         seed: Seed,
         progress: Progress,
     ) -> Outcome:
-        """Build the outcome from the finished runs: the best run, or all of them where all are released."""
+        """Build the outcome from the finished runs: the best run, or all of them where all are
+        released."""

@@ -1,4 +1,5 @@
-"""Records made up from public facts: bounds, classes, categories and schemas, and the columns of given data."""
+"""Records made up from public facts: bounds, classes, categories and schemas, and the columns of
+given data."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
 class NothingKnownError(PrivacyError):
-    """Error for records that cannot be made up: estimator and data declare too little about them."""
+    """Error for records that cannot be made up: estimator and data declare too little about
+    them."""
 
 
 def made_up(estimator: Any, scorer: Scorer, like: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
@@ -42,7 +44,8 @@ def made_up(estimator: Any, scorer: Scorer, like: tuple[Any, Any] | None = None)
     estimator : estimator
     scorer : Scorer
     like : (X, y), optional
-        Containers without records, whose columns, shapes and types are made up; else those that the estimator declares.
+        Containers without records, whose columns, shapes and types are made up; else those that the
+        estimator declares.
 
     Returns
     -------
@@ -60,16 +63,20 @@ def made_up(estimator: Any, scorer: Scorer, like: tuple[Any, Any] | None = None)
         drawn = _declared_columns(steps, None)
         return _assembled(drawn, rng), _targets(steps[-1], scorer, rng, RECORDS)
     X, y = like
-    if X is None or (len(X.shape) < 2 or (isinstance(X, np.ndarray) and X.dtype.kind not in "biufO")):
+    if X is None or (
+        len(X.shape) < 2 or (isinstance(X, np.ndarray) and X.dtype.kind not in "biufO")
+    ):
         raise NothingKnownError(
-            "Found X from which no records can be made up: only arrays and data frames show their columns. Give an "
-            "array of shape (n_samples, n_features) or a data frame."
+            "Found X from which no records can be made up: only arrays and data frames show their "
+            "columns. Give an array of shape (n_samples, n_features) or a data frame."
         )
     n = max(FEWEST_RECORDS, min(RECORDS, MOST_NUMBERS // max(1, math.prod(X.shape[1:]))))
-    return _records_like(X, steps, rng, n), None if y is None else _targets_like(y, steps[-1], scorer, rng, n)
+    return _records_like(X, steps, rng, n), None if y is None else _targets_like(
+        y, steps[-1], scorer, rng, n
+    )
 
 
-# --- records ----------------------------------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------
 
 
 def _declared_columns(steps: Sequence[Any], width: int | None) -> dict[Any, Draw]:
@@ -88,8 +95,9 @@ def _declared_columns(steps: Sequence[Any], width: int | None) -> dict[Any, Draw
         silent = hasattr(step, "transformers") or hasattr(step, "module")
         if isinstance(step, FunctionTransformer) or (width is None and silent):
             raise NothingKnownError(
-                f"Found {type(step).__name__}, which does not say what its records look like, so none can be made up. "
-                "Give X_example and y_example: a few public or made-up records."
+                f"Found {type(step).__name__}, which does not say what its records look like, so "
+                "none can be made up. Give X_example and y_example: a few public or made-up "
+                "records."
             )
         if type(step).__name__ not in KEEP_WIDTH:
             break
@@ -139,7 +147,8 @@ def _records_like(X: Any, steps: Sequence[Any], rng: np.random.Generator, n: int
 
 
 def _tokens(net: Any) -> int | None:
-    """Number of tokens that all embeddings of a net know; None without embeddings, or if the net cannot be made."""
+    """Number of tokens that all embeddings of a net know; None without embeddings, or if the net
+    cannot be made."""
     try:
         return net.n_tokens() if hasattr(net, "n_tokens") else None
     except Exception:  # the rehearsal itself shows it
@@ -152,7 +161,10 @@ def _table_like(X: Any, declared: Mapping[Any, Draw], rng: np.random.Generator, 
 
     columns = []
     for place, (name, dtype) in enumerate(zip(X.columns, X.dtypes)):
-        plain, draw = pd.Series(_of_kind(dtype.kind, rng, n)), declared.get(place, declared.get(name))
+        plain, draw = (
+            pd.Series(_of_kind(dtype.kind, rng, n)),
+            declared.get(place, declared.get(name)),
+        )
         columns.append(_of_type(plain if draw is None else pd.Series(draw(rng, n)), dtype, plain))
     return pd.concat(columns, axis=1, keys=X.columns)
 
@@ -164,7 +176,11 @@ def _of_kind(kind: str, rng: np.random.Generator, n: int) -> np.ndarray:
     if kind == "f":
         return rng.uniform(-1.0, 1.0, n)
     days = rng.integers(0, 10_000, n)
-    return days.astype("datetime64[D]").astype("datetime64[us]") if kind == "M" else np.resize(["a", "b"], n)
+    return (
+        days.astype("datetime64[D]").astype("datetime64[us]")
+        if kind == "M"
+        else np.resize(["a", "b"], n)
+    )
 
 
 def _of_type(values: Any, dtype: Any, otherwise: Any) -> Any:
@@ -172,15 +188,20 @@ def _of_type(values: Any, dtype: Any, otherwise: Any) -> Any:
     if dtype.kind in "iu" and values.dtype.kind == "f":
         values = values.round()
     for found in (values, otherwise):
-        with contextlib.suppress(ValueError, TypeError, OverflowError), np.errstate(invalid="ignore"):
+        with (
+            contextlib.suppress(ValueError, TypeError, OverflowError),
+            np.errstate(invalid="ignore"),
+        ):
             return found.astype(dtype)
     return values
 
 
-# --- targets ----------------------------------------------------------------------------------------------------------
+# --- targets --------------------------------------------------------------------------------------
 
 
-def _targets(last: Any, scorer: Scorer, rng: np.random.Generator, n: int, kind: str | None = None) -> Any:
+def _targets(
+    last: Any, scorer: Scorer, rng: np.random.Generator, n: int, kind: str | None = None
+) -> Any:
     if is_regressor(last):
         bounds = parameter(last, "bounds_y")
         low, high = bounds if isinstance(bounds, (tuple, list)) else (-1.0, 1.0)
@@ -194,7 +215,11 @@ def _targets_like(y: Any, last: Any, scorer: Scorer, rng: np.random.Generator, n
     """Targets of the shape and type of given ones."""
     shape = y.shape[1:]
     if any(width > 1 for width in shape):  # several numbers or labels of each record
-        values = rng.uniform(-1.0, 1.0, (n, *shape)) if is_regressor(last) else rng.integers(0, 2, (n, *shape))
+        values = (
+            rng.uniform(-1.0, 1.0, (n, *shape))
+            if is_regressor(last)
+            else rng.integers(0, 2, (n, *shape))
+        )
         return _of_type(values, y.dtype, values)
     found = _targets(last, scorer, rng, n, y.dtype.kind)
     return _of_type(found, y.dtype, found).reshape(n, *shape)

@@ -15,9 +15,11 @@ from ..scoring import Noise, PrivateScorer
 
 #: Values of hyperparameters by name: one of the points among which a search chooses.
 Candidate: TypeAlias = Mapping[str, Any]
-#: Space of candidates given by a user: name to a list of values or a distribution; "auto" for the estimator's space.
+#: Space of candidates given by a user: name to a list of values or a distribution; "auto" for the
+#: estimator's space.
 Distributions: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str
-#: (estimator, X, y), or (estimator, X) without a target, to a number, greater is better: of scikit-learn, or private.
+#: (estimator, X, y), or (estimator, X) without a target, to a number, greater is better: of
+#: scikit-learn, or private.
 Scorer: TypeAlias = Callable[..., float]
 #: A search, whose parameters count.
 Parameters: TypeAlias = Any
@@ -25,7 +27,8 @@ Parameters: TypeAlias = Any
 Seed: TypeAlias = np.random.SeedSequence | None
 #: Public X and y.
 PublicData: TypeAlias = tuple[Any, Any]
-#: Extrapolation of parameters to more records: a word, a function of a value and two sizes, or a rule for each name.
+#: Extrapolation of parameters to more records: a word, a function of a value and two sizes, or a
+#: rule for each name.
 Extrapolate: TypeAlias = str | Callable[[Any, float, float], Any] | Mapping[str, ExtrapolationRule]
 
 
@@ -58,14 +61,16 @@ class Recipe:
     n_samples: int | None
 
     def score(self, model: Any, X: Any, y: Any) -> float:
-        """Metric of a model; as in scikit-learn, a metric is not handed a target that does not exist."""
+        """Metric of a model; as in scikit-learn, a metric is not handed a target that does not
+        exist."""
         target = () if y is None and not isinstance(self.scorer, PrivateScorer) else (y,)
         return float(self.scorer(model, X, *target))
 
 
 @dataclass(frozen=True)
 class InFull:
-    """Map a candidate to its form for the final training, with the final noise in the estimators that it puts in.
+    """Map a candidate to its form for the final training, with the final noise in the estimators
+    that it puts in.
 
     Parameters
     ----------
@@ -79,4 +84,6 @@ class InFull:
         return {name: self._in_full(name, value) for name, value in candidate.items()}
 
     def _in_full(self, name: str, value: Any) -> Any:
-        return next((copy for part, one, copy in self.parts if part == name and one is value), value)
+        return next(
+            (copy for part, one, copy in self.parts if part == name and one is value), value
+        )

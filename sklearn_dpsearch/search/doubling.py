@@ -1,4 +1,5 @@
-"""Threshold search over a whole grid, by steps that double and halve, until no utility is above the threshold.
+"""Threshold search over a whole grid, by steps that double and halve, until no utility is above the
+threshold.
 
 Candidates are those of a grid, or come batch by batch: one round of the walk for each.
 """
@@ -20,7 +21,12 @@ from .._process.progress import Progress
 from ..privacy import Guarantee, PrivacyError, calibrate, doubling_search
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.exact_sampling import IntegerSource
-from ..privacy.selection.doubling import AboveThreshold, DoublingRounds, DoublingSteps, default_max_rounds
+from ..privacy.selection.doubling import (
+    AboveThreshold,
+    DoublingRounds,
+    DoublingSteps,
+    default_max_rounds,
+)
 from ..privacy.spent import Component
 from ..search import private_process
 from ._private_fit import PrivateFit, released_fields
@@ -51,17 +57,19 @@ CONSTRAINTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Doubling:
-    """A threshold that is raised over a whole grid, by steps that double and halve: for ``DPThresholdSearchCV``.
+    """A threshold that is raised over a whole grid, by steps that double and halve: for
+    ``DPThresholdSearchCV``.
 
-    Every candidate has a utility in [0, 1], its mean score over random parts of the records (sample-and-aggregate).
-    Each round asks whether any utility is above the threshold plus a step. If so, the threshold rises by the step and
-    the step doubles. Otherwise the step is halved. The candidate found last is kept, and trained once.
+    Every candidate has a utility in [0, 1], its mean score over random parts of the records
+    (sample-and-aggregate). Each round asks whether any utility is above the threshold plus a step.
+    If so, the threshold rises by the step and the step doubles. Otherwise the step is halved. The
+    candidate found last is kept, and trained once.
 
     Parameters
     ----------
     round_epsilon : float, optional
-        ε of a round in which a candidate is found. Default: the largest with which the worst case stays within
-        half of the search's ``epsilon``.
+        ε of a round in which a candidate is found. Default: the largest with which the worst case
+        stays within half of the search's ``epsilon``.
     granularity : float, default=0.02
         The smallest step g of the threshold, 0 < g < 1.
     lower : float, default=0.0
@@ -73,7 +81,8 @@ class Doubling:
     max_rounds : int, optional
         Largest number of rounds of a walk; by default 5·⌈log₂((1 − u₀)/g)⌉ + 2.
     threshold_noise : {"fresh", "once"}, default="fresh"
-        Noise of the threshold drawn in every round, as published, or once for the whole walk, which costs less.
+        Noise of the threshold drawn in every round, as published, or once for the whole walk, which
+        costs less.
 
     Raises
     ------
@@ -99,14 +108,16 @@ class Doubling:
         validate_parameter_constraints(CONSTRAINTS, vars(self), caller_name="Doubling")
         if self.most_rounds > MOST_ROUNDS:
             raise ValueError(
-                f"Found max_rounds={self.max_rounds!r} with granularity={self.granularity!r}, so up to "
-                f"{self.most_rounds} rounds; at most {MOST_ROUNDS} are accounted for. Give fewer, or leave "
-                "max_rounds=None."
+                f"Found max_rounds={self.max_rounds!r} with granularity={self.granularity!r}, so "
+                f"up to {self.most_rounds} rounds; at most {MOST_ROUNDS} are accounted for. Give "
+                "fewer, or leave max_rounds=None."
             )
 
     def __repr__(self) -> str:
         """Show parameters that differ from the defaults, as scikit-learn does for estimators."""
-        changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+        changed = [
+            field.name for field in fields(self) if getattr(self, field.name) != field.default
+        ]
         return f"Doubling({', '.join(f'{name}={getattr(self, name)!r}' for name in changed)})"
 
     @property
@@ -116,18 +127,24 @@ class Doubling:
 
     @property
     def most_rounds(self) -> int:
-        """Largest number of rounds, all of them accounted for; no walk has more than 2·levels + 1."""
+        """Largest number of rounds, all of them accounted for; no walk has more than 2·levels +
+        1."""
         if self.max_rounds is None:
             return default_max_rounds(self.levels)
         return min(int(self.max_rounds), 2 * self.levels + 1)
 
     def guarantee(self, round_epsilon: float, neighboring: Neighboring = "zero_out") -> Guarantee:
         """Guarantee of every walk that the rules allow, at this ε of a round: the worst case."""
-        return worst_walk(round_epsilon, self.levels, self.most_rounds, self.threshold_noise, neighboring)
+        return worst_walk(
+            round_epsilon, self.levels, self.most_rounds, self.threshold_noise, neighboring
+        )
 
     def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> DoublingRounds:
-        """Mechanism for utilities that are means over ``n_parts`` parts. It is exact: fractions throughout."""
-        question = AboveThreshold(round_epsilon=Fraction(round_epsilon), sensitivity=sensitivity(n_parts))
+        """Mechanism for utilities that are means over ``n_parts`` parts. It is exact: fractions
+        throughout."""
+        question = AboveThreshold(
+            round_epsilon=Fraction(round_epsilon), sensitivity=sensitivity(n_parts)
+        )
         steps = DoublingSteps(levels=self.levels, max_rounds=self.most_rounds)
         return DoublingRounds(
             question,
@@ -139,7 +156,7 @@ class Doubling:
         )
 
 
-# --- what it costs ----------------------------------------------------------------------------------------------------
+# --- what it costs --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +171,10 @@ class CostOfWalk:
     ) -> tuple[Component, ...]:
         training, doubling = promises.worst, self.doubling
         walk = doubling.guarantee(self.round_epsilon, training.neighboring)
-        name = f"doubling walk of at most {doubling.most_rounds} rounds over {doubling.levels} levels, the worst case"
+        name = (
+            f"doubling walk of at most {doubling.most_rounds} rounds over {doubling.levels} "
+            f"levels, the worst case"
+        )
         return (
             Component(name=name, guarantee=walk),
             Component(name="training of the winner on all records", guarantee=training),
@@ -166,19 +186,27 @@ class CostOfWalk:
 
 @lru_cache(maxsize=256)
 def worst_walk(
-    round_epsilon: float, levels: int, max_rounds: int, threshold_noise: str, neighboring: Neighboring = "zero_out"
+    round_epsilon: float,
+    levels: int,
+    max_rounds: int,
+    threshold_noise: str,
+    neighboring: Neighboring = "zero_out",
 ) -> Guarantee:
     """Guarantee of every walk that the rules allow: the worst case."""
-    return doubling_search(round_epsilon, levels, max_rounds, threshold_noise=threshold_noise, neighboring=neighboring)
+    return doubling_search(
+        round_epsilon, levels, max_rounds, threshold_noise=threshold_noise, neighboring=neighboring
+    )
 
 
 @lru_cache(maxsize=64)
 def largest_round(share: float, delta: float, doubling: Doubling) -> float:
     """Largest ε of a round with which every walk stays within its share."""
-    return calibrate(doubling.guarantee, share, delta, (share / (2 * doubling.most_rounds), 2 * share))
+    return calibrate(
+        doubling.guarantee, share, delta, (share / (2 * doubling.most_rounds), 2 * share)
+    )
 
 
-# --- how it runs ------------------------------------------------------------------------------------------------------
+# --- how it runs ----------------------------------------------------------------------------------
 
 
 class DoublingStrategy(SampleAndAggregate):
@@ -193,31 +221,44 @@ class DoublingStrategy(SampleAndAggregate):
 
     shows = ("found_", "n_rounds_")
     why_nothing = (
-        "no candidate was found above lower + granularity (found_ is False). Give Doubling(...) a smaller lower or a "
-        "larger round_epsilon; fitting again spends privacy_spent_ again."
+        "no candidate was found above lower + granularity (found_ is False). Give Doubling(...) a "
+        "smaller lower or a larger round_epsilon; fitting again spends privacy_spent_ again."
     )
 
-    def __init__(self, search: Parameters, distributions: Distributions, doubling: Doubling) -> None:
-        super().__init__(search, distributions, n_parts=doubling.n_parts, part_noise=doubling.part_noise)
+    def __init__(
+        self, search: Parameters, distributions: Distributions, doubling: Doubling
+    ) -> None:
+        super().__init__(
+            search, distributions, n_parts=doubling.n_parts, part_noise=doubling.part_noise
+        )
         self.doubling = doubling
 
     def choice(self, n_candidates: int) -> tuple[CostOfWalk, float]:
-        """Cost with ε of a round as given, or the largest whose worst case stays within the share of the total."""
+        """Cost with ε of a round as given, or the largest whose worst case stays within the share
+        of the total."""
         search, doubling = self.search, self.doubling
         if doubling.round_epsilon is not None:
             round_epsilon = float(doubling.round_epsilon)
         elif search.epsilon is not None:
-            round_epsilon = largest_round(SHARE * float(search.epsilon), float(search.delta or 0.0), doubling)
+            round_epsilon = largest_round(
+                SHARE * float(search.epsilon), float(search.delta or 0.0), doubling
+            )
         else:
             raise PrivacyError(
-                "Found neither epsilon nor round_epsilon: what may the rounds cost? Give epsilon, the total for the "
-                "walk and the training, or threshold=Doubling(round_epsilon=...), and the estimator's own noise as "
+                "Found neither epsilon nor round_epsilon: what may the rounds cost? Give epsilon, "
+                "the total for the walk and the training, or "
+                "threshold=Doubling(round_epsilon=...), and the estimator's own noise as "
                 "configured."
             )
         return CostOfWalk(doubling=doubling, round_epsilon=round_epsilon), round_epsilon / 2
 
     def run(
-        self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, progress: Progress
+        self,
+        plan: Plan,
+        job: Job,
+        candidates: Sequence[Candidate],
+        source: Randomness,
+        progress: Progress,
     ) -> Outcome:
         rounds = self.rounds(plan, job, source, progress)
         count_trainings(progress, job, candidates)
@@ -233,7 +274,7 @@ class DoublingStrategy(SampleAndAggregate):
         return Rounds(self, walk, job, source, progress)
 
 
-# --- candidates that come batch by batch ------------------------------------------------------------------------------
+# --- candidates that come batch by batch ----------------------------------------------------------
 
 Batch: TypeAlias = Sequence[Candidate]
 
@@ -258,7 +299,8 @@ class RoundRelease:
 
 
 class Rounds:
-    """One walk over the utilities of candidates; the walk's guarantee covers every released decision.
+    """One walk over the utilities of candidates; the walk's guarantee covers every released
+    decision.
 
     Parameters
     ----------
@@ -271,7 +313,12 @@ class Rounds:
     """
 
     def __init__(
-        self, strategy: SampleAndAggregate, walk: DoublingRounds, job: Job, source: Randomness, progress: Progress
+        self,
+        strategy: SampleAndAggregate,
+        walk: DoublingRounds,
+        job: Job,
+        source: Randomness,
+        progress: Progress,
     ) -> None:
         self.job = job
         self._strategy, self._walk, self._source, self._progress = strategy, walk, source, progress
@@ -292,7 +339,8 @@ class Rounds:
         found = self._walk.ask(utilities)
         if found is not None:
             self._kept = dict(batch[found])
-        shown = None if self._kept is None else own_copy(self._kept)  # the caller may change the copy, not the original
+        # the caller may change the copy, not the original
+        shown = None if self._kept is None else own_copy(self._kept)
         return RoundRelease(shown, self._utility, found is not None)
 
     def train(self) -> Outcome:
@@ -311,7 +359,8 @@ class Rounds:
 
 @dataclass
 class PrivateWalk:
-    """Rounds in a process of their own: a call with a batch is a round, a call without one ends the walk.
+    """Rounds in a process of their own: a call with a batch is a round, a call without one ends the
+    walk.
 
     Parameters
     ----------
@@ -324,14 +373,17 @@ class PrivateWalk:
     _ended: bool = False
 
     def __call__(self, batch: Batch | None) -> Any:
-        """Return a round's release and whether the walk is over; at the end, the fields of the release."""
+        """Return a round's release and whether the walk is over; at the end, the fields of the
+        release."""
         with self.fit.workplace.entered() as workers:
             if self._rounds is None:
                 self._rounds = self._begin(workers)
             rounds = self._rounds
             rounds.job = replace(rounds.job, workers=workers)
             if self._ended:
-                raise PrivacyError("Found a walk that has ended; each is trained once. Ask for other rounds.")
+                raise PrivacyError(
+                    "Found a walk that has ended; each is trained once. Ask for other rounds."
+                )
             if batch is None:
                 self._ended = True
                 return released_fields(len(rounds.job.split.folds), rounds.train())
@@ -339,7 +391,9 @@ class PrivateWalk:
 
     def _begin(self, workers: Workers) -> Rounds:
         source, strategy = self.fit.source(), self.fit.strategy
-        rounds: Rounds = strategy.rounds(self.fit.plan, self.fit.job((), source, workers), source, self.fit.progress())  # type: ignore[attr-defined]
+        rounds: Rounds = strategy.rounds(
+            self.fit.plan, self.fit.job((), source, workers), source, self.fit.progress()
+        )  # type: ignore[attr-defined]
         return rounds
 
 
@@ -351,7 +405,8 @@ def steps_of_walk(
 ) -> Iterator[RoundRelease]:
     """Yield the rounds to the caller of ``rounds``; at the end the search is fitted.
 
-    Secrets of the walk stay in one process, which gives each round once, to the first thread that asks.
+    Secrets of the walk stay in one process, which gives each round once, to the first thread that
+    asks.
 
     Parameters
     ----------
@@ -378,13 +433,19 @@ def steps_of_walk(
 
 
 def checked(batch: Batch, plan: Plan) -> list[Candidate]:
-    """Check that each of the caller's candidates keeps the guarantee of some planned point of the space."""
+    """Check that each of the caller's candidates keeps the guarantee of some planned point of the
+    space."""
     candidates: list[Any] = [] if isinstance(batch, Mapping) else list(batch)
-    if isinstance(batch, Mapping) or not all(isinstance(candidate, Mapping) for candidate in candidates):
-        raise TypeError(f"Found the batch {batch!r}; a list of dicts, one for each candidate, is needed.")
+    if isinstance(batch, Mapping) or not all(
+        isinstance(candidate, Mapping) for candidate in candidates
+    ):
+        raise TypeError(
+            f"Found the batch {batch!r}; a list of dicts, one for each candidate, is needed."
+        )
     if not candidates:
         raise ValueError(
-            "Found an empty batch; at least one candidate is needed in each. To end the walk, end the batches."
+            "Found an empty batch; at least one candidate is needed in each. To end the walk, end "
+            "the batches."
         )
     candidates = [own_copy(candidate) for candidate in candidates]
     for candidate in candidates:

@@ -1,4 +1,5 @@
-"""The training after the choice: extrapolated parameters, a warm start, and the guarantee that both have to keep."""
+"""The training after the choice: extrapolated parameters, a warm start, and the guarantee that both
+have to keep."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ WORDS = ("linear", "keep")
 
 @dataclass(frozen=True)
 class Sizes:
-    """Expected numbers of records that tune and that train the final model, never the drawn numbers.
+    """Expected numbers of records that tune and that train the final model, never the drawn
+    numbers.
 
     Parameters
     ----------
@@ -40,25 +42,30 @@ def check_rules(extrapolate: Extrapolate, names: Iterable[str]) -> None:
         return
     if not isinstance(extrapolate, Mapping):
         raise ValueError(
-            f"Found extrapolate={extrapolate!r}; 'auto', a callable (value, n_tune, n_final), or a dict from names of "
-            f"searched parameters to rules is needed.{did_you_mean(extrapolate, ['auto'])}"
+            f"Found extrapolate={extrapolate!r}; 'auto', a callable (value, n_tune, n_final), or a "
+            f"dict from names of searched parameters to rules is "
+            f"needed.{did_you_mean(extrapolate, ['auto'])}"
         )
     names = sorted(names)
     for name, rule in extrapolate.items():
         if name not in names:
             raise ValueError(
-                f"Found extrapolate for parameter {name!r}, which is not searched; the searched ones are {names}. "
-                f"Remove it, or add it to param_distributions.{did_you_mean(name, names)}"
+                f"Found extrapolate for parameter {name!r}, which is not searched; the searched "
+                f"ones are {names}. Remove it, or add it to "
+                f"param_distributions.{did_you_mean(name, names)}"
             )
         if not callable(rule) and rule not in WORDS:
             raise ValueError(
-                f"Found extrapolate[{name!r}]={rule!r}; 'linear', 'keep' or a callable (value, n_tune, n_final) is "
-                f"needed.{did_you_mean(rule, WORDS)}"
+                f"Found extrapolate[{name!r}]={rule!r}; 'linear', 'keep' or a callable (value, "
+                f"n_tune, n_final) is needed.{did_you_mean(rule, WORDS)}"
             )
 
 
 def extrapolated(
-    candidate: Candidate, extrapolate: Extrapolate, known: Mapping[str, ExtrapolationRule], sizes: Sizes
+    candidate: Candidate,
+    extrapolate: Extrapolate,
+    known: Mapping[str, ExtrapolationRule],
+    sizes: Sizes,
 ) -> dict[str, Any]:
     """Extrapolate a candidate's parameters to the final model.
 
@@ -76,9 +83,16 @@ def extrapolated(
             name: extrapolate for name, value in candidate.items() if _is_number(value)
         }
     else:
-        rules = {name: rule for name, rule in known.items() if rule == "keep" or _is_number(candidate.get(name))}
+        rules = {
+            name: rule
+            for name, rule in known.items()
+            if rule == "keep" or _is_number(candidate.get(name))
+        }
         rules |= extrapolate if isinstance(extrapolate, Mapping) else {}
-    return {name: _extrapolated(rules.get(name, "keep"), name, value, sizes) for name, value in candidate.items()}
+    return {
+        name: _extrapolated(rules.get(name, "keep"), name, value, sizes)
+        for name, value in candidate.items()
+    }
 
 
 def _extrapolated(rule: ExtrapolationRule, name: str, value: Any, sizes: Sizes) -> Any:
@@ -88,22 +102,24 @@ def _extrapolated(rule: ExtrapolationRule, name: str, value: Any, sizes: Sizes) 
         return _call_rule(rule, name, value, sizes)
     if not _is_number(value):
         raise ValueError(
-            f"Found extrapolate[{name!r}]='linear' and the value {value!r}, which is not a number. Use 'keep', or a "
-            "callable (value, n_tune, n_final)."
+            f"Found extrapolate[{name!r}]='linear' and the value {value!r}, which is not a number. "
+            "Use 'keep', or a callable (value, n_tune, n_final)."
         )
     scaled = value * (sizes.final / sizes.tune)
     counts = isinstance(value, numbers.Integral) and bool(value > 0)  # type: ignore[operator]
     return max(1, round(scaled)) if counts else scaled
 
 
-def _call_rule(rule: Callable[[Any, float, float], Any], name: str, value: Any, sizes: Sizes) -> Any:
+def _call_rule(
+    rule: Callable[[Any, float, float], Any], name: str, value: Any, sizes: Sizes
+) -> Any:
     try:
         return rule(value, sizes.tune, sizes.final)
     except Exception as error:
         raise ValueError(
-            f"extrapolate[{name!r}]({value!r}, {sizes.tune:g}, {sizes.final:g}) failed: {error}. It is called with a "
-            "value and the expected numbers of records that tune and that train the final model (shares of all records "
-            "where their number is private)."
+            f"extrapolate[{name!r}]({value!r}, {sizes.tune:g}, {sizes.final:g}) failed: {error}. "
+            "It is called with a value and the expected numbers of records that tune and that "
+            "train the final model (shares of all records where their number is private)."
         ) from error
 
 
@@ -112,7 +128,8 @@ def _is_number(value: Any) -> bool:
 
 
 def changed_parameters(candidate: Candidate, parameters: Candidate) -> Iterator[tuple[str, Any]]:
-    """Changed parameters; of a nested estimator only its changed ones, so that it keeps its fitted state."""
+    """Changed parameters; of a nested estimator only its changed ones, so that it keeps its fitted
+    state."""
     for name, new in parameters.items():
         old = candidate[name]
         if new is not old and hasattr(new, "get_params") and type(new) is type(old):
@@ -138,16 +155,22 @@ def warm_start_name(estimator: Any) -> str:
         prefix += f"{name}__"
     if not hasattr(inner, "get_params") or "warm_start" not in inner.get_params(deep=False):
         raise ValueError(
-            f"Found warm_start=True, but {type(inner).__name__} has no parameter warm_start. Use an estimator that can "
-            "go on from a fitted model (the nets of sklearn_dpsearch.nets can), or leave warm_start=False."
+            f"Found warm_start=True, but {type(inner).__name__} has no parameter warm_start. Use "
+            "an estimator that can go on from a fitted model (the nets of sklearn_dpsearch.nets "
+            "can), or leave warm_start=False."
         )
     return f"{prefix}warm_start"
 
 
 def check_guarantee_kept(
-    plan: Plan, promises: SpaceGuarantee, candidate: Candidate, parameters: Candidate, expected: float | None
+    plan: Plan,
+    promises: SpaceGuarantee,
+    candidate: Candidate,
+    parameters: Candidate,
+    expected: float | None,
 ) -> None:
-    """Raise unless training with the extrapolated parameters and the expected size keeps the candidate's guarantee."""
+    """Raise unless training with the extrapolated parameters and the expected size keeps the
+    candidate's guarantee."""
     same = all(parameters[name] is value for name, value in candidate.items())
     if expected is None and same:
         return
@@ -156,12 +179,13 @@ def check_guarantee_kept(
     told = {} if expected is None else plan.recipe.adapter.expecting(model, expected)
     if told is None and promises.counts_records(model):
         raise PrivacyError(
-            f"A candidate ({dict(candidate)!r}) may use the number of its records, unlike the configured estimator: "
-            "the total was computed for a secret subset. Search over steps that can all be told the expected number of "
-            "records (a method expecting(n))."
+            f"A candidate ({dict(candidate)!r}) may use the number of its records, unlike the "
+            "configured estimator: the total was computed for a secret subset. Search over steps "
+            "that can all be told the expected number of records (a method expecting(n))."
         )
     if not promises.keeps(with_parameters(model, told or {}), planned):
         raise PrivacyError(
-            f"Found {dict(parameters)!r} for the final model of the candidate {dict(candidate)!r}, which promises "
-            "something else. Parameters on which the guarantee depends must be kept: remove them from extrapolate."
+            f"Found {dict(parameters)!r} for the final model of the candidate {dict(candidate)!r}, "
+            "which promises something else. Parameters on which the guarantee depends must be "
+            "kept: remove them from extrapolate."
         )

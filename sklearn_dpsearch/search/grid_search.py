@@ -28,49 +28,58 @@ SHARE = 0.3
 
 @dataclass(eq=False, repr=False)
 class DPGridSearchCV(BasePrivateSearch):
-    """The private ``GridSearchCV``: try every candidate, choose one by a noisy maximum, and train it once.
+    """The private ``GridSearchCV``: try every candidate, choose one by a noisy maximum, and train
+    it once.
 
-    Candidates are scored by sample-and-aggregate: the records are split at random into k = ``n_parts`` parts, and every
-    candidate is trained and scored on each part. These models are never released. A record is in one part, so it
-    changes a candidate's utility, the mean of its scores, by at most 1/k. Report noisy max chooses a candidate, at a
-    cost that does not depend on the size of the grid, and one private training on all records follows.
+    Candidates are scored by sample-and-aggregate: the records are split at random into k =
+    ``n_parts`` parts, and every candidate is trained and scored on each part. These models are
+    never released. A record is in one part, so it changes a candidate's utility, the mean of its
+    scores, by at most 1/k. Report noisy max chooses a candidate, at a cost that does not depend on
+    the size of the grid, and one private training on all records follows.
 
     Parameters
     ----------
     estimator : estimator
         A private estimator, as for ``DPRandomSearchCV``.
     param_grid : dict, list of dicts or "auto"
-        Parameter name to a list of values. Values may be estimators for a step of a pipeline. "auto": a small grid
-        around the estimator's current parameters (``search_space(estimator, grid=True)``).
+        Parameter name to a list of values. Values may be estimators for a step of a pipeline.
+        "auto": a small grid around the estimator's current parameters
+        (``search_space(estimator, grid=True)``).
     epsilon, delta : float, optional
-        The total for everything that ``fit`` releases: choice and training. With ``epsilon`` the estimator's noise is
-        calibrated. Without it the estimator is run as configured, and ``selection_epsilon`` is needed.
+        The total for everything that ``fit`` releases: choice and training. With ``epsilon`` the
+        estimator's noise is calibrated. Without it the estimator is run as configured, and
+        ``selection_epsilon`` is needed.
     scoring : str, callable or None, default=None
         Any score with values in [0, 1], on private or public data: scores outside are clipped.
     selection_epsilon : float, optional
         ε of the choice. Default: 0.3 times ``epsilon``.
     n_parts : int, optional
-        Number of parts k. Default: the smallest k with which noise costs at most 0.05 of utility in expectation,
-        2·log(candidates)/(k·ε), but at most one part for 50 records, and at most 400 trainings on parts of all
-        candidates together. With few parts the choice is noisy: ``verbose=1`` prints the expected loss.
+        Number of parts k. Default: the smallest k with which noise costs at most 0.05 of utility in
+        expectation, 2·log(candidates)/(k·ε), but at most one part for 50 records, and at most 400
+        trainings on parts of all candidates together. With few parts the choice is noisy:
+        ``verbose=1`` prints the expected loss.
     part_noise : {"scaled", "same"}, default="scaled"
-        Noise of the models on parts. "scaled": k times smaller, so that relative to the number of records it is that of
-        the final training, where the estimator's noise can be scaled. "same": as in the final training.
+        Noise of the models on parts. "scaled": k times smaller, so that relative to the number of
+        records it is that of the final training, where the estimator's noise can be scaled. "same":
+        as in the final training.
     guarantee : Guarantee or callable, optional
         Guarantee of one fit, on the caller's word.
     n_jobs : int, optional
         As in scikit-learn; one task per part.
     pre_dispatch : int or str, default="2*n_jobs"
-        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's searches have it.
+        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
+        searches have it.
     error_score : float, default=nan
         Score on a part of a candidate that fails there; nan is 0, the worst.
     verbose : int, default=0
-        Above 0 prints the plan, its work and its cost, which are known without the data, and counts trainings.
+        Above 0 prints the plan, its work and its cost, which are known without the data, and counts
+        trainings.
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
     ledger : PrivacyLedger or None, default=None
-        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
-        (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
+        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
+        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
+        around the fit, if any.
     checkpoint : str, path or None, default=None
         As for ``DPRandomSearchCV``.
     rehearse : bool, default=True
@@ -95,8 +104,9 @@ class DPGridSearchCV(BasePrivateSearch):
 
     Notes
     -----
-    The choice is accounted by ``sklearn_dpsearch.privacy.noisy_max`` (docs/theory/noisy_max.md; Koskela, Redberg &
-    Wang 2024, Theorem 3.2). Without ``X_public`` a quarter of each part validates.
+    The choice is accounted by ``sklearn_dpsearch.privacy.noisy_max`` (docs/theory/noisy_max.md;
+    Koskela, Redberg & Wang 2024, Theorem 3.2). Without ``X_public`` a quarter of each part
+    validates.
 
     Examples
     --------
@@ -129,7 +139,7 @@ class DPGridSearchCV(BasePrivateSearch):
         return GridStrategy(self)
 
 
-# --- what it costs ----------------------------------------------------------------------------------------------------
+# --- what it costs --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +172,7 @@ class CostOfChoice:
         )
 
 
-# --- how it runs ------------------------------------------------------------------------------------------------------
+# --- how it runs ----------------------------------------------------------------------------------
 
 
 class GridStrategy(SampleAndAggregate):
@@ -176,7 +186,13 @@ class GridStrategy(SampleAndAggregate):
     search: DPGridSearchCV
 
     def __init__(self, search: DPGridSearchCV) -> None:
-        super().__init__(search, search.param_grid, "param_grid", n_parts=search.n_parts, part_noise=search.part_noise)
+        super().__init__(
+            search,
+            search.param_grid,
+            "param_grid",
+            n_parts=search.n_parts,
+            part_noise=search.part_noise,
+        )
 
     def choice(self, n_candidates: int) -> tuple[CostOfChoice, float]:
         search = self.search
@@ -186,10 +202,13 @@ class GridStrategy(SampleAndAggregate):
             epsilon = SHARE * float(search.epsilon)
         else:
             raise PrivacyError(
-                "Found neither epsilon nor selection_epsilon: what may the choice cost? Give epsilon, the total for "
-                "choice and training, or selection_epsilon, and the estimator's own noise as configured."
+                "Found neither epsilon nor selection_epsilon: what may the choice cost? Give "
+                "epsilon, the total for choice and training, or selection_epsilon, and the "
+                "estimator's own noise as configured."
             )
-        return CostOfChoice(n_candidates=n_candidates, noise=GumbelNoise(scale=2 / Fraction(epsilon))), epsilon
+        return CostOfChoice(
+            n_candidates=n_candidates, noise=GumbelNoise(scale=2 / Fraction(epsilon))
+        ), epsilon
 
     def expected_loss(self, cost: CostOfChoice, n_parts: int) -> str:
         """E[max of n noises] − E[noise] = scale·log(n) bounds what the winner lacks."""
@@ -198,7 +217,12 @@ class GridStrategy(SampleAndAggregate):
         return f", and the noise of the choice costs at most {loss:.2f} of utility on average"
 
     def run(
-        self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, progress: Progress
+        self,
+        plan: Plan,
+        job: Job,
+        candidates: Sequence[Candidate],
+        source: Randomness,
+        progress: Progress,
     ) -> Outcome:
         k = len(job.split.folds)
         *seeds, last = source.run_seeds(k + 1)

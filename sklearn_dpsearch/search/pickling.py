@@ -1,8 +1,9 @@
-"""Pickles for private processes: code goes there once and comes back by name, and several share objects.
+"""Pickles for private processes: code goes there once and comes back by name, and several share
+objects.
 
-Classes, functions and modules of scripts, notebooks and tests travel by value. The user's process pickles them once, as
-``Code``; all else names them by numbers, both ways. So no process gets a class that a run has changed, and what comes
-back holds the user's own.
+Classes, functions and modules of scripts, notebooks and tests travel by value. The user's process
+pickles them once, as ``Code``; all else names them by numbers, both ways. So no process gets a
+class that a run has changed, and what comes back holds the user's own.
 """
 
 from __future__ import annotations
@@ -29,22 +30,27 @@ except ImportError:
 from .._process import reduction
 from ..privacy import PrivacyError
 
-#: Libraries whose objects start threads when they are unpickled: no process may be forked after that.
+#: Libraries whose objects start threads when they are unpickled: no process may be forked after
+#: that.
 THREADED = frozenset({"polars", "pyarrow"})
 #: Alignment of arrays, in bytes.
 ALIGNED = 64
 WHAT_TRAVELS = (
-    "Private work is done in a process of its own. Remove open files, locks, connections and the like, or make them in "
-    "fit."
+    "Private work is done in a process of its own. Remove open files, locks, connections and the "
+    "like, or make them in fit."
 )
-MADE_THERE = "it is, or holds, a class or function that was made inside of a function; define it at the top of a script"
-#: Whether a module's name leads to code, as cloudpickle says it; kinds of code, and of functions with a cache.
+MADE_THERE = (
+    "it is, or holds, a class or function that was made inside of a function; define it at the top "
+    "of a script"
+)
+#: Whether a module's name leads to code, as cloudpickle says it; kinds of code, and of functions
+#: with a cache.
 is_importable = cloudpickle.cloudpickle._should_pickle_by_reference
 CACHED = type(functools.lru_cache(len))
 CODE = (type, FunctionType, ModuleType, CACHED)
 
 
-# --- code -------------------------------------------------------------------------------------------------------------
+# --- code -----------------------------------------------------------------------------------------
 
 
 class Code:
@@ -61,7 +67,8 @@ class Code:
     starts_threads : bool
         Whether unpickling them, or what was pickled beside them, starts threads.
     here : Code or None
-        That of a private process; a user's process has none, and pickles code by value unless told otherwise.
+        That of a private process; a user's process has none, and pickles code by value unless told
+        otherwise.
     """
 
     here: ClassVar[Code | None] = None
@@ -98,7 +105,10 @@ class Code:
     @property
     def mark(self) -> bytes:
         """Digest of the names, by which a checkpoint knows that the numbers are the same."""
-        names = [(getattr(one, "__module__", ""), getattr(one, "__qualname__", "")) for one in self.objects]
+        names = [
+            (getattr(one, "__module__", ""), getattr(one, "__qualname__", ""))
+            for one in self.objects
+        ]
         return hashlib.sha256(repr(names).encode()).digest()
 
 
@@ -120,18 +130,23 @@ def code_of(work: Any, shared: Sequence[Any]) -> Code:
     return code
 
 
-# --- pickles ----------------------------------------------------------------------------------------------------------
+# --- pickles --------------------------------------------------------------------------------------
 
 
 class _Pickler(cloudpickle.Pickler):
     """Pickler that names shared objects and code by numbers, and arrays in files by places.
 
-    Generators have fresh states when they arrive. One that ``notes`` numbers the code that it meets, and pickles it by
-    value.
+    Generators have fresh states when they arrive. One that ``notes`` numbers the code that it
+    meets, and pickles it by value.
     """
 
     def __init__(
-        self, file: Any, shared: Sequence[Any], code: Code | None, out_of_band: Any = None, notes: bool = False
+        self,
+        file: Any,
+        shared: Sequence[Any],
+        code: Code | None,
+        out_of_band: Any = None,
+        notes: bool = False,
     ) -> None:
         super().__init__(file, protocol=5, buffer_callback=out_of_band)
         self._notes = notes
@@ -169,7 +184,9 @@ class _Unpickler(pickle.Unpickler):
         return self._code.objects[~pid]
 
 
-def pickled(thing: Any, shared: Sequence[Any] = (), code: Code | None = None, head: bytes = b"") -> bytes:
+def pickled(
+    thing: Any, shared: Sequence[Any] = (), code: Code | None = None, head: bytes = b""
+) -> bytes:
     """Pickle an object after a head, with shared objects and code in it named by their numbers.
 
     Parameters
@@ -198,7 +215,9 @@ def _dump(pickler: _Pickler, thing: Any) -> None:
     except Exception as error:
         told = isinstance(error, (TypeError, AttributeError, pickle.PicklingError))
         why = str(error) if told else type(error).__name__
-    raise PrivacyError(f"Found an estimator, a scorer or a parameter that cannot be pickled: {why}. {WHAT_TRAVELS}")
+    raise PrivacyError(
+        f"Found an estimator, a scorer or a parameter that cannot be pickled: {why}. {WHAT_TRAVELS}"
+    )
 
 
 def unpickled(content: Any, shared: Sequence[Any] = (), code: Code | None = None) -> Any:
@@ -215,7 +234,8 @@ def _cached(function: Any, settings: dict[str, Any]) -> Any:
 
 
 def _of_skorch(thing: Any) -> tuple[Any, ...] | None:
-    """Reduction of a net of skorch, which would pickle by itself, and not find classes of scripts; None for others."""
+    """Reduction of a net of skorch, which would pickle by itself, and not find classes of scripts;
+    None for others."""
     if not any(kind.__module__ == "skorch.net" for kind in type(thing).__mro__):
         return None
     return object.__new__, (type(thing),), vars(thing), None, None, _set_attributes
@@ -225,7 +245,7 @@ def _set_attributes(thing: Any, attributes: dict[str, Any]) -> None:
     vars(thing).update(attributes)
 
 
-# --- shared objects ---------------------------------------------------------------------------------------------------
+# --- shared objects -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -256,10 +276,14 @@ class Packed:
         with contextlib.suppress(Exception):
             while number < len(code.objects):  # once, but for code that only shared objects use
                 number, head, buffers = len(code.objects), io.BytesIO(), list[pickle.PickleBuffer]()
-                _Pickler(head, (), code, buffers.append, notes=True).dump((code.objects[:], list(shared)))
+                _Pickler(head, (), code, buffers.append, notes=True).dump(
+                    (code.objects[:], list(shared))
+                )
             code.closed = True
         if not code.closed:  # outside of the handler: a chained exception could quote a record
-            raise PrivacyError(f"Found records or public data that cannot be pickled. {WHAT_TRAVELS}")
+            raise PrivacyError(
+                f"Found records or public data that cannot be pickled. {WHAT_TRAVELS}"
+            )
         parts = [head.getbuffer(), *(buffer.raw() for buffer in buffers)]
         facts = pickle.dumps((code.starts_threads, [part.nbytes for part in parts]))
         return cls._written([len(facts).to_bytes(8, "little") + facts, *parts], folder)
@@ -271,7 +295,9 @@ class Packed:
 
     @classmethod
     def _written(cls, parts: Iterable[Any], folder: str | None) -> Packed:
-        packed = cls(beyond_streams(os.memfd_create("shared")) if folder is None else _open(folder), folder)
+        packed = cls(
+            beyond_streams(os.memfd_create("shared")) if folder is None else _open(folder), folder
+        )
         with open(packed.file, "wb", closefd=False) as stream:
             for part in parts:
                 stream.write(bytes(-stream.tell() % ALIGNED))
@@ -294,7 +320,8 @@ class Packed:
         return bool(pickle.loads(self.content.data[8:])[0])
 
     def read(self) -> tuple[Code, list[Any]]:
-        """Unpickle the code and the objects. Processes share the memory of arrays until they change them."""
+        """Unpickle the code and the objects. Processes share the memory of arrays until they change
+        them."""
         mapped = memoryview(mmap.mmap(self.file, 0, access=mmap.ACCESS_COPY))
         end = 8 + int.from_bytes(mapped[:8], "little")
         parts = []
@@ -322,10 +349,12 @@ def beyond_streams(file: int) -> int:
 
 
 def _open(folder: str, flags: int = os.O_RDWR | os.O_CREAT) -> int:
-    return beyond_streams(os.open(os.path.join(folder, "shared"), flags | getattr(os, "O_BINARY", 0), 0o600))
+    return beyond_streams(
+        os.open(os.path.join(folder, "shared"), flags | getattr(os, "O_BINARY", 0), 0o600)
+    )
 
 
-# --- arrays in files --------------------------------------------------------------------------------------------------
+# --- arrays in files ------------------------------------------------------------------------------
 
 
 class FileChangedError(Exception):
@@ -363,7 +392,8 @@ class MappedArray:
 
 
 def place_of(array: np.memmap) -> MappedArray | None:
-    """Place of an array that fills its file; None for parts of one, and for arrays that are changed in memory alone."""
+    """Place of an array that fills its file; None for parts of one, and for arrays that are changed
+    in memory alone."""
     whole = isinstance(array.base, mmap.mmap) and not array.dtype.hasobject
     if not whole or array.mode == "c" or array.filename is None:
         return None

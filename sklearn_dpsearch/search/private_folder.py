@@ -1,4 +1,5 @@
-"""Folders for private work, which are gone with their process; at the latest the next one removes them."""
+"""Folders for private work, which are gone with their process; at the latest the next one removes
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import uuid
 
 import filelock
 
-#: Beginning of the names of folders, and end of those of the files that are locked while a process uses a folder.
+#: Beginning of the names of folders, and end of those of the files that are locked while a process
+#: uses a folder.
 PREFIX, LOCK = "sklearn-dpsearch-", ".lock"
 
 

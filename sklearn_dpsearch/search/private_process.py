@@ -1,9 +1,10 @@
 """Private work in a process of its own: data and work go in, one value comes out.
 
-On Linux a server imports the libraries, and does nothing else. For each fit a holder of the records is forked from it,
-and from the holder the work (which draws, runs and releases) and each run:
+On Linux a server imports the libraries, and does nothing else. For each fit a holder of the records
+is forked from it, and from the holder the work (which draws, runs and releases) and each run:
 
-    user's process --asks--> server --forks--> holder --forks--> work --asks--> holder --forks--> run
+    user's process --asks--> server --forks--> holder --forks--> work --asks--> holder --forks-->
+    run
 
 Elsewhere each process is started anew. What happens inside is in ``serving``.
 """
@@ -31,33 +32,58 @@ from .._process import Stage, at_most_threads, is_private
 from . import serving
 from .pickling import Code, Packed, beyond_streams, pickled, unpickled
 from .private_folder import PrivateFolder
-from .serving import ERROR, HERE, HOLD, IMPORT, NOT_READ, READY, RUN, STAGE, VALUE, WALLS, Surroundings
+from .serving import (
+    ERROR,
+    HERE,
+    HOLD,
+    IMPORT,
+    NOT_READ,
+    READY,
+    RUN,
+    STAGE,
+    VALUE,
+    WALLS,
+    Surroundings,
+)
 from .serving import PrivateProcessError as PrivateProcessError  # raised by all work
 
 Found = TypeVar("Found")
 #: Receiver of public progress.
 Tell = Callable[[Stage], None]
 
-#: Packages whose modules the server imports if the user's process has, or a rehearsal: that starts no threads.
+#: Packages whose modules the server imports if the user's process has, or a rehearsal: that starts
+#: no threads.
 PACKAGES = (
-    *("numpy", "scipy", "sklearn", "pandas", "torch", "sympy", "mpmath", "networkx", "skorch", "opacus"),
+    *(
+        "numpy",
+        "scipy",
+        "sklearn",
+        "pandas",
+        "torch",
+        "sympy",
+        "mpmath",
+        "networkx",
+        "skorch",
+        "opacus",
+    ),
     *("diffprivlib", "dp_accounting", "interpret", __name__.partition(".")[0]),
 )
 #: Most modules in a request.
 MODULES = 500
 
 ENDED = (
-    "The private process of the search ended before its work did: usually the system ended it for want of memory, or "
-    "compiled code crashed. The cost in privacy_spent_ is spent. Use fewer workers (n_jobs), and try the candidates on "
-    "public or made-up records: dry_run()."
+    "The private process of the search ended before its work did: usually the system ended it for "
+    "want of memory, or compiled code crashed. The cost in privacy_spent_ is spent. Use fewer "
+    "workers (n_jobs), and try the candidates on public or made-up records: dry_run()."
 )
 NOT_STARTED = (
-    "A private process could not be started, or was ended at once. No record was used and nothing is spent. It needs "
-    "memory for the records, a temporary folder (tempfile.gettempdir()), and this library as the program imports it."
+    "A private process could not be started, or was ended at once. No record was used and nothing "
+    "is spent. It needs memory for the records, a temporary folder (tempfile.gettempdir()), and "
+    "this library as the program imports it."
 )
 NO_WALL = (
-    "Candidates tell nothing of records, or of how many candidates there are, by way of {}: this system has no wall "
-    "between candidates and these."
+    "Candidates tell nothing of records, or of how many candidates there are, by way of {}: this "
+    "system has no wall between candidates and these."
 )
 
 
@@ -69,11 +95,14 @@ def _ignore(stage: Stage) -> None:
     """Drop the stage."""
 
 
-# --- the door ---------------------------------------------------------------------------------------------------------
+# --- the door -------------------------------------------------------------------------------------
 
 
 def privately(
-    work: Callable[[], Found], shared: Sequence[Any] = (), writes: Sequence[str] | None = (), tell: Tell = _ignore
+    work: Callable[[], Found],
+    shared: Sequence[Any] = (),
+    writes: Sequence[str] | None = (),
+    tell: Tell = _ignore,
 ) -> Found:
     """Do work in a process of its own, and return its value.
 
@@ -83,7 +112,8 @@ def privately(
     shared : sequence of object
         Records and other large objects in ``work``: one copy serves all processes.
     writes : sequence of str or None
-        Folders in which the work may write, beside its temporary one. None: anywhere, and it has the network.
+        Folders in which the work may write, beside its temporary one. None: anywhere, and it has
+        the network.
     tell : callable, optional
         Told the stages of the work, which are public.
 
@@ -110,7 +140,12 @@ class PrivateProcess:
     writes : sequence of str or None
     """
 
-    def __init__(self, work: Callable[..., Any], shared: Sequence[Any] = (), writes: Sequence[str] | None = ()) -> None:
+    def __init__(
+        self,
+        work: Callable[..., Any],
+        shared: Sequence[Any] = (),
+        writes: Sequence[str] | None = (),
+    ) -> None:
         self._shared, self._writes, self.code = shared, writes, Code()
         self.code.starts_threads = _uses_cuda()
         self._prepare(pickled(work, shared, self.code), partial(Packed.of, shared, self.code))
@@ -125,7 +160,8 @@ class PrivateProcess:
     _child: _Child | None
 
     def start(self) -> tuple[str, ...]:
-        """Start the process, and let it read all that it was sent; return assumptions, as plain sentences.
+        """Start the process, and let it read all that it was sent; return assumptions, as plain
+        sentences.
 
         Raises
         ------
@@ -174,7 +210,8 @@ def for_workers(work: Callable[[], Any]) -> bytes:
 
 
 def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
-    """Do work in a process of its own on a worker of a cluster; its answer is ``value_of`` what this returns.
+    """Do work in a process of its own on a worker of a cluster; its answer is ``value_of`` what
+    this returns.
 
     It never raises an error: clusters log the arguments of tasks that do.
     """
@@ -189,7 +226,8 @@ def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
 
 
 def in_own_process(work: Callable[[], Found], threads: int | None = None) -> Found | None:
-    """Do one run of private work in a process that only this run uses; None if it ends without a value.
+    """Do one run of private work in a process that only this run uses; None if it ends without a
+    value.
 
     Whatever the reason: an error would tell of the record that caused it.
 
@@ -219,11 +257,12 @@ def tell(stage: Stage) -> None:
     HERE.tell(stage)
 
 
-# --- a child and its frames -------------------------------------------------------------------------------------------
+# --- a child and its frames -----------------------------------------------------------------------
 
 
 class _Child:
-    """Connection to a process, which ends with all that it has started when the connection is closed.
+    """Connection to a process, which ends with all that it has started when the connection is
+    closed.
 
     Parameters
     ----------
@@ -238,7 +277,8 @@ class _Child:
 
     @classmethod
     def holding(cls, packed: Packed, apart: bool) -> _Child:
-        """Start a process for work on packed objects, apart from all other processes if possible."""
+        """Start a process for work on packed objects, apart from all other processes if
+        possible."""
         if packed.folder is not None:
             return cls._started(packed.folder, tempfile.mkdtemp(dir=packed.folder), packed.folder)
         if HERE.asks is not None:
@@ -268,7 +308,9 @@ class _Child:
         ours, theirs = _sockets()
         life = contextlib.ExitStack()
         with theirs:
-            life.enter_context(_python("work_alone", theirs, [folder, own, leaves], stdin=subprocess.PIPE))
+            life.enter_context(
+                _python("work_alone", theirs, [folder, own, leaves], stdin=subprocess.PIPE)
+            )
         return cls(Connection(ours.detach()), life)
 
     def send(self, frame: bytes) -> None:
@@ -322,15 +364,23 @@ def _sockets(kind: int = socket.SOCK_STREAM) -> tuple[socket.socket, socket.sock
     return socket.socket(fileno=first), socket.socket(fileno=second)
 
 
-def _python(entry: str, theirs: socket.socket, given: Sequence[str], apart: bool = False, **options: Any) -> Any:
-    """Start Python at a function that serves, with one end of a pair of sockets, apart from other processes or not."""
-    code = f"import sys; sys.path[:] = {Surroundings.here(None).path!r}; given = {[theirs.fileno(), *given]}; "
+def _python(
+    entry: str, theirs: socket.socket, given: Sequence[str], apart: bool = False, **options: Any
+) -> Any:
+    """Start Python at a function that serves, with one end of a pair of sockets, apart from other
+    processes or not."""
+    code = (
+        f"import sys; sys.path[:] = {Surroundings.here(None).path!r}; given = "
+        f"{[theirs.fileno(), *given]}; "
+    )
     if apart:
         code += f"from {__package__.partition('.')[0]}._namespaces import begin; given.append(begin()); "
     code += f"from {serving.__name__} import {entry}; {entry}(*given)"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
     theirs.set_inheritable(True)
-    inherited: dict[str, Any] = {"close_fds": False} if os.name == "nt" else {"pass_fds": [theirs.fileno()]}
+    inherited: dict[str, Any] = (
+        {"close_fds": False} if os.name == "nt" else {"pass_fds": [theirs.fileno()]}
+    )
     null = subprocess.DEVNULL
     return subprocess.Popen(
         [sys.executable, *flags, "-c", code],
@@ -340,7 +390,7 @@ def _python(entry: str, theirs: socket.socket, given: Sequence[str], apart: bool
     )
 
 
-# --- this process -----------------------------------------------------------------------------------------------------
+# --- this process ---------------------------------------------------------------------------------
 
 
 class _Server:
@@ -371,7 +421,8 @@ class _Server:
             return self._asks
 
     def forget(self) -> None:
-        """Leave the server to the process from which this one was forked, as well as the lock of its threads."""
+        """Leave the server to the process from which this one was forked, as well as the lock of
+        its threads."""
         self.close()
         self.__init__(self._apart)  # type: ignore[misc]
 
@@ -398,13 +449,15 @@ for _one in _SERVERS.values():
 
 
 def prepare(modules: Iterable[str]) -> None:
-    """Start the server in the background, and let it import: runs find there what the user's process has."""
+    """Start the server in the background, and let it import: runs find there what the user's
+    process has."""
     if HERE.forks and not is_private():
         _SERVERS[True].imports(modules)
 
 
 def _uses_cuda() -> bool:
-    """Return whether this process uses a GPU: a copy of such a process, or of its tensors, cannot."""
+    """Return whether this process uses a GPU: a copy of such a process, or of its tensors,
+    cannot."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.cuda.is_initialized()
 

@@ -27,68 +27,82 @@ from .planning.plan import Facts, Plan, describe_count, describe_runs
 
 @dataclass(eq=False, repr=False)
 class DPRandomSearchCV(BasePrivateSearch):
-    """Random search that is differentially private as a whole: the best of a random number of private runs.
+    """Random search that is differentially private as a whole: the best of a random number of
+    private runs.
 
-    The number of runs K is drawn from a public distribution, K candidates are drawn independently and with replacement,
-    each is trained and scored privately, and only the best one is released: its parameters, its noisy score and its
-    model. K, the losers and their scores never leave ``fit``.
+    The number of runs K is drawn from a public distribution, K candidates are drawn independently
+    and with replacement, each is trained and scored privately, and only the best one is released:
+    its parameters, its noisy score and its model. K, the losers and their scores never leave
+    ``fit``.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator: a diffprivlib model, a pipeline of private steps and steps that learn nothing, anything
-        with a method ``privacy_guarantee(n_samples)``, or any estimator with a declared ``guarantee``.
+        A private estimator: a diffprivlib model, a pipeline of private steps and steps that learn
+        nothing, anything with a method ``privacy_guarantee(n_samples)``, or any estimator with a
+        declared ``guarantee``.
     param_distributions : dict, list of dicts or "auto"
-        Parameter name to a list of values (drawn uniformly) or a distribution with a method ``rvs``. From a list of
-        dicts, one dict is drawn uniformly first. Values may be estimators for a step of a pipeline: families compete.
-        "auto": the estimator's own space, around its current parameters (``search_space``). Each candidate is drawn
-        from a copy of the distribution: one with a state of its own draws the same value each time.
+        Parameter name to a list of values (drawn uniformly) or a distribution with a method
+        ``rvs``. From a list of dicts, one dict is drawn uniformly first. Values may be estimators
+        for a step of a pipeline: families compete. "auto": the estimator's own space, around its
+        current parameters (``search_space``). Each candidate is drawn from a copy of the
+        distribution: one with a state of its own draws the same value each time.
     n_iter : float or CountDistribution, default=10
-        Distribution of K, conditional on K >= 1, or its mean: a number stands for ``Geometric(mean)``.
+        Distribution of K, conditional on K >= 1, or its mean: a number stands for
+        ``Geometric(mean)``.
     epsilon, delta : float, optional
-        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's own noise is scaled until the
-        total is ``epsilon``; without, the estimator runs as configured and the total is reported. ``delta`` is needed
-        unless every release is purely private.
+        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's own noise
+        is scaled until the total is ``epsilon``; without, the estimator runs as configured and the
+        total is reported. ``delta`` is needed unless every release is purely private.
     scoring : str, callable, PrivateScorer or None, default=None
-        On public validation data as in scikit-learn; on private records a scorer with a known sensitivity
-        (``sklearn_dpsearch.scoring``). None: accuracy for classifiers.
+        On public validation data as in scikit-learn; on private records a scorer with a known
+        sensitivity (``sklearn_dpsearch.scoring``). None: accuracy for classifiers.
     score_noise : "match" or Guarantee, default="match"
         Noise of one private score. "match": as private as the training, at no extra cost.
     cv : None, float, int, splitter or iterable, default=None
-        A float: each record validates with this probability, independently. None: a probability computed from public
-        numbers (docs/learn/scoring.md); 0.2 where the number of records is private. An int: each record draws a fold.
-        A splitter or indices: for replace-one and zero-out guarantees, accounted by the worst record.
+        A float: each record validates with this probability, independently. None: a probability
+        computed from public numbers (docs/learn/scoring.md); 0.2 where the number of records is
+        private. An int: each record draws a fold. A splitter or indices: for replace-one and
+        zero-out guarantees, accounted by the worst record.
     refit : "winner", True or False, default="winner"
-        "winner": release the winning run's own model, at no cost (with several folds, the first fold's). True: one more
-        training on all records, composed into the total. False: no model.
+        "winner": release the winning run's own model, at no cost (with several folds, the first
+        fold's). True: one more training on all records, composed into the total. False: no model.
     tuning_share : float or None, default=None
-        With ``refit=True``: privacy loss of a candidate's training, as a multiple of the refit's loss. None: 1.
+        With ``refit=True``: privacy loss of a candidate's training, as a multiple of the refit's
+        loss. None: 1.
     release : {"best", "all"}, default="best"
-        "all": a fixed number of runs (integer ``n_iter``), every score released, accounted by composition.
+        "all": a fixed number of runs (integer ``n_iter``), every score released, accounted by
+        composition.
     guarantee : Guarantee or callable, optional
-        Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator, n_samples) to guarantee.
+        Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator,
+        n_samples) to guarantee.
     n_jobs : int, optional
         As in scikit-learn.
     pre_dispatch : int or str, default="2*n_jobs"
-        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's searches have it.
+        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
+        searches have it.
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
     verbose : int, default=0
-        Above 0 prints the plan and its cost, which are known without the data, and shows progress; where the number of
-        runs is secret, progress shows only that the search runs. 2 also shows when runs end and the final training
-        begins, which tells observers more about the number of runs (docs/learn/planning.md).
+        Above 0 prints the plan and its cost, which are known without the data, and shows progress;
+        where the number of runs is secret, progress shows only that the search runs. 2 also shows
+        when runs end and the final training begins, which tells observers more about the number of
+        runs (docs/learn/planning.md).
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
     ledger : PrivacyLedger or None, default=None
-        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
-        (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
+        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
+        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
+        around the fit, if any.
     checkpoint : str, path or None, default=None
-        A folder from which the same search goes on after a crash, to the same release as without the crash
-        (docs/learn/at_scale.md). The folder is as secret as the records. Repeating the same fit restores the release.
+        A folder from which the same search goes on after a crash, to the same release as without
+        the crash (docs/learn/at_scale.md). The folder is as secret as the records. Repeating the
+        same fit restores the release.
     rehearse : bool, default=True
-        Before anything is spent, train and score one candidate of each family on records made up from public facts
-        of X and y (columns, types, classes, bounds, schema); iterative training stops after a few steps. Errors there
-        are raised in full. False: for estimators that need records which cannot be made up.
+        Before anything is spent, train and score one candidate of each family on records made up
+        from public facts of X and y (columns, types, classes, bounds, schema); iterative training
+        stops after a few steps. Errors there are raised in full. False: for estimators that need
+        records which cannot be made up.
 
     Attributes
     ----------
@@ -105,8 +119,8 @@ class DPRandomSearchCV(BasePrivateSearch):
 
     Notes
     -----
-    Accounted by ``sklearn_dpsearch.privacy.best_of`` (docs/theory/best_of.md, Theorem 1). The time that ``fit`` takes
-    tells something about K; timing is outside the guarantee.
+    Accounted by ``sklearn_dpsearch.privacy.best_of`` (docs/theory/best_of.md, Theorem 1). The time
+    that ``fit`` takes tells something about K; timing is outside the guarantee.
 
     Examples
     --------
@@ -148,12 +162,12 @@ class DPRandomSearchCV(BasePrivateSearch):
         if not isinstance(self.n_iter, CountDistribution) and float(self.n_iter).is_integer():
             return Fixed(int(self.n_iter))
         raise ValueError(
-            f"Found n_iter={self.n_iter!r} with release='all'. Releasing every score needs a fixed number of runs: "
-            "give an integer n_iter, or release='best'."
+            f"Found n_iter={self.n_iter!r} with release='all'. Releasing every score needs a fixed "
+            "number of runs: give an integer n_iter, or release='best'."
         )
 
 
-# --- how it runs ------------------------------------------------------------------------------------------------------
+# --- how it runs ----------------------------------------------------------------------------------
 
 
 class RandomStrategy(BestOfStrategy):
@@ -179,32 +193,42 @@ class RandomStrategy(BestOfStrategy):
         refit, share = search.refit is True, search.tuning_share
         if share is not None and not refit:
             raise ValueError(
-                f"Found tuning_share={share!r} with refit={search.refit!r}: no model is trained after the choice, "
-                "so candidates have nothing to be noisier than. Set refit=True, or leave tuning_share=None."
+                f"Found tuning_share={share!r} with refit={search.refit!r}: no model is trained "
+                "after the choice, so candidates have nothing to be noisier than. Set refit=True, "
+                "or leave tuning_share=None."
             )
         name, theorem = (
             (f"all of {number} runs", partial(all_of, number=number))
             if self.releases_all
-            else (f"best of K runs, K ~ {describe_count(self.distribution)}", partial(best_of, count=self.distribution))
+            else (
+                f"best of K runs, K ~ {describe_count(self.distribution)}",
+                partial(best_of, count=self.distribution),
+            )
         )
         return self.resolved(
             families,
             public,
             scorer=scorer,
             validation=validation,
-            cost=CostOfRuns(name=name, search=theorem, exposures=validation.exposures(), refit=refit),
+            cost=CostOfRuns(
+                name=name, search=theorem, exposures=validation.exposures(), refit=refit
+            ),
             distribution=self.distribution,
             score_noise=search.score_noise,
             tuning_share=1.0 if share is None else float(share),
             work=describe_runs(self.distribution),
         )
 
-    def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
+    def split(
+        self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness
+    ) -> Split:
         drawn = super().split(plan, candidates, n_samples, source)
         if self.search.refit is not True:
             return drawn
         in_full = [plan.in_full(candidate) for candidate in candidates]
-        final = FinalTraining(recipe=plan.final_recipe, records=all_numbers(n_samples), candidates=in_full)
+        final = FinalTraining(
+            recipe=plan.final_recipe, records=all_numbers(n_samples), candidates=in_full
+        )
         return replace(drawn, final=final)
 
     def outcome(

@@ -1,4 +1,5 @@
-"""The random subset: records that train candidates and records that validate them, and what tuning on it costs."""
+"""The random subset: records that train candidates and records that validate them, and what tuning
+on it costs."""
 
 from __future__ import annotations
 
@@ -27,7 +28,15 @@ from ..privacy import (
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes, bernoulli
 from ..privacy.spent import Component
-from ..scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, search_guarantee, validation_of
+from ..scoring.validation import (
+    Exposure,
+    Fold,
+    HoldOut,
+    Validation,
+    numbers_where,
+    search_guarantee,
+    validation_of,
+)
 from .final_training import Sizes
 from .planning.space_guarantee import SpaceGuarantee
 
@@ -41,7 +50,8 @@ VALIDATES = {"rest": "the records outside the subset", "subset": "some of the su
 
 @dataclass(frozen=True)
 class InSubset(Validation):
-    """Validation inside a Poisson sample that each record joins with probability ``fraction``, independently."""
+    """Validation inside a Poisson sample that each record joins with probability ``fraction``,
+    independently."""
 
     inside: Validation
     fraction: float
@@ -67,7 +77,8 @@ class InSubset(Validation):
 
 @dataclass(frozen=True)
 class OnTheRest(Validation):
-    """Validation outside the subset: the subset trains, and each other record validates with probability ``share``."""
+    """Validation outside the subset: the subset trains, and each other record validates with
+    probability ``share``."""
 
     fraction: float
     share: float
@@ -89,14 +100,17 @@ class OnTheRest(Validation):
 
 
 def most_members(n_samples: int, fraction: float) -> int:
-    """Public bound on the size of the subset, which a Poisson sample exceeds with probability BEYOND at most."""
+    """Public bound on the size of the subset, which a Poisson sample exceeds with probability
+    BEYOND at most."""
     return int(binom.isf(BEYOND, n_samples, fraction))
 
 
 def _who_joins(n_samples: int, fraction: float, random_bytes: RandomBytes) -> np.ndarray:
-    """Draw the Poisson sample: an independent coin for each record; a sample above the bound is drawn again.
+    """Draw the Poisson sample: an independent coin for each record; a sample above the bound is
+    drawn again.
 
-    Whatever the others do, a record joins with this probability, or, where they reach the bound, not at all.
+    Whatever the others do, a record joins with this probability, or, where they reach the bound,
+    not at all.
     """
     while True:
         joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)
@@ -104,29 +118,37 @@ def _who_joins(n_samples: int, fraction: float, random_bytes: RandomBytes) -> np
             return joins
 
 
-def members_of(validate_on: str, cv: Any, fraction: float, n_samples: int | None, public: bool) -> InSubset | OnTheRest:
-    """Make the validation of a subset search from its parameters; with public data all of the subset trains."""
+def members_of(
+    validate_on: str, cv: Any, fraction: float, n_samples: int | None, public: bool
+) -> InSubset | OnTheRest:
+    """Make the validation of a subset search from its parameters; with public data all of the
+    subset trains."""
     if validate_on not in VALIDATES:
         raise ValueError(
-            f"Found validate_on={validate_on!r}; 'rest' (candidates are scored on records outside the subset) or "
-            f"'subset' (on some of the subset) is needed.{did_you_mean(validate_on, VALIDATES)}"
+            f"Found validate_on={validate_on!r}; 'rest' (candidates are scored on records outside "
+            f"the subset) or 'subset' (on some of the subset) is "
+            f"needed.{did_you_mean(validate_on, VALIDATES)}"
         )
     if cv is not None and not isinstance(cv, numbers.Real):
         raise ValueError(
-            f"Found cv={cv!r}: which records are in the subset, and how many, is random and secret, so "
-            "there is nothing to split by index. Use cv as a fraction or a number of folds (the latter with "
-            "validate_on='subset'), or X_public and y_public."
+            f"Found cv={cv!r}: which records are in the subset, and how many, is random and "
+            "secret, so there is nothing to split by index. Use cv as a fraction or a number of "
+            "folds (the latter with validate_on='subset'), or X_public and y_public."
         )
-    if validate_on == "rest" and not public and (cv is None or (isinstance(cv, float) and cv == 1.0)):
+    if (
+        validate_on == "rest"
+        and not public
+        and (cv is None or (isinstance(cv, float) and cv == 1.0))
+    ):
         return OnTheRest(fraction, 1.0)
     inside = HoldOut() if cv is None and not public else validation_of(cv, n_samples, public)
     if public or validate_on == "subset":
         return InSubset(inside, fraction)
     if not isinstance(inside, HoldOut):
         raise ValueError(
-            f"Found cv={cv!r} with validate_on='rest', where all of the subset trains: a float in (0, 1] is needed, "
-            "the share of the other records that validates. Leave cv=None for all of them, or use "
-            "validate_on='subset', where cv may be a number of folds."
+            f"Found cv={cv!r} with validate_on='rest', where all of the subset trains: a float in "
+            "(0, 1] is needed, the share of the other records that validates. Leave cv=None for "
+            "all of them, or use validate_on='subset', where cv may be a number of folds."
         )
     return OnTheRest(fraction, inside.fraction)
 
@@ -143,23 +165,27 @@ def check_handful(members: InSubset | OnTheRest, train_on: str, n: float) -> Non
         if expected < HANDFUL:
             remedy = "Give a larger" if name == "subset" else "Give a smaller"
             raise ValueError(
-                f"Found subset_fraction={fraction!r} of {n:g} records (n_samples={n:g}): the {name} is expected to "
-                f"hold {expected:.3g} of them, fewer than {HANDFUL}. {remedy} subset_fraction, or use DPRandomSearchCV."
+                f"Found subset_fraction={fraction!r} of {n:g} records (n_samples={n:g}): the "
+                f"{name} is expected to hold {expected:.3g} of them, fewer than {HANDFUL}. "
+                f"{remedy} subset_fraction, or use DPRandomSearchCV."
             )
 
 
-# --- what it costs ----------------------------------------------------------------------------------------------------
+# --- what it costs --------------------------------------------------------------------------------
 
-#: Mean number of runs where the user gives none, and the longest list whose candidates may then all run once.
+#: Mean number of runs where the user gives none, and the longest list whose candidates may then all
+#: run once.
 USUAL, SHORT = 10, 10
-#: ``subset_fraction="auto"``: between the first two, with this number of expected records × ε in the subset.
+#: ``subset_fraction="auto"``: between the first two, with this number of expected records × ε in
+#: the subset.
 FEWEST, MOST, ENOUGH = 0.1, 0.3, 1500.0
 ON = {"rest": "the rest", "all": "all records"}
-#: Factor of the noise of a score on the rest over the noise that would match the final training, so that its loss is a
-#: small part of the training's: both costs compose. The noise depends on the final training alone, so on no secret.
+#: Factor of the noise of a score on the rest over the noise that would match the final training, so
+#: that its loss is a small part of the training's: both costs compose. The noise depends on the
+#: final training alone, so on no secret.
 FACTOR_OF_SCORES = 24
-#: This factor where candidates are as private as the final training and nothing is amplified: a record of the rest then
-#: always pays less than a record of the subset.
+#: This factor where candidates are as private as the final training and nothing is amplified: a
+#: record of the rest then always pays less than a record of the subset.
 FACTOR_AT_NO_COST = 3
 #: Relative gap within which two costs count as equal.
 ABOUT = 0.02
@@ -167,7 +193,8 @@ ABOUT = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class CostOfSubset:
-    """Cost of the runs on the subset, the best of which is found, and of one training on more records.
+    """Cost of the runs on the subset, the best of which is found, and of one training on more
+    records.
 
     Parameters
     ----------
@@ -176,9 +203,11 @@ class CostOfSubset:
     each : bool
         Whether each candidate of a list runs once, so that the runs compose.
     told_its_size : bool
-        Whether the estimator can be told how many records to expect, so that it does not count them.
+        Whether the estimator can be told how many records to expect, so that it does not count
+        them.
     replaced : bool
-        Whether the guarantee, which is for the presence of a record, is stated for a replaced record.
+        Whether the guarantee, which is for the presence of a record, is stated for a replaced
+        record.
     """
 
     distribution: CountDistribution
@@ -202,17 +231,21 @@ class CostOfSubset:
         else:
             assert scoring is not None
             share = self.members.share
-            validate = search(scoring)._roughly()  # scores lose next to nothing, and exact bounds would double the time
+            # scores lose next to nothing, and exact bounds would double the time
+            validate = search(scoring)._roughly()
             total = spend(search(trained(1)), validate=validate, validated_share=share)
         return (Component(name=self._name, guarantee=total),)
 
     def _total(self, train: Guarantee, tune: Guarantee, **scored: Any) -> Guarantee:
         secret = secret_membership(self.told_its_size, train.neighboring)
-        total = subset_then_train(tune, train, self.members.fraction, self.train_on, secret_membership=secret, **scored)
+        total = subset_then_train(
+            tune, train, self.members.fraction, self.train_on, secret_membership=secret, **scored
+        )
         return as_replace_one(total) if self.replaced else total
 
     def sizes(self, n_samples: int | None) -> Sizes:
-        """Expected numbers of records that tune, and that train the final model; shares where ``n_samples`` is None."""
+        """Expected numbers of records that tune, and that train the final model; shares where
+        ``n_samples`` is None."""
         whole, q = 1.0 if n_samples is None else float(n_samples), self.members.fraction
         return Sizes(q * whole, (1.0 - q if self.train_on == "rest" else 1.0) * whole)
 
@@ -221,41 +254,54 @@ class CostOfSubset:
         validated = ""
         if isinstance(self.members, OnTheRest):
             share = self.members.share
-            validated = f", validate on {'the rest' if share == 1.0 else f'a share of {share:g} of the rest'}"
+            validated = (
+                f", validate on "
+                f"{'the rest' if share == 1.0 else f'a share of {share:g} of the rest'}"
+            )
         runs = f"the best of K runs, K ~ {self.distribution!r}"
         if self.each:
             runs = f"the best of {self.distribution.mean:.0f} candidates, each of which runs once"
         return (
-            f"tune on a subset (each with probability {self.members.fraction:g}) by {runs}{validated}, then "
-            f"train on {ON[self.train_on]}"
+            f"tune on a subset (each with probability {self.members.fraction:g}) by "
+            f"{runs}{validated}, then train on {ON[self.train_on]}"
         )
 
 
 def secret_membership(told_its_size: bool, relation: Neighboring) -> bool:
-    """Return whether membership in the subset stays secret: no model uses the number of its records."""
+    """Return whether membership in the subset stays secret: no model uses the number of its
+    records."""
     return relation != "zero_out" or told_its_size
 
 
 def default_fraction(n: float | None, epsilon: float | None) -> float:
-    """Share of ``n`` records that tunes by default, from public numbers: larger where n·ε is small, 0.1 if unknown."""
+    """Share of ``n`` records that tunes by default, from public numbers: larger where n·ε is small,
+    0.1 if unknown."""
     if n is None or epsilon is None:
         return FEWEST
     return min(max(ENOUGH / (n * epsilon), FEWEST), MOST)
 
 
 @lru_cache(maxsize=64)
-def share_at_no_cost(epsilon: float, delta: float, distribution: CountDistribution, each: bool, pure: bool) -> float:
-    """Privacy loss of one candidate, as a share of the loss (``epsilon``, ``delta``) that a whole search has.
+def share_at_no_cost(
+    epsilon: float, delta: float, distribution: CountDistribution, each: bool, pure: bool
+) -> float:
+    """Privacy loss of one candidate, as a share of the loss (``epsilon``, ``delta``) that a whole
+    search has.
 
-    Where membership in the subset is known, a record pays for the search or for the final training, never for both:
-    with this share both cost the same. Losses are those of pure or of Gaussian mechanisms.
+    Where membership in the subset is known, a record pays for the search or for the final training,
+    never for both: with this share both cost the same. Losses are those of pure or of Gaussian
+    mechanisms.
     """
 
     def one_run(loss: float) -> Guarantee:
         return PureDP(epsilon=loss) if pure else GaussianDP(mu=loss)
 
     def search(loss: float) -> Guarantee:
-        return compose(*[one_run(loss)] * int(distribution.mean)) if each else best_of(one_run(loss), distribution)
+        return (
+            compose(*[one_run(loss)] * int(distribution.mean))
+            if each
+            else best_of(one_run(loss), distribution)
+        )
 
     return min(1.0, calibrate(search, epsilon, delta) / calibrate(one_run, epsilon, delta))
 
@@ -270,16 +316,22 @@ def each_is_cheap(
     relation: Neighboring,
     secret: bool,
 ) -> bool:
-    """Return whether each of ``number`` candidates, run once, costs about as little as the usual number of runs.
+    """Return whether each of ``number`` candidates, run once, costs about as little as the usual
+    number of runs.
 
-    Both costs are those of a Gaussian mechanism that promises (``epsilon``, ``delta``), which is close to what one run
-    of a search with this total promises. The answer depends on public numbers alone.
+    Both costs are those of a Gaussian mechanism that promises (``epsilon``, ``delta``), which is
+    close to what one run of a search with this total promises. The answer depends on public numbers
+    alone.
     """
     if number > SHORT:
         return False
-    one_run = GaussianDP(mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta), neighboring=relation)
+    one_run = GaussianDP(
+        mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta), neighboring=relation
+    )
     each, usual = (
-        subset_then_train(tune, one_run, fraction, train_on, secret_membership=secret).epsilon_at(delta)
+        subset_then_train(tune, one_run, fraction, train_on, secret_membership=secret).epsilon_at(
+            delta
+        )
         for tune in (compose(*[one_run] * number), best_of(one_run, Geometric(USUAL)))
     )
     return each <= usual * (1.0 + ABOUT)

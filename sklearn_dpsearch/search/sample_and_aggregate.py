@@ -1,4 +1,5 @@
-"""Sample-and-aggregate: utilities of all points of a grid on random parts, a private choice, one private training.
+"""Sample-and-aggregate: utilities of all points of a grid on random parts, a private choice, one
+private training.
 
 One record changes the mean of a candidate's scores over k disjoint parts by at most 1/k.
 """
@@ -28,7 +29,14 @@ from ._records import take, with_parameters
 from ._strategy import Strategy, checked_candidates
 from ._types import Candidate, Distributions, Parameters, Scorer, Seed
 from .execution.job import Job, Outcome
-from .execution.models import all_fitted, fit_model, released_in_the_open, spawn_seeds, train_last, unfitted_model
+from .execution.models import (
+    all_fitted,
+    fit_model,
+    released_in_the_open,
+    spawn_seeds,
+    train_last,
+    unfitted_model,
+)
 from .execution.randomness import Randomness
 from .execution.workers import attempt, in_parallel, task_context
 from .planning.plan import Facts, Plan
@@ -41,28 +49,32 @@ HELD_OUT = 4
 LEAST = 10
 #: Assumption of the sensitivity of utilities.
 ONE_PART = (
-    "A model on one part depends on the records of that part alone: estimator and scorer keep nothing between calls."
+    "A model on one part depends on the records of that part alone: estimator and scorer keep "
+    "nothing between calls."
 )
 #: Fewest records of a part, on average, with the default number of parts.
 RECORDS = 50
-#: Most trainings on parts, of all candidates together, with the default number of parts. A net trained together with
-#: others costs about an eighth of a training on all records, for any size of its part (the number of steps stays).
+#: Most trainings on parts, of all candidates together, with the default number of parts. A net
+#: trained together with others costs about an eighth of a training on all records, for any size of
+#: its part (the number of steps stays).
 MOST_TRAININGS = 400
-#: Target of the default number of parts: expected loss of utility through noise of the exponential mechanism.
+#: Target of the default number of parts: expected loss of utility through noise of the exponential
+#: mechanism.
 LOSS = 0.05
 
 
 def sensitivity(n_parts: int) -> Fraction:
     """Sensitivity: the most by which one record changes the utility of any candidate.
 
-    A record is in one part alone, and the score of a part is in [0, 1] for any records, also if training or validation
-    fails. A record that is replaced stays in its part.
+    A record is in one part alone, and the score of a part is in [0, 1] for any records, also if
+    training or validation fails. A record that is replaced stays in its part.
     """
     return Fraction(1, n_parts)
 
 
 def random_parts(n: int, n_parts: int, public: bool, random_bytes: RandomBytes) -> list[Fold]:
-    """Draw training and validation records of each part; every record draws its place independently.
+    """Draw training and validation records of each part; every record draws its place
+    independently.
 
     Parameters
     ----------
@@ -85,17 +97,20 @@ def check_parts(n_parts: int, n: int | None) -> None:
     """Raise if a public number of records is too small for the number of parts."""
     if n is not None and n < n_parts * LEAST:
         raise PrivacyError(
-            f"Found n_parts={n_parts} for {n} records: at least {LEAST} records are needed in a part on average. Give "
-            f"n_parts of at most {max(n // LEAST, 1)}."
+            f"Found n_parts={n_parts} for {n} records: at least {LEAST} records are needed in a "
+            f"part on average. Give n_parts of at most {max(n // LEAST, 1)}."
         )
 
 
 def part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed) -> list[int]:
-    """Scores of all candidates on one part, in multiples of 1/RESOLUTION; a checkpoint's finished scores are reused."""
+    """Scores of all candidates on one part, in multiples of 1/RESOLUTION; a checkpoint's finished
+    scores are reused."""
     scores: list[int] | None = job.finished.get(seed)
     if scores is None:
         work = partial(_part_scores, job, part, candidates, seed)
-        scores = private_process.in_own_process(work, job.threads) or [_score_on_part(job, None)] * len(candidates)
+        scores = private_process.in_own_process(work, job.threads) or [
+            _score_on_part(job, None)
+        ] * len(candidates)
         job.finished.put(seed, scores)
     return scores
 
@@ -116,26 +131,39 @@ def _score_on_part(job: Job, model: Any, *data: Any) -> int:
     return math.floor(min(max(found, 0.0), 1.0) * RESOLUTION) if math.isfinite(found) else 0
 
 
-# --- models on parts --------------------------------------------------------------------------------------------------
+# --- models on parts ------------------------------------------------------------------------------
 
 
 def less_noisy(job: Job, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Candidates with k times smaller noise: models on parts are never released and need no protection.
+    """Candidates with k times smaller noise: models on parts are never released and need no
+    protection.
 
-    A part has k times fewer records. So relative to the number of records the noise is that of the final training, and
-    candidates are compared under the winner's conditions. A candidate whose noise cannot be scaled keeps its noise.
+    A part has k times fewer records. So relative to the number of records the noise is that of the
+    final training, and candidates are compared under the winner's conditions. A candidate whose
+    noise cannot be scaled keeps its noise.
     """
-    varying, k = frozenset(name for candidate in candidates for name in candidate), float(len(job.split.folds))
-    return [{**candidate, **_with_scaled_loss(job, candidate, k, varying)} for candidate in candidates]
+    varying, k = (
+        frozenset(name for candidate in candidates for name in candidate),
+        float(len(job.split.folds)),
+    )
+    return [
+        {**candidate, **_with_scaled_loss(job, candidate, k, varying)} for candidate in candidates
+    ]
 
 
-def _with_scaled_loss(job: Job, candidate: Candidate, factor: float, varying: frozenset[str]) -> dict[str, Any]:
-    """Parameters that multiply a candidate's loss by ``factor``, if those for a factor of 1 leave it unchanged."""
+def _with_scaled_loss(
+    job: Job, candidate: Candidate, factor: float, varying: frozenset[str]
+) -> dict[str, Any]:
+    """Parameters that multiply a candidate's loss by ``factor``, if those for a factor of 1 leave
+    it unchanged."""
 
     def promise(settings: Mapping[str, Any]) -> Guarantee:
-        return job.recipe.adapter.training_run(with_parameters(clone(configured), settings), None).guarantee
+        return job.recipe.adapter.training_run(
+            with_parameters(clone(configured), settings), None
+        ).guarantee
 
-    with contextlib.suppress(Exception):  # this noise protects no release: on any error it stays as configured
+    # this noise protects no release: on any error it stays as configured
+    with contextlib.suppress(Exception):
         configured = unfitted_model(job, candidate, None)
         for names in (varying, frozenset[str]()):
             if promise(job.recipe.adapter.scaled_privacy(configured, 1.0, names)) == promise({}):
@@ -144,20 +172,28 @@ def _with_scaled_loss(job: Job, candidate: Candidate, factor: float, varying: fr
 
 
 def utilities_of(
-    job: Job, candidates: Sequence[Candidate], part_noise: str, seeds: Sequence[Seed], progress: Progress = SILENT
+    job: Job,
+    candidates: Sequence[Candidate],
+    part_noise: str,
+    seeds: Sequence[Seed],
+    progress: Progress = SILENT,
 ) -> list[Fraction]:
     """Mean over the parts (the job's folds) of every candidate's score in [0, 1], exact.
 
-    One task per part. Scores are clipped to [0, 1]; a candidate that fails on a part gets the error score there.
+    One task per part. Scores are clipped to [0, 1]; a candidate that fails on a part gets the error
+    score there.
     """
     tried = less_noisy(job, candidates) if part_noise == "scaled" else candidates
     name, there = type(job.recipe.estimator).__name__, job.for_workers()
     tasks = [partial(part_scores, there, part, tried, seed) for part, seed in enumerate(seeds)]
     scores = in_parallel(name, job.workers, tasks, lambda done: progress.done(done, len(seeds)))
-    return [Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores)) for i in range(len(tried))]
+    return [
+        Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores))
+        for i in range(len(tried))
+    ]
 
 
-# --- scores, and the number of parts ----------------------------------------------------------------------------------
+# --- scores, and the number of parts --------------------------------------------------------------
 
 
 def utility_scorer(scorer: Scorer) -> Scorer:
@@ -166,26 +202,29 @@ def utility_scorer(scorer: Scorer) -> Scorer:
     Raises
     ------
     PrivacyError
-        For losses, whose values below 0 would all count as 0, and for means of values outside [0, 1].
+        For losses, whose values below 0 would all count as 0, and for means of values outside [0,
+        1].
     """
     loss = getattr(scorer, "_sign", 1) < 0 or not getattr(scorer, "greater_is_better", True)
     low, high = getattr(scorer, "lower", 0.0), getattr(scorer, "upper", 1.0)
     if loss or low < 0 or high > 1:
         found = "negative" if loss else f"in [{low:g}, {high:g}]"
         raise PrivacyError(
-            f"Found scoring={scorer!r}, whose values are {found}: utilities must be in [0, 1], so that one record "
-            "changes their mean over k parts by at most 1/k. Use a score such as accuracy, f1, roc_auc or r2, or a "
-            "callable (estimator, X, y) with values in [0, 1]."
+            f"Found scoring={scorer!r}, whose values are {found}: utilities must be in [0, 1], so "
+            "that one record changes their mean over k parts by at most 1/k. Use a score such as "
+            "accuracy, f1, roc_auc or r2, or a callable (estimator, X, y) with values in [0, 1]."
         )
     return scorer
 
 
-def number_of_parts(given: int | None, n: int | None, epsilon: float, candidates: int) -> int | None:
+def number_of_parts(
+    given: int | None, n: int | None, epsilon: float, candidates: int
+) -> int | None:
     """Number of parts k: as given, or from the public number of records.
 
-    The default is the smallest k with 2·log(candidates)/(k·ε) ≤ 0.05, a bound on the expected loss of utility by the
-    exponential mechanism. A part keeps at least 50 records on average, and all candidates together train at most 400
-    times on parts.
+    The default is the smallest k with 2·log(candidates)/(k·ε) ≤ 0.05, a bound on the expected loss
+    of utility by the exponential mechanism. A part keeps at least 50 records on average, and all
+    candidates together train at most 400 times on parts.
 
     Returns
     -------
@@ -223,11 +262,12 @@ class InParts(PublicValidation):
         return random_parts(n_samples, self.n_parts, self.public, random_bytes)
 
 
-# --- the searches -----------------------------------------------------------------------------------------------------
+# --- the searches ---------------------------------------------------------------------------------
 
 
 class SampleAndAggregate(Strategy):
-    """Sample-and-aggregate: utilities of all candidates on random parts, a private choice, and one private training.
+    """Sample-and-aggregate: utilities of all candidates on random parts, a private choice, and one
+    private training.
 
     Parameters
     ----------
@@ -260,11 +300,20 @@ class SampleAndAggregate(Strategy):
         k = number_of_parts(self.given_parts, n_samples, choice_epsilon, candidates)
         work = ""
         if k is not None and candidates > 1:
-            fits = f"{candidates} candidates on {k} parts of the records are {candidates * k} trainings on parts"
+            fits = (
+                f"{candidates} candidates on {k} parts of the records are {candidates * k} "
+                f"trainings on parts"
+            )
             work = f"{fits}{self.expected_loss(cost, k)}; "
         validation = InParts(public, k)
         return self.resolved(
-            families, public, scorer=scorer, validation=validation, cost=cost, notes=(ONE_PART,), work=work
+            families,
+            public,
+            scorer=scorer,
+            validation=validation,
+            cost=cost,
+            notes=(ONE_PART,),
+            work=work,
         )
 
     @abstractmethod
@@ -272,7 +321,8 @@ class SampleAndAggregate(Strategy):
         """Cost model, and the ε of one choice, from which the default number of parts follows."""
 
     def expected_loss(self, cost: Any, n_parts: int) -> str:
-        """Expected loss from the noise of the choice, as the end of a sentence; empty where it is not known."""
+        """Expected loss from the noise of the choice, as the end of a sentence; empty where it is
+        not known."""
         return ""
 
     def scorer(self, public: bool) -> Scorer:
@@ -289,22 +339,28 @@ class SampleAndAggregate(Strategy):
         return utilities_of(job, candidates, self.part_noise, seeds, progress)
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
-        """Train, score and prepare for release one candidate on public records; return its score on a part."""
+        """Train, score and prepare for release one candidate on public records; return its score on
+        a part."""
         everything, k = job.split.folds[0][0], getattr(plan.validation, "n_parts", None) or 2
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
         model = fit_model(job, unfitted_model(several, tried, seed), everything, job.X, job.y)
         score = job.recipe.score(model, job.X, job.y)
-        released_in_the_open(job, fit_model(job, unfitted_model(job, candidate, seed), everything, job.X, job.y))
+        released_in_the_open(
+            job, fit_model(job, unfitted_model(job, candidate, seed), everything, job.X, job.y)
+        )
         return score
 
 
 def count_trainings(progress: Progress, job: Job, candidates: Sequence[Candidate]) -> None:
-    """Report the number of trainings: all candidates on all parts, a public number even where trainings fail."""
+    """Report the number of trainings: all candidates on all parts, a public number even where
+    trainings fail."""
     progress.public_runs("trainings on parts", len(candidates) * len(job.split.folds))
 
 
-def train_winner(job: Job, candidate: Candidate, score: float, seed: Seed, **attributes: Any) -> Outcome:
+def train_winner(
+    job: Job, candidate: Candidate, score: float, seed: Seed, **attributes: Any
+) -> Outcome:
     """Train the winner once, privately, on all records."""
     make = partial(unfitted_model, job, candidate, seed)
     model = train_last(job, make, all_numbers(number_of_records(job.X)), seed)

@@ -1,4 +1,5 @@
-"""A sandbox of the kernel's for private work: it writes only in its own folders, and reaches no socket with a path.
+"""A sandbox of the kernel's for private work: it writes only in its own folders, and reaches no
+socket with a path.
 
 Landlock and a filter of system calls, on Linux, as far as the kernel has them.
 """
@@ -16,24 +17,29 @@ from .._namespaces import system
 #: System calls, which have these numbers on all processors.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 SET_NO_NEW_PRIVS, SET_SECCOMP, FILTER = 38, 22, 2
-#: Rights to files: of every version of Landlock, to link and move (version 2), and to truncate (version 3).
+#: Rights to files: of every version of Landlock, to link and move (version 2), and to truncate
+#: (version 3).
 WRITE, CHANGE_FOLDERS, MOVE, TRUNCATE = 1 << 1, 0b1111111110000, 1 << 13, 1 << 14
 #: Rights to TCP, bind and connect (version 4); abstract sockets of other processes (version 6).
 TCP, ABSTRACT_SOCKETS = 0b11, 1
-#: Devices and processes, whose files hold nothing; and what processes share: semaphores need files there.
+#: Devices and processes, whose files hold nothing; and what processes share: semaphores need files
+#: there.
 HOLD_NOTHING, SHARED_MEMORY = ("/dev", "/proc"), "/dev/shm"
 #: Processor ↦ its name in filters, and its number of the system call ``socket``.
 SOCKET = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-#: Of filters: load a word, keep some bits of it, compare it, return; answers (the family is unknown).
+#: Of filters: load a word, keep some bits of it, compare it, return; answers (the family is
+#: unknown).
 LOAD, AND, EQUAL, RETURN, ALLOW, REFUSE = 0x20, 0x54, 0x15, 0x06, 0x7FFF0000, 0x00050000 | 97
 #: Where a filter finds the processor, the number of the system call, and its first two arguments.
 PROCESSOR, NUMBER, FAMILY, TYPE = 4, 0, 16, 24
-#: The family of sockets with a path; bits of a type; the type of the socket by which CUDA shares memory.
+#: The family of sockets with a path; bits of a type; the type of the socket by which CUDA shares
+#: memory.
 UNIX, TYPES, SEQUENCED = 1, 15, 5
 
 
 def confine(folders: Sequence[str]) -> bool:
-    """Confine this thread, and all threads and processes that it starts, for good; return whether the kernel could.
+    """Confine this thread, and all threads and processes that it starts, for good; return whether
+    the kernel could.
 
     Parameters
     ----------
@@ -63,10 +69,11 @@ def confine(folders: Sequence[str]) -> bool:
 
 
 def refuse_sockets_with_a_path() -> bool:
-    """Let this process, and all that it starts, make no socket by which logs, databases and services listen in files.
+    """Let this process, and all that it starts, make no socket by which logs, databases and
+    services listen in files.
 
-    Pairs of sockets and pipes stay, and sockets of packets in sequence, without which CUDA does not start; return
-    whether the kernel could.
+    Pairs of sockets and pipes stay, and sockets of packets in sequence, without which CUDA does not
+    start; return whether the kernel could.
     """
     if platform.machine() not in SOCKET:
         return False

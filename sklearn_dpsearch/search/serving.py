@@ -1,7 +1,8 @@
-"""Inside of private processes: a server that has only imported, holders of records, work on them, and runs.
+"""Inside of private processes: a server that has only imported, holders of records, work on them,
+and runs.
 
-All runs start from one and the same state, of a process that has only imported: names, counters and caches tell
-nothing, and no fork follows the use of OpenMP, which would hang.
+All runs start from one and the same state, of a process that has only imported: names, counters and
+caches tell nothing, and no fork follows the use of OpenMP, which would hang.
 """
 
 from __future__ import annotations
@@ -40,25 +41,34 @@ from .sandbox import confine, refuse_sockets_with_a_path
 if sys.platform != "win32":
     import fcntl
 
-#: Kinds of frames: an answer, an error, a stage of the work, and the walls around a process that is ready for work.
+#: Kinds of frames: an answer, an error, a stage of the work, and the walls around a process that is
+#: ready for work.
 VALUE, ERROR, STAGE, READY = b"v", b"e", b"s", b"w"
 #: Kinds of requests: fork a holder of records and the work on them; fork a run; only import.
 HOLD, RUN, IMPORT = b"h", b"r", b"i"
 #: What walls are against.
-WALLS = FILES, NETWORK, SOCKETS, PROCESSES = "files", "the network", "sockets with a path", "processes and their memory"
+WALLS = FILES, NETWORK, SOCKETS, PROCESSES = (
+    "files",
+    "the network",
+    "sockets with a path",
+    "processes and their memory",
+)
 
 STOPPED = (
-    "The search was stopped by an error whose source and text could depend on the records and are not shown. The cost "
-    "in privacy_spent_ is spent. Try search.dry_run() on public or made-up records."
+    "The search was stopped by an error whose source and text could depend on the records and are "
+    "not shown. The cost in privacy_spent_ is spent. Try search.dry_run() on public or made-up "
+    "records."
 )
 NOT_READ = (
-    "A private process could not read what it was sent. It needs this library and the modules of estimators and "
-    "scorers, in the same versions; the file of a numpy.memmap must be there, unchanged and under the same path."
+    "A private process could not read what it was sent. It needs this library and the modules of "
+    "estimators and scorers, in the same versions; the file of a numpy.memmap must be there, "
+    "unchanged and under the same path."
 )
 NO_MODEL_TRAVELS = (
-    "A result cannot leave its private process, because it cannot be pickled, or holds a class or function that was "
-    "made inside of a function. Define classes and functions at the top of a module or script, and keep open files, "
-    "locks and connections out of models. search.dry_run() shows a model."
+    "A result cannot leave its private process, because it cannot be pickled, or holds a class or "
+    "function that was made inside of a function. Define classes and functions at the top of a "
+    "module or script, and keep open files, locks and connections out of models. search.dry_run() "
+    "shows a model."
 )
 
 
@@ -66,7 +76,7 @@ class PrivateProcessError(RuntimeError):
     """Error for private work that ended without a result."""
 
 
-# --- this process -----------------------------------------------------------------------------------------------------
+# --- this process ---------------------------------------------------------------------------------
 
 
 @dataclass
@@ -91,7 +101,8 @@ class Here:
     reads: bool = False
     #: The work of a child to come, perhaps still pickled.
     work: Any = None
-    #: Generators that forks would have in common, and the modules in which they and pools of threads were looked for.
+    #: Generators that forks would have in common, and the modules in which they and pools of
+    #: threads were looked for.
     generators: list[Any] = field(default_factory=list)
     modules: frozenset[str] = frozenset()
     pools: ThreadpoolController | None = None
@@ -106,7 +117,8 @@ class Here:
                 self.connection.send_bytes(STAGE + pickle.dumps(tuple(stage)))
 
     def look_around(self) -> None:
-        """Note generators and pools of threads; all objects are then frozen: no collector writes on their memory."""
+        """Note generators and pools of threads; all objects are then frozen: no collector writes on
+        their memory."""
         modules = frozenset(sys.modules)
         self.generators += all_generators(self.modules)
         if self.pools is None or modules != self.modules:
@@ -135,7 +147,8 @@ class Surroundings:
         folder = os.curdir
         with contextlib.suppress(OSError):  # it may be gone
             folder = os.getcwd()
-        path = [place for place in sys.path if isinstance(place, str)]  # as the import system takes it
+        # as the import system takes it
+        path = [place for place in sys.path if isinstance(place, str)]
         return cls(dict(os.environ), folder, path, get_config(), HERE.forks, writes)
 
     def enter(self, own: str) -> None:
@@ -164,7 +177,8 @@ def _settle(folder: str, writes: Sequence[str] | None = None) -> None:
 
 
 def _isolate(folder: str) -> None:
-    """Make this a private process, with a temporary folder and generators of its own, and without warnings."""
+    """Make this a private process, with a temporary folder and generators of its own, and without
+    warnings."""
     become_private()
     if HERE.apart:
         _settle(folder)
@@ -186,7 +200,8 @@ def _isolate(folder: str) -> None:
 
 
 def _send_tensors_by_value() -> None:
-    """Let processes of one run, as loaders have them, send tensors by value: shared ones need a socket with a path."""
+    """Let processes of one run, as loaders have them, send tensors by value: shared ones need a
+    socket with a path."""
     reducers = ForkingPickler._extra_reducers  # type: ignore[attr-defined]
     for kind in [kind for kind in reducers if kind.__module__.partition(".")[0] == "torch"]:
         del reducers[kind]
@@ -206,23 +221,27 @@ def _serve_calls(connection: Connection, work: Callable[..., Any]) -> None:
 
 
 def _answer(work: Callable[..., Any], call: bytes) -> bytes:
-    """Call the work. Texts of errors that are not the library's own could depend on records, and stay here."""
+    """Call the work. Texts of errors that are not the library's own could depend on records, and
+    stay here."""
     try:
         value = work(*unpickled(call, HERE.shared))
     except BaseException as error:
         ours = type(error).__module__.startswith(f"{__name__.partition('.')[0]}.")
-        return ERROR + pickle.dumps((type(error), str(error)) if ours else (PrivateProcessError, STOPPED))
+        return ERROR + pickle.dumps(
+            (type(error), str(error)) if ours else (PrivateProcessError, STOPPED)
+        )
     try:
         return pickled(value, head=VALUE)
     except PrivacyError:
         return ERROR + pickle.dumps((PrivateProcessError, NO_MODEL_TRAVELS))
 
 
-# --- forks ------------------------------------------------------------------------------------------------------------
+# --- forks ----------------------------------------------------------------------------------------
 
 
 def serve(file: int, apart: bool = False) -> None:
-    """Serve a user's process until that ends; children have namespaces of their own, where that is possible."""
+    """Serve a user's process until that ends; children have namespaces of their own, where that is
+    possible."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     with PrivateFolder() as folder:
@@ -231,20 +250,27 @@ def serve(file: int, apart: bool = False) -> None:
 
 
 class _Forking:
-    """A process that only imports, holds records and forks: all that it forks starts from this state.
+    """A process that only imports, holds records and forks: all that it forks starts from this
+    state.
 
     Parameters
     ----------
     asked : socket
         Brings requests.
     folder : str
-        For temporary files: each child has it for itself, or, where the system allows no namespaces, a folder in it.
+        For temporary files: each child has it for itself, or, where the system allows no
+        namespaces, a folder in it.
     apart : bool
         Whether children get namespaces.
     """
 
     def __init__(self, asked: socket.socket, folder: str, apart: bool) -> None:
-        self._asked, self._folder, self._apart, self._children = asked, folder, apart, dict[int, str]()
+        self._asked, self._folder, self._apart, self._children = (
+            asked,
+            folder,
+            apart,
+            dict[int, str](),
+        )
         self._wakes, self._woken = socket.socketpair()
         self._woken.setblocking(False)
         self._wakes.setblocking(False)
@@ -272,7 +298,8 @@ class _Forking:
                     signal.signal(number, signal.SIG_DFL)
                 for one in (self._asked, self._wakes, self._woken):
                     one.close()
-                _namespaces.system().prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it ends with its parent
+                # PR_SET_PDEATHSIG: it ends with its parent
+                _namespaces.system().prctl(1, signal.SIGKILL)
                 HERE.apart = self._apart
                 become(folder)
             finally:
@@ -308,7 +335,8 @@ class _Forking:
 
 
 def _import(modules: Sequence[str]) -> None:
-    """Import what can be imported: what fails here is imported where it is needed, or fails there."""
+    """Import what can be imported: what fails here is imported where it is needed, or fails
+    there."""
     for name in modules:
         with warnings.catch_warnings(), contextlib.suppress(Exception):
             warnings.simplefilter("ignore")
@@ -317,7 +345,8 @@ def _import(modules: Sequence[str]) -> None:
 
 def _become_holder(file: int, life: int, shared: int, folder: str) -> None:
     """Unpickle the shared objects, and fork the work on them and its runs."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends with those who asked, and removes folders
+    # it ends with those who asked, and removes folders
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _end_with(life)
     connection = Connection(file)
     if not _hold(connection, Packed(shared), folder):
@@ -331,7 +360,8 @@ def _become_holder(file: int, life: int, shared: int, folder: str) -> None:
 
 
 def _hold(connection: Connection, packed: Packed, own: str) -> bool:
-    """Enter the surroundings of the work, and unpickle what is shared, and the work; return whether all succeeded.
+    """Enter the surroundings of the work, and unpickle what is shared, and the work; return whether
+    all succeeded.
 
     The work is unpickled here too, so that no child has to import its modules.
     """
@@ -393,9 +423,11 @@ def _one_thread() -> Iterator[None]:
 
 
 def _end_with(life: int) -> None:
-    """Let the system end this process when the other end of a pipe is closed, whatever the process is doing.
+    """Let the system end this process when the other end of a pipe is closed, whatever the process
+    is doing.
 
-    The signal that tells of it is handled by compiled code: the first process of a namespace would ignore it otherwise.
+    The signal that tells of it is handled by compiled code: the first process of a namespace would
+    ignore it otherwise.
     """
     libc = _namespaces.system()
     libc.signal(signal.SIGIO, libc._exit)
@@ -405,7 +437,7 @@ def _end_with(life: int) -> None:
         os._exit(0)
 
 
-# --- where nothing is forked ------------------------------------------------------------------------------------------
+# --- where nothing is forked ----------------------------------------------------------------------
 
 
 def work_alone(file: int, folder: str, own: str, leaves: str) -> None:

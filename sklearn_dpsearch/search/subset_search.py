@@ -33,7 +33,14 @@ from .execution.models import (
 )
 from .execution.randomness import Randomness
 from .execution.runs import Run, train_in_the_open
-from .final_training import Sizes, changed_parameters, check_guarantee_kept, check_rules, extrapolated, warm_start_name
+from .final_training import (
+    Sizes,
+    changed_parameters,
+    check_guarantee_kept,
+    check_rules,
+    extrapolated,
+    warm_start_name,
+)
 from .planning.checks import RUNS
 from .planning.families import Families, families_of
 from .planning.plan import Facts, Plan, describe_runs
@@ -57,76 +64,88 @@ from .random_subset import (
 
 @dataclass(eq=False, repr=False)
 class DPSubsetSearchCV(BasePrivateSearch):
-    """Search on a random subset that is differentially private as a whole: tune there, then train once on more records.
+    """Search on a random subset that is differentially private as a whole: tune there, then train
+    once on more records.
 
-    The subset is a Poisson sample: every record joins with probability ``subset_fraction``, independently and in
-    secret. On the subset the best of a random number of candidates is found, as by ``DPRandomSearchCV``. The winner's
-    parameters are extrapolated to the larger number of records, and one final model is trained on the rest or on all
-    records. Most candidates never see a given record, so cost and work are little above those of one training run.
+    The subset is a Poisson sample: every record joins with probability ``subset_fraction``,
+    independently and in secret. On the subset the best of a random number of candidates is found,
+    as by ``DPRandomSearchCV``. The winner's parameters are extrapolated to the larger number of
+    records, and one final model is trained on the rest or on all records. Most candidates never see
+    a given record, so cost and work are little above those of one training run.
 
     Parameters
     ----------
     estimator : estimator
         A private estimator, as for ``DPRandomSearchCV``.
     param_distributions : dict, list of dicts or "auto"
-        Parameter name to a list of values (drawn uniformly) or a distribution with a method ``rvs``. From a list of
-        dicts, one dict is drawn uniformly first. Values may be estimators for a step of a pipeline: families compete.
-        "auto": the estimator's own space, around its current parameters (``search_space``). Each candidate is drawn
-        from a copy of the distribution: one with a state of its own draws the same value each time.
+        Parameter name to a list of values (drawn uniformly) or a distribution with a method
+        ``rvs``. From a list of dicts, one dict is drawn uniformly first. Values may be estimators
+        for a step of a pipeline: families compete. "auto": the estimator's own space, around its
+        current parameters (``search_space``). Each candidate is drawn from a copy of the
+        distribution: one with a state of its own draws the same value each time.
     n_iter : "auto", "each", float or CountDistribution, default="auto"
-        Distribution of the number of candidates K, conditional on K >= 1, or its mean: a number stands for
-        ``Geometric(mean)``. "each": each candidate of a finite space runs once. "auto": "each" for a short list, where
-        it costs no more than ``Geometric(10)`` (docs/learn/subset_search.md); otherwise ``Geometric(10)``.
+        Distribution of the number of candidates K, conditional on K >= 1, or its mean: a number
+        stands for ``Geometric(mean)``. "each": each candidate of a finite space runs once. "auto":
+        "each" for a short list, where it costs no more than ``Geometric(10)``
+        (docs/learn/subset_search.md); otherwise ``Geometric(10)``.
     epsilon, delta : float, optional
-        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is scaled until the
-        total is ``epsilon``; the noise of candidates and the noise of the final model keep their ratio.
+        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is
+        scaled until the total is ``epsilon``; the noise of candidates and the noise of the final
+        model keep their ratio.
     scoring : str, callable, PrivateScorer or None, default=None
         As for ``DPRandomSearchCV``.
     score_noise : "match" or Guarantee, default="match"
-        Noise of one private score. "match": on the rest, 24 times the noise that matches the final training (3 times
-        without amplification); in the subset, as private as a candidate's training.
+        Noise of one private score. "match": on the rest, 24 times the noise that matches the final
+        training (3 times without amplification); in the subset, as private as a candidate's
+        training.
     cv : None, float or int, default=None
-        On the rest: the probability with which a record of the rest validates; None is 1. In the subset: a float is the
-        probability with which a record of the subset validates; None is 0.2; with an int each record draws a fold.
-        Splits by index are not possible.
+        On the rest: the probability with which a record of the rest validates; None is 1. In the
+        subset: a float is the probability with which a record of the subset validates; None is 0.2;
+        with an int each record draws a fold. Splits by index are not possible.
     subset_fraction : float or "auto", default="auto"
-        Probability q with which a record joins the subset, 0 < q < 1. "auto": 0.1; where secret membership amplifies,
-        and with few records n and ``epsilon``, 1500 ÷ (n · epsilon), at most 0.3 (docs/learn/subset_search.md).
+        Probability q with which a record joins the subset, 0 < q < 1. "auto": 0.1; where secret
+        membership amplifies, and with few records n and ``epsilon``, 1500 ÷ (n · epsilon), at most
+        0.3 (docs/learn/subset_search.md).
     train_on : {"rest", "all"}, default="rest"
         Whether the final model is trained on the records outside the subset or on all.
     validate_on : {"rest", "subset"}, default="rest"
-        Private records on which candidates are scored: the records outside the subset, which are many and pay for the
-        scores and for the final training, or a part of the subset.
+        Private records on which candidates are scored: the records outside the subset, which are
+        many and pay for the scores and for the final training, or a part of the subset.
     tuning_share : float or None, default=None
-        Privacy loss of a candidate's training, as a multiple of the final training's loss: below 1 candidates are
-        noisier than the final model, above 1 less noisy. None: 1; or, with ``epsilon`` and known membership in the
-        subset (``train_on="rest"``), the share with which the search costs as much as the final training.
+        Privacy loss of a candidate's training, as a multiple of the final training's loss: below 1
+        candidates are noisier than the final model, above 1 less noisy. None: 1; or, with
+        ``epsilon`` and known membership in the subset (``train_on="rest"``), the share with which
+        the search costs as much as the final training.
     extrapolate : "auto", dict or callable, default="auto"
-        Change of the winner's parameters with the number of records. "auto": the rules of the estimator's adapter
-        (docs/reference/subset_search.md); parameters without a rule are kept. A dict overrides rules: name of a
-        searched parameter to "linear" (in proportion to the number of records), "keep", or a callable (value, n_tune,
-        n_final). One callable is used for all parameters that are numbers. Sizes are expected numbers, q·n and (1−q)·n
-        (or n).
+        Change of the winner's parameters with the number of records. "auto": the rules of the
+        estimator's adapter (docs/reference/subset_search.md); parameters without a rule are kept. A
+        dict overrides rules: name of a searched parameter to "linear" (in proportion to the number
+        of records), "keep", or a callable (value, n_tune, n_final). One callable is used for all
+        parameters that are numbers. Sizes are expected numbers, q·n and (1−q)·n (or n).
     warm_start : bool, default=False
-        Start the final training from the winner's fitted model; the estimator, or the last step of a pipeline, needs a
-        parameter ``warm_start``. At no extra cost.
+        Start the final training from the winner's fitted model; the estimator, or the last step of
+        a pipeline, needs a parameter ``warm_start``. At no extra cost.
     guarantee : Guarantee or callable, optional
-        Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator, n_samples) to guarantee.
+        Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator,
+        n_samples) to guarantee.
     n_jobs : int, optional
         As in scikit-learn.
     pre_dispatch : int or str, default="2*n_jobs"
-        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's searches have it.
+        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
+        searches have it.
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
     verbose : int, default=0
-        Above 0 prints the plan and its cost, which are known without the data, and shows progress; where the number of
-        runs is secret, progress shows only that the search runs. 2 also shows when runs end and the final training
-        begins, which tells observers more about the number of runs (docs/learn/planning.md).
+        Above 0 prints the plan and its cost, which are known without the data, and shows progress;
+        where the number of runs is secret, progress shows only that the search runs. 2 also shows
+        when runs end and the final training begins, which tells observers more about the number of
+        runs (docs/learn/planning.md).
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
     ledger : PrivacyLedger or None, default=None
-        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
-        (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
+        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
+        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
+        around the fit, if any.
     checkpoint : str, path or None, default=None
         As for ``DPRandomSearchCV``.
     rehearse : bool, default=True
@@ -135,9 +154,11 @@ class DPSubsetSearchCV(BasePrivateSearch):
     Attributes
     ----------
     best_params_, best_score_, best_index_ : dict, float, int
-        The winner on the subset, with the score of its model there, which was trained on a part of the records.
+        The winner on the subset, with the score of its model there, which was trained on a part of
+        the records.
     best_score_std_ : float
-        Standard error of ``best_score_`` from its noise and from the random number of validation records.
+        Standard error of ``best_score_`` from its noise and from the random number of validation
+        records.
     final_params_ : dict
         The winner's extrapolated parameters, with which the final model was trained.
     best_estimator_ : estimator
@@ -152,12 +173,13 @@ class DPSubsetSearchCV(BasePrivateSearch):
     Notes
     -----
     Accounted by ``sklearn_dpsearch.privacy.subset_then_train`` (docs/theory/subset.md, Theorem 2;
-    docs/theory/subset_rest.md, Theorem 4; Koskela & Kulkarni 2023). Under replace-one neighbours a record that changes
-    is one that is blanked and one that takes the blank's place; the subset amplifies both, for models that can be
-    stated under zero-out neighbours where the search sets their noise (``epsilon=``), or where they promise for a
-    replaced record what they did. Elsewhere it does not, and the total is larger; so it is if the estimator counts its
-    records. If no candidate can be trained and scored, or the final model
-    cannot be trained, ``NoModelError`` is raised with one fixed message.
+    docs/theory/subset_rest.md, Theorem 4; Koskela & Kulkarni 2023). Under replace-one neighbours a
+    record that changes is one that is blanked and one that takes the blank's place; the subset
+    amplifies both, for models that can be stated under zero-out neighbours where the search sets
+    their noise (``epsilon=``), or where they promise for a replaced record what they did. Elsewhere
+    it does not, and the total is larger; so it is if the estimator counts its records. If no
+    candidate can be trained and scored, or the final model cannot be trained, ``NoModelError`` is
+    raised with one fixed message.
 
     Examples
     --------
@@ -199,23 +221,25 @@ class DPSubsetSearchCV(BasePrivateSearch):
         return SubsetStrategy(self)
 
 
-# --- how it runs ------------------------------------------------------------------------------------------------------
+# --- how it runs ----------------------------------------------------------------------------------
 
 PARTS_CAN_TRAIN = (
-    "A failure to train on a part of the records (an empty part, or a missing class) reveals no more than the model: "
-    "parts are large, and classes are known in advance or present in every part."
+    "A failure to train on a part of the records (an empty part, or a missing class) reveals no "
+    "more than the model: parts are large, and classes are known in advance or present in every "
+    "part."
 )
 AT_ANY_PLACE = (
-    "What is read of a record, and predicted for it, does not depend, to the last bit, on its place in a table: who is "
-    "in the subset is secret, and a record in it moves the later ones by a place."
+    "What is read of a record, and predicted for it, does not depend, to the last bit, on its "
+    "place in a table: who is in the subset is secret, and a record in it moves the later ones by "
+    "a place."
 )
 COUNTS = (
-    "{} may use the number of its records, which tells who is in the subset: the subset counts as known, without "
-    "amplification."
+    "{} may use the number of its records, which tells who is in the subset: the subset counts as "
+    "known, without amplification."
 )
 REPLACED = (
-    "Runs and scores hold for a record that is replaced by nothing in its place (zero_out). To replace it by another "
-    "one is two such steps, so the total is stated under replace_one."
+    "Runs and scores hold for a record that is replaced by nothing in its place (zero_out). To "
+    "replace it by another one is two such steps, so the total is stated under replace_one."
 )
 
 
@@ -234,19 +258,20 @@ class SubsetStrategy(BestOfStrategy):
         super().__init__(search, search.param_distributions)
         if search.n_iter == "each" and not self.space.is_finite:
             raise ValueError(
-                "Found n_iter='each' and a parameter that is drawn from a distribution; lists of values are needed, so "
-                "that each candidate can run once. Give lists, or draw candidates at random, e.g. n_iter=10."
+                "Found n_iter='each' and a parameter that is drawn from a distribution; lists of "
+                "values are needed, so that each candidate can run once. Give lists, or draw "
+                "candidates at random, e.g. n_iter=10."
             )
 
     def check_partitions(self, public: bool) -> None:
         if self.search.validate_on == "rest" and self.search.cv is None and not public:
             raise PrivacyError(
-                "Found cv=None and partitions of Dask: all records outside of the subset would leave their workers to "
-                "score candidates. Give the share of them that validates, e.g. cv=0.1, or validate_on='subset'. "
-                "Nothing was spent."
+                "Found cv=None and partitions of Dask: all records outside of the subset would "
+                "leave their workers to score candidates. Give the share of them that validates, "
+                "e.g. cv=0.1, or validate_on='subset'. Nothing was spent."
             )
 
-    # --- plan -----------------------------------------------------------------------------------------------------
+    # --- plan -------------------------------------------------------------------------------------
 
     def facts(self, n_samples: int | None, public: bool) -> Facts:
         search = self.search
@@ -280,27 +305,42 @@ class SubsetStrategy(BestOfStrategy):
             score_noise=search.score_noise,
             factor_of_scores=scores if isinstance(members, OnTheRest) else None,
             tuning_share=share,
-            notes=(PARTS_CAN_TRAIN, *(known if secret else (COUNTS.format(type(search.estimator).__name__),))),
+            notes=(
+                PARTS_CAN_TRAIN,
+                *(known if secret else (COUNTS.format(type(search.estimator).__name__),)),
+            ),
             work=describe_runs(distribution, each),
         )
 
     def _for_presence(self, n_samples: int | None) -> tuple[Families, bool]:
-        """Families under zero-out neighbours, for a total under replace-one that the subset amplifies; else as given.
+        """Families under zero-out neighbours, for a total under replace-one that the subset
+        amplifies; else as given.
 
-        Only where no noise of the user's is for another relation: the search sets it, or each candidate promises for a
-        replaced record what it does as configured.
+        Only where no noise of the user's is for another relation: the search sets it, or each
+        candidate promises for a replaced record what it does as configured.
         """
         search, families = self.search, self.families(n_samples)
-        if families.relation != "replace_one" or len(families.models) > 1 or not isinstance(search.score_noise, str):
+        if (
+            families.relation != "replace_one"
+            or len(families.models) > 1
+            or not isinstance(search.score_noise, str)
+        ):
             return families, False
         settings = self.adapter.under(search.estimator, "zero_out")
-        if settings is None or not (families.calibrated or set(self.space.names).isdisjoint(settings)):
+        if settings is None or not (
+            families.calibrated or set(self.space.names).isdisjoint(settings)
+        ):
             return families, False
         found = with_parameters(clone(search.estimator), settings)
-        presence = families_of(found, self.adapter, self.space, n_samples, calibrated=families.calibrated)
+        presence = families_of(
+            found, self.adapter, self.space, n_samples, calibrated=families.calibrated
+        )
         if self.adapter.expecting(found, 1.0) is None or presence.relation != "zero_out":
             return families, False
-        if families.calibrated or presence.promises_if_replaced() == families.promises_if_replaced():
+        if (
+            families.calibrated
+            or presence.promises_if_replaced() == families.promises_if_replaced()
+        ):
             return presence, True
         return families, False
 
@@ -312,10 +352,18 @@ class SubsetStrategy(BestOfStrategy):
     def _each(self, fraction: float, relation: Neighboring, secret: bool) -> bool:
         """Return whether each candidate runs once."""
         given, epsilon, delta = self.search.n_iter, self.search.epsilon, self.search.delta
-        if isinstance(given, str) and given == "auto" and epsilon and delta and self.space.is_finite:
+        if (
+            isinstance(given, str)
+            and given == "auto"
+            and epsilon
+            and delta
+            and self.space.is_finite
+        ):
             train_on = "all" if self.search.train_on == "all" else "rest"
             number = self.space.size()
-            return each_is_cheap(number, float(epsilon), float(delta), fraction, train_on, relation, secret)
+            return each_is_cheap(
+                number, float(epsilon), float(delta), fraction, train_on, relation, secret
+            )
         return isinstance(given, str) and given == "each"
 
     def _distribution(self, each: bool) -> CountDistribution:
@@ -325,7 +373,9 @@ class SubsetStrategy(BestOfStrategy):
         given = self.search.n_iter
         return as_count_distribution(USUAL if isinstance(given, str) else given).at_least_one()
 
-    def _tuning_share(self, families: Families, amplified: bool, distribution: CountDistribution, each: bool) -> float:
+    def _tuning_share(
+        self, families: Families, amplified: bool, distribution: CountDistribution, each: bool
+    ) -> float:
         """Privacy loss of a candidate's training, as a share of the final training's loss."""
         search, delta = self.search, float(self.search.delta or 0.0)
         if search.tuning_share is not None:
@@ -341,8 +391,8 @@ class SubsetStrategy(BestOfStrategy):
         search = self.search
         if search.train_on not in ON:
             raise ValueError(
-                f"Found train_on={search.train_on!r}; 'rest' (the records outside the subset) or 'all' is needed."
-                f"{did_you_mean(search.train_on, ON)}"
+                f"Found train_on={search.train_on!r}; 'rest' (the records outside the subset) or "
+                f"'all' is needed.{did_you_mean(search.train_on, ON)}"
             )
         check_rules(search.extrapolate, self.space.names)
         if search.warm_start:
@@ -353,20 +403,26 @@ class SubsetStrategy(BestOfStrategy):
             check_handful(members, search.train_on, float(n_samples))
         return members
 
-    # --- run ------------------------------------------------------------------------------------------------------
+    # --- run --------------------------------------------------------------------------------------
 
-    def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
+    def split(
+        self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness
+    ) -> Split:
         relation, subset = plan.recipe.neighboring, plan.validation
         sizes = plan.cost.sizes(n_samples)
         tells = relation != "replace_one" and plan.cost.told_its_size
         in_full = [plan.in_full(candidate) for candidate in candidates]
         final = [self._carried_over(plan, candidate, sizes) for candidate in in_full]
         for candidate, full, carried in zip(candidates, in_full, final):
-            check_guarantee_kept(plan, plan.promises, candidate, candidate, sizes.tune if tells else None)
+            check_guarantee_kept(
+                plan, plan.promises, candidate, candidate, sizes.tune if tells else None
+            )
             check_guarantee_kept(plan, plan.final, full, carried, sizes.final if tells else None)
         joins, folds = subset.draw(n_samples, source.random_bytes)
         scored, size_std = self._scored(relation, subset, n_samples, folds)
-        records = numbers_where(~joins) if self.search.train_on == "rest" else all_numbers(n_samples)
+        records = (
+            numbers_where(~joins) if self.search.train_on == "rest" else all_numbers(n_samples)
+        )
         return Split(
             folds=folds,
             n_scored=scored,
@@ -385,7 +441,8 @@ class SubsetStrategy(BestOfStrategy):
     def _scored(
         self, relation: Neighboring, subset: Validation, n_samples: int, folds: Sequence[Fold]
     ) -> tuple[list[int], float]:
-        """Numbers of validation records that scores may use, and the standard deviation of the drawn numbers."""
+        """Numbers of validation records that scores may use, and the standard deviation of the
+        drawn numbers."""
         if relation == "replace_one":  # the subset counts as known
             return [len(test) for _, test in folds], 0.0
         expected = subset.n_scored(n_samples, len(folds))
@@ -411,7 +468,11 @@ class SubsetStrategy(BestOfStrategy):
         return Outcome(
             found=model is not None,
             rows=[(candidates[best], runs[best].score)],
-            attributes={"best_estimator_": model, "final_params_": parameters, "best_score_std_": runs[best].std},
+            attributes={
+                "best_estimator_": model,
+                "final_params_": parameters,
+                "best_score_std_": runs[best].std,
+            },
         )
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
@@ -424,15 +485,22 @@ class SubsetStrategy(BestOfStrategy):
         released_in_the_open(after, fit_model(after, model, job.split.folds[0][0], job.X, job.y))
         return score
 
-    def _last_model(self, job: Job, tuned: Any, candidate: Candidate, parameters: Candidate, seed: Seed) -> Any:
+    def _last_model(
+        self, job: Job, tuned: Any, candidate: Candidate, parameters: Candidate, seed: Seed
+    ) -> Any:
         """Make the model to be trained last: a new model, or the winner's."""
         if not self.search.warm_start:
             return unfitted_model(job, parameters, seed)
         # some estimators drop their model when a parameter is set, even to the same value
         changed = dict(changed_parameters(candidate, parameters))
-        known = tuned.get_params(deep=True)  # its noise may differ: candidates may be trained with more noise
-        changed |= {name: new for name, new in job.recipe.settings.items() if known.get(name) != new}
-        return with_own_randomness(job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed)
+        # its noise may differ: candidates may be trained with more noise
+        known = tuned.get_params(deep=True)
+        changed |= {
+            name: new for name, new in job.recipe.settings.items() if known.get(name) != new
+        }
+        return with_own_randomness(
+            job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed
+        )
 
     def _carried_over(self, plan: Plan, candidate: Candidate, sizes: Sizes) -> dict[str, Any]:
         """Extrapolate the candidate's parameters to the final model."""

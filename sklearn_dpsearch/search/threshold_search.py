@@ -1,4 +1,5 @@
-"""Stop at the first good candidate, or raise the threshold over a whole grid until nothing is above it."""
+"""Stop at the first good candidate, or raise the threshold over a whole grid until nothing is above
+it."""
 
 from __future__ import annotations
 
@@ -34,9 +35,10 @@ from .planning.plan import Facts, Plan
 class DPThresholdSearchCV(BasePrivateSearch):
     """Search against a threshold that is differentially private as a whole.
 
-    With a number: candidates are drawn and run one after the other until a private score reaches the number; before
-    each run the search ends without a result, with a small probability. With ``Doubling(...)``: a whole grid is tried,
-    and rounds of AboveThreshold raise a threshold by steps that double and halve; one private training follows.
+    With a number: candidates are drawn and run one after the other until a private score reaches
+    the number; before each run the search ends without a result, with a small probability. With
+    ``Doubling(...)``: a whole grid is tried, and rounds of AboveThreshold raise a threshold by
+    steps that double and halve; one private training follows.
 
     Parameters
     ----------
@@ -45,38 +47,45 @@ class DPThresholdSearchCV(BasePrivateSearch):
     param_distributions : dict, list of dicts or "auto"
         As for ``DPRandomSearchCV``; with ``Doubling`` lists of values only.
     threshold : float or Doubling
-        A number is the score to reach: a constant known without the data. ``Doubling(...)`` holds the rules by which
-        the threshold is raised.
+        A number is the score to reach: a constant known without the data. ``Doubling(...)`` holds
+        the rules by which the threshold is raised.
     n_iter : float, default=10
-        With a number: mean of the number of runs that is drawn; before each run the search stops with probability
-        1/(1 + n_iter). The first success ends the runs sooner.
+        With a number: mean of the number of runs that is drawn; before each run the search stops
+        with probability 1/(1 + n_iter). The first success ends the runs sooner.
     epsilon, delta : float, optional
-        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is calibrated.
+        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is
+        calibrated.
     scoring : str, callable or None, default=None
-        With a number: as for ``DPRandomSearchCV``. With ``Doubling``: any score with values in [0, 1].
+        With a number: as for ``DPRandomSearchCV``. With ``Doubling``: any score with values in [0,
+        1].
     score_noise : "match" or Guarantee, default="match"
         With a number: as for ``DPRandomSearchCV``. With ``Doubling`` it has no meaning.
     cv : None, float, int, splitter or iterable, default=None
         With a number: as for ``DPRandomSearchCV``. With ``Doubling`` it has no meaning.
     refit : "winner" or bool, default="winner"
-        With a number: as for ``DPRandomSearchCV``. With ``Doubling`` the winner is always trained once.
+        With a number: as for ``DPRandomSearchCV``. With ``Doubling`` the winner is always trained
+        once.
     guarantee : Guarantee or callable, optional
         Guarantee of one fit, on the caller's word.
     n_jobs : int, optional
-        As in scikit-learn. With a number, workers run ahead, and the first success in the order of drawing counts.
+        As in scikit-learn. With a number, workers run ahead, and the first success in the order of
+        drawing counts.
     pre_dispatch : int or str, default="2*n_jobs"
-        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's searches have it.
+        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
+        searches have it.
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
     verbose : int, default=0
-        Above 0 prints the plan and its cost, which are known without the data, and shows progress; where the number of
-        runs is secret, progress shows only that the search runs. 2 also shows when runs end and the final training
-        begins, which tells observers more about the number of runs (docs/learn/planning.md).
+        Above 0 prints the plan and its cost, which are known without the data, and shows progress;
+        where the number of runs is secret, progress shows only that the search runs. 2 also shows
+        when runs end and the final training begins, which tells observers more about the number of
+        runs (docs/learn/planning.md).
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
     ledger : PrivacyLedger or None, default=None
-        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
-        (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
+        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
+        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
+        around the fit, if any.
     checkpoint : str, path or None, default=None
         As for ``DPRandomSearchCV``.
     rehearse : bool, default=True
@@ -85,26 +94,29 @@ class DPThresholdSearchCV(BasePrivateSearch):
     Attributes
     ----------
     found_ : bool
-        Whether a candidate reached the threshold. Otherwise there is no ``best_estimator_``, and predicting raises.
+        Whether a candidate reached the threshold. Otherwise there is no ``best_estimator_``, and
+        predicting raises.
     n_rounds_ : int
-        With ``Doubling``: number of rounds of this walk, which the released decisions tell anyway. The cost does not
-        depend on the number.
+        With ``Doubling``: number of rounds of this walk, which the released decisions tell anyway.
+        The cost does not depend on the number.
     best_params_, best_score_, best_index_ : dict, float, int
-        The candidate, and its released score; with ``Doubling`` the threshold above which it was found, at most 1.
+        The candidate, and its released score; with ``Doubling`` the threshold above which it was
+        found, at most 1.
     best_score_std_ : float
         Standard error of a released score from its noise; not with ``Doubling``.
     best_estimator_ : estimator
     privacy_spent_ : PrivacySpent
-        Cost of the whole fit; unpacks as (epsilon, delta). With ``Doubling`` it is the worst case over all walks
-        that the rules allow, and does not depend on this walk.
+        Cost of the whole fit; unpacks as (epsilon, delta). With ``Doubling`` it is the worst case
+        over all walks that the rules allow, and does not depend on this walk.
     cv_results_, n_splits_, scorer_, classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    With a number, accounted by ``sklearn_dpsearch.privacy.until_above`` (docs/theory/threshold.md, Theorem 3). With
-    ``Doubling``, by ``doubling_search`` (docs/theory/doubling.md; Ding, Wu et al. 2022, Algorithm 1). The paper states
-    O(log n)·ε for typical walks only, which is no guarantee; here the worst walk is charged.
+    With a number, accounted by ``sklearn_dpsearch.privacy.until_above`` (docs/theory/threshold.md,
+    Theorem 3). With ``Doubling``, by ``doubling_search`` (docs/theory/doubling.md; Ding, Wu et al.
+    2022, Algorithm 1). The paper states O(log n)·ε for typical walks only, which is no guarantee;
+    here the worst walk is charged.
 
     Examples
     --------
@@ -150,22 +162,24 @@ class DPThresholdSearchCV(BasePrivateSearch):
         X, y : array-like
             As for ``fit``.
         batches : iterable of lists of dicts
-            Candidates for each round. Batches may depend on the candidates kept so far: a generator is asked for the
-            next batch after the last ``RoundRelease`` was yielded. Every candidate needs the guarantee of a point of
-            ``param_distributions``, and the choice of candidates must not use the records in any other way.
+            Candidates for each round. Batches may depend on the candidates kept so far: a generator
+            is asked for the next batch after the last ``RoundRelease`` was yielded. Every candidate
+            needs the guarantee of a point of ``param_distributions``, and the choice of candidates
+            must not use the records in any other way.
         X_public, y_public : array-like, optional
             As for ``fit``.
 
         Yields
         ------
         RoundRelease
-            The candidate kept so far, the threshold above which it was found, and whether this round found it.
+            The candidate kept so far, the threshold above which it was found, and whether this
+            round found it.
 
         Notes
         -----
-        ``privacy_spent_`` is set before the first round, and equals that of ``fit``. When the batches or the walk end,
-        one private training follows, and the search is fitted; a search left earlier has no model. An error ends the
-        walk.
+        ``privacy_spent_`` is set before the first round, and equals that of ``fit``. When the
+        batches or the walk end, one private training follows, and the search is fitted; a search
+        left earlier has no model. An error ends the walk.
 
         Examples
         --------
@@ -188,18 +202,19 @@ class DPThresholdSearchCV(BasePrivateSearch):
         """
         if isinstance(self.threshold, numbers.Real):
             raise ValueError(
-                f"Found rounds() with threshold={self.threshold!r}; rounds raise the threshold themselves. Use "
-                "threshold=Doubling(...), or fit."
+                f"Found rounds() with threshold={self.threshold!r}; rounds raise the threshold "
+                "themselves. Use threshold=Doubling(...), or fit."
             )
         if self.checkpoint is not None:
             raise ValueError(
-                "Found rounds() with checkpoint=: the caller's own batches would have to be the same after a crash, "
-                "which cannot be checked. Set checkpoint=None, or use fit."
+                "Found rounds() with checkpoint=: the caller's own batches would have to be the "
+                "same after a crash, which cannot be checked. Set checkpoint=None, or use fit."
             )
         fit, ledger = self._prepared(X, y, X_public, y_public, {})
         seed = self.random_state
         fit = replace(fit, entropy=None if seed is None else entropy_of(seed))
-        fit.strategy.split(fit.plan, (), fit.n_samples, Randomness(0))  # raises what the draw would raise
+        # raises what the draw would raise
+        fit.strategy.split(fit.plan, (), fit.n_samples, Randomness(0))
         return steps_of_walk(fit, lambda plan: self._spend(plan, ledger), batches, self._release)
 
     def _strategy(self) -> ThresholdStrategy | DoublingStrategy:
@@ -228,19 +243,22 @@ def check_none_of_a_number(search: DPThresholdSearchCV) -> None:
     for name, why in ONLY_WITH_A_NUMBER.items():
         value, default = getattr(search, name), signature(type(search)).parameters[name].default
         if value is not default and value != default:
-            raise ValueError(f"Found {name}={value!r} where the threshold doubles (Doubling): {why}.")
+            raise ValueError(
+                f"Found {name}={value!r} where the threshold doubles (Doubling): {why}."
+            )
     if search.refit is not True and search.refit != "winner":
         raise ValueError(
-            f"Found refit={search.refit!r} where the threshold doubles (Doubling): models on parts are not "
-            "private, so one private training follows the choice. Leave refit='winner'."
+            f"Found refit={search.refit!r} where the threshold doubles (Doubling): models on parts "
+            "are not private, so one private training follows the choice. Leave refit='winner'."
         )
 
 
-# --- how it runs, with a number --------------------------------------------------------------------------------------
+# --- how it runs, with a number -------------------------------------------------------------------
 
 
 class ThresholdStrategy(Strategy):
-    """Run candidates one after the other; before each run a coin may end the search without a result.
+    """Run candidates one after the other; before each run a coin may end the search without a
+    result.
 
     Parameters
     ----------
@@ -251,8 +269,8 @@ class ThresholdStrategy(Strategy):
     search: DPThresholdSearchCV
     shows = ("best_score_std_", "found_")
     why_nothing = (
-        "the search stopped before a candidate reached the threshold (found_ is False). Give a lower threshold or "
-        "a larger n_iter; fitting again spends privacy_spent_ again."
+        "the search stopped before a candidate reached the threshold (found_ is False). Give a "
+        "lower threshold or a larger n_iter; fitting again spends privacy_spent_ again."
     )
 
     def __init__(self, search: DPThresholdSearchCV, threshold: float) -> None:
@@ -261,16 +279,21 @@ class ThresholdStrategy(Strategy):
         #: Probability of stopping before each run, exactly as accounted.
         self.stop = Fraction(1 / (1 + float(search.n_iter)))
         if not np.isfinite(threshold):
-            raise ValueError(f"Found threshold={threshold!r}; a finite number or Doubling(...) is needed.")
+            raise ValueError(
+                f"Found threshold={threshold!r}; a finite number or Doubling(...) is needed."
+            )
 
-    # --- plan -----------------------------------------------------------------------------------------------------
+    # --- plan -------------------------------------------------------------------------------------
 
     def facts(self, n_samples: int | None, public: bool) -> Facts:
         search, stop = self.search, float(self.stop)
         families, scorer = self.families(n_samples), self.scorer(public)
         validation = validation_of(search.cv, n_samples, public, search.epsilon)
         cost = CostOfRuns(
-            name=f"first run with a score of at least {self.threshold:g}, or none (stop probability {stop:.4g})",
+            name=(
+                f"first run with a score of at least {self.threshold:g}, or none (stop probability "
+                f"{stop:.4g})"
+            ),
             search=partial(until_above, stop_probability=stop),
             exposures=validation.exposures(),
             refit=search.refit is True,
@@ -285,17 +308,23 @@ class ThresholdStrategy(Strategy):
             notes=(f"The threshold {self.threshold:g} was not chosen by looking at the data.",),
         )
 
-    # --- run ------------------------------------------------------------------------------------------------------
+    # --- run --------------------------------------------------------------------------------------
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
-        """Draw candidates until a coin says stop; there may be none, and most of them need not run."""
+        """Draw candidates until a coin says stop; there may be none, and most of them need not
+        run."""
         bits, number = source.bits, 0  # exact coins: a float probability would be rounded
         while not bernoulli(self.stop, bits):
             number += 1
         return drawn_candidates(plan, number, source)
 
     def run(
-        self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, progress: Progress
+        self,
+        plan: Plan,
+        job: Job,
+        candidates: Sequence[Candidate],
+        source: Randomness,
+        progress: Progress,
     ) -> Outcome:
         """Find the first success in the order of drawing, if any."""
         *seeds, last = source.run_seeds(len(candidates) + 1)
@@ -313,4 +342,6 @@ class ThresholdStrategy(Strategy):
             model = train_last(job, make, all_numbers(number_of_records(job.X)), last)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         attributes = {**shown, "best_score_std_": run.std, "found_": True}
-        return Outcome(found=model is not None, rows=[(candidate, run.score)], attributes=attributes)
+        return Outcome(
+            found=model is not None, rows=[(candidate, run.score)], attributes=attributes
+        )

@@ -20,7 +20,9 @@ def tree(**kwargs):
 
 
 def forest(**kwargs):
-    return RandomForestClassifier(**{"n_estimators": 2, "bounds": (0, 1), "classes": [0, 1], **kwargs})
+    return RandomForestClassifier(
+        **{"n_estimators": 2, "bounds": (0, 1), "classes": [0, 1], **kwargs}
+    )
 
 
 def bayes(**kwargs):
@@ -32,7 +34,9 @@ def logistic(**kwargs):
 
 
 def linear(**kwargs):
-    return LinearRegression(**{"bounds_X": (-1, 1), "bounds_y": (-1, 1), "fit_intercept": False, **kwargs})
+    return LinearRegression(
+        **{"bounds_X": (-1, 1), "bounds_y": (-1, 1), "fit_intercept": False, **kwargs}
+    )
 
 
 def scaler(**kwargs):

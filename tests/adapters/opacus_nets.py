@@ -37,7 +37,11 @@ class Own(skorch.NeuralNetClassifier):
 
     def private(self, loader, **changed):
         self.privacy_engine_ = PrivacyEngine(accountant="rdp")
-        options = {"noise_multiplier": self.noise_multiplier, "max_grad_norm": self.max_grad_norm, **changed}
+        options = {
+            "noise_multiplier": self.noise_multiplier,
+            "max_grad_norm": self.max_grad_norm,
+            **changed,
+        }
         self.module_, self.optimizer_, loader = self.privacy_engine_.make_private(
             module=self.module_, optimizer=self.optimizer_, data_loader=loader, **options
         )
@@ -54,7 +58,9 @@ class ByEpsilon(skorch.NeuralNetClassifier):
     def get_iterator(self, dataset, training=False):
         loader = super().get_iterator(dataset, training)
         if training:
-            self.module_, self.optimizer_, loader = PrivacyEngine(accountant="rdp").make_private_with_epsilon(
+            self.module_, self.optimizer_, loader = PrivacyEngine(
+                accountant="rdp"
+            ).make_private_with_epsilon(
                 module=self.module_,
                 optimizer=self.optimizer_,
                 data_loader=loader,
@@ -98,7 +104,11 @@ class SmallerBatches(Own):
 
 class Adaptive(Own):
     def private(self, loader):
-        more = {"target_unclipped_quantile": 0.5, "clipbound_learning_rate": 0.2, "max_clipbound": 10.0}
+        more = {
+            "target_unclipped_quantile": 0.5,
+            "clipbound_learning_rate": 0.2,
+            "max_clipbound": 10.0,
+        }
         more |= {"min_clipbound": 0.1, "unclipped_num_std": 1.0}
         return super().private(loader, clipping="adaptive", **more)
 
@@ -158,5 +168,10 @@ def blobs(n=400):
 
 
 def net(kind=Mixed, module=MLP, **changed):
-    options = {"criterion": nn.CrossEntropyLoss, "classes": [0, 1], "train_split": None, "verbose": 0}
+    options = {
+        "criterion": nn.CrossEntropyLoss,
+        "classes": [0, 1],
+        "train_split": None,
+        "verbose": 0,
+    }
     return kind(module, **{**options, "batch_size": 100, "max_epochs": 3, "lr": 0.5, **changed})

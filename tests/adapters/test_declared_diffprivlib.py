@@ -1,4 +1,5 @@
-"""A declared guarantee replaces what is known about the guarantee, and nothing else that an adapter does."""
+"""A declared guarantee replaces what is known about the guarantee, and nothing else that an adapter
+does."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ NEEDED = {
 
 
 def declared(estimator, kind=DPRandomSearchCV, **parameters):
-    search = kind(estimator, {}, guarantee=WORD, **{**NEEDED[kind], "random_state": 0, **parameters})
+    search = kind(
+        estimator, {}, guarantee=WORD, **{**NEEDED[kind], "random_state": 0, **parameters}
+    )
     return search.fit(X, y)
 
 
@@ -48,12 +51,18 @@ MODELS = {
     "alone": lambda: logistic(),
     "in a pipeline": lambda: make_pipeline(FunctionTransformer(), logistic()),
     "in a nested pipeline": lambda: Pipeline([("outer", make_pipeline(logistic()))]),
-    "in an ensemble that no adapter knows": lambda: VotingClassifier([(name, logistic()) for name in "abc"]),
+    "in an ensemble that no adapter knows": lambda: VotingClassifier(
+        [(name, logistic()) for name in "abc"]
+    ),
 }
 
 
 def logistic_parts(model):
-    return [part for part in fitted_parts(model) if isinstance(part, LogisticRegression) and hasattr(part, "coef_")]
+    return [
+        part
+        for part in fitted_parts(model)
+        if isinstance(part, LogisticRegression) and hasattr(part, "coef_")
+    ]
 
 
 @pytest.mark.slow
@@ -83,8 +92,12 @@ def test_the_default_ledger_does_not_count_the_runs(name):
 
 
 def test_mechanisms_draw_on_the_operating_system():
-    """A seed on the estimator would be the same for all candidates, and a generator of ours is not a secure one."""
-    for estimator, names in ((logistic(random_state=1), ["random_state"]), (MODELS["in a pipeline"](), [])):
+    """A seed on the estimator would be the same for all candidates, and a generator of ours is not
+    a secure one."""
+    for estimator, names in (
+        (logistic(random_state=1), ["random_state"]),
+        (MODELS["in a pipeline"](), []),
+    ):
         fresh = adapter_for(estimator, WORD).fresh_randomness(estimator)
         assert all(fresh[name] is None for name in fresh if name.endswith("random_state"))
         assert set(names) <= set(fresh)
@@ -119,7 +132,7 @@ def test_leaks_that_are_noticed_while_fitting_are_errors_all_the_same():
         declared(LogisticRegression())
 
 
-# --- predictions within public bounds --------------------------------------------------------------------------------
+# --- predictions within public bounds -------------------------------------------------------------
 
 TARGET = np.clip(X @ [0.5, -0.2], -0.5, 0.5)
 SCORING = private_scorer("r2", y_range=(-0.5, 0.5))
@@ -130,12 +143,16 @@ def bounded(**parameters):
 
 
 def searched(estimator, **parameters):
-    search = DPRandomSearchCV(estimator, {}, n_iter=3, scoring=SCORING, random_state=0, **parameters)
+    search = DPRandomSearchCV(
+        estimator, {}, n_iter=3, scoring=SCORING, random_state=0, **parameters
+    )
     return search.fit(X, TARGET)
 
 
 @pytest.mark.parametrize("word", [None, WORD])
-@pytest.mark.parametrize("make", [bounded, lambda **p: make_pipeline(FunctionTransformer(), bounded(**p))])
+@pytest.mark.parametrize(
+    "make", [bounded, lambda **p: make_pipeline(FunctionTransformer(), bounded(**p))]
+)
 def test_predictions_stay_within_the_public_bounds_of_the_target(make, word):
     far = 100.0 * RNG.normal(size=(50, 2))
     model = searched(make(epsilon=0.01), guarantee=word).best_estimator_
@@ -151,6 +168,6 @@ def test_a_clipped_model_is_one_of_diffprivlibs():
     assert np.array_equal(copy.predict(X), model.predict(X))
     again = clone(model).fit(X, TARGET)
     assert np.abs(again.predict(1e6 * X)).max() <= 0.5
-    assert adapter_for(clone(model)).training_run(clone(model), 300) == adapter_for(bounded()).training_run(
-        bounded(), 300
-    )
+    assert adapter_for(clone(model)).training_run(clone(model), 300) == adapter_for(
+        bounded()
+    ).training_run(bounded(), 300)

@@ -15,7 +15,12 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
 from sklearn_dpsearch.adapters.diffprivlib import MODELS, SystemRandomState
-from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError
+from sklearn_dpsearch.privacy import (
+    LeakingEstimatorError,
+    PrivacyError,
+    PureDP,
+    UnknownGuaranteeError,
+)
 
 pytest.importorskip("diffprivlib")
 from diffprivlib import models
@@ -34,11 +39,15 @@ def cancer():
     return (2 * X / X.max(axis=0) - 1)[:300], y[:300]
 
 
-# --- promises --------------------------------------------------------------------------------------------------------
+# --- promises -------------------------------------------------------------------------------------
 
 
 def test_every_model_of_the_library_has_a_row():
-    public = {name for name, kind in vars(models).items() if isinstance(kind, type) and hasattr(kind, "fit")}
+    public = {
+        name
+        for name, kind in vars(models).items()
+        if isinstance(kind, type) and hasattr(kind, "fit")
+    }
     assert public == set(MODELS)
 
 
@@ -70,10 +79,12 @@ def test_scaling_multiplies_the_promise(make):
     estimator = make(epsilon=0.5)
     settings = adapter_for(estimator).scaled_privacy(estimator, 3.0)
     assert settings == {"epsilon": 1.5}
-    assert promise(estimator.set_params(**settings)).epsilon == pytest.approx(3 * promise(make(epsilon=0.5)).epsilon)
+    assert promise(estimator.set_params(**settings)).epsilon == pytest.approx(
+        3 * promise(make(epsilon=0.5)).epsilon
+    )
 
 
-# --- refusals: found, needed, remedy ---------------------------------------------------------------------------------
+# --- refusals: found, needed, remedy --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -90,7 +101,10 @@ def test_scaling_multiplies_the_promise(make):
         (logistic(data_norm=2.5), ("data_norm=2.5", "at most 2", "Divide the features")),
         (logistic(n_jobs=2), ("n_jobs=2", "same noise", "n_jobs=None")),
         (logistic(verbose=1), ("verbose=1", "prints", "verbose=0")),
-        (linear(fit_intercept=True), ("fit_intercept=True", "no finite epsilon", "public constants")),
+        (
+            linear(fit_intercept=True),
+            ("fit_intercept=True", "no finite epsilon", "public constants"),
+        ),
         (linear(bounds_X=(-1, 2)), ("bounds_X", "lower bounds alone", "symmetric")),
         (linear(bounds_y=(1, 1)), ("bounds_y=(1, 1)", "lower < upper")),
         (bayes(bounds=(1, 1)), ("bounds=(1, 1)", "lower < upper")),
@@ -102,14 +116,19 @@ def test_scaling_multiplies_the_promise(make):
         (scaler(epsilon=1e-5), ("epsilon=1e-05", "Raise epsilon")),
         (forest(), ("31-bit", "recomputed", "DecisionTreeClassifier")),
         (KMeans(bounds=(0, 1)), ("inertia_", "no finite epsilon", "another clusterer")),
-        (PCA(data_norm=1, centered=True), ("rejection sampler", "number of features", "public matrix")),
+        (
+            PCA(data_norm=1, centered=True),
+            ("rejection sampler", "number of features", "public matrix"),
+        ),
     ],
     ids=lambda one: type(one).__name__ if hasattr(one, "fit") else one[0][:20],
 )
 def test_a_leak_is_refused_before_any_data_is_read(estimator, words):
     refused(LeakingEstimatorError, estimator, *words)
     with pytest.raises(LeakingEstimatorError):
-        DPRandomSearchCV(estimator, {"epsilon": [1.0]} if "epsilon=1e" not in words[0] else {}, n_iter=2).privacy_cost()
+        DPRandomSearchCV(
+            estimator, {"epsilon": [1.0]} if "epsilon=1e" not in words[0] else {}, n_iter=2
+        ).privacy_cost()
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.inf, math.nan, None, True, "1"])
@@ -139,14 +158,16 @@ def test_a_candidate_outside_the_guarantee_is_found_before_the_data():
 @pytest.mark.slow
 @pytest.mark.processes
 def test_what_a_declared_estimator_reads_from_the_data_stops_the_search(cancer):
-    search = DPRandomSearchCV(GaussianNB(), {"var_smoothing": [1e-9]}, n_iter=2, guarantee=PureDP(epsilon=1.0))
+    search = DPRandomSearchCV(
+        GaussianNB(), {"var_smoothing": [1e-9]}, n_iter=2, guarantee=PureDP(epsilon=1.0)
+    )
     with pytest.raises(LeakingEstimatorError, match="PrivacyLeakWarning") as caught:
         search.fit(*cancer)
     assert caught.value.__context__ is None
     assert not hasattr(search, "best_score_")
 
 
-# --- randomness and ledgers ------------------------------------------------------------------------------------------
+# --- randomness and ledgers -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", UNDERSTOOD)
@@ -204,7 +225,15 @@ def test_fitted_attributes_are_the_ones_that_were_read():
     X, y = rng.uniform(-1, 1, (60, 2)), np.arange(60) % 2
     known = {
         tree: {"classes_", "n_classes_", "n_features_in_", "n_outputs_", "tree_"},
-        bayes: {"class_count_", "class_prior_", "classes_", "epsilon_", "n_features_in_", "theta_", "var_"},
+        bayes: {
+            "class_count_",
+            "class_prior_",
+            "classes_",
+            "epsilon_",
+            "n_features_in_",
+            "theta_",
+            "var_",
+        },
         logistic: {"classes_", "coef_", "intercept_", "n_features_in_", "n_iter_"},
         linear: {"coef_", "intercept_", "n_features_in_", "_obj_coefs"},
         scaler: {"mean_", "n_features_in_", "n_samples_seen_", "scale_", "var_"},
@@ -213,27 +242,37 @@ def test_fitted_attributes_are_the_ones_that_were_read():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             before, after = vars(make()), vars(make().fit(X, y))
-        assert {name for name in after if name not in before or name.endswith("_")} == names, make.__name__
+        assert {name for name in after if name not in before or name.endswith("_")} == names, (
+            make.__name__
+        )
 
 
 def test_the_nodes_of_a_tree_hold_no_counts():
     rng = np.random.default_rng(0)
-    state = tree(max_depth=3).fit(rng.uniform(0, 1, (50, 2)), np.arange(50) % 2).tree_.__getstate__()
+    state = (
+        tree(max_depth=3).fit(rng.uniform(0, 1, (50, 2)), np.arange(50) % 2).tree_.__getstate__()
+    )
     assert not state["nodes"]["n_node_samples"].any()
     assert not state["nodes"]["weighted_n_node_samples"].any()
     assert not state["nodes"]["impurity"].any()
     assert set(np.unique(state["values"])) == {0.0, 1.0}
 
 
-# --- composites ------------------------------------------------------------------------------------------------------
+# --- composites -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("estimator", "released"),
     [
         (GaussianNB(bounds=([0.9, 0.0], [1.1, 1.0])), GaussianNB),
-        (DecisionTreeClassifier(bounds=([0.9, 0.0], [1.1, 1.0]), classes=[0, 1]), DecisionTreeClassifier),
-        (models.LinearRegression(bounds_X=(-1, 1), bounds_y=(0, 1), fit_intercept=False), models.LinearRegression),
+        (
+            DecisionTreeClassifier(bounds=([0.9, 0.0], [1.1, 1.0]), classes=[0, 1]),
+            DecisionTreeClassifier,
+        ),
+        (
+            models.LinearRegression(bounds_X=(-1, 1), bounds_y=(0, 1), fit_intercept=False),
+            models.LinearRegression,
+        ),
     ],
 )
 @pytest.mark.parametrize("piped", [False, True])
@@ -243,13 +282,17 @@ def test_candidates_train_in_double_precision_whatever_the_type_of_the_records(
 ):
     """Of integers diffprivlib truncates the bounds, or the clipped values, to integers."""
     seen = []
-    monkeypatch.setattr(released, "fit", lambda self, X, y, sample_weight=None: seen.append(X) or self)
+    monkeypatch.setattr(
+        released, "fit", lambda self, X, y, sample_weight=None: seen.append(X) or self
+    )
     X, y = np.array([[0, 1], [1, 0], [2, 1], [1, 1]]), np.array([0, 1, 0, 1])
     given = pytest.importorskip("pandas").DataFrame(X) if isinstance(kind, str) else X.astype(kind)
     model = make_pipeline(FunctionTransformer(), estimator) if piped else estimator
     adapter = adapter_for(model)
     adapter.prepare(model)
-    assert adapter_for(model).training_run(model, 4).guarantee == training_run(estimator, 4).guarantee
+    assert (
+        adapter_for(model).training_run(model, 4).guarantee == training_run(estimator, 4).guarantee
+    )
     model.fit(given, y)
     adapter.finish(model)
     assert np.asarray(seen[0]).dtype == np.float64

@@ -1,4 +1,5 @@
-"""The mechanisms of diffprivlib 0.6.6: the proofs behind the adapter's table, checked; the defects, shown; audits."""
+"""The mechanisms of diffprivlib 0.6.6: the proofs behind the adapter's table, checked; the defects,
+shown; audits."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from .toys import promise, refused
 RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 1_500
 
 
-# --- proofs, checked -------------------------------------------------------------------------------------------------
+# --- proofs, checked ------------------------------------------------------------------------------
 
 
 def permute_and_flip(counts, epsilon):
@@ -56,7 +57,11 @@ def test_a_changed_record_costs_a_tree_up_to_twice_its_epsilon(epsilon, classes)
         distribution = permute_and_flip(counts, epsilon)
         for i in range(classes):
             one_more.append(
-                np.abs(np.log(distribution / permute_and_flip(np.add(counts, np.eye(classes)[i]), epsilon))).max()
+                np.abs(
+                    np.log(
+                        distribution / permute_and_flip(np.add(counts, np.eye(classes)[i]), epsilon)
+                    )
+                ).max()
             )
             changed += [
                 np.abs(np.log(distribution / permute_and_flip(moved(counts, j, i), epsilon))).max()
@@ -84,12 +89,16 @@ def log_bounded(x, value, scale, upper):
 @pytest.mark.parametrize("upper", [1.0, 1.3, 2.0, 10.0, 1000.0])
 @pytest.mark.parametrize("epsilon", [1e-5, 0.01, 0.3, 1.0, 5.0])
 def test_bounded_laplace_noise_keeps_its_epsilon_for_a_shift_of_any_size(upper, epsilon):
-    scale = LaplaceBoundedDomain(epsilon=epsilon, sensitivity=1.0, lower=0.0, upper=upper)._find_scale()
+    scale = LaplaceBoundedDomain(
+        epsilon=epsilon, sensitivity=1.0, lower=0.0, upper=upper
+    )._find_scale()
     worst = 0.0
     for shift in np.linspace(0.05, 1.0, 20):
         values = np.linspace(0, upper - shift, 200)
         for x in (0.0, upper):
-            loss = log_bounded(x, values, scale, upper) - log_bounded(x, values + shift, scale, upper)
+            loss = log_bounded(x, values, scale, upper) - log_bounded(
+                x, values + shift, scale, upper
+            )
             worst = max(worst, np.abs(loss).max())
     assert worst <= epsilon * (1 + 1e-5)
     assert worst >= 0.99 * epsilon
@@ -110,8 +119,13 @@ def log_geometric(k, value, epsilon, top):
 
 
 def log_tail(distance, rate):
-    """Log-probability that Laplace noise of this rate carries a sum beyond a bound at this distance."""
-    return math.log(0.5) - rate * distance if distance >= 0 else math.log1p(-0.5 * math.exp(rate * distance))
+    """Log-probability that Laplace noise of this rate carries a sum beyond a bound at this
+    distance."""
+    return (
+        math.log(0.5) - rate * distance
+        if distance >= 0
+        else math.log1p(-0.5 * math.exp(rate * distance))
+    )
 
 
 def log_mean(mu, n, total, rate, low, high):
@@ -126,7 +140,9 @@ def bayes_class_losses(records, others, epsilon, low, high):
     share, top = epsilon / 3, 20
     for n, mu in itertools.product((1, 3, 20), np.linspace(low, high, 21)):
         upper = max(mu - low, high - mu) ** 2 * n
-        mechanism = LaplaceBoundedDomain(epsilon=share, sensitivity=upper / n, lower=0.0, upper=upper)
+        mechanism = LaplaceBoundedDomain(
+            epsilon=share, sensitivity=upper / n, lower=0.0, upper=upper
+        )
         scale, loss = mechanism._find_scale(), 0.0
         for sign, rows in ((1, np.array(records)), (-1, np.array(others))):
             loss += sign * log_geometric(n, len(rows), share, top)
@@ -139,7 +155,8 @@ def bayes_class_losses(records, others, epsilon, low, high):
 @pytest.mark.slow
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 1.0), (2.0, 3.0)])
 def test_a_record_that_changes_its_class_costs_naive_bayes_more_than_its_epsilon(bounds):
-    """The class that it leaves and the class that it enters, each at its worst (their other records are arbitrary)."""
+    """The class that it leaves and the class that it enters, each at its worst (their other records
+    are arbitrary)."""
     epsilon, (low, high) = 1.5, bounds
     leaving = entering = 0.0
     for rest in ([low], [high], [low, high], [low] * 4, [high] * 4):
@@ -154,27 +171,36 @@ def test_the_count_distribution_of_naive_bayes_is_the_one_assumed():
     mechanism = GeometricTruncated(epsilon=0.5, sensitivity=1, lower=1, upper=20)
     drawn = np.array([mechanism.randomise(3) for _ in range(4000)])
     for k in (1, 3, 5):
-        assert np.mean(drawn == k) == pytest.approx(math.exp(log_geometric(k, 3, 0.5, 20)), abs=0.04)
+        assert np.mean(drawn == k) == pytest.approx(
+            math.exp(log_geometric(k, 3, 0.5, 20)), abs=0.04
+        )
 
 
 def log_density_logistic(w, records, epsilon, C, norm):
-    """Log-density of the minimiser for one feature, no intercept, up to a constant that no record changes."""
+    """Log-density of the minimiser for one feature, no intercept, up to a constant that no record
+    changes."""
     x, y = np.array(records).T
     noise, penalty = epsilon - 2 * math.log(1 + norm * C / 4), 1 / C
     if noise <= 0:
         noise, penalty = epsilon / 2, norm / 4 / math.expm1(epsilon / 4)
     s = 1 / (1 + np.exp(-np.outer(w, x)))
     gradient = ((s - y) * x).sum(axis=1) + penalty * w
-    return -np.abs(gradient) * noise / (2 * norm) + np.log((s * (1 - s) * x**2).sum(axis=1) + penalty)
+    return -np.abs(gradient) * noise / (2 * norm) + np.log(
+        (s * (1 - s) * x**2).sum(axis=1) + penalty
+    )
 
 
 def logistic_loss(epsilon, C, norm):
     w, worst = np.linspace(-40, 40, 8001), 0.0
     for base in ([], [(norm, 1)], [(norm, 1), (norm, 0)]):
         distributions = [
-            log_density_logistic(w, [*base, (x, y)], epsilon, C, norm) for x in (norm, norm / 2, 0) for y in (0, 1)
+            log_density_logistic(w, [*base, (x, y)], epsilon, C, norm)
+            for x in (norm, norm / 2, 0)
+            for y in (0, 1)
         ]
-        worst = max(worst, *(np.abs(a - b).max() for a, b in itertools.combinations(distributions, 2)))
+        worst = max(
+            worst, *(np.abs(a - b).max() for a, b in itertools.combinations(distributions, 2))
+        )
     return worst
 
 
@@ -191,13 +217,18 @@ def test_logistic_regression_breaks_its_epsilon_for_large_norms():
 
 @pytest.mark.slow
 def test_the_mechanism_of_logistic_regression_is_the_one_in_the_proof():
-    mechanism = Vector(epsilon=1.0, dimension=2, alpha=2.0, function_sensitivity=0.25, data_sensitivity=1.0, n=10)
-    noisy = [mechanism.randomise(lambda w: (0.0, np.zeros(2)))(np.zeros(2))[1] * 10 for _ in range(3000)]
-    expected = 2 * 2 / (1 - 2 * math.log(1 + 0.25 / 2))  # norm of the noise: Gamma(dimension, 2 R / epsilon')
+    mechanism = Vector(
+        epsilon=1.0, dimension=2, alpha=2.0, function_sensitivity=0.25, data_sensitivity=1.0, n=10
+    )
+    noisy = [
+        mechanism.randomise(lambda w: (0.0, np.zeros(2)))(np.zeros(2))[1] * 10 for _ in range(3000)
+    ]
+    # norm of the noise: Gamma(dimension, 2 R / epsilon')
+    expected = 2 * 2 / (1 - 2 * math.log(1 + 0.25 / 2))
     assert np.linalg.norm(noisy, axis=1).mean() == pytest.approx(expected, rel=0.1)
 
 
-# --- defects that are refused, shown ---------------------------------------------------------------------------------
+# --- defects that are refused, shown --------------------------------------------------------------
 
 
 def test_an_unpenalised_intercept_has_no_bound():
@@ -215,8 +246,11 @@ def test_an_unpenalised_intercept_has_no_bound():
     others = [(-1.0, 0)] * 5
     losses = []
     for far in (5.0, 10.0, 20.0, 40.0):
-        theta = np.array([far, -far])  # the record at x = 1 is on the border, those at -1 are far from it
-        losses.append(log_density(theta, [*others, (1.0, 1)]) - log_density(theta, [*others, (-1.0, 0)]))
+        # the record at x = 1 is on the border, those at -1 are far from it
+        theta = np.array([far, -far])
+        losses.append(
+            log_density(theta, [*others, (1.0, 1)]) - log_density(theta, [*others, (-1.0, 0)])
+        )
     assert all(b > a + 4 for a, b in itertools.pairwise(losses))
     assert losses[-1] > 30
 
@@ -226,7 +260,8 @@ def test_linear_regression_with_an_intercept_or_one_sided_bounds_adds_no_noise_t
     one_sided = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), fit_intercept=False).fit(X, y)
     assert one_sided._obj_coefs[2][0, 0] == (X**2).sum()
     fits = [
-        LinearRegression(epsilon=2.0, bounds_X=(0, 1), bounds_y=(0, 1), random_state=i).fit(X, y) for i in range(60)
+        LinearRegression(epsilon=2.0, bounds_X=(0, 1), bounds_y=(0, 1), random_state=i).fit(X, y)
+        for i in range(60)
     ]
     without_noise = [one for one in fits if one._obj_coefs[2][0, 0] == (X**2).sum()]
     assert without_noise  # whenever the noisy mean is cut off at the lower bound
@@ -237,7 +272,8 @@ def leaf_values(fitted):
 
 
 def test_the_noise_of_a_forest_can_be_recomputed_from_the_model():
-    """Whoever knows all but one record replays the seed for each value of it; a wrong value gives another tree."""
+    """Whoever knows all but one record replays the seed for each value of it; a wrong value gives
+    another tree."""
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0, 1, (40, 1)), np.arange(40) % 2
     released, recognised = forest(max_depth=2, epsilon=0.5, random_state=0).fit(X, y), 0
@@ -264,7 +300,7 @@ def test_nearly_equal_bounds_are_clipped_to_the_widest():
     assert promise(bayes(bounds=([0.0, 0.0], [1.0, 2.0]))).epsilon == pytest.approx(2.0)
 
 
-# --- audits ----------------------------------------------------------------------------------------------------------
+# --- audits ---------------------------------------------------------------------------------------
 
 
 def audited(estimator, event, one, other, runs):

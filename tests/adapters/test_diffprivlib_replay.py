@@ -1,9 +1,10 @@
-"""Models of diffprivlib, recorded and replayed: the stated ε against the ε that their exact values really use.
+"""Models of diffprivlib, recorded and replayed: the stated ε against the ε that their exact values
+really use.
 
-A first fit notes what every mechanism was given and what it returned. A second fit, on records of which one is
-replaced, gets the same noisy values back. So all that is adaptive stays as it was, and what a mechanism is given
-differs through the one record alone. The differences, over the scales of the noise, add up to the loss (the method of
-Cebere et al. 2026).
+A first fit notes what every mechanism was given and what it returned. A second fit, on records of
+which one is replaced, gets the same noisy values back. So all that is adaptive stays as it was, and
+what a mechanism is given differs through the one record alone. The differences, over the scales of
+the noise, add up to the loss (the method of Cebere et al. 2026).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ KINDS = (
 
 
 class Replay:
-    """Notes the calls of a fit; in later fits the mechanisms return what they returned in the first."""
+    """Notes the calls of a fit; in later fits the mechanisms return what they returned in the
+    first."""
 
     def __init__(self, monkeypatch):
         self.first, self.calls, self.depth = [], [], 0
@@ -58,8 +60,12 @@ class Replay:
         fit(*records)
         self.first, self.calls = self.calls, []
         fit(*changed)
-        assert [call[0] for call in self.calls] == [call[0] for call in self.first]  # what sets the noise is public
-        return sum(loss_of(kind, one, other) for (kind, one, _), (_, other, _) in zip(self.first, self.calls))
+        # what sets the noise is public
+        assert [call[0] for call in self.calls] == [call[0] for call in self.first]
+        return sum(
+            loss_of(kind, one, other)
+            for (kind, one, _), (_, other, _) in zip(self.first, self.calls)
+        )
 
 
 def described(mechanism):
@@ -106,7 +112,9 @@ def neighbours(X, y, values, labels):
     ],
     ids=["scaler", "bayes", "bayes, bounds from 0", "bayes, bounds far from 0", "linear", "tree"],
 )
-def test_one_record_uses_no_more_than_the_stated_epsilon(monkeypatch, model, bounds, numbers, reached):
+def test_one_record_uses_no_more_than_the_stated_epsilon(
+    monkeypatch, model, bounds, numbers, reached
+):
     X, y = table(60, *bounds)
     y = X[:, 1] if numbers else y
     stated = training_run(model, len(X)).guarantee.epsilon_at(0.0)

@@ -1,4 +1,5 @@
-"""DP-EBM: its stated and its true guarantee, what is refused, and the sensitivity of every noisy number it computes."""
+"""DP-EBM: its stated and its true guarantee, what is refused, and the sensitivity of every noisy
+number it computes."""
 
 from __future__ import annotations
 
@@ -34,7 +35,10 @@ FEATURES = 4
 
 def ebm(kind=DPExplainableBoostingClassifier, **parameters):
     """Four features in [-1, 1]."""
-    given = {"feature_types": ["continuous"] * FEATURES, "privacy_bounds": np.array([[-1.0, 1.0]] * FEATURES)}
+    given = {
+        "feature_types": ["continuous"] * FEATURES,
+        "privacy_bounds": np.array([[-1.0, 1.0]] * FEATURES),
+    }
     return kind(**given | {"n_jobs": 1, "max_rounds": 20} | parameters)
 
 
@@ -44,7 +48,7 @@ def table(n=400, seed=0):
     return X, (X[:, 0] + 0.5 * X[:, 1] ** 2 + rng.normal(0.0, 0.3, n) > 0.2).astype(int)
 
 
-# --- the guarantee ----------------------------------------------------------------------------------------------------
+# --- the guarantee --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("stated", "true"), [(0.5, 0.43), (1.0, 0.87), (3.0, 2.62), (8.0, 7.05)])
@@ -58,7 +62,8 @@ def test_the_guarantee_is_below_the_stated_one(stated, true):
 def test_the_guarantee_is_the_composition_of_both_gaussian_parts():
     found = promise(ebm(epsilon=2.0, delta=1e-6, bin_budget_frac=0.3))
     parts = [
-        GaussianDP(mu=1.0 / calc_gdp_noise_multi(1, share * 2.0, 5e-7), neighboring="zero_out") for share in (0.3, 0.7)
+        GaussianDP(mu=1.0 / calc_gdp_noise_multi(1, share * 2.0, 5e-7), neighboring="zero_out")
+        for share in (0.3, 0.7)
     ]
     assert found.mu == pytest.approx(compose(*parts).mu, rel=1e-8)
     assert found.mu >= compose(*parts).mu
@@ -70,11 +75,19 @@ def test_the_noise_of_a_fit_is_that_of_the_guarantee(composition):
     model = ebm(composition=composition, learning_rate=0.25).fit(*table())
     binning = math.sqrt(FEATURES) / model.noise_scale_binning_
     boosting = 0.25 * math.sqrt(20 * FEATURES) / model.noise_scale_boosting_
-    assert promise(ebm(composition=composition)).mu == pytest.approx(math.hypot(binning, boosting), rel=1e-6)
+    assert promise(ebm(composition=composition)).mu == pytest.approx(
+        math.hypot(binning, boosting), rel=1e-6
+    )
 
 
 def test_rounds_rates_and_bags_change_the_noise_and_not_the_guarantee():
-    for changed in ({"max_rounds": 7}, {"learning_rate": 0.5}, {"outer_bags": 3}, {"max_leaves": 2}, {"max_bins": 8}):
+    for changed in (
+        {"max_rounds": 7},
+        {"learning_rate": 0.5},
+        {"outer_bags": 3},
+        {"max_leaves": 2},
+        {"max_bins": 8},
+    ):
         assert promise(ebm(**changed)) == promise(ebm())
 
 
@@ -91,7 +104,7 @@ def test_an_epsilon_out_of_reach_is_an_error():
         adapter_for(ebm()).scaled_privacy(ebm(), 1e4)
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -127,7 +140,10 @@ def test_bounds_from_the_records_are_refused(bounds):
     [
         {"privacy_bounds": dict.fromkeys(range(FEATURES), (-1, 1))},
         {"privacy_bounds": dict.fromkeys("abcd", (-1, 1)), "feature_names": list("abcd")},
-        {"privacy_bounds": {0: (-1, 1), 1: (-1, 1), 2: (-1, 1)}, "feature_types": ["continuous"] * 3 + ["ignore"]},
+        {
+            "privacy_bounds": {0: (-1, 1), 1: (-1, 1), 2: (-1, 1)},
+            "feature_types": ["continuous"] * 3 + ["ignore"],
+        },
     ],
     ids=repr,
 )
@@ -151,7 +167,12 @@ def test_a_budget_that_makes_no_sense_is_refused(parameters, word):
 
 
 def test_the_regressor_is_refused_with_its_reason():
-    refused(LeakingEstimatorError, ebm(DPExplainableBoostingRegressor), "residuals", "sklearn_dpsearch.nets")
+    refused(
+        LeakingEstimatorError,
+        ebm(DPExplainableBoostingRegressor),
+        "residuals",
+        "sklearn_dpsearch.nets",
+    )
 
 
 def test_another_release_is_refused(monkeypatch):
@@ -166,11 +187,12 @@ def test_a_subclass_is_not_vouched_for():
     refused(UnknownGuaranteeError, ebm(Changed), "no known training guarantee")
 
 
-# --- record and replay: the declared sensitivity against the real one -------------------------------------------------
+# --- record and replay: the declared sensitivity against the real one -----------------------------
 
 
 class Recorder:
-    """Notes the exact sums of a fit; in a replay the fit goes on from the noisy sums of the first one."""
+    """Notes the exact sums of a fit; in a replay the fit goes on from the noisy sums of the first
+    one."""
 
     def __init__(self, monkeypatch):
         self.histograms, self.bins, self.updates = [], [], []
@@ -186,7 +208,8 @@ class Recorder:
             return cuts, list(heights)
 
         def updated(booster):
-            splits = booster.get_term_update_splits()[0]  # before the update, which is then cut at every bin
+            # before the update, which is then cut at every bin
+            splits = booster.get_term_update_splits()[0]
             found = update(booster)
             self.updates.append(np.array([part[0] for part in np.split(found, splits)]))
             return found if (earlier := next(self.again, None)) is None else earlier(found, splits)
@@ -203,7 +226,9 @@ class Recorder:
         def taken(values):
             def put(found, splits):
                 parts = np.split(found, splits)
-                return np.concatenate([np.full(part.shape, value) for part, value in zip(parts, values)])
+                return np.concatenate(
+                    [np.full(part.shape, value) for part, value in zip(parts, values)]
+                )
 
             return put
 
@@ -233,8 +258,11 @@ def test_one_record_moves_a_histogram_by_one_place(monkeypatch, row):
 @pytest.mark.parametrize(
     "parameters", [{"learning_rate": 0.5}, {"learning_rate": 2.0, "max_leaves": 6, "epsilon": 50.0}]
 )
-def test_one_record_moves_a_step_of_boosting_by_at_most_the_declared_sensitivity(monkeypatch, row, parameters):
-    """Noisy sums of the first fit are kept in the second, which lacks a record: only the exact sums may differ."""
+def test_one_record_moves_a_step_of_boosting_by_at_most_the_declared_sensitivity(
+    monkeypatch, row, parameters
+):
+    """Noisy sums of the first fit are kept in the second, which lacks a record: only the exact sums
+    may differ."""
     X, y = table()
     y[row] = 1 - y[row]  # an outlier, whose residual grows
     recorder = Recorder(monkeypatch)
@@ -247,13 +275,15 @@ def test_one_record_moves_a_step_of_boosting_by_at_most_the_declared_sensitivity
     assert max(moves) > 0.2 * parameters["learning_rate"]  # the replay sees the record
 
 
-# --- in searches ------------------------------------------------------------------------------------------------------
+# --- in searches ----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_a_search_costs_its_epsilon_and_its_candidates_are_seeded_by_the_operating_system():
     X, y = table(2000)
-    fitted = DPRandomSearchCV(ebm(), "auto", n_iter=5, epsilon=2.0, delta=1e-5, random_state=0).fit(X, y)
+    fitted = DPRandomSearchCV(ebm(), "auto", n_iter=5, epsilon=2.0, delta=1e-5, random_state=0).fit(
+        X, y
+    )
     assert fitted.privacy_spent_.neighboring == "zero_out"
     assert 1.9 <= fitted.privacy_spent_.epsilon <= 2.0
     assert fitted.score(X, y) > 0.6

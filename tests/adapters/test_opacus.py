@@ -28,7 +28,13 @@ from sklearn_dpsearch._process import rehearsing, reseed
 from sklearn_dpsearch.adapters import adapter_for, opacus, training_run
 from sklearn_dpsearch.adapters.foreign_skorch_nets import SkorchAdapter
 from sklearn_dpsearch.adapters.opacus import OpacusAdapter, OpacusPlan, history_of, plan_of
-from sklearn_dpsearch.privacy import DPSGD, Fixed, LeakingEstimatorError, PrivacyError, UnknownGuaranteeError
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    Fixed,
+    LeakingEstimatorError,
+    PrivacyError,
+    UnknownGuaranteeError,
+)
 
 from ..adapters import opacus_nets as nets
 from ..search.toys import search_of
@@ -47,15 +53,20 @@ def trained(model, n=None):
     return model.fit(X, y)
 
 
-# --- the plan ---------------------------------------------------------------------------------------------------------
+# --- the plan -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [nets.Mixed, nets.Own])
-@pytest.mark.parametrize(("size", "n", "batches"), [(100, 1000, 10), (100, 1001, 11), (-1, 1000, 1), (2000, 1000, 1)])
+@pytest.mark.parametrize(
+    ("size", "n", "batches"), [(100, 1000, 10), (100, 1001, 11), (-1, 1000, 1), (2000, 1000, 1)]
+)
 def test_the_guarantee_is_dp_sgd_with_the_rate_of_opacus(kind, size, n, batches):
     found = training_run(net(kind, noise_multiplier=2.0, batch_size=size), n).guarantee
     assert found == DPSGD(
-        noise_multiplier=2.0, sample_rate=min(1.0, 1 / batches + 2**-23), steps=3 * batches, neighboring="zero_out"
+        noise_multiplier=2.0,
+        sample_rate=min(1.0, 1 / batches + 2**-23),
+        steps=3 * batches,
+        neighboring="zero_out",
     )
 
 
@@ -66,7 +77,9 @@ def test_the_stated_epsilon_is_that_of_dp_accounting_for_the_history_of_opacus(k
     (noise, rate, steps), *others = history_of(model.optimizer_)
     assert others == []
     accountant = dp_accounting.pld.PLDAccountant()
-    accountant.compose(dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise)), steps)
+    accountant.compose(
+        dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise)), steps
+    )
     stated = training_run(net(kind, noise_multiplier=1.5), len(X)).guarantee.epsilon_at(1e-5)
     assert stated == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-3)
 
@@ -96,7 +109,10 @@ def test_a_record_is_drawn_no_more_often_than_planned():
     for batches in (3, 7, 93, 1000):
         rate = np.float32(1 / batches)
         below = np.ceil(np.float64(rate) * 2**24)
-        assert below / 2**24 <= OpacusPlan(batches=batches, epochs=1, noise_multiplier=1.0).guarantee.sample_rate
+        assert (
+            below / 2**24
+            <= OpacusPlan(batches=batches, epochs=1, noise_multiplier=1.0).guarantee.sample_rate
+        )
 
 
 def test_a_plan_is_for_a_number_of_records_whatever_number_is_trained_on():
@@ -121,7 +137,10 @@ def test_nothing_is_promised_without_a_number_of_records():
     assert found.neighboring == "zero_out"
     with pytest.raises(PrivacyError, match="Give n_samples"):
         net(noise_multiplier=1.0).privacy_guarantee()
-    assert net(noise_multiplier=1.0).privacy_guarantee(1000) == training_run(net(noise_multiplier=1.0), 1000).guarantee
+    assert (
+        net(noise_multiplier=1.0).privacy_guarantee(1000)
+        == training_run(net(noise_multiplier=1.0), 1000).guarantee
+    )
 
 
 def test_noise_is_scaled_by_the_parameter_that_states_it():
@@ -130,7 +149,7 @@ def test_noise_is_scaled_by_the_parameter_that_states_it():
     assert OPACUS.scaled_privacy(net(nets.ByEpsilon), 2.0) == {"target_epsilon": 6.0}
 
 
-# --- who is recognised ------------------------------------------------------------------------------------------------
+# --- who is recognised ----------------------------------------------------------------------------
 
 
 class Stated(nets.Own):
@@ -152,7 +171,8 @@ class Derived(nets.Own):
 def test_nets_of_others_are_recognised_by_their_noise():
     for kind in (nets.Mixed, nets.Own, nets.ByEpsilon, Derived):
         assert type(adapter_for(net(kind))) is OpacusAdapter
-    for kind in (Stated, WithEvent):  # their released models are stripped, as those of declared nets are
+    # their released models are stripped, as those of declared nets are
+    for kind in (Stated, WithEvent):
         assert type(adapter_for(net(kind))) is SkorchAdapter
     with pytest.raises(UnknownGuaranteeError):
         adapter_for(net(skorch.NeuralNetClassifier))
@@ -168,7 +188,7 @@ def test_a_subclass_of_a_net_of_ours_is_not_taken_for_one_of_opacus():
         adapter_for(Mine(nets.MLP, classes=[0, 1], noise_multiplier=1.0, sample_rate=0.1))
 
 
-# --- wrong parameters -------------------------------------------------------------------------------------------------
+# --- wrong parameters -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -180,7 +200,10 @@ def test_a_subclass_of_a_net_of_ours_is_not_taken_for_one_of_opacus():
         ({"callbacks": [EarlyStopping()]}, "EarlyStopping"),
         ({"callbacks": [("best", Checkpoint)]}, "Checkpoint"),
         ({"callbacks": [LRScheduler("ReduceLROnPlateau")]}, "ReduceLROnPlateau"),
-        ({"callbacks": [LRScheduler(torch.optim.lr_scheduler.ReduceLROnPlateau)]}, "ReduceLROnPlateau"),
+        (
+            {"callbacks": [LRScheduler(torch.optim.lr_scheduler.ReduceLROnPlateau)]},
+            "ReduceLROnPlateau",
+        ),
     ],
 )
 def test_looks_at_records_without_noise_are_refused(changed, text):
@@ -208,18 +231,23 @@ def test_parameters_without_a_guarantee_are_refused(changed, text):
 
 
 def test_callbacks_that_count_steps_are_allowed():
-    for callbacks in ([LRScheduler("StepLR", step_size=2)], [("rate", LRScheduler("StepLR", step_size=2))], "disable"):
+    for callbacks in (
+        [LRScheduler("StepLR", step_size=2)],
+        [("rate", LRScheduler("StepLR", step_size=2))],
+        "disable",
+    ):
         training_run(net(noise_multiplier=1.0, callbacks=callbacks), 1000)
 
 
-# --- the history ------------------------------------------------------------------------------------------------------
+# --- the history ----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [nets.Mixed, nets.Own])
 def test_a_training_as_planned_passes(kind):
     OPACUS.finish(trained(net(kind, noise_multiplier=1.0)))
-    OPACUS.finish(trained(net(kind, noise_multiplier=1.0), n=9300))  # 93 batches, of which Opacus draws 92
+    # 93 batches, of which Opacus draws 92
+    OPACUS.finish(trained(net(kind, noise_multiplier=1.0), n=9300))
 
 
 @pytest.mark.slow
@@ -258,7 +286,7 @@ def test_an_optimizer_without_an_accountant_is_refused():
         OPACUS.finish(model)
 
 
-# --- the release ------------------------------------------------------------------------------------------------------
+# --- the release ----------------------------------------------------------------------------------
 
 
 def parts(thing, seen):
@@ -292,7 +320,9 @@ def test_the_released_net_has_its_parameters_and_nothing_else_of_the_training(ki
         assert vars(parameter) == {}
     assert vars(model).keys() == vars(net(kind, noise_multiplier=1.0).initialize()).keys()
     held = [
-        one for one in parts(model, []) if isinstance(one, (np.ndarray, torch.Tensor, Dataset, DataLoader, Sampler))
+        one
+        for one in parts(model, [])
+        if isinstance(one, (np.ndarray, torch.Tensor, Dataset, DataLoader, Sampler))
     ]
     shapes = {tuple(parameter.shape) for parameter in model.module_.parameters()}
     assert {tuple(one.shape) for one in held if hasattr(one, "shape")} <= shapes
@@ -343,7 +373,11 @@ def test_the_cut_of_opacuss_normals_is_never_less_than_what_it_adds():
 
 
 def test_the_statement_has_the_cut_as_a_number():
-    (said,) = [one for one in OPACUS.training_run(net(noise_multiplier=1.0), 1000).assumptions if "5.77" in one]
+    (said,) = [
+        one
+        for one in OPACUS.training_run(net(noise_multiplier=1.0), 1000).assumptions
+        if "5.77" in one
+    ]
     assert re.search(r"adds at most \S+ (\(for a million|to delta)", said)
 
 
@@ -365,13 +399,19 @@ def test_a_module_given_as_an_instance_is_released_without_what_the_training_lef
 
 @pytest.mark.slow
 def test_a_declared_net_is_stripped_too():
-    """Also one that is no net of Opacus's, and whose callbacks tell its module how many inputs there are."""
+    """Also one that is no net of Opacus's, and whose callbacks tell its module how many inputs
+    there are."""
 
     class Shape(skorch.callbacks.Callback):
         def on_train_begin(self, net, X=None, y=None, **named):
             net.set_params(module__width=X.shape[1] + 3)
 
-    options = {"criterion": nn.CrossEntropyLoss, "verbose": 0, "max_epochs": 2, "callbacks": [Shape()]}
+    options = {
+        "criterion": nn.CrossEntropyLoss,
+        "verbose": 0,
+        "max_epochs": 2,
+        "callbacks": [Shape()],
+    }
     search = DPRandomSearchCV(
         skorch.NeuralNetClassifier(nets.MLP, **options),
         {"lr": [0.1]},
@@ -387,7 +427,7 @@ def test_a_declared_net_is_stripped_too():
     assert all(parameter.grad is None for parameter in model.module_.parameters())
 
 
-# --- in searches ------------------------------------------------------------------------------------------------------
+# --- in searches ----------------------------------------------------------------------------------
 
 SPACE = {"lr": [0.1, 0.5]}
 #: With what each search ends with a model.
@@ -416,7 +456,9 @@ def test_every_search_takes_a_net_of_opacus_and_meets_its_total(search, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [nets.LessNoise, nets.Longer, nets.Shuffled, nets.NotPrivate, nets.Seeded])
+@pytest.mark.parametrize(
+    "kind", [nets.LessNoise, nets.Longer, nets.Shuffled, nets.NotPrivate, nets.Seeded]
+)
 def test_another_training_than_the_planned_one_is_found_in_the_rehearsal_and_nothing_is_spent(kind):
     search = DPRandomSearchCV(net(kind), SPACE, n_iter=2, epsilon=6.0, delta=1e-4)
     with pytest.raises(LeakingEstimatorError) as caught:
@@ -436,7 +478,8 @@ def test_another_training_than_the_planned_one_is_never_released(kind):
 
 @pytest.mark.slow
 def test_every_candidate_has_its_own_noise():
-    """Two candidates of one fit, from the same initial parameters, at a learning rate that keeps them close to it."""
+    """Two candidates of one fit, from the same initial parameters, at a learning rate that keeps
+    them close to it."""
     seen = []
 
     class Noted(nets.Own):
@@ -448,6 +491,11 @@ def test_every_candidate_has_its_own_noise():
     module = nets.MLP()
     for _ in range(2):
         DPRandomSearchCV(
-            net(Noted, module), {"lr": [0.5]}, n_iter=Fixed(3), epsilon=6.0, delta=1e-4, rehearse=False
+            net(Noted, module),
+            {"lr": [0.5]},
+            n_iter=Fixed(3),
+            epsilon=6.0,
+            delta=1e-4,
+            rehearse=False,
         ).fit(X, y)
     assert len({weights.tobytes() for weights in seen}) == len(seen) > 2

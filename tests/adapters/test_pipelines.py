@@ -1,4 +1,5 @@
-"""Pipelines, unions and column transformers: what composes, what is refused, and what is trained together."""
+"""Pipelines, unions and column transformers: what composes, what is refused, and what is trained
+together."""
 
 from __future__ import annotations
 
@@ -9,7 +10,13 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
@@ -29,7 +36,7 @@ from .toys import NoisyShift, chain, promise, refused
 X, y = two_blobs(120)
 
 
-# --- what composes ---------------------------------------------------------------------------------------------------
+# --- what composes --------------------------------------------------------------------------------
 
 
 COLUMNS = [("a", NoisyShift(0.25), [0]), ("b", "passthrough", [1]), ("c", "drop", [2])]
@@ -47,11 +54,16 @@ COMPOSED = [
 
 @pytest.mark.parametrize(("estimator", "epsilon"), COMPOSED)
 def test_private_steps_compose(estimator, epsilon):
-    assert (promise(estimator).pure_epsilon, promise(estimator).neighboring) == (epsilon, "replace_one")
+    assert (promise(estimator).pure_epsilon, promise(estimator).neighboring) == (
+        epsilon,
+        "replace_one",
+    )
 
 
 def test_a_function_is_assumed_to_treat_each_record_on_its_own():
-    run = training_run(Pipeline([("free", FunctionTransformer(np.abs)), ("model", NoisyCentroids())]))
+    run = training_run(
+        Pipeline([("free", FunctionTransformer(np.abs)), ("model", NoisyCentroids())])
+    )
     assert any("'free' treats each record on its own" in text for text in run.assumptions)
 
 
@@ -71,7 +83,7 @@ def test_parts_under_different_relations_are_an_error():
         training_run(mixed)
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 
 def test_a_step_that_learns_without_privacy_is_named_with_a_remedy():
@@ -101,17 +113,28 @@ def test_all_that_stands_in_the_way_is_said_at_once_with_the_private_model_that_
         "roc_auc",
     )
     assert [name in line for name, line in zip(named, lines[1:6], strict=True)] == [True] * 5
-    remedies = ("TableEncoder(schema)", "TableEncoder(schema)", "categories=", "DPLogisticRegression(", "classes=[...]")
+    remedies = (
+        "TableEncoder(schema)",
+        "TableEncoder(schema)",
+        "categories=",
+        "DPLogisticRegression(",
+        "classes=[...]",
+    )
     assert [remedy in line for remedy, line in zip(remedies, lines[1:6], strict=True)] == [True] * 5
     assert "DPTabularClassifier of sklearn_dpsearch.nets" in str(found.value)
     assert found.value.listed[3].startswith("Step 'model' (LogisticRegression)")
 
 
 def test_one_reason_alone_is_an_error_of_its_own_kind():
-    with pytest.raises(UnknownGuaranteeError, match="^LogisticRegression has no known training guarantee.*DPLogistic"):
+    with pytest.raises(
+        UnknownGuaranteeError,
+        match="^LogisticRegression has no known training guarantee.*DPLogistic",
+    ):
         DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}).fit(np.ones((4, 1)), [0, 1, 0, 1])
     private = DPRandomSearchCV(NoisyCentroids(), {}, scoring="roc_auc")
-    with pytest.raises(UnknownSensitivityError, match=r"^scoring='roc_auc'.*states classes=\[...\]"):
+    with pytest.raises(
+        UnknownSensitivityError, match=r"^scoring='roc_auc'.*states classes=\[...\]"
+    ):
         private.fit(np.ones((4, 1)), [0, 1, 0, 1])
 
 
@@ -129,14 +152,23 @@ def test_a_remainder_that_learns_is_refused():
 
 
 def test_a_cache_is_refused_at_any_depth(tmp_path):
-    refused(LeakingEstimatorError, chain(memory=str(tmp_path)), "memory=", "same noise", "memory=None")
-    refused(LeakingEstimatorError, make_pipeline(chain(memory=str(tmp_path))), "In step 'pipeline'", "memory=None")
+    refused(
+        LeakingEstimatorError, chain(memory=str(tmp_path)), "memory=", "same noise", "memory=None"
+    )
+    refused(
+        LeakingEstimatorError,
+        make_pipeline(chain(memory=str(tmp_path))),
+        "In step 'pipeline'",
+        "memory=None",
+    )
 
 
 @pytest.mark.parametrize("base", [Pipeline, FeatureUnion, ColumnTransformer])
 def test_subclasses_of_composites_are_not_recognised(base):
     changed = type("Changed", (base,), {})
-    parts = [("shift", NoisyShift(), [0])] if base is ColumnTransformer else [("shift", NoisyShift())]
+    parts = (
+        [("shift", NoisyShift(), [0])] if base is ColumnTransformer else [("shift", NoisyShift())]
+    )
     refused(UnknownGuaranteeError, changed(parts), "Changed", "subclass")
 
 
@@ -146,7 +178,7 @@ def test_columns_chosen_by_the_data_are_refused_and_by_dtype_are_not():
     promise(ColumnTransformer([("a", NoisyShift(), make_column_selector(dtype_include=float))]))
 
 
-# --- parameters ------------------------------------------------------------------------------------------------------
+# --- parameters -----------------------------------------------------------------------------------
 
 
 def test_scaling_a_pipeline_scales_every_private_step():
@@ -167,16 +199,18 @@ def test_a_search_over_steps_prices_the_worst_of_them():
 
 def test_scrubbing_reaches_the_fitted_parts(monkeypatch):
     seen = []
-    monkeypatch.setattr(ProtocolAdapter, "scrub", lambda self, model: seen.append(model), raising=False)
-    fitted = make_pipeline(ColumnTransformer([("a", NoisyShift(), [0])], remainder=NoisyShift()), NoisyCentroids()).fit(
-        X, y
+    monkeypatch.setattr(
+        ProtocolAdapter, "scrub", lambda self, model: seen.append(model), raising=False
     )
+    fitted = make_pipeline(
+        ColumnTransformer([("a", NoisyShift(), [0])], remainder=NoisyShift()), NoisyCentroids()
+    ).fit(X, y)
     adapter_for(fitted).scrub(fitted)
     assert [type(one).__name__ for one in seen] == ["NoisyShift", "NoisyShift", "NoisyCentroids"]
     assert all(hasattr(one, "mean_") or hasattr(one, "centroids_") for one in seen)
 
 
-# --- candidates trained together ------------------------------------------------------------------------------------
+# --- candidates trained together ------------------------------------------------------------------
 
 
 def nets_below(*steps):
@@ -211,8 +245,15 @@ def scramble(X):
 
 TOGETHER = {
     "net alone": (),
-    "steps that learn nothing": (FunctionTransformer(np.tanh), "passthrough", PolynomialFeatures(2)),
-    "columns": (ColumnTransformer([("wide", PolynomialFeatures(2), [0]), ("rest", "passthrough", [1])]), Normalizer()),
+    "steps that learn nothing": (
+        FunctionTransformer(np.tanh),
+        "passthrough",
+        PolynomialFeatures(2),
+    ),
+    "columns": (
+        ColumnTransformer([("wide", PolynomialFeatures(2), [0]), ("rest", "passthrough", [1])]),
+        Normalizer(),
+    ),
 }
 
 
@@ -225,7 +266,9 @@ def test_nets_below_steps_that_learn_nothing_are_trained_together(steps, monkeyp
     assert adapter.fit_together(models, X, y) == models
     assert sizes == [4]
     for one, other in zip(models, alone):
-        np.testing.assert_allclose(one.predict_proba(X), other.fit(X, y).predict_proba(X), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            one.predict_proba(X), other.fit(X, y).predict_proba(X), rtol=1e-4, atol=1e-6
+        )
 
 
 def test_models_that_see_different_records_are_trained_apart(monkeypatch):
@@ -260,5 +303,9 @@ def test_a_model_that_fails_leaves_the_others_alone():
 def test_a_step_that_learns_and_a_model_of_its_own_are_not_trained_together():
     (below,) = nets_below(NoisyShift())[:1]
     assert not adapter_for(below).trains_together(below)
-    assert not CompositeAdapter(adapter_for).trains_together(make_pipeline(StandardScaler(), NoisyCentroids()))
-    assert not CompositeAdapter(adapter_for).trains_together(make_pipeline(Normalizer(), NoisyCentroids()))
+    assert not CompositeAdapter(adapter_for).trains_together(
+        make_pipeline(StandardScaler(), NoisyCentroids())
+    )
+    assert not CompositeAdapter(adapter_for).trains_together(
+        make_pipeline(Normalizer(), NoisyCentroids())
+    )

@@ -1,4 +1,5 @@
-"""Steps that learn nothing are fitted on a made-up record: private ones decide neither their types nor their names."""
+"""Steps that learn nothing are fitted on a made-up record: private ones decide neither their types
+nor their names."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+)
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.adapters.sklearn_steps import FittedByParameters
@@ -33,7 +40,9 @@ def one_hot(*values):
 
 
 def ordinal(*values):
-    return OrdinalEncoder(categories=[list(values)], handle_unknown="use_encoded_value", unknown_value=-1)
+    return OrdinalEncoder(
+        categories=[list(values)], handle_unknown="use_encoded_value", unknown_value=-1
+    )
 
 
 def constant(fill):
@@ -50,7 +59,9 @@ def of_pandas(values, dtype):
 
 
 def categorical(values, dtype):
-    return pd.DataFrame({"a": pd.Categorical(pd.Series(values, dtype="Int64").to_numpy(object), categories=dtype)})
+    return pd.DataFrame(
+        {"a": pd.Categorical(pd.Series(values, dtype="Int64").to_numpy(object), categories=dtype)}
+    )
 
 
 #: Column with a missing value or without: how it is made, of which values, and of which type.
@@ -91,7 +102,11 @@ def state(part):
         return [state(value) for value in part]
     if isinstance(part, dict):
         return {key: state(value) for key, value in part.items()}
-    kept = vars(part) if hasattr(part, "get_params") and not isinstance(part, (type, NoisyCentroids)) else None
+    kept = (
+        vars(part)
+        if hasattr(part, "get_params") and not isinstance(part, (type, NoisyCentroids))
+        else None
+    )
     return (type(part).__name__, repr(part) if kept is None else state(kept))
 
 
@@ -121,10 +136,13 @@ def test_the_final_model_of_a_subset_search_has_steps_by_parameters_too(name):
 
 @pytest.mark.slow
 def test_scores_are_those_of_records_read_alone():
-    """Of records without a missing value the imputer would refuse the type, and all of them would count as failures."""
+    """Of records without a missing value the imputer would refuse the type, and all of them would
+    count as failures."""
     model = make_pipeline(constant(0.5), NoisyCentroids(epsilon=1e6, random_state=0))
     scores = [
-        DPRandomSearchCV(model, {}, n_iter=2, random_state=0, delta=1e-5, score_noise=PureDP(epsilon=1e6))
+        DPRandomSearchCV(
+            model, {}, n_iter=2, random_state=0, delta=1e-5, score_noise=PureDP(epsilon=1e6)
+        )
         .fit(table("whole numbers of polars", missing), (WHOLE > 0).astype(int))
         .best_score_
         for missing in (False, True)
@@ -136,17 +154,27 @@ def test_scores_are_those_of_records_read_alone():
 @pytest.mark.parametrize("declared", [False, True])
 def test_released_pipelines_are_scikit_learns_own_and_read_new_records(declared):
     model = make_pipeline(
-        ColumnTransformer([("kinds", one_hot(0, 1, 2), ["a"]), ("rest", constant(0.0), ["c"])]), NoisyCentroids()
+        ColumnTransformer([("kinds", one_hot(0, 1, 2), ["a"]), ("rest", constant(0.0), ["c"])]),
+        NoisyCentroids(),
     )
     table = pd.DataFrame({"a": WHOLE, "c": RNG.normal(size=N)})
     guarantee = PureDP(epsilon=1.0) if declared else None
-    found = DPRandomSearchCV(model, {}, n_iter=2, guarantee=guarantee).fit(table, LABELS).best_estimator_
+    found = (
+        DPRandomSearchCV(model, {}, n_iter=2, guarantee=guarantee)
+        .fit(table, LABELS)
+        .best_estimator_
+    )
     assert [type(step) for _, step in found.steps] == [ColumnTransformer, NoisyCentroids]
     assert {type(step) for _, step, _ in (*found[0].transformers, *found[0].transformers_)} == {
         OneHotEncoder,
         SimpleImputer,
     }
-    assert list(found[0].get_feature_names_out()) == ["kinds__a_0", "kinds__a_1", "kinds__a_2", "rest__c"]
+    assert list(found[0].get_feature_names_out()) == [
+        "kinds__a_0",
+        "kinds__a_1",
+        "kinds__a_2",
+        "rest__c",
+    ]
     assert found.predict(table[:3]).shape == (3,)
     assert clone(found).get_params()["columntransformer__kinds__categories"] == [[0, 1, 2]]
 
@@ -167,9 +195,15 @@ def test_other_steps_are_fitted_with_columns_alone(step, record):
     assert typed.fit_transform(record).shape == clone(step).fit_transform(record).shape
 
 
-# --- which steps learn nothing ----------------------------------------------------------------------------------------
+# --- which steps learn nothing --------------------------------------------------------------------
 
-FREE = [AdditiveChi2Sampler(), one_hot("a", "b"), ordinal(1, 2, 3), PolynomialFeatures(2), constant(0.0)]
+FREE = [
+    AdditiveChi2Sampler(),
+    one_hot("a", "b"),
+    ordinal(1, 2, 3),
+    PolynomialFeatures(2),
+    constant(0.0),
+]
 #: Steps that may learn, and the remedy in the error.
 LEARNING = [
     (GaussianProcessRegressor(), "learns nothing"),
@@ -179,7 +213,8 @@ LEARNING = [
     (ordinal(1, 2**53 + 1), "only up to 2**53"),
     (SimpleImputer(), "TableEncoder"),
     (SimpleImputer(strategy="constant", fill_value=0.0), "keep_empty_features=True"),
-    (constant(None), "a public fill_value"),  # without one, the type of the records decides between 0 and a word
+    # without one, the type of the records decides between 0 and a word
+    (constant(None), "a public fill_value"),
 ]
 
 
@@ -188,10 +223,17 @@ def test_parts_that_keep_nothing_of_the_records_are_free(part):
     assert promise(make_pipeline(part, NoisyCentroids(epsilon=0.5))).epsilon_at(0.0) == 0.5
 
 
-@pytest.mark.parametrize("part", [OneHotEncoder(categories=[["a"]]), OrdinalEncoder(categories=[[1]])], ids=repr)
+@pytest.mark.parametrize(
+    "part", [OneHotEncoder(categories=[["a"]]), OrdinalEncoder(categories=[[1]])], ids=repr
+)
 def test_encoders_that_raise_at_an_unknown_category_are_refused(part):
     """One record would make every candidate fail, and show."""
-    refused(LeakingEstimatorError, make_pipeline(part, NoisyCentroids()), "handle_unknown='error'", "Give it handle_")
+    refused(
+        LeakingEstimatorError,
+        make_pipeline(part, NoisyCentroids()),
+        "handle_unknown='error'",
+        "Give it handle_",
+    )
 
 
 @pytest.mark.parametrize(("part", "remedy"), LEARNING, ids=repr)
@@ -215,7 +257,10 @@ ODD_CELLS = [[1], {}, float("nan"), float("inf"), "x", None, np.zeros(2)]
     [
         *((one_hot("a", "b"), [["a"], ["b"], ["a"]], [cell]) for cell in ODD_CELLS),
         *((ordinal("a", "b"), [["a"], ["b"], ["a"]], [cell]) for cell in ODD_CELLS),
-        *((PolynomialFeatures(), [[1.0, 2.0], [3.0, 4.0], [0.5, 0.1]], [cell, 1.0]) for cell in (np.nan, np.inf)),
+        *(
+            (PolynomialFeatures(), [[1.0, 2.0], [3.0, 4.0], [0.5, 0.1]], [cell, 1.0])
+            for cell in (np.nan, np.inf)
+        ),
         (Normalizer(), [[1.0, 2.0], [3.0, 4.0], [0.5, 0.1]], [np.nan, 1.0]),
         (HashingVectorizer(n_features=8), ["some words", "others", "more"], 7),
         (HashingVectorizer(n_features=8), ["some words", "others", "more"], None),
@@ -226,7 +271,9 @@ ODD_CELLS = [[1], {}, float("nan"), float("inf"), "x", None, np.zeros(2)]
 @pytest.mark.filterwarnings("error")
 def test_a_record_on_which_a_step_fails_is_blank_and_changes_no_other(step, rows, odd):
     def read(records):
-        table = np.empty((len(records), len(records[0])) if isinstance(rows[0], list) else len(records), object)
+        table = np.empty(
+            (len(records), len(records[0])) if isinstance(rows[0], list) else len(records), object
+        )
         for place, record in enumerate(records):
             if isinstance(record, list):
                 for column, cell in enumerate(record):

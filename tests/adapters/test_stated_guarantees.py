@@ -1,4 +1,5 @@
-"""Estimators that state their own guarantee, or an event of dp_accounting; and guarantees on the caller's word."""
+"""Estimators that state their own guarantee, or an event of dp_accounting; and guarantees on the
+caller's word."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import TrainingRun, adapter_for, training_run
-from sklearn_dpsearch.privacy import DPSGD, ZCDP, ApproxDP, GaussianDP, PrivacyError, PureDP, UnknownGuaranteeError
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    PrivacyError,
+    PureDP,
+    UnknownGuaranteeError,
+)
 
 from ..search.toys import NoisyCentroids, RandomizedResponse
 from .toys import chain, promise, refused
@@ -19,7 +28,7 @@ from .toys import chain, promise, refused
 ZERO_OUT = dp.NeighboringRelation.REPLACE_SPECIAL
 
 
-# --- a guarantee of its own -------------------------------------------------------------------------------------------
+# --- a guarantee of its own -----------------------------------------------------------------------
 
 
 def test_an_estimator_may_state_its_own_guarantee():
@@ -42,7 +51,12 @@ def test_a_stated_guarantee_must_be_one():
         def privacy_guarantee(self, n_samples=None):
             return 1.0
 
-    refused(UnknownGuaranteeError, Vague(), "Vague.privacy_guarantee returned float", "PureDP(epsilon=1.0)")
+    refused(
+        UnknownGuaranteeError,
+        Vague(),
+        "Vague.privacy_guarantee returned float",
+        "PureDP(epsilon=1.0)",
+    )
 
 
 def test_epsilon_is_scaled_and_a_noise_multiplier_divided():
@@ -53,7 +67,9 @@ def test_epsilon_is_scaled_and_a_noise_multiplier_divided():
         def privacy_guarantee(self, n_samples=None):
             return ZCDP(rho=0.5 / self.noise_multiplier**2)
 
-    assert adapter_for(NoisyCentroids(epsilon=0.5)).scaled_privacy(NoisyCentroids(epsilon=0.5), 4.0) == {"epsilon": 2.0}
+    assert adapter_for(NoisyCentroids(epsilon=0.5)).scaled_privacy(
+        NoisyCentroids(epsilon=0.5), 4.0
+    ) == {"epsilon": 2.0}
     assert adapter_for(Noisy()).scaled_privacy(Noisy(), 4.0) == {"noise_multiplier": 0.5}
 
 
@@ -69,7 +85,7 @@ def test_without_a_noise_parameter_there_is_no_calibration():
         DPRandomSearchCV(Fixed(), {}, epsilon=1.0).privacy_cost(10)
 
 
-# --- an event, as JAX Privacy's plans have ----------------------------------------------------------------------------
+# --- an event, as JAX Privacy's plans have --------------------------------------------------------
 
 
 class NoisyMeans(ClassifierMixin, BaseEstimator):
@@ -110,7 +126,9 @@ def test_an_event_is_read_under_its_relation():
     assert promise(ByMethod(2.0)) == DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=100)
 
 
-@pytest.mark.parametrize("relation", [None, "zero_out", dp.NeighboringRelation.REPLACE_ONE], ids=repr)
+@pytest.mark.parametrize(
+    "relation", [None, "zero_out", dp.NeighboringRelation.REPLACE_ONE], ids=repr
+)
 def test_another_relation_is_refused(relation):
     class Other(NoisyMeans):
         neighboring_relation = relation
@@ -144,7 +162,7 @@ def test_an_event_on_a_subclass_of_ours_counts_only_if_it_is_its_own():
     assert promise(Changed(classes=[0, 1])) == GaussianDP(mu=0.1, neighboring="zero_out")
 
 
-# --- the caller's word ------------------------------------------------------------------------------------------------
+# --- the caller's word ----------------------------------------------------------------------------
 
 
 def test_a_declaration_comes_before_what_is_known():
@@ -161,7 +179,9 @@ def test_a_declared_callable_sees_the_parameters_and_the_number_of_records():
     def declared(estimator, n_samples):
         return PureDP(epsilon=estimator.C / n_samples)
 
-    assert promise(LogisticRegression(C=5.0), n_samples=10, declared=declared) == PureDP(epsilon=0.5)
+    assert promise(LogisticRegression(C=5.0), n_samples=10, declared=declared) == PureDP(
+        epsilon=0.5
+    )
 
 
 def test_a_declared_callable_must_return_a_guarantee():
@@ -177,11 +197,18 @@ def test_a_fixed_declaration_cannot_be_calibrated():
 
 def test_a_declared_callable_can_be_calibrated():
     search = DPRandomSearchCV(
-        NoisyCentroids(), {}, n_iter=3, epsilon=2.0, guarantee=lambda model, n: PureDP(epsilon=2 * model.epsilon)
+        NoisyCentroids(),
+        {},
+        n_iter=3,
+        epsilon=2.0,
+        guarantee=lambda model, n: PureDP(epsilon=2 * model.epsilon),
     )
     assert 1.99 < search.privacy_cost(10).epsilon <= 2.0
 
 
 def test_a_fixed_declaration_depends_on_no_parameter_and_a_callable_on_all():
     assert adapter_for(chain(), PureDP(epsilon=1.0)).privacy_parameters(chain()) == ()
-    assert adapter_for(chain(), lambda model, n: PureDP(epsilon=1.0)).privacy_parameters(chain()) is None
+    assert (
+        adapter_for(chain(), lambda model, n: PureDP(epsilon=1.0)).privacy_parameters(chain())
+        is None
+    )

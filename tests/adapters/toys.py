@@ -15,7 +15,8 @@ from ..search.toys import NoisyCentroids
 
 
 class NoisyShift(TransformerMixin, BaseEstimator):
-    """Subtracts a noisy mean of records clipped to [-1, 1]; its exact mean is what scrubbing must take away."""
+    """Subtracts a noisy mean of records clipped to [-1, 1]; its exact mean is what scrubbing must
+    take away."""
 
     def __init__(self, epsilon=1.0, neighboring="replace_one", random_state=None):
         self.epsilon = epsilon

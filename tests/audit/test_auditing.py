@@ -11,7 +11,16 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.audit.stated_guarantees import Claim
-from sklearn_dpsearch.privacy import DPSGD, ZCDP, ApproxDP, GaussianDP, MissingDeltaError, PrivacyError, PureDP, compose
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    MissingDeltaError,
+    PrivacyError,
+    PureDP,
+    compose,
+)
 from sklearn_dpsearch.privacy.spent import PrivacySpent
 
 from ..search.toys import NoisyCentroids, RandomizedResponse
@@ -37,7 +46,9 @@ class Counter(BaseEstimator):
 
 
 def search(**kwargs):
-    return DPRandomSearchCV(RandomizedResponse(1.0), {"label": [0, 1]}, n_iter=3, scoring=answer_low, **kwargs)
+    return DPRandomSearchCV(
+        RandomizedResponse(1.0), {"label": [0, 1]}, n_iter=3, scoring=answer_low, **kwargs
+    )
 
 
 @pytest.mark.slow
@@ -45,7 +56,12 @@ def test_a_true_statement_stands_and_most_of_it_is_found() -> None:
     found = audit(RandomizedResponse(2.0), **PAIR, n_runs=800, random_state=0)
     assert found.consistent
     assert 1.4 < found.epsilon_lower <= 2.0 == found.stated_epsilon
-    assert (found.n_runs, found.neighboring, found.delta, found.confidence) == (800, "replace_one", 0.0, 0.95)
+    assert (found.n_runs, found.neighboring, found.delta, found.confidence) == (
+        800,
+        "replace_one",
+        0.0,
+        0.95,
+    )
 
 
 @pytest.mark.slow
@@ -92,7 +108,11 @@ def test_a_failing_fit_is_an_outcome() -> None:
 @pytest.mark.slow
 def test_a_search_that_finds_nothing_is_an_outcome() -> None:
     one = DPThresholdSearchCV(
-        RandomizedResponse(4.0), {"label": [0]}, threshold=0.5, n_iter=2, scoring=lambda e, X, y: float(e.answer_)
+        RandomizedResponse(4.0),
+        {"label": [0]},
+        threshold=0.5,
+        n_iter=2,
+        scoring=lambda e, X, y: float(e.answer_),
     )
     found = audit(one, **PAIR, n_runs=80, fit_params=PUBLIC, random_state=0)
     assert found.epsilon_lower > 0.3
@@ -105,9 +125,12 @@ def test_fits_that_all_fail_are_an_error_with_the_first_of_them() -> None:
 
 
 def test_a_refusal_is_no_outcome() -> None:
-    """It depends on what the caller wrote, not on the records: it would look like a leak where there is none."""
+    """It depends on what the caller wrote, not on the records: it would look like a leak where
+    there is none."""
     with pytest.raises(PrivacyError, match="shares its memory"):
-        audit(search(), **PAIR, n_runs=10, fit_params={"X_public": QUIET, "y_public": LABELS.copy()})
+        audit(
+            search(), **PAIR, n_runs=10, fit_params={"X_public": QUIET, "y_public": LABELS.copy()}
+        )
 
 
 @pytest.mark.slow
@@ -129,7 +152,12 @@ def test_fits_without_a_seed_differ_even_where_workers_are_forked() -> None:
     np.random.seed(0)
     before = np.random.get_state()[1].copy()
     seen = []
-    audit(Global(), np.ones((5, 1)), n_runs=60, statistic=lambda model: seen.append(model.count_) or model.count_)
+    audit(
+        Global(),
+        np.ones((5, 1)),
+        n_runs=60,
+        statistic=lambda model: seen.append(model.count_) or model.count_,
+    )
     assert len(set(seen)) == 120
     assert np.array_equal(before, np.random.get_state()[1])
 
@@ -148,7 +176,12 @@ def test_the_default_attack_reads_inside_pipelines_and_searches() -> None:
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one", "zero_out"])
 def test_without_a_neighbour_one_is_built_for_the_stated_relation(relation) -> None:
-    found = audit(Counter(relation=relation, noise=1.0), np.linspace(-1, 1, 9)[:, None], n_runs=40, random_state=0)
+    found = audit(
+        Counter(relation=relation, noise=1.0),
+        np.linspace(-1, 1, 9)[:, None],
+        n_runs=40,
+        random_state=0,
+    )
     assert found.neighboring == relation
     assert (found.steps, found.stated_epsilon) == ((2, 2.0) if relation == "zero_out" else (1, 1.0))
 
@@ -167,7 +200,9 @@ def test_the_callers_word_that_zeros_count_for_nothing_makes_one_step() -> None:
         (ZCDP(rho=0.1), ZCDP(rho=0.4).epsilon_at(1e-6)),
         (
             DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3),
-            DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3, neighboring="replace_one").epsilon_at(1e-6),
+            DPSGD(
+                noise_multiplier=1.0, sample_rate=0.5, steps=3, neighboring="replace_one"
+            ).epsilon_at(1e-6),
         ),
     ],
 )
@@ -179,7 +214,9 @@ def test_two_steps_of_any_guarantee_cost_no_less_than_the_worst_case() -> None:
     """A Gaussian hidden in a composition: twice as far apart is a Gaussian with 2μ."""
     hidden = compose(GaussianDP(mu=0.5), PureDP(epsilon=1e-9))
     assert Claim(hidden, 1e-6, "zero_out").epsilon(2) >= GaussianDP(mu=1.0).epsilon_at(1e-6)
-    assert Claim(compose(PureDP(epsilon=1.0), PureDP(epsilon=0.5)), 0.0, "zero_out").epsilon(2) == 3.0
+    assert (
+        Claim(compose(PureDP(epsilon=1.0), PureDP(epsilon=0.5)), 0.0, "zero_out").epsilon(2) == 3.0
+    )
     assert Claim(ApproxDP(epsilon=1.0, delta=1e-6), 1e-7, "zero_out").epsilon(2) == np.inf
     assert 1.99 < Claim(ApproxDP(epsilon=1.0, delta=1e-6), 1e-5, "zero_out").epsilon(2) < 2.2
 
@@ -192,11 +229,17 @@ def test_two_steps_of_any_guarantee_cost_no_less_than_the_worst_case() -> None:
         ({"other": (QUIET, LABELS)}, PrivacyError, "not neighbours"),
         ({"neighboring": "add_remove"}, PrivacyError, "stated for 'replace_one'"),
         ({"stated": 1.0}, TypeError, "Found 1.0 .float. as stated"),
-        ({"stated": GaussianDP(mu=1.0, neighboring="replace_one")}, MissingDeltaError, "Give delta"),
+        (
+            {"stated": GaussianDP(mu=1.0, neighboring="replace_one")},
+            MissingDeltaError,
+            "Give delta",
+        ),
         ({"estimator": BaseEstimator()}, PrivacyError, "Found neither a stated guarantee"),
     ],
 )
-def test_audits_that_could_say_nothing_are_refused_before_the_first_fit(change, error, message) -> None:
+def test_audits_that_could_say_nothing_are_refused_before_the_first_fit(
+    change, error, message
+) -> None:
     with pytest.raises(error, match=message):
         audit(**{"estimator": RandomizedResponse(), **PAIR, "n_runs": 10, **change})
 
@@ -207,4 +250,10 @@ def test_a_statement_for_records_is_not_refuted_by_a_person() -> None:
             return super().fit(X, y)
 
     with pytest.raises(PrivacyError, match="states nothing for persons"):
-        audit(Grouped(noise=3.0, states=3.0), np.ones((5, 1)), groups=np.zeros(5), n_runs=20, random_state=0)
+        audit(
+            Grouped(noise=3.0, states=3.0),
+            np.ones((5, 1)),
+            groups=np.zeros(5),
+            n_runs=20,
+            random_state=0,
+        )

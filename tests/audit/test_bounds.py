@@ -10,7 +10,9 @@ from sklearn_dpsearch.audit import largest_provable_epsilon, lower_bound, runs_n
 from sklearn_dpsearch.audit.bounds import certified_epsilon
 
 
-@pytest.mark.parametrize(("p", "q", "delta"), [(0.6, 0.25, 0.0), (0.05, 0.01, 0.0), (0.5, 0.02, 0.01), (0.3, 0.3, 0.0)])
+@pytest.mark.parametrize(
+    ("p", "q", "delta"), [(0.6, 0.25, 0.0), (0.05, 0.01, 0.0), (0.5, 0.02, 0.01), (0.3, 0.3, 0.0)]
+)
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 def test_the_bound_holds_with_at_least_the_stated_probability(p, q, delta, confidence) -> None:
     """Over all counts of 60 and 60 runs, by their exact probabilities."""
@@ -24,7 +26,9 @@ def test_the_bound_holds_with_at_least_the_stated_probability(p, q, delta, confi
 
 def test_the_bound_is_not_kept_by_proving_nothing() -> None:
     assert 1.9 < certified_epsilon(900, 1000, 100, 1000) < np.log(9)
-    assert certified_epsilon(900, 1000, 100, 1000, delta=0.1) < certified_epsilon(900, 1000, 100, 1000)
+    assert certified_epsilon(900, 1000, 100, 1000, delta=0.1) < certified_epsilon(
+        900, 1000, 100, 1000
+    )
 
 
 def test_the_largest_provable_epsilon_is_that_of_a_perfect_attack() -> None:
@@ -37,7 +41,11 @@ def test_the_largest_provable_epsilon_is_that_of_a_perfect_attack() -> None:
 @pytest.mark.parametrize("delta", [0.0, 1e-2])
 def test_fewer_runs_than_needed_cannot_prove_it(epsilon, delta) -> None:
     needed = runs_needed(epsilon, delta)
-    assert largest_provable_epsilon(needed, delta) >= epsilon > largest_provable_epsilon(needed - 1, delta)
+    assert (
+        largest_provable_epsilon(needed, delta)
+        >= epsilon
+        > largest_provable_epsilon(needed - 1, delta)
+    )
 
 
 def test_runs_needed_refuses_what_no_number_of_runs_could_prove() -> None:

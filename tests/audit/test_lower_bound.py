@@ -28,13 +28,16 @@ def test_randomised_response_is_found_in_every_form(form) -> None:
 
 @pytest.mark.slow
 def test_bounds_are_wrong_no_more_often_than_stated() -> None:
-    """400 audits of 60 runs a side, with the event chosen each time: 95 % of them or more are below the truth."""
+    """400 audits of 60 runs a side, with the event chosen each time: 95 % of them or more are below
+    the truth."""
     rng = np.random.default_rng(1)
     wrong = 0
     for _ in range(400):
         yes, no = response(0.7, 60, rng)
         noise = rng.normal(size=(60, 2))
-        outcomes, others = ([{"a": int(a), "b": b} for a, b in zip(side, noise)] for side in (yes, no))
+        outcomes, others = (
+            [{"a": int(a), "b": b} for a, b in zip(side, noise)] for side in (yes, no)
+        )
         wrong += lower_bound(outcomes, others).epsilon_lower > 0.7
     assert wrong <= 20 + 3 * np.sqrt(20)
 
@@ -49,7 +52,9 @@ def test_equal_distributions_give_next_to_nothing() -> None:
 @pytest.mark.parametrize("turn", [1, -1])
 def test_a_shifted_gaussian_is_found_on_either_side(turn) -> None:
     rng = np.random.default_rng(3)
-    found = lower_bound(turn * rng.normal(1, 1, 40_000), turn * rng.normal(0, 1, 40_000), delta=1e-5)
+    found = lower_bound(
+        turn * rng.normal(1, 1, 40_000), turn * rng.normal(0, 1, 40_000), delta=1e-5
+    )
     assert 2.0 < found.epsilon_lower <= TRUE
     assert found.delta == 1e-5
 
@@ -68,8 +73,14 @@ def test_a_shift_that_is_spread_over_many_numbers_is_found_along_their_sum(size)
 def test_labels_count_together_where_each_alone_says_nothing() -> None:
     """The parity of two coins."""
     rng = np.random.default_rng(5)
-    first, parity = rng.integers(0, 2, (2, 4000)), rng.uniform(size=(2, 4000)) < np.array([[0.9], [0.1]])
-    both = [[{"a": bool(a), "b": bool(a) ^ bool(p)} for a, p in zip(coins, odd)] for coins, odd in zip(first, parity)]
+    first, parity = (
+        rng.integers(0, 2, (2, 4000)),
+        rng.uniform(size=(2, 4000)) < np.array([[0.9], [0.1]]),
+    )
+    both = [
+        [{"a": bool(a), "b": bool(a) ^ bool(p)} for a, p in zip(coins, odd)]
+        for coins, odd in zip(first, parity)
+    ]
     assert 1.9 < lower_bound(*both).epsilon_lower <= np.log(9) + 1e-9
 
 

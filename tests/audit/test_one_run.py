@@ -1,4 +1,5 @@
-"""The audit of one fit never exceeds the truth more often than it may, comes near it, and exposes broken builds."""
+"""The audit of one fit never exceeds the truth more often than it may, comes near it, and exposes
+broken builds."""
 
 from __future__ import annotations
 
@@ -14,12 +15,14 @@ from sklearn_dpsearch.audit import audit_one_run, epsilon_of_guesses
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PureDP, calibrate
 from sklearn_dpsearch.privacy.spent import PrivacySpent
 
-# --- the bound --------------------------------------------------------------------------------------------------------
+# --- the bound ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize(("m", "r"), [(1, 1), (30, 30), (200, 50)])
-def test_a_bound_on_randomised_response_exceeds_the_truth_in_five_of_a_hundred_runs_at_most(epsilon, m, r):
+def test_a_bound_on_randomised_response_exceeds_the_truth_in_five_of_a_hundred_runs_at_most(
+    epsilon, m, r
+):
     """Exactly: the number of right guesses about a fair coin that keeps ε is binomial."""
     right = np.arange(r + 1)
     above = [epsilon_of_guesses(m, r, int(v)) > epsilon for v in right]
@@ -29,7 +32,8 @@ def test_a_bound_on_randomised_response_exceeds_the_truth_in_five_of_a_hundred_r
 @pytest.mark.parametrize("delta", [1e-4, 0.01, 0.06])
 @pytest.mark.parametrize("m", [20, 100])
 def test_a_bound_at_a_delta_holds_for_the_worst_mechanisms(delta, m):
-    """One tells each coin with probability δ, the other all coins at once with probability δ; else both keep ε."""
+    """One tells each coin with probability δ, the other all coins at once with probability δ; else
+    both keep ε."""
     epsilon, right = 1.0, np.arange(m + 1)
     above = np.array([epsilon_of_guesses(m, m, int(v), delta) > epsilon for v in right])
     one = 1 / (1 + math.exp(-epsilon))
@@ -51,7 +55,7 @@ def test_more_guesses_than_canaries_are_refused():
         epsilon_of_guesses(10, 20, 5)
 
 
-# --- true statements --------------------------------------------------------------------------------------------------
+# --- true statements ------------------------------------------------------------------------------
 
 
 class Histogram(BaseEstimator):
@@ -80,7 +84,9 @@ NONE = np.zeros((5, 2000))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("relation", "absent"), [("add_remove", False), ("zero_out", True), ("zero_out", False)])
+@pytest.mark.parametrize(
+    ("relation", "absent"), [("add_remove", False), ("zero_out", True), ("zero_out", False)]
+)
 def test_a_gaussian_histogram_is_bounded_within_a_factor_of_two(relation, absent):
     mu = calibrate(lambda mu: GaussianDP(mu=mu), 4.0, 1e-5)
     found = audit_one_run(
@@ -91,13 +97,25 @@ def test_a_gaussian_histogram_is_bounded_within_a_factor_of_two(relation, absent
     assert found.consistent
     assert 0.5 < found.ratio_lower * found.stated_epsilon / 4.0 < 1.0
     assert found.steps == (1 if absent or relation == "add_remove" else 2)
-    assert found.stated_epsilon == pytest.approx(4.0, rel=1e-3) if found.steps == 1 else found.stated_epsilon > 8.0
+    assert (
+        found.stated_epsilon == pytest.approx(4.0, rel=1e-3)
+        if found.steps == 1
+        else found.stated_epsilon > 8.0
+    )
     assert "consistent" in str(found)
 
 
 def test_the_same_seed_gives_the_same_result_and_a_fixed_seed_inside_is_taken_away():
     first, second = (
-        audit_one_run(Histogram(random_state=3), NONE, None, np.eye(2000), score=sums, delta=1e-5, random_state=7)
+        audit_one_run(
+            Histogram(random_state=3),
+            NONE,
+            None,
+            np.eye(2000),
+            score=sums,
+            delta=1e-5,
+            random_state=7,
+        )
         for _ in range(2)
     )
     assert first == second
@@ -115,7 +133,9 @@ def test_a_search_over_nets_is_audited_by_one_fit():
     X = np.hstack([rng.normal(size=(200, 2)), np.zeros((200, m))]).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)
     net = DPLogisticRegression(classes=[0, 1], sample_rate=1.0, max_epochs=1, max_grad_norm=0.1)
-    search = DPRandomSearchCV(net, {"learning_rate_factor": [0.8, 1.25]}, n_iter=2, epsilon=60.0, delta=1e-5)
+    search = DPRandomSearchCV(
+        net, {"learning_rate_factor": [0.8, 1.25]}, n_iter=2, epsilon=60.0, delta=1e-5
+    )
     found = audit_one_run(
         search, X, y, canaries, np.ones(m, int), absent=True, n_fits=3,
         score=lambda model, *_: model.best_estimator_.coef_[0, 2:],
@@ -125,7 +145,7 @@ def test_a_search_over_nets_is_audited_by_one_fit():
     assert found.stated_epsilon <= 60.0
 
 
-# --- broken builds, as projects have shipped them ---------------------------------------------------------------------
+# --- broken builds, as projects have shipped them -------------------------------------------------
 
 
 class Descent(ClassifierMixin, BaseEstimator):
@@ -138,7 +158,9 @@ class Descent(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def privacy_guarantee(self, n_samples=None):
-        return DPSGD(noise_multiplier=self.noise, sample_rate=1.0, steps=self.steps, neighboring="add_remove")
+        return DPSGD(
+            noise_multiplier=self.noise, sample_rate=1.0, steps=self.steps, neighboring="add_remove"
+        )
 
     def fit(self, X, y):
         rng = np.random.default_rng(self.random_state)
@@ -150,7 +172,9 @@ class Descent(ClassifierMixin, BaseEstimator):
             elif self.flaw == "clips nothing":
                 total = gradients.sum(axis=0)
             else:
-                total = (gradients / np.maximum(1.0, np.linalg.norm(gradients, axis=1))[:, None]).sum(axis=0)
+                total = (
+                    gradients / np.maximum(1.0, np.linalg.norm(gradients, axis=1))[:, None]
+                ).sum(axis=0)
             noise = self.noise * rng.normal(size=total.shape)
             if self.flaw == "noise for a mean":
                 noise /= len(X)
@@ -175,11 +199,19 @@ def audited(flaw, score=None):
     X = np.zeros((50, canaries.shape[1]))
     y = np.arange(50) % 2
     return audit_one_run(
-        Descent(flaw=flaw), X, y, canaries, np.ones(m, int), delta=1e-5, n_fits=4, random_state=1, score=score
+        Descent(flaw=flaw),
+        X,
+        y,
+        canaries,
+        np.ones(m, int),
+        delta=1e-5,
+        n_fits=4,
+        random_state=1,
+        score=score,
     )
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 def test_what_is_missing_is_named():
@@ -193,15 +225,28 @@ def test_what_is_missing_is_named():
     with pytest.raises(ValueError, match="Found y, but no targets"):
         audit_one_run(one, NONE, np.zeros(5), np.eye(2000)[:30], score=sums, delta=1e-5)
     with pytest.raises(ValueError, match="other_targets with neighboring='add_remove'"):
-        audit_one_run(one, NONE, np.zeros(5), np.eye(2000)[:30], np.ones(30), other_targets=np.zeros(30), delta=1e-5)
-    with pytest.raises(PrivacyError, match="Found neighboring='replace_one', but the guarantee is stated for"):
-        audit_one_run(one, NONE, None, np.eye(2000)[:30], score=sums, delta=1e-5, neighboring="replace_one")
+        audit_one_run(
+            one,
+            NONE,
+            np.zeros(5),
+            np.eye(2000)[:30],
+            np.ones(30),
+            other_targets=np.zeros(30),
+            delta=1e-5,
+        )
+    with pytest.raises(
+        PrivacyError, match="Found neighboring='replace_one', but the guarantee is stated for"
+    ):
+        audit_one_run(
+            one, NONE, None, np.eye(2000)[:30], score=sums, delta=1e-5, neighboring="replace_one"
+        )
     with pytest.raises(PrivacyError, match="neither a stated guarantee nor neighboring"):
         audit_one_run(BaseEstimator(), NONE, None, np.eye(2000)[:30], score=sums, delta=0.0)
 
 
 def test_what_a_fitted_model_states_counts_under_its_own_relation_alone():
-    """Without a claim before the fit, the statements of fitted models are audited, but not under another relation."""
+    """Without a claim before the fit, the statements of fitted models are audited, but not under
+    another relation."""
 
     class States(BaseEstimator):
         def __init__(self, neighboring):
@@ -210,12 +255,15 @@ def test_what_a_fitted_model_states_counts_under_its_own_relation_alone():
         def fit(self, X, y=None):
             self.sums_ = np.sum(X, axis=0) + np.random.default_rng(0).normal(size=X.shape[1])
             stated = GaussianDP(mu=1.0, neighboring=self.neighboring)
-            self.privacy_spent_ = PrivacySpent(guarantee=stated, delta=1e-5, components=(), assumptions=())
+            self.privacy_spent_ = PrivacySpent(
+                guarantee=stated, delta=1e-5, components=(), assumptions=()
+            )
             return self
 
     given = {"score": sums, "delta": 1e-5, "neighboring": "add_remove"}
     own, other = (
-        audit_one_run(States(relation), NONE, None, np.eye(2000), **given) for relation in ("add_remove", "replace_one")
+        audit_one_run(States(relation), NONE, None, np.eye(2000), **given)
+        for relation in ("add_remove", "replace_one")
     )
     assert own.stated_epsilon == pytest.approx(GaussianDP(mu=1.0).epsilon_at(1e-5))
     assert other.stated_epsilon is None
@@ -224,7 +272,8 @@ def test_what_a_fitted_model_states_counts_under_its_own_relation_alone():
 
 @pytest.mark.slow
 def test_under_replace_one_the_same_record_with_another_target_is_a_stronger_attack():
-    """The sums are weighted by the target, so a record that changes its target moves them twice as far."""
+    """The sums are weighted by the target, so a record that changes its target moves them twice as
+    far."""
 
     class Signed(Histogram):
         def privacy_guarantee(self, n_samples=None):
@@ -235,7 +284,9 @@ def test_under_replace_one_the_same_record_with_another_target_is_a_stronger_att
 
     given = {"score": sums, "delta": 0.0, "n_fits": 5, "random_state": 0}
     weak, strong = (
-        audit_one_run(Signed(), NONE, np.ones(5), np.eye(2000), np.ones(2000), other_targets=others, **given)
+        audit_one_run(
+            Signed(), NONE, np.ones(5), np.eye(2000), np.ones(2000), other_targets=others, **given
+        )
         for others in (None, -np.ones(2000))
     )
     assert weak.epsilon_lower > 0.3

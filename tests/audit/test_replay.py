@@ -1,4 +1,5 @@
-"""Replay: what is declared is kept, and broken builds that thousands of fits would not show are seen."""
+"""Replay: what is declared is kept, and broken builds that thousands of fits would not show are
+seen."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ from sklearn.base import BaseEstimator
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.audit import replay
 from sklearn_dpsearch.audit.replay import _steps_between
-from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base, noise
+from sklearn_dpsearch.boosting import (
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+    base,
+    noise,
+)
 from sklearn_dpsearch.privacy import GaussianDP, PrivacyError, PureDP
 from sklearn_dpsearch.report import schema_report
 from sklearn_dpsearch.scoring.counts import HistogramScorer
@@ -25,11 +31,15 @@ def table(n=200):
 
 
 def classifier(**changed):
-    return DPGradientBoostingClassifier(SCHEMA, **{"classes": [0, 1], "target_mu": 1.0, "max_iter": 15, **changed})
+    return DPGradientBoostingClassifier(
+        SCHEMA, **{"classes": [0, 1], "target_mu": 1.0, "max_iter": 15, **changed}
+    )
 
 
 def regressor(**changed):
-    return DPGradientBoostingRegressor(SCHEMA, **{"bounds_y": (0, 100), "target_mu": 1.0, "max_iter": 15, **changed})
+    return DPGradientBoostingRegressor(
+        SCHEMA, **{"bounds_y": (0, 100), "target_mu": 1.0, "max_iter": 15, **changed}
+    )
 
 
 def without(place, X, y):
@@ -59,7 +69,8 @@ def test_boosting_keeps_what_it_declares(make, neighboring):
 
 @pytest.mark.parametrize("make", [classifier, regressor])
 def test_only_a_model_that_is_told_an_expected_number_does_not_count_its_records(make):
-    """As in a random subset, where a record that is not drawn and a blank one have to be the same."""
+    """As in a random subset, where a record that is not drawn and a blank one have to be the
+    same."""
     X, y = table()
     assert not replay(make(), X, y, neighbour=without(3, X, y)).passed
     assert replay(make(**make().expecting(190.0)), X, y, neighbour=without(3, X, y)).passed
@@ -68,11 +79,16 @@ def test_only_a_model_that_is_told_an_expected_number_does_not_count_its_records
 def test_a_person_is_replayed_as_a_whole():
     X, y = table()
     persons, others = np.arange(200) // 20, np.arange(200) // 20 != 4
-    given = {"groups": persons, "neighbour": (X[others], y[others]), "neighbour_groups": persons[others]}
+    given = {
+        "groups": persons,
+        "neighbour": (X[others], y[others]),
+        "neighbour_groups": persons[others],
+    }
     found = replay(classifier(), X, y, **given)
     assert found.passed
     assert found.largest > 0.5
-    assert not replay(classifier(), X, y, neighbour=given["neighbour"]).passed  # twenty records are no neighbour
+    # twenty records are no neighbour
+    assert not replay(classifier(), X, y, neighbour=given["neighbour"]).passed
 
 
 @pytest.mark.parametrize("neighboring", ["zero_out", "replace_one"])
@@ -92,7 +108,8 @@ def test_a_schema_report_keeps_what_it_declares(neighboring, delta):
 
 
 def test_hessians_for_free_are_seen(monkeypatch):
-    """The model is as good, and only a bound on the sums tells: of numbers a Hessian is 1/16 of the square."""
+    """The model is as good, and only a bound on the sums tells: of numbers a Hessian is 1/16 of the
+    square."""
     X, y = table()
     monkeypatch.setattr(noise, "squared_hessians", lambda loss: 0)
     monkeypatch.setattr(noise, "bounded_records", lambda values, loss: values)
@@ -124,7 +141,9 @@ def test_rounds_by_the_records_are_seen(monkeypatch):
     X, y = table()
     for numbers in ((9, 11), (11, 9)):
         rounds = iter(numbers)
-        monkeypatch.setattr(base.GradientBoosting, "_n_rounds", lambda self, *given, rounds=rounds: next(rounds))
+        monkeypatch.setattr(
+            base.GradientBoosting, "_n_rounds", lambda self, *given, rounds=rounds: next(rounds)
+        )
         found = replay(classifier(), X, y, neighbour=without(3, X, y))
         assert not found.passed
         assert found.largest == np.inf
@@ -170,7 +189,11 @@ def test_one_candidate_of_a_search_keeps_what_training_and_score_declare(scoring
     X, y = table()
     space = {"max_iter": [10, 15]}
     search = DPRandomSearchCV(
-        classifier(target_mu=None, neighboring=relation), space, scoring=scoring, epsilon=1.0, delta=1e-6
+        classifier(target_mu=None, neighboring=relation),
+        space,
+        scoring=scoring,
+        epsilon=1.0,
+        delta=1e-6,
     )
     found = replay(search, X, y, neighbour=replaced(3, X, y))
     assert found.passed
@@ -185,11 +208,17 @@ def test_one_candidate_of_a_search_keeps_what_training_and_score_declare(scoring
 def test_a_score_that_counts_a_record_twice_is_seen(noisy, monkeypatch):
     X, y = table()
     search = DPRandomSearchCV(
-        classifier(neighboring="replace_one"), {}, scoring="balanced_accuracy", score_noise=noisy, delta=1e-6
+        classifier(neighboring="replace_one"),
+        {},
+        scoring="balanced_accuracy",
+        score_noise=noisy,
+        delta=1e-6,
     )
     assert replay(search, X, y, neighbour=replaced(3, X, y)).passed
     once = HistogramScorer.statistic
-    monkeypatch.setattr(HistogramScorer, "statistic", lambda self, *given: [2 * one for one in once(self, *given)])
+    monkeypatch.setattr(
+        HistogramScorer, "statistic", lambda self, *given: [2 * one for one in once(self, *given)]
+    )
     found = replay(search, X, y, neighbour=replaced(3, X, y))
     assert [one.name for one in found.releases if not one.passed] == ["private score"]
     assert found.largest == 2.0

@@ -1,4 +1,5 @@
-"""Replay of nets: each step's clipped sum moves by no more than is paid for, and all else follows from noisy sums."""
+"""Replay of nets: each step's clipped sum moves by no more than is paid for, and all else follows
+from noisy sums."""
 
 from __future__ import annotations
 
@@ -37,7 +38,13 @@ def misjudged(X, y, place=3):
 
 def regression(**changed):
     # so small a norm that both gradients are clipped, and differ by two norms
-    given = {"classes": [0, 1], "max_grad_norm": 1e-3, "max_steps": 20, "noise_multiplier": 1.0, **changed}
+    given = {
+        "classes": [0, 1],
+        "max_grad_norm": 1e-3,
+        "max_steps": 20,
+        "noise_multiplier": 1.0,
+        **changed,
+    }
     return DPLogisticRegression(**given)
 
 
@@ -117,11 +124,14 @@ def table(n=200):
 @pytest.mark.slow
 def test_nets_for_tables():
     X, y = table()
-    assert replay(DPTabularClassifier(SCHEMA, classes=[0, 1], **BUDGET), X, y, neighbour=misjudged(X, y)).passed
+    assert replay(
+        DPTabularClassifier(SCHEMA, classes=[0, 1], **BUDGET), X, y, neighbour=misjudged(X, y)
+    ).passed
 
 
 def test_persons_with_several_records():
-    """A person is drawn, by one record of his: a step moves by two norms, with as many of his records as may be."""
+    """A person is drawn, by one record of his: a step moves by two norms, with as many of his
+    records as may be."""
     X, y = numbers()
     persons = np.arange(200) // 10
     other = y.copy()
@@ -139,10 +149,13 @@ def test_persons_with_several_records():
 def test_both_trainings_of_a_subset_search():
     X, y = numbers()
     search = DPSubsetSearchCV(
-        DPLogisticRegression(classes=[0, 1], max_steps=10), {"alpha": [0.0, 1e-4]}, epsilon=1.0, delta=1e-4
+        DPLogisticRegression(classes=[0, 1], max_steps=10),
+        {"alpha": [0.0, 1e-4]},
+        epsilon=1.0,
+        delta=1e-4,
     )
     found = replay(search, X, y, neighbour=misjudged(X, y))
     assert found.passed
-    assert [one.name for one in found.releases] == ["clipped gradients"] * 10 + ["private score"] + [
-        "clipped gradients"
-    ] * 10
+    assert [one.name for one in found.releases] == ["clipped gradients"] * 10 + [
+        "private score"
+    ] + ["clipped gradients"] * 10

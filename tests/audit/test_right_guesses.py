@@ -1,4 +1,5 @@
-"""No mechanism has more right guesses than its own curve allows: brute force, linear programs, Gaussian sums."""
+"""No mechanism has more right guesses than its own curve allows: brute force, linear programs,
+Gaussian sums."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def channel(rng, m, outcomes, sharpness):
 
 
 def own_curve(chances, m):
-    """The exact curve of a mechanism: the largest δ(ε) over all coins, all others' values and both directions."""
+    """The exact curve of a mechanism: the largest δ(ε) over all coins, all others' values and both
+    directions."""
     deltas = np.zeros_like(EPSILONS)
     for i in range(m):
         one, other = np.moveaxis(chances, i, 0)
@@ -34,7 +36,8 @@ def own_curve(chances, m):
 
 
 def tails(chances, m, r):
-    """P[W ≥ v] for v = 0, …, r, if the r coins about which most is known are guessed as is likelier."""
+    """P[W ≥ v] for v = 0, …, r, if the r coins about which most is known are guessed as is
+    likelier."""
     number, outcomes = 2.0**-m, chances.shape[-1]
     joint = chances * number
     found = np.zeros(r + 1)
@@ -79,7 +82,8 @@ def test_all_coins_told_by_randomised_response_reach_what_their_curve_allows(m):
 
 @pytest.mark.parametrize(("m", "r", "right"), [(6, 6, 5), (12, 8, 7), (25, 20, 13), (40, 10, 10)])
 def test_the_recursion_is_the_linear_program_of_the_theorem(m, r, right):
-    """The smallest total of all chances with P[W ≥ right] = level, of all distributions that the theorem allows."""
+    """The smallest total of all chances with P[W ≥ right] = level, of all distributions that the
+    theorem allows."""
     curve, level = ClaimedCurve(np.array([0.2, 1.0, 1.7]), np.array([0.15, 0.02, 1e-3])), 0.2
     slopes, offsets = curve.lines()
     counts = np.arange(r + 1)
@@ -89,7 +93,12 @@ def test_the_recursion_is_the_linear_program_of_the_theorem(m, r, right):
         rows += [slope * correct - wrong for slope in slopes]
         bounds += list(-offsets)
     best = linprog(
-        np.ones(r + 1), A_ub=rows, b_ub=bounds, A_eq=[(counts >= right).astype(float)], b_eq=[level], method="highs"
+        np.ones(r + 1),
+        A_ub=rows,
+        b_ub=bounds,
+        A_eq=[(counts >= right).astype(float)],
+        b_eq=[level],
+        method="highs",
     )
     found = Guesses(m, r, right)
     assert best.status == 0
@@ -107,7 +116,8 @@ def test_the_recursion_is_the_linear_program_of_the_theorem(m, r, right):
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
 @pytest.mark.parametrize("m", [20, 400])
 def test_a_bound_on_gaussian_sums_exceeds_the_truth_in_five_of_a_hundred_runs_at_most(mu, m):
-    """Exactly: each coin is guessed from a normal of its own, so the number of right guesses is binomial."""
+    """Exactly: each coin is guessed from a normal of its own, so the number of right guesses is
+    binomial."""
     points, right = GaussianDP(mu=mu)._trade_off, np.arange(m + 1)
     curve = ClaimedCurve(points.epsilons, points.deltas)
     refuted = np.array([Guesses(m, m, int(v)).refute(curve, 0.05) for v in right])
@@ -129,14 +139,19 @@ def test_what_is_claimed_for_no_finite_epsilon_is_never_refuted():
 
 
 def test_a_claim_of_nothing_lost_is_refuted_at_any_multiple():
-    assert Guesses(1000, 1000, 900).ratio(ClaimedCurve(np.array([0.0]), np.array([0.0])), 0.05) >= 1e6
+    assert (
+        Guesses(1000, 1000, 900).ratio(ClaimedCurve(np.array([0.0]), np.array([0.0])), 0.05) >= 1e6
+    )
 
 
 def test_canaries_that_are_exposed_together_keep_the_curve_and_reach_the_limit():
-    """Each canary is told with certainty .9 in a quarter of all runs and .6 in the others: alone, or all at once."""
+    """Each canary is told with certainty .9 in a quarter of all runs and .6 in the others: alone,
+    or all at once."""
     m, exposed, certain = 3, 0.25, (0.6, 0.9)
     signs = np.array(list(product([0, 1], repeat=m)))
-    told = [np.where(signs[:, np.newaxis] == signs, sure, 1.0 - sure).prod(axis=-1) for sure in certain]
+    told = [
+        np.where(signs[:, np.newaxis] == signs, sure, 1.0 - sure).prod(axis=-1) for sure in certain
+    ]
     together = np.hstack([(1.0 - exposed) * told[0], exposed * told[1]]).reshape((2,) * m + (-1,))
     one = np.array([[(1 - exposed) * 0.6, (1 - exposed) * 0.4, exposed * 0.9, exposed * 0.1]])
     one = np.vstack([one, one[:, [1, 0, 3, 2]]])
@@ -144,13 +159,16 @@ def test_canaries_that_are_exposed_together_keep_the_curve_and_reach_the_limit()
     for _ in range(m - 1):
         alone = np.multiply.outer(alone, one)
     alone = np.moveaxis(alone, range(0, 2 * m, 2), range(m)).reshape((2,) * m + (4**m,))
-    np.testing.assert_allclose(own_curve(together, m).deltas, own_curve(alone, m).deltas, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        own_curve(together, m).deltas, own_curve(alone, m).deltas, rtol=0, atol=1e-12
+    )
     assert tails(together, m, m)[m] == pytest.approx(0.75 * 0.6**m + 0.25 * 0.9**m)
     assert tails(together, m, m)[m] > 1.1 * tails(alone, m, m)[m]
 
 
 @pytest.mark.parametrize(
-    ("m", "r", "right", "epsilon", "delta"), [(50, 20, 15, 0.7, 1e-3), (9, 9, 8, 1.5, 0.01), (4, 3, 0, 0.0, 0.1)]
+    ("m", "r", "right", "epsilon", "delta"),
+    [(50, 20, 15, 0.7, 1e-3), (9, 9, 8, 1.5, 0.01), (4, 3, 0, 0.0, 0.1)],
 )
 def test_the_binomial_bound_is_the_sum_in_the_paper(m, r, right, epsilon, delta):
     """Steinke, Nasr & Jagielski 2023, Theorem 5.2, term by term."""
@@ -165,16 +183,24 @@ def test_the_binomial_bound_is_the_sum_in_the_paper(m, r, right, epsilon, delta)
 
 @pytest.mark.parametrize("delta", [0.0, 1e-7, 1e-5, 1e-3])
 def test_a_lower_bound_is_the_larger_of_the_two(delta):
-    guesses, curve = Guesses(2000, 400, 340), lambda at: ClaimedCurve(np.array([at]), np.array([delta]))
+    guesses, curve = (
+        Guesses(2000, 400, 340),
+        lambda at: ClaimedCurve(np.array([at]), np.array([delta])),
+    )
     at = guesses.epsilon(delta, 0.05)
-    ways = [way(curve(at * 0.999), 0.05) for way in (guesses.refute_by_sums, guesses.refute_by_binomial)]
+    ways = [
+        way(curve(at * 0.999), 0.05) for way in (guesses.refute_by_sums, guesses.refute_by_binomial)
+    ]
     assert any(ways)
-    assert not any(way(curve(at * 1.001), 0.05) for way in (guesses.refute_by_sums, guesses.refute_by_binomial))
+    assert not any(
+        way(curve(at * 1.001), 0.05) for way in (guesses.refute_by_sums, guesses.refute_by_binomial)
+    )
 
 
 @pytest.mark.parametrize("m", [3, 8])
 def test_coins_told_outright_with_probability_delta_do_not_exceed_the_binomial_bound(m):
-    """Each coin is told outright with probability δ, and else by randomised response: the guesses are independent."""
+    """Each coin is told outright with probability δ, and else by randomised response: the guesses
+    are independent."""
     for epsilon, delta in product((0.0, 0.5, 2.0), (0.0, 0.01, 0.2)):
         p = delta + (1.0 - delta) / (1.0 + np.exp(-epsilon))
         claim = ClaimedCurve(np.array([epsilon]), np.array([delta]))

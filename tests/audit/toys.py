@@ -1,4 +1,5 @@
-"""Two neighbouring data sets on which ``RandomizedResponse`` answers as differently as its ε allows."""
+"""Two neighbouring data sets on which ``RandomizedResponse`` answers as differently as its ε
+allows."""
 
 from __future__ import annotations
 
@@ -18,7 +19,16 @@ def answer_low(estimator, X, y):
     return -estimator.answer_
 
 
-def audited(estimator, statistic, runs, *, data=(QUIET, LABELS), other=(LOUD, LABELS), confidence=0.999, **more):
+def audited(
+    estimator,
+    statistic,
+    runs,
+    *,
+    data=(QUIET, LABELS),
+    other=(LOUD, LABELS),
+    confidence=0.999,
+    **more,
+):
     """Audit of two data sets, seeded: the same result in every run of the tests."""
     given = {"n_runs": runs, "statistic": statistic, "confidence": confidence, "random_state": 0}
     return audit(estimator, *data, other=other, **given, **more)

@@ -14,13 +14,16 @@ from .tables import SCHEMA, table
 TABLE = table()
 MODELS = {
     "two classes": lambda **changed: DPGradientBoostingClassifier(
-        SCHEMA.without("grade", "price"), **{"target": "pay", "target_mu": 10.0, "max_iter": 150, **changed}
+        SCHEMA.without("grade", "price"),
+        **{"target": "pay", "target_mu": 10.0, "max_iter": 150, **changed},
     ),
     "three classes": lambda **changed: DPGradientBoostingClassifier(
-        SCHEMA.without("pay", "price"), **{"target": "grade", "target_mu": 10.0, "max_iter": 150, **changed}
+        SCHEMA.without("pay", "price"),
+        **{"target": "grade", "target_mu": 10.0, "max_iter": 150, **changed},
     ),
     "numbers": lambda **changed: DPGradientBoostingRegressor(
-        SCHEMA.without("pay", "grade"), **{"target": "price", "target_mu": 10.0, "max_iter": 300, **changed}
+        SCHEMA.without("pay", "grade"),
+        **{"target": "price", "target_mu": 10.0, "max_iter": 300, **changed},
     ),
 }
 
@@ -54,4 +57,8 @@ class PriceByAge(RegressorMixin, BaseEstimator):
         return np.where(np.abs(X["age"].fillna(50.0) - 52) < 12, 75.0, 25.0)
 
 
-STARTS = {"two classes": ByAge().fit(), "three classes": ByAge(("c", "b", "a")).fit(), "numbers": PriceByAge().fit()}
+STARTS = {
+    "two classes": ByAge().fit(),
+    "three classes": ByAge(("c", "b", "a")).fit(),
+    "numbers": PriceByAge().fit(),
+}

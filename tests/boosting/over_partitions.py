@@ -1,4 +1,5 @@
-"""Boosting on a Dask cluster of three processes, told as JSON: ``python -m tests.boosting.over_partitions``."""
+"""Boosting on a Dask cluster of three processes, told as JSON:
+``python -m tests.boosting.over_partitions``."""
 
 from __future__ import annotations
 
@@ -61,7 +62,10 @@ def in_all_ways(kind):
 def in_other_ways(kind):
     target, frames = make(kind).target, cut(4)
     here = make(kind).fit(TABLE, TABLE[target])
-    few, odd = TABLE[TABLE["age"] < 30], pd.concat([TABLE, TABLE[:1].assign(pay="a label of nobody else")])
+    few, odd = (
+        TABLE[TABLE["age"] < 30],
+        pd.concat([TABLE, TABLE[:1].assign(pay="a label of nobody else")]),
+    )
     return {
         "one partition": same(make(kind).fit(cut(1), target), here),
         "an undeclared label": same(make(kind).fit(cut(4, odd), target), make(kind).fit(odd, odd[target])),
@@ -79,7 +83,8 @@ def in_other_ways(kind):
 
 
 def after_losses(client):
-    """Whether a model is the same although workers are killed before some of its rounds, and how often one was."""
+    """Whether a model is the same although workers are killed before some of its rounds, and how
+    often one was."""
     found, answers = {}, partitions.PartitionedRecords._collect_answers
     for kind, start, when in (("two classes", None, (5,)), ("numbers", STARTS["numbers"], (3,))):
         target, asked, killed = make(kind).target, [], []
@@ -106,7 +111,10 @@ def lazy():
     for kind in MODELS:
         model = make(kind).fit(TABLE, TABLE[make(kind).target])
         later = model.predict(frame)
-        found[kind] = isinstance(later, dd.Series) and later.compute().tolist() == model.predict(TABLE).tolist()
+        found[kind] = (
+            isinstance(later, dd.Series)
+            and later.compute().tolist() == model.predict(TABLE).tolist()
+        )
         if kind != "numbers":
             chances = model.predict_proba(frame)
             found[kind] &= chances.columns.tolist() == model.classes_.tolist()
@@ -119,8 +127,12 @@ def persons():
     here = make("numbers").fit(TABLE, TABLE["price"], groups=table["who"])
     together = cut(4, table).shuffle(on="who")
     model = make("numbers").fit(together, "price", groups="who")
-    typed = table.assign(who=np.arange(len(table)) // 200)  # one partition has doubles, the others whole numbers
-    halves = [delayed(typed[:300]), delayed(typed[300:].assign(who=typed["who"][300:].astype(float)))]
+    # one partition has doubles, the others whole numbers
+    typed = table.assign(who=np.arange(len(table)) // 200)
+    halves = [
+        delayed(typed[:300]),
+        delayed(typed[300:].assign(who=typed["who"][300:].astype(float))),
+    ]
     return {
         "same": same(model, here) and model.privacy_spent_.unit == "person",
         "apart": error(lambda: make("numbers").fit(cut(4, table), "price", groups="who")),
@@ -137,7 +149,9 @@ def unreadable():
 
 def refused():
     frame, model = cut(2), make("two classes")
-    search = DPRandomSearchCV(MODELS["two classes"](target_mu=None), "auto", epsilon=1.0, delta=1e-6)
+    search = DPRandomSearchCV(
+        MODELS["two classes"](target_mu=None), "auto", epsilon=1.0, delta=1e-6
+    )
     return {
         "no column": error(lambda: model.fit(frame, "wages")),
         "labels elsewhere": error(lambda: model.fit(frame, TABLE["pay"])),
@@ -150,17 +164,27 @@ def refused():
         "nothing spent": str(not hasattr(search, "privacy_spent_")),
         "no text": error(lambda: model.fit([str(unreadable())], "pay")),
         "no file": error(lambda: model.fit(["a secret.csv"], "pay")),
-        "a target among features": error(lambda: make("numbers", target=None, bounds_y=(0, 1)).fit(frame, "price")),
+        "a target among features": error(
+            lambda: make("numbers", target=None, bounds_y=(0, 1)).fit(frame, "price")
+        ),
         "large delta": error(
-            lambda: make("two classes", target_mu=None, target_epsilon=1.0, target_delta=0.1).fit(frame, "pay")
+            lambda: make("two classes", target_mu=None, target_epsilon=1.0, target_delta=0.1).fit(
+                frame, "pay"
+            )
         ),
     }
 
 
 if __name__ == "__main__":
-    with LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
         told = {
-            "same": {**{kind: in_all_ways(kind) for kind in MODELS}, "other ways": in_other_ways("two classes")},
+            "same": {
+                **{kind: in_all_ways(kind) for kind in MODELS},
+                "other ways": in_other_ways("two classes"),
+            },
             "lazy": lazy(),
             "persons": persons(),
             "refused": refused(),

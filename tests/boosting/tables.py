@@ -33,7 +33,8 @@ def table(n: int = 600, seed: int = 0):
             "age": rng.uniform(10, 90, n),
             "job": rng.choice(["clerk", "nurse", "pilot", "?"], n),
             "wealth": rng.lognormal(7, 2, n),
-            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 1400, n), unit="D"),
+            "since": pd.Timestamp("2020-01-01")
+            + pd.to_timedelta(rng.integers(0, 1400, n), unit="D"),
             "shop": rng.choice([f"shop {number}" for number in range(30)], n),
             "note": "x",
         }

@@ -1,4 +1,5 @@
-"""ε of boosting, estimated from below: what is stated holds, and less noise or unclipped persons are exposed."""
+"""ε of boosting, estimated from below: what is stated holds, and less noise or unclipped persons
+are exposed."""
 
 from __future__ import annotations
 
@@ -27,9 +28,15 @@ OF_PERSONS = {
 
 
 def found(X=MORE[0], y=MORE[1], **more):
-    """What the last record or person changes: it is alone in its cell, and misjudged in no round less than others."""
+    """What the last record or person changes: it is alone in its cell, and misjudged in no round
+    less than others."""
     model = DPGradientBoostingClassifier(
-        {"a": (0.0, 1.0)}, classes=[0, 1], target_mu=0.5, max_iter=3, max_bins=2, neighboring="add_remove"
+        {"a": (0.0, 1.0)},
+        classes=[0, 1],
+        target_mu=0.5,
+        max_iter=3,
+        max_bins=2,
+        neighboring="add_remove",
     )
     others = (RECORDS, LABELS, *([np.arange(40)] if more else []))
     return audit(

@@ -25,7 +25,9 @@ rng = np.random.default_rng(0)
 def fitted(n, mu, share=0.5, **changed):
     """Fit to records of which ``share`` are positive."""
     X = np.random.default_rng(0).uniform(size=(n, 2))
-    model = DPGradientBoostingClassifier(SCHEMA, classes=[0, 1], target_mu=mu, noise_seed=0, **changed)
+    model = DPGradientBoostingClassifier(
+        SCHEMA, classes=[0, 1], target_mu=mu, noise_seed=0, **changed
+    )
     return model.fit(X, (X[:, 0] < share).astype(int))
 
 
@@ -36,7 +38,8 @@ def test_rounds_grow_with_what_can_be_learned_and_their_steps_shrink(pace):
     assert (found[0], found[-1]) == (pace.fewest, pace.most)
     assert rounds_by_rule(MANY / 4, MANY, pace) == pace.usual
     assert rounds_by_rule(MANY, 2 * MANY, pace) == 2 * pace.usual
-    assert rounds_by_rule(pace.usual / 2, 1e9, pace) <= pace.usual  # few of the rarer class, whatever their number
+    # few of the rarer class, whatever their number
+    assert rounds_by_rule(pace.usual / 2, 1e9, pace) <= pace.usual
     steps = [step_by_rule(rounds, pace) for rounds in found]
     assert steps == sorted(steps, reverse=True)
     assert steps[-1] * found[-1] == pytest.approx(pace.path)
@@ -48,7 +51,8 @@ def test_cells_are_finer_the_more_information_there_is_for_each_feature():
     assert (found[0], found[-1]) == (8, 128)
     assert parts_by_rule(-5.0, 10) == 8  # noise may be larger than what it hides
     assert parts_by_rule(1e4, 10) == parts_by_rule(5e3, 5) == int(1.2 * math.sqrt(1000))
-    assert (parts_by_rule(1e8, 20), parts_by_rule(1e8, 500)) == (32, 8)  # each of many features has few rounds
+    # each of many features has few rounds
+    assert (parts_by_rule(1e8, 20), parts_by_rule(1e8, 500)) == (32, 8)
 
 
 def test_rounds_of_several_features_begin_where_each_of_them_has_two_parts():
@@ -63,7 +67,8 @@ def test_rounds_of_several_features_begin_where_each_of_them_has_two_parts():
 def test_a_fit_follows_the_rule_and_arguments_override_it():
     few, many = fitted(300, 0.1), fitted(4000, 20.0)
     assert (few.n_iter_, many.n_iter_) == (OF_CLASSES.fewest, OF_CLASSES.most)
-    assert max(len(lookup) for one in many.partitions_[1:] for lookup in one[1]) == 129  # bins, and missing values
+    # bins, and missing values
+    assert max(len(lookup) for one in many.partitions_[1:] for lookup in one[1]) == 129
     widest = [max(one[2] for one in model.partitions_ if len(one[0]) == 1) for model in (few, many)]
     assert widest == [9, 1 + parts_by_rule(20.0 * 2000, 2)]
     given = fitted(4000, 20.0, max_iter=30, parts=4)
@@ -73,17 +78,21 @@ def test_a_fit_follows_the_rule_and_arguments_override_it():
 
 @pytest.mark.slow
 def test_what_can_be_learned_is_counted_by_the_rarer_class():
-    """A table of few positives has fewer rounds than one of as many records that are half of each class."""
+    """A table of few positives has fewer rounds than one of as many records that are half of each
+    class."""
     assert fitted(4000, 0.15, share=0.05).n_iter_ < fitted(4000, 0.15).n_iter_
 
 
 @pytest.mark.slow
 def test_the_number_of_rounds_is_a_function_of_the_noisy_start_alone(monkeypatch):
-    """With one noise, neighbours have starts that differ by one record, and rounds that hardly do."""
+    """With one noise, neighbours have starts that differ by one record, and rounds that hardly
+    do."""
     X = rng.uniform(size=(1000, 2))
     y = X[:, 0]
     model = DPGradientBoostingRegressor(SCHEMA, bounds_y=(0, 1), target_mu=0.6, random_state=0)
-    monkeypatch.setattr(DPGradientBoostingRegressor, "_noise_source", lambda *given: np.random.RandomState(0).bytes)
+    monkeypatch.setattr(
+        DPGradientBoostingRegressor, "_noise_source", lambda *given: np.random.RandomState(0).bytes
+    )
     one, other = (model.fit(X[:n], y[:n]).n_iter_ for n in (1000, 999))
     assert OF_NUMBERS.fewest < one < OF_NUMBERS.usual
     assert abs(one - other) <= 1

@@ -8,18 +8,31 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.audit import replay
-from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base
+from sklearn_dpsearch.boosting import (
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+    base,
+)
 from sklearn_dpsearch.boosting.directions import RELEASES, _Effect, _masses, without_interactions
 from sklearn_dpsearch.boosting.features import INDEX_SIZE, CodedColumns
 from sklearn_dpsearch.boosting.random_cells import PartitionDraws
 from sklearn_dpsearch.preprocessing import Schema
 
 pd = pytest.importorskip("pandas")
-SCHEMA = {"age": (0, 50), "income": (0.0, 1.0), "grade": ["low", "middle", "high"], "city": ["Ur", "Uruk"]}
+SCHEMA = {
+    "age": (0, 50),
+    "income": (0.0, 1.0),
+    "grade": ["low", "middle", "high"],
+    "city": ["Ur", "Uruk"],
+}
 DIRECTIONS = {"age": 1, "income": -1, "grade": 1}
 KINDS = {
-    "classes": lambda **given: DPGradientBoostingClassifier(SCHEMA, **{"classes": [0, 1], "target_mu": 0.5, **given}),
-    "numbers": lambda **given: DPGradientBoostingRegressor(SCHEMA, **{"bounds_y": (0, 1), "target_mu": 0.5, **given}),
+    "classes": lambda **given: DPGradientBoostingClassifier(
+        SCHEMA, **{"classes": [0, 1], "target_mu": 0.5, **given}
+    ),
+    "numbers": lambda **given: DPGradientBoostingRegressor(
+        SCHEMA, **{"bounds_y": (0, 1), "target_mu": 0.5, **given}
+    ),
 }
 
 
@@ -72,7 +85,10 @@ def test_a_direction_says_more_than_a_few_records_do(kind):
     for seed in range(6):
         for stated in scores:
             model = KINDS[kind](
-                monotonic_cst=DIRECTIONS if stated else None, target_mu=0.15, random_state=seed, noise_seed=seed
+                monotonic_cst=DIRECTIONS if stated else None,
+                target_mu=0.15,
+                random_state=seed,
+                noise_seed=seed,
             )
             answers = model.fit(*table(400, seed=10 + seed))
             order = (answers.decision_function if kind == "classes" else answers.predict)(test)
@@ -86,7 +102,10 @@ def test_no_record_moves_a_sum_farther_than_is_paid_for(kind, neighboring):
     model = KINDS[kind](monotonic_cst=DIRECTIONS, max_iter=15, neighboring=neighboring)
     other = (X.drop(index=3), np.delete(Y, 3))
     if neighboring == "replace_one":
-        other = (X.assign(age=X["age"].where(X.index != 3, 50.0 - X["age"])), np.where(X.index == 3, 1 - Y, Y))
+        other = (
+            X.assign(age=X["age"].where(X.index != 3, 50.0 - X["age"])),
+            np.where(X.index == 3, 1 - Y, Y),
+        )
     found = replay(model, X, Y, neighbour=other)
     assert found.passed
     assert found.largest > 0.3
@@ -115,7 +134,9 @@ def test_directions_of_the_schema_are_those_of_the_argument():
     ]
     for model in models:
         assert model._features() == Schema(directed)
-        assert any("age rising, income falling, grade rising" in one for one in model.privacy_assumptions())
+        assert any(
+            "age rising, income falling, grade rising" in one for one in model.privacy_assumptions()
+        )
         assert any("the target is decreasing in it" in line for line in model.columns_read())
     schema = Schema(directed)
     assert Schema(dict(schema)) == schema
@@ -138,7 +159,10 @@ def test_directions_of_the_schema_are_those_of_the_argument():
             },
             "opposite direction",
         ),
-        ({"schema": {**SCHEMA, "city": {"buckets": 8}}, "monotonic_cst": {"city": 1}}, "a list in order"),
+        (
+            {"schema": {**SCHEMA, "city": {"buckets": 8}}, "monotonic_cst": {"city": 1}},
+            "a list in order",
+        ),
     ],
     ids=str,
 )
@@ -168,7 +192,12 @@ def test_the_index_rises_with_each_directed_column_and_with_no_other():
     codes = columns.codes(X)
     assert len(codes) == len(columns.features) + 1
     assert codes[-1].max() < INDEX_SIZE
-    for name, value, way in (("age", 50.0, 1), ("income", 1.0, -1), ("grade", "high", 1), ("city", "Ur", 0)):
+    for name, value, way in (
+        ("age", 50.0, 1),
+        ("income", 1.0, -1),
+        ("grade", "high", 1),
+        ("city", "Ur", 0),
+    ):
         moved = columns.codes(X.assign(**{name: value}))[-1].astype(int) - codes[-1]
         assert (moved * way >= 0).all() if way else not moved.any()
         assert moved.any() == bool(way)
@@ -176,7 +205,8 @@ def test_the_index_rises_with_each_directed_column_and_with_no_other():
 
 
 def test_directed_columns_act_by_themselves_in_every_round():
-    """The weights of a round are the nearest whose directed columns have no interactions: found by least squares."""
+    """The weights of a round are the nearest whose directed columns have no interactions: found by
+    least squares."""
     features = CodedColumns(Schema(SCHEMA).directed({"age": 1, "income": -1}), 16).features
     draws = PartitionDraws(features, 20, {4: 3}, np.random.default_rng(0))
     for partition in draws:
@@ -185,15 +215,22 @@ def test_directed_columns_act_by_themselves_in_every_round():
         for lookup in partition.lookups:
             groups.append(np.unique(lookup // stride))
             stride *= len(groups[-1])
-        cells = np.stack(np.meshgrid(*groups[::-1], indexing="ij"), -1).reshape(-1, len(groups))[:, ::-1]
-        alone = [number for number, place in enumerate(partition.features) if features[place].direction]
+        cells = np.stack(np.meshgrid(*groups[::-1], indexing="ij"), -1).reshape(-1, len(groups))[
+            :, ::-1
+        ]
+        alone = [
+            number for number, place in enumerate(partition.features) if features[place].direction
+        ]
         others = [number for number in range(len(groups)) if number not in alone]
         together = np.unique(cells[:, others], axis=0, return_inverse=True)[1].ravel()
         design = np.hstack(
-            [np.eye(len(groups[number]))[cells[:, number]] for number in alone] + [np.eye(together.max() + 1)[together]]
+            [np.eye(len(groups[number]))[cells[:, number]] for number in alone]
+            + [np.eye(together.max() + 1)[together]]
         )
         nearest = design @ np.linalg.lstsq(design, weights[0], rcond=None)[0]
-        np.testing.assert_allclose(without_interactions(features, partition, weights)[0], nearest, atol=1e-9)
+        np.testing.assert_allclose(
+            without_interactions(features, partition, weights)[0], nearest, atol=1e-9
+        )
         draws.see(0.0)
 
 

@@ -1,4 +1,5 @@
-"""Curves of boosting: they add up to the model, or are its mean, and their band is the noise that was added."""
+"""Curves of boosting: they add up to the model, or are its mean, and their band is the noise that
+was added."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ SMALL = {
     "old": [False, True],
 }
 ALL = pd.DataFrame(
-    itertools.product([0.5, 1.5, 2.5, 3.5], [0.5, 1.5, 2.5], ["clerk", "nurse", "pilot"], [False, True]),
+    itertools.product(
+        [0.5, 1.5, 2.5, 3.5], [0.5, 1.5, 2.5], ["clerk", "nurse", "pilot"], [False, True]
+    ),
     columns=list(SMALL),
 )
 
@@ -28,13 +31,17 @@ ALL = pd.DataFrame(
 def classifier(target="pay", **changed):
     schema = SCHEMA.without(*{"pay", "grade", "price"} - {target})
     return DPGradientBoostingClassifier(
-        schema, target=target, **{"target_mu": 10.0, "max_iter": 150, "random_state": 0, "noise_seed": 0, **changed}
+        schema,
+        target=target,
+        **{"target_mu": 10.0, "max_iter": 150, "random_state": 0, "noise_seed": 0, **changed},
     )
 
 
 def regressor(**changed):
     schema = SCHEMA.without("pay", "grade")
-    return DPGradientBoostingRegressor(schema, target="price", target_mu=10.0, max_iter=150, noise_seed=0, **changed)
+    return DPGradientBoostingRegressor(
+        schema, target="price", target_mu=10.0, max_iter=150, noise_seed=0, **changed
+    )
 
 
 def small(**changed):
@@ -42,7 +49,14 @@ def small(**changed):
     rng = np.random.default_rng(0)
     records = ALL.iloc[rng.integers(0, len(ALL), 2000)]
     y = (records["age"] > 2) ^ (records["job"] == "nurse")
-    given = {"classes": [False, True], "target_mu": 10.0, "max_iter": 60, "random_state": 0, "noise_seed": 0, **changed}
+    given = {
+        "classes": [False, True],
+        "target_mu": 10.0,
+        "max_iter": 60,
+        "random_state": 0,
+        "noise_seed": 0,
+        **changed,
+    }
     return DPGradientBoostingClassifier(SMALL, **given).fit(records, y)
 
 
@@ -63,12 +77,18 @@ def value_of(shape, name, given):
 @pytest.mark.parametrize("target", ["pay", "grade", "price"])
 def test_curves_of_single_columns_add_up_to_the_model(target):
     make = regressor if target == "price" else classifier
-    model = make(max_features_per_cell=1, **({} if target == "price" else {"target": target})).fit(TABLE, TABLE[target])
-    inside = TABLE[(TABLE["age"] > 20) & (TABLE["age"] < 80) & (TABLE["wealth"] < 1e5) & TABLE["since"].notna()]
+    model = make(max_features_per_cell=1, **({} if target == "price" else {"target": target})).fit(
+        TABLE, TABLE[target]
+    )
+    inside = TABLE[
+        (TABLE["age"] > 20) & (TABLE["age"] < 80) & (TABLE["wealth"] < 1e5) & TABLE["since"].notna()
+    ]
     inside = inside[inside["job"] != "?"].assign(shop=None)
     shapes = model.shapes()
     since = inside["since"]
-    added = sum(value_of(shapes[name], name, inside[name]) for name in ("age", "wealth", "job", "since"))
+    added = sum(
+        value_of(shapes[name], name, inside[name]) for name in ("age", "wealth", "job", "since")
+    )
     added = added + value_of(shapes["since_month"], "since_month", since.dt.month)
     added = added + value_of(shapes["since_weekday"], "since_weekday", since.dt.day_of_week + 1)
     added = added + shapes["shop"].effects[:, [-1]]
@@ -98,7 +118,9 @@ def test_a_curve_is_the_mean_over_all_values_of_the_other_columns():
 def test_the_band_is_the_spread_of_fits_whose_only_difference_is_the_noise(most):
     """In one round, after which no other pulls the noise back."""
     one = {"max_iter": 1, "max_features_per_cell": most, "parts": 16, "target_mu": 0.3}
-    seed = next(seed for seed in range(50) if len(small(**one, random_state=seed).partitions_[1][0]) == most)
+    seed = next(
+        seed for seed in range(50) if len(small(**one, random_state=seed).partitions_[1][0]) == most
+    )
     fits = [small(**one, random_state=seed, noise_seed=fit).shapes() for fit in range(400)]
     moved = [name for name in SMALL if fits[0][name].noise.max() > 0]
     assert len(moved) == most

@@ -1,4 +1,5 @@
-"""Boosting of tables as scikit-learn estimators: records in, predictions out, and the guarantee that is stated."""
+"""Boosting of tables as scikit-learn estimators: records in, predictions out, and the guarantee
+that is stated."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklearn_dpsearch import PrivacyError
-from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base, rounds
+from sklearn_dpsearch.boosting import (
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+    base,
+    rounds,
+)
 from sklearn_dpsearch.boosting.noise import squared_distance
 from sklearn_dpsearch.boosting.random_cells import EXPLORING, WHOLE
 from sklearn_dpsearch.data.rows import ChosenRows
@@ -24,7 +30,10 @@ from .models import MODELS, STARTS, TABLE
 from .tables import SCHEMA, table
 
 #: One fitted model of each kind, which no test changes.
-FITTED = {name: make(random_state=0, noise_seed=0).fit(TABLE, TABLE[make().target]) for name, make in MODELS.items()}
+FITTED = {
+    name: make(random_state=0, noise_seed=0).fit(TABLE, TABLE[make().target])
+    for name, make in MODELS.items()
+}
 
 
 @pytest.fixture(params=MODELS)
@@ -32,7 +41,7 @@ def kind(request):
     return request.param
 
 
-# --- predictions --------------------------------------------------------------------------------------------------
+# --- predictions ----------------------------------------------------------------------------------
 
 
 def test_a_table_goes_in_and_good_predictions_come_out(kind):
@@ -48,7 +57,9 @@ def test_probabilities_logits_and_labels_agree():
         assert logits.shape == ((600,) if name == "two classes" else (600, 3))
         np.testing.assert_allclose(np.exp(model.predict_log_proba(TABLE)), chances)
     two = FITTED["two classes"]
-    assert 1 / (1 + np.exp(-two.decision_function(TABLE))) == pytest.approx(two.predict_proba(TABLE)[:, 1])
+    assert 1 / (1 + np.exp(-two.decision_function(TABLE))) == pytest.approx(
+        two.predict_proba(TABLE)[:, 1]
+    )
 
 
 def test_the_last_stage_is_the_prediction(kind):
@@ -85,11 +96,18 @@ def test_chosen_rows_train_like_a_copy_of_them():
 
     def weights(X, y):
         model = DPGradientBoostingClassifier(
-            {"a": (0.0, 1.0), "b": (0.0, 1.0)}, classes=[0, 1], target_mu=1.0, max_iter=20, random_state=0, noise_seed=0
+            {"a": (0.0, 1.0), "b": (0.0, 1.0)},
+            classes=[0, 1],
+            target_mu=1.0,
+            max_iter=20,
+            random_state=0,
+            noise_seed=0,
         )
         return model.fit(X, y).weights_
 
-    for one, other in zip(weights(ChosenRows(X, chosen), ChosenRows(y, chosen)), weights(X[chosen], y[chosen])):
+    for one, other in zip(
+        weights(ChosenRows(X, chosen), ChosenRows(y, chosen)), weights(X[chosen], y[chosen])
+    ):
         assert np.array_equal(one, other)
 
 
@@ -101,22 +119,31 @@ def test_numbers_stay_inside_of_the_bounds():
 
 
 def test_class_weights_move_the_logits_and_nothing_else():
-    plain, weighted = FITTED["two classes"], clone(FITTED["two classes"]).set_params(class_weight={"low": 3.0})
+    plain, weighted = (
+        FITTED["two classes"],
+        clone(FITTED["two classes"]).set_params(class_weight={"low": 3.0}),
+    )
     weighted.set_params(random_state=0, noise_seed=0).fit(TABLE, TABLE["pay"])
-    assert weighted.decision_function(TABLE) - plain.decision_function(TABLE) == pytest.approx(np.log(3.0))
-    several = clone(FITTED["three classes"]).set_params(class_weight={"b": 2.0}, random_state=0, noise_seed=0)
+    assert weighted.decision_function(TABLE) - plain.decision_function(TABLE) == pytest.approx(
+        np.log(3.0)
+    )
+    several = clone(FITTED["three classes"]).set_params(
+        class_weight={"b": 2.0}, random_state=0, noise_seed=0
+    )
     moved = several.fit(TABLE, TABLE["grade"]).decision_function(TABLE)
     shift = (moved - FITTED["three classes"].decision_function(TABLE)).mean(axis=0)
     assert shift == pytest.approx([0.0, np.log(2.0), 0.0])
 
 
 def test_missing_and_unknown_values_are_predicted(kind):
-    found = FITTED[kind].predict(TABLE.assign(age=None, job="never seen", since=None, shop=None, wealth=np.inf))
+    found = FITTED[kind].predict(
+        TABLE.assign(age=None, job="never seen", since=None, shop=None, wealth=np.inf)
+    )
     assert len(found) == 600
     assert len(FITTED[kind].predict(TABLE[:0])) == 0
 
 
-# --- the guarantee ------------------------------------------------------------------------------------------------
+# --- the guarantee --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("neighboring", ["add_remove", "zero_out", "replace_one"])
@@ -130,10 +157,13 @@ def test_the_guarantee_is_the_target_and_the_noise_reaches_it(kind, neighboring,
     assert model.privacy_spent_.guarantee == model.privacy_guarantee(123)
     (loss, start), (_, each) = scales
     spent = (
-        squared_distance(loss, neighboring) * base.UNIT**2 * (Fraction(1, start**2) + Fraction(model.n_iter_, each**2))
+        squared_distance(loss, neighboring)
+        * base.UNIT**2
+        * (Fraction(1, start**2) + Fraction(model.n_iter_, each**2))
     )
     assert 0.9999 * 0.7**2 < spent <= Fraction(0.7) ** 2
-    assert len(model.weights_) == len(model.partitions_) == 1 + model.n_iter_  # nothing else was released
+    # nothing else was released
+    assert len(model.weights_) == len(model.partitions_) == 1 + model.n_iter_
 
 
 def test_epsilon_and_delta_are_met(kind):
@@ -164,13 +194,18 @@ def test_parameters_that_are_not_named_leave_the_guarantee_alone(kind, changed):
 def test_a_search_multiplies_the_privacy_loss_as_configured(kind):
     """Of a Gaussian guarantee that is its μ, whichever way it was stated."""
     by_epsilon = MODELS[kind](target_mu=None, target_epsilon=1.0, target_delta=1e-6)
-    for model, mu in ((MODELS[kind](target_mu=0.3), 0.3), (by_epsilon, by_epsilon.privacy_guarantee().mu)):
-        assert clone(model).set_params(**model.scaled_privacy(2.0)).privacy_guarantee() == GaussianDP(
-            mu=2.0 * mu, neighboring="zero_out"
-        )
+    for model, mu in (
+        (MODELS[kind](target_mu=0.3), 0.3),
+        (by_epsilon, by_epsilon.privacy_guarantee().mu),
+    ):
+        assert clone(model).set_params(
+            **model.scaled_privacy(2.0)
+        ).privacy_guarantee() == GaussianDP(mu=2.0 * mu, neighboring="zero_out")
     assert MODELS[kind](target_mu=None).scaled_privacy(0.5)["target_mu"] == 0.5
     assert MODELS[kind]().under("replace_one") == {"neighboring": "replace_one"}
-    assert MODELS[kind](target_mu=None, neighboring="replace_one").under("zero_out") == {"neighboring": "zero_out"}
+    assert MODELS[kind](target_mu=None, neighboring="replace_one").under("zero_out") == {
+        "neighboring": "zero_out"
+    }
     assert MODELS[kind]().expecting(100.0) == {"expected_samples": 100.0}
 
 
@@ -207,7 +242,11 @@ def test_a_meaningless_delta_is_refused_where_the_number_of_records_is_public(ki
 @pytest.mark.slow
 def test_cells_do_not_depend_on_the_records(kind):
     model = MODELS[kind](random_state=0, parts=16).fit(TABLE, TABLE[FITTED[kind].target])
-    other = clone(model).set_params(random_state=0).fit(table(90, seed=5), table(90, seed=5)[model.target])
+    other = (
+        clone(model)
+        .set_params(random_state=0)
+        .fit(table(90, seed=5), table(90, seed=5)[model.target])
+    )
     same = 1 + int(EXPLORING * model.n_iter_)  # later ones follow what is released
     for mine, theirs in zip(model.partitions_[:same], other.partitions_[:same]):
         assert mine[0] == theirs[0]
@@ -219,11 +258,13 @@ def test_weights_are_the_same_bits_for_any_number_of_threads(kind, changed, monk
     monkeypatch.setattr(rounds, "BLOCK", 97)
     monkeypatch.setattr(rounds, "PERSONS", 97)
     monkeypatch.setattr(base, "BLOCK", 97)
-    monkeypatch.setattr(base, "threads_now", lambda n_jobs: n_jobs or 1)  # more than a processor each
+    # more than a processor each
+    monkeypatch.setattr(base, "threads_now", lambda n_jobs: n_jobs or 1)
     given = {"init": STARTS[kind]} if "init" in changed else {}
     groups = np.arange(len(TABLE)) // 3 if "groups" in changed else None
     found = [
-        MODELS[kind](random_state=0, noise_seed=0, max_iter=25, n_jobs=n_jobs, **given) for n_jobs in (None, 1, 2, 3)
+        MODELS[kind](random_state=0, noise_seed=0, max_iter=25, n_jobs=n_jobs, **given)
+        for n_jobs in (None, 1, 2, 3)
     ]
     for model in found:
         model.fit(TABLE, TABLE[model.target], groups)
@@ -256,7 +297,8 @@ def test_fits_that_differ_share_no_noise_with_one_seed(seed, change):
         for model in (one.fit(TABLE, TABLE["price"]), other.fit(TABLE, y))
     ]
     shared = min(map(len, weights))  # later cells follow what is released
-    # Of ranks, since a few weights are far larger than the others: 0 ± 0.08, and nearly 1 where noise is shared.
+    # Of ranks, since a few weights are far larger than the others: 0 ± 0.08, and nearly 1 where
+    # noise is shared.
     assert abs(spearmanr(*(one[:shared] for one in weights)).statistic) < 0.5
 
 
@@ -270,12 +312,14 @@ def test_assumptions_are_said(kind):
     texts = " ".join(FITTED[kind].privacy_spent_.assumptions)
     assert "schema was not taken from the records" in texts
     assert "labels that occur" not in texts
-    loose = DPGradientBoostingClassifier(SCHEMA.without("pay", "grade", "price"), target_mu=1.0, class_weight={})
+    loose = DPGradientBoostingClassifier(
+        SCHEMA.without("pay", "grade", "price"), target_mu=1.0, class_weight={}
+    )
     assert "labels that occur in y are public" in " ".join(loose.privacy_assumptions())
     assert "class_weight was not taken" in " ".join(loose.privacy_assumptions())
 
 
-# --- pickles and clones -------------------------------------------------------------------------------------------
+# --- pickles and clones ---------------------------------------------------------------------------
 
 
 def test_a_pickle_predicts_the_same_and_holds_plain_values(kind):
@@ -301,7 +345,7 @@ def test_a_failed_fit_leaves_no_model(kind):
         model.predict(TABLE)
 
 
-# --- errors -------------------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -353,8 +397,13 @@ def test_targets_that_do_not_fit_are_refused():
         (MODELS["two classes"](), TABLE["pay"][:-1], "inconsistent"),
         (MODELS["two classes"](), None, "needs y"),
         (loose, np.zeros(600), "at least 2 classes"),
-        (loose, TABLE["price"].where(TABLE["price"] > 50), "NaN"),  # labels that are not declared are public
-        (clone(loose).set_params(classes=["a", "b"]), np.zeros(600), "labels in y that are numbers: none of them"),
+        # labels that are not declared are public
+        (loose, TABLE["price"].where(TABLE["price"] > 50), "NaN"),
+        (
+            clone(loose).set_params(classes=["a", "b"]),
+            np.zeros(600),
+            "labels in y that are numbers: none of them",
+        ),
     ):
         with pytest.raises(ValueError, match=match):
             model.fit(TABLE, y)
@@ -398,6 +447,10 @@ def test_no_records_are_records_like_others_where_their_number_is_private(kind, 
 
 
 def test_labels_of_y_are_taken_where_none_are_declared():
-    model = DPGradientBoostingClassifier(SCHEMA.without("pay", "grade", "price"), target_mu=10.0, max_iter=20)
+    model = DPGradientBoostingClassifier(
+        SCHEMA.without("pay", "grade", "price"), target_mu=10.0, max_iter=20
+    )
     assert list(model.fit(TABLE, TABLE["grade"]).classes_) == ["a", "b", "c"]
-    assert list(clone(model).set_params(classes=["d", "c", "b", "a"]).fit(TABLE, TABLE["grade"]).classes_) == [*"abcd"]
+    assert list(
+        clone(model).set_params(classes=["d", "c", "b", "a"]).fit(TABLE, TABLE["grade"]).classes_
+    ) == [*"abcd"]

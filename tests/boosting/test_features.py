@@ -71,9 +71,18 @@ def test_a_date_has_its_range_and_its_parts():
 
 
 def test_codes_take_as_many_bytes_as_the_values_need():
-    assert CodedColumns(Schema({"a": {"buckets": 70_000}}), 4).codes(pd.DataFrame({"a": ["x"]})).dtype == np.uint32
-    assert CodedColumns(Schema({"a": {"buckets": 300}}), 4).codes(pd.DataFrame({"a": ["x"]})).dtype == np.uint16
-    assert CodedColumns(Schema({"a": {"buckets": 255}}), 4).codes(pd.DataFrame({"a": ["x"]})).dtype == np.uint8
+    assert (
+        CodedColumns(Schema({"a": {"buckets": 70_000}}), 4).codes(pd.DataFrame({"a": ["x"]})).dtype
+        == np.uint32
+    )
+    assert (
+        CodedColumns(Schema({"a": {"buckets": 300}}), 4).codes(pd.DataFrame({"a": ["x"]})).dtype
+        == np.uint16
+    )
+    assert (
+        CodedColumns(Schema({"a": {"buckets": 255}}), 4).codes(pd.DataFrame({"a": ["x"]})).dtype
+        == np.uint8
+    )
 
 
 def test_chosen_rows_are_coded_like_a_copy_of_them_and_read_block_by_block(monkeypatch):
@@ -111,4 +120,6 @@ def test_bins_are_looked_up_as_a_search_finds_them(edges):
     close = [edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)]
     far = [-np.inf, -1e308, -1.0, -0.0, 0.0, 1e15, 1e308, np.inf]
     numbers = np.concatenate([*close, far, rng.uniform(size=1000), rng.uniform(-1e5, 2e5, 1000)])
-    np.testing.assert_array_equal(BinLookup(edges).bins(numbers), np.searchsorted(edges, numbers, side="right"))
+    np.testing.assert_array_equal(
+        BinLookup(edges).bins(numbers), np.searchsorted(edges, numbers, side="right")
+    )

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from sklearn_dpsearch.boosting.losses import GRID, LONGEST, BinaryLoss, SoftmaxLoss, SquaredLoss, exp_of_minus
+from sklearn_dpsearch.boosting.losses import (
+    GRID,
+    LONGEST,
+    BinaryLoss,
+    SoftmaxLoss,
+    SquaredLoss,
+    exp_of_minus,
+)
 
 rng = np.random.default_rng(0)
 #: All logits of the table of exponentials.
@@ -14,20 +21,27 @@ LOGITS = np.arange(-LONGEST * GRID, LONGEST * GRID + 1) / GRID
 
 
 def predictions(n_classes: int, n: int = 20_000) -> np.ndarray:
-    """Outputs of all kinds, on the grid of the table: even, all on one class, on several, shape (n_classes, n)."""
+    """Outputs of all kinds, on the grid of the table: even, all on one class, on several, shape
+    (n_classes, n)."""
     scales = 10.0 ** rng.uniform(-3, 2.5, n)
     found = rng.normal(size=(n_classes, n)) * scales
     found[:, :: n // 50] = 0.0
-    edges = rng.integers(0, 2, (n_classes, n // 2)) * 60.0  # corners, edges and faces of the simplex
+    # corners, edges and faces of the simplex
+    edges = rng.integers(0, 2, (n_classes, n // 2)) * 60.0
     found[:, : n // 2] = np.where(rng.random(n // 2) < 0.5, edges, found[:, : n // 2])
     return np.rint(found * GRID) / GRID
 
 
 @pytest.mark.slow
 def test_scores_of_two_classes_are_unbiased_and_one_of_them_is_the_largest():
-    ups, downs = (BinaryLoss().derivatives(LOGITS[np.newaxis], np.full(len(LOGITS), one)) for one in (1.0, -1.0))
+    ups, downs = (
+        BinaryLoss().derivatives(LOGITS[np.newaxis], np.full(len(LOGITS), one))
+        for one in (1.0, -1.0)
+    )
     chances = 1 / (1 + np.exp(-np.clip(LOGITS, -700, 700)))
-    assert chances * ups.scores[0] + (1 - chances) * downs.scores[0] == pytest.approx(0.0, abs=1e-15)
+    assert chances * ups.scores[0] + (1 - chances) * downs.scores[0] == pytest.approx(
+        0.0, abs=1e-15
+    )
     assert np.maximum(abs(ups.scores), abs(downs.scores)) == pytest.approx(1.0, abs=0)
     np.testing.assert_array_equal(ups.hessians, downs.hessians)
     assert ups.hessians[0] == pytest.approx(np.minimum(chances, 1 - chances), abs=1e-15)
@@ -62,11 +76,15 @@ def test_scores_of_several_classes_are_unbiased_and_one_of_them_is_the_largest(n
     outputs = predictions(n_classes)
     scores = np.array(
         [
-            SoftmaxLoss(n_classes).derivatives(outputs, np.full(outputs.shape[1], float(label))).scores
+            SoftmaxLoss(n_classes)
+            .derivatives(outputs, np.full(outputs.shape[1], float(label)))
+            .scores
             for label in range(n_classes)
         ]
     )
-    assert (softmax(outputs, axis=0)[:, np.newaxis] * scores).sum(axis=0) == pytest.approx(0.0, abs=1e-12)
+    assert (softmax(outputs, axis=0)[:, np.newaxis] * scores).sum(axis=0) == pytest.approx(
+        0.0, abs=1e-12
+    )
     norms = np.sqrt(np.square(scores).sum(axis=1))
     assert norms.max() <= 1 + 1e-12
     assert norms.max(axis=0) == pytest.approx(1.0)
@@ -95,7 +113,11 @@ def test_softmax_of_two_classes_is_the_binary_loss():
 def test_a_record_adds_the_same_bits_wherever_it_stands(loss):
     """Otherwise the presence of one record would change what another one adds."""
     outputs = predictions(loss.n_outputs, 300)
-    targets = rng.choice([-1.0, 1.0], 300) if loss.n_outputs == 1 else rng.integers(0, loss.n_outputs, 300) * 1.0
+    targets = (
+        rng.choice([-1.0, 1.0], 300)
+        if loss.n_outputs == 1
+        else rng.integers(0, loss.n_outputs, 300) * 1.0
+    )
     among = loss.derivatives(outputs, targets)
     for place in range(300):
         alone, behind = (slice(place, place + 1), slice(place, None))

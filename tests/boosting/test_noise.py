@@ -71,7 +71,9 @@ def test_no_record_of_several_classes_adds_more_than_the_sensitivity(n_classes):
 
 def test_no_number_adds_more_than_the_sensitivity():
     targets = np.concatenate([np.linspace(-3, 3, 10_001), [-1e300, 1e300]])
-    assert squares(SquaredLoss(), np.zeros((1, len(targets))), targets).max() <= largest(SquaredLoss())
+    assert squares(SquaredLoss(), np.zeros((1, len(targets))), targets).max() <= largest(
+        SquaredLoss()
+    )
 
 
 @pytest.mark.slow
@@ -80,13 +82,19 @@ def test_the_largest_hessians_of_several_classes_are_found_by_no_search(n_classe
     """From even and uneven probabilities uphill, by many small random steps."""
     random = np.random.default_rng(n_classes)
     chances = random.dirichlet(np.full(n_classes, 0.5), 4000)
-    chances[: n_classes - 1] = [np.repeat([1 / k, 0], [k, n_classes - k]) for k in range(2, n_classes + 1)]
+    chances[: n_classes - 1] = [
+        np.repeat([1 / k, 0], [k, n_classes - k]) for k in range(2, n_classes + 1)
+    ]
     for step in np.geomspace(0.3, 1e-4, 60):
-        moved = np.abs(chances + step * random.normal(size=chances.shape) * chances.max(axis=1, keepdims=True))
+        moved = np.abs(
+            chances + step * random.normal(size=chances.shape) * chances.max(axis=1, keepdims=True)
+        )
         moved /= moved.sum(axis=1, keepdims=True)
         better = _squared_hessians(moved) > _squared_hessians(chances)
         chances[better] = moved[better]
-    assert _squared_hessians(chances).max() <= float(SoftmaxLoss(n_classes).squared_hessians) * (1 + 1e-12)
+    assert _squared_hessians(chances).max() <= float(SoftmaxLoss(n_classes).squared_hessians) * (
+        1 + 1e-12
+    )
 
 
 def _squared_hessians(chances):
@@ -109,13 +117,29 @@ def test_no_change_of_a_record_moves_sums_farther_than_is_paid_for(n_classes, ne
     others = found[:, rng.permutation(4000)]
     one_cell = np.square(found - others).sum(axis=0)
     two_cells = (np.square(found) + np.square(others)).sum(axis=0)
-    assert 0.9 * largest(loss, neighboring) < max(one_cell.max(), two_cells.max()) <= largest(loss, neighboring)
+    assert (
+        0.9 * largest(loss, neighboring)
+        < max(one_cell.max(), two_cells.max())
+        <= largest(loss, neighboring)
+    )
 
 
 def test_distances_are_those_of_the_theory_page():
     stated = {
-        "add_remove": (Fraction(17, 16), Fraction(17, 16), Fraction(19, 18), Fraction(67, 64), Fraction(67, 64)),
-        "replace_one": (4 + Fraction(1, 16), Fraction(4), 4 + Fraction(1, 9), 4 + Fraction(3, 32), 4 + Fraction(3, 32)),
+        "add_remove": (
+            Fraction(17, 16),
+            Fraction(17, 16),
+            Fraction(19, 18),
+            Fraction(67, 64),
+            Fraction(67, 64),
+        ),
+        "replace_one": (
+            4 + Fraction(1, 16),
+            Fraction(4),
+            4 + Fraction(1, 9),
+            4 + Fraction(3, 32),
+            4 + Fraction(3, 32),
+        ),
     }
     losses = (BinaryLoss(), SquaredLoss(), SoftmaxLoss(3), SoftmaxLoss(4), SoftmaxLoss(9))
     for neighboring, distances in stated.items():
@@ -123,10 +147,14 @@ def test_distances_are_those_of_the_theory_page():
 
 
 def test_what_a_record_may_not_add_counts_as_nothing():
-    """Whatever a loss does wrong: scores or Hessians that are too long, negative Hessians, or no numbers."""
+    """Whatever a loss does wrong: scores or Hessians that are too long, negative Hessians, or no
+    numbers."""
     most = UNIT // 4
     values = np.array(
-        [[UNIT, UNIT + 1.0, 0.0, 0.0, np.nan, 0.0, np.inf, 1e300], [most, 0.0, most + 1.0, -1.0, 0.0, most, 0.0, 0.0]]
+        [
+            [UNIT, UNIT + 1.0, 0.0, 0.0, np.nan, 0.0, np.inf, 1e300],
+            [most, 0.0, most + 1.0, -1.0, 0.0, most, 0.0, 0.0],
+        ]
     )
     found = bounded_records(values, BinaryLoss())
     assert found.tolist() == [[UNIT, 0, 0, 0, 0, 0, 0, 0], [most, 0, 0, 0, 0, most, 0, 0]]
@@ -134,17 +162,26 @@ def test_what_a_record_may_not_add_counts_as_nothing():
 
 def test_a_record_with_other_hessians_than_all_others_counts_as_nothing():
     constant = (UNIT - 1) // 4
-    found = bounded_records(np.array([[5.0, 5.0, 5.0], [constant, constant - 1.0, 0.0]]), SquaredLoss())
+    found = bounded_records(
+        np.array([[5.0, 5.0, 5.0], [constant, constant - 1.0, 0.0]]), SquaredLoss()
+    )
     assert found.tolist() == [[5, 0, 0], [constant, 0, 0]]
 
 
 @pytest.mark.parametrize("label", [-1, 1])
 def test_a_record_of_two_classes_is_looked_up_with_what_it_adds(label):
     """At every place of the table, between places and beyond its ends."""
-    outputs = np.concatenate([LOGITS, rng.uniform(-50, 50, 50_000), (rng.integers(-9, 9, 50) + 0.5) / GRID])
-    outputs, labels = np.append(outputs, [-1e300, 1e300, -np.inf, np.inf])[np.newaxis], np.int8(label)
+    outputs = np.concatenate(
+        [LOGITS, rng.uniform(-50, 50, 50_000), (rng.integers(-9, 9, 50) + 0.5) / GRID]
+    )
+    outputs, labels = (
+        np.append(outputs, [-1e300, 1e300, -np.inf, np.inf])[np.newaxis],
+        np.int8(label),
+    )
     expected = packed_records(BinaryLoss().derivatives(outputs, labels), BinaryLoss())
-    np.testing.assert_array_equal(records_at(outputs, np.full(outputs.size, labels), BinaryLoss()), expected)
+    np.testing.assert_array_equal(
+        records_at(outputs, np.full(outputs.size, labels), BinaryLoss()), expected
+    )
     with np.errstate(invalid="ignore"):
         no_number = records_at(np.full((1, 1), np.nan), np.array([labels]), BinaryLoss())
     assert np.square(unpacked(no_number)).sum() <= largest(BinaryLoss())
@@ -159,13 +196,17 @@ def test_sums_in_one_number_are_exact_where_every_record_adds_the_most(score, n_
     assert unpacked(packed)[:, 0].tolist() == [score, score, UNIT // 4, UNIT // 4]
     cells = (np.arange(number) % n_cells).astype(np.uint16)
     counts = np.bincount(cells)
-    expected = np.array([counts * score, counts * score, counts * (UNIT // 4), counts * (UNIT // 4)])
+    expected = np.array(
+        [counts * score, counts * score, counts * (UNIT // 4), counts * (UNIT // 4)]
+    )
     assert np.array_equal(packed_sums(packed, cells, n_cells)[:, : len(counts)], expected)
 
 
 @pytest.mark.parametrize("releases", [1, 3, 801])
 @pytest.mark.parametrize("mu", [0.0137, 0.26, 3.0])
-def test_the_noise_is_the_least_whole_number_with_which_all_releases_are_as_private_as_stated(mu, releases):
+def test_the_noise_is_the_least_whole_number_with_which_all_releases_are_as_private_as_stated(
+    mu, releases
+):
     """Releases compose to μ² = releases · sensitivity² ÷ noise², in exact fractions."""
     for loss in (BinaryLoss(), SquaredLoss(), SoftmaxLoss(3)):
         for neighboring in RELATIONS:
@@ -191,7 +232,8 @@ def test_released_sums_have_the_stated_noise_and_their_own_units():
     noisy = NoisySums(loss, scale, np.random.RandomState(0).bytes)
     scores, hessians = noisy.release(np.full((6, n), 7 * UNIT))
     assert stats.kstest((scores.ravel() - 7) / 5, "norm").pvalue > 1e-3  # seeded
-    assert stats.kstest((hessians.ravel() / 2 - 7) / 5, "norm").pvalue > 1e-3  # Hessians of 1/2 count a quarter
+    # Hessians of 1/2 count a quarter
+    assert stats.kstest((hessians.ravel() / 2 - 7) / 5, "norm").pvalue > 1e-3
     again, _ = noisy.release(np.zeros((6, 1)))
     assert again.shape == (3, 1)
     assert not set(again.ravel()) & set(noisy.release(np.zeros((6, 1)))[0].ravel())  # fresh noise

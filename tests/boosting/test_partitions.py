@@ -1,4 +1,5 @@
-"""Partitions that never move: the model of one process, whatever the cut, and whichever workers are lost."""
+"""Partitions that never move: the model of one process, whatever the cut, and whichever workers are
+lost."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ import pandas as pd
 import pytest
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.boosting.partitions import KeptPartition, PartitionedRecords, PartitionReader, is_partitioned
+from sklearn_dpsearch.boosting.partitions import (
+    KeptPartition,
+    PartitionedRecords,
+    PartitionReader,
+    is_partitioned,
+)
 from sklearn_dpsearch.boosting.random_cells import WHOLE
 from sklearn_dpsearch.privacy import PrivacyError
 
@@ -44,7 +50,9 @@ def test_predictions_for_frames_of_dask_are_lazy_and_the_same(told):
 def test_persons_must_be_in_one_partition_each(told):
     assert told["persons"]["same"]
     for name in ("apart", "apart as other types"):
-        assert told["persons"][name].startswith("PrivacyError: Found records of one person in several partitions")
+        assert told["persons"][name].startswith(
+            "PrivacyError: Found records of one person in several partitions"
+        )
         assert "X = X.shuffle(on='who')" in told["persons"][name]
 
 
@@ -130,7 +138,9 @@ def test_each_entry_of_a_file_is_read_by_itself(kind, tmp_path):
     model._loss_and_targets(np.empty(0))
     expected = TABLE[:50].copy()
     for name in ("table.parquet", "table.csv"):
-        records, _ = PartitionReader("fit", model, model.target, None, b"key").records(str(tmp_path / name))
+        records, _ = PartitionReader("fit", model, model.target, None, b"key").records(
+            str(tmp_path / name)
+        )
         here = model._records(expected, expected[model.target])
         np.testing.assert_array_equal(records.fingerprint(), here.fingerprint())
         expected.loc[7, "age"] = np.nan
@@ -140,12 +150,18 @@ def test_each_entry_of_a_file_is_read_by_itself(kind, tmp_path):
 def test_no_date_of_a_file_decides_how_others_are_read(odd, tmp_path):
     pytest.importorskip("fsspec")  # Dask brings it
     dates = ["2500-06-01", "1700-01-31", "2024-05-31T12:00:00+02:00", odd]
-    model = DPGradientBoostingClassifier({"day": (date(1600, 1, 1), date(2600, 1, 1))}, classes=[0, 1], target_mu=1.0)
+    model = DPGradientBoostingClassifier(
+        {"day": (date(1600, 1, 1), date(2600, 1, 1))}, classes=[0, 1], target_mu=1.0
+    )
     model._loss_and_targets(np.empty(0))
 
     def codes(rows):
         pd.DataFrame({"day": rows, "label": 1}).to_csv(tmp_path / "table.csv", index=False)
-        return PartitionReader("fit", model, "label", None, b"key").records(str(tmp_path / "table.csv"))[0]._codes
+        return (
+            PartitionReader("fit", model, "label", None, b"key")
+            .records(str(tmp_path / "table.csv"))[0]
+            ._codes
+        )
 
     np.testing.assert_array_equal(codes(dates)[:, :3], codes(dates[:3]))
     assert (codes(dates)[0, :3] < codes([""])[0]).all()  # none of them is missing
@@ -155,10 +171,14 @@ def test_a_missing_name_of_a_file_leaves_others_what_they_are(tmp_path):
     """As doubles the two names would be one."""
     pytest.importorskip("pyarrow")
     names = pd.array([2**62 + 1, 2**62 + 2, None], dtype="Int64")
-    pd.DataFrame({"a": [0.1, 0.2, 0.3], "who": names, "label": 1}).to_parquet(tmp_path / "table.parquet")
+    pd.DataFrame({"a": [0.1, 0.2, 0.3], "who": names, "label": 1}).to_parquet(
+        tmp_path / "table.parquet"
+    )
     model = DPGradientBoostingClassifier({"a": (0.0, 1.0)}, classes=[0, 1], target_mu=1.0)
     model._loss_and_targets(np.empty(0))
-    records, persons = PartitionReader("fit", model, "label", "who", b"key").records(str(tmp_path / "table.parquet"))
+    records, persons = PartitionReader("fit", model, "label", "who", b"key").records(
+        str(tmp_path / "table.parquet")
+    )
     assert len(set(persons.tolist())) == 2
     assert records.n_units == 3
 
@@ -174,7 +194,8 @@ def test_persons_have_one_pseudonym_in_all_partitions():
     names = ["2", 1, 1.5, "a", 2**63, float(2**60), 10**5000, float("inf"), "\ud800", np.int32(7)]
     assert len(set(pseudonyms(names).tolist())) == len(names)
     assert pseudonyms(["a"]).tolist() != pseudonyms(["a"], b"another").tolist()
-    assert len(pseudonyms([{"a": 1}, {2}, "", ""])) == 2  # all names without a hash are one, as in one place
+    # all names without a hash are one, as in one place
+    assert len(pseudonyms([{"a": 1}, {2}, "", ""])) == 2
     with pytest.raises(TypeError, match="neither numbers nor texts"):
         pseudonyms([("a", "b"), "c"])
 

@@ -11,7 +11,13 @@ import pytest
 from sklearn_dpsearch.audit import replay
 from sklearn_dpsearch.boosting import base, rounds
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
-from sklearn_dpsearch.boosting.noise import UNIT, bounded_records, cell_sums, squared_distance, whole_numbers
+from sklearn_dpsearch.boosting.noise import (
+    UNIT,
+    bounded_records,
+    cell_sums,
+    squared_distance,
+    whole_numbers,
+)
 from sklearn_dpsearch.boosting.rounds import RecordsByPerson, clip_persons
 from sklearn_dpsearch.privacy import PrivacyError
 
@@ -52,7 +58,9 @@ def squares_by_person(found, numbers):
 
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("n_cells", [1, 2, 50, 6561])
-@pytest.mark.parametrize("sizes", [[1] * 50, [2, 1, 2], [10] * 30, [10_000, 1, 3], [1, 10, 10_000, 2]])
+@pytest.mark.parametrize(
+    "sizes", [[1] * 50, [2, 1, 2], [10] * 30, [10_000, 1, 3], [1, 10, 10_000, 2]]
+)
 def test_no_person_adds_more_than_one_record_may(name, n_cells, sizes):
     """Any labels, one label for all, duplicates of one record, and a record in each cell."""
     loss, labels_of = LOSSES[name]
@@ -60,7 +68,11 @@ def test_no_person_adds_more_than_one_record_may(name, n_cells, sizes):
     numbers = np.repeat(np.arange(len(sizes)), sizes)
     n = len(numbers)
     one = labels_of(1).repeat(n)
-    cases = [added(loss, labels_of(n)), added(loss, one), added(loss, one, outputs=np.zeros((loss.n_outputs, n)))]
+    cases = [
+        added(loss, labels_of(n)),
+        added(loss, one),
+        added(loss, one, outputs=np.zeros((loss.n_outputs, n))),
+    ]
     for values in cases:
         for cells in (rng.integers(0, n_cells, n), np.zeros(n, np.int64), np.arange(n) % n_cells):
             found = clip_persons(values.copy(), cells, n_cells, numbers, loss)
@@ -70,14 +82,17 @@ def test_no_person_adds_more_than_one_record_may(name, n_cells, sizes):
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_clipped_sums_are_those_of_each_person_and_cell(name):
-    """Against a dictionary of exact whole numbers; a person within the bound adds what his records add."""
+    """Against a dictionary of exact whole numbers; a person within the bound adds what his records
+    add."""
     loss, labels_of = LOSSES[name]
     sizes, n_cells, most = rng.integers(1, 9, 40), 5, int(squared_distance(loss) * UNIT**2)
     numbers = np.repeat(np.arange(40), sizes)
     n, cells = len(numbers), rng.integers(0, 5, len(numbers))
     values = added(loss, labels_of(n), scale=9.0)
     found = cell_sums(
-        clip_persons(values.copy(), cells, n_cells, numbers, loss), numbers * n_cells + cells, 40 * n_cells
+        clip_persons(values.copy(), cells, n_cells, numbers, loss),
+        numbers * n_cells + cells,
+        40 * n_cells,
     )
     exact = cell_sums(values, numbers * n_cells + cells, 40 * n_cells)
     kept = 0
@@ -88,7 +103,9 @@ def test_clipped_sums_are_those_of_each_person_and_cell(name):
             kept += 1
             np.testing.assert_array_equal(found[:, mine], exact[:, mine])
         else:
-            np.testing.assert_allclose(found[:, mine], exact[:, mine] * np.sqrt(most / square), atol=1.01)
+            np.testing.assert_allclose(
+                found[:, mine], exact[:, mine] * np.sqrt(most / square), atol=1.01
+            )
     assert kept > 3
 
 
@@ -102,17 +119,23 @@ def test_two_persons_are_at_most_twice_the_length_of_a_record_apart(name):
     sums = np.array([found[:, numbers == person].sum(axis=1) for person in range(60)])
     apart = max(int(np.square(one - sums).sum(axis=1).max()) for one in sums)
     assert 0.45 * squared_distance(loss, "replace_one", True) * UNIT**2 < apart
-    assert apart <= 4 * squared_distance(loss) * UNIT**2 == squared_distance(loss, "replace_one", True) * UNIT**2
+    assert (
+        apart
+        <= 4 * squared_distance(loss) * UNIT**2
+        == squared_distance(loss, "replace_one", True) * UNIT**2
+    )
 
 
 def clipped(values, loss):
-    """What each column is clipped to, if it is the sum of a person's records, shape (2 · n_outputs · n_cells, n)."""
+    """What each column is clipped to, if it is the sum of a person's records, shape (2 · n_outputs
+    · n_cells, n)."""
     bound = int(squared_distance(loss) * UNIT**2)
     return rounds._shorten_persons(values.astype(float), np.arange(values.shape[1]), bound)
 
 
 def test_one_record_can_move_a_clipped_person_by_more_than_a_record():
-    """Truncation towards zero is no projection: proofs/persons_counterexample.v has the same numbers."""
+    """Truncation towards zero is no projection: proofs/persons_counterexample.v has the same
+    numbers."""
     loss = SoftmaxLoss(3)
     records = np.array([[262144, 321060, 321060, 0, 0, 0], [262145, 321060, 321060, 0, 0, 0]]).T
     another = np.array([[524288, -642119, -642119, 247151, 0, 0]]).T
@@ -126,7 +149,8 @@ def test_one_record_can_move_a_clipped_person_by_more_than_a_record():
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("n_cells", [1, 4])
 def test_one_record_of_these_losses_moves_a_clipped_person_by_no_more_than_a_record(name, n_cells):
-    """Records that add the most, and persons at the edge of the ball, in all directions and along few axes."""
+    """Records that add the most, and persons at the edge of the ball, in all directions and along
+    few axes."""
     loss, labels_of = LOSSES[name]
     entries, n = 2 * loss.n_outputs * n_cells, 20_000
     radius = float(squared_distance(loss)) ** 0.5 * UNIT
@@ -134,7 +158,9 @@ def test_one_record_of_these_losses_moves_a_clipped_person_by_no_more_than_a_rec
     record = np.vstack([one, np.zeros((entries - len(one), n))])
     for spread in (1.0, 1e-3, 1e-6):
         ends = rng.normal(size=(entries, n)) * rng.choice([0.0, spread, 1.0], (entries, n))
-        ends *= (radius + rng.uniform(-3, 3, n)) / np.maximum(np.sqrt(np.square(ends).sum(axis=0)), 1e-9)
+        ends *= (radius + rng.uniform(-3, 3, n)) / np.maximum(
+            np.sqrt(np.square(ends).sum(axis=0)), 1e-9
+        )
         ends = np.rint(ends)
         for first, last in ((ends, ends + record), (ends - record, ends)):
             squares = np.square(clipped(last, loss) - clipped(first, loss)).sum(axis=0)
@@ -167,11 +193,12 @@ def test_blocks_hold_whole_persons_and_all_of_them(monkeypatch):
         np.testing.assert_array_equal(seen, np.sort(codes))
 
 
-# --- whole fits ---------------------------------------------------------------------------------------------------
+# --- whole fits -----------------------------------------------------------------------------------
 
 
 def heavy(n, seed=0):
-    """Persons with 1, 2, 10, and a third of all records, in a random order; the last records have none."""
+    """Persons with 1, 2, 10, and a third of all records, in a random order; the last records have
+    none."""
     sizes = [n // 3, 10, 10, 2, 2, 1]
     codes = np.repeat(np.arange(len(sizes)), sizes)
     rest = np.random.default_rng(seed).integers(10, 60, n - len(codes)).astype(object)
@@ -205,11 +232,13 @@ def test_a_person_moves_no_released_sum_by_more_than_is_paid_for(kind, start, pe
     bound = squared_distance(make()._loss_and_targets(TABLE[make().target].to_numpy())[0]) * UNIT**2
     assert {one.squared_sensitivity for one in found.releases} == {bound}
     assert found.passed
-    assert found.largest > (0.9**0.5 if person == 0 else 0)  # who has a third of all records fills the bound
+    # who has a third of all records fills the bound
+    assert found.largest > (0.9**0.5 if person == 0 else 0)
 
 
 def test_one_record_of_each_person_changes_nothing(kind):
-    """The same model, to the last bit, whatever the names and their order; no number of records is public in both."""
+    """The same model, to the last bit, whatever the names and their order; no number of records is
+    public in both."""
     make = lambda: MODELS[kind](random_state=0, noise_seed=1, max_iter=30, neighboring="add_remove")  # noqa: E731
     target = TABLE[make().target]
     without = make().fit(TABLE, target)
@@ -240,13 +269,18 @@ def test_noise_is_that_of_records_and_more_where_persons_are_replaced(kind, monk
         start, each, start_of_persons, each_of_persons = scales[-4:]
         loss = model._loss_and_targets(target.to_numpy())[0]
         spent = squared_distance(loss, neighboring, True) * UNIT**2
-        assert spent * (Fraction(1, start_of_persons**2) + Fraction(5, each_of_persons**2)) <= Fraction(0.7) ** 2
+        assert (
+            spent * (Fraction(1, start_of_persons**2) + Fraction(5, each_of_persons**2))
+            <= Fraction(0.7) ** 2
+        )
         assert (each_of_persons == each) == (neighboring != "replace_one")
         assert (start_of_persons == start) == (neighboring != "replace_one")
 
 
 def test_delta_is_compared_with_the_number_of_persons():
-    model = MODELS["two classes"](target_mu=None, target_epsilon=1.0, target_delta=0.012, max_iter=3)
+    model = MODELS["two classes"](
+        target_mu=None, target_epsilon=1.0, target_delta=0.012, max_iter=3
+    )
     few = TABLE.head(90)
     model.fit(few, few["pay"], groups=np.arange(90) % 80)
     with pytest.raises(PrivacyError, match="target_delta"):
@@ -274,7 +308,9 @@ def test_groups_leave_no_trace():
         ({}, True, None),
     ],
 )
-def test_the_start_uses_a_number_of_records_only_where_it_is_public(kind, given, grouped, number, monkeypatch):
+def test_the_start_uses_a_number_of_records_only_where_it_is_public(
+    kind, given, grouped, number, monkeypatch
+):
     numbers, true = [], base.release_start
     monkeypatch.setattr(base, "release_start", lambda *each: numbers.append(each[3]) or true(*each))
     model = MODELS[kind](max_iter=1, **given)

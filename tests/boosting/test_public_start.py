@@ -1,4 +1,5 @@
-"""A public start: no record costs more with it, predictions begin at it, and what could leak is refused."""
+"""A public start: no record costs more with it, predictions begin at it, and what could leak is
+refused."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def kind(request):
 
 @pytest.mark.parametrize("place", [0, 299, 599])
 def test_a_record_moves_no_sum_by_more_than_without_a_start(kind, place):
-    """Given the same noisy answers: those of the start too, and also of a record on which ``init`` fails."""
+    """Given the same noisy answers: those of the start too, and also of a record on which ``init``
+    fails."""
     make = lambda: MODELS[kind](init=STARTS[kind], random_state=0, noise_seed=0, max_iter=20)  # noqa: E731
     for age in (TABLE["age"][place], 1000.0):
         records = TABLE.copy()
@@ -50,7 +52,9 @@ def test_a_record_moves_no_sum_by_more_than_without_a_start(kind, place):
         target = make().target
         blank = records.assign(**{target: records[target].where(records.index != place)})
         found = replay(make(), records, records[target], neighbour=(blank, blank[target]))
-        bound = squared_distance(make()._loss_and_targets(records[target].to_numpy())[0], "zero_out")
+        bound = squared_distance(
+            make()._loss_and_targets(records[target].to_numpy())[0], "zero_out"
+        )
         assert {one.squared_sensitivity for one in found.releases} == {bound * base.UNIT**2}
         assert len(found.releases) == 27
         assert found.passed
@@ -62,7 +66,11 @@ def test_both_starts_and_all_rounds_are_paid_for(kind, monkeypatch):
     monkeypatch.setattr(base, "NoisySums", lambda *given: scales.append(given[:2]) or true(*given))
     model = MODELS[kind](init=STARTS[kind], target_mu=0.7)
     model.fit(TABLE, TABLE[model.target])
-    assert model.privacy_spent_.guarantee == model.privacy_guarantee() == GaussianDP(mu=0.7, neighboring="zero_out")
+    assert (
+        model.privacy_spent_.guarantee
+        == model.privacy_guarantee()
+        == GaussianDP(mu=0.7, neighboring="zero_out")
+    )
     (loss, start), (_, each) = scales
     rounds = Fraction(5, start**2) + Fraction(model.n_iter_ + model.n_iter_ // EVERY, each**2)
     spent = squared_distance(loss, "zero_out") * base.UNIT**2 * rounds
@@ -71,10 +79,15 @@ def test_both_starts_and_all_rounds_are_paid_for(kind, monkeypatch):
 
 @pytest.mark.parametrize(("mu", "rounds"), [(0.1, 5), (10.0, 25)])
 def test_predictions_are_the_outputs_of_training(kind, mu, rounds, monkeypatch):
-    """So that a model predicts from where it was trained from, however much of the start was taken."""
+    """So that a model predicts from where it was trained from, however much of the start was
+    taken."""
     seen, true = [], base.TrainingRecords
-    monkeypatch.setattr(base, "TrainingRecords", lambda *given: seen.append(true(*given)) or seen[-1])
-    model = MODELS[kind](init=STARTS[kind], target_mu=mu, max_iter=rounds, random_state=0, noise_seed=0)
+    monkeypatch.setattr(
+        base, "TrainingRecords", lambda *given: seen.append(true(*given)) or seen[-1]
+    )
+    model = MODELS[kind](
+        init=STARTS[kind], target_mu=mu, max_iter=rounds, random_state=0, noise_seed=0
+    )
     model.fit(TABLE, TABLE[model.target])
     before_the_last, _ = [one.copy() for one in model._staged_outputs(TABLE)][-2:]
     np.testing.assert_allclose(before_the_last, seen[0].outputs, atol=1e-12)
@@ -106,13 +119,19 @@ def test_a_start_is_improved_and_stages_begin_behind_it(kind):
 
 
 def test_a_class_that_the_start_does_not_know_has_the_smallest_chance():
-    outputs = logits_from_probabilities(np.array(["a", "b", "c"]), np.array(["c", "a"]))(np.array([[0.3, 0.7]]))
+    outputs = logits_from_probabilities(np.array(["a", "b", "c"]), np.array(["c", "a"]))(
+        np.array([[0.3, 0.7]])
+    )
     chances = np.exp(outputs - np.log(np.exp(outputs).sum()))
-    np.testing.assert_allclose(chances, np.array([[0.7, LEAST_PROBABILITY, 0.3]]) / (1 + LEAST_PROBABILITY))
+    np.testing.assert_allclose(
+        chances, np.array([[0.7, LEAST_PROBABILITY, 0.3]]) / (1 + LEAST_PROBABILITY)
+    )
 
 
 def test_labels_of_another_kind_are_refused():
-    with pytest.raises(ValueError, match=r"classes \['0', '1'\], of which none is declared: \[0, 1\]. Fit it on"):
+    with pytest.raises(
+        ValueError, match=r"classes \['0', '1'\], of which none is declared: \[0, 1\]. Fit it on"
+    ):
         logits_from_probabilities(np.array([0, 1]), np.array(["0", "1"]))
 
 
@@ -146,7 +165,9 @@ def test_a_start_gets_the_columns_that_it_was_fitted_on():
     table_of_start = TABLE[["age"]].fillna(50.0)
     start = LogisticRegression().fit(table_of_start, TABLE["pay"])
     records = TABLE.assign(age=TABLE["age"].fillna(50.0))
-    one = MODELS["two classes"](init=start, max_iter=2, random_state=0, noise_seed=0).fit(records, records["pay"])
+    one = MODELS["two classes"](init=start, max_iter=2, random_state=0, noise_seed=0).fit(
+        records, records["pay"]
+    )
     outputs = one._init_outputs(records, len(records), fitting=True)
     np.testing.assert_allclose(outputs[0], start.decision_function(table_of_start), atol=1e-6)
     with pytest.raises(ValueError, match="no column.*'age'"):

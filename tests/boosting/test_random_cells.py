@@ -1,4 +1,5 @@
-"""Cells: every record in exactly one, whatever was drawn, and nothing but the schema and a seed decides."""
+"""Cells: every record in exactly one, whatever was drawn, and nothing but the schema and a seed
+decides."""
 
 from __future__ import annotations
 
@@ -39,7 +40,10 @@ def test_cells_of_records_are_sums_over_their_own_features():
     codes = COLUMNS.codes(table(50))
     for partition in PARTITIONS[:20]:
         expected = [
-            sum(int(lookup[codes[place, row]]) for place, lookup in zip(partition.features, partition.lookups))
+            sum(
+                int(lookup[codes[place, row]])
+                for place, lookup in zip(partition.features, partition.lookups)
+            )
             for row in range(50)
         ]
         assert partition.cells(codes).tolist() == expected
@@ -79,8 +83,13 @@ def test_cells_are_numbered_in_as_few_bytes_as_hold_them(parts):
 
 
 def test_fewer_features_than_a_cell_could_have_are_enough():
-    alone = CodedColumns(SCHEMA.without("pay", "grade", "price", "since", "shop", "wealth", "job"), 16)
-    assert {partition.features for partition in drawn(alone.features, 20, GROUPS, np.random.default_rng(0))} == {(0,)}
+    alone = CodedColumns(
+        SCHEMA.without("pay", "grade", "price", "since", "shop", "wealth", "job"), 16
+    )
+    assert {
+        partition.features
+        for partition in drawn(alone.features, 20, GROUPS, np.random.default_rng(0))
+    } == {(0,)}
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -97,11 +106,25 @@ def test_later_rounds_take_features_that_gained_more_often():
     first = int(EXPLORING * 2000)
     for partition in draws:
         draws.see({0: 4.0, 1: 1.0, 2: -50.0}.get(partition.features[0], 0.0))
-    counts = np.bincount([one.features[0] for one in draws.drawn[first:]], minlength=len(COLUMNS.features)) / 1600
+    counts = (
+        np.bincount(
+            [one.features[0] for one in draws.drawn[first:]], minlength=len(COLUMNS.features)
+        )
+        / 1600
+    )
     equal = (1 - BY_GAINS) / len(COLUMNS.features)
-    expected = [equal + BY_GAINS * 2 / 3, equal + BY_GAINS / 3, *[equal] * (len(COLUMNS.features) - 2)]
+    expected = [
+        equal + BY_GAINS * 2 / 3,
+        equal + BY_GAINS / 3,
+        *[equal] * (len(COLUMNS.features) - 2),
+    ]
     np.testing.assert_allclose(counts, expected, atol=0.05)
-    early = np.bincount([one.features[0] for one in draws.drawn[:first]], minlength=len(COLUMNS.features)) / first
+    early = (
+        np.bincount(
+            [one.features[0] for one in draws.drawn[:first]], minlength=len(COLUMNS.features)
+        )
+        / first
+    )
     np.testing.assert_allclose(early, 1 / len(COLUMNS.features), atol=0.06)
 
 

@@ -1,4 +1,5 @@
-"""Rounds: nothing but released sums decides what comes next, and one record moves each of them little enough."""
+"""Rounds: nothing but released sums decides what comes next, and one record moves each of them
+little enough."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def trained(loss, codes, targets, release, **changed):
     """Boosting from the start, with one release for all."""
     records = TrainingRecords(codes, targets, loss)
     start = release_start(records, release, SETTINGS["noise"])
-    draws = PartitionDraws(COLUMNS.features, 60, parts_by_cell_width(16, 4), np.random.default_rng(0))
+    draws = PartitionDraws(
+        COLUMNS.features, 60, parts_by_cell_width(16, 4), np.random.default_rng(0)
+    )
     boosted = boost(records, start, draws, release, **{**SETTINGS, **changed})
     return boosted, [WHOLE, *draws.drawn]
 
@@ -73,7 +76,8 @@ def replayed(loss, codes, targets, released):
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_a_record_moves_no_released_sum_by_more_than_is_paid_for(name, relation):
-    """Every output is frozen, so that only the record itself makes the difference, as in adaptive composition."""
+    """Every output is frozen, so that only the record itself makes the difference, as in adaptive
+    composition."""
     loss, targets = LOSSES[name]
     sums, released, boosted, partitions = recorded(loss, CODES, targets[:120])
     most, bound = 0, squared_distance(loss, relation) * UNIT**2
@@ -81,7 +85,9 @@ def test_a_record_moves_no_released_sum_by_more_than_is_paid_for(name, relation)
         others, labels = np.delete(CODES, place, axis=1), np.delete(targets[:120], place)
         if relation == "replace_one":
             others = np.column_stack([others, CODES[:, (place + 3) % 120]])
-            labels = np.append(labels, -targets[place] if name != "three classes" else (targets[place] + 1) % 3)
+            labels = np.append(
+                labels, -targets[place] if name != "three classes" else (targets[place] + 1) % 3
+            )
         found, same, again = replayed(loss, others, labels, released)
         assert [one.features for one in again] == [one.features for one in partitions]
         for one, other in zip(again, partitions):
@@ -89,7 +95,9 @@ def test_a_record_moves_no_released_sum_by_more_than_is_paid_for(name, relation)
         for one, other in zip(same.weights, boosted.weights):
             np.testing.assert_array_equal(one, other)
         if relation == "add_remove":  # the record is in one cell, and others add what they did
-            assert all(len(np.unique(np.nonzero(one - other)[1])) == 1 for one, other in zip(sums, found))
+            assert all(
+                len(np.unique(np.nonzero(one - other)[1])) == 1 for one, other in zip(sums, found)
+            )
         moved = [int(np.square(one - other).sum()) for one, other in zip(sums, found)]
         assert min(moved) > 0 or relation == "replace_one"
         most = max(most, *moved)
@@ -98,7 +106,8 @@ def test_a_record_moves_no_released_sum_by_more_than_is_paid_for(name, relation)
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_each_record_is_in_one_cell_of_every_release(name):
-    """At outputs of 0 all records of numbers far away add the same: they are counted once in each round."""
+    """At outputs of 0 all records of numbers far away add the same: they are counted once in each
+    round."""
     loss, targets = LOSSES[name]
     sums, _, _, partitions = recorded(loss, CODES, targets[:120])
     assert [len(one.T) for one in sums] == [partition.n_cells for partition in partitions]
@@ -112,12 +121,16 @@ def test_the_weights_add_up_to_the_outputs_of_training(name, monkeypatch):
     loss, targets = LOSSES[name]
     seen, true = [], rounds.records_at
     monkeypatch.setattr(
-        rounds, "records_at", lambda outputs, *given: seen.append(outputs.copy()) or true(outputs, *given)
+        rounds,
+        "records_at",
+        lambda outputs, *given: seen.append(outputs.copy()) or true(outputs, *given),
     )
     _, _, boosted, partitions = recorded(loss, CODES, targets[:120])
     staged = [
         one.copy()
-        for one in staged_outputs(partitions, boosted.weights, CODES, np.zeros((loss.n_outputs, CODES.shape[1])))
+        for one in staged_outputs(
+            partitions, boosted.weights, CODES, np.zeros((loss.n_outputs, CODES.shape[1]))
+        )
     ]
     np.testing.assert_allclose(seen[1:], staged[:-1], atol=1e-12)
 
@@ -130,7 +143,9 @@ def test_each_thread_has_a_block_at_the_same_time(monkeypatch):
     with TrainingRecords(CODES, targets[:120], loss, n_threads=2) as records:
         found = records.sums(np.zeros((1, 1)), WHOLE)
     monkeypatch.undo()
-    assert np.array_equal(found, TrainingRecords(CODES, targets[:120], loss).sums(np.zeros((1, 1)), WHOLE))
+    assert np.array_equal(
+        found, TrainingRecords(CODES, targets[:120], loss).sums(np.zeros((1, 1)), WHOLE)
+    )
 
 
 @pytest.mark.slow
@@ -147,17 +162,24 @@ def test_blocks_of_records_change_nothing(monkeypatch):
 def test_weights_are_newton_steps_shrunk_by_what_is_known(monkeypatch):
     loss, targets = LOSSES["two classes"]
     known, see = [], KnownHessians.see
-    monkeypatch.setattr(KnownHessians, "see", lambda self, given: known.append(see(self, given)) or known[-1])
+    monkeypatch.setattr(
+        KnownHessians, "see", lambda self, given: known.append(see(self, given)) or known[-1]
+    )
     _, released, boosted, _ = recorded(loss, CODES, targets[:120])
     (scores, _), found = released[5], boosted.weights[5]
     hessians = np.maximum(known[4][0], 0)
-    floor = (3.0**2 + hessians) / (0.8 * FIRST_SCALE) ** 2  # squared: of noise and of the records' own scores
+    # squared: of noise and of the records' own scores
+    floor = (3.0**2 + hessians) / (0.8 * FIRST_SCALE) ** 2
     assert found == pytest.approx(scores * hessians / (hessians**2 + floor))
-    assert np.all(np.abs(found[hessians > 0]) < np.abs(scores / np.where(hessians > 0, hessians, 1))[hessians > 0])
+    assert np.all(
+        np.abs(found[hessians > 0])
+        < np.abs(scores / np.where(hessians > 0, hessians, 1))[hessians > 0]
+    )
 
 
 def test_sums_of_hessians_are_better_known_than_one_noisy_round_tells():
-    """Cells of few records, whose noise is larger than they are: rounds together tell the total, and so the mean."""
+    """Cells of few records, whose noise is larger than they are: rounds together tell the total,
+    and so the mean."""
     true, noise, draws = np.full((1, 10), 40.0), 100.0, np.random.default_rng(0)
     known = KnownHessians(np.array([[900.0]]), np.array([[300.0**2]]), noise)
     noisy = [true + draws.normal(0, noise, (1, 10)) for _ in range(60)]
@@ -178,13 +200,19 @@ def test_sums_of_hessians_far_above_the_noise_are_believed():
 
 @pytest.mark.slow
 def test_gains_of_all_rounds_are_the_decrease_of_the_loss():
-    """Of squared residuals, whose second order is exact, in the mean of many trainings, and up to noise of Hessians."""
+    """Of squared residuals, whose second order is exact, in the mean of many trainings, and up to
+    noise of Hessians."""
     loss, targets = SquaredLoss(), np.where(CODES[0, :120] > 8, 0.4, -0.4)
     found, true = [], []
     for seed in range(60):
-        boosted, partitions = trained(loss, CODES, targets, noise(loss, seed).release, learning_rate=0.2)
+        boosted, partitions = trained(
+            loss, CODES, targets, noise(loss, seed).release, learning_rate=0.2
+        )
         staged = [
-            one.copy() for one in staged_outputs(partitions, boosted.weights, CODES, np.zeros((1, CODES.shape[1])))
+            one.copy()
+            for one in staged_outputs(
+                partitions, boosted.weights, CODES, np.zeros((1, CODES.shape[1]))
+            )
         ]
         lost = [float(np.square(targets - one[0]).sum() / 2) for one in (staged[0], staged[-1])]
         found.append(sum(boosted.gains))
@@ -198,7 +226,9 @@ def see_rounds(prior, truth, noise, hessian, rounds, seed=0):
     for _ in range(rounds):
         hessians = np.full((1, 50), hessian) * draws.uniform(0.5, 1.5, (1, 50))
         variances = noise**2 + np.maximum(hessians, 0.0)
-        scores = hessians * draws.normal(0, truth, (1, 50)) + np.sqrt(variances) * draws.normal(size=(1, 50))
+        scores = hessians * draws.normal(0, truth, (1, 50)) + np.sqrt(variances) * draws.normal(
+            size=(1, 50)
+        )
         prior.see(scores, hessians, variances)
 
 
@@ -230,12 +260,14 @@ def test_noise_alone_and_the_records_own_spread_count_as_small_weights_where_cel
 def test_the_slope_of_the_shrunk_inverse_is_its_derivative(name):
     hessians, noise, size, spread = np.array([3.0, 40.0, 900.0]), 5.0, 0.3, LOSSES[name][0].spread
     inverse = lambda h: rounds._shrunk_inverse(h, np.sqrt(noise**2 + spread * h) / size)  # noqa: E731
-    slope = rounds._shrunk_inverse_slope(hessians, np.sqrt(noise**2 + spread * hessians) / size, noise / size)
+    slope = rounds._shrunk_inverse_slope(
+        hessians, np.sqrt(noise**2 + spread * hessians) / size, noise / size
+    )
     numeric = (inverse(hessians + 1e-4) - inverse(hessians - 1e-4)) / 2e-4
     np.testing.assert_allclose(slope, numeric, rtol=1e-5)
 
 
-# --- the start --------------------------------------------------------------------------------------------------------
+# --- the start ------------------------------------------------------------------------------------
 
 
 def test_a_public_number_of_records_takes_the_noise_out_of_the_starts_hessians():
@@ -243,7 +275,10 @@ def test_a_public_number_of_records_takes_the_noise_out_of_the_starts_hessians()
     records = TrainingRecords(np.zeros((1, 1000), np.uint8), targets, BinaryLoss())
     truth, found = np.log(0.08 / 0.92), {}
     for number in (None, 1000):
-        release = [NoisySums(BinaryLoss(), 30 * UNIT, np.random.RandomState(seed).bytes).release for seed in range(60)]
+        release = [
+            NoisySums(BinaryLoss(), 30 * UNIT, np.random.RandomState(seed).bytes).release
+            for seed in range(60)
+        ]
         starts = [release_start(records, each, 30.0, number).outputs.item() for each in release]
         found[number] = np.sqrt(np.mean(np.square(np.array(starts) - truth)))
     assert found[1000] < 0.4 < found[None]
@@ -252,12 +287,19 @@ def test_a_public_number_of_records_takes_the_noise_out_of_the_starts_hessians()
 def test_many_blank_records_are_noticed_by_the_start():
     targets, blank = np.where(np.arange(1000) % 10 < 3, 1.0, -1.0), np.arange(1000) < 500
     records = TrainingRecords(np.zeros((1, 1000), np.uint8), targets, BinaryLoss(), blank=blank)
-    start = release_start(records, NoisySums(BinaryLoss(), 3 * UNIT, np.random.RandomState(0).bytes).release, 3.0, 1000)
+    start = release_start(
+        records,
+        NoisySums(BinaryLoss(), 3 * UNIT, np.random.RandomState(0).bytes).release,
+        3.0,
+        1000,
+    )
     assert start.outputs.item() == pytest.approx(np.log(0.3 / 0.7), abs=0.2)
     assert start.n_records == pytest.approx(500, abs=60)
 
 
-@pytest.mark.parametrize("loss", [BinaryLoss(), SoftmaxLoss(3), SquaredLoss()], ids=lambda loss: type(loss).__name__)
+@pytest.mark.parametrize(
+    "loss", [BinaryLoss(), SoftmaxLoss(3), SquaredLoss()], ids=lambda loss: type(loss).__name__
+)
 def test_a_start_that_is_mostly_noise_stays_within_what_is_possible(loss):
     """A clipped noisy share of 0.005 would cost more than a share that is not known at all."""
     far, unsure = np.full((loss.n_outputs, 1), -5.0), np.full((loss.n_outputs, 1), 2.0)

@@ -1,8 +1,9 @@
-"""Ways of a user's containers through the source: a parameter may be handed on, and only ``data/`` may look into it.
+"""Ways of a user's containers through the source: a parameter may be handed on, and only ``data/``
+may look into it.
 
-A parameter that holds what a user gave may be compared with None, asked for its type, kept, returned, or given to a
-function of the package: of ``data/``, or one that is then followed in the same way. All else is a violation: an
-attribute, an entry, a length, a call of other code.
+A parameter that holds what a user gave may be compared with None, asked for its type, kept,
+returned, or given to a function of the package: of ``data/``, or one that is then followed in the
+same way. All else is a violation: an attribute, an entry, a length, a call of other code.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ HARMLESS = {"isinstance", "type", "id", "partial", "replace"}
 #: Frozen values that keep a container until the door reads it.
 FROZEN = {"PartitionReader", "Neighbours"}
 #: Methods of estimators, which are entries themselves.
-ENTRIES = {"fit", "partial_fit", "predict", "predict_proba", "decision_function", "transform", "dry_run"}
+ENTRIES = {
+    "fit",
+    "partial_fit",
+    "predict",
+    "predict_proba",
+    "decision_function",
+    "transform",
+    "dry_run",
+}
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,9 @@ def functions() -> dict[str, list[Function]]:
             for part in node.body:
                 if isinstance(part, ast.FunctionDef):
                     function = Function(path.relative_to(PACKAGE).as_posix(), owner, part)
-                    named.setdefault(owner if part.name == "__init__" else part.name, []).append(function)
+                    named.setdefault(owner if part.name == "__init__" else part.name, []).append(
+                        function
+                    )
     return named
 
 
@@ -98,13 +109,21 @@ class Flow:
             self.seen.add((function, raw))
             self._block(function.node.body, function, raw)
 
-    def _block(self, lines: list[ast.stmt], function: Function, names: frozenset[str]) -> frozenset[str]:
-        """Names that hold the container after these lines; a name that is assigned anew is clean."""
+    def _block(
+        self, lines: list[ast.stmt], function: Function, names: frozenset[str]
+    ) -> frozenset[str]:
+        """Names that hold the container after these lines; a name that is assigned anew is
+        clean."""
         for line in lines:
             if isinstance(line, (ast.Assign, ast.AnnAssign)) and line.value is not None:
                 names = self._assign(line, function, names)
                 continue
-            blocks = [part for name in ("body", "orelse", "finalbody") for part in [getattr(line, name, [])] if part]
+            blocks = [
+                part
+                for name in ("body", "orelse", "finalbody")
+                for part in [getattr(line, name, [])]
+                if part
+            ]
             nested = {id(part) for block in blocks for part in block}
             for part in ast.iter_child_nodes(line):
                 if id(part) not in nested:
@@ -112,7 +131,9 @@ class Flow:
             names |= frozenset().union(*(self._block(block, function, names) for block in blocks))
         return names
 
-    def _assign(self, line: ast.Assign | ast.AnnAssign, function: Function, names: frozenset[str]) -> frozenset[str]:
+    def _assign(
+        self, line: ast.Assign | ast.AnnAssign, function: Function, names: frozenset[str]
+    ) -> frozenset[str]:
         targets = line.targets if isinstance(line, ast.Assign) else [line.target]
         values = [line.value]
         if isinstance(line.value, ast.Tuple) and isinstance(targets[0], ast.Tuple):
@@ -124,17 +145,23 @@ class Flow:
             names = names | stored if is_among(value, names) else names - stored
         return names
 
-    def _use(self, node: ast.AST | None, function: Function, names: frozenset[str], *, kept: bool = False) -> None:
+    def _use(
+        self, node: ast.AST | None, function: Function, names: frozenset[str], *, kept: bool = False
+    ) -> None:
         """Look at an expression; ``kept``: whether it may be the container itself."""
         if is_among(node, names):
             if not kept:
                 self._violate(node, function, "is used")
         elif isinstance(node, ast.Call):
             self._call(node, function, names)
-        elif isinstance(node, ast.Compare) and all(isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops):
+        elif isinstance(node, ast.Compare) and all(
+            isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops
+        ):
             pass
         else:
-            kept = isinstance(node, (ast.Tuple, ast.List, ast.Starred)) or (kept and isinstance(node, ast.IfExp))
+            kept = isinstance(node, (ast.Tuple, ast.List, ast.Starred)) or (
+                kept and isinstance(node, ast.IfExp)
+            )
             for part in ast.iter_child_nodes(node):
                 self._use(part, function, names, kept=kept)
 
@@ -148,7 +175,11 @@ class Flow:
         for _, value in given:
             self._use(value, function, names, kept=True)
         places = [place for place, value in given if is_among(value, names)]
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "?")
+        name = (
+            node.func.attr
+            if isinstance(node.func, ast.Attribute)
+            else getattr(node.func, "id", "?")
+        )
         is_method, is_users = isinstance(node.func, ast.Attribute), name in function.parameters
         if not places or name in HARMLESS | FROZEN or (name in ENTRIES if is_method else is_users):
             return
@@ -157,7 +188,10 @@ class Flow:
             self._violate(node, function, f"is given to {name}")
         for target in targets:
             parameters = target.parameters[target.parameters[:1] in (["self"], ["cls"]) :]
-            chosen = {parameters[one] if isinstance(one, int) and one < len(parameters) else one for one in places}
+            chosen = {
+                parameters[one] if isinstance(one, int) and one < len(parameters) else one
+                for one in places
+            }
             self.follow(target, frozenset(one for one in chosen if one in parameters))
 
     def _targets(self, node: ast.Call, function: Function, name: str) -> Iterator[Function]:
@@ -173,12 +207,16 @@ class Flow:
         yield from (one for one in functions().get(name, []) if one.owner and near(one, function))
 
     def _violate(self, node: ast.AST, function: Function, what: str) -> None:
-        place = f"{function.path}:{getattr(node, 'lineno', 0)} {function.owner or ''}.{function.node.name}"
+        place = (
+            f"{function.path}:{getattr(node, 'lineno', 0)} "
+            f"{function.owner or ''}.{function.node.name}"
+        )
         self.violations.append(f"{place}: {ast.unparse(node)[:70]!r} {what}")
 
 
 def near(method: Function, caller: Function) -> bool:
-    """Return whether a method may be meant by its name alone: it is of the same folder, or of schemas and encoders."""
+    """Return whether a method may be meant by its name alone: it is of the same folder, or of
+    schemas and encoders."""
     return method.folder in (caller.folder, "preprocessing", "data")
 
 

@@ -35,7 +35,13 @@ def of_pandas(values, kind):
 
 
 def of_categories(values):
-    return pd.DataFrame({"a": pd.Categorical(values, categories=sorted(value for value in WHOLE if value is not None))})
+    return pd.DataFrame(
+        {
+            "a": pd.Categorical(
+                values, categories=sorted(value for value in WHOLE if value is not None)
+            )
+        }
+    )
 
 
 def of_polars(values, kind):
@@ -61,7 +67,10 @@ def objects(values):
 def test_no_value_changes_how_another_is_read(entry):
     """Records in two orders, and each of them alone, have the same numbers and the same codes."""
     schema = {"a": ENTRIES[entry]}
-    for read in (TableEncoder(schema).transform, lambda X: CodedColumns(Schema(schema), 16).codes(X).T):
+    for read in (
+        TableEncoder(schema).transform,
+        lambda X: CodedColumns(Schema(schema), 16).codes(X).T,
+    ):
         together, backwards = read(objects(ANYTHING)), read(objects(ANYTHING[::-1]))[::-1]
         alone = [read(objects([value]))[0].tolist() for value in ANYTHING]
         assert together.tolist() == backwards.tolist() == alone
@@ -75,7 +84,11 @@ def test_listed_whole_numbers_are_not_rounded(kind):
 
 def test_numbers_share_a_bucket_with_their_text():
     encoder = TableEncoder({"a": {"buckets": 4096}})
-    for same in ([1, 1.0, "1", True, np.int8(1)], [0.0, -0.0, 0, "-0"], [None, float("nan"), pd.NA]):
+    for same in (
+        [1, 1.0, "1", True, np.int8(1)],
+        [0.0, -0.0, 0, "-0"],
+        [None, float("nan"), pd.NA],
+    ):
         assert len({tuple(row) for row in encoder.transform(objects(same)).tolist()}) == 1
 
 

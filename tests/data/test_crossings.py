@@ -57,7 +57,17 @@ class Lock:
         self.lock = threading.Lock()
 
 
-ODD = [threading.Lock(), lambda: 1, Lock(), object(), (n for n in ()), "\ud800", b"\xff", [1, [2]], 10**5000]
+ODD = [
+    threading.Lock(),
+    lambda: 1,
+    Lock(),
+    object(),
+    (n for n in ()),
+    "\ud800",
+    b"\xff",
+    [1, [2]],
+    10**5000,
+]
 
 
 @pytest.mark.processes
@@ -79,7 +89,8 @@ def test_the_longest_text_is_nowhere(long):
     assert records.X.dtype == records.y.dtype == object
     assert [header.dtype for header in records.headers] == [object, object]
     search = DPRandomSearchCV(Telling(classes=("a", "b")), {}, n_iter=2, guarantee=WEAK)
-    with pytest.raises(ValueError, match="^the type of y is object"):  # in the rehearsal, which shows errors
+    # in the rehearsal, which shows errors
+    with pytest.raises(ValueError, match="^the type of y is object"):
         search.fit(np.arange(2.0 * N).reshape(N, 2), labels)
 
 
@@ -90,7 +101,9 @@ def test_an_index_names_persons_by_its_type():
         if "pyarrow" in dtype:
             pytest.importorskip("pyarrow")
         index = pd.Index(pd.array(names, dtype=dtype))
-        np.testing.assert_array_equal(persons_in(index, 20), persons_in(pd.Series(names, dtype="Int64"), 20))
+        np.testing.assert_array_equal(
+            persons_in(index, 20), persons_in(pd.Series(names, dtype="Int64"), 20)
+        )
     with pytest.raises(TypeError, match="MultiIndex"):
         persons_in(pd.MultiIndex.from_arrays([names, names]), 20)
 
@@ -110,7 +123,9 @@ def test_sample_weights_of_an_unknown_container_are_refused():
     assert read_parameter("verbose", True) is True
 
 
-@pytest.mark.parametrize("text", ["10:30 AM", "2024-05-01 10:00 EST", "now", "2024-05-01T10:00[Europe/Paris]"])
+@pytest.mark.parametrize(
+    "text", ["10:30 AM", "2024-05-01 10:00 EST", "now", "2024-05-01T10:00[Europe/Paris]"]
+)
 def test_no_warning_tells_of_a_date(text):
     from datetime import date
 
@@ -144,7 +159,11 @@ class Start(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize("row", [np.array([0.1]), [0.1], np.array([0.1], np.float64), (0.1,)])
 def test_no_row_of_a_list_decides_at_which_values_others_start(row):
     rows = [np.array([number / N], np.float32) for number in range(N)]
-    model = DPGradientBoostingClassifier({"a": (0.0, 1.0)}, classes=[0, 1], target_mu=1.0, init=Start())
+    model = DPGradientBoostingClassifier(
+        {"a": (0.0, 1.0)}, classes=[0, 1], target_mu=1.0, init=Start()
+    )
     model.classes_ = np.array([0, 1])
-    starts = [model._init_outputs(table, N, fitting=True) for table in (rows, [*rows[:7], row, *rows[8:]])]
+    starts = [
+        model._init_outputs(table, N, fitting=True) for table in (rows, [*rows[:7], row, *rows[8:]])
+    ]
     np.testing.assert_array_equal(*(np.delete(start, 7, axis=1) for start in starts))

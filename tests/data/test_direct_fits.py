@@ -18,7 +18,9 @@ X, y = np.linspace(0, 1, 60)[:, None], np.arange(60) % 2
 
 
 def model(**changed):
-    return DPGradientBoostingClassifier(SCHEMA, **{"classes": [0, 1], "target_mu": 0.5, "max_iter": 2, **changed})
+    return DPGradientBoostingClassifier(
+        SCHEMA, **{"classes": [0, 1], "target_mu": 0.5, "max_iter": 2, **changed}
+    )
 
 
 @pytest.fixture
@@ -82,7 +84,9 @@ def test_a_plain_list_of_whole_numbers_is_labels_and_targets():
     assert np.array_equal(first.predict(X), listed.predict(X))
     undeclared = model(classes=None).fit(X, y.tolist())
     assert undeclared.classes_.tolist() == [0, 1]
-    DPGradientBoostingRegressor(SCHEMA, bounds_y=(0, 1), target_mu=1.0, max_iter=2).fit(X, y.tolist())
+    DPGradientBoostingRegressor(SCHEMA, bounds_y=(0, 1), target_mu=1.0, max_iter=2).fit(
+        X, y.tolist()
+    )
 
 
 @pytest.mark.parametrize("dtype", ["U3", "string", "Int64", "boolean", "int64"])

@@ -1,6 +1,8 @@
-"""One odd value among usual ones: no other record is read otherwise, nothing is said of it, and no type changes.
+"""One odd value among usual ones: no other record is read otherwise, nothing is said of it, and no
+type changes.
 
-Containers by declared types, odd values by type, at the front, in the middle and at the end, through every reader.
+Containers by declared types, odd values by type, at the front, in the middle and at the end,
+through every reader.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ class Evil:
     def _raises(self, *given):
         raise RuntimeError("secret")
 
-    __eq__ = __ne__ = __hash__ = __float__ = __bool__ = __str__ = __repr__ = __len__ = __iter__ = __array__ = _raises
+    __eq__ = __ne__ = __hash__ = __float__ = __bool__ = __str__ = __repr__ = __len__ = __iter__ = (
+        __array__
+    ) = _raises
 
 
 class Liar:
@@ -54,13 +58,27 @@ class Liar:
 
 def tensors():
     torch = pytest.importorskip("torch")
-    return [torch.tensor(1.0, requires_grad=True), torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor(3)]
+    return [
+        torch.tensor(1.0, requires_grad=True),
+        torch.tensor([1.0, 2.0], requires_grad=True),
+        torch.tensor(3),
+    ]
 
 
 def nested():
     endless: list = []
     endless.append(endless)
-    return [[1, 2], (1.0,), {"a": 1}, {1, 2}, [[]], endless, np.arange(2), np.array(1), np.array("x")]
+    return [
+        [1, 2],
+        (1.0,),
+        {"a": 1},
+        {1, 2},
+        [[]],
+        endless,
+        np.arange(2),
+        np.array(1),
+        np.array("x"),
+    ]
 
 
 FLOATS = [
@@ -76,7 +94,11 @@ INSTANTS = [
     datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59), datetime(1970, 1, 1), datetime(1677, 1, 1),
     datetime(2263, 1, 1), datetime(2024, 2, 29, 12, 30, 1, 999999),
 ]  # fmt: skip
-AWARE = [datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, tzinfo=UTC), datetime(2024, 5, 1, 3, tzinfo=UTC)]
+AWARE = [
+    datetime(1, 1, 2, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, tzinfo=UTC),
+    datetime(2024, 5, 1, 3, tzinfo=UTC),
+]
 OBJECTS = [
     *FLOATS, *WHOLES, *TEXTS, *INSTANTS, date(1, 1, 1), date(9999, 12, 31), datetime(2024, 5, 1, tzinfo=TOKYO),
     None, True, False, 10**400, b"", b"\xff", b"1", 1j, np.complex128(1), Decimal("NaN"), Decimal("sNaN"),
@@ -156,10 +178,10 @@ def seen_as(kind, dtype, in_pandas=False):
 
 
 RAGGED = (
-    "ValueError: Found y as a list of rows that differ in shape; lists must be rectangular where no width is declared. "
-    "Fill them up, or give y as an array.",
-    "ValueError: Found y as a list of lists, which may differ in length; one label for each record, or an array of "
-    "shape (n_samples, n_labels), is needed.",
+    "ValueError: Found y as a list of rows that differ in shape; lists must be rectangular where "
+    "no width is declared. Fill them up, or give y as an array.",
+    "ValueError: Found y as a list of lists, which may differ in length; one label for each "
+    "record, or an array of shape (n_samples, n_labels), is needed.",
 )
 #: Container ↦ kind of values, maker, and whether a value may be missing.
 SERIES = {

@@ -57,7 +57,9 @@ def test_a_fit_that_takes_ends_of_lines_in_values_says_so(tmp_path):
     path = written(tmp_path, ROWS * 20)
     model = DPGradientBoostingClassifier(SCHEMA, classes=[0, 1], target_mu=1.0, max_iter=2)
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
         distributed.Client(cluster),
     ):
         model.fit([path], "label", newlines_in_values=True)

@@ -1,4 +1,5 @@
-"""A list has no declared type: each entry is read by itself, and none decides how others are read."""
+"""A list has no declared type: each entry is read by itself, and none decides how others are
+read."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from sklearn_dpsearch.data.lists import labels_in, numbers_in, objects, objects_
 BIG = 2**53
 
 
-@pytest.mark.parametrize("last", [1, 1.5, True, "1", "secret", None, 1j, 10**400, BIG + 1, np.complex128(1)])
+@pytest.mark.parametrize(
+    "last", [1, 1.5, True, "1", "secret", None, 1j, 10**400, BIG + 1, np.complex128(1)]
+)
 @pytest.mark.filterwarnings("error")
 def test_no_entry_changes_others(last):
     assert numbers_in([[7, BIG], [1, last]], "X")[0].tolist() == [7.0, BIG]
@@ -56,7 +59,12 @@ def test_a_list_in_place_of_a_value_is_missing_and_a_list_among_labels_no_class(
 
 
 def test_rows_that_are_arrays_are_read_each_in_its_own_type():
-    rows = [np.array([BIG + 1, 1]), np.array([0.5, 2.0]), np.array([True, False]), np.array([7, 8], np.uint8)]
+    rows = [
+        np.array([BIG + 1, 1]),
+        np.array([0.5, 2.0]),
+        np.array([True, False]),
+        np.array([7, 8], np.uint8),
+    ]
     assert numbers_in(rows, "X").tolist() == [[BIG, 1], [0.5, 2], [1, 0], [7, 8]]
     assert numbers_in([*rows, ["2", None]], "X")[0].tolist() == [BIG, 1]
     with pytest.raises(ValueError, match="lists must be rectangular"):
@@ -121,11 +129,36 @@ def test_several_labels_of_a_record_are_no_list():
 
 
 @pytest.mark.parametrize(
-    "odd", ["?", "", None, "9" * 5000, pytest.param(10**5000, id="huge"), 1e308, float("nan"), float("inf"), [1], b"1"]
+    "odd",
+    [
+        "?",
+        "",
+        None,
+        "9" * 5000,
+        pytest.param(10**5000, id="huge"),
+        1e308,
+        float("nan"),
+        float("inf"),
+        [1],
+        b"1",
+    ],
 )
 def test_a_label_and_the_text_that_says_it_are_one(odd):
     """One label that is no number makes text of some labels of a CSV file."""
-    assert positions(objects(["1", 1, odd, "0", 0.0, " 1.0 ", "true"]), [0, 1]).tolist() == [1, 1, -1, 0, 0, 1, 1]
+    assert positions(objects(["1", 1, odd, "0", 0.0, " 1.0 ", "true"]), [0, 1]).tolist() == [
+        1,
+        1,
+        -1,
+        0,
+        0,
+        1,
+        1,
+    ]
     assert positions(objects([str(2**60 + 1), str(2**60)]), [2**60, 2**60 + 1]).tolist() == [1, 0]
     assert positions(objects(["1", "01", 1, odd]), ["1", "01"]).tolist() == [0, 1, 0, -1]
-    assert positions(objects(["a", object(), 0.5, odd]), ["a", None]).tolist() == [0, -1, -1, 1 if odd is None else -1]
+    assert positions(objects(["a", object(), 0.5, odd]), ["a", None]).tolist() == [
+        0,
+        -1,
+        -1,
+        1 if odd is None else -1,
+    ]

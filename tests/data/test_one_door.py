@@ -14,9 +14,12 @@ from .raw_flow import Flow, Function, flow_of
 
 PACKAGE = Path(sklearn_dpsearch.__file__).parent
 #: Ways to look into a container, or to choose a type by its values.
-LOOKS = re.compile(r"\b(column_or_1d|type_of_target|_num_features|iloc|__array__|__arrow_array__|to_list|to_pylist)\b")
+LOOKS = re.compile(
+    r"\b(column_or_1d|type_of_target|_num_features|iloc|__array__|__arrow_array__|to_list|to_pylist)\b"
+)
 CHECKS = re.compile(r"\b(check_array|check_X_y|to_numpy)\(")
-#: Parts that see containers: the door, what is public anyhow (audits' records, tables that are displayed).
+#: Parts that see containers: the door, what is public anyhow (audits' records, tables that are
+#: displayed).
 MAY = ("data", "audit", "report", "privacy")
 #: Of arrays and frames that the door has made.
 OF_THE_DOOR = {"nets/estimators/table_records.py", "search/_checkpoint.py"}
@@ -45,7 +48,9 @@ ENTRIES = [
 def files_with(pattern: re.Pattern[str]) -> set[str]:
     paths = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")]
     return {
-        path.as_posix() for path in paths if path.parts[0] not in MAY and pattern.search((PACKAGE / path).read_text())
+        path.as_posix()
+        for path in paths
+        if path.parts[0] not in MAY and pattern.search((PACKAGE / path).read_text())
     }
 
 
@@ -88,7 +93,13 @@ def test_a_look_into_a_container_is_found(body):
 
 
 @pytest.mark.parametrize(
-    "body", ["return X", "X = number_of_records(X)\n    X.shape", "return X is None", "y = X\n    return (y,)"]
+    "body",
+    [
+        "return X",
+        "X = number_of_records(X)\n    X.shape",
+        "return X is None",
+        "y = X\n    return (y,)",
+    ],
 )
 def test_what_is_handed_on_or_read_is_no_look(body):
     node = ast.parse(f"def fit(X):\n    {body}").body[0]

@@ -1,4 +1,5 @@
-"""Persons of records: equal names are one person, missing ones are each one of their own, and no text quotes one."""
+"""Persons of records: equal names are one person, missing ones are each one of their own, and no
+text quotes one."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def partition(groups):
     """Places of the records of each person."""
     codes = persons_in(groups, len(groups))
     assert codes.dtype == np.int64
-    assert sorted(set(codes.tolist())) == list(range(number_of_persons(codes)))  # no code is left out
+    # no code is left out
+    assert sorted(set(codes.tolist())) == list(range(number_of_persons(codes)))
     return sorted(np.flatnonzero(codes == code).tolist() for code in set(codes.tolist()))
 
 
@@ -38,7 +40,9 @@ def partition(groups):
         [(1, "a"), "b", (1, "a"), None, "b", (1, "a")],
         [2**60, 2**60 + 1, 2**60, 2**60 + 2, 2**60 + 1, 2**60],
         pd.Series([2**60, 2**60 + 1, 2**60, None, 2**60 + 1, 2**60], dtype="Int64"),
-        pd.to_datetime(pd.Series(["2020-01-01", "2021-01-01", "2020-01-01", None, "2021-01-01", "2020-01-01"])),
+        pd.to_datetime(
+            pd.Series(["2020-01-01", "2021-01-01", "2020-01-01", None, "2021-01-01", "2020-01-01"])
+        ),
         [datetime.date(2020, 1, day) for day in (1, 2, 1, 3, 2, 1)],
     ],
 )
@@ -49,10 +53,23 @@ def test_equal_names_are_one_person_in_every_container(groups):
 @pytest.mark.parametrize(
     "groups",
     [
-        [None, float("nan"), "a", np.nan, None, pd.NaT, pd.NA, "a", decimal.Decimal("nan"), np.datetime64("NaT", "s")],
+        [
+            None,
+            float("nan"),
+            "a",
+            np.nan,
+            None,
+            pd.NaT,
+            pd.NA,
+            "a",
+            decimal.Decimal("nan"),
+            np.datetime64("NaT", "s"),
+        ],
         pd.Series([None, None, 3, None, None, None, None, 3, None, None], dtype="Int64"),
         np.array([np.nan, np.nan, 3, np.nan, np.nan, np.nan, np.nan, 3, np.nan, np.nan]),
-        np.array(["NaT"] * 2 + ["2020"] + ["NaT"] * 4 + ["2020"] + ["NaT"] * 2, dtype="datetime64[s]"),
+        np.array(
+            ["NaT"] * 2 + ["2020"] + ["NaT"] * 4 + ["2020"] + ["NaT"] * 2, dtype="datetime64[s]"
+        ),
     ],
 )
 def test_each_record_without_a_person_is_a_person_of_its_own(groups):
@@ -64,20 +81,32 @@ def test_other_libraries_are_read(library):
     module = pytest.importorskip(library)
     make = {"polars": "Series", "pyarrow": "chunked_array", "torch": "tensor"}[library]
     numbers = [5, 1, 5, 2, 1, 5]
-    assert partition(getattr(module, make)([numbers] if library == "pyarrow" else numbers)) == [[0, 2, 5], [1, 4], [3]]
+    assert partition(getattr(module, make)([numbers] if library == "pyarrow" else numbers)) == [
+        [0, 2, 5],
+        [1, 4],
+        [3],
+    ]
 
 
 @pytest.mark.parametrize("odd", ["A123456", "0.5", "1e3", None, "9" * 5000])
 def test_a_number_and_its_text_are_one_person(odd):
-    """One name that is no number makes text of some numbers of a CSV file, and leaves others what they are."""
-    assert partition(["17", 17, "017", 17.0, " 17.0", odd, "-5", -5, "0.17"]) == [[0, 1, 2, 3, 4], [5], [6, 7], [8]]
+    """One name that is no number makes text of some numbers of a CSV file, and leaves others what
+    they are."""
+    assert partition(["17", 17, "017", 17.0, " 17.0", odd, "-5", -5, "0.17"]) == [
+        [0, 1, 2, 3, 4],
+        [5],
+        [6, 7],
+        [8],
+    ]
     assert partition(["1000", odd, 1000, "2"]) == [[0, 2], [1], [3]]
     assert number_of_persons(persons_in([], 0)) == 0
 
 
 @pytest.mark.parametrize("groups", [NAMES[:-1], [*NAMES, "dan"], np.zeros((6, 2)), [[1, 2]] * 5])
 def test_another_number_of_persons_is_an_error_that_quotes_none(groups):
-    with pytest.raises(ValueError, match=r"Found groups of shape .* for 6 records.*Give the column") as told:
+    with pytest.raises(
+        ValueError, match=r"Found groups of shape .* for 6 records.*Give the column"
+    ) as told:
         persons_in(groups, 6)
     assert "ann" not in str(told.value)
 
@@ -95,7 +124,8 @@ def test_names_without_a_hash_are_one_person_who_is_protected_as_a_whole():
 
 
 def test_one_name_decides_nothing_about_the_others():
-    """Whole numbers that double precision would make equal stay different beside a fraction, a text or a gap."""
+    """Whole numbers that double precision would make equal stay different beside a fraction, a text
+    or a gap."""
     for odd in (0.5, "text", None, float("nan"), float("inf"), 10**400):
         assert partition([2**60, 2**60 + 1, odd, 2**60 + 1]) == [[0], [1, 3], [2]]
 

@@ -9,7 +9,8 @@ import signal
 import pytest
 
 POSIX = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
-#: What is asked of the system while a ledger is begun and written into, as far as it changes something.
+#: What is asked of the system while a ledger is begun and written into, as far as it changes
+#: something.
 CALLS = ("open", "write", "fsync", "ftruncate", "replace")
 REAL = {name: getattr(os, name) for name in (*CALLS, "close")}
 #: Which calls end the process, and whether half of the last one is done.

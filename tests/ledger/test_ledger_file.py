@@ -36,7 +36,7 @@ def labels(path):
     return "".join(entry.label for entry in PrivacyLedger(path).entries())
 
 
-# --- dying ------------------------------------------------------------------------------------------------------------
+# --- dying ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -54,7 +54,8 @@ def test_a_process_that_dies_at_any_call_has_entered_all_that_it_used(death, cal
 
         if not died(work, number, *DEATHS[death]):
             break
-        again = PrivacyLedger(path, epsilon=10, delta=0)  # whatever was left behind: it can be gone on with
+        # whatever was left behind: it can be gone on with
+        again = PrivacyLedger(path, epsilon=10, delta=0)
         before = len(again.entries())
         assert uses(marks) <= before <= uses(marks) + 1
         again.spend(ONE, label="again")
@@ -84,11 +85,13 @@ def test_what_is_used_is_on_the_disk_before(tmp_path, monkeypatch):
         assert str(tmp_path) in synced
 
 
-# --- torn and damaged -------------------------------------------------------------------------------------------------
+# --- torn and damaged -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kept", [1, 40, -2])
-def test_a_last_line_that_was_never_finished_is_dropped_and_the_next_one_takes_its_place(ledger, kept):
+def test_a_last_line_that_was_never_finished_is_dropped_and_the_next_one_takes_its_place(
+    ledger, kept
+):
     path = Path(ledger.path)
     whole = path.read_bytes()
     ledger.spend(ONE, label="d")
@@ -128,14 +131,21 @@ def test_a_damaged_line_is_an_error_that_says_which_and_what_to_do(ledger, damag
     path.write_bytes(b"".join(damage(path.read_bytes().splitlines(keepends=True))))
     damaged = path.read_bytes()
     for attempt in (ledger.spent, lambda: ledger.spend(ONE), lambda: PrivacyLedger(path)):
-        with pytest.raises(PrivacyError, match=f"line {line} is not as it was written.*Put back a copy"):
+        with pytest.raises(
+            PrivacyError, match=f"line {line} is not as it was written.*Put back a copy"
+        ):
             attempt()
     assert path.read_bytes() == damaged
 
 
 def test_every_line_is_json(ledger):
     header, *entries = map(json.loads, Path(ledger.path).read_text().splitlines())
-    assert (header["ledger"], header["epsilon"], header["delta"], header["unit"]) == (1, 10.0, 0.0, None)
+    assert (header["ledger"], header["epsilon"], header["delta"], header["unit"]) == (
+        1,
+        10.0,
+        0.0,
+        None,
+    )
     assert {entry["unit"] for entry in entries} == {"record"}
     assert [entry["label"] for entry in entries] == ["a", "b", "c"]
 
@@ -157,7 +167,9 @@ def test_an_open_ledger_notices_that_entries_it_has_seen_were_cut_off(ledger, ke
     path.write_bytes(b"".join(whole.splitlines(keepends=True)[: 1 + kept]))
     for seen in (ledger, labeled, sent):
         for attempt in (seen.spent, seen.entries, lambda seen=seen: seen.spend(ONE)):
-            with pytest.raises(PrivacyError, match=f"cut off: {kept} entries, and not the 4.*Put the file back"):
+            with pytest.raises(
+                PrivacyError, match=f"cut off: {kept} entries, and not the 4.*Put the file back"
+            ):
                 attempt()
     if kept == 3:  # of which one ledger has seen no more
         assert len(other.entries()) == 3
@@ -168,7 +180,7 @@ def test_an_open_ledger_notices_that_entries_it_has_seen_were_cut_off(ledger, ke
     assert len(ledger.entries()) == 4
 
 
-# --- what the system refuses ------------------------------------------------------------------------------------------
+# --- what the system refuses ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "ftruncate"])
@@ -186,7 +198,9 @@ def test_a_full_or_broken_disk_leaves_the_file_as_it_was(ledger, monkeypatch, ca
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(os, call, fail)
-    with pytest.raises(PrivacyError, match=f"no way to write.*{os.strerror(code)}.*No record was used"):
+    with pytest.raises(
+        PrivacyError, match=f"no way to write.*{os.strerror(code)}.*No record was used"
+    ):
         ledger.spend(ONE, label="d")
     assert path.read_bytes() == before
     ledger.spend(ONE, label="e")
@@ -206,13 +220,17 @@ def test_a_disk_that_stays_broken_may_overstate_and_never_understates(ledger, mo
 
 
 def test_a_folder_that_is_not_there_and_a_file_in_its_place_are_said(tmp_path):
-    with pytest.raises(PrivacyError, match="Found no way to lock.*a folder that exists and may be written into"):
+    with pytest.raises(
+        PrivacyError, match="Found no way to lock.*a folder that exists and may be written into"
+    ):
         PrivacyLedger(tmp_path / "no" / "x.ledger", epsilon=1, delta=0)
 
 
 def test_a_ledger_that_was_taken_away_is_not_begun_again(ledger):
     os.remove(ledger.path)
-    with pytest.raises(PrivacyError, match="no way to read.*under the name with which it was begun"):
+    with pytest.raises(
+        PrivacyError, match="no way to read.*under the name with which it was begun"
+    ):
         ledger.spend(ONE)
     assert not os.path.exists(ledger.path)
 
@@ -220,7 +238,9 @@ def test_a_ledger_that_was_taken_away_is_not_begun_again(ledger):
 def test_another_ledger_in_its_place_is_not_taken_for_it(ledger):
     os.remove(ledger.path)
     other = PrivacyLedger(ledger.path, epsilon=10, delta=0)
-    with pytest.raises(PrivacyError, match="Found another ledger in the place of.*Put the file back"):
+    with pytest.raises(
+        PrivacyError, match="Found another ledger in the place of.*Put the file back"
+    ):
         ledger.spend(ONE)
     assert other.entries() == ()
 
@@ -236,7 +256,7 @@ def test_a_link_leads_to_the_same_ledger(ledger, tmp_path):
     assert PrivacyLedger(tmp_path / "link") == ledger
 
 
-# --- several at once --------------------------------------------------------------------------------------------------
+# --- several at once ------------------------------------------------------------------------------
 
 
 def _in_processes(target, *args):
@@ -299,11 +319,15 @@ def test_what_others_enter_while_a_ledger_waits_for_the_lock_counts(tmp_path, mo
 
 def test_a_lock_that_is_never_given_back_is_said(ledger, monkeypatch):
     monkeypatch.setattr(ledger_file, "PATIENCE", 0.05)
-    with ledger_file.locked(Path(ledger.path)), pytest.raises(PrivacyError, match="locked by another process"):
+    with (
+        ledger_file.locked(Path(ledger.path)),
+        pytest.raises(PrivacyError, match="locked by another process"),
+    ):
         ledger.spend(ONE)
 
 
 def test_no_time_of_day_is_in_the_file(ledger):
-    """The times of two fits in a row would tell how long the first one took, and with it about K."""
+    """The times of two fits in a row would tell how long the first one took, and with it about
+    K."""
     assert not re.search(r"\d\d:\d\d", Path(ledger.path).read_text())
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", entry.day) for entry in ledger.entries())

@@ -64,7 +64,10 @@ def test_an_existing_ledger_takes_no_other_policy(tmp_path):
 
 def test_what_is_entered_by_hand_may_have_been_tuned(tmp_path):
     ledger = PrivacyLedger(
-        tmp_path / "data.ledger", epsilon=100, delta=0, policy=policy(tmp_path, 'tuning = "included"')
+        tmp_path / "data.ledger",
+        epsilon=100,
+        delta=0,
+        policy=policy(tmp_path, 'tuning = "included"'),
     )
     with pytest.raises(PrivacyError, match="by hand; the ledger's policy has tuning = 'included'"):
         ledger.spend(spent())
@@ -75,7 +78,9 @@ def test_what_is_entered_by_hand_may_have_been_tuned(tmp_path):
 
 
 def test_a_policy_for_persons_refuses_records(tmp_path):
-    ledger = PrivacyLedger(tmp_path / "data.ledger", policy=policy(tmp_path, RULES + 'unit = "person"'))
+    ledger = PrivacyLedger(
+        tmp_path / "data.ledger", policy=policy(tmp_path, RULES + 'unit = "person"')
+    )
     with pytest.raises(PrivacyError, match="for a record; the ledger's policy has unit = 'person'"):
         ledger.spend(spent())
     ledger.spend(spent(unit="person"))
@@ -85,9 +90,13 @@ def test_a_policy_for_persons_refuses_records(tmp_path):
 
 
 def test_the_risk_of_the_total_is_bounded(tmp_path):
-    ledger = PrivacyLedger(tmp_path / "data.ledger", policy=policy(tmp_path, RULES + "advantage = 0.2"))
+    ledger = PrivacyLedger(
+        tmp_path / "data.ledger", policy=policy(tmp_path, RULES + "advantage = 0.2")
+    )
     ledger.spend(spent(mu=0.4))
-    with pytest.raises(BudgetExceededError, match=r"an advantage of 0\.2\d* in total .*; .* has advantage = 0\.2"):
+    with pytest.raises(
+        BudgetExceededError, match=r"an advantage of 0\.2\d* in total .*; .* has advantage = 0\.2"
+    ):
         ledger.spend(spent(mu=0.4))
     assert len(ledger.entries()) == 1
 

@@ -33,11 +33,14 @@ def sgd(noise, steps=1000):
     return DPSGD(noise_multiplier=noise, sample_rate=0.01, steps=steps)
 
 
-# --- totals -----------------------------------------------------------------------------------------------------------
+# --- totals ---------------------------------------------------------------------------------------
 
 
 def test_the_total_is_that_of_the_accountant(begin):
-    ledger, parts = begin(), [PureDP(epsilon=0.1), GaussianDP(mu=0.3), best_of(PureDP(epsilon=0.1), 5)]
+    ledger, parts = (
+        begin(),
+        [PureDP(epsilon=0.1), GaussianDP(mu=0.3), best_of(PureDP(epsilon=0.1), 5)],
+    )
     for guarantee in parts:
         ledger.spend(guarantee)
     assert ledger.spent().epsilon == compose(*parts).epsilon_at(1e-5)
@@ -52,7 +55,9 @@ def test_a_guarantee_that_cannot_be_written_down_is_refused_with_what_to_do(begi
 
 def test_the_statement_has_the_entries_and_what_they_rest_on_once(begin):
     ledger = begin()
-    stated = PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0, assumptions=("The schema is public.",))
+    stated = PrivacySpent(
+        guarantee=PureDP(epsilon=1.0), delta=0.0, assumptions=("The schema is public.",)
+    )
     ledger.spend(stated, label="first")
     ledger.spend(stated)
     spent = ledger.spent()
@@ -75,7 +80,7 @@ def test_labels_may_hold_anything_and_are_shown_as_text(begin):
         ledger.spend(PureDP(epsilon=1.0), label=3)
 
 
-# --- the budget -------------------------------------------------------------------------------------------------------
+# --- the budget -----------------------------------------------------------------------------------
 
 
 def test_what_goes_beyond_the_budget_is_refused_with_the_numbers_and_not_entered(begin):
@@ -83,7 +88,9 @@ def test_what_goes_beyond_the_budget_is_refused_with_the_numbers_and_not_entered
     one = GaussianDP(mu=calibrate(lambda mu: GaussianDP(mu=mu), 2.0, 1e-5))
     ledger.spend(one)
     ledger.spend(one)  # 2.95 ≤ 3
-    with pytest.raises(BudgetExceededError, match=r"ε = 2\.000 alone and ε = 3\.722 together.*\(ε = 2\.9") as raised:
+    with pytest.raises(
+        BudgetExceededError, match=r"ε = 2\.000 alone and ε = 3\.722 together.*\(ε = 2\.9"
+    ) as raised:
         ledger.spend(one)
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
     assert len(ledger.entries()) == 2
@@ -139,7 +146,7 @@ def test_a_ledger_that_only_counts_takes_all(begin):
     assert "infinity" in str(ledger)
 
 
-# --- opening ----------------------------------------------------------------------------------------------------------
+# --- opening --------------------------------------------------------------------------------------
 
 
 def test_an_existing_ledger_keeps_its_budget(begin, tmp_path):
@@ -149,9 +156,16 @@ def test_an_existing_ledger_keeps_its_budget(begin, tmp_path):
     assert begin(epsilon=3.0) == again
     with pytest.raises(AttributeError):
         again.epsilon = 100.0
-    for other in ({"epsilon": 4}, {"delta": 1e-6}, {"neighboring": "replace_one"}, {"epsilon": math.inf}):
+    for other in (
+        {"epsilon": 4},
+        {"delta": 1e-6},
+        {"neighboring": "replace_one"},
+        {"epsilon": math.inf},
+    ):
         (name,) = other
-        with pytest.raises(PrivacyError, match=rf"Found {name}=.* was begun with {name}=.*Leave it out"):
+        with pytest.raises(
+            PrivacyError, match=rf"Found {name}=.* was begun with {name}=.*Leave it out"
+        ):
             begin(**{"epsilon": 3, **other})
 
 
@@ -168,7 +182,10 @@ def test_no_ledger_is_begun_without_a_budget(tmp_path, given):
         *(({"epsilon": number}, ValueError, "Expected") for number in (0, -1, math.nan)),
         *(({"delta": number}, ValueError, "Expected") for number in (1, -1e-9, math.nan)),
         ({"neighboring": "replace"}, ValueError, "Expected"),
-        *((given, TypeError, "a number is needed") for given in ({"epsilon": "3"}, {"delta": "0"}, {"epsilon": True})),
+        *(
+            (given, TypeError, "a number is needed")
+            for given in ({"epsilon": "3"}, {"delta": "0"}, {"epsilon": True})
+        ),
     ],
 )
 def test_budgets_that_are_none_are_refused(begin, wrong, error, match):
@@ -178,7 +195,11 @@ def test_budgets_that_are_none_are_refused(begin, wrong, error, match):
 
 def test_copies_and_pickles_are_the_same_ledger(begin):
     ledger = begin()
-    for twin in (copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger)), ledger.label("baseline")):
+    for twin in (
+        copy.deepcopy(ledger),
+        pickle.loads(pickle.dumps(ledger)),
+        ledger.label("baseline"),
+    ):
         twin.spend(PureDP(epsilon=1.0))
         assert twin == ledger
         assert hash(twin) == hash(ledger)
@@ -187,7 +208,7 @@ def test_copies_and_pickles_are_the_same_ledger(begin):
     assert ledger != ledger.path
 
 
-# --- relations and units ----------------------------------------------------------------------------------------------
+# --- relations and units --------------------------------------------------------------------------
 
 
 def test_the_first_entry_sets_the_relation_and_others_are_refused(begin):
@@ -200,14 +221,19 @@ def test_the_first_entry_sets_the_relation_and_others_are_refused(begin):
 
 def test_under_replace_one_every_relation_is_carried_over_and_that_is_said(begin):
     ledger = begin(neighboring="replace_one")
-    parts = [GaussianDP(mu=0.1, neighboring=relation) for relation in ("add_remove", "zero_out", "replace_one")]
+    parts = [
+        GaussianDP(mu=0.1, neighboring=relation)
+        for relation in ("add_remove", "zero_out", "replace_one")
+    ]
     for part in parts:
         ledger.spend(part)
     spent = ledger.spent()
     assert spent.neighboring == "replace_one"
     assert spent.epsilon == compose(*map(as_replace_one, parts)).epsilon_at(1e-5)
     assert [entry.guarantee for entry in ledger.entries()] == parts
-    assert "add_remove and zero_out neighbours are stated under replace_one" in spent.assumptions[-1]
+    assert (
+        "add_remove and zero_out neighbours are stated under replace_one" in spent.assumptions[-1]
+    )
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -229,7 +255,9 @@ def test_statements_about_persons_are_refused_and_the_total_can_be_read_for_them
 
 
 def for_persons(mu=0.1, neighboring="zero_out"):
-    return PrivacySpent(guarantee=GaussianDP(mu=mu, neighboring=neighboring), delta=1e-5, unit="person")
+    return PrivacySpent(
+        guarantee=GaussianDP(mu=mu, neighboring=neighboring), delta=1e-5, unit="person"
+    )
 
 
 def test_entries_for_persons_make_a_ledger_of_persons(begin):
@@ -246,7 +274,9 @@ def test_a_ledger_of_persons_refuses_what_is_said_of_a_record(begin):
     ledger.spend(for_persons())
     of_a_record = PrivacySpent(guarantee=GaussianDP(mu=0.1, neighboring="zero_out"), delta=1e-5)
     for one in (of_a_record, of_a_record.guarantee):
-        with pytest.raises(PrivacyError, match=r"says nothing about all records of a person.*groups=.*for_group"):
+        with pytest.raises(
+            PrivacyError, match=r"says nothing about all records of a person.*groups=.*for_group"
+        ):
             ledger.spend(one)
     ledger.spend(of_a_record.for_group(3))
     spent = ledger.spent()
@@ -255,14 +285,17 @@ def test_a_ledger_of_persons_refuses_what_is_said_of_a_record(begin):
 
 
 def test_in_a_ledger_of_records_a_person_counts_as_a_replaced_record(begin):
-    """Blanking all of a person's records is no bound for blanking one of them; replacing them by others is."""
+    """Blanking all of a person's records is no bound for blanking one of them; replacing them by
+    others is."""
     ledger = begin(neighboring="replace_one")
     ledger.spend(GaussianDP(mu=0.3, neighboring="replace_one"))
     ledger.spend(for_persons(0.2))
     spent = ledger.spent()
     assert (spent.unit, spent.neighboring) == ("record", "replace_one")
     assert spent.epsilon == pytest.approx(GaussianDP(mu=0.5).epsilon_at(1e-5))
-    assert [text for text in spent.assumptions if "a person's records are replaced by others" in text]
+    assert [
+        text for text in spent.assumptions if "a person's records are replaced by others" in text
+    ]
     blank = begin("blank")
     blank.spend(GaussianDP(mu=0.3, neighboring="zero_out"))
     with pytest.raises(MixedNeighborsError, match="under replace_one for a ledger under zero_out"):

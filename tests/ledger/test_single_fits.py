@@ -1,4 +1,5 @@
-"""Inside of a block every private fit of this library enters itself, once, before it uses a record."""
+"""Inside of a block every private fit of this library enters itself, once, before it uses a
+record."""
 
 from __future__ import annotations
 
@@ -15,19 +16,29 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.audit import audit, audit_one_run, replay
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.ledger import PrivacyLedger
-from sklearn_dpsearch.privacy import BudgetExceededError, GaussianDP, PrivacyError, PureDP, UnknownGuaranteeError
+from sklearn_dpsearch.privacy import (
+    BudgetExceededError,
+    GaussianDP,
+    PrivacyError,
+    PureDP,
+    UnknownGuaranteeError,
+)
 from sklearn_dpsearch.report import schema_report
 
 pd = pytest.importorskip("pandas")
 
 N = 60
-X = pd.DataFrame({"age": np.linspace(18, 90, N), "job": ["a", "b"] * (N // 2), "ward": 1, "pay": 2.0})
+X = pd.DataFrame(
+    {"age": np.linspace(18, 90, N), "job": ["a", "b"] * (N // 2), "ward": 1, "pay": 2.0}
+)
 y = np.arange(N) % 2
 SCHEMA = {"age": (18, 90), "job": ["a", "b"], "ward": (0, 9), "pay": (0.0, 9.0)}
 
 
 def boosting(**changed):
-    return DPGradientBoostingClassifier(SCHEMA, **{"classes": [0, 1], "target_mu": 0.2, "max_iter": 2, **changed})
+    return DPGradientBoostingClassifier(
+        SCHEMA, **{"classes": [0, 1], "target_mu": 0.2, "max_iter": 2, **changed}
+    )
 
 
 @pytest.fixture
@@ -47,7 +58,9 @@ def test_three_fits_in_a_block_are_three_entries_that_name_their_columns(ledger)
         for _ in range(3):
             boosting().fit(X, y)
     assert entered(ledger) == [("DPGradientBoostingClassifier", ONE)] * 3
-    assert ledger.entries()[0].title == "DPGradientBoostingClassifier: age, job, ward, … (4 columns)"
+    assert (
+        ledger.entries()[0].title == "DPGradientBoostingClassifier: age, job, ward, … (4 columns)"
+    )
     with ledger.label("baseline"):
         boosting().fit(X, y)
     assert ledger.entries()[3].label == "baseline (age, job, ward, … (4 columns))"
@@ -89,7 +102,9 @@ def test_worker_processes_enter_what_they_fit(ledger, kind):
         pytest.importorskip("torch")
         from sklearn_dpsearch.nets import DPTabularClassifier
 
-        model = DPTabularClassifier(SCHEMA, classes=[0, 1], noise_multiplier=9.0, sample_rate=0.1, max_steps=3)
+        model = DPTabularClassifier(
+            SCHEMA, classes=[0, 1], noise_multiplier=9.0, sample_rate=0.1, max_steps=3
+        )
     with ledger:
         cross_val_score(make_pipeline(FunctionTransformer(), model), X, y, cv=KFold(3), n_jobs=2)
     assert [entry.name for entry in ledger.entries()] == [type(model).__name__] * 3
@@ -100,14 +115,21 @@ def test_nets_enter_each_training_alone(ledger):
     pytest.importorskip("torch")
     from sklearn_dpsearch.nets import DPLogisticRegression, DPTabularClassifier
 
-    net = DPTabularClassifier(SCHEMA, classes=[0, 1], noise_multiplier=4.0, sample_rate=0.1, max_steps=3)
+    net = DPTabularClassifier(
+        SCHEMA, classes=[0, 1], noise_multiplier=4.0, sample_rate=0.1, max_steps=3
+    )
     with ledger:
         net.fit(X, y)
         net.partial_fit(X, y)
-        nets = [DPLogisticRegression(classes=[0, 1], noise_multiplier=4.0, sample_rate=0.1, max_steps=3) for _ in "ab"]
+        nets = [
+            DPLogisticRegression(classes=[0, 1], noise_multiplier=4.0, sample_rate=0.1, max_steps=3)
+            for _ in "ab"
+        ]
         DPLogisticRegression.fit_together(nets, X[["age"]].to_numpy(), y)
     guarantees = {guarantee for _, guarantee in entered(ledger)}
-    assert [name for name, _ in entered(ledger)] == ["DPTabularClassifier"] * 2 + ["DPLogisticRegression"] * 2
+    assert [name for name, _ in entered(ledger)] == ["DPTabularClassifier"] * 2 + [
+        "DPLogisticRegression"
+    ] * 2
     assert guarantees == {net.privacy_guarantee(N)}
     assert ledger.entries()[0].label == "age, job, ward, … (4 columns)"
 
@@ -132,7 +154,11 @@ def test_a_model_of_another_library_is_entered_by_the_ledger(ledger):
     assert entered(ledger) == [("Private", PureDP(epsilon=0.5, neighboring="zero_out"))]
     ledger.fit(boosting(), X, y)
     ledger.fit(make_pipeline(FunctionTransformer(), boosting()), X, y)
-    assert [entry.name for entry in ledger.entries()] == ["Private", "DPGradientBoostingClassifier", "Pipeline"]
+    assert [entry.name for entry in ledger.entries()] == [
+        "Private",
+        "DPGradientBoostingClassifier",
+        "Pipeline",
+    ]
     assert list(model.classes_) == [0, 1]
 
 
@@ -159,7 +185,9 @@ def test_work_without_privacy_is_refused_in_a_block(ledger, work):
 
 
 def test_entries_of_searches_name_model_and_columns(ledger):
-    search = DPRandomSearchCV(boosting(target_mu=None), {"max_iter": [2]}, n_iter=2, epsilon=0.5, delta=1e-6)
+    search = DPRandomSearchCV(
+        boosting(target_mu=None), {"max_iter": [2]}, n_iter=2, epsilon=0.5, delta=1e-6
+    )
     with ledger:
         search.fit(X, y)
     (entry,) = ledger.entries()

@@ -2,7 +2,11 @@
 
 from .mutant import Mutant
 
-PAGES, LEDGER, SEARCHES = "ledger/test_ledger_file.py", "ledger/test_privacy_ledger.py", "search/test_ledger.py"
+PAGES, LEDGER, SEARCHES = (
+    "ledger/test_ledger_file.py",
+    "ledger/test_privacy_ledger.py",
+    "search/test_ledger.py",
+)
 
 MUTANTS = {
     "entry not on the disk": Mutant(
@@ -20,7 +24,9 @@ MUTANTS = {
         tests=(PAGES,),
     ),
     "behind what was never finished": Mutant(
-        mistake="An entry is written behind the rest of one that was cut off, and neither can be read.",
+        mistake=(
+            "An entry is written behind the rest of one that was cut off, and neither can be read."
+        ),
         file="ledger/ledger_file.py",
         old="    end = len(found) if open_end else len(found) - len(tail)\n",
         new="    end = len(found)\n",
@@ -44,11 +50,17 @@ MUTANTS = {
         mistake="Fits on folds, which share records, are counted as the worst of them.",
         file="ledger/entry.py",
         old="    return compose(*(stated_under(entry.guarantee, relation) for entry in entries))\n",
-        new="    return max((one.guarantee for one in entries), key=lambda one: one.epsilon_at(1e-6))\n",
+        new=(
+            "    return max((one.guarantee for one in entries), key=lambda one: "
+            "one.epsilon_at(1e-6))\n"
+        ),
         tests=(SEARCHES, LEDGER),
     ),
     "single models for nothing": Mutant(
-        mistake="Only searches are entered: a model that is fitted alone in a block leaves the budget as it was.",
+        mistake=(
+            "Only searches are entered: a model that is fitted alone in a block leaves the budget "
+            "as it was."
+        ),
         file="ledger/fits.py",
         old="    if ledger is not None:\n        ledger._spend_fit",
         new="    if ledger is None:\n        ledger._spend_fit",

@@ -45,6 +45,6 @@ class Mutant:
         found = text.count(self.old)
         if found != 1 or self.old == self.new:
             raise ValueError(
-                f"Mutant {self.name!r}: its text was found {found} times in {self.file}, and is needed once. The file "
-                "has changed: bring the table up to date."
+                f"Mutant {self.name!r}: its text was found {found} times in {self.file}, and is "
+                "needed once. The file has changed: bring the table up to date."
             )

@@ -1,4 +1,5 @@
-"""Break the library in every way of the table, run the tests of each row, and say which one notices.
+"""Break the library in every way of the table, run the tests of each row, and say which one
+notices.
 
     python tests/mutants/run.py --core --jobs 2       those of docs/core.md: for continuous integration
     python tests/mutants/run.py                       all of them
@@ -57,7 +58,9 @@ def main() -> int:
 
 
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--core", action="store_true", help="those that docs/core.md names")
     parser.add_argument("--jobs", type=int, default=1)
@@ -97,14 +100,21 @@ def copy(source: Path, target: Path) -> None:
 
 
 def failing(mutant: Mutant, root: Path) -> str | None:
-    """The first failing test of a mutant, or None. A mutant that cannot even be imported shows nothing."""
+    """The first failing test of a mutant, or None. A mutant that cannot even be imported shows
+    nothing."""
     module = "sklearn_dpsearch." + mutant.file.removesuffix(".py").replace("/", ".")
     code = f"import sys, {module}, pytest; sys.exit(pytest.main(sys.argv[1:]))"
     tests = [f"tests/{one}" for one in mutant.tests]
     command = [sys.executable, "-c", code, "-x", "-q", "-p", "no:cacheprovider", *tests]
     try:
         done = subprocess.run(
-            command, cwd=root, env=environment(root), capture_output=True, text=True, timeout=LIMIT, check=False
+            command,
+            cwd=root,
+            env=environment(root),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return f"{' '.join(tests)} (hangs)"
@@ -112,7 +122,10 @@ def failing(mutant: Mutant, root: Path) -> str | None:
         return None
     noticed = re.search(r"^FAILED (\S+?)(?:\[.*)?(?: - .*)?$", done.stdout, re.MULTILINE)
     if done.returncode != 1 or noticed is None:
-        raise SystemExit(f"Mutant {mutant.name!r}: tests could not run:\n{done.stdout[-3000:]}{done.stderr[-1000:]}")
+        raise SystemExit(
+            f"Mutant {mutant.name!r}: tests could not "
+            f"run:\n{done.stdout[-3000:]}{done.stderr[-1000:]}"
+        )
     return noticed.group(1)
 
 

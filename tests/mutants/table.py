@@ -1,4 +1,5 @@
-"""All mutants. To add one, put it into the file of its part; ``test_table.py`` checks that its text is there."""
+"""All mutants. To add one, put it into the file of its part; ``test_table.py`` checks that its text
+is there."""
 
 import re
 from dataclasses import replace
@@ -14,6 +15,9 @@ MUTANTS: tuple[Mutant, ...] = tuple(
 
 
 def core_names() -> list[str]:
-    """Names of the mutants on the page of the core: what is in bold there, but for the names of parts."""
+    """Names of the mutants on the page of the core: what is in bold there, but for the names of
+    parts."""
     bold = re.findall(r"\*\*([^*]+)\*\*", (ROOT / "docs" / "core.md").read_text())
-    return [" ".join(name.split()) for name in bold if not name[0].isupper() or name.startswith("K ")]
+    return [
+        " ".join(name.split()) for name in bold if not name[0].isupper() or name.startswith("K ")
+    ]

@@ -26,9 +26,16 @@ def test_there_are_at_least_forty_and_no_two_of_one_name():
 @pytest.mark.slow
 def test_a_mistake_is_noticed_and_a_change_that_matters_to_nobody_is_not():
     tests, text = ("audit/test_bounds.py",), "    level = 1.0 - math.sqrt(confidence)\n"
-    same = Mutant(name="same", mistake="None.", file="audit/bounds.py", old=text, new=text + "\n", tests=tests)
+    same = Mutant(
+        name="same", mistake="None.", file="audit/bounds.py", old=text, new=text + "\n", tests=tests
+    )
     wrong = Mutant(
-        name="wrong", mistake="None.", file="audit/bounds.py", old=text, new="    level = 0.5\n", tests=tests
+        name="wrong",
+        mistake="None.",
+        file="audit/bounds.py",
+        old=text,
+        new="    level = 0.5\n",
+        tests=tests,
     )
     assert killer_of(same) is None
     assert str(killer_of(wrong)).startswith("tests/audit/test_bounds.py::test_")
@@ -36,7 +43,12 @@ def test_a_mistake_is_noticed_and_a_change_that_matters_to_nobody_is_not():
 
 def test_a_text_that_is_not_there_is_said():
     gone = Mutant(
-        name="gone", mistake="None.", file="__init__.py", old="no such text", new="", tests=("test_layers.py",)
+        name="gone",
+        mistake="None.",
+        file="__init__.py",
+        old="no such text",
+        new="",
+        tests=("test_layers.py",),
     )
     with pytest.raises(ValueError, match="found 0 times in __init__.py"):
         gone.check("something else")

@@ -1,4 +1,5 @@
-"""All libraries of nets, and one thread: these nets are too small to share, and the machine is not theirs alone."""
+"""All libraries of nets, and one thread: these nets are too small to share, and the machine is not
+theirs alone."""
 
 from __future__ import annotations
 
@@ -19,4 +20,6 @@ def _one_thread():
 @pytest.fixture
 def one_noise(monkeypatch):
     """The same batches and noise in all trainings with one seed, to compare what else differs."""
-    monkeypatch.setattr("sklearn_dpsearch.nets.estimators.base.words_of_training", lambda *given: [])
+    monkeypatch.setattr(
+        "sklearn_dpsearch.nets.estimators.base.words_of_training", lambda *given: []
+    )

@@ -1,9 +1,10 @@
-"""A gradient canary: ε estimated from below by training on neighbouring records; broken builds must be exposed.
+"""A gradient canary: ε estimated from below by training on neighbouring records; broken builds must
+be exposed.
 
-One record's gradient always points the same way and is always clipped; its neighbour is the same table with the record
-zeroed. The released parameters along that way are compared with a threshold, chosen on one half of the trainings and
-certified on the other by Clopper–Pearson bounds at 99.9 %; seeds are fixed. At full size (SKLEARN_DPSEARCH_FULL=1)
-fifteen times as many.
+One record's gradient always points the same way and is always clipped; its neighbour is the same
+table with the record zeroed. The released parameters along that way are compared with a threshold,
+chosen on one half of the trainings and certified on the other by Clopper–Pearson bounds at 99.9 %;
+seeds are fixed. At full size (SKLEARN_DPSEARCH_FULL=1) fifteen times as many.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ pytestmark = pytest.mark.slow
 RUNS = 30_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2_000
 DELTA = 1e-5
 NOISE, RATE, STEPS = 4.0, 0.7, 12
-INPUTS = torch.tensor([[0.1, 0.0], [-0.2, 0.0], [0.3, 0.0], [0.0, 1e3]])  # the last one is the canary
+# the last one is the canary
+INPUTS = torch.tensor([[0.1, 0.0], [-0.2, 0.0], [0.3, 0.0], [0.0, 1e3]])
 TARGETS = torch.tensor([[0.1], [0.0], [-0.1], [1e9]])
 
 
@@ -56,13 +58,27 @@ def released(present, make=plain, runs=RUNS):
     inputs, targets = INPUTS.clone(), TARGETS.clone()
     if not present:
         inputs[-1], targets[-1] = 0.0, 0.0
-    given = {"criterion": nn.MSELoss(reduction="sum"), "optimizer": UpdateRule.sgd(lr=1.0), "sample_rate": RATE}
-    given |= {"steps": STEPS, "noise_multiplier": NOISE, "max_grad_norm": 0.5, "expected_batch_size": 2.8}
-    tasks = [training(zeros(make()), **given, seed=np.random.SeedSequence([present, i])) for i in range(runs)]
+    given = {
+        "criterion": nn.MSELoss(reduction="sum"),
+        "optimizer": UpdateRule.sgd(lr=1.0),
+        "sample_rate": RATE,
+    }
+    given |= {
+        "steps": STEPS,
+        "noise_multiplier": NOISE,
+        "max_grad_norm": 0.5,
+        "expected_batch_size": 2.8,
+    }
+    tasks = [
+        training(zeros(make()), **given, seed=np.random.SeedSequence([present, i]))
+        for i in range(runs)
+    ]
     records = TrainingData.of(inputs, targets, CPU)
     if make is plain:
         assert all(train_together(tasks, records, max_physical_batch=10**6))
-    else:  # without the checks that each net of a user's own goes through first: they take most of the time
+    # without the checks that each net of a user's own goes through first: they take most of the
+    # time
+    else:
         engine = traced(make(), tasks[0].criterion, rows=INPUTS)
         Stack(tasks, engine, records, 10**6).run()
     found = np.array([next(one.module.parameters())[0, 1].item() for one in tasks])
@@ -82,7 +98,9 @@ def reported():
 
 
 def found(make=plain):
-    return lower_bound(released(True, make), released(False, make), delta=DELTA, confidence=0.999).epsilon_lower
+    return lower_bound(
+        released(True, make), released(False, make), delta=DELTA, confidence=0.999
+    ).epsilon_lower
 
 
 @pytest.mark.parametrize("make", [plain, Traced])
@@ -106,7 +124,8 @@ def test_gradients_that_are_not_clipped_are_exposed(monkeypatch):
 
 
 def test_records_in_every_batch_instead_of_some_are_found_to_cost_more(monkeypatch):
-    """A rate of 1 where 0.7 is stated moves the canary by more: the audit sees the difference, if not a violation."""
+    """A rate of 1 where 0.7 is stated moves the canary by more: the audit sees the difference, if
+    not a violation."""
     honest = released(True).mean()
     monkeypatch.setattr(PoissonBatches, "__init__", _everybody(PoissonBatches.__init__))
     assert released(True).mean() > honest * 1.2

@@ -1,4 +1,5 @@
-"""A record without a declared label, a target or an input that is a number adds nothing, in every net."""
+"""A record without a declared label, a target or an input that is a number adds nothing, in every
+net."""
 
 from __future__ import annotations
 
@@ -91,7 +92,9 @@ def records(name):
 
 
 def with_target(name, y, place, odd):
-    changed = np.array(y, dtype=float if name in ("several labels", *OF_NUMBERS) else object, copy=True)
+    changed = np.array(
+        y, dtype=float if name in ("several labels", *OF_NUMBERS) else object, copy=True
+    )
     changed[place] = np.nan if changed.dtype == float else odd
     return changed
 
@@ -111,13 +114,16 @@ def test_a_record_without_a_target_is_one_step_away_and_all_such_are_the_same(na
     X, y = records(name)
     there, blank = (X, y), (X, with_target(name, y, place, 7))
     moved = distances(NETS[name], there, blank)
-    assert 0.0 < max(moved) <= (ONE_STEP if blank[1].dtype == object else 2 * ONE_STEP)  # of labels none is missing
+    # of labels none is missing
+    assert 0.0 < max(moved) <= (ONE_STEP if blank[1].dtype == object else 2 * ONE_STEP)
     for odd in ("a label of nobody else", None, np.nan, -1):
         assert max(distances(NETS[name], blank, (X, with_target(name, y, place, odd)))) == 0.0
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("name", [name for name in NETS if not name.startswith(("table", "perceptron"))])
+@pytest.mark.parametrize(
+    "name", [name for name in NETS if not name.startswith(("table", "perceptron"))]
+)
 def test_a_record_with_an_input_that_is_no_number_adds_nothing(name, odd):
     X, y = records(name)
     blank = with_target(name, y, 17, 7)

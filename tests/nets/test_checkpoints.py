@@ -1,4 +1,5 @@
-"""Parameters carry what they cost: in copies, pickles, saved parameters, and into every net that starts from them."""
+"""Parameters carry what they cost: in copies, pickles, saved parameters, and into every net that
+starts from them."""
 
 from __future__ import annotations
 
@@ -39,7 +40,13 @@ from .user_nets import Small, X, y
 
 
 def net(module=Small, **changed):
-    given = {"noise_multiplier": None, "target_epsilon": 3.0, "target_delta": 1e-5, "sample_rate": 0.1, "max_steps": 12}
+    given = {
+        "noise_multiplier": None,
+        "target_epsilon": 3.0,
+        "target_delta": 1e-5,
+        "sample_rate": 0.1,
+        "max_steps": 12,
+    }
     return DPNeuralNetClassifier(module, classes=[0, 1], **{**given, **changed})
 
 
@@ -93,7 +100,9 @@ def test_a_net_that_starts_from_trained_parameters_adds_to_what_they_cost(way):
     third = net(second.module_).fit(X, y)
     assert len(third.privacy_spent_.components) == 3
     assert not any("hold nothing" in text for text in third.privacy_spent_.assumptions)
-    assert any("as a private training has left them" in text for text in third.privacy_spent_.assumptions)
+    assert any(
+        "as a private training has left them" in text for text in third.privacy_spent_.assumptions
+    )
 
 
 @pytest.mark.slow
@@ -101,7 +110,8 @@ def test_a_clone_starts_from_the_same_parameters_at_the_same_cost():
     second = net(net().fit(X, y).module_)
     for one in (second, clone(second), clone(second.fit(X, y))):
         assert one.fit(X, y).privacy_spent_.epsilon == pytest.approx(twice(), rel=1e-9)
-        assert one.fit(X, y).privacy_spent_.epsilon == pytest.approx(twice(), rel=1e-9)  # it starts there again
+        # it starts there again
+        assert one.fit(X, y).privacy_spent_.epsilon == pytest.approx(twice(), rel=1e-9)
     assert len(second.partial_fit(X, y).privacy_spent_.components) == 3
 
 
@@ -119,7 +129,7 @@ def test_relations_that_cannot_be_composed_fail_before_training():
     assert not hasattr(second, "privacy_spent_")
 
 
-# --- files of parameters ------------------------------------------------------------------------------------------
+# --- files of parameters --------------------------------------------------------------------------
 
 
 def test_saved_parameters_say_what_they_cost(tmp_path):
@@ -147,14 +157,23 @@ def test_a_file_that_does_not_say_what_it_cost_is_an_assumption_that_is_said(tmp
     one.partial_fit(X, y)
     assert any("put into module_ from elsewhere" in text for text in one.privacy_spent_.assumptions)
     assert len(one.privacy_spent_.components) == 1
-    assert any("put into module_ from elsewhere" in text for text in one.partial_fit(X, y).privacy_spent_.assumptions)
+    assert any(
+        "put into module_ from elsewhere" in text
+        for text in one.partial_fit(X, y).privacy_spent_.assumptions
+    )
     assert not any("elsewhere" in text for text in net().fit(X, y).privacy_spent_.assumptions)
-    assert not any("elsewhere" in text for text in net().initialize().partial_fit(X, y).privacy_spent_.assumptions)
+    assert not any(
+        "elsewhere" in text
+        for text in net().initialize().partial_fit(X, y).privacy_spent_.assumptions
+    )
 
 
 def test_parameters_put_into_a_trained_net_are_noticed():
     one = net().fit(X, y)
-    assert not any("elsewhere" in text for text in copy.deepcopy(one).partial_fit(X, y).privacy_spent_.assumptions)
+    assert not any(
+        "elsewhere" in text
+        for text in copy.deepcopy(one).partial_fit(X, y).privacy_spent_.assumptions
+    )
     again = pickle.loads(pickle.dumps(one)).partial_fit(X, y)
     assert not any("elsewhere" in text for text in again.privacy_spent_.assumptions)
     one.module_.load_state_dict(Small().state_dict())
@@ -172,17 +191,22 @@ def test_a_plain_file_in_a_trained_net_never_makes_it_cheaper(tmp_path):
 
 def test_files_of_tensors_alone_are_refused(tmp_path):
     one = net().fit(X, y)
-    with pytest.raises(PrivacyError, match="(?s)use_safetensors=True.*would not say.*pickle the net"):
+    with pytest.raises(
+        PrivacyError, match="(?s)use_safetensors=True.*would not say.*pickle the net"
+    ):
         one.save_params(f_params=tmp_path / "parameters.safetensors", use_safetensors=True)
 
 
 def test_a_module_given_as_an_instance_is_an_assumption_that_is_said():
     one = net(Small()).fit(X, y)
-    assert any("given as a module instance, hold nothing" in text for text in one.privacy_spent_.assumptions)
+    assert any(
+        "given as a module instance, hold nothing" in text
+        for text in one.privacy_spent_.assumptions
+    )
     assert not any("module instance" in text for text in net().fit(X, y).privacy_spent_.assumptions)
 
 
-# --- searches -----------------------------------------------------------------------------------------------------
+# --- searches -------------------------------------------------------------------------------------
 
 
 def search(module=Small):
@@ -214,7 +238,7 @@ def test_a_search_that_starts_from_trained_parameters_says_what_it_leaves_out_an
     assert after.epsilon == pytest.approx(float(whole.epsilon_at(1e-5)), rel=1e-9)
 
 
-# --- notes --------------------------------------------------------------------------------------------------------
+# --- notes ----------------------------------------------------------------------------------------
 
 GUARANTEES = [
     PureDP(epsilon=0.1),
@@ -231,7 +255,10 @@ GUARANTEES = [
 
 def statement(guarantee):
     return PrivacySpent(
-        guarantee=guarantee, delta=1e-5, components=(Component(name="a", guarantee=guarantee),), assumptions=("ü", "b")
+        guarantee=guarantee,
+        delta=1e-5,
+        components=(Component(name="a", guarantee=guarantee),),
+        assumptions=("ü", "b"),
     )
 
 
@@ -263,9 +290,16 @@ def test_guarantees_that_are_not_text_stay_objects_and_are_not_saved_without_the
 
 
 def test_a_note_makes_nothing_but_statements():
-    spent = {"guarantee": {"version": 1, "kind": "PrivacyError"}, "delta": 0.0, "components": [], "assumptions": []}
+    spent = {
+        "guarantee": {"version": 1, "kind": "PrivacyError"},
+        "delta": 0.0,
+        "components": [],
+        "assumptions": [],
+    }
     module = Small()
-    vars(module)[cost.NOTE] = (json.dumps({"token": "a", "spent": {"unit": "record", "release": None, **spent}}),)
+    vars(module)[cost.NOTE] = (
+        json.dumps({"token": "a", "spent": {"unit": "record", "release": None, **spent}}),
+    )
     with pytest.raises(PrivacyError):
         cost.costs_on_module(module)
 
@@ -273,7 +307,9 @@ def test_a_note_makes_nothing_but_statements():
 def test_notes_hold_no_module_of_the_library():
     module = Small()
     cost.write_notes(module, [statement(guarantee) for guarantee in GUARANTEES])
-    assert not any("values." in note or "sklearn_dpsearch" in note for note in vars(module)[cost.NOTE])
+    assert not any(
+        "values." in note or "sklearn_dpsearch" in note for note in vars(module)[cost.NOTE]
+    )
 
 
 def test_copies_of_one_training_count_once_and_two_trainings_twice():
@@ -293,7 +329,8 @@ def test_a_pickled_module_is_loaded_without_this_library(tmp_path):
     torch.save(one.module_, tmp_path / "module.pt")
     code = (
         "import sys, torch; sys.modules['sklearn_dpsearch'] = None\n"
-        f"print(torch.load({str(tmp_path / 'module.pt')!r}, weights_only=False)(torch.zeros(1, 4)).shape)"
+        f"print(torch.load({str(tmp_path / 'module.pt')!r}, weights_only=False)(torch.zeros(1, "
+        f"4)).shape)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "[1, 2]" in done.stdout, done.stderr
@@ -306,7 +343,7 @@ def test_ready_made_nets_carry_their_cost_too():
     assert len(one.partial_fit(X, y).privacy_spent_.components) == 2
 
 
-# --- the seed of the noise ----------------------------------------------------------------------------------------
+# --- the seed of the noise ------------------------------------------------------------------------
 
 
 @pytest.mark.slow

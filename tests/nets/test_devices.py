@@ -1,4 +1,5 @@
-"""Tensors of two devices never meet in a step: checked without an accelerator, on one whose tensors hold no data."""
+"""Tensors of two devices never meet in a step: checked without an accelerator, on one whose tensors
+hold no data."""
 
 from __future__ import annotations
 
@@ -24,7 +25,11 @@ class OneDevice(TorchDispatchMode):
     """No operation has tensors of two devices, single numbers apart."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor) and one.dim()]
+        tensors = [
+            one
+            for one in tree_leaves((args, kwargs))
+            if isinstance(one, torch.Tensor) and one.dim()
+        ]
         found = {one.device for one in tensors}
         assert len(found) <= 1 or func.overloadpacket in ALLOWED, f"{func} on devices {found}"
         return func(*args, **(kwargs or {}))
@@ -62,7 +67,8 @@ def stack(make, engine, optimizer, number):
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", optimizers(), ids=["sgd", "adam"])
 @pytest.mark.parametrize(
-    ("make", "engine", "number"), [(mlp, LinearEngine, 1), (mlp, LinearEngine, 3), (Residual, traced, 1)]
+    ("make", "engine", "number"),
+    [(mlp, LinearEngine, 1), (mlp, LinearEngine, 3), (Residual, traced, 1)],
 )
 def test_a_step_stays_on_one_device(make, engine, number, optimizer):
     nets = stack(make, engine, optimizer, number)

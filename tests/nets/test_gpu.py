@@ -1,4 +1,5 @@
-"""On an accelerator: the same results without noise, noise drawn there, and models that come home."""
+"""On an accelerator: the same results without noise, noise drawn there, and models that come
+home."""
 
 from __future__ import annotations
 
@@ -31,13 +32,21 @@ def norms():
 
 
 def images():
-    return nn.Sequential(nn.Unflatten(1, (1, 1, 5)), nn.Conv2d(1, 4, (1, 3)), nn.Tanh(), nn.Flatten(), nn.Linear(12, 3))
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 1, 5)),
+        nn.Conv2d(1, 4, (1, 3)),
+        nn.Tanh(),
+        nn.Flatten(),
+        nn.Linear(12, 3),
+    )
 
 
 WITH_MOMENTUM = rule(lr=0.3, momentum=0.9)
 
 
-@pytest.mark.parametrize("make", [mlp, Residual, norms, images], ids=["plain", "traced", "layer norm", "conv2d"])
+@pytest.mark.parametrize(
+    "make", [mlp, Residual, norms, images], ids=["plain", "traced", "layer norm", "conv2d"]
+)
 @pytest.mark.parametrize("optimizer", [None, torch.optim.Adam])
 def test_without_noise_the_device_makes_no_difference(make, optimizer):
     found = []
@@ -45,7 +54,9 @@ def test_without_noise_the_device_makes_no_difference(make, optimizer):
         net = seeded(make).to(device)
         changed = {} if optimizer is None else {"optimizer": rule(optimizer, lr=0.01)}
         train(
-            training(net, steps=15, **changed), TrainingData.of(*table(), torch.device(device)), max_physical_batch=50
+            training(net, steps=15, **changed),
+            TrainingData.of(*table(), torch.device(device)),
+            max_physical_batch=50,
         )
         found.append(flat(net).cpu())
     torch.testing.assert_close(*found, rtol=0, atol=1e-4)
@@ -56,7 +67,12 @@ def test_nets_trained_together_there_are_the_nets_trained_alone_here():
         made = [mlp(seed=i, bias=i % 2 == 0).to(device) for i in range(6)]
         return [
             training(
-                one, seed=i, steps=4 + i, optimizer=WITH_MOMENTUM, sample_rate=0.1 + 0.05 * i, noise_multiplier=noise
+                one,
+                seed=i,
+                steps=4 + i,
+                optimizer=WITH_MOMENTUM,
+                sample_rate=0.1 + 0.05 * i,
+                noise_multiplier=noise,
             )
             for i, one in enumerate(made)
         ]
@@ -103,7 +119,13 @@ def test_unseeded_noise_does_not_follow_the_users_seed():
 
 def test_a_fitted_skorch_net_comes_home():
     net = DPNeuralNetClassifier(
-        Residual, module__classes=2, classes=[0, 1], noise_multiplier=1.0, sample_rate=0.2, max_steps=10, device="cuda"
+        Residual,
+        module__classes=2,
+        classes=[0, 1],
+        noise_multiplier=1.0,
+        sample_rate=0.2,
+        max_steps=10,
+        device="cuda",
     ).fit(X, y)
     shown = pickle.dumps(net)
     again = pickle.loads(shown)
@@ -117,6 +139,10 @@ def test_gradients_of_opacus_give_the_parameters_of_the_cpu():
     found = []
     for device in (torch.device("cpu"), CUDA):
         module = seeded(mlp).to(device)
-        train(training(module, engine="opacus"), TrainingData.of(*table(), device), max_physical_batch=10_000)
+        train(
+            training(module, engine="opacus"),
+            TrainingData.of(*table(), device),
+            max_physical_batch=10_000,
+        )
         found.append(flat(module).cpu())
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)

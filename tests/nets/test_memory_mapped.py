@@ -1,4 +1,5 @@
-"""Records that stay in a file: the training is the same, bit for bit, and no row but those that train is looked at."""
+"""Records that stay in a file: the training is the same, bit for bit, and no row but those that
+train is looked at."""
 
 from __future__ import annotations
 
@@ -21,19 +22,36 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (3000, 5))
 CHOSEN = np.sort(RNG.permutation(3000)[:2500]).astype(np.int32)
 CLASSES, NUMBERS = (X[:, 0] > 0).astype(int), np.clip(X[:, 1], -1, 1)
-SOME = {"noise_multiplier": 1.0, "sample_rate": 0.02, "max_steps": 15, "noise_seed": 3, "random_state": 1}
+SOME = {
+    "noise_multiplier": 1.0,
+    "sample_rate": 0.02,
+    "max_steps": 15,
+    "noise_seed": 3,
+    "random_state": 1,
+}
 MODULE = {"module__in_features": 5, "lr": 0.1}
 NETS = {
     "logistic": (DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), **SOME), CLASSES),
-    "each feature": (DPLogisticRegression(classes=[0, 1], bounds_X=([-1] * 5, [1, 2, 1, 2, 1]), **SOME), CLASSES),
-    "no bounds": (DPLogisticRegression(classes=[0, 1], **SOME), CLASSES),
-    "hidden": (DPMLPClassifier(classes=[0, 1], bounds_X=(-1, 1), hidden_layer_sizes=(8,), **SOME), CLASSES),
-    "linear": (DPLinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), **SOME), NUMBERS),
-    "skorch": (
-        DPNeuralNetClassifier(torch.nn.Linear, module__out_features=2, classes=[0, 1], **MODULE, **SOME),
+    "each feature": (
+        DPLogisticRegression(classes=[0, 1], bounds_X=([-1] * 5, [1, 2, 1, 2, 1]), **SOME),
         CLASSES,
     ),
-    "skorch numbers": (DPNeuralNetRegressor(torch.nn.Linear, module__out_features=1, **MODULE, **SOME), NUMBERS),
+    "no bounds": (DPLogisticRegression(classes=[0, 1], **SOME), CLASSES),
+    "hidden": (
+        DPMLPClassifier(classes=[0, 1], bounds_X=(-1, 1), hidden_layer_sizes=(8,), **SOME),
+        CLASSES,
+    ),
+    "linear": (DPLinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), **SOME), NUMBERS),
+    "skorch": (
+        DPNeuralNetClassifier(
+            torch.nn.Linear, module__out_features=2, classes=[0, 1], **MODULE, **SOME
+        ),
+        CLASSES,
+    ),
+    "skorch numbers": (
+        DPNeuralNetRegressor(torch.nn.Linear, module__out_features=1, **MODULE, **SOME),
+        NUMBERS,
+    ),
 }
 KINDS = pytest.mark.parametrize("name", NETS)
 TWO = pytest.mark.parametrize("name", ["logistic", "skorch"])
@@ -61,7 +79,10 @@ def parameters(net):
 
 
 def same(one, other):
-    return all(np.array_equal(mine, theirs) for mine, theirs in zip(parameters(one), parameters(other), strict=True))
+    return all(
+        np.array_equal(mine, theirs)
+        for mine, theirs in zip(parameters(one), parameters(other), strict=True)
+    )
 
 
 def trained(name, X, y):
@@ -93,7 +114,9 @@ def test_nets_that_are_trained_together_are_too(name, in_file):
 def test_of_a_large_file_no_copy_is_made(in_file, monkeypatch):
     stays, read = in_file(X.astype(np.float32)), []
     taken = ChosenRows.__getitem__
-    monkeypatch.setattr(ChosenRows, "__getitem__", lambda rows, places: read.append(rows) or taken(rows, places))
+    monkeypatch.setattr(
+        ChosenRows, "__getitem__", lambda rows, places: read.append(rows) or taken(rows, places)
+    )
     trained("logistic", stays, CLASSES)
     assert read
     assert not any(rows.converted for rows in read)
@@ -107,10 +130,14 @@ def test_rows_that_do_not_train_are_not_looked_at(name, kind, in_file):
     spoilt, others = X.copy(), np.setdiff1d(np.arange(len(X)), CHOSEN)
     spoilt[others] = np.nan
     data = in_file(spoilt) if kind == "file" else spoilt
-    assert same(trained(name, ChosenRows(data, CHOSEN), y[CHOSEN]), trained(name, X[CHOSEN], y[CHOSEN]))
+    assert same(
+        trained(name, ChosenRows(data, CHOSEN), y[CHOSEN]), trained(name, X[CHOSEN], y[CHOSEN])
+    )
 
 
-def test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read(in_file, tmp_path, monkeypatch):
+def test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read(
+    in_file, tmp_path, monkeypatch
+):
     stays, step, sums = in_file(np.full((500, 5), 1e-3, np.float32)), Stack._step, []
 
     def changed(stack, parts, t):
@@ -120,6 +147,12 @@ def test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read(in
         sums.append(float(stack.sums.abs().max()))
 
     monkeypatch.setattr(Stack, "_step", changed)
-    few = {**SOME, "noise_multiplier": 1e-6, "sample_rate": 1.0, "max_steps": 2, "max_grad_norm": 1.0}
+    few = {
+        **SOME,
+        "noise_multiplier": 1e-6,
+        "sample_rate": 1.0,
+        "max_steps": 2,
+        "max_grad_norm": 1.0,
+    }
     DPLogisticRegression(classes=[0, 1], **few).fit(stays, np.arange(500) % 2)
     assert 0.3 < sums[1] < 500  # records of length 1 at most

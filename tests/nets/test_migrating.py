@@ -1,4 +1,5 @@
-"""The page for those who come from skorch or Opacus: every block of its code runs, and does what the page says."""
+"""The page for those who come from skorch or Opacus: every block of its code runs, and does what
+the page says."""
 
 from __future__ import annotations
 

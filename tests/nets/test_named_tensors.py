@@ -1,4 +1,5 @@
-"""Inputs by name: the same nets as with one input, by every way a module is trained, and no record in another's."""
+"""Inputs by name: the same nets as with one input, by every way a module is trained, and no record
+in another's."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ from .toys import CPU, Both, seeded
 
 def inputs(n=40):
     made = torch.Generator().manual_seed(3)
-    return {"values": torch.randn(n, 4, generator=made), "words": torch.randint(0, 6, (n, 3), generator=made)}
+    return {
+        "values": torch.randn(n, 4, generator=made),
+        "words": torch.randint(0, 6, (n, 3), generator=made),
+    }
 
 
 def labels(n=40):
@@ -34,7 +38,9 @@ class Wide(nn.Module):
         self.deep, self.wide, self.last = nn.Linear(4, 5), nn.Linear(3, 5), nn.Linear(10, 2)
 
     def forward(self, values, words):
-        return self.last(torch.cat([torch.relu(self.deep(values)), self.wide(words.float())], dim=1))
+        return self.last(
+            torch.cat([torch.relu(self.deep(values)), self.wide(words.float())], dim=1)
+        )
 
 
 class Scaled(Both):
@@ -78,7 +84,9 @@ def by_hand(module, norm):
     for i in range(40):
         record = {name: part[i : i + 1] for name, part in inputs().items()}
         loss = nn.functional.cross_entropy(module(record), labels()[i : i + 1])
-        slope = torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(module.parameters()))])
+        slope = torch.cat(
+            [g.reshape(-1) for g in torch.autograd.grad(loss, list(module.parameters()))]
+        )
         total = total + slope * min(1.0, norm / float(slope.norm()))
     return total
 
@@ -98,7 +106,9 @@ def test_every_way_sums_the_clipped_gradients_of_single_records(kind, engine, ow
     assert type(found) is engine
     assert getattr(found, "own_code", False) is own
     sums = clipped_sums_of(found, module, inputs(), labels(), norm)
-    torch.testing.assert_close(sums[0].float(), by_hand(module, norm).detach(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        sums[0].float(), by_hand(module, norm).detach(), rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("kind", [Coupled, CoupledBranch])
@@ -132,4 +142,8 @@ def test_places_without_a_record_have_rows_in_every_part():
     kept = TrainingData.of(inputs(4), labels(4), CPU)
     assert len(kept) == 4
     rows, answers = kept.take(torch.tensor([[0, 4], [4, 4]]))
-    assert (rows["values"].shape, rows["words"].shape, answers.shape) == ((2, 2, 4), (2, 2, 3), (2, 2))
+    assert (rows["values"].shape, rows["words"].shape, answers.shape) == (
+        (2, 2, 4),
+        (2, 2, 3),
+        (2, 2),
+    )

@@ -1,4 +1,5 @@
-"""Whatever a record holds, a fit goes on, prints nothing, and trains as if the record were blank."""
+"""Whatever a record holds, a fit goes on, prints nothing, and trains as if the record were
+blank."""
 
 from __future__ import annotations
 
@@ -53,12 +54,20 @@ class Rounded(nn.Module):
 
 
 def net(module, **changed):
-    arguments = {"classes": [0, 1], "noise_multiplier": 1.0, "sample_rate": 0.9, "max_steps": 4, "noise_seed": 0}
+    arguments = {
+        "classes": [0, 1],
+        "noise_multiplier": 1.0,
+        "sample_rate": 0.9,
+        "max_steps": 4,
+        "noise_seed": 0,
+    }
     return DPNeuralNetClassifier(module, random_state=0, **{**arguments, **changed})
 
 
 def trained(module, X, y, **changed):
-    return torch.cat([one.detach().reshape(-1) for one in net(module, **changed).fit(X, y).module_.parameters()])
+    return torch.cat(
+        [one.detach().reshape(-1) for one in net(module, **changed).fit(X, y).module_.parameters()]
+    )
 
 
 def with_row(row, place):
@@ -70,7 +79,10 @@ def with_row(row, place):
 @pytest.mark.parametrize(
     ("module", "row", "options"),
     [
-        *((Words, row, {}) for row in ([6, 0, 0], [-1, 0, 0], [0, 0, 50], [0, 2**62, 0], [-(2**63), 0, 0])),
+        *(
+            (Words, row, {})
+            for row in ([6, 0, 0], [-1, 0, 0], [0, 0, 50], [0, 2**62, 0], [-(2**63), 0, 0])
+        ),
         *((Lookup, row, {}) for row in ([6, 0, 0], [-1, 0, 0])),
         (Rounded, "zero", {}),
         *((Words, row, {"engine": "opacus"}) for row in ([6, 0, 0], [0, 0, -5])),
@@ -112,8 +124,12 @@ class Drawing(nn.Module):
         self.first, self.last = nn.Linear(2, 4), nn.Linear(4, 1)
 
     def forward(self, inputs):
-        chances = torch.where(inputs.abs().amax(1, keepdim=True) > 9, torch.tensor(2.0), torch.tensor(0.5))
-        return self.last(F.dropout(self.first(inputs), 0.5, self.training) * torch.bernoulli(chances))
+        chances = torch.where(
+            inputs.abs().amax(1, keepdim=True) > 9, torch.tensor(2.0), torch.tensor(0.5)
+        )
+        return self.last(
+            F.dropout(self.first(inputs), 0.5, self.training) * torch.bernoulli(chances)
+        )
 
 
 def test_the_others_draw_what_they_would_draw_without_the_failure(one_noise):
@@ -122,9 +138,16 @@ def test_the_others_draw_what_they_would_draw_without_the_failure(one_noise):
 
     def fitted(X, y):
         regressor = DPNeuralNetRegressor(
-            Drawing, noise_multiplier=1.0, sample_rate=0.9, max_steps=3, noise_seed=0, random_state=0
+            Drawing,
+            noise_multiplier=1.0,
+            sample_rate=0.9,
+            max_steps=3,
+            noise_seed=0,
+            random_state=0,
         )
-        return torch.cat([one.detach().reshape(-1) for one in regressor.fit(X, y).module_.parameters()])
+        return torch.cat(
+            [one.detach().reshape(-1) for one in regressor.fit(X, y).module_.parameters()]
+        )
 
     odd, blank = X.copy(), y.copy()
     odd[5], blank[5] = 100.0, np.nan
@@ -136,7 +159,9 @@ def test_a_row_without_a_record_holds_zeros(tmp_path):
     X, y = np.full((3, 2), 7.0, np.float32), torch.tensor([1, 1, 1])
     np.save(tmp_path / "X.npy", X)
     rows = ChosenRows(np.load(tmp_path / "X.npy", mmap_mode="r"))
-    mapped = MappedRecords(rows=rows, convert=torch.from_numpy, how=None, inputs=torch.zeros(1, 2), targets=y)
+    mapped = MappedRecords(
+        rows=rows, convert=torch.from_numpy, how=None, inputs=torch.zeros(1, 2), targets=y
+    )
     for records in (TrainingData.of(torch.from_numpy(X), y), mapped):
         inputs, targets = records.take(torch.tensor([[0, 3, 2, 3]]))
         assert inputs.tolist() == [[[7.0, 7.0], [0.0, 0.0], [7.0, 7.0], [0.0, 0.0]]]
@@ -145,7 +170,9 @@ def test_a_row_without_a_record_holds_zeros(tmp_path):
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
 def test_padding_that_opacus_gets_wrong_is_refused(mode):
-    module = nn.Sequential(nn.Conv1d(1, 2, 3, padding=1, padding_mode=mode), nn.Flatten(), nn.Linear(12, 2))
+    module = nn.Sequential(
+        nn.Conv1d(1, 2, 3, padding=1, padding_mode=mode), nn.Flatten(), nn.Linear(12, 2)
+    )
     X = np.random.default_rng(0).normal(size=(N, 1, 6)).astype(np.float32)
     with pytest.raises(ValueError, match=f"padding_mode='{mode}'.*Pad before"):
         net(module, engine="opacus").fit(X, LABELS)
@@ -155,7 +182,10 @@ def test_padding_that_opacus_gets_wrong_is_refused(mode):
 @pytest.mark.filterwarnings("ignore:.*backward hook")
 def test_the_padding_of_an_embedding_is_not_trained_by_opacus_either(one_noise):
     options = {"module__padding_idx": 2}
-    ours, theirs = trained(Words, WORDS, LABELS, **options), trained(Words, WORDS, LABELS, engine="opacus", **options)
+    ours, theirs = (
+        trained(Words, WORDS, LABELS, **options),
+        trained(Words, WORDS, LABELS, engine="opacus", **options),
+    )
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 

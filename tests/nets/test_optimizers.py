@@ -16,7 +16,14 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, StepLR
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
 from sklearn_dpsearch.nets.engines.base import ParameterLayout
-from sklearn_dpsearch.nets.optimizers import StackedAdam, StackedSGD, UpdateRule, check_optimizer, lr_table, stepper_for
+from sklearn_dpsearch.nets.optimizers import (
+    StackedAdam,
+    StackedSGD,
+    UpdateRule,
+    check_optimizer,
+    lr_table,
+    stepper_for,
+)
 
 from .toys import CPU, flat, mlp, rule
 
@@ -109,11 +116,20 @@ def test_equal_hyperparameters_are_plain_numbers_and_give_the_same():
 
 def test_scheduled_hyperparameters_follow_their_own_table():
     steps = 12
-    momenta = [{"lr": [0.5 / (t + 1) for t in range(steps)], "momentum": [0.9 - 0.05 * t for t in range(steps)]}, {}]
+    momenta = [
+        {
+            "lr": [0.5 / (t + 1) for t in range(steps)],
+            "momentum": [0.9 - 0.05 * t for t in range(steps)],
+        },
+        {},
+    ]
     settings = [{"lr": 0.5, "momentum": 0.9}, {"lr": 0.2, "momentum": 0.3}]
     agree(*both(torch.optim.SGD, settings, steps, momenta)[1:])
     agree(*both(torch.optim.SGD, settings, steps, momenta[::-1], drop=(5, [1]))[1:])
-    betas = [{"betas": [(0.95 - 0.01 * t, 0.99) for t in range(steps)]}, {"lr": [0.1] * 6 + [0.01] * 6}]
+    betas = [
+        {"betas": [(0.95 - 0.01 * t, 0.99) for t in range(steps)]},
+        {"lr": [0.1] * 6 + [0.01] * 6},
+    ]
     agree(*both(torch.optim.Adam, [{"lr": 0.1}, {"lr": 0.1}], steps, betas)[1:])
 
 
@@ -135,7 +151,12 @@ class Own(torch.optim.SGD):
 
 
 def test_optimizers_whose_steps_are_not_known_are_refused_with_what_to_use_instead():
-    for kind in (torch.optim.LBFGS, torch.optim.RMSprop, Own, lambda parameters: torch.optim.SGD(parameters)):
+    for kind in (
+        torch.optim.LBFGS,
+        torch.optim.RMSprop,
+        Own,
+        lambda parameters: torch.optim.SGD(parameters),
+    ):
         with pytest.raises(ValueError, match="(?s)given gradients.*torch.optim.SGD, Adam or AdamW"):
             check_optimizer(kind, {})
     for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
@@ -145,7 +166,7 @@ def test_optimizers_whose_steps_are_not_known_are_refused_with_what_to_use_inste
                 check_optimizer(kind, {name: True})
 
 
-# --- schedules ---------------------------------------------------------------------------------------------------
+# --- schedules ------------------------------------------------------------------------------------
 
 
 def followed(kind, arguments, make, scheduled, steps, per_epoch, every_batch):
@@ -154,7 +175,9 @@ def followed(kind, arguments, make, scheduled, steps, per_epoch, every_batch):
     scheduler = make(optimizer, **scheduled)
     seen = []
     for t in range(steps):
-        seen.append({name: optimizer.param_groups[0].get(name) for name in ("lr", "momentum", "betas")})
+        seen.append(
+            {name: optimizer.param_groups[0].get(name) for name in ("lr", "momentum", "betas")}
+        )
         optimizer.step()
         if every_batch or (t + 1) % per_epoch == 0:
             scheduler.step()
@@ -171,7 +194,8 @@ def followed(kind, arguments, make, scheduled, steps, per_epoch, every_batch):
     ],
 )
 @pytest.mark.parametrize(
-    ("kind", "arguments"), [(torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}), (torch.optim.Adam, {"lr": 0.1})]
+    ("kind", "arguments"),
+    [(torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}), (torch.optim.Adam, {"lr": 0.1})],
 )
 def test_tables_are_what_pytorchs_schedulers_do(make, scheduled, kind, arguments, every_batch):
     optimizer = kind(mlp().parameters(), **arguments)
@@ -186,7 +210,7 @@ def test_tables_are_what_pytorchs_schedulers_do(make, scheduled, kind, arguments
         assert list(table.get(name, constant)) == [one[name] for one in expected]
 
 
-# --- memory from training to training ---------------------------------------------------------------------------------
+# --- memory from training to training -------------------------------------------------------------
 
 
 rng = np.random.default_rng(0)
@@ -207,17 +231,27 @@ def module():
 
 
 def net(optimizer=torch.optim.SGD, options=None, **changed):
-    own = {f"optimizer__{name}": value for name, value in ({"momentum": 0.9} if options is None else options).items()}
+    own = {
+        f"optimizer__{name}": value
+        for name, value in ({"momentum": 0.9} if options is None else options).items()
+    }
     with torch.random.fork_rng():
         torch.manual_seed(0)
         made = module()
     return DPNeuralNetClassifier(
-        made, optimizer=optimizer, **{**EXACT, "max_steps": 6, "classes": [0, 1], "lr": 0.05, **own, **changed}
+        made,
+        optimizer=optimizer,
+        **{**EXACT, "max_steps": 6, "classes": [0, 1], "lr": 0.05, **own, **changed},
     )
 
 
 def table_net(**changed):
-    arguments = {"solver": "adam", "learning_rate_init": 0.05, "learning_rate": "constant", "max_steps": 6}
+    arguments = {
+        "solver": "adam",
+        "learning_rate_init": 0.05,
+        "learning_rate": "constant",
+        "max_steps": 6,
+    }
     arguments["max_grad_norm"] = 1.0  # by rule it depends on the number of steps
     return DPMLPClassifier((5,), **{**EXACT, **arguments, **changed})
 
@@ -244,11 +278,15 @@ def test_without_what_it_kept_the_steps_would_be_others():
     assert float((flat(parts.module_) - flat(whole.module_)).abs().max()) > 1e-3
 
 
-@pytest.mark.parametrize("changed", [{}, {"solver": "sgd", "momentum": 0.9}, {"solver": "adamw", "alpha": 0.1}])
+@pytest.mark.parametrize(
+    "changed", [{}, {"solver": "sgd", "momentum": 0.9}, {"solver": "adamw", "alpha": 0.1}]
+)
 def test_ready_made_nets_go_on_in_the_same_way(changed):
     whole = table_net(**changed).fit(X, y)
     parts = table_net(**changed, classes=[0, 1])
-    torch.testing.assert_close(flat(partly(parts).module_), flat(whole.module_), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(
+        flat(partly(parts).module_), flat(whole.module_), rtol=1e-4, atol=1e-6
+    )
 
 
 def test_warm_starts_go_on_and_new_fits_do_not():
@@ -308,8 +346,11 @@ def test_nothing_is_kept_but_functions_of_noisy_gradients():
 @pytest.mark.slow
 def test_the_winner_of_a_search_goes_on_and_nothing_of_the_others_is_kept():
     one = net(noise_multiplier=None, random_state=None, sample_rate=0.2)
-    search = DPRandomSearchCV(one, {"lr": [0.05, 0.1]}, n_iter=4, epsilon=5.0, delta=1e-5, random_state=0).fit(X, y)
+    search = DPRandomSearchCV(
+        one, {"lr": [0.05, 0.1]}, n_iter=4, epsilon=5.0, delta=1e-5, random_state=0
+    ).fit(X, y)
     best = search.best_estimator_
     kept = best.optimizer_memory_["kept"]["state"][0]
-    assert kept.numel() == flat(best.module_).numel()  # of one net, not a view of a stack of several
+    # of one net, not a view of a stack of several
+    assert kept.numel() == flat(best.module_).numel()
     assert kept.untyped_storage().nbytes() == 4 * kept.numel()

@@ -1,4 +1,5 @@
-"""Persons in nets: each is drawn as a record is, and is there by one of his records in every step."""
+"""Persons in nets: each is drawn as a record is, and is there by one of his records in every
+step."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ import pytest
 import torch
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, DPNeuralNetClassifier
+from sklearn_dpsearch.nets import (
+    DPLogisticRegression,
+    DPMLPClassifier,
+    DPMLPRegressor,
+    DPNeuralNetClassifier,
+)
 from sklearn_dpsearch.nets.estimators import base
 from sklearn_dpsearch.nets.estimators.settings import settings_of
 from sklearn_dpsearch.nets.sampling import PersonBatches, PoissonBatches, RecordsOfPersons
@@ -59,7 +65,9 @@ def test_a_person_is_in_a_batch_at_most_once_and_as_often_as_any_other(places):
     persons = np.where(there, CODES[np.where(there, drawn, 0)], -1)
     counts = np.stack([(persons == person).sum(axis=1) for person in range(4)])
     assert counts.max() == 1
-    assert np.abs(counts.mean(axis=1) - 0.5).max() < 5 * np.sqrt(0.25 / 4000) + 0.05 * (places is None)
+    assert np.abs(counts.mean(axis=1) - 0.5).max() < 5 * np.sqrt(0.25 / 4000) + 0.05 * (
+        places is None
+    )
 
 
 def test_batches_do_not_depend_on_how_many_are_drawn_at_once():
@@ -88,7 +96,8 @@ NETS = {
 def test_with_one_record_each_a_fit_is_the_one_without_groups_to_the_last_bit(name):
     X, y, _ = table()
     one, other = (
-        NETS[name](noise_seed=1).fit(X, y, groups=groups) for groups in (None, [f"p{i * 7 % 180}" for i in range(180)])
+        NETS[name](noise_seed=1).fit(X, y, groups=groups)
+        for groups in (None, [f"p{i * 7 % 180}" for i in range(180)])
     )
     assert torch.equal(flat(one.module_), flat(other.module_))
     assert (one.privacy_spent_.unit, other.privacy_spent_.unit) == ("record", "person")
@@ -109,7 +118,9 @@ def step(X, y, groups, monkeypatch, n_persons):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("other_size", [1, 5_000])
 @pytest.mark.parametrize("groups_given", [True, False])
-def test_replacing_a_whole_person_moves_a_step_by_two_norms_at_most(size, other_size, groups_given, monkeypatch):
+def test_replacing_a_whole_person_moves_a_step_by_two_norms_at_most(
+    size, other_size, groups_given, monkeypatch
+):
     """And without groups by far more, if there are many records."""
     X, y, groups = table()
     sums = []
@@ -117,7 +128,11 @@ def test_replacing_a_whole_person_moves_a_step_by_two_norms_at_most(size, other_
         mine = np.full((n, 4), 100.0 * sign)
         persons = np.append(groups, np.full(n, 60)) if groups_given else None
         n_persons = 61 if groups_given else len(X) + n
-        sums.append(step(np.vstack([X, mine]), np.append(y, np.ones(n, int)), persons, monkeypatch, n_persons))
+        sums.append(
+            step(
+                np.vstack([X, mine]), np.append(y, np.ones(n, int)), persons, monkeypatch, n_persons
+            )
+        )
     moved = float((sums[0] - sums[1]).norm())
     if groups_given:
         assert 0.9 < moved <= 2.0001
@@ -135,7 +150,11 @@ def test_the_number_of_persons_stands_for_that_of_records_everywhere():
     assert prepared.given.units == 60
     assert prepared.settings.guarantee == settings_of(one, 60).guarantee
     fitted = one.fit(X, y, groups)
-    assert [text for text in fitted.privacy_spent_.assumptions if "the number of persons is public" in text]
+    assert [
+        text
+        for text in fitted.privacy_spent_.assumptions
+        if "the number of persons is public" in text
+    ]
     stated = {**SOME, "noise_multiplier": None, "target_epsilon": 1.0}
     for delta, given, fine in ((0.01, groups, True), (0.01, None, False), (0.02, groups, False)):
         other = DPLogisticRegression(classes=[0, 1], target_delta=delta, **stated)
@@ -170,8 +189,12 @@ def test_nothing_of_the_persons_stays():
 
 
 SEARCHES = {
-    "random": lambda net: DPRandomSearchCV(net, SPACE, n_iter=2, epsilon=8.0, delta=1e-4, random_state=0),
-    "refit": lambda net: DPRandomSearchCV(net, SPACE, n_iter=2, epsilon=8.0, delta=1e-4, refit=True, random_state=0),
+    "random": lambda net: DPRandomSearchCV(
+        net, SPACE, n_iter=2, epsilon=8.0, delta=1e-4, random_state=0
+    ),
+    "refit": lambda net: DPRandomSearchCV(
+        net, SPACE, n_iter=2, epsilon=8.0, delta=1e-4, refit=True, random_state=0
+    ),
     "subset": lambda net: DPSubsetSearchCV(
         net, SPACE, n_iter=2, subset_fraction=0.5, epsilon=8.0, delta=1e-4, random_state=0
     ),
@@ -216,4 +239,6 @@ def test_searches_refuse_persons_for_other_nets(kind):
     X, y, groups = table()
     given = {"module": torch.nn.Linear} if kind is DPNeuralNetClassifier else {}
     with pytest.raises(PrivacyError, match=r"single records.*Keep one record of each"):
-        DPRandomSearchCV(kind(classes=[0, 1], **given), {}, epsilon=1.0, delta=1e-6).fit(X, y, groups=groups)
+        DPRandomSearchCV(kind(classes=[0, 1], **given), {}, epsilon=1.0, delta=1e-6).fit(
+            X, y, groups=groups
+        )

@@ -36,7 +36,9 @@ def test_the_steps_done_are_shown_and_do_not_depend_on_the_records(make, capsys)
 
 def test_nothing_is_shown_by_default(capfd):
     net(verbose=0).fit(X, y)
-    assert all(DPMLPClassifier.fit_together([net(), net(sample_rate=0.1), net(solver="adam")], X, y))
+    assert all(
+        DPMLPClassifier.fit_together([net(), net(sample_rate=0.1), net(solver="adam")], X, y)
+    )
     assert capfd.readouterr() == ("", "")
 
 

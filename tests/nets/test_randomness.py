@@ -1,4 +1,5 @@
-"""Coins and noise are secret, each training's own, of the right distribution; and the facts that led to this design."""
+"""Coins and noise are secret, each training's own, of the right distribution; and the facts that
+led to this design."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from sklearn_dpsearch.nets.randomness import (
 from .toys import flat, records, training
 
 DRAWS = 2_000_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 200_000
-FORK = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # Python 3.12 and newer
+# Python 3.12 and newer
+FORK = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 
 
 def normals(source, n=8):
@@ -46,7 +48,7 @@ def seed_everything():
     random.seed(0)
 
 
-# --- unseeded --------------------------------------------------------------------------------------------------------
+# --- unseeded -------------------------------------------------------------------------------------
 
 
 def test_unseeded_trainings_never_repeat_even_if_the_user_seeds_every_global_generator():
@@ -86,7 +88,7 @@ def test_an_unseeded_training_is_new_every_time_and_leaves_the_users_generators_
     assert len(found) == 3
 
 
-# --- seeded, for tests -----------------------------------------------------------------------------------------------
+# --- seeded, for tests ----------------------------------------------------------------------------
 
 
 def test_a_seed_repeats_and_another_does_not_whatever_its_size():
@@ -142,7 +144,7 @@ def test_a_net_has_the_same_noise_in_any_company():
     assert torch.equal(alone[0], together[1])
 
 
-# --- initial weights and dropout masks, which only PyTorch's global generator serves ------------------------------
+# --- initial weights and dropout masks, which only PyTorch's global generator serves --------------
 
 
 def test_the_global_generator_is_seeded_afresh_and_put_back():
@@ -161,7 +163,8 @@ def test_the_global_generator_is_seeded_afresh_and_put_back():
 
 @pytest.mark.parametrize("fresh", [reseed, lambda: refresh(torch.default_generator)])
 def test_a_run_has_more_states_of_pytorch_than_can_be_tried(fresh):
-    """``manual_seed`` keeps 32 bits on a CPU: noise that Opacus draws could be found by trying them."""
+    """``manual_seed`` keeps 32 bits on a CPU: noise that Opacus draws could be found by trying
+    them."""
     with torch.random.fork_rng():
         fresh()
         seed, drawn = torch.initial_seed(), torch.rand(8)
@@ -175,9 +178,12 @@ def test_masks_come_from_more_than_the_32_bits_of_a_seed():
     with global_torch_seed(7):
         seed, found = torch.initial_seed(), torch.rand(8)
     assert not torch.equal(found, torch.rand(8, generator=torch.Generator().manual_seed(seed)))
-    words = torch.Generator().manual_seed(2**31 + 5).get_state()[TORCH_WORDS].numpy().view(np.uint64)
+    words = (
+        torch.Generator().manual_seed(2**31 + 5).get_state()[TORCH_WORDS].numpy().view(np.uint64)
+    )
     assert words[0] == 2**31 + 5  # they do lie there: the first one of MT19937 is the seed,
-    np.testing.assert_array_equal(words, np.random.RandomState(2**31 + 5).get_state()[1])  # and NumPy has the same
+    # and NumPy has the same
+    np.testing.assert_array_equal(words, np.random.RandomState(2**31 + 5).get_state()[1])
     assert torch.get_rng_state().numel() == TORCH_STATE
 
 
@@ -207,7 +213,7 @@ def test_threads_do_not_disturb_each_others_seeds():
             assert values == [torch.randn(1).item() for _ in range(50)]
 
 
-# --- facts ---------------------------------------------------------------------------------------------------------
+# --- facts ----------------------------------------------------------------------------------------
 
 
 def test_no_two_streams_of_a_training_draw_the_same():

@@ -14,7 +14,8 @@ from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.sampling import PoissonBatches, padded_batches, rows_per_batch
 
 STEPS = 40_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 4_000
-#: No test here fails an exact sampler more often than once in a million runs; the seeds are fixed all the same.
+#: No test here fails an exact sampler more often than once in a million runs; the seeds are fixed
+#: all the same.
 LEVEL = 1e-6
 
 
@@ -24,7 +25,8 @@ def batches(rate, n, seed=0):
 
 
 def drawn(rate, n, steps=STEPS, seed=0):
-    """Whether each record is in each Poisson sample, before large ones are drawn again, shape (steps, n)."""
+    """Whether each record is in each Poisson sample, before large ones are drawn again, shape
+    (steps, n)."""
     step, record = batches(rate, n, seed)._draw_samples(steps)
     found = np.zeros((steps, n), dtype=bool)
     found[step, record] = True
@@ -32,13 +34,18 @@ def drawn(rate, n, steps=STEPS, seed=0):
     return found
 
 
-@pytest.mark.parametrize(("rate", "n"), [(0.01, 500), (0.05, 100), (0.3, 50), (0.5, 40), (0.95, 30)])
+@pytest.mark.parametrize(
+    ("rate", "n"), [(0.01, 500), (0.05, 100), (0.3, 50), (0.5, 40), (0.95, 30)]
+)
 def test_batch_sizes_are_binomial(rate, n):
     sizes = drawn(rate, n).sum(axis=1)
     expected = stats.binom.pmf(np.arange(n + 1), n, rate) * STEPS
     likely = expected > 5
     seen = np.bincount(sizes, minlength=n + 1)
-    grouped, wanted = np.append(seen[likely], seen[~likely].sum()), np.append(expected[likely], expected[~likely].sum())
+    grouped, wanted = (
+        np.append(seen[likely], seen[~likely].sum()),
+        np.append(expected[likely], expected[~likely].sum()),
+    )
     assert stats.chisquare(grouped[wanted > 0], wanted[wanted > 0]).pvalue > LEVEL
     assert abs(sizes.mean() - n * rate) < 5 * np.sqrt(n * rate * (1 - rate) / STEPS)
     assert sizes.var() == pytest.approx(n * rate * (1 - rate), rel=0.15)
@@ -68,7 +75,8 @@ def test_gaps_are_geometric_at_a_rate_of_one_in_ten_million():
     assert len(positions) == pytest.approx(rate * n * 200_000, abs=5 * np.sqrt(rate * n * 200_000))
     bins = stats.geom.cdf(gaps, rate)
     assert stats.kstest(bins, "uniform").pvalue > LEVEL
-    assert gaps.mean() == pytest.approx(1 / rate, rel=0.05)  # uniforms in single precision would be off by 19 %
+    # uniforms in single precision would be off by 19 %
+    assert gaps.mean() == pytest.approx(1 / rate, rel=0.05)
 
 
 @pytest.mark.parametrize("rate", [0.3, 1.0])
@@ -84,7 +92,9 @@ def test_how_many_steps_are_drawn_at_once_changes_nothing(rate):
     np.testing.assert_array_equal(np.concatenate(parts), batches(rate, 100).draw(600))
 
 
-@pytest.mark.parametrize(("rate", "n"), [(0.01, 500), (0.3, 50), (0.5, 3), (0.2, 2), (0.95, 30), (1e-6, 40)])
+@pytest.mark.parametrize(
+    ("rate", "n"), [(0.01, 500), (0.3, 50), (0.5, 3), (0.2, 2), (0.95, 30), (1e-6, 40)]
+)
 def test_batches_are_poisson_samples_that_fit_into_the_rows(rate, n):
     """Each sample of at most so many records as often as among all samples, and no other."""
     found = batches(rate, n).draw(STEPS)
@@ -94,14 +104,19 @@ def test_batches_are_poisson_samples_that_fit_into_the_rows(rate, n):
     seen = np.bincount((found < n).sum(axis=1), minlength=rows + 1)
     expected = sizes.pmf(np.arange(rows + 1)) / sizes.cdf(rows) * STEPS
     likely = expected > 5
-    grouped, wanted = np.append(seen[likely], seen[~likely].sum()), np.append(expected[likely], expected[~likely].sum())
+    grouped, wanted = (
+        np.append(seen[likely], seen[~likely].sum()),
+        np.append(expected[likely], expected[~likely].sum()),
+    )
     assert stats.chisquare(grouped[wanted > 0], wanted[wanted > 0]).pvalue > LEVEL
     for batch in found[:200]:
         there = batch[batch < n]
         assert len(set(there)) == len(there)
 
 
-@pytest.mark.parametrize(("rate", "n"), [(1e-9, 10), (0.5, 1), (0.1, 2), (0.5, 10), (0.02, 10**6), (1.0, 7)])
+@pytest.mark.parametrize(
+    ("rate", "n"), [(1e-9, 10), (0.5, 1), (0.1, 2), (0.5, 10), (0.02, 10**6), (1.0, 7)]
+)
 def test_few_batches_are_drawn_again(rate, n):
     """By Cantelli's inequality at most one in five."""
     assert stats.binom.sf(rows_per_batch(rate, n), n, rate) < 0.2
@@ -118,7 +133,8 @@ def test_whether_a_record_is_drawn_tells_nothing_of_the_rows_of_another(rate, n)
 
 @pytest.mark.parametrize(("rate", "n"), [(0.3, 4), (0.5, 5), (0.9, 5)])
 def test_whatever_the_others_do_a_record_is_drawn_at_most_at_the_rate(rate, n):
-    """Which is all that amplification by sampling needs; a full batch of the others leaves no row for it."""
+    """Which is all that amplification by sampling needs; a full batch of the others leaves no row
+    for it."""
     found = batches(rate, n).draw(20 * STEPS)
     there = (found[:, :, None] == np.arange(n)).any(axis=1)
     for others, number in Counter(map(tuple, there[:, 1:].tolist())).items():
@@ -132,7 +148,10 @@ def test_members_of_a_secret_subset_take_random_rows_of_a_full_batch():
     """With a rate of one, too: a member more would move the later ones by a row."""
     found = padded_batches([batches(1.0, 5)], 20 * STEPS, 3, 5)[:, 0]
     for member in range(3):
-        assert stats.chisquare(np.bincount(np.argmax(found == member, axis=1), minlength=5)).pvalue > LEVEL
+        assert (
+            stats.chisquare(np.bincount(np.argmax(found == member, axis=1), minlength=5)).pvalue
+            > LEVEL
+        )
 
 
 def test_rows_of_two_records_are_any_two_rows_equally_often():
@@ -177,7 +196,8 @@ def test_places_without_a_record_are_blank():
 
 
 def test_rates_that_cannot_be_drawn_exactly_are_refused():
-    """NumPy's geometric numbers are wrong by about 2**-53 in every probability, and saturate below 1e-18."""
+    """NumPy's geometric numbers are wrong by about 2**-53 in every probability, and saturate below
+    1e-18."""
     for rate, n in (({"sample_rate": 1e-10}, None), ({"batch_size": 1}, 10**10)):
         net = DPNeuralNetClassifier(None, classes=[0, 1], noise_multiplier=1.0, max_steps=1, **rate)
         with pytest.raises(ValueError, match="1e-09"):

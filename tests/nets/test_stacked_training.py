@@ -16,15 +16,34 @@ from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.stacked_training import Stack, noise_scale
 from sklearn_dpsearch.nets.training import train
 
-from .toys import CPU, Residual, alone, engine_for, flat, mlp, records, same, seeded, table, traced, training
+from .toys import (
+    CPU,
+    Residual,
+    alone,
+    engine_for,
+    flat,
+    mlp,
+    records,
+    same,
+    seeded,
+    table,
+    traced,
+    training,
+)
 
 RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2_000
 
 
 def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=LinearEngine):
-    """One step with rate 1 from the same start for each seed; the parameters' moves, shape (len(seeds), size)."""
+    """One step with rate 1 from the same start for each seed; the parameters' moves, shape
+    (len(seeds), size)."""
     start = make()
-    given = {"steps": 1, "sample_rate": 1.0, "optimizer": UpdateRule.sgd(lr=1.0), "noise_multiplier": noise_multiplier}
+    given = {
+        "steps": 1,
+        "sample_rate": 1.0,
+        "optimizer": UpdateRule.sgd(lr=1.0),
+        "noise_multiplier": noise_multiplier,
+    }
     given |= {"max_grad_norm": norm, "expected_batch_size": expected}
     tasks = [training(copy.deepcopy(start), seed=seed, **given) for seed in seeds]
     made = engine(start, tasks[0].criterion, CPU)
@@ -47,9 +66,13 @@ def test_noise_of_an_update_has_the_stated_variance(noise_multiplier, norm, expe
     assert each.max() < wanted * (1 + 6 / np.sqrt(2 * len(noise)))
 
 
-@pytest.mark.parametrize(("make", "engine"), [(mlp, LinearEngine), (lambda: seeded(Residual), traced)])
+@pytest.mark.parametrize(
+    ("make", "engine"), [(mlp, LinearEngine), (lambda: seeded(Residual), traced)]
+)
 def test_nets_of_a_stack_have_noise_independent_of_each_other(make, engine):
-    noise = updates(1.0, 1.0, 12.0, range(12), make, engine) - updates(0.0, 1.0, 12.0, [0], make, engine)
+    noise = updates(1.0, 1.0, 12.0, range(12), make, engine) - updates(
+        0.0, 1.0, 12.0, [0], make, engine
+    )
     correlations = np.corrcoef(noise)
     np.fill_diagonal(correlations, 0.0)
     assert np.abs(correlations).max() < 5.5 / np.sqrt(noise.shape[1])
@@ -57,10 +80,16 @@ def test_nets_of_a_stack_have_noise_independent_of_each_other(make, engine):
 
 @pytest.mark.slow
 def test_noise_is_independent_from_step_to_step_and_from_parameter_to_parameter():
-    tasks = [training(mlp(), seed=seed, steps=2, sample_rate=1e-12, noise_multiplier=1.0) for seed in range(RUNS // 3)]
+    tasks = [
+        training(mlp(), seed=seed, steps=2, sample_rate=1e-12, noise_multiplier=1.0)
+        for seed in range(RUNS // 3)
+    ]
     stack = Stack(tasks, LinearEngine(mlp(), tasks[0].criterion, CPU), records(5), 10**6)
     seen, step = [], stack.stepper.step
-    stack.stepper.step = lambda weights, slopes, t: (seen.append(slopes.numpy().copy()), step(weights, slopes, t))
+    stack.stepper.step = lambda weights, slopes, t: (
+        seen.append(slopes.numpy().copy()),
+        step(weights, slopes, t),
+    )
     stack.run()
     first, second = (one - one.mean(axis=0) for one in seen)
     limit = 6 / np.sqrt(len(tasks))
@@ -90,8 +119,12 @@ def test_not_one_bit_of_a_net_depends_on_what_the_others_of_its_stack_draw(make,
 @pytest.mark.parametrize("most", [10_000, 7])
 @pytest.mark.parametrize("n", [60, 41])  # the second with places that are blank
 def test_every_batch_has_the_same_number_of_rows_whoever_was_drawn(n, most):
-    """So that shapes, and the number of calls, tell of no record; what is in one row is computed in its row alone."""
-    tasks = [training(mlp(), seed=seed, steps=30, sample_rate=rate, places=60) for seed, rate in ((0, 0.2), (1, 0.1))]
+    """So that shapes, and the number of calls, tell of no record; what is in one row is computed in
+    its row alone."""
+    tasks = [
+        training(mlp(), seed=seed, steps=30, sample_rate=rate, places=60)
+        for seed, rate in ((0, 0.2), (1, 0.1))
+    ]
     engine = engine_for(tasks[0].module, tasks[0].criterion, *table(8))
     shapes, add = [], engine.add_clipped
     engine.add_clipped = lambda inputs, *rest: (shapes.append(inputs.shape), add(inputs, *rest))
@@ -103,7 +136,11 @@ def test_every_batch_has_the_same_number_of_rows_whoever_was_drawn(n, most):
 def test_noise_is_added_once_per_step_whatever_the_chunks():
     def moved(most):
         net = mlp()
-        train(training(net, steps=1, sample_rate=1.0, noise_multiplier=1.0), records(), max_physical_batch=most)
+        train(
+            training(net, steps=1, sample_rate=1.0, noise_multiplier=1.0),
+            records(),
+            max_physical_batch=most,
+        )
         return flat(net)
 
     same([moved(1)], [moved(1000)])
@@ -116,18 +153,27 @@ def test_rounding_is_covered_by_a_little_more_noise():
     assert stack.sums.dtype is torch.float64
 
 
-# --- its nets ----------------------------------------------------------------------------------------------------
+# --- its nets -------------------------------------------------------------------------------------
 
 
 def test_the_stack_shrinks_as_nets_finish():
     steps = [1, 2, 5, 5, 9]
-    tasks = [training(mlp(seed=i), seed=i, steps=one, noise_multiplier=1.0) for i, one in enumerate(steps)]
+    tasks = [
+        training(mlp(seed=i), seed=i, steps=one, noise_multiplier=1.0)
+        for i, one in enumerate(steps)
+    ]
     stack = Stack(tasks, LinearEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 1000)
     seen, finish = [], stack._finish
-    stack._finish = lambda t: (finish(t), seen.append((t, len(stack.tasks), stack.trained.shape[0])))
+    stack._finish = lambda t: (
+        finish(t),
+        seen.append((t, len(stack.tasks), stack.trained.shape[0])),
+    )
     stack.run()
     assert seen == [(1, 4, 4), (2, 3, 3), (5, 1, 1), (9, 0, 0)]
-    again = [training(mlp(seed=i), seed=i, steps=one, noise_multiplier=1.0) for i, one in enumerate(steps)]
+    again = [
+        training(mlp(seed=i), seed=i, steps=one, noise_multiplier=1.0)
+        for i, one in enumerate(steps)
+    ]
     same([flat(one.module) for one in tasks], alone(again))
 
 
@@ -138,7 +184,7 @@ def test_memory_grows_with_the_stack_by_little_more_than_parameters():
     assert stack.trained.shape == stack.sums.shape == stack.gradients.shape == (4, layout.trained)
 
 
-# --- parameters in flat storage ---------------------------------------------------------------------------------------
+# --- parameters in flat storage -------------------------------------------------------------------
 
 
 def test_layouts_hold_every_parameter_once_and_give_it_back():
@@ -148,7 +194,9 @@ def test_layouts_hold_every_parameter_once_and_give_it_back():
     assert layout.trained + layout.frozen == sum(p.numel() for p in net.parameters())
     row, frozen = (layout.read([net], CPU, flag)[0] for flag in (True, False))
     for key, parameter in net.named_parameters():
-        torch.testing.assert_close(layout.view(key, row, frozen), parameter.detach(), rtol=0, atol=0)
+        torch.testing.assert_close(
+            layout.view(key, row, frozen), parameter.detach(), rtol=0, atol=0
+        )
     other = Residual()
     other.middle.weight.requires_grad_(False)
     kept = other.middle.weight.detach().clone()

@@ -1,4 +1,5 @@
-"""Settings of the process: as training needs them while it lasts, as the user wants them afterwards."""
+"""Settings of the process: as training needs them while it lasts, as the user wants them
+afterwards."""
 
 from __future__ import annotations
 

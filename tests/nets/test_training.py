@@ -1,4 +1,5 @@
-"""Training: the same in any company and any chunks, exactly as many steps, and nobody's failure is another's."""
+"""Training: the same in any company and any chunks, exactly as many steps, and nobody's failure is
+another's."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from .toys import CPU, Residual, alone, flat, mlp, records, rule, same, seeded, 
 
 
 def mixed():
-    """Nets that differ in everything that may differ: rates, steps, clipping, noise, optimizers, widths."""
+    """Nets that differ in everything that may differ: rates, steps, clipping, noise, optimizers,
+    widths."""
     sgd, halving = rule(lr=0.3, momentum=0.9), {"lr": [0.3] * 3 + [0.15] * 3 + [0.075] * 3}
     return [
         training(mlp(seed=0), seed=10, noise_multiplier=1.0),
@@ -32,7 +34,11 @@ def mixed():
         training(mlp(seed=4), seed=14, optimizer=UpdateRule.adam(lr=0.05), noise_multiplier=1.0),
         training(seeded(Residual, 5), seed=15, steps=5, noise_multiplier=1.0),
         training(
-            seeded(Residual, 6), seed=16, steps=7, sample_rate=0.25, optimizer=UpdateRule.sgd(lr=0.2, momentum=0.5)
+            seeded(Residual, 6),
+            seed=16,
+            steps=7,
+            sample_rate=0.25,
+            optimizer=UpdateRule.sgd(lr=0.2, momentum=0.5),
         ),
         training(mlp(seed=7), seed=17, sample_rate=0.9, steps=5, noise_multiplier=1.0),
         training(mlp(seed=8), seed=18, sample_rate=0.001, steps=8, noise_multiplier=1.0),
@@ -44,7 +50,7 @@ def together(tasks, most=10_000):
     return [flat(one.module) for one in tasks]
 
 
-# --- results do not depend on how ---------------------------------------------------------------------------------
+# --- results do not depend on how -----------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -124,16 +130,21 @@ def test_what_the_user_has_set_in_pytorch_changes_no_precision(make):
     same([flat(one.module) for one in tasks], [flat(expected)] * 2)
 
 
-# --- how many steps -----------------------------------------------------------------------------------------------
+# --- how many steps -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [0, 1, 60])
 def test_every_step_is_taken_whatever_the_batches_hold(n):
-    """At rate 0.001 nearly all batches are empty; each step still multiplies the weights by 1 − 0.5·0.1."""
+    """At rate 0.001 nearly all batches are empty; each step still multiplies the weights by 1 −
+    0.5·0.1."""
     net = mlp()
     before = flat(net)
     task = training(
-        net, sample_rate=0.001, steps=50, optimizer=UpdateRule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9
+        net,
+        sample_rate=0.001,
+        steps=50,
+        optimizer=UpdateRule.sgd(lr=0.5, weight_decay=0.1),
+        max_grad_norm=1e-9,
     )
     train(task, records(n), max_physical_batch=100)
     torch.testing.assert_close(flat(net), before * 0.95**50, rtol=1e-4, atol=1e-7)
@@ -142,11 +153,15 @@ def test_every_step_is_taken_whatever_the_batches_hold(n):
 def test_an_empty_batch_is_a_step_of_noise_alone():
     net = mlp()
     before = flat(net)
-    train(training(net, sample_rate=1e-12, steps=1, noise_multiplier=1.0), records(), max_physical_batch=100)
+    train(
+        training(net, sample_rate=1e-12, steps=1, noise_multiplier=1.0),
+        records(),
+        max_physical_batch=100,
+    )
     assert float((flat(net) - before).abs().min()) > 0
 
 
-# --- failures -----------------------------------------------------------------------------------------------------
+# --- failures -------------------------------------------------------------------------------------
 
 
 class Coupled(nn.Module):
@@ -179,12 +194,21 @@ def test_a_net_that_fails_leaves_the_others(bad):
             broken = [training(Coupled(), seed=5), training(Coupled(), seed=6)]
         else:
             broken = [training(mlp(seed=5), seed=5, **bad), training(mlp(seed=6), seed=6, **bad)]
-        good = [training(mlp(seed=i), seed=i, optimizer=WITH_MOMENTUM, noise_multiplier=1.0) for i in range(3)]
+        good = [
+            training(mlp(seed=i), seed=i, optimizer=WITH_MOMENTUM, noise_multiplier=1.0)
+            for i in range(3)
+        ]
         return [good[0], broken[0], good[1], broken[1], good[2]]
 
     found = tasks(bad)
     untouched = [flat(found[i].module) for i in (1, 3)]
-    assert train_together(found, records(), max_physical_batch=1000) == [True, False, True, False, True]
+    assert train_together(found, records(), max_physical_batch=1000) == [
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
     same([flat(found[i].module) for i in (1, 3)], untouched, atol=0)
     good = [tasks(bad)[i] for i in (0, 2, 4)]
     same([flat(found[i].module) for i in (0, 2, 4)], alone(good))
@@ -195,7 +219,8 @@ class Breaks(RuntimeError):
 
 
 def ranges(monkeypatch, kind, limit):
-    """As with an operation that takes values in a range: any net whose parameters leave it makes a call fail."""
+    """As with an operation that takes values in a range: any net whose parameters leave it makes a
+    call fail."""
     honest = kind.add_clipped
 
     def checked(self, *batch):
@@ -220,17 +245,26 @@ def sixteen(make):
     rates = np.geomspace(0.01, 20.0, 16)
     return [
         training(
-            seeded(make, i), seed=i, steps=4 + i % 3, optimizer=UpdateRule.sgd(lr=float(rate)), noise_multiplier=1.0
+            seeded(make, i),
+            seed=i,
+            steps=4 + i % 3,
+            optimizer=UpdateRule.sgd(lr=float(rate)),
+            noise_multiplier=1.0,
         )
         for i, rate in enumerate(rates)
     ]
 
 
 @pytest.mark.parametrize(
-    "make", [pytest.param(unseeded_mlp, id="plain"), pytest.param(Residual, id="graph", marks=pytest.mark.slow)]
+    "make",
+    [
+        pytest.param(unseeded_mlp, id="plain"),
+        pytest.param(Residual, id="graph", marks=pytest.mark.slow),
+    ],
 )
 def test_a_net_that_breaks_takes_no_other_of_its_stack_with_it(make, monkeypatch):
-    """A range check in a stack of 16: as many succeed as alone, with the same parameters, in any grouping."""
+    """A range check in a stack of 16: as many succeed as alone, with the same parameters, in any
+    grouping."""
     start = [flat(one.module) for one in sixteen(make)]
     ranges(monkeypatch, LinearEngine, limit=2.0)
     single = sixteen(make)
@@ -286,7 +320,7 @@ def test_in_a_search_what_one_net_raises_is_its_own_failure_whatever_it_is(monke
     assert train_together(tasks, records(), max_physical_batch=100) == [True, False, True]
 
 
-# --- what is left -------------------------------------------------------------------------------------------------
+# --- what is left ---------------------------------------------------------------------------------
 
 
 def test_trained_modules_share_no_storage_and_hold_parameters_alone():
@@ -300,4 +334,6 @@ def test_trained_modules_share_no_storage_and_hold_parameters_alone():
         assert len(pickle.dumps(one.module)) <= before + 64
         assert all(p.untyped_storage().nbytes() == 4 * p.numel() for p in one.module.parameters())
         assert all(p.grad is None and p.requires_grad for p in one.module.parameters())
-        assert not any(layer._forward_hooks or "forward" in vars(layer) for layer in one.module.modules())
+        assert not any(
+            layer._forward_hooks or "forward" in vars(layer) for layer in one.module.modules()
+        )

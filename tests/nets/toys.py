@@ -38,7 +38,11 @@ def mlp(features=5, width=7, classes=3, seed=0, activation=nn.ReLU, bias=True):
     """A plain net with initial parameters of its own."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return nn.Sequential(nn.Linear(features, width, bias=bias), activation(), nn.Linear(width, classes, bias=bias))
+        return nn.Sequential(
+            nn.Linear(features, width, bias=bias),
+            activation(),
+            nn.Linear(width, classes, bias=bias),
+        )
 
 
 class Residual(nn.Module):
@@ -75,11 +79,14 @@ def traced(module, criterion=None, device=CPU, rows=None):
 
 def engine_for(module, criterion, inputs, targets, device=CPU):
     """The engine that training takes."""
-    return engine_choice.choose_engine(module, criterion, inputs, targets).engine(module, criterion, device)
+    return engine_choice.choose_engine(module, criterion, inputs, targets).engine(
+        module, criterion, device
+    )
 
 
 def seeded(make, seed=0):
-    """A module made with the initial parameters of a seed, whatever the user's generator is doing."""
+    """A module made with the initial parameters of a seed, whatever the user's generator is
+    doing."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return make()
@@ -127,15 +134,23 @@ def same(found, expected, atol=2e-6):
 
 
 def places_add_nothing(engine, net, inputs, targets):
-    """Assert that ten places without a record add exactly nothing, whatever lies there, to the sums of ten records."""
+    """Assert that ten places without a record add exactly nothing, whatever lies there, to the sums
+    of ten records."""
     alone = clipped_sums(engine, net, inputs, targets)
     trained = engine.layout.read([net], CPU, True)
     found, bounds = [], torch.tensor([[1.0] * 10 + [0.0] * 10])
     for value in (0.0, 1.0, 1e30, torch.inf, torch.nan):
-        others = torch.full_like(inputs, value) if inputs.is_floating_point() else torch.full_like(inputs, value == 1.0)
+        others = (
+            torch.full_like(inputs, value)
+            if inputs.is_floating_point()
+            else torch.full_like(inputs, value == 1.0)
+        )
         found.append(torch.zeros_like(trained, dtype=torch.float64))
         engine.bind(trained, trained[:, :0], found[-1])
-        rows, answers = torch.cat([inputs, others]).unsqueeze(0), torch.cat([targets, targets]).unsqueeze(0)
+        rows, answers = (
+            torch.cat([inputs, others]).unsqueeze(0),
+            torch.cat([targets, targets]).unsqueeze(0),
+        )
         engine.add_clipped(rows, answers, bounds)
     torch.testing.assert_close(found[0].float(), alone, rtol=1e-6, atol=1e-7)
     assert all(torch.equal(one, found[0]) for one in found)  # exactly nothing, whatever lies there
@@ -152,14 +167,22 @@ def clipped_sums(engine, module, inputs, targets, norm=1.0, stack=1):
 
 
 def largest_change(module, criterion, inputs, targets, extra, labels, norm=1.0):
-    """The most by which blanking any one record changes the sum of a step, in clipping norms: 1 is allowed.
+    """The most by which blanking any one record changes the sum of a step, in clipping norms: 1 is
+    allowed.
 
-    The record stands in front of the others, among them, and behind them. Raises what training would raise if the net
-    is refused.
+    The record stands in front of the others, among them, and behind them. Raises what training
+    would raise if the net is refused.
     """
     engine = engine_for(module, criterion, inputs, targets)
     changes = [
-        change(engine, module, replaced(inputs, extra[i], place), replaced(targets, labels[i], place), place, norm)
+        change(
+            engine,
+            module,
+            replaced(inputs, extra[i], place),
+            replaced(targets, labels[i], place),
+            place,
+            norm,
+        )
         for i in range(len(extra))
         for place in (0, len(inputs) // 2, len(inputs) - 1)
     ]
@@ -168,14 +191,18 @@ def largest_change(module, criterion, inputs, targets, extra, labels, norm=1.0):
 
 
 def change(engine, module, inputs, targets, place, norm=1.0, other=None):
-    """By how much the sum changes if one record is blanked, or replaced by another, in clipping norms."""
+    """By how much the sum changes if one record is blanked, or replaced by another, in clipping
+    norms."""
     bounds = torch.full((1, len(inputs)), norm)
     without = bounds.clone()
     if other is None:
         without[0, place] = 0.0
         other = torch.zeros_like(inputs[0]), torch.zeros_like(targets[0])
     rows, answers = (replaced(values, one, place) for values, one in zip((inputs, targets), other))
-    both = (summed(engine, module, *pair) for pair in ((inputs, targets, bounds), (rows, answers, without)))
+    both = (
+        summed(engine, module, *pair)
+        for pair in ((inputs, targets, bounds), (rows, answers, without))
+    )
     first, second = both
     return float((first - second).norm()) / norm
 
@@ -196,18 +223,27 @@ def replaced(values, one, place):
 
 
 def gradients(module, criterion, inputs, targets):
-    """Per-record gradients by autograd, one record at a time, in double precision where the module is."""
+    """Per-record gradients by autograd, one record at a time, in double precision where the module
+    is."""
     rows = []
     trained = [p for p in module.parameters() if p.requires_grad]
     for i in range(len(inputs)):
         loss = criterion(module(inputs[i : i + 1]), targets[i : i + 1])
         found = torch.autograd.grad(loss, trained, allow_unused=True)
-        rows.append(torch.cat([(torch.zeros_like(p) if g is None else g).reshape(-1) for g, p in zip(found, trained)]))
+        rows.append(
+            torch.cat(
+                [
+                    (torch.zeros_like(p) if g is None else g).reshape(-1)
+                    for g, p in zip(found, trained)
+                ]
+            )
+        )
     return torch.stack(rows)
 
 
 def check_sums(engine, module, criterion, inputs, targets, norm=1.0, stack=1, rtol=1e-4, atol=2e-6):
-    """Assert that an engine sums, for each net of a stack, the clipped gradients of autograd record by record."""
+    """Assert that an engine sums, for each net of a stack, the clipped gradients of autograd record
+    by record."""
     expected = clipped(gradients(module, criterion, inputs, targets), norm)
     for found in clipped_sums(engine, module, inputs, targets, norm, stack):
         torch.testing.assert_close(found, expected, rtol=rtol, atol=atol)

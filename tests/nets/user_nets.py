@@ -1,4 +1,5 @@
-"""A module as users write them, its records, and a classifier with it: what the tests of skorch nets share."""
+"""A module as users write them, its records, and a classifier with it: what the tests of skorch
+nets share."""
 
 from __future__ import annotations
 
@@ -37,8 +38,17 @@ class Centred(Small):
 
 
 def net(module=Small, **changed):
-    arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "classes": [0, 1], "lr": 0.5, **changed}
-    return DPNeuralNetClassifier(module, **{key: value for key, value in arguments.items() if value is not ...})
+    arguments = {
+        "noise_multiplier": 1.0,
+        "sample_rate": 0.1,
+        "max_steps": 12,
+        "classes": [0, 1],
+        "lr": 0.5,
+        **changed,
+    }
+    return DPNeuralNetClassifier(
+        module, **{key: value for key, value in arguments.items() if value is not ...}
+    )
 
 
 def parameters(one):

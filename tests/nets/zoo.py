@@ -1,4 +1,5 @@
-"""Modules that act on each record alone, with records for them and the engines that they are given."""
+"""Modules that act on each record alone, with records for them and the engines that they are
+given."""
 
 from __future__ import annotations
 
@@ -29,13 +30,17 @@ def pixels(n=SIZE, shape=(784,), seed=0):
 def extremes(shape=(784,)):
     """Records of every scale, one of which would move a coupled batch the most."""
     rng = torch.Generator().manual_seed(1)
-    rows = torch.stack([scale * torch.rand(shape, generator=rng) for scale in (0.0, 0.5, 1.0, 255.0, 1e4, -255.0)])
+    rows = torch.stack(
+        [scale * torch.rand(shape, generator=rng) for scale in (0.0, 0.5, 1.0, 255.0, 1e4, -255.0)]
+    )
     return rows, torch.arange(len(rows)) % 3
 
 
 def tokens(n=SIZE, words=50, length=6, seed=0):
     rng = torch.Generator().manual_seed(seed)
-    return torch.randint(2, words, (n, length), generator=rng), torch.randint(0, 3, (n,), generator=rng)
+    return torch.randint(2, words, (n, length), generator=rng), torch.randint(
+        0, 3, (n,), generator=rng
+    )
 
 
 class Net(nn.Module):
@@ -59,7 +64,11 @@ class Words(nn.Module):
 class Images(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first, self.second, self.last = nn.Conv2d(1, 4, 5, 2), nn.Conv2d(4, 4, 3), nn.Linear(100, 3)
+        self.first, self.second, self.last = (
+            nn.Conv2d(1, 4, 5, 2),
+            nn.Conv2d(4, 4, 3),
+            nn.Linear(100, 3),
+        )
 
     def head(self, inputs):
         hidden = F.max_pool2d(F.relu(self.second(F.relu(self.first(inputs)))), 2)
@@ -112,7 +121,11 @@ class Recurrent(nn.Module):
 class Attention(nn.Module):
     def __init__(self, kind, batch_first):
         super().__init__()
-        self.batch_first, self.middle, self.last = batch_first, kind(4, 2, batch_first=batch_first), nn.Linear(4, 3)
+        self.batch_first, self.middle, self.last = (
+            batch_first,
+            kind(4, 2, batch_first=batch_first),
+            nn.Linear(4, 3),
+        )
 
     def forward(self, inputs):
         words = inputs.reshape(-1, 5, 4)
@@ -121,7 +134,8 @@ class Attention(nn.Module):
 
 
 class Transformer(nn.Module):
-    """PyTorch's own layer, whose fused attention could draw random numbers, and without dropout draws none."""
+    """PyTorch's own layer, whose fused attention could draw random numbers, and without dropout
+    draws none."""
 
     def __init__(self):
         super().__init__()
@@ -161,7 +175,9 @@ class WithOwnFunction(Net):
 
 
 def weight_normed():
-    return nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(20, 6)), nn.Tanh(), nn.Linear(6, 3))
+    return nn.Sequential(
+        nn.utils.parametrizations.weight_norm(nn.Linear(20, 6)), nn.Tanh(), nn.Linear(6, 3)
+    )
 
 
 GRAPH, ANY, LAYERED = (VmapEngine, False), (VmapEngine, True), (LayeredEngine, None)
@@ -173,18 +189,34 @@ VECTORS = pixels(shape=(20,)), extremes((20,))
 ZOO = {
     "mlp": (lambda: mlp(20), (LinearEngine, None), VECTORS),
     "residual": (lambda: Residual(20), (LinearEngine, None), VECTORS),
-    "dropout": (lambda: nn.Sequential(nn.Linear(20, 6), nn.Dropout(), nn.Linear(6, 3)), (LinearEngine, None), VECTORS),
+    "dropout": (
+        lambda: nn.Sequential(nn.Linear(20, 6), nn.Dropout(), nn.Linear(6, 3)),
+        (LinearEngine, None),
+        VECTORS,
+    ),
     "functional dropout": (lambda: FunctionalDropout(20), (LinearEngine, None), VECTORS),
     "dropout of records": (lambda: DropPath(20), (LinearEngine, None), VECTORS),
     "dropout by samples": (lambda: Sampled(20), (VmapEngine, True), VECTORS),
-    "layer norm": (lambda: nn.Sequential(nn.Linear(20, 6), nn.LayerNorm(6), nn.Linear(6, 3)), LAYERED, VECTORS),
-    "group norm": (lambda: nn.Sequential(nn.Linear(20, 6), nn.GroupNorm(2, 6), nn.Linear(6, 3)), LAYERED, VECTORS),
+    "layer norm": (
+        lambda: nn.Sequential(nn.Linear(20, 6), nn.LayerNorm(6), nn.Linear(6, 3)),
+        LAYERED,
+        VECTORS,
+    ),
+    "group norm": (
+        lambda: nn.Sequential(nn.Linear(20, 6), nn.GroupNorm(2, 6), nn.Linear(6, 3)),
+        LAYERED,
+        VECTORS,
+    ),
     "cnn": (Images, LAYERED, (pixels(shape=(1, 28, 28)), extremes((1, 28, 28)))),
     "embedding": (Words, LAYERED, (tokens(), tokens(seed=1))),
     "own attention": (OwnAttention, LAYERED, VECTORS),
     "prelu": (lambda: nn.Sequential(nn.Linear(20, 6), nn.PReLU(), nn.Linear(6, 3)), GRAPH, VECTORS),
     "attention": (lambda: Attention(nn.MultiheadAttention, True), ANY, VECTORS),
-    "attention with the batch in the second place": (lambda: Attention(nn.MultiheadAttention, False), ANY, VECTORS),
+    "attention with the batch in the second place": (
+        lambda: Attention(nn.MultiheadAttention, False),
+        ANY,
+        VECTORS,
+    ),
     "attention of Opacus": (lambda: Attention(DPMultiheadAttention, True), ANY, VECTORS),
     "transformer layer": (Transformer, ANY, VECTORS),
     "gru": (lambda: Recurrent(nn.GRU), LAYERED, VECTORS),

@@ -1,4 +1,5 @@
-"""Bins, logarithmic scales, parts of dates, hashed values: from public facts alone, and nothing of a record shows."""
+"""Bins, logarithmic scales, parts of dates, hashed values: from public facts alone, and nothing of
+a record shows."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def test_equal_bins_stand_beside_the_value():
 
 
 @pytest.mark.parametrize(
-    ("column", "number"), [((0.0, 1.0), 16), ((0, 100), 16), ((1, 16), 16), ((0, 4), 5), ((0, 1), 0)]
+    ("column", "number"),
+    [((0.0, 1.0), 16), ((0, 100), 16), ((1, 16), 16), ((0, 4), 5), ((0, 1), 0)],
 )
 def test_the_number_of_bins_follows_from_the_range(column, number):
     names = TableEncoder({"a": column}, bins="auto", indicators=False).get_feature_names_out()
@@ -43,15 +45,27 @@ def test_each_of_few_whole_numbers_has_its_own_bin():
 
 
 def test_a_column_states_its_own_bins():
-    schema = {"age": {"lower": 17, "upper": 90, "bins": [25, 35.5, 50]}, "n": {"lower": 0, "upper": 9, "bins": None}}
+    schema = {
+        "age": {"lower": 17, "upper": 90, "bins": [25, 35.5, 50]},
+        "n": {"lower": 0, "upper": 9, "bins": None},
+    }
     found = encoded(schema, {"age": [24, 25, 36, 90], "n": [0, 1, 2, 3]}, bins=3, indicators=False)
-    assert list(found.columns) == ["age", "age_17_to_25", "age_25_to_35.5", "age_35.5_to_50", "age_50_to_90", "n"]
+    assert list(found.columns) == [
+        "age",
+        "age_17_to_25",
+        "age_25_to_35.5",
+        "age_35.5_to_50",
+        "age_50_to_90",
+        "n",
+    ]
     assert found.to_numpy()[:, 1:5].tolist() == np.eye(4).tolist()
 
 
 def test_logarithmic_scales_are_signed():
     schema = {"balance": {"lower": -1000, "upper": 1000, "scale": "log"}}
-    found = encoded(schema, {"balance": [-1000, -1, 0, 1, 1000, 1e9]}, bins=4, indicators=False).to_numpy()
+    found = encoded(
+        schema, {"balance": [-1000, -1, 0, 1, 1000, 1e9]}, bins=4, indicators=False
+    ).to_numpy()
     step = np.log(2) / np.log(1001)
     np.testing.assert_allclose(found[:, 0], [-1, -step, 0, step, 1, 1], atol=1e-12)
     assert found[:, 1:].argmax(axis=1).tolist() == [0, 1, 2, 2, 3, 3]
@@ -71,9 +85,13 @@ def test_dates_have_months_weekdays_and_hours_where_they_differ():
     assert not any("hour" in name for name in found.columns)
     assert found.to_numpy()[2].tolist() == [0] * 22 + [1]
     timed = {"at": (datetime(2020, 1, 1), datetime(2020, 1, 3))}
-    found = encoded(timed, {"at": ["2020-01-01 00:30", "2020-01-02 23:59:59", "2020-01-02 07:00"]}, bins=2)
+    found = encoded(
+        timed, {"at": ["2020-01-01 00:30", "2020-01-02 23:59:59", "2020-01-02 07:00"]}, bins=2
+    )
     assert not any("month" in name or "weekday" in name for name in found.columns)
-    assert [found[name].tolist() for name in ("at_hour_0", "at_hour_23", "at_hour_7")] == np.eye(3).tolist()
+    assert [found[name].tolist() for name in ("at_hour_0", "at_hour_23", "at_hour_7")] == np.eye(
+        3
+    ).tolist()
 
 
 def test_many_values_share_public_buckets():
@@ -118,13 +136,17 @@ ODD = [
 @pytest.mark.slow
 @given(
     st.lists(st.tuples(*[st.integers(0, len(ODD))] * len(SCHEMA)), min_size=1, max_size=5),
-    st.tuples(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300)).filter(lambda e: e[1] - e[0] > 1e-300),
+    st.tuples(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300)).filter(
+        lambda e: e[1] - e[0] > 1e-300
+    ),
     st.one_of(st.floats(), st.integers(), st.text(max_size=3)),
 )
 def test_no_value_is_an_error_and_no_row_is_longer_than_stated(rows, ends, value):
     """Nor does a value leave the bounds, whatever the range of its column."""
     values = [value, *ODD]  # drawn by number: Hypothesis compares what it draws
-    table = pd.DataFrame([[values[i] for i in row] for row in rows], columns=list(SCHEMA), dtype=object)
+    table = pd.DataFrame(
+        [[values[i] for i in row] for row in rows], columns=list(SCHEMA), dtype=object
+    )
     for options in ({}, {"bins": "auto"}, {"bins": 3, "row_norm": 2.0}):
         encoder = TableEncoder({**SCHEMA, "plain": ends}, **options)
         found = encoder.fit_transform(table)
@@ -139,7 +161,11 @@ def test_no_value_is_an_error_and_no_row_is_longer_than_stated(rows, ends, value
 def test_the_longest_row_is_as_long_as_stated():
     schema = {"a": (0, 1), "b": ["x"], "c": (0.0, 1.0)}
     found = encoded(schema, {"a": [1], "b": ["x"], "c": [1]}, bins=4)
-    assert np.linalg.norm(found) == pytest.approx(TableEncoder(schema, bins=4).max_norm) == pytest.approx(np.sqrt(5))
+    assert (
+        np.linalg.norm(found)
+        == pytest.approx(TableEncoder(schema, bins=4).max_norm)
+        == pytest.approx(np.sqrt(5))
+    )
 
 
 def test_a_schema_with_options_is_what_was_stated(tmp_path):
@@ -160,7 +186,10 @@ def test_a_schema_with_options_is_what_was_stated(tmp_path):
         ({"lower": 0, "upper": 9, "bins": 1}, "number of bins from 2"),
         ({"lower": 0, "upper": 9, "bins": True}, "number of bins from 2"),
         ({"lower": 0, "upper": 9, "scale": "lgo"}, "'linear', or 'log'"),
-        ({"lower": date(2020, 1, 1), "upper": date(2021, 1, 1), "scale": "log"}, "'linear', or 'log'"),
+        (
+            {"lower": date(2020, 1, 1), "upper": date(2021, 1, 1), "scale": "log"},
+            "'linear', or 'log'",
+        ),
         ({"lower": 0, "upper": 9, "bin": 3}, "'bins': "),
         ({"buckets": 1}, "whole number from 2"),
         ({"buckets": 8, "lower": 0}, "'buckets': 64"),

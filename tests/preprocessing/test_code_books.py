@@ -1,4 +1,5 @@
-"""Code books as people write them mean what they say, or are asked about by an error that shows both spellings."""
+"""Code books as people write them mean what they say, or are asked about by an error that shows
+both spellings."""
 
 from __future__ import annotations
 
@@ -21,19 +22,37 @@ BOOKS = {
     "two codes": ({"1": "flat", "2": "house"}, {"values": [1, 2]}),
     "codes of text": ({"A1": "none", "B": "some", "-": "no answer"}, ["A1", "B", "-"]),
     "numbers as keys": ({1: "flat", 3: "house"}, {"values": [1, 3]}),
-    "JSON Schema, numbers": ({"type": "integer", "minimum": 0, "maximum": 120, "title": "Age"}, (0, 120)),
-    "JSON Schema, exclusive": ({"type": "number", "exclusiveMinimum": 0.5, "maximum": 2.5}, (0.5, 2.5)),
+    "JSON Schema, numbers": (
+        {"type": "integer", "minimum": 0, "maximum": 120, "title": "Age"},
+        (0, 120),
+    ),
+    "JSON Schema, exclusive": (
+        {"type": "number", "exclusiveMinimum": 0.5, "maximum": 2.5},
+        (0.5, 2.5),
+    ),
     "JSON Schema, enum": ({"type": ["string", "null"], "enum": ["a", "b", None]}, ["a", "b"]),
     "JSON Schema, codes with labels": (
-        {"oneOf": [{"const": 1, "title": "flat"}, {"const": 2, "title": "house"}, {"type": "null"}]},
+        {
+            "oneOf": [
+                {"const": 1, "title": "flat"},
+                {"const": 2, "title": "house"},
+                {"type": "null"},
+            ]
+        },
         {"values": [1, 2]},
     ),
     "JSON Schema, texts with labels": (
-        {"type": "string", "anyOf": [{"const": "f", "title": "flat"}, {"const": "h", "title": "house"}]},
+        {
+            "type": "string",
+            "anyOf": [{"const": "f", "title": "flat"}, {"const": "h", "title": "house"}],
+        },
         ["f", "h"],
     ),
     "JSON Schema, a type or null": (
-        {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 9}, {"type": "null"}], "title": "Rooms"},
+        {
+            "anyOf": [{"type": "integer", "minimum": 0, "maximum": 9}, {"type": "null"}],
+            "title": "Rooms",
+        },
         (0, 9),
     ),
     "JSON Schema, flags": ({"type": "boolean"}, [False, True]),
@@ -41,7 +60,10 @@ BOOKS = {
         {"type": "date", "minimum": "2020-01-01", "maximum": "2021-01-01"},
         (date(2020, 1, 1), date(2021, 1, 1)),
     ),
-    "Table Schema": ({"name": "x", "type": "number", "constraints": {"minimum": 0, "maximum": 9}}, (0, 9)),
+    "Table Schema": (
+        {"name": "x", "type": "number", "constraints": {"minimum": 0, "maximum": 9}},
+        (0, 9),
+    ),
     "Table Schema, enum": (
         {"name": "x", "type": "string", "constraints": {"enum": ["1", "2"], "required": True}},
         ["1", "2"],
@@ -58,7 +80,11 @@ def test_an_entry_means_what_it_says(name, tmp_path):
     assert Schema(dict(Schema({"x": book}))) == Schema({"x": meant})
     if isinstance(book, dict):
         (tmp_path / "book.json").write_text(json.dumps({"x": book}))
-        assert Schema(tmp_path / "book.json") == Schema(str(tmp_path / "book.json")) == Schema({"x": meant})
+        assert (
+            Schema(tmp_path / "book.json")
+            == Schema(str(tmp_path / "book.json"))
+            == Schema({"x": meant})
+        )
         yaml = pytest.importorskip("yaml")
         (tmp_path / "book.yaml").write_text(yaml.safe_dump({"x": book}, sort_keys=False))
         assert Schema(tmp_path / "book.yaml") == Schema({"x": meant})
@@ -80,7 +106,10 @@ MEANT = {"age": (0, 99), "ok": [False, True]}
         {
             "type": "object",
             "required": ["age"],
-            "properties": {"age": {"type": "integer", "minimum": 0, "maximum": 99}, "ok": {"type": "boolean"}},
+            "properties": {
+                "age": {"type": "integer", "minimum": 0, "maximum": 99},
+                "ok": {"type": "boolean"},
+            },
         },
     ],
     ids=["fields", "a resource", "a package", "JSON Schema"],
@@ -90,7 +119,11 @@ def test_descriptions_of_open_data_are_schemas(book):
 
 
 def test_a_column_may_be_called_as_a_word_of_a_code_book():
-    assert list(Schema({"type": ["a", "b"], "fields": (0, 9), "schema": [1, 2, 3]})) == ["type", "fields", "schema"]
+    assert list(Schema({"type": ["a", "b"], "fields": (0, 9), "schema": [1, 2, 3]})) == [
+        "type",
+        "fields",
+        "schema",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +133,10 @@ def test_a_column_may_be_called_as_a_word_of_a_code_book():
         ({"type": "string"}, "does not say.*enum.*buckets"),
         ({"type": "number", "minimum": 0}, "minimum"),
         ({"type": "geopoint"}, "type='geopoint'.*integer"),
-        (["2020-01-01", "2021-12-31"], r"For all values from 2020-01-01 to 2021-12-31 write .*\{values:"),
+        (
+            ["2020-01-01", "2021-12-31"],
+            r"For all values from 2020-01-01 to 2021-12-31 write .*\{values:",
+        ),
         ({"min": 9, "max": 2}, "smallest value"),
         ({"min": 2, "most": 9}, "schema_of"),
     ],
@@ -116,16 +152,26 @@ def test_what_does_not_say_enough_is_an_error(entry, match):
     [
         ([0, 1], [0.1, 0.7], r"real numbers in column 'x'.*\(0, 1\).*\{'values': \[0, 1\]\}"),
         ([True, False], ["yes", "no"], r"YAML makes flags of yes and no.*\['yes', 'no'\]"),
-        ({"1": "flat", "2": "house"}, ["flat", "house"], "Found text in column 'x', and the numbers.*labels"),
+        (
+            {"1": "flat", "2": "house"},
+            ["flat", "house"],
+            "Found text in column 'x', and the numbers.*labels",
+        ),
         ({"type": "integer", "enum": [1, 2]}, ["1", "2"], "Found text in column 'x'"),
         ({"type": "string", "enum": ["1", "2"]}, [1, 2], "integers in column 'x'"),
         ({"type": "number", "minimum": 0, "maximum": 9}, ["a", "b"], "text in column 'x'"),
-        ({"type": "date", "minimum": "2020-01-01", "maximum": "2021-01-01"}, [1, 2], "integers in column 'x'"),
+        (
+            {"type": "date", "minimum": "2020-01-01", "maximum": "2021-01-01"},
+            [1, 2],
+            "integers in column 'x'",
+        ),
     ],
     ids=str,
 )
 def test_a_declared_type_that_the_column_contradicts_is_an_error_before_a_fit(entry, values, match):
-    table = pd.DataFrame({"x": pd.Series(values, dtype="string" if isinstance(values[0], str) else None)})
+    table = pd.DataFrame(
+        {"x": pd.Series(values, dtype="string" if isinstance(values[0], str) else None)}
+    )
     with pytest.raises(TypeError, match=match):
         TableEncoder({"x": entry}).fit(table)
     model = DPGradientBoostingClassifier({"x": entry}, classes=[0, 1], target_mu=1.0)
@@ -137,16 +183,24 @@ def test_a_declared_type_that_the_column_contradicts_is_an_error_before_a_fit(en
 def test_a_path_in_place_of_a_schema_is_told_who_reads_it():
     for use in (
         lambda: TableEncoder("book.json").fit([[1.0]]),
-        lambda: DPGradientBoostingClassifier("book.json", classes=[0, 1], target_mu=1.0).fit([[1.0]], [0]),
+        lambda: DPGradientBoostingClassifier("book.json", classes=[0, 1], target_mu=1.0).fit(
+            [[1.0]], [0]
+        ),
         lambda: DPGradientBoostingClassifier("book.json", target="x", target_mu=1.0).made_up(),
     ):
-        with pytest.raises(TypeError, match=r"Found schema='book.json'.*schema=Schema\('book.json'\)"):
+        with pytest.raises(
+            TypeError, match=r"Found schema='book.json'.*schema=Schema\('book.json'\)"
+        ):
             use()
 
 
 def test_two_values_that_are_meant_are_taken():
     encoder = TableEncoder({"x": {"values": [0, 1]}})
-    assert encoder.fit_transform(pd.DataFrame({"x": [0.0, 1.0, 0.5]})).tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert encoder.fit_transform(pd.DataFrame({"x": [0.0, 1.0, 0.5]})).tolist() == [
+        [1, 0, 0],
+        [0, 1, 0],
+        [0, 0, 1],
+    ]
     assert Schema(dict(Schema({"x": {"values": [0, 1]}})))["x"] == {"values": [0, 1]}
     assert TableEncoder({"x": [0, 1]}).fit_transform(pd.DataFrame({"x": [0, 1]})).shape == (2, 3)
 

@@ -1,4 +1,5 @@
-"""Shapes: effects of the values of a column in a linear model, from the schema and the coefficients alone."""
+"""Shapes: effects of the values of a column in a linear model, from the schema and the coefficients
+alone."""
 
 from __future__ import annotations
 
@@ -33,12 +34,23 @@ def drawn(one):
 
 def table_of(**columns):
     """Records with the given values, and constant ones in other columns."""
-    given = {"age": 50, "balance": 0.0, "job": "clerk", "shop": "a", "since": datetime(2000, 6, 5), **columns}
+    given = {
+        "age": 50,
+        "balance": 0.0,
+        "job": "clerk",
+        "shop": "a",
+        "since": datetime(2000, 6, 5),
+        **columns,
+    }
     n = max(len(values) for values in columns.values())
-    return pd.DataFrame({name: values if name in columns else [values] * n for name, values in given.items()})
+    return pd.DataFrame(
+        {name: values if name in columns else [values] * n for name, values in given.items()}
+    )
 
 
-@pytest.mark.parametrize("changed", [{}, {"bins": None}, {"bins": 3}, {"indicators": False}, {"row_norm": 1.0}])
+@pytest.mark.parametrize(
+    "changed", [{}, {"bins": None}, {"bins": 3}, {"indicators": False}, {"row_norm": 1.0}]
+)
 @pytest.mark.parametrize("name", ["age", "balance", "job"])
 def test_differences_of_effects_are_those_of_predictions(name, changed):
     one = encoder(**changed)
@@ -90,7 +102,8 @@ def test_the_mean_effect_over_the_public_range_or_list_is_zero():
     age = shapes["age"]
     grid = np.linspace(20, 80, 60_001)
     assert np.interp(grid, age.values, age.effects[0]).mean() == pytest.approx(0.0, abs=1e-3)
-    assert shapes["job"].effects[0][:3].sum() == pytest.approx(0.0, abs=1e-12)  # the indicator has no share
+    # the indicator has no share
+    assert shapes["job"].effects[0][:3].sum() == pytest.approx(0.0, abs=1e-12)
     assert shapes["shop"].effects[0][:4].sum() == pytest.approx(0.0, abs=1e-12)
     assert list(shapes["shop"].values) == [0, 1, 2, 3, "missing"]
 
@@ -115,7 +128,9 @@ def test_one_number_is_the_noise_of_all_coefficients_and_none_is_not_known():
 
 
 def test_wrong_widths_and_columns_are_named():
-    with pytest.raises(ValueError, match=r"coefficients of shape \(1, 3\); shape \(1, \d+\) is needed"):
+    with pytest.raises(
+        ValueError, match=r"coefficients of shape \(1, 3\); shape \(1, \d+\) is needed"
+    ):
         encoder().shapes([1.0, 2.0, 3.0])
     with pytest.raises(KeyError, match="no column 'jobs' in the schema"):
         encoder().shapes(drawn(encoder()), columns=["jobs"])

@@ -35,9 +35,15 @@ def test_a_schema_survives_yaml(tmp_path):
     assert Schema.from_yaml(text) == schema == Schema.from_yaml(tmp_path / "schema.yaml")
     assert list(Schema.from_yaml(text)) == list(schema)
     of_numpy = Schema(
-        {"a": (np.float64(0), np.int64(3)), "b": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01"))}
+        {
+            "a": (np.float64(0), np.int64(3)),
+            "b": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01")),
+        }
     )
-    assert Schema.from_yaml(of_numpy.to_yaml()) == {"a": (0.0, 3), "b": (datetime(2020, 1, 1), datetime(2021, 1, 1))}
+    assert Schema.from_yaml(of_numpy.to_yaml()) == {
+        "a": (0.0, 3),
+        "b": (datetime(2020, 1, 1), datetime(2021, 1, 1)),
+    }
 
 
 PAIRS = [[18, 90], [90, 18], [0.5, 1.5], [0.0, 0.25], [0, 2], [date(2020, 1, 1), date(2020, 1, 2)]]
@@ -45,19 +51,25 @@ PAIRS = [[18, 90], [90, 18], [0.5, 1.5], [0.0, 0.25], [0, 2], [date(2020, 1, 1),
 
 @pytest.mark.parametrize("pair", PAIRS, ids=repr)
 def test_a_list_that_looks_like_the_ends_of_a_range_is_an_error_with_both_spellings(pair):
-    """Files have lists alone: read as two categories, a range costs much of the score, and nothing tells."""
+    """Files have lists alone: read as two categories, a range costs much of the score, and nothing
+    tells."""
     first, second = pair
     low, high = sorted(pair)
     with pytest.raises(ValueError, match="column 'x'") as caught:
         Schema({"x": pair})
-    for spelling in (f"({low}, {high})", f"{{lower: {low}, upper: {high}}}", f"{{values: [{first}, {second}]}}"):
+    for spelling in (
+        f"({low}, {high})",
+        f"{{lower: {low}, upper: {high}}}",
+        f"{{values: [{first}, {second}]}}",
+    ):
         assert spelling in str(caught.value)
     assert Schema({"x": {"values": pair}}).classes("x") == pair
     assert Schema({"x": {"lower": low, "upper": high}}) == Schema({"x": (low, high)})
 
 
 @pytest.mark.parametrize(
-    "pair", [[0, 1], [1, 2], [2, 1], [0.0, 1.0], [-1, 0], [False, True], ["18", "90"], [0, 1, 9], [7]]
+    "pair",
+    [[0, 1], [1, 2], [2, 1], [0.0, 1.0], [-1, 0], [False, True], ["18", "90"], [0, 1, 9], [7]],
 )
 def test_other_lists_are_values(pair):
     assert Schema({"x": pair})["x"] == pair

@@ -21,8 +21,16 @@ from sklearn_dpsearch.preprocessing import Schema, TableEncoder, ranges
 from ..search.toys import refuses_to_fit
 
 pd = pytest.importorskip("pandas")
-SCHEMA = {"age": (20, 80), "job": ["clerk", "nurse"], "since": (date(2020, 1, 1), date(2020, 1, 11))}
-ROWS = {"age": [50, 95, None], "job": ["clerk", "pilot", None], "since": ["2020-01-06", "2019-07-01", None]}
+SCHEMA = {
+    "age": (20, 80),
+    "job": ["clerk", "nurse"],
+    "since": (date(2020, 1, 1), date(2020, 1, 11)),
+}
+ROWS = {
+    "age": [50, 95, None],
+    "job": ["clerk", "pilot", None],
+    "since": ["2020-01-06", "2019-07-01", None],
+}
 NAMES = ["age", "age_missing", "job_clerk", "job_nurse", "job_unknown", "since", "since_missing"]
 EXPECTED = [[0, 0, 1, 0, 0, 0, 0], [1, 0, 0, 0, 1, -1, 0], [0, 1, 0, 0, 1, 0, 1]]
 
@@ -31,7 +39,10 @@ def tables():
     frame = pd.DataFrame(ROWS)
     yield "text", frame
     yield "dates", frame.assign(since=pd.to_datetime(frame["since"]))
-    yield "zone", frame.assign(since=pd.to_datetime(frame["since"], utc=True).dt.tz_convert("Asia/Tokyo"))
+    yield (
+        "zone",
+        frame.assign(since=pd.to_datetime(frame["since"], utc=True).dt.tz_convert("Asia/Tokyo")),
+    )
     yield "category", frame.astype({"job": "category", "age": "Int64"})
     yield "string", frame.astype({"job": "string", "since": "string"})
     yield "objects", frame.astype(object)
@@ -43,7 +54,9 @@ def tables():
 def polars_tables():
     pl = pytest.importorskip("polars")
     yield pl.DataFrame(ROWS)
-    yield pl.DataFrame(ROWS).with_columns(pl.col("since").str.to_date(), pl.col("job").cast(pl.Categorical))
+    yield pl.DataFrame(ROWS).with_columns(
+        pl.col("since").str.to_date(), pl.col("job").cast(pl.Categorical)
+    )
 
 
 @pytest.mark.parametrize(("kind", "table"), tables(), ids=[kind for kind, _ in tables()])
@@ -62,7 +75,8 @@ def test_polars_is_read_and_made():
 
 
 def test_one_entry_of_text_makes_no_other_entry_missing():
-    """Readers of CSV files make objects of a column with a single entry of text: that may not show."""
+    """Readers of CSV files make objects of a column with a single entry of text: that may not
+    show."""
     table = pd.DataFrame({"age": ["50", "95", "?"], "code": ["1", "2", "?"]}, dtype=object)
     encoded = TableEncoder({"age": (20, 80), "code": [1, 2]}).fit_transform(table)
     assert encoded.tolist() == [[0, 0, 1, 0, 0], [1, 0, 0, 1, 0], [0, 1, 0, 0, 1]]
@@ -98,14 +112,20 @@ def test_a_range_for_a_column_of_words_is_an_error_before_anything_is_spent(text
 def test_one_entry_of_text_leaves_the_flags_beside_it_what_they_were(stated, flags):
     encoder, (yes, no) = TableEncoder({"flag": stated}), flags
     files = (f"flag\n{yes}\n{no}\n{last}\n" for last in (no, "?"))
-    clean, spoilt = (encoder.fit_transform(pd.read_csv(io.StringIO(file)).astype(object)) for file in files)
+    clean, spoilt = (
+        encoder.fit_transform(pd.read_csv(io.StringIO(file)).astype(object)) for file in files
+    )
     assert (clean[:2] == spoilt[:2]).all()
     assert not (clean[2] == spoilt[2]).all()
 
 
 def test_without_indicators_what_is_missing_or_unknown_is_zero():
     encoder = TableEncoder(SCHEMA, indicators=False)
-    assert encoder.fit_transform(pd.DataFrame(ROWS)).tolist() == [[0, 1, 0, 0], [1, 0, 0, -1], [0, 0, 0, 0]]
+    assert encoder.fit_transform(pd.DataFrame(ROWS)).tolist() == [
+        [0, 1, 0, 0],
+        [1, 0, 0, -1],
+        [0, 0, 0, 0],
+    ]
     assert encoder.get_feature_names_out().tolist() == ["age", "job_clerk", "job_nurse", "since"]
 
 
@@ -113,7 +133,9 @@ def test_nothing_is_learned():
     frame = pd.DataFrame(ROWS)
     fitted, other = TableEncoder(SCHEMA).fit(frame), TableEncoder(SCHEMA).fit(frame.iloc[:1])
     assert vars(fitted).keys() == vars(other).keys()
-    assert {k: str(v) for k, v in vars(fitted).items()} == {k: str(v) for k, v in vars(other).items()}
+    assert {k: str(v) for k, v in vars(fitted).items()} == {
+        k: str(v) for k, v in vars(other).items()
+    }
     one_by_one = np.vstack([fitted.transform(frame.iloc[[i]]) for i in range(len(frame))])
     assert (one_by_one == fitted.transform(frame)).all()
 
@@ -125,7 +147,9 @@ def test_it_is_an_estimator_like_others():
     assert "TableEncoder(indicators=False" in repr(encoder)
     frame = pd.DataFrame(ROWS)
     assert make_pipeline(copy).fit(frame).transform(frame).shape == (3, 4)
-    some = make_column_transformer((TableEncoder({"age": (20, 80)}), ["age"]), verbose_feature_names_out=False)
+    some = make_column_transformer(
+        (TableEncoder({"age": (20, 80)}), ["age"]), verbose_feature_names_out=False
+    )
     assert some.fit_transform(frame).tolist() == [[0, 0], [1, 0], [0, 1]]
     assert some.get_feature_names_out().tolist() == ["age", "age_missing"]
     assert (copy.fit(frame).n_features_in_, list(copy.feature_names_in_)) == (3, list(ROWS))
@@ -137,14 +161,34 @@ def test_it_is_an_estimator_like_others():
 
 
 WRONG = [
-    (pd.DataFrame(ROWS).drop(columns="job"), ValueError, r"'job' of the schema missing.*\['age', 'since'\]"),
+    (
+        pd.DataFrame(ROWS).drop(columns="job"),
+        ValueError,
+        r"'job' of the schema missing.*\['age', 'since'\]",
+    ),
     (pd.DataFrame(ROWS).rename(columns={"job": "jobs"}), ValueError, "Did you mean 'jobs'"),
-    (pd.DataFrame(np.zeros((2, 4)), columns=["age", "job", "since", "age"]), ValueError, "'age' of the schema twice"),
+    (
+        pd.DataFrame(np.zeros((2, 4)), columns=["age", "job", "since", "age"]),
+        ValueError,
+        "'age' of the schema twice",
+    ),
     (np.zeros((3, 2)), ValueError, r"shape \(3, 2\) without names; the schema has 3"),
     (csr_matrix(np.eye(3)), TypeError, "csr_matrix|csr_array"),
-    (pd.DataFrame(ROWS).assign(age=pd.to_datetime(["2020-01-01"] * 3)), TypeError, "dates in column 'age'"),
-    (pd.DataFrame(ROWS).assign(job=[1, 2, 3]), TypeError, r"integers in column 'job', and \['clerk', 'nurse'\]"),
-    (pd.DataFrame(ROWS).assign(since=[1.0, 2.0, 3.0]), TypeError, "numbers in column 'since', and dates"),
+    (
+        pd.DataFrame(ROWS).assign(age=pd.to_datetime(["2020-01-01"] * 3)),
+        TypeError,
+        "dates in column 'age'",
+    ),
+    (
+        pd.DataFrame(ROWS).assign(job=[1, 2, 3]),
+        TypeError,
+        r"integers in column 'job', and \['clerk', 'nurse'\]",
+    ),
+    (
+        pd.DataFrame(ROWS).assign(since=[1.0, 2.0, 3.0]),
+        TypeError,
+        "numbers in column 'since', and dates",
+    ),
 ]
 
 
@@ -156,13 +200,17 @@ def test_columns_that_are_not_those_of_the_schema_are_named(method, table, error
 
 
 def test_names_that_meet_are_numbered():
-    encoder = TableEncoder({"a_b": (0, 1), "a": ["b", "unknown", "missing"], "job": ["unknown", "unknown_2"]})
+    encoder = TableEncoder(
+        {"a_b": (0, 1), "a": ["b", "unknown", "missing"], "job": ["unknown", "unknown_2"]}
+    )
     names = list(encoder.get_feature_names_out())
     assert names == [
         "a_b", "a_b_missing", "a_b_2", "a_unknown", "a_missing", "a_unknown_2",
         "job_unknown", "job_unknown_2", "job_unknown_3",
     ]  # fmt: skip
-    frame = pd.DataFrame({"a_b": [1, None, 0], "a": ["unknown", "missing", "other"], "job": ["unknown", None, "x"]})
+    frame = pd.DataFrame(
+        {"a_b": [1, None, 0], "a": ["unknown", "missing", "other"], "job": ["unknown", None, "x"]}
+    )
     found = encoder.set_output(transform="pandas").fit_transform(frame)
     assert list(found.columns) == names
     assert found["a_unknown"].tolist() == [1, 0, 0]
@@ -173,7 +221,10 @@ def test_names_that_meet_are_numbered():
 
 def test_a_row_norm_is_one_constant_for_all():
     frame = pd.DataFrame(ROWS)
-    plain, short = TableEncoder(SCHEMA).transform(frame), TableEncoder(SCHEMA, row_norm=0.5).transform(frame)
+    plain, short = (
+        TableEncoder(SCHEMA).transform(frame),
+        TableEncoder(SCHEMA, row_norm=0.5).transform(frame),
+    )
     np.testing.assert_allclose(short, plain * 0.5 / np.sqrt(3))
     assert np.linalg.norm(short, axis=1).max() <= 0.5 == TableEncoder(SCHEMA, row_norm=0.5).max_norm
 
@@ -181,11 +232,17 @@ def test_a_row_norm_is_one_constant_for_all():
 @pytest.mark.parametrize("row_norm", [None, 2.0])
 def test_coefficients_in_units_predict_the_same(row_norm):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"age": rng.uniform(20, 80, 50), "job": rng.choice(["clerk", "nurse"], 50)})
+    frame = pd.DataFrame(
+        {"age": rng.uniform(20, 80, 50), "job": rng.choice(["clerk", "nurse"], 50)}
+    )
     encoder = TableEncoder({"age": (20, 80), "job": ["clerk", "nurse"]}, row_norm=row_norm)
-    model = LinearRegression().fit(encoder.transform(frame), 3 * frame["age"] + (frame["job"] == "nurse"))
+    model = LinearRegression().fit(
+        encoder.transform(frame), 3 * frame["age"] + (frame["job"] == "nurse")
+    )
     own, intercept = encoder.in_units(model.coef_, model.intercept_)
-    by_hand = intercept + own["age"] * frame["age"] + frame["job"].map(lambda job: own[f"job_{job}"])
+    by_hand = (
+        intercept + own["age"] * frame["age"] + frame["job"].map(lambda job: own[f"job_{job}"])
+    )
     np.testing.assert_allclose(by_hand, model.predict(encoder.transform(frame)))
     assert own["age"] == pytest.approx(3.0)
     with pytest.raises(ValueError, match=r"shape \(3,\)"):

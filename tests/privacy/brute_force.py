@@ -1,7 +1,9 @@
-"""Small cases worked out exactly: random mechanisms, the distribution of their best-of-K release, its divergences.
+"""Small cases worked out exactly: random mechanisms, the distribution of their best-of-K release,
+its divergences.
 
-Nothing here uses the accountant's numerics. A mechanism is a pair of probability vectors (one per neighbour) over a few
-outcomes; its score is a vector of integers, and ties between runs are broken at random.
+Nothing here uses the accountant's numerics. A mechanism is a pair of probability vectors (one per
+neighbour) over a few outcomes; its score is a vector of integers, and ties between runs are broken
+at random.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def cases(full: Sequence[Any], *reduced: int) -> Sequence[Any]:
 
 
 class Mechanism(NamedTuple):
-    """Outcome probabilities on both neighbours, and the score of each outcome (equal scores are ties)."""
+    """Outcome probabilities on both neighbours, and the score of each outcome (equal scores are
+    ties)."""
 
     p: np.ndarray
     q: np.ndarray
@@ -57,7 +60,7 @@ class Violation(AssertionError):
     """A stated guarantee lies below what a mechanism really loses."""
 
 
-# --- exact quantities ---------------------------------------------------------------------------------------------
+# --- exact quantities -----------------------------------------------------------------------------
 
 
 def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
@@ -117,18 +120,22 @@ def exact_pair(one: Mechanism) -> DominatingPair:
 
 
 def lower_edge(one: Mechanism, q: np.ndarray) -> np.ndarray:
-    """q_min: least probability on the neighbour of an event with probability ``q`` here (Neyman–Pearson)."""
+    """q_min: least probability on the neighbour of an event with probability ``q`` here
+    (Neyman–Pearson)."""
     with np.errstate(divide="ignore"):
         ratio = np.where(one.q > 0, one.p / np.where(one.q > 0, one.q, 1.0), np.inf)
     order = [i for i in np.argsort(-ratio) if one.p[i] > 0]
-    return np.interp(q, np.append(0.0, np.cumsum(one.p[order])), np.append(0.0, np.cumsum(one.q[order])))
+    return np.interp(
+        q, np.append(0.0, np.cumsum(one.p[order])), np.append(0.0, np.cumsum(one.q[order]))
+    )
 
 
-# --- random cases -------------------------------------------------------------------------------------------------
+# --- random cases ---------------------------------------------------------------------------------
 
 
 def random_mechanism(rng: np.random.Generator, finite_loss: bool = False) -> Mechanism:
-    """2–7 outcomes: with zeros, equal atoms, tiny atoms, equal scores; or built to be bad for a search."""
+    """2–7 outcomes: with zeros, equal atoms, tiny atoms, equal scores; or built to be bad for a
+    search."""
     if rng.random() < 0.3:
         return _adversarial(rng, finite_loss)
     n = int(rng.integers(2, 8))
@@ -148,7 +155,8 @@ def random_mechanism(rng: np.random.Generator, finite_loss: bool = False) -> Mec
 
 
 def _adversarial(rng: np.random.Generator, finite_loss: bool) -> Mechanism:
-    """Lowest likelihood ratio on top, highest just below, the rest at the bottom: the witness's order."""
+    """Lowest likelihood ratio on top, highest just below, the rest at the bottom: the witness's
+    order."""
     top, below = np.exp(rng.uniform(-6, -1, 2))
     loss_low, loss_high = rng.uniform(0.1, 3.0, 2)
     p = np.array([1 - top - below, below, top])
@@ -196,7 +204,7 @@ def _random_pmf(rng: np.random.Generator) -> np.ndarray:
     return pmf / pmf.sum()
 
 
-# --- the checker --------------------------------------------------------------------------------------------------
+# --- the checker ----------------------------------------------------------------------------------
 
 
 def interesting_epsilons(p: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -207,10 +215,14 @@ def interesting_epsilons(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def check(guarantee: Guarantee, distribution: CountDistribution, one: Mechanism) -> float:
-    """Raise ``Violation`` if the release of ``one`` loses more than ``guarantee`` says; return the tightest δ ratio."""
+    """Raise ``Violation`` if the release of ``one`` loses more than ``guarantee`` says; return the
+    tightest δ ratio."""
     tightest = 0.0
     for direction in (one, one.reversed):
-        p, q = release(distribution, direction.p, one.scores), release(distribution, direction.q, one.scores)
+        p, q = (
+            release(distribution, direction.p, one.scores),
+            release(distribution, direction.q, one.scores),
+        )
         epsilons = interesting_epsilons(p, q)
         stated = guarantee.delta_at(epsilons)
         exact = np.array([hockey_stick(p, q, epsilon) for epsilon in epsilons])
@@ -218,8 +230,8 @@ def check(guarantee: Guarantee, distribution: CountDistribution, one: Mechanism)
         if np.any(exact > stated + rounding):
             worst = int(np.argmax(exact - stated - rounding))
             raise Violation(
-                f"delta({epsilons[worst]:.4f}) is {exact[worst]:.10g}, stated {stated[worst]:.10g}: {one}, "
-                f"{distribution}"
+                f"delta({epsilons[worst]:.4f}) is {exact[worst]:.10g}, stated "
+                f"{stated[worst]:.10g}: {one}, {distribution}"
             )
         told = exact > 1e-9
         tightest = max([tightest, *(exact[told] / stated[told])])
@@ -228,7 +240,9 @@ def check(guarantee: Guarantee, distribution: CountDistribution, one: Mechanism)
 
 def exact_loss(one: Mechanism, distribution: CountDistribution, epsilon: float) -> float:
     """δ of the release at ε, in one direction."""
-    return hockey_stick(*(release(distribution, side, one.scores) for side in (one.p, one.q)), epsilon)
+    return hockey_stick(
+        *(release(distribution, side, one.scores) for side in (one.p, one.q)), epsilon
+    )
 
 
 def all_orders(one: Mechanism) -> Iterator[Mechanism]:

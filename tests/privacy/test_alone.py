@@ -1,4 +1,5 @@
-"""The accountant without the rest of the package: what it loads, and its answers on the command line."""
+"""The accountant without the rest of the package: what it loads, and its answers on the command
+line."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ print(from_dict(json.load(sys.stdin)).epsilon_at(1e-6))
 
 
 def python(*words: str, given: str = "") -> str:
-    done = subprocess.run([sys.executable, *words], input=given, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, *words], input=given, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -71,7 +74,11 @@ def numbers(text: str) -> list[float]:
     ("words", "one_run", "count"),
     [
         ("--gaussian 0.4 --runs 10", privacy.GaussianDP(mu=0.4), privacy.Geometric(10)),
-        ("--pure 0.5 --runs 5 --distribution logarithmic", privacy.PureDP(epsilon=0.5), privacy.Logarithmic(5)),
+        (
+            "--pure 0.5 --runs 5 --distribution logarithmic",
+            privacy.PureDP(epsilon=0.5),
+            privacy.Logarithmic(5),
+        ),
         ("--approx 0.5 1e-9 --runs 6 --distribution poisson", FAILING, privacy.Poisson(6)),
         ("--zcdp 0.1 --runs 3 --distribution fixed", privacy.ZCDP(rho=0.1), privacy.Fixed(3)),
         ("--dpsgd 2 0.01 100 --runs 1.5", SGD, privacy.Geometric(1.5)),

@@ -1,4 +1,5 @@
-"""From a target to a parameter: it meets the target, closely, or the error says what would be possible."""
+"""From a target to a parameter: it meets the target, closely, or the error says what would be
+possible."""
 
 from __future__ import annotations
 
@@ -32,10 +33,19 @@ FAMILIES = {
     "zcdp": (lambda x: ZCDP(rho=x), (1e-6, 100.0)),
     "gaussian": (lambda x: GaussianDP(mu=x), (1e-4, 20.0)),
     "approx": (lambda x: ApproxDP(epsilon=x, delta=1e-9), (1e-4, 50.0)),
-    "noise multiplier": (lambda x: DPSGD(noise_multiplier=x, sample_rate=0.02, steps=300), (0.3, 50.0)),
+    "noise multiplier": (
+        lambda x: DPSGD(noise_multiplier=x, sample_rate=0.02, steps=300),
+        (0.3, 50.0),
+    ),
     "search of pure": (lambda x: best_of(PureDP(epsilon=x), Geometric(10)), (1e-4, 50.0)),
-    "search of Gaussian": (lambda x: best_of(GaussianDP(mu=x), Poisson(5).at_least_one()), (1e-3, 10.0)),
-    "search and final training": (lambda x: compose(best_of(GaussianDP(mu=x), 5), GaussianDP(mu=x)), (1e-2, 5.0)),
+    "search of Gaussian": (
+        lambda x: best_of(GaussianDP(mu=x), Poisson(5).at_least_one()),
+        (1e-3, 10.0),
+    ),
+    "search and final training": (
+        lambda x: compose(best_of(GaussianDP(mu=x), 5), GaussianDP(mu=x)),
+        (1e-2, 5.0),
+    ),
 }
 
 
@@ -66,7 +76,8 @@ def test_a_start_whose_epsilon_is_infinite_says_nothing_about_the_direction() ->
 @pytest.mark.parametrize("power", [1, -1])
 @pytest.mark.parametrize("smallest", [0.5, 0.02, 0.9999])
 def test_parameters_that_no_mechanism_has_are_kept_off(power: int, smallest: float) -> None:
-    """A tree with public classes, say, can add only so much noise: below that there is no guarantee."""
+    """A tree with public classes, say, can add only so much noise: below that there is no
+    guarantee."""
 
     def guarantee_of(x: float) -> Guarantee:
         if x**power < smallest:
@@ -115,7 +126,9 @@ def test_target_out_of_reach_says_the_smallest_epsilon_possible() -> None:
     assert "Give a larger epsilon or delta" in str(caught.value)
 
 
-@pytest.mark.parametrize("family", ["gaussian", "zcdp", "noise multiplier", "search of Gaussian", "approx"])
+@pytest.mark.parametrize(
+    "family", ["gaussian", "zcdp", "noise multiplier", "search of Gaussian", "approx"]
+)
 def test_pure_target_for_a_base_that_is_not_pure_asks_for_delta(family: str) -> None:
     guarantee_of, bracket = FAMILIES[family]
     with pytest.raises(MissingDeltaError, match="a delta > 0 is needed"):
@@ -139,7 +152,9 @@ def test_failures_above_delta_are_out_of_reach_whatever_the_noise() -> None:
         (np.nan, 1e-5, (0.1, 1.0)),
     ],
 )
-def test_bad_parameters_are_refused(target: float, delta: float, bracket: tuple[float, float]) -> None:
+def test_bad_parameters_are_refused(
+    target: float, delta: float, bracket: tuple[float, float]
+) -> None:
     with pytest.raises(ValueError, match="Expected"):
         calibrate(lambda x: PureDP(epsilon=x), target, delta, bracket)
 
@@ -150,7 +165,8 @@ LIGHT = best_of(GaussianDP(mu=0.3), Poisson(40))
 
 @pytest.mark.slow
 def test_bounds_that_take_long_are_asked_in_the_last_steps_alone() -> None:
-    """Theorem 1 leads to the neighbourhood of the target; whose prices were worked out is seen on the guarantee."""
+    """Theorem 1 leads to the neighbourhood of the target; whose prices were worked out is seen on
+    the guarantee."""
     asked = []
 
     def search(factor: float):
@@ -173,8 +189,16 @@ def test_a_rough_bound_is_never_below_and_spares_the_prices(one) -> None:
     rough = one._roughly()
     assert rough is not one
     for delta in (1e-8, 1e-5, 1e-2):
-        assert one.epsilon_at(delta) * (1 - 1e-9) <= rough.epsilon_at(delta) <= 1.5 * one.epsilon_at(delta)
-    for quick in (GaussianDP(mu=0.3), best_of(GaussianDP(mu=0.3), Geometric(40)), compose(PureDP(epsilon=1.0), RUN)):
+        assert (
+            one.epsilon_at(delta) * (1 - 1e-9)
+            <= rough.epsilon_at(delta)
+            <= 1.5 * one.epsilon_at(delta)
+        )
+    for quick in (
+        GaussianDP(mu=0.3),
+        best_of(GaussianDP(mu=0.3), Geometric(40)),
+        compose(PureDP(epsilon=1.0), RUN),
+    ):
         assert quick._roughly() is quick
 
 
@@ -196,8 +220,11 @@ SETTINGS = cases(
 def test_the_profile_stays_under_the_target_at_every_epsilon(mu, rate, steps):
     noise = noise_multiplier_under(mu, rate, steps)
     run = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps)
-    epsilons = np.concatenate([[0.0], np.geomspace(1e-4, 60, 4000)])  # not the points that were compared
-    assert np.all(run.delta_at(epsilons) <= gaussian_target(mu).delta_at(epsilons) * (1 + 1e-9) + 1e-15)
+    # not the points that were compared
+    epsilons = np.concatenate([[0.0], np.geomspace(1e-4, 60, 4000)])
+    assert np.all(
+        run.delta_at(epsilons) <= gaussian_target(mu).delta_at(epsilons) * (1 + 1e-9) + 1e-15
+    )
 
 
 @pytest.mark.slow
@@ -219,7 +246,9 @@ def test_full_batches_need_the_noise_of_the_gaussian_mechanism(relation, sensiti
 def test_a_search_costs_no_less_with_any_candidate_than_with_the_target():
     total = best_of(gaussian_target(0.5), Geometric(10)).epsilon_at(1e-5)
     for rate, steps in ((0.05, 400), (0.2, 100)):
-        run = DPSGD(noise_multiplier=noise_multiplier_under(0.5, rate, steps), sample_rate=rate, steps=steps)
+        run = DPSGD(
+            noise_multiplier=noise_multiplier_under(0.5, rate, steps), sample_rate=rate, steps=steps
+        )
         exact = best_of(run, Geometric(10)).epsilon_at(1e-5)
         assert 0.9 * total < exact <= total
 
@@ -234,22 +263,35 @@ def test_a_target_that_is_not_positive_is_an_error():
 
 
 @pytest.mark.parametrize(
-    ("mu", "rate", "steps", "slack"), [pytest.param(0.5, 0.01, 1000, 0.1, marks=pytest.mark.slow), (4.0, 1.0, 1, 0.2)]
+    ("mu", "rate", "steps", "slack"),
+    [pytest.param(0.5, 0.01, 1000, 0.1, marks=pytest.mark.slow), (4.0, 1.0, 1, 0.2)],
 )
-def test_target_with_a_large_slack_is_kept_too(mu: float, rate: float, steps: int, slack: float) -> None:
+def test_target_with_a_large_slack_is_kept_too(
+    mu: float, rate: float, steps: int, slack: float
+) -> None:
     noise = noise_multiplier_under(mu, rate, steps, slack)
-    run, target = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps), gaussian_target(mu, slack=slack)
+    run, target = (
+        DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps),
+        gaussian_target(mu, slack=slack),
+    )
     epsilons = np.linspace(0.0, 1.5 * target.epsilon_at(1.001 * slack), 500)
     assert np.all(run.delta_at(epsilons) <= target.delta_at(epsilons))
 
 
-@pytest.mark.parametrize(("mu", "rate", "steps"), [(2.0, 0.3, 1), pytest.param(1.0, 0.05, 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("mu", "rate", "steps"), [(2.0, 0.3, 1), pytest.param(1.0, 0.05, 100, marks=pytest.mark.slow)]
+)
 def test_a_target_for_changed_records_is_kept_and_needs_more_noise(mu, rate, steps):
     noise = noise_multiplier_under(mu, rate, steps, neighboring="replace_one")
-    target, epsilons = gaussian_target(mu, "replace_one"), np.concatenate([[0.0], np.geomspace(1e-4, 60, 300)])
+    target, epsilons = (
+        gaussian_target(mu, "replace_one"),
+        np.concatenate([[0.0], np.geomspace(1e-4, 60, 300)]),
+    )
 
     def stays_under(multiplier):
-        run = DPSGD(noise_multiplier=multiplier, sample_rate=rate, steps=steps, neighboring="replace_one")
+        run = DPSGD(
+            noise_multiplier=multiplier, sample_rate=rate, steps=steps, neighboring="replace_one"
+        )
         return np.all(run.delta_at(epsilons) <= target.delta_at(epsilons) * (1 + 1e-9) + 1e-15)
 
     assert stays_under(noise)

@@ -116,13 +116,17 @@ def test_every_number_is_the_same_to_the_last_bit(one: Guarantee) -> None:
     back = through_json(one)
     assert type(back) is type(one)
     assert back.neighboring == one.neighboring
-    assert [back.epsilon_at(delta) for delta in (0.0, 1e-6)] == [one.epsilon_at(delta) for delta in (0.0, 1e-6)]
+    assert [back.epsilon_at(delta) for delta in (0.0, 1e-6)] == [
+        one.epsilon_at(delta) for delta in (0.0, 1e-6)
+    ]
     assert back.delta_at(0.5) == one.delta_at(0.5)
     assert back.to_dict() == one.to_dict()
 
 
 @pytest.mark.parametrize(
-    "one", [one for one in GUARANTEES if type(one) is not ProfileDP], ids=lambda one: type(one).__name__
+    "one",
+    [one for one in GUARANTEES if type(one) is not ProfileDP],
+    ids=lambda one: type(one).__name__,
 )
 def test_what_is_made_of_parts_is_made_of_the_same_parts(one: Guarantee) -> None:
     assert through_json(one) == one
@@ -159,11 +163,14 @@ def test_equal_guarantees_are_written_alike() -> None:
         assert json.dumps(one.to_dict()) == json.dumps(other.to_dict())
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 
 def test_a_profile_that_is_a_function_cannot_be_written_down() -> None:
-    for one in (ProfileDP(profile=GaussianDP(mu=1.0).delta_at), compose(ProfileDP(profile=RUN.delta_at), PURE)):
+    for one in (
+        ProfileDP(profile=GaussianDP(mu=1.0).delta_at),
+        compose(ProfileDP(profile=RUN.delta_at), PURE),
+    ):
         with pytest.raises(PrivacyError, match="profile is a function.*Build it with"):
             one.to_dict()
         assert PrivacySpent(guarantee=one, delta=1e-6).to_dict()["guarantee"] is None
@@ -187,7 +194,8 @@ def test_a_guarantee_of_ones_own_cannot_be_written_down() -> None:
 
 def test_what_is_no_guarantee_or_of_another_layout_is_refused() -> None:
     of_layouts = [
-        ({**PURE.to_dict(), "version": version}, "version 1 is needed") for version in (0, 2, "1", None, True)
+        ({**PURE.to_dict(), "version": version}, "version 1 is needed")
+        for version in (0, 2, "1", None, True)
     ]
     no_layout = ({}, [], "PureDP", PURE, {"kind": "PureDP", "epsilon": 1.0})
     of_kinds = [
@@ -199,7 +207,9 @@ def test_what_is_no_guarantee_or_of_another_layout_is_refused() -> None:
             from_dict(wrong)
 
 
-@pytest.mark.parametrize("one", [PURE, RUN, ProfileDP.from_pair(PURE.pair)], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "one", [PURE, RUN, ProfileDP.from_pair(PURE.pair)], ids=lambda one: type(one).__name__
+)
 def test_missing_and_unknown_fields_are_refused(one: Guarantee) -> None:
     told = one.to_dict()
     with pytest.raises(PrivacyError, match="are needed"):
@@ -213,17 +223,31 @@ def test_what_a_file_holds_is_checked_like_what_a_program_builds() -> None:
     """Edited dictionaries that were once believed: the first one had a δ of −0.49."""
     drawn, both, distribution = (
         json.loads(json.dumps(one.to_dict()))
-        for one in (mixture([RUN, PURE], [0.3, 0.7]), compose(RUN, PURE), best_of(PURE, Geometric(7.3).capped(20)))
+        for one in (
+            mixture([RUN, PURE], [0.3, 0.7]),
+            compose(RUN, PURE),
+            best_of(PURE, Geometric(7.3).capped(20)),
+        )
     )
     heavy = json.loads(json.dumps(ProfileDP.from_pair(PURE.pair).to_dict()))
     for told, edit, error, match in (
         (drawn, {"weights": [1.0, -0.5]}, ValueError, "weights > 0 with sum 1"),
         (drawn, {"weights": [1.0]}, ValueError, "as many weights as parts"),
         (both, {"neighboring": "replace_one"}, MixedNeighborsError, "one relation is needed"),
-        (distribution, {"count": {**distribution["count"], "most": 2.5}}, ValueError, "an integer most"),
+        (
+            distribution,
+            {"count": {**distribution["count"], "most": 2.5}},
+            ValueError,
+            "an integer most",
+        ),
         (distribution, {"count": distribution["one_run"]}, TypeError, "a distribution of K"),
         (distribution, {"one_run": distribution["count"]}, TypeError, "Found one_run"),
-        (heavy, {"removed": {**heavy["removed"], "masses": {"array": [0.5, np.exp(50)]}}}, ValueError, "with a total"),
+        (
+            heavy,
+            {"removed": {**heavy["removed"], "masses": {"array": [0.5, np.exp(50)]}}},
+            ValueError,
+            "with a total",
+        ),
     ):
         with pytest.raises(error, match=match):
             from_dict({**told, **edit})
@@ -232,7 +256,13 @@ def test_what_a_file_holds_is_checked_like_what_a_program_builds() -> None:
 def leaves(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The ways to everything in a dictionary, but the version."""
     yield way
-    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    children = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, child in children:
         if key != "version":
             yield from leaves(child, (*way, key))
@@ -248,8 +278,26 @@ def edited(told: Any, way: tuple[Any, ...], wrong: Any) -> Any:
 
 
 #: What an editor, a bug or an attacker may put into a file.
-WRONG: list[Any] = [-0.5, 2.5, 1e300, 0, "0.5", None, True, [], [1.0, -0.5], {"float": "nan"}, {"float": "inf"}]
-WRONG += ["replace_one", "all", PureDP(epsilon=0.5).to_dict(), Geometric(3).__class__.__name__, {"array": [0.1]}]
+WRONG: list[Any] = [
+    -0.5,
+    2.5,
+    1e300,
+    0,
+    "0.5",
+    None,
+    True,
+    [],
+    [1.0, -0.5],
+    {"float": "nan"},
+    {"float": "inf"},
+]
+WRONG += [
+    "replace_one",
+    "all",
+    PureDP(epsilon=0.5).to_dict(),
+    Geometric(3).__class__.__name__,
+    {"array": [0.1]},
+]
 
 
 def believed(told: Any) -> np.ndarray | str:

@@ -1,4 +1,5 @@
-"""DP-SGD from a rate of 1e-7 to 1 and from one step to ten millions: close to dp_accounting, and monotone."""
+"""DP-SGD from a rate of 1e-7 to 1 and from one step to ten millions: close to dp_accounting, and
+monotone."""
 
 from __future__ import annotations
 
@@ -19,7 +20,14 @@ STEPS = (1, 10, 1000, 10**5, 10**7) if FULL else (1, 10**7)
 SIGMAS = (0.4, 0.6, 1.0, 3.0, 10.0) if FULL else (0.4, 10.0)
 DELTAS = np.array([1e-10, 1e-7, 1e-4])
 #: Far out, in the middle, and where one step or every record counts.
-FEW = [(0.4, 1e-7, 10**7), (0.6, 1e-6, 10**5), (0.6, 1e-5, 10), (1.0, 1e-3, 1000), (10.0, 1e-2, 10**5), (3.0, 1.0, 10)]
+FEW = [
+    (0.4, 1e-7, 10**7),
+    (0.6, 1e-6, 10**5),
+    (0.6, 1e-5, 10),
+    (1.0, 1e-3, 1000),
+    (10.0, 1e-2, 10**5),
+    (3.0, 1.0, 10),
+]
 GRID = sorted({*FEW, *itertools.product(SIGMAS, RATES, STEPS)})
 
 
@@ -28,7 +36,8 @@ def sgd(sigma: float, rate: float, steps: int) -> DPSGD:
 
 
 def of_dp_accounting(sigma: float, rate: float, steps: int) -> np.ndarray | None:
-    """ε by a pessimistic loss distribution on a grid of 1e-4; None where it would take minutes or all memory."""
+    """ε by a pessimistic loss distribution on a grid of 1e-4; None where it would take minutes or
+    all memory."""
     spread = rate * math.sqrt(steps * math.expm1(min(sigma**-2, 50.0)))
     if spread > 3.0 or steps * rate > 1e4:
         return None
@@ -58,14 +67,23 @@ def test_epsilon_is_close_and_consistent(sigma: float, rate: float, steps: int) 
     if theirs is not None:
         finite = np.isfinite(theirs)
         assert np.all(epsilon[finite] <= 1.05 * theirs[finite] + 1e-12)
-        print(f"ratio {np.max(epsilon[finite] / np.maximum(theirs[finite], 1e-12), initial=0.0):.4f}", end=", ")
+        print(
+            f"ratio {np.max(epsilon[finite] / np.maximum(theirs[finite], 1e-12), initial=0.0):.4f}",
+            end=", ",
+        )
     print(f"{seconds:.2f} s: {epsilon}")
 
 
 @pytest.mark.slow
 def test_epsilon_falls_with_the_noise_and_rises_with_the_rate_and_the_steps() -> None:
     found = np.array(
-        [[[sgd(*one).epsilon_at(DELTAS) for one in itertools.product([s], [q], STEPS)] for q in RATES] for s in SIGMAS]
+        [
+            [
+                [sgd(*one).epsilon_at(DELTAS) for one in itertools.product([s], [q], STEPS)]
+                for q in RATES
+            ]
+            for s in SIGMAS
+        ]
     )
     with np.errstate(invalid="ignore"):
         for axis, sign in ((0, -1), (1, 1), (2, 1), (3, -1)):
@@ -84,7 +102,8 @@ def test_epsilon_falls_with_the_noise_and_rises_with_the_rate_and_the_steps() ->
     ],
 )
 def test_rare_large_losses_do_not_count_for_all(sigma, rate, steps, delta, stated) -> None:
-    """A bulk of tiny losses, and rare large ones: .541, 17.6, 2.24 and 157 if one grid had to hold both."""
+    """A bulk of tiny losses, and rare large ones: .541, 17.6, 2.24 and 157 if one grid had to hold
+    both."""
     assert 0.9 * stated < sgd(sigma, rate, steps).epsilon_at(delta) < stated
 
 

@@ -1,4 +1,5 @@
-"""ε at a tiny δ, after very many steps, and of searches inside searches: close to what is certified, and consistent."""
+"""ε at a tiny δ, after very many steps, and of searches inside searches: close to what is
+certified, and consistent."""
 
 from __future__ import annotations
 
@@ -45,17 +46,23 @@ RUNS = [
 ]
 
 
-def lost_by_an_order(run: LossDistribution, distribution: CountDistribution, epsilon: float) -> float:
+def lost_by_an_order(
+    run: LossDistribution, distribution: CountDistribution, epsilon: float
+) -> float:
     """δ of one mechanism with this pair.
 
-    Outcomes that gain are put each where it gains most, by rising ratio; the others come by falling ratio.
+    Outcomes that gain are put each where it gains most, by rising ratio; the others come by falling
+    ratio.
     """
     p, q = run.masses / run.masses.sum(), run.masses * np.exp(-run.losses)
     q /= max(q.sum(), 1.0)
     lack = max(0.0, 1.0 - q.sum())
     above = np.geomspace(1e-16, 1.0, 4000)
     above_q = np.minimum(np.interp(above, *_from_below(p, q, lack)), 1.0)
-    gain, cost = np.exp(distribution.log_slope(1 - above, above)), np.exp(distribution.log_slope(1 - above_q, above_q))
+    gain, cost = (
+        np.exp(distribution.log_slope(1 - above, above)),
+        np.exp(distribution.log_slope(1 - above_q, above_q)),
+    )
     tried = np.linspace(epsilon - 0.3, run.losses[-1], 500)
     values = np.exp(tried[:, None] - epsilon) * gain - cost
     chosen = np.flatnonzero(run.losses > tried[np.argmax(values.max(axis=1) > 0)])
@@ -68,7 +75,10 @@ def lost_by_an_order(run: LossDistribution, distribution: CountDistribution, eps
     top = places + _after(p[chosen]), np.interp(places, *steps) + _after(q[chosen])
     bottom = np.minimum(top[0] + p[chosen], 1.0)
     ours = np.exp(distribution.log_slope(1 - bottom, bottom)) * p[chosen]
-    theirs = np.exp(distribution.log_slope(1 - np.minimum(top[1], 1.0), np.minimum(top[1], 1.0))) * q[chosen]
+    theirs = (
+        np.exp(distribution.log_slope(1 - np.minimum(top[1], 1.0), np.minimum(top[1], 1.0)))
+        * q[chosen]
+    )
     return float(np.sum(ours - np.exp(epsilon) * theirs)) * (1 - 1e-9)
 
 
@@ -94,10 +104,14 @@ def test_a_search_is_close_to_what_a_mechanism_loses_at_every_delta(
 
 
 @pytest.mark.parametrize(("run", "distribution"), RUNS)
-def test_epsilon_is_never_above_the_renyi_route(run: DPSGD, distribution: CountDistribution) -> None:
+def test_epsilon_is_never_above_the_renyi_route(
+    run: DPSGD, distribution: CountDistribution
+) -> None:
     route, events = (
         RdpAccountant(ORDERS),
-        dp_event.PoissonSampledDpEvent(run.sample_rate, dp_event.GaussianDpEvent(run.noise_multiplier)),
+        dp_event.PoissonSampledDpEvent(
+            run.sample_rate, dp_event.GaussianDpEvent(run.noise_multiplier)
+        ),
     )
     route.compose(events, int(run.steps))
     search = best_of(run, distribution)
@@ -110,7 +124,9 @@ def test_epsilon_is_never_above_the_renyi_route(run: DPSGD, distribution: CountD
 
 def test_where_dp_accounting_has_digits_they_are_the_same() -> None:
     run = sgd(2.0, 0.01, 5000)
-    event = dp_event.PoissonSampledDpEvent(run.sample_rate, dp_event.GaussianDpEvent(run.noise_multiplier))
+    event = dp_event.PoissonSampledDpEvent(
+        run.sample_rate, dp_event.GaussianDpEvent(run.noise_multiplier)
+    )
     theirs = PLDAccountant(value_discretization_interval=1e-4).compose(event, int(run.steps))
     for delta in (1e-5, 1e-7, 1e-9):
         assert run.epsilon_at(delta) == pytest.approx(theirs.get_epsilon(delta), rel=2e-3)
@@ -120,7 +136,11 @@ def test_composed_gaussian_steps_are_right_at_every_delta() -> None:
     """A sampling rate of 1 has a closed form."""
     run, exact = sgd(50.0, 1.0, 10**4), GaussianDP(mu=2.0)
     for delta in (*DELTAS, 1e-15, 1e-18):
-        assert exact.epsilon_at(delta) * (1 - 1e-9) <= run.epsilon_at(delta) <= exact.epsilon_at(delta) * 1.002
+        assert (
+            exact.epsilon_at(delta) * (1 - 1e-9)
+            <= run.epsilon_at(delta)
+            <= exact.epsilon_at(delta) * 1.002
+        )
 
 
 @pytest.mark.parametrize("mu", [28.0, 40.0, 100.0])
@@ -144,7 +164,9 @@ DISTRIBUTIONS = [Geometric(10), Poisson(10).at_least_one(), Fixed(3), Logarithmi
 @pytest.mark.slow
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("base", BASES, ids=lambda one: type(one).__name__)
-def test_nesting_never_makes_epsilon_smaller(base: Guarantee, distribution: CountDistribution) -> None:
+def test_nesting_never_makes_epsilon_smaller(
+    base: Guarantee, distribution: CountDistribution
+) -> None:
     search, nothing = best_of(base, distribution), PureDP(epsilon=0.0)
     hardly_any = FromPMF(np.array([0.0, 1 - 1e-9, 1e-9]))
     inside = (

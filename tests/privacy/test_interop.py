@@ -1,4 +1,5 @@
-"""dp_accounting: its loss distributions are read as they are, and its events become our guarantees."""
+"""dp_accounting: its loss distributions are read as they are, and its events become our
+guarantees."""
 
 from __future__ import annotations
 
@@ -55,14 +56,19 @@ def test_profile_read_from_dp_accounting_is_theirs(theirs) -> None:
 
 def to_pld(pair: DominatingPair, interval: float) -> pld.PrivacyLossDistribution:
     """Theirs of a pair of ours, rounded up to multiples of the interval."""
-    both = [DensePLDPmf(interval, *on_grid(one, interval), one.infinity, True) for one in pair.directions]
+    both = [
+        DensePLDPmf(interval, *on_grid(one, interval), one.infinity, True)
+        for one in pair.directions
+    ]
     return pld.PrivacyLossDistribution(*both)
 
 
 def test_composed_there_it_agrees_with_composed_here() -> None:
     base = DPSGD(noise_multiplier=1.2, sample_rate=0.05, steps=50)
     theirs = to_pld(base.pair, 1e-3).self_compose(3)
-    assert compose(base, base, base).epsilon_at(1e-5) == pytest.approx(theirs.get_epsilon_for_delta(1e-5), rel=2e-3)
+    assert compose(base, base, base).epsilon_at(1e-5) == pytest.approx(
+        theirs.get_epsilon_for_delta(1e-5), rel=2e-3
+    )
 
 
 def test_both_directions_survive_the_round_trip() -> None:
@@ -110,7 +116,10 @@ BOTH = dp.ComposedDpEvent([dp.SelfComposedDpEvent(STEP, 40), LAPLACE])
         (RepeatAndSelectDpEvent(GAUSSIAN, 10, 1), best_of(GaussianDP(mu=0.5), Geometric(10))),
         (RepeatAndSelectDpEvent(GAUSSIAN, 10, 0), best_of(GaussianDP(mu=0.5), Logarithmic(10))),
         (RepeatAndSelectDpEvent(GAUSSIAN, 10, math.inf), best_of(GaussianDP(mu=0.5), Poisson(10))),
-        (RepeatAndSelectDpEvent(STEP, 3, 0.5), best_of(from_event(STEP), NegativeBinomial(shape=0.5, mean=3))),
+        (
+            RepeatAndSelectDpEvent(STEP, 3, 0.5),
+            best_of(from_event(STEP), NegativeBinomial(shape=0.5, mean=3)),
+        ),
         (dp.ComposedDpEvent([GAUSSIAN, STEP]), compose(GaussianDP(mu=0.5), from_event(STEP))),
     ],
     ids=lambda one: type(one).__name__,
@@ -122,13 +131,21 @@ def test_an_event_is_read_by_its_structure(event, expected) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "event",
-    [GAUSSIAN, LAPLACE, dp.SelfComposedDpEvent(STEP, 40), BOTH, dp.PoissonSampledDpEvent(0.1, LAPLACE)],
+    [
+        GAUSSIAN,
+        LAPLACE,
+        dp.SelfComposedDpEvent(STEP, 40),
+        BOTH,
+        dp.PoissonSampledDpEvent(0.1, LAPLACE),
+    ],
     ids=["Gaussian", "Laplace", "DP-SGD", "composed", "sampled Laplace"],
 )
 def test_epsilon_is_that_of_their_loss_distributions(event) -> None:
     theirs = PLDAccountant(value_discretization_interval=1e-3).compose(event)
     for delta in (1e-2, 1e-5):
-        assert from_event(event).epsilon_at(delta) == pytest.approx(theirs.get_epsilon(delta), rel=2e-3, abs=2e-3)
+        assert from_event(event).epsilon_at(delta) == pytest.approx(
+            theirs.get_epsilon(delta), rel=2e-3, abs=2e-3
+        )
 
 
 @pytest.mark.slow
@@ -155,7 +172,11 @@ def test_an_unknown_event_is_named_with_what_to_do() -> None:
     class GaussianDpEvent:  # of the same name, though another thing
         noise_multiplier = 1.0
 
-    for event in (DiscreteLaplaceDpEvent(1.0, 1), dp.ComposedDpEvent([dp.UnsupportedDpEvent()]), GaussianDpEvent()):
+    for event in (
+        DiscreteLaplaceDpEvent(1.0, 1),
+        dp.ComposedDpEvent([dp.UnsupportedDpEvent()]),
+        GaussianDpEvent(),
+    ):
         with pytest.raises(UnknownGuaranteeError, match="ProfileDP.from_pld"):
             from_event(event)
 

@@ -1,4 +1,5 @@
-"""Odd arguments: every public function refuses them in words, or answers. Nothing raw, from seeded random calls."""
+"""Odd arguments: every public function refuses them in words, or answers. Nothing raw, from seeded
+random calls."""
 
 from __future__ import annotations
 
@@ -28,8 +29,24 @@ from sklearn_dpsearch.scoring.noise_matching import matched_noise
 from sklearn_dpsearch.scoring.r2 import R2Scorer
 
 #: Words of a refusal: what was found, and what is needed.
-FORM = re.compile(r"Expected .*, got |[Ff]ound .*(needed|one of)|out of reach|Use |Give |Write |No .* is known", re.S)
-NUMBERS: list[Any] = [0, 1, 3, 0.5, 1e-6, -1, 10**12, 1e300, float("nan"), float("inf"), Fraction(1, 3), True]
+FORM = re.compile(
+    r"Expected .*, got |[Ff]ound .*(needed|one of)|out of reach|Use |Give |Write |No .* is known",
+    re.S,
+)
+NUMBERS: list[Any] = [
+    0,
+    1,
+    3,
+    0.5,
+    1e-6,
+    -1,
+    10**12,
+    1e300,
+    float("nan"),
+    float("inf"),
+    Fraction(1, 3),
+    True,
+]
 ODD: list[Any] = [
     "1",
     None,
@@ -97,7 +114,9 @@ CALLS: dict[str, Callable[[np.random.Generator], Any]] = {
     "subset_then_train": lambda r: privacy.subset_then_train(guarantee(r), guarantee(r), number(r)),
     "as_replace_one": lambda r: privacy.as_replace_one(guarantee(r)).delta_at(0.5),
     "for_group": lambda r: privacy.for_group(guarantee(r), number(r)),
-    "doubling_search": lambda r: privacy.doubling_search(number(r), levels=one_of(r, [1, 3, 2.5, "3", None, -1])),
+    "doubling_search": lambda r: privacy.doubling_search(
+        number(r), levels=one_of(r, [1, 3, 2.5, "3", None, -1])
+    ),
     "noisy_max": lambda r: privacy.noisy_max(number(r), number(r), privacy.GumbelNoise(scale=1)),
     "calibrate": lambda r: privacy.calibrate(
         one_of(r, [lambda mu: GaussianDP(mu=mu), lambda mu: mu, 3, "mu"]), number(r), number(r)
@@ -105,7 +124,9 @@ CALLS: dict[str, Callable[[np.random.Generator], Any]] = {
     "witness": lambda r: privacy.witness(
         one_of(r, [*ONES[:5], *ONES[7:9], *ONES[12:]]), one_of(r, DISTRIBUTIONS), number(r)
     ),
-    "witness_epsilon": lambda r: privacy.witness_epsilon(one_of(r, ONES[12:]), one_of(r, DISTRIBUTIONS), number(r)),
+    "witness_epsilon": lambda r: privacy.witness_epsilon(
+        one_of(r, ONES[12:]), one_of(r, DISTRIBUTIONS), number(r)
+    ),
     "verify": lambda r: privacy.verify(
         one_of(r, [*ONES[:3], *ONES[12:]]), one_of(r, DISTRIBUTIONS), number(r), number(r)
     ),
@@ -123,7 +144,9 @@ CALLS: dict[str, Callable[[np.random.Generator], Any]] = {
     "matched_noise": lambda r: matched_noise(guarantee(r), one_of(r, [Sensitivity(1, 1), *ODD])),
     "private_scorer": lambda r: private_scorer(one_of(r, ["accuracy", "f1", *ODD])),
     "R2Scorer": lambda r: R2Scorer(
-        y_range=one_of(r, [(0, 1), (number(r), number(r)), number(r)]), clip=number(r), resolution=number(r)
+        y_range=one_of(r, [(0, 1), (number(r), number(r)), number(r)]),
+        clip=number(r),
+        resolution=number(r),
     ),
 }
 

@@ -1,4 +1,5 @@
-"""Stated ε of released versions: they may fall, and rise only with a security notice (docs/versions.md)."""
+"""Stated ε of released versions: they may fall, and rise only with a security notice
+(docs/versions.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +35,10 @@ STATED: dict[str, tuple[Callable[[], Guarantee], float]] = {
     "DP-SGD, logarithmic": (lambda: best_of(RUN, Logarithmic(10)), 2.11639),
     "DP-SGD, Poisson": (lambda: best_of(RUN, Poisson(10)), 2.85186),
     "subset, rest": (lambda: subset_then_train(best_of(RUN, Geometric(15)), RUN, 0.1), 1.41111),
-    "subset, all": (lambda: subset_then_train(best_of(RUN, Geometric(15)), RUN, 0.1, "all"), 1.64177),
+    "subset, all": (
+        lambda: subset_then_train(best_of(RUN, Geometric(15)), RUN, 0.1, "all"),
+        1.64177,
+    ),
     "threshold": (lambda: until_above(RUN, 0.1), 1.94739),
 }
 

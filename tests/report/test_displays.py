@@ -24,15 +24,20 @@ def ax():
     return Figure().add_subplot()
 
 
-# --- what is computed -----------------------------------------------------------------------------------------------
+# --- what is computed -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("one", [PureDP(epsilon=1.0), GaussianDP(mu=0.7), NonPrivate(), PureDP(epsilon=0.0)])
+@pytest.mark.parametrize(
+    "one", [PureDP(epsilon=1.0), GaussianDP(mu=0.7), NonPrivate(), PureDP(epsilon=0.0)]
+)
 def test_a_trade_off_curve_is_that_of_the_guarantee(one):
     found = TradeOffDisplay.from_guarantee(one, rates=(0.001, 0.01))
-    assert found.true_positive_rates == pytest.approx(1 - one.trade_off(found.false_positive_rates), abs=1e-9)
+    assert found.true_positive_rates == pytest.approx(
+        1 - one.trade_off(found.false_positive_rates), abs=1e-9
+    )
     assert found.advantage == one.advantage()
-    assert found.readings == {rate: one.bayes_risk(rate) for rate in (0.001, 0.01)}  # 1 − f, with all digits
+    # 1 − f, with all digits
+    assert found.readings == {rate: one.bayes_risk(rate) for rate in (0.001, 0.01)}
 
 
 def test_a_curve_of_a_search_is_that_of_its_cost_and_then_of_what_it_spent():
@@ -42,16 +47,24 @@ def test_a_curve_of_a_search_is_that_of_its_cost_and_then_of_what_it_spent():
         assert TradeOffDisplay.from_estimator(one).advantage == one.privacy_cost().advantage()
 
 
-# --- shapes of a model ------------------------------------------------------------------------------------------------
+# --- shapes of a model ----------------------------------------------------------------------------
 
-COLUMNS = {"age": (20, 80), "job": ["clerk", "nurse"], "since": (date(2020, 1, 1), date(2021, 1, 1))}
+COLUMNS = {
+    "age": (20, 80),
+    "job": ["clerk", "nurse"],
+    "since": (date(2020, 1, 1), date(2021, 1, 1)),
+}
 
 
 def people(n=300):
     rng = np.random.default_rng(0)
     since = np.datetime64("2020-01-01") + rng.integers(0, 365, n)
     return np.column_stack(
-        [rng.integers(20, 80, n).astype(object), rng.choice(["clerk", "nurse"], n), since.astype(object)]
+        [
+            rng.integers(20, 80, n).astype(object),
+            rng.choice(["clerk", "nurse"], n),
+            since.astype(object),
+        ]
     )
 
 
@@ -65,15 +78,26 @@ def tabular(**changed):
 
 
 def boosting(most):
-    given = {"classes": ["no", "yes"], "target_mu": 1.0, "max_iter": 20, "max_features_per_cell": most}
+    given = {
+        "classes": ["no", "yes"],
+        "target_mu": 1.0,
+        "max_iter": 20,
+        "max_features_per_cell": most,
+    }
     return DPGradientBoostingClassifier(COLUMNS, **given)
 
 
 @pytest.mark.parametrize(
     ("make", "partial"),
-    [(lambda: tabular(hidden_layer_sizes=()), False), (lambda: boosting(1), False), (lambda: boosting(4), True)],
+    [
+        (lambda: tabular(hidden_layer_sizes=()), False),
+        (lambda: boosting(1), False),
+        (lambda: boosting(4), True),
+    ],
 )
-def test_shapes_are_computed_without_a_record_drawn_with_their_band_and_say_where_they_are_not_all(make, partial, ax):
+def test_shapes_are_computed_without_a_record_drawn_with_their_band_and_say_where_they_are_not_all(
+    make, partial, ax
+):
     model = make().fit(people(), ["no", "yes"] * 150)
     display = ShapeDisplay.from_estimator(model, ["age"]).plot(ax)
     shape = model.shapes(["age"])["age"]
@@ -89,7 +113,9 @@ def test_shapes_are_computed_without_a_record_drawn_with_their_band_and_say_wher
 
 
 def test_without_matplotlib_a_picture_is_computed_and_drawing_says_what_to_install(monkeypatch):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"] + ["matplotlib"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"] + [
+        "matplotlib"
+    ]:
         monkeypatch.setitem(sys.modules, name, None)
     display = TradeOffDisplay.from_guarantee(PureDP(epsilon=1.0))
     remedy = r"TradeOffDisplay.plot needs matplotlib. Install it: pip install matplotlib"

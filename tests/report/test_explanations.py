@@ -9,7 +9,9 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 
 DRAW = np.random.default_rng(0)
-TABLE = pd.DataFrame({"age": DRAW.integers(17, 90, 3000).astype(float), "job": DRAW.choice(["clerk", "nurse"], 3000)})
+TABLE = pd.DataFrame(
+    {"age": DRAW.integers(17, 90, 3000).astype(float), "job": DRAW.choice(["clerk", "nurse"], 3000)}
+)
 TARGET = np.where(TABLE["age"] + 10 * (TABLE["job"] == "nurse") > 55, "high", "low")
 SCHEMA = {"age": (17, 90), "job": ["clerk", "nurse"]}
 MODEL = DPGradientBoostingClassifier(SCHEMA, classes=["low", "high"], noise_seed=0)
@@ -21,7 +23,9 @@ def released(request):
     if request.param == "model":
         return MODEL.set_params(target_epsilon=2.0, target_delta=1e-5).fit(TABLE, TARGET)
     space = {"prior_factor": [1.0, 1.5]}
-    return DPRandomSearchCV(MODEL, space, n_iter=3, epsilon=2.0, delta=1e-5, random_state=0).fit(TABLE, TARGET)
+    return DPRandomSearchCV(MODEL, space, n_iter=3, epsilon=2.0, delta=1e-5, random_state=0).fit(
+        TABLE, TARGET
+    )
 
 
 def test_permutation_importance_finds_the_column_that_matters(released):
@@ -44,10 +48,14 @@ def test_shapley_values_with_public_background_records(released):
 
     def predict(codes):
         return released.predict_proba(
-            pd.DataFrame({"age": codes[:, 0], "job": [SCHEMA["job"][int(code)] for code in codes[:, 1]]})
+            pd.DataFrame(
+                {"age": codes[:, 0], "job": [SCHEMA["job"][int(code)] for code in codes[:, 1]]}
+            )
         )[:, 0]
 
     codes = np.column_stack([X["age"], X["job"] == "nurse"]).astype(float)
     values = shap.Explainer(predict, codes[:50], seed=0)(codes[:5])
-    np.testing.assert_allclose(values.values.sum(1) + values.base_values, predict(codes[:5]), atol=1e-6)
+    np.testing.assert_allclose(
+        values.values.sum(1) + values.base_values, predict(codes[:5]), atol=1e-6
+    )
     assert np.abs(values.values[:, 0]).mean() > np.abs(values.values[:, 1]).mean()

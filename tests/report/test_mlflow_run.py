@@ -12,7 +12,8 @@ from sklearn_dpsearch.privacy import from_dict
 from sklearn_dpsearch.report import log_to_mlflow
 
 mlflow = pytest.importorskip("mlflow")
-pytestmark = pytest.mark.filterwarnings("ignore:.*Any type hint:UserWarning")  # of MLflow's own functions
+# of MLflow's own functions
+pytestmark = pytest.mark.filterwarnings("ignore:.*Any type hint:UserWarning")
 X, Y = np.linspace(0, 1, 400).reshape(200, 2), np.arange(200) % 2
 MODEL = DPGradientBoostingClassifier({"a": (0.0, 1.0), "b": (0.0, 1.0)}, classes=[0, 1], max_iter=5)
 
@@ -28,11 +29,15 @@ def runs(tmp_path, monkeypatch):
 
 def files_of(run):
     folder = Path(run.info.artifact_uri.removeprefix("file://"))
-    return {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
+    }
 
 
 def test_a_search_is_logged_with_its_cost_statement_and_model(runs):
-    search = DPRandomSearchCV(MODEL, {"prior_factor": [1.0]}, n_iter=2, epsilon=1.0, delta=1e-6).fit(X, Y)
+    search = DPRandomSearchCV(
+        MODEL, {"prior_factor": [1.0]}, n_iter=2, epsilon=1.0, delta=1e-6
+    ).fit(X, Y)
     with mlflow.start_run() as active:
         log_to_mlflow(search)
     run = runs.get_run(active.info.run_id)

@@ -1,4 +1,5 @@
-"""A comparison of searches says what those searches will say of themselves, and recommends by the written rules."""
+"""A comparison of searches says what those searches will say of themselves, and recommends by the
+written rules."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from sklearn_dpsearch.report.planning import expected_work, planned
 from ..search.toys import NoisyCentroids
 
 NAMES = {
-    one.__name__: one for one in (DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, NoisyCentroids, Geometric)
+    one.__name__: one
+    for one in (DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, NoisyCentroids, Geometric)
 } | {"Logarithmic": Logarithmic}
 SPACE = {"shrink": [0.0, 0.1, 0.2]}
 
@@ -54,7 +56,9 @@ def search_of(row):
 
 @pytest.mark.slow
 def test_the_call_of_every_row_is_a_search_that_meets_the_total():
-    for row in compared(n_iter=Logarithmic(mean=4.0), subset_fraction=[0.1, 0.3], tuning_share=[None, 0.5]).rows:
+    for row in compared(
+        n_iter=Logarithmic(mean=4.0), subset_fraction=[0.1, 0.3], tuning_share=[None, 0.5]
+    ).rows:
         assert search_of(row).privacy_cost(40_000).epsilon <= 1.0
 
 
@@ -78,7 +82,10 @@ def test_a_rough_plan_from_any_guess_stays_below_the_total_and_near_it(off):
 
 def test_the_quantile_and_the_chance_of_one_alone_are_those_of_the_distribution():
     rows = {row.search: row for row in compared(n_iter=[5, Logarithmic(mean=4.0)]).rows}
-    for name, distribution in (("5", Geometric(5)), ("Logarithmic(mean=4.0)", Logarithmic(mean=4.0))):
+    for name, distribution in (
+        ("5", Geometric(5)),
+        ("Logarithmic(mean=4.0)", Logarithmic(mean=4.0)),
+    ):
         row = rows[f"random, n_iter={name}"]
         assert row.quantile == pytest.approx(distribution.expected_quantile())
         assert row.alone == pytest.approx(distribution.pmf(1))
@@ -99,12 +106,19 @@ def test_work_is_the_number_of_records_that_searches_go_through(monkeypatch):
         for seed in range(fits):
             search = search_of(row).set_params(estimator=Counting(), rehearse=False)
             search.set_params(random_state=seed).fit(X, y)
-        assert sum(Counting.sizes) / (fits * n) == pytest.approx(row.work, rel=0.25 if fits > 1 else 0.08)
+        assert sum(Counting.sizes) / (fits * n) == pytest.approx(
+            row.work, rel=0.25 if fits > 1 else 0.08
+        )
 
 
 @pytest.mark.parametrize(
     ("n", "epsilon", "kind"),
-    [(30_000, 1.0, "subset"), (29_999, 1.0, "random"), (3000, 1.0, "one fit"), (3000, 2.0, "random")],
+    [
+        (30_000, 1.0, "subset"),
+        (29_999, 1.0, "random"),
+        (3000, 1.0, "one fit"),
+        (3000, 2.0, "random"),
+    ],
 )
 def test_the_recommendation_follows_the_page(n, epsilon, kind):
     found = compared(n, epsilon)

@@ -28,7 +28,9 @@ PEOPLE = pd.DataFrame({
 def cells(X, schema=SCHEMA):
     """Every column's exact counts."""
     return {
-        name: np.bincount(column.misfits(X[name].to_numpy()), minlength=len(column.ways_to_misfit) + 1)
+        name: np.bincount(
+            column.misfits(X[name].to_numpy()), minlength=len(column.ways_to_misfit) + 1
+        )
         for name, column in schema.columns.items()
     }
 
@@ -60,13 +62,17 @@ def test_one_record_moves_no_more_than_the_sensitivity_says():
         for j in range(len(PEOPLE)):
             replaced = PEOPLE.copy()
             replaced.loc[i] = PEOPLE.loc[j]
-            moved = [np.abs(a - b) for a, b in zip(cells(PEOPLE).values(), cells(replaced).values())]
+            moved = [
+                np.abs(a - b) for a, b in zip(cells(PEOPLE).values(), cells(replaced).values())
+            ]
             assert max(move.sum() for move in moved) <= 2
             assert max((move**2).sum() for move in moved) <= 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("neighboring", "moves"), [("zero_out", 1), ("add_remove", 1), ("replace_one", 2)])
+@pytest.mark.parametrize(
+    ("neighboring", "moves"), [("zero_out", 1), ("add_remove", 1), ("replace_one", 2)]
+)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_the_noise_keeps_the_price_for_all_columns_together(neighboring, moves, delta):
     noise, guarantee = schema_fit._count_noise(20, 0.5, delta, neighboring)
@@ -103,7 +109,7 @@ def test_it_is_close_where_records_are_many():
     assert "job: missing 0.2" in str(report)
 
 
-# --- what it costs ------------------------------------------------------------------------------------------------
+# --- what it costs --------------------------------------------------------------------------------
 
 
 def test_the_cost_is_in_the_ledger_before_a_value_is_used(tmp_path, monkeypatch):
@@ -111,7 +117,9 @@ def test_the_cost_is_in_the_ledger_before_a_value_is_used(tmp_path, monkeypatch)
     entered = []
     released = schema_fit.release_sum
     monkeypatch.setattr(
-        schema_fit, "release_sum", lambda *given: entered.append(len(ledger.entries())) or released(*given)
+        schema_fit,
+        "release_sum",
+        lambda *given: entered.append(len(ledger.entries())) or released(*given),
     )
     with ledger:
         report = schema_report(PEOPLE, SCHEMA, epsilon=0.6)
@@ -152,7 +160,7 @@ def test_cells_have_names_of_their_own():
         assert len({FITS, *column.ways_to_misfit}) == len(column.ways_to_misfit) + 1
 
 
-# --- persons ----------------------------------------------------------------------------------------------------------
+# --- persons --------------------------------------------------------------------------------------
 
 
 def test_one_record_of_each_person_is_counted(monkeypatch):
@@ -176,7 +184,10 @@ def test_a_record_is_drawn_uniformly_and_anew(monkeypatch):
 
 def test_without_several_records_a_report_is_that_of_records(monkeypatch):
     quiet(monkeypatch)
-    one, other = (schema_report(PEOPLE, SCHEMA, epsilon=1.0, groups=groups) for groups in (None, list("abcdefgh")))
+    one, other = (
+        schema_report(PEOPLE, SCHEMA, epsilon=1.0, groups=groups)
+        for groups in (None, list("abcdefgh"))
+    )
     assert one.shares == other.shares
     assert one.privacy_spent_.guarantee == other.privacy_spent_.guarantee
     assert one.privacy_spent_.unit == "record"

@@ -19,7 +19,9 @@ from sklearn_dpsearch.scoring.named_scorers import SCORERS
 
 
 def test_no_name_is_an_error_with_a_remedy_for_regressors():
-    with pytest.raises(UnknownSensitivityError, match=r"LinearRegression.*neg_mean_absolute_error.*X_public"):
+    with pytest.raises(
+        UnknownSensitivityError, match=r"LinearRegression.*neg_mean_absolute_error.*X_public"
+    ):
         get_private_scorer(None, LinearRegression())
     with pytest.raises(UnknownSensitivityError, match="public bounds"):
         get_private_scorer(None, KMeans())
@@ -36,7 +38,9 @@ def test_no_name_is_an_error_with_a_remedy_for_regressors():
     ],
 )
 def test_names_that_need_a_public_fact_say_which(name, fact):
-    with pytest.raises(UnknownSensitivityError, match=rf"until {fact} is stated.*private_scorer\('{name}', {fact}="):
+    with pytest.raises(
+        UnknownSensitivityError, match=rf"until {fact} is stated.*private_scorer\('{name}', {fact}="
+    ):
         get_private_scorer(name, None)
 
 
@@ -44,7 +48,15 @@ OTHERS = sorted(set(get_scorer_names()) - set(SCORERS))
 
 
 @pytest.mark.parametrize(
-    "scoring", [*OTHERS, "nonsense", make_scorer(f1_score), mean_absolute_error, ["accuracy"], {"a": "accuracy"}]
+    "scoring",
+    [
+        *OTHERS,
+        "nonsense",
+        make_scorer(f1_score),
+        mean_absolute_error,
+        ["accuracy"],
+        {"a": "accuracy"},
+    ],
 )
 def test_what_cannot_be_made_private_is_refused_with_the_remedies(scoring):
     remedies = r"no usable sensitivity.*make_private_scorer.*X_public"
@@ -57,7 +69,9 @@ def test_what_cannot_be_made_private_is_refused_with_the_remedies(scoring):
 def test_the_example_in_the_message_builds_a_scorer(name):
     build, example = SCORERS[name]
     assert isinstance(eval(f"private_scorer({name!r}, {example})"), PrivateScorer)
-    assert bool(example) == any(one.default is one.empty for one in inspect.signature(build).parameters.values())
+    assert bool(example) == any(
+        one.default is one.empty for one in inspect.signature(build).parameters.values()
+    )
 
 
 class Stated(BaseEstimator):
@@ -77,7 +91,12 @@ def test_a_regressor_that_states_the_bounds_of_y_needs_no_others_for_r2(scoring)
     expected = private_scorer("r2", y_range=(0.0, 5.0))
     stated = Regressor(bounds_y=(0, 5))
     assert get_private_scorer(scoring, stated) == expected
-    assert get_private_scorer(scoring, make_pipeline("passthrough", make_pipeline("passthrough", stated))) == expected
+    assert (
+        get_private_scorer(
+            scoring, make_pipeline("passthrough", make_pipeline("passthrough", stated))
+        )
+        == expected
+    )
     given = private_scorer("r2", y_range=(-1.0, 1.0))
     assert get_private_scorer(given, stated) is given
 

@@ -1,4 +1,5 @@
-"""What noise on several integers promises, against sums over its distribution; noise and its guarantee as values."""
+"""What noise on several integers promises, against sums over its distribution; noise and its
+guarantee as values."""
 
 from __future__ import annotations
 
@@ -19,17 +20,22 @@ from .distributions import EPSILONS, gaussian_masses, hockey_stick, moved
 
 ONE = Sensitivity(1, 1)
 
-# --- several components -------------------------------------------------------------------------------------
+# --- several components ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("variance", [0.15, 0.6, 2.0])
-@pytest.mark.parametrize("change", [(1, 1), (1, -1), (2, 1), (1, 3), (-2, 2), (1, 1, 1), (1, -1, 2)])
+@pytest.mark.parametrize(
+    "change", [(1, 1), (1, -1), (2, 1), (1, 3), (-2, 2), (1, 1, 1), (1, -1, 2)]
+)
 def test_no_change_is_worse_than_the_same_change_of_one_component(variance, change):
     reach = 14 if len(change) == 2 else 9
     one = gaussian_masses(variance, reach)
     joint, shifted = np.ones(()), np.ones(())
     for shift in change:
-        joint, shifted = np.multiply.outer(joint, one), np.multiply.outer(shifted, moved(one, shift))
+        joint, shifted = (
+            np.multiply.outer(joint, one),
+            np.multiply.outer(shifted, moved(one, shift)),
+        )
     for epsilon in (0.0, 0.2, 1.0, 2.5, 4.0):
         exact = hockey_stick(shifted, joint, epsilon)
         assert exact <= shifted_profile(variance, sum(map(abs, change)), epsilon) + 1e-9
@@ -79,7 +85,7 @@ def test_a_guarantee_rounds_up():
         assert Fraction(math.nextafter(stated, 0)) < exact
 
 
-# --- the values ---------------------------------------------------------------------------------------------
+# --- the values -----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -109,7 +115,9 @@ def test_integers_of_numpy_do_not_wrap_around() -> None:
     given = Sensitivity(np.int32(60_000), np.int64(60_000) ** 2, (np.int16(300),))
     assert given == Sensitivity(60_000, 60_000**2, (300,))
     assert all(type(number) is int for number in (given.l1, given.l2_squared, *given.l1_of_blocks))
-    assert matched_noise(ZCDP(rho=0.1), given) == DiscreteGaussianNoise(Fraction(60_000**2) / (2 * Fraction(0.1)))
+    assert matched_noise(ZCDP(rho=0.1), given) == DiscreteGaussianNoise(
+        Fraction(60_000**2) / (2 * Fraction(0.1))
+    )
     inside = DiscreteGaussianNoise(Fraction(np.int64(7), np.int64(3)))
     assert type(inside.sigma_squared.numerator) is int
     with pytest.raises(ValueError, match="Expected an integer l1 >= 1"):

@@ -30,7 +30,9 @@ from .distributions import EPSILONS
 
 ONE = Sensitivity(1, 1)
 #: ε itself is searched.
-MIXED = mixture([PureDP(epsilon=0.2), PureDP(epsilon=1.0), PureDP(epsilon=2.0)], [1 / 3, 1 / 3, 1 / 3])
+MIXED = mixture(
+    [PureDP(epsilon=0.2), PureDP(epsilon=1.0), PureDP(epsilon=2.0)], [1 / 3, 1 / 3, 1 / 3]
+)
 TRAININGS = [
     DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000),
     DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=10, neighboring="zero_out"),
@@ -39,24 +41,33 @@ TRAININGS = [
     RenyiDP(orders=np.arange(2, 60), epsilons=0.1 * np.arange(2, 60)),
     compose(GaussianDP(mu=0.5), PureDP(epsilon=0.3)),
     ApproxDP(epsilon=0.0, delta=0.01),
-    pytest.param(ProfileDP(profile=lambda epsilon: np.clip(0.2 - 0.3 * epsilon, 0, 1)), marks=pytest.mark.slow),
+    pytest.param(
+        ProfileDP(profile=lambda epsilon: np.clip(0.2 - 0.3 * epsilon, 0, 1)),
+        marks=pytest.mark.slow,
+    ),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda one: type(one).__name__)
-@pytest.mark.parametrize("sensitivity", [ONE, Sensitivity(2, 2, (1, 1)), Sensitivity(1000, 10**6)], ids=str)
+@pytest.mark.parametrize(
+    "sensitivity", [ONE, Sensitivity(2, 2, (1, 1)), Sensitivity(1000, 10**6)], ids=str
+)
 def test_matched_noise_is_nowhere_less_private_than_the_training(training, sensitivity):
     noise = matched_noise(training, sensitivity)
     epsilons = np.unique(np.concatenate([np.linspace(0, 15, 1501), np.geomspace(1e-4, 60, 700)]))
     score = noise.guarantee(sensitivity, training.neighboring)
-    assert np.all(score.delta_at(epsilons) <= np.maximum(training.delta_at(epsilons) * (1 + 1e-9), 1.001e-12))
+    assert np.all(
+        score.delta_at(epsilons) <= np.maximum(training.delta_at(epsilons) * (1 + 1e-9), 1.001e-12)
+    )
 
 
 @pytest.mark.parametrize("training", TRAININGS[:4], ids=lambda one: type(one).__name__)
 def test_a_little_less_noise_would_not_match(training):
     noise = matched_noise(training, ONE)
-    less = DiscreteGaussianNoise(noise.sigma_squared * Fraction(97, 100)).guarantee(ONE, training.neighboring)
+    less = DiscreteGaussianNoise(noise.sigma_squared * Fraction(97, 100)).guarantee(
+        ONE, training.neighboring
+    )
     epsilons = np.linspace(0, 30, 6001)
     assert np.any(less.delta_at(epsilons) > np.maximum(training.delta_at(epsilons), 1e-12))
 
@@ -71,11 +82,15 @@ def test_noise_matched_to_a_pure_training_has_exactly_its_epsilon(epsilon):
 
 
 def test_noise_matched_to_an_approximate_training_is_laplace_of_the_same_epsilon():
-    assert matched_noise(ApproxDP(epsilon=0.5, delta=1e-6), ONE) == DiscreteLaplaceNoise(Fraction(2))
+    assert matched_noise(ApproxDP(epsilon=0.5, delta=1e-6), ONE) == DiscreteLaplaceNoise(
+        Fraction(2)
+    )
 
 
 def test_noise_matched_to_a_composition_of_pure_steps_is_pure():
-    assert isinstance(matched_noise(compose(PureDP(epsilon=0.5), PureDP(epsilon=0.25)), ONE), DiscreteLaplaceNoise)
+    assert isinstance(
+        matched_noise(compose(PureDP(epsilon=0.5), PureDP(epsilon=0.25)), ONE), DiscreteLaplaceNoise
+    )
 
 
 @pytest.mark.parametrize("sensitivity", [ONE, Sensitivity(4, 6)])
@@ -128,7 +143,12 @@ def test_no_noise_matches_no_promise():
 
 @pytest.mark.parametrize(
     "training",
-    [PureDP(epsilon=0.0), ZCDP(rho=0.0), GaussianDP(mu=0.0), DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=0)],
+    [
+        PureDP(epsilon=0.0),
+        ZCDP(rho=0.0),
+        GaussianDP(mu=0.0),
+        DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=0),
+    ],
 )
 def test_no_finite_noise_matches_a_training_that_reveals_nothing(training):
     with pytest.raises(PrivacyError, match="score_noise=PureDP"):

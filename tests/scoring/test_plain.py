@@ -1,4 +1,5 @@
-"""``search.score`` says what scikit-learn says of the same predictions, however far they are from the public bounds."""
+"""``search.score`` says what scikit-learn says of the same predictions, however far they are from
+the public bounds."""
 
 from __future__ import annotations
 
@@ -60,9 +61,15 @@ SCORERS = {
 
 KINDS = {
     "random": lambda *given, **named: DPRandomSearchCV(*given, n_iter=3, **named),
-    "random, all": lambda *given, **named: DPRandomSearchCV(*given, n_iter=2, release="all", **named),
-    "subset": lambda *given, **named: DPSubsetSearchCV(*given, n_iter=3, subset_fraction=0.5, **named),
-    "threshold": lambda *given, **named: DPThresholdSearchCV(*given, n_iter=50, threshold=-1e9, **named),
+    "random, all": lambda *given, **named: DPRandomSearchCV(
+        *given, n_iter=2, release="all", **named
+    ),
+    "subset": lambda *given, **named: DPSubsetSearchCV(
+        *given, n_iter=3, subset_fraction=0.5, **named
+    ),
+    "threshold": lambda *given, **named: DPThresholdSearchCV(
+        *given, n_iter=50, threshold=-1e9, **named
+    ),
 }
 
 

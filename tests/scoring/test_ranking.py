@@ -1,4 +1,5 @@
-"""ROC AUC and average precision from histograms: the same as scikit-learn's of binned scores, and near those of all."""
+"""ROC AUC and average precision from histograms: the same as scikit-learn's of binned scores, and
+near those of all."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def test_metrics_of_counts_are_those_of_records_with_one_score_for_each_bin(kind
     positive, negative = np.array(counts, dtype=float).T
     if not positive.any() or not negative.any():
         return
-    scores = np.concatenate([np.repeat(np.arange(len(counts)), cells.astype(int)) for cells in (positive, negative)])
+    scores = np.concatenate(
+        [np.repeat(np.arange(len(counts)), cells.astype(int)) for cells in (positive, negative)]
+    )
     labels = np.repeat([1, 0], [int(positive.sum()), int(negative.sum())])
     assert FROM_COUNTS[kind](positive, negative) == pytest.approx(EXACT[kind](labels, scores))
 
@@ -51,10 +54,15 @@ def test_noise_moves_the_metric_both_ways(classified, kind):
     """Cut at 0, noise would add records to every empty bin, and push the metric down."""
     X, y, X_test, y_test = classified
     model, scorer = LogisticRegression().fit(X, y), private_scorer(kind, pos_label=1)
-    counts, rng = np.array(scorer.statistic(model, X_test, y_test, "zero_out")), np.random.default_rng(0)
+    counts, rng = (
+        np.array(scorer.statistic(model, X_test, y_test, "zero_out")),
+        np.random.default_rng(0),
+    )
     noisy = (counts + np.rint(rng.normal(0, 20, (400, len(counts))))).astype(int).tolist()
     found = [scorer.score(one, len(y_test), "zero_out") for one in noisy]
-    assert np.mean(found) == pytest.approx(scorer(model, X_test, y_test), abs=4 * np.std(found) / 20)
+    assert np.mean(found) == pytest.approx(
+        scorer(model, X_test, y_test), abs=4 * np.std(found) / 20
+    )
 
 
 def test_certain_probabilities_have_the_last_bins():
@@ -65,7 +73,9 @@ def test_certain_probabilities_have_the_last_bins():
             return np.column_stack([1 - X[:, 0], X[:, 0]])
 
     scorer = private_scorer("roc_auc", pos_label="b", n_bins=4)
-    found = scorer.statistic(Certain(), np.array([[0.0], [1.0], [0.5]]), ["b", "b", "a"], "zero_out")
+    found = scorer.statistic(
+        Certain(), np.array([[0.0], [1.0], [0.5]]), ["b", "b", "a"], "zero_out"
+    )
     assert found == [1, 0, 0, 1, 0, 0, 1, 0]
 
 

@@ -1,4 +1,5 @@
-"""A record's part in a score comes from that record and the model alone, whatever else is in its block."""
+"""A record's part in a score comes from that record and the model alone, whatever else is in its
+block."""
 
 from __future__ import annotations
 
@@ -41,13 +42,16 @@ def moved(scorer, model, one, other):
     return np.abs(first - second).sum()
 
 
-# --- shapes ---------------------------------------------------------------------------------------------------
+# --- shapes ---------------------------------------------------------------------------------------
 
 
 NUMBERS = {
     "own metric": ERROR,
     "largest of a row": make_private_scorer(
-        lambda t, p: np.abs(t - p).reshape(len(p), -1).max(axis=1), lower=0, upper=2, greater_is_better=False
+        lambda t, p: np.abs(t - p).reshape(len(p), -1).max(axis=1),
+        lower=0,
+        upper=2,
+        greater_is_better=False,
     ),
     "accuracy": ACCURACY,
     "absolute error": private_scorer("neg_mean_absolute_error", clip=2.0),
@@ -70,7 +74,8 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_no_shape_of_labels_and_answers_mixes_records(name, shape, y_shape):
-    """Once (n, 1) and (n,) gave (n, n), and the label of one record was compared with all predictions."""
+    """Once (n, 1) and (n,) gave (n, n), and the label of one record was compared with all
+    predictions."""
     scorer, model = NUMBERS[name], Says(0.0, SHAPES[shape])
     one = np.zeros(NUMBER)
     other = one.copy()
@@ -110,7 +115,9 @@ def test_one_answer_for_a_whole_call_is_an_error_outside_of_a_search_and_the_wor
     other[7] = 1.0
     y = np.zeros(NUMBER, int)
     assert [ACCURACY.statistic(Largest(0), X, y, "replace_one") for X in (X, other)] == [[0], [0]]
-    with pytest.raises(ValueError, match=f"Found 1 answers of the estimator to {NUMBER} records.*one for each"):
+    with pytest.raises(
+        ValueError, match=f"Found 1 answers of the estimator to {NUMBER} records.*one for each"
+    ):
         ACCURACY(Largest(0), X, y)
 
 
@@ -120,7 +127,12 @@ def test_sets_of_labels_of_another_number_are_wrong():
             return np.tile([1, 0], (len(X), 1))
 
     X, sets = np.zeros((3, 1)), [[1, 0], [1, 1], [1, 0]]
-    for y, right in ((sets, 2), (np.array(sets), 2), ([[1, 0], [1], [1, 0, 0]], 1), ([1, [1, 0], None], 1)):
+    for y, right in (
+        (sets, 2),
+        (np.array(sets), 2),
+        ([[1, 0], [1], [1, 0, 0]], 1),
+        ([1, [1, 0], None], 1),
+    ):
         assert ACCURACY.statistic(Two(0), X, y, "replace_one") == [right]
     assert ACCURACY.statistic(Two(0), X, np.ones((3, 3)), "replace_one") == [0]
 
@@ -131,7 +143,7 @@ def test_a_label_that_holds_itself_is_one_wrong_label():
     assert ACCURACY.statistic(Says(1), np.zeros((3, 1)), [1, endless, 1], "replace_one") == [2]
 
 
-# --- a caller's own metric ------------------------------------------------------------------------------------
+# --- a caller's own metric ------------------------------------------------------------------------
 
 
 def test_a_metric_sees_one_record_at_a_time():
@@ -157,28 +169,45 @@ def test_a_metric_that_gives_a_number_is_a_metric_of_one_record():
 
 def test_a_metric_that_gives_several_values_is_an_error_with_the_remedy():
     scorer = make_private_scorer(lambda y, p: [1.0, 2.0], lower=0, upper=9)
-    with pytest.raises(ValueError, match=r"Found 2 values of score_func for one record; one is needed.*shape \(1,\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"Found 2 values of score_func for one record; one is needed.*shape \(1,\)",
+    ):
         scorer(Says(0.0), np.zeros((3, 1)), np.zeros(3))
     assert scorer.statistic(Says(0.0), np.zeros((3, 1)), np.zeros(3), "replace_one") == [0]
 
 
-@pytest.mark.parametrize("many", [[0.5, 1.5, 3.0], [[0.5], [1.5], [3.0]], pd.Series([0.5, 1.5, 3.0], dtype="Float64")])
+@pytest.mark.parametrize(
+    "many", [[0.5, 1.5, 3.0], [[0.5], [1.5], [3.0]], pd.Series([0.5, 1.5, 3.0], dtype="Float64")]
+)
 def test_a_metric_gets_arrays_of_numbers_also_from_lists(many):
     scorer = make_private_scorer(lambda y, p: np.sqrt(y) - np.isclose(y, p), lower=0, upper=4)
     expected = np.mean(np.sqrt([0.5, 1.5, 3.0]))
     assert scorer(Says(0.0), np.zeros((3, 1)), many) == pytest.approx(expected)
 
 
-# --- types of labels ------------------------------------------------------------------------------------------
+# --- types of labels ------------------------------------------------------------------------------
 
 
 DAY, NEXT = np.datetime64("2020-01-01"), np.datetime64("2020-01-02")
 DATES = private_scorer("balanced_accuracy", classes=[DAY, NEXT])
 #: Each way in: ``test_door`` has every container and every odd value.
 ODD = {
-    "own metric, pandas": (ERROR, Says(np.uint8(5)), lambda y: pd.Series(y, dtype="UInt8"), 3, None),
+    "own metric, pandas": (
+        ERROR,
+        Says(np.uint8(5)),
+        lambda y: pd.Series(y, dtype="UInt8"),
+        3,
+        None,
+    ),
     "own metric, list": (ERROR, Says(np.uint8(5)), list, np.uint8(3), 3.0),
-    "accuracy, frame": (ACCURACY, Says(BIG), lambda y: pd.DataFrame({"y": pd.array(y, "Int64")}), BIG + 1, None),
+    "accuracy, frame": (
+        ACCURACY,
+        Says(BIG),
+        lambda y: pd.DataFrame({"y": pd.array(y, "Int64")}),
+        BIG + 1,
+        None,
+    ),
     "accuracy, list": (ACCURACY, Says(float(BIG)), list, BIG + 1, None),
     "balanced accuracy, dates": (DATES, Says(DAY), list, DAY, np.datetime64("2020-01-01", "ns")),
 }
@@ -191,10 +220,13 @@ def test_no_record_decides_the_type_of_other_labels(name, place):
     scorer, model, container, usual, odd = ODD[name]
     one, other = [usual] * 200, [usual] * 200
     other[place] = odd
-    assert moved(scorer, model, container(one), container(other)) <= scorer.sensitivity("replace_one").l1
+    assert (
+        moved(scorer, model, container(one), container(other))
+        <= scorer.sensitivity("replace_one").l1
+    )
 
 
-# --- what a record may raise ----------------------------------------------------------------------------------
+# --- what a record may raise ----------------------------------------------------------------------
 
 
 class Panic(BaseException):
@@ -217,9 +249,12 @@ class Refuses(BaseEstimator):
         return np.zeros(len(X), int)
 
 
-@pytest.mark.parametrize("error", [Panic, NotFittedError, KeyboardInterrupt, SystemExit, ValueError])
+@pytest.mark.parametrize(
+    "error", [Panic, NotFittedError, KeyboardInterrupt, SystemExit, ValueError]
+)
 def test_whatever_a_record_raises_it_alone_counts_as_the_worst(error, monkeypatch):
-    """Once a candidate failed without noise, which showed, where its record raised no ``Exception``."""
+    """Once a candidate failed without noise, which showed, where its record raised no
+    ``Exception``."""
     X, y = np.zeros((300, 1)), np.zeros(300, int)
     X[7] = 13
     monkeypatch.setenv(PRIVATE, "1")
@@ -229,13 +264,19 @@ def test_whatever_a_record_raises_it_alone_counts_as_the_worst(error, monkeypatc
 @pytest.mark.parametrize("error", [Panic, KeyboardInterrupt])
 def test_outside_of_a_search_an_interrupt_arrives(error):
     with pytest.raises(error):
-        ACCURACY.statistic(Refuses(error).fit([]), np.full((3, 1), 13.0), np.zeros(3), "replace_one")
+        ACCURACY.statistic(
+            Refuses(error).fit([]), np.full((3, 1), 13.0), np.zeros(3), "replace_one"
+        )
 
 
 @pytest.mark.parametrize("name", ["accuracy", "balanced_accuracy", "f1", "r2"])
 @pytest.mark.parametrize("n", [0, 3])
 def test_whether_a_model_is_fitted_follows_from_its_state(name, n):
-    options = {"balanced_accuracy": {"classes": [0, 1]}, "f1": {"pos_label": 1}, "r2": {"y_range": (0, 1)}}
+    options = {
+        "balanced_accuracy": {"classes": [0, 1]},
+        "f1": {"pos_label": 1},
+        "r2": {"y_range": (0, 1)},
+    }
     scorer = private_scorer(name, **options.get(name, {}))
     for model in (LogisticRegression(), Refuses()):
         with pytest.raises(NotFittedError):
@@ -248,4 +289,6 @@ def test_a_model_whose_attributes_do_not_end_with_an_underscore_is_fitted():
             self._mean = 0
             return self
 
-    assert ACCURACY.statistic(Own().fit([]), np.zeros((3, 1)), np.zeros(3, int), "replace_one") == [3]
+    assert ACCURACY.statistic(Own().fit([]), np.zeros((3, 1)), np.zeros(3, int), "replace_one") == [
+        3
+    ]

@@ -41,7 +41,9 @@ def test_public_scores_leave_the_training_alone():
 @pytest.mark.slow
 def test_averaging_over_the_coin_is_never_more_than_the_worse_use():
     train, score = GaussianDP(mu=0.5), GaussianDP(mu=0.8)
-    averaged = search_guarantee(train, score, HoldOut(0.2).exposures(), partial(best_of, count=DISTRIBUTION))
+    averaged = search_guarantee(
+        train, score, HoldOut(0.2).exposures(), partial(best_of, count=DISTRIBUTION)
+    )
     worst = best_of(envelope([train, score]), DISTRIBUTION)
     grid = np.linspace(0.0, 6.0, 40)
     assert np.all(averaged.delta_at(grid) <= worst.delta_at(grid) * (1 + 1e-9) + 1e-12)
@@ -49,9 +51,12 @@ def test_averaging_over_the_coin_is_never_more_than_the_worse_use():
 
 
 def _release(first, second, distribution):
-    """Distribution of the winner of a good and a bad outcome, for a run that is good with a given probability."""
+    """Distribution of the winner of a good and a bad outcome, for a run that is good with a given
+    probability."""
     return {
-        good: distribution.pgf(1.0) - distribution.pgf(1.0 - p) if good else distribution.pgf(1.0 - p)
+        good: distribution.pgf(1.0) - distribution.pgf(1.0 - p)
+        if good
+        else distribution.pgf(1.0 - p)
         for good, p in ((True, first), (False, second))
     }
 
@@ -59,16 +64,20 @@ def _release(first, second, distribution):
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.2, 0.5])
 def test_brute_force_of_a_hold_out_is_never_above_the_stated_profile(share):
-    """A record that trains moves the training's bit, one that validates the score's; the winner reveals it."""
+    """A record that trains moves the training's bit, one that validates the score's; the winner
+    reveals it."""
     truth = {"train": 1 / (1 + np.exp(-1.0)), "score": 1 / (1 + np.exp(-0.4))}
-    stated = search_guarantee(TRAIN, SCORE, HoldOut(share).exposures(), partial(best_of, count=DISTRIBUTION))
+    stated = search_guarantee(
+        TRAIN, SCORE, HoldOut(share).exposures(), partial(best_of, count=DISTRIBUTION)
+    )
     for epsilon in np.linspace(0, 3, 13):
         exact = 0.0
         for use, weight in (("train", 1 - share), ("score", share)):
             ours = _release(truth[use], truth[use], DISTRIBUTION)
             theirs = _release(1 - truth[use], 1 - truth[use], DISTRIBUTION)
             both = [
-                sum(max(0.0, a[k] - np.exp(epsilon) * b[k]) for k in a) for a, b in ((ours, theirs), (theirs, ours))
+                sum(max(0.0, a[k] - np.exp(epsilon) * b[k]) for k in a)
+                for a, b in ((ours, theirs), (theirs, ours))
             ]
             exact += weight * max(both)
         assert exact <= stated.delta_at(epsilon) * (1 + 1e-9)

@@ -32,7 +32,8 @@ POISON = 666.0
 
 
 class Reader(ClassifierMixin, BaseEstimator):
-    """Reads its answer off the record: column 0 is the prediction, the others are class probabilities.
+    """Reads its answer off the record: column 0 is the prediction, the others are class
+    probabilities.
 
     Refuses a whole batch if one record in it is poisoned.
     """
@@ -72,7 +73,9 @@ SCORERS = {
     "log loss": private_scorer("neg_log_loss", clip=3.0),
     "absolute error": private_scorer("neg_mean_absolute_error", clip=2.0, resolution=7),
     "squared error": private_scorer("neg_mean_squared_error", clip=2.0),
-    "pinball": make_private_scorer(pinball, lower=0, upper=1.5, greater_is_better=False, resolution=10),
+    "pinball": make_private_scorer(
+        pinball, lower=0, upper=1.5, greater_is_better=False, resolution=10
+    ),
     "cubed": make_private_scorer(cubed, lower=-3, upper=5, resolution=1),
     "balanced accuracy": private_scorer("balanced_accuracy", classes=[0, 1, 2]),
     "f1": private_scorer("f1", pos_label=1),
@@ -87,7 +90,9 @@ SCORERS = {
 SPECIAL = [0.0, 1.0, 2.0, 7.0, -1.0, 3.0, np.nan, np.inf, -np.inf, POISON, 1e200, 0.4999]
 
 records = st.tuples(
-    st.sampled_from(SPECIAL), *[st.sampled_from([*SPECIAL, 0.3])] * 3, st.sampled_from(SPECIAL) | st.floats(-5, 5)
+    st.sampled_from(SPECIAL),
+    *[st.sampled_from([*SPECIAL, 0.3])] * 3,
+    st.sampled_from(SPECIAL) | st.floats(-5, 5),
 )
 
 
@@ -105,7 +110,7 @@ def assert_within(change, sensitivity):
     assert (change**2).sum() <= sensitivity.l2_squared
 
 
-# --- sensitivity --------------------------------------------------------------------------------------------
+# --- sensitivity ----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -116,7 +121,8 @@ def test_one_record_never_moves_the_integers_further_than_stated(name, rows, one
     scorer = SCORERS[name]
     with_one, with_other, without = [*rows, one], [*rows, other], rows
     assert_within(
-        statistic(scorer, with_one, "zero_out") - statistic(scorer, without, "zero_out"), scorer.sensitivity("zero_out")
+        statistic(scorer, with_one, "zero_out") - statistic(scorer, without, "zero_out"),
+        scorer.sensitivity("zero_out"),
     )
     assert_within(
         statistic(scorer, with_one, "replace_one") - statistic(scorer, with_other, "replace_one"),
@@ -151,7 +157,11 @@ def test_the_sensitivity_of_r2_covers_every_pair_of_targets(resolution):
     square = (2 * target**2 + resolution) // (2 * resolution)
     first, second = np.subtract.outer(target, target), np.subtract.outer(square, square)
     stated = scorer.sensitivity("replace_one")
-    assert (np.abs(first) + np.abs(second)).max() + resolution <= stated.l1 <= 1.01 * 3.25 * resolution + 2
+    assert (
+        (np.abs(first) + np.abs(second)).max() + resolution
+        <= stated.l1
+        <= 1.01 * 3.25 * resolution + 2
+    )
     assert (first**2 + second**2).max() + resolution**2 == stated.l2_squared
     for part, change in zip(stated.l1_of_blocks, (resolution, first, second), strict=True):
         assert np.abs(change).max() <= part
@@ -178,11 +188,14 @@ def test_a_record_that_cannot_be_scored_counts_as_the_worst():
     assert list(statistic(SCORERS["balanced accuracy"], bad, "zero_out")) == [0, 0, 0, 1, 0, 0]
     assert list(statistic(SCORERS["f1"], bad, "zero_out")) == [0, 0, 1]
     assert list(statistic(SCORERS["roc auc"], bad, "zero_out")) == [1, *[0] * 9]
-    assert list(statistic(SCORERS["roc auc"], [[POISON, 0, 0, 0, 2.0]], "zero_out")) == [*[0] * 9, 1]
+    assert list(statistic(SCORERS["roc auc"], [[POISON, 0, 0, 0, 2.0]], "zero_out")) == [
+        *[0] * 9,
+        1,
+    ]
     assert statistic(SCORERS["r2"], bad, "zero_out")[0] == 500
 
 
-# --- without noise ------------------------------------------------------------------------------------------
+# --- without noise --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -211,12 +224,27 @@ REFERENCES = [
     (True, "accuracy", {}, get_scorer("accuracy")),
     (True, "balanced_accuracy", {"classes": [0, 1, 2]}, get_scorer("balanced_accuracy")),
     (True, "neg_log_loss", {"clip": 30.0, "resolution": 10**7}, get_scorer("neg_log_loss")),
-    (True, "top_k_accuracy", {}, lambda model, X, y: top_k_accuracy_score(y, model.decision_function(X), k=2)),
+    (
+        True,
+        "top_k_accuracy",
+        {},
+        lambda model, X, y: top_k_accuracy_score(y, model.decision_function(X), k=2),
+    ),
     (True, "f1", {"pos_label": 2}, partial(retrieved, f1_score)),
     (True, "precision", {"pos_label": 2}, partial(retrieved, precision_score)),
     (True, "recall", {"pos_label": 2}, partial(retrieved, recall_score)),
-    (False, "neg_mean_absolute_error", {"clip": 500.0, "resolution": 10**6}, get_scorer("neg_mean_absolute_error")),
-    (False, "neg_mean_squared_error", {"clip": 500.0, "resolution": 10**6}, get_scorer("neg_mean_squared_error")),
+    (
+        False,
+        "neg_mean_absolute_error",
+        {"clip": 500.0, "resolution": 10**6},
+        get_scorer("neg_mean_absolute_error"),
+    ),
+    (
+        False,
+        "neg_mean_squared_error",
+        {"clip": 500.0, "resolution": 10**6},
+        get_scorer("neg_mean_squared_error"),
+    ),
     (False, "r2", {"resolution": 10**6, **BOUNDS}, get_scorer("r2")),
     (False, "r2", {"resolution": 10**6, "clip": 200.0, **BOUNDS}, get_scorer("r2")),
 ]
@@ -252,7 +280,7 @@ def test_r2_is_clipped_to_its_range(regressed):
     assert noiseless(scorer, bad, X, y, "zero_out") == -1.0
 
 
-# --- with noise ---------------------------------------------------------------------------------------------
+# --- with noise -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -275,7 +303,7 @@ def test_a_mean_over_public_records_is_not_cut_at_its_bounds_so_that_noise_makes
     assert scorer.score([105], 100, "replace_one") > scorer.score([104], 100, "replace_one")
 
 
-# --- data of all kinds --------------------------------------------------------------------------------------
+# --- data of all kinds ----------------------------------------------------------------------------
 
 
 def test_binary_scores_in_one_column_are_read_as_two():
@@ -290,20 +318,27 @@ def test_labels_the_model_does_not_know_count_as_wrong(classified):
     unknown = np.full(len(y), 9)
     assert private_scorer("neg_log_loss", clip=4.0)(model, X, unknown) == -4.0
     assert private_scorer("top_k_accuracy")(model, X, unknown) == 0.0
-    assert private_scorer("balanced_accuracy", classes=[0, 1, 2]).statistic(model, X, unknown, "zero_out") == [0] * 6
+    assert (
+        private_scorer("balanced_accuracy", classes=[0, 1, 2]).statistic(
+            model, X, unknown, "zero_out"
+        )
+        == [0] * 6
+    )
 
 
-# --- a scikit-learn citizen ---------------------------------------------------------------------------------
+# --- a scikit-learn citizen -----------------------------------------------------------------------
 
 
-# --- a caller's own -----------------------------------------------------------------------------------------
+# --- a caller's own -------------------------------------------------------------------------------
 
 
 def test_a_callers_own_value_per_record_is_averaged(regressed):
     model, X, y = regressed
     scorer = make_private_scorer(pinball, lower=0, upper=200, greater_is_better=False)
     assert scorer.name == "pinball"
-    assert noiseless(scorer, model, X, y, "zero_out") == pytest.approx(-pinball(y, model.predict(X)).mean(), abs=0.2)
+    assert noiseless(scorer, model, X, y, "zero_out") == pytest.approx(
+        -pinball(y, model.predict(X)).mean(), abs=0.2
+    )
 
 
 @pytest.mark.parametrize("spoilt", [np.nan, np.inf, -np.inf])
@@ -344,7 +379,10 @@ def test_what_no_scorer_could_be_is_refused_when_it_is_built(build, message):
 def test_resolution_of_numpy_does_not_wrap_around(relation: str) -> None:
     """100 000² does not fit into 32 bits: too small a sensitivity would be accounted."""
     given, plain = (
-        [make_private_scorer(np.subtract, lower=0, upper=1, resolution=one), R2Scorer(y_range=(0, 1), resolution=one)]
+        [
+            make_private_scorer(np.subtract, lower=0, upper=1, resolution=one),
+            R2Scorer(y_range=(0, 1), resolution=one),
+        ]
         for one in (np.int32(100_000), 100_000)
     )
     for one, other in zip(given, plain):
@@ -353,7 +391,8 @@ def test_resolution_of_numpy_does_not_wrap_around(relation: str) -> None:
 
 
 class RowByPlace:
-    """A model whose last digit depends on the size of a call and on the row's place in it, as BLAS does."""
+    """A model whose last digit depends on the size of a call and on the row's place in it, as BLAS
+    does."""
 
     classes_ = np.array([0, 1])
 
@@ -361,7 +400,9 @@ class RowByPlace:
         if np.isnan(X).any():
             raise ValueError("a gap")
         place = np.arange(len(X)) + len(X)
-        return (np.where(place % 2, X[:, 0] + X[:, 1] + X[:, 2], X[:, 0] + (X[:, 1] + X[:, 2])) > 0.6).astype(int)
+        return (
+            np.where(place % 2, X[:, 0] + X[:, 1] + X[:, 2], X[:, 0] + (X[:, 1] + X[:, 2])) > 0.6
+        ).astype(int)
 
     def predict_proba(self, X):
         return np.column_stack([1 - self.predict(X), self.predict(X)])
@@ -382,7 +423,9 @@ def test_a_record_that_fails_changes_the_count_of_no_other(scorer, places) -> No
     X, y = np.tile([0.1, 0.2, 0.3], (1000, 1)), np.ones(1000, dtype=int)
     with_gaps = X.copy()
     with_gaps[places] = np.nan
-    one, other = (scorer.statistic(RowByPlace(), table, y, "replace_one") for table in (X, with_gaps))
+    one, other = (
+        scorer.statistic(RowByPlace(), table, y, "replace_one") for table in (X, with_gaps)
+    )
     moved = sum(abs(a - b) for a, b in zip(one, other))
     assert 0 < moved <= len(places) * scorer.sensitivity("replace_one").l1
 
@@ -400,7 +443,11 @@ class BySize:
 @pytest.mark.parametrize("place", [0, 500, 1000])
 def test_one_more_record_changes_the_size_of_no_call(place: int) -> None:
     """Who validates in a subset is secret: once one record more moved all 1000."""
-    X, y, scorer = np.tile([0.1, 0.2, 0.3], (1000, 1)), np.ones(1000, dtype=int), private_scorer("accuracy")
+    X, y, scorer = (
+        np.tile([0.1, 0.2, 0.3], (1000, 1)),
+        np.ones(1000, dtype=int),
+        private_scorer("accuracy"),
+    )
     one, other = (
         scorer.statistic(BySize(), *both, "zero_out")
         for both in ((X, y), (np.insert(X, place, 0.0, axis=0), np.insert(y, place, 0)))
@@ -418,6 +465,8 @@ def test_records_that_fail_alone_are_the_worst(n: int) -> None:
             raise ValueError("a gap")
         return X[:, 0]
 
-    found = contributions(respond, lambda y, response: response, np.arange(float(n))[:, None], np.zeros(n), [-1.0])
+    found = contributions(
+        respond, lambda y, response: response, np.arange(float(n))[:, None], np.zeros(n), [-1.0]
+    )
     assert np.array_equal(found[:, 0], [-1.0 if place in failing else place for place in range(n)])
     assert set(sizes) <= {BLOCK}

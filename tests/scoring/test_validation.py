@@ -27,7 +27,8 @@ def test_each_record_validates_with_the_stated_probability_and_never_does_both()
 
 
 def test_coins_are_the_records_own():
-    """One record more changes no other record's part: the coins of the first n are the first n coins."""
+    """One record more changes no other record's part: the coins of the first n are the first n
+    coins."""
     coins = np.random.default_rng(0).bytes(8 * 101)
     for kind in (HoldOut(0.4), RandomFolds(3)):
         fewer = kind.folds(100, lambda n: coins[:n])
@@ -79,7 +80,8 @@ def test_folds_of_no_known_number_of_records_are_refused():
 
 
 def test_a_record_that_is_in_a_fold_twice_would_count_twice():
-    """Folds of users cannot hold one; whoever makes them otherwise must not pay for one use alone."""
+    """Folds of users cannot hold one; whoever makes them otherwise must not pay for one use
+    alone."""
     folds = IndexFolds(4, ((np.array([0, 0, 1]), np.array([2])), (np.array([2]), np.array([3]))))
     assert folds.exposures() == (Exposure(1, 1), Exposure(2, 0))
     often = IndexFolds(3, ((np.array([0]), np.array([1, 1, 1, 1])),))

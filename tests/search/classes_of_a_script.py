@@ -1,4 +1,5 @@
-"""A script whose estimator is a class of its own, with a checkpoint: ``python classes_of_a_script.py FOLDER``."""
+"""A script whose estimator is a class of its own, with a checkpoint:
+``python classes_of_a_script.py FOLDER``."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def remembered(X):
 
 
 class Counting(LogisticRegression):
-    """Counts on its class, keeps a function with a memo, and fails where the environment says so."""
+    """Counts on its class, keeps a function with a memo, and fails where the environment says
+    so."""
 
     made = 0
 
@@ -40,10 +42,21 @@ def main():
     y = (X[:, 0] > 0).astype(int)
     if "DIES" in os.environ:
         Checkpoint.keep = lambda *given: os._exit(3)
-    settings = {"n_iter": Fixed(4), "guarantee": PureDP(epsilon=1.0), "random_state": 0, "rehearse": False}
-    search = DPRandomSearchCV(Counting(), {"C": [0.1, 0.2, 0.3]}, checkpoint=sys.argv[1], **settings)
+    settings = {
+        "n_iter": Fixed(4),
+        "guarantee": PureDP(epsilon=1.0),
+        "random_state": 0,
+        "rehearse": False,
+    }
+    search = DPRandomSearchCV(
+        Counting(), {"C": [0.1, 0.2, 0.3]}, checkpoint=sys.argv[1], **settings
+    )
     model = search.fit(X, y).best_estimator_
-    own = type(model) is Counting and model.function_ is remembered and Counting.fit.__globals__ is globals()
+    own = (
+        type(model) is Counting
+        and model.function_ is remembered
+        and Counting.fit.__globals__ is globals()
+    )
     print(own, model.counted_, Counting.made, len(MEMO))
 
 

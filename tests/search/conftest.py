@@ -19,5 +19,6 @@ def make(request):
 
 @pytest.fixture
 def unrehearsed(monkeypatch):
-    """Fits start without a rehearsal: for tests that count trainings, or that need candidates to fail in ``fit``."""
+    """Fits start without a rehearsal: for tests that count trainings, or that need candidates to
+    fail in ``fit``."""
     monkeypatch.setattr(_base, "rehearse", lambda *given: None)

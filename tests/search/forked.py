@@ -37,7 +37,9 @@ def numbers(name):
         search.fit(X, y)
     model = search.best_estimator_
     if name == "nets":
-        return [float(one) for value in model.module_.parameters() for one in value.detach().reshape(-1)]
+        return [
+            float(one) for value in model.module_.parameters() for one in value.detach().reshape(-1)
+        ]
     return model.centroids_.ravel().tolist()
 
 

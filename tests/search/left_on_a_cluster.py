@@ -1,7 +1,8 @@
-"""What a Dask cluster still holds after searches, told as JSON: ``python -m tests.search.left_on_a_cluster``.
+"""What a Dask cluster still holds after searches, told as JSON:
+``python -m tests.search.left_on_a_cluster``.
 
-Records carry a mark, and candidates have a number that is found again. Workers have so little memory that they write
-what they hold to the disk.
+Records carry a mark, and candidates have a number that is found again. Workers have so little
+memory that they write what they hold to the disk.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from sklearn_dpsearch.privacy import Fixed
 
 from .toys import NoisyCentroids, Slow
 
-#: Eight bytes that are a number between -1 and 1, and one of candidates; both in every form in which they are logged.
+#: Eight bytes that are a number between -1 and 1, and one of candidates; both in every form in
+#: which they are logged.
 MARK = b"canary\x00\x3f"
 NUMBER = 0.1234567890123
 MARKS = (
@@ -130,7 +132,8 @@ def state(client, folder):
 
 
 def left(client):
-    """Things that workers hold, and tasks that the scheduler knows; both go a moment after a search."""
+    """Things that workers hold, and tasks that the scheduler knows; both go a moment after a
+    search."""
     deadline = time.monotonic() + 60
     while True:
         tasks = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
@@ -151,7 +154,8 @@ def seen_within(seconds, folder):
 
 
 def failed(estimator, X, y):
-    """Error of a search that cannot succeed. The user's own texts are in it only before records are used."""
+    """Error of a search that cannot succeed. The user's own texts are in it only before records are
+    used."""
     one = search(estimator, 4)
     try:
         one.fit(X, y)
@@ -169,7 +173,11 @@ def main():
         tempfile.TemporaryDirectory() as spilled,
         tempfile.TemporaryDirectory() as elsewhere,
         LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=spilled, memory_limit="1GiB"
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            local_directory=spilled,
+            memory_limit="1GiB",
         ) as cluster,
         Client(cluster) as client,
         parallel_config("dask"),
@@ -178,7 +186,9 @@ def main():
             looking = pool.submit(seen_within, 60, spilled)
             search(Slow(), 20).fit(X, y)
             told["on the disk meanwhile"] = looking.result()
-        told["failures"] = {name: failed(estimator, X[:1000], y[:1000]) for name, estimator in FAILING.items()}
+        told["failures"] = {
+            name: failed(estimator, X[:1000], y[:1000]) for name, estimator in FAILING.items()
+        }
         told["left"] = left(client)
         told["on the disk"] = found_in(files(spilled))
         told["in the state"] = found_in(state(client, elsewhere))

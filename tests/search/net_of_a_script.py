@@ -24,7 +24,11 @@ class Mine(nn.Module):
 if __name__ == "__main__":
     X = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
     y = (X[:, 0] > 0).astype(np.int64)
-    net = DPNeuralNetClassifier(Mine, classes=[0, 1], sample_rate=0.1, neighboring="zero_out", max_epochs=3)
+    net = DPNeuralNetClassifier(
+        Mine, classes=[0, 1], sample_rate=0.1, neighboring="zero_out", max_epochs=3
+    )
     space = {"module__width": [4, 8]}
-    search = DPRandomSearchCV(net, space, n_iter=4, epsilon=3.0, delta=1e-5, n_jobs=int(sys.argv[1])).fit(X, y)
+    search = DPRandomSearchCV(
+        net, space, n_iter=4, epsilon=3.0, delta=1e-5, n_jobs=int(sys.argv[1])
+    ).fit(X, y)
     print(type(search.best_estimator_.module_) is Mine, search.predict(X).shape)

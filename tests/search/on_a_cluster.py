@@ -1,4 +1,5 @@
-"""Searches on a Dask cluster of two processes, told as JSON: ``python -m tests.search.on_a_cluster``."""
+"""Searches on a Dask cluster of two processes, told as JSON:
+``python -m tests.search.on_a_cluster``."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from .toys import NoisyCentroids, Slow, search_of, two_blobs
 SPACE = {"shrink": [0.0, 0.2, 0.4]}
 
 
-#: What a search is given beside what each kind needs; that for a threshold needs ten runs to reach it.
+#: What a search is given beside what each kind needs; that for a threshold needs ten runs to reach
+#: it.
 SETTINGS = {
     "random": {"n_iter": 12},
     "subset": {"n_iter": 12},
@@ -31,7 +33,10 @@ SETTINGS = {
 
 def searches(model, **more):
     """One search of each kind."""
-    return {kind: search_of(kind, model, SPACE, random_state=3, **own, **more) for kind, own in SETTINGS.items()}
+    return {
+        kind: search_of(kind, model, SPACE, random_state=3, **own, **more)
+        for kind, own in SETTINGS.items()
+    }
 
 
 def released(search):
@@ -62,7 +67,8 @@ def in_a_file(folder, X):
 
 
 def after_a_loss(search, X, y):
-    """Release of a search during which a worker is lost; Dask may lose count of a cluster that loses several."""
+    """Release of a search during which a worker is lost; Dask may lose count of a cluster that
+    loses several."""
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
@@ -77,7 +83,9 @@ def main():
     X, y = two_blobs(400)
     rng = np.random.default_rng(0)
     wide = rng.uniform(-1, 1, (50_000, 40))
-    alone = {name: released(search.fit(X, y)) for name, search in searches(NoisyCentroids()).items()}
+    alone = {
+        name: released(search.fit(X, y)) for name, search in searches(NoisyCentroids()).items()
+    }
     on_workers = searches(NoisyCentroids(), n_jobs=-1)
     told = {}
     with (
@@ -86,10 +94,14 @@ def main():
         Client(cluster) as client,
         parallel_config("dask"),
     ):
-        told["same"] = {name: released(search.fit(X, y)) == alone[name] for name, search in on_workers.items()}
+        told["same"] = {
+            name: released(search.fit(X, y)) == alone[name] for name, search in on_workers.items()
+        }
         mapped = on_workers["random"].fit(in_a_file(folder, X), y)
         told["same from a file"] = released(mapped) == alone["random"]
-        told["sent from a file"] = bytes_sent(in_a_file(folder, wide), (wide[:, 0] > 0).astype(int)) / wide.nbytes
+        told["sent from a file"] = (
+            bytes_sent(in_a_file(folder, wide), (wide[:, 0] > 0).astype(int)) / wide.nbytes
+        )
         told["sent"] = bytes_sent(wide, (wide[:, 0] > 0).astype(int)) / wide.nbytes
         told["logs"] = str(client.get_worker_logs()) + str(client.get_scheduler_logs())
         deadline = time.monotonic() + 60
@@ -97,7 +109,9 @@ def main():
             time.sleep(0.2)
         told["left"] = sum(map(len, client.has_what().values()))
     lossy = searches(Slow(), n_jobs=-1).items()
-    told["after a loss"] = {name: after_a_loss(search, X, y) == alone[name] for name, search in lossy}
+    told["after a loss"] = {
+        name: after_a_loss(search, X, y) == alone[name] for name, search in lossy
+    }
     print(json.dumps(told))
 
 

@@ -1,4 +1,5 @@
-"""Searches on a cluster of Ray, and what it still holds, told as JSON: ``python -m tests.search.on_ray``."""
+"""Searches on a cluster of Ray, and what it still holds, told as JSON:
+``python -m tests.search.on_ray``."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def left():
     deadline = time.monotonic() + 60
     while True:
         every, free = (
-            found().get("object_store_memory", 0.0) for found in (ray.cluster_resources, ray.available_resources)
+            found().get("object_store_memory", 0.0)
+            for found in (ray.cluster_resources, ray.available_resources)
         )
         if every == free or time.monotonic() > deadline:
             return every - free
@@ -65,12 +67,18 @@ def main():
             }
             losing = threading.Timer(2.0, lose_a_worker)
             losing.start()
-            told["after a loss"] = released(searches(Slow(), n_jobs=-1)["random"].fit(X, y)) == alone["random"]
+            told["after a loss"] = (
+                released(searches(Slow(), n_jobs=-1)["random"].fit(X, y)) == alone["random"]
+            )
             losing.join()
             X, y = marked()
             spent = search(NoisyCentroids(), 8).fit(X, y).privacy_spent_
-            told["assumed"] = sum("stores and connections are trusted" in one for one in spent.assumptions)
-            told["failures"] = {name: failed(estimator, X[:1000], y[:1000]) for name, estimator in FAILING.items()}
+            told["assumed"] = sum(
+                "stores and connections are trusted" in one for one in spent.assumptions
+            )
+            told["failures"] = {
+                name: failed(estimator, X[:1000], y[:1000]) for name, estimator in FAILING.items()
+            }
         told["left"] = left()
         told["on the disk"] = found_in(files(folder))
         ray.shutdown()

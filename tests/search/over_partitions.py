@@ -1,4 +1,5 @@
-"""Subset searches over partitions of Dask, told as JSON: ``python -m tests.search.over_partitions``."""
+"""Subset searches over partitions of Dask, told as JSON:
+``python -m tests.search.over_partitions``."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ from dask import delayed
 from distributed import Client, LocalCluster
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, partitions
+from sklearn_dpsearch.boosting import (
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+    partitions,
+)
 from sklearn_dpsearch.preprocessing import Schema
 
 from ..clusters import error
@@ -32,7 +37,14 @@ def table(n=4000):
     pay = np.where(rng.uniform(size=n) < likely, "high", "low")
     price = np.clip(age + 10 * (job == "nurse") + rng.normal(0, 5, n), 0, 120)
     return pd.DataFrame(
-        {"age": age, "job": job, "code": code, "pay": pay, "grade": 1 * (pay == "high"), "price": price}
+        {
+            "age": age,
+            "job": job,
+            "code": code,
+            "pay": pay,
+            "grade": 1 * (pay == "high"),
+            "price": price,
+        }
     )
 
 
@@ -46,7 +58,14 @@ def search(target="pay", since=False, **changed):
     kind = DPGradientBoostingRegressor if target == "price" else DPGradientBoostingClassifier
     dates = {"since": (date(2020, 1, 1), date(2021, 1, 1))} if since else {}
     model = kind(Schema({**FEATURES, **dates, target: TARGETS[target]}), target=target, max_iter=8)
-    given = {"n_iter": 4, "epsilon": 4.0, "delta": 1e-6, "cv": 0.2, "subset_fraction": 0.2, "random_state": 0}
+    given = {
+        "n_iter": 4,
+        "epsilon": 4.0,
+        "delta": 1e-6,
+        "cv": 0.2,
+        "subset_fraction": 0.2,
+        "random_state": 0,
+    }
     return DPSubsetSearchCV(model, SPACE, **{**given, **changed})
 
 
@@ -57,13 +76,22 @@ def cut(n, frame=TABLE):
 def released(one):
     model = one.best_estimator_
     weights = [step.tobytes() for step in model.weights_]
-    return [repr(one.best_params_), one.best_score_, repr(one.final_params_), str(weights), one.privacy_spent_.epsilon]
+    return [
+        repr(one.best_params_),
+        one.best_score_,
+        repr(one.final_params_),
+        str(weights),
+        one.privacy_spent_.epsilon,
+    ]
 
 
 def same(target, frame=TABLE, partitions=None, **changed):
-    """Whether a search over partitions releases what it does of records in one place, bit for bit."""
+    """Whether a search over partitions releases what it does of records in one place, bit for
+    bit."""
     here = search(target, **changed).fit(frame, frame[target])
-    there = search(target, **changed).fit(cut(4, frame) if partitions is None else partitions, target)
+    there = search(target, **changed).fit(
+        cut(4, frame) if partitions is None else partitions, target
+    )
     return released(here) == released(there)
 
 
@@ -71,14 +99,19 @@ def in_all_ways():
     missing = TABLE.assign(age=TABLE["age"].astype(float).where(TABLE.index != 3999))
     days = np.datetime64("2020-01-01", "s") + 86400 * TABLE["age"].to_numpy()
     missing["since"] = days.astype("datetime64[ns]")
-    halves = [missing[:3000].astype({"age": int}), missing[3000:]]  # the last has doubles, as one value is missing
-    halves[1] = halves[1].assign(since=np.append(days[3000:-1], np.datetime64("9999-12-31", "s")))  # in seconds
-    uneven = dd.from_delayed([delayed(half) for half in halves], meta=halves[1].iloc[:0], verify_meta=False)
+    # the last has doubles, as one value is missing
+    halves = [missing[:3000].astype({"age": int}), missing[3000:]]
+    # in seconds
+    halves[1] = halves[1].assign(since=np.append(days[3000:-1], np.datetime64("9999-12-31", "s")))
+    uneven = dd.from_delayed(
+        [delayed(half) for half in halves], meta=halves[1].iloc[:0], verify_meta=False
+    )
     missing = missing.assign(since=np.append(days[:-1], np.datetime64("9999-12-31", "s")))
     test = table(1000)
     jobs = [*TABLE["job"][:-3], "\ud800", {"in another order", "in each process"}, 10**5000]
     odd = TABLE.assign(tags=[["a"]] * len(TABLE), job=pd.Series(jobs, dtype=object))
-    with dask.config.set({"dataframe.convert-string": False}):  # else Dask itself reads them as text
+    # else Dask itself reads them as text
+    with dask.config.set({"dataframe.convert-string": False}):
         anything = dd.from_delayed([delayed(odd[:99]), delayed(odd[99:])], meta=odd[:0])
     return {
         "entries of any type": same("pay", odd, anything),
@@ -103,7 +136,9 @@ def in_files(frame):
     folder = Path(tempfile.mkdtemp())
     wide = frame.assign(**{f"text {number}": "x" * 50 for number in range(12)})
     for place in range(8):
-        wide[place * len(wide) // 8 : (place + 1) * len(wide) // 8].to_parquet(folder / f"{place}.parquet")
+        wide[place * len(wide) // 8 : (place + 1) * len(wide) // 8].to_parquet(
+            folder / f"{place}.parquet"
+        )
     return dd.read_parquet(folder)
 
 
@@ -125,7 +160,11 @@ def refused():
         "files": error(lambda: one.fit([delayed(TABLE)], "pay")),
         "a checkpoint": error(lambda: search(checkpoint="folder").fit(frame, "pay")),
         "a target among features": error(
-            lambda: search().set_params(estimator__target=None, estimator__classes=["low", "high"]).fit(frame, "pay")
+            lambda: (
+                search()
+                .set_params(estimator__target=None, estimator__classes=["low", "high"])
+                .fit(frame, "pay")
+            )
         ),
         "too few columns": error(lambda: one.fit(frame[["age", "pay"]], "pay")),
     }
@@ -144,7 +183,10 @@ def failing():
 
 
 if __name__ == "__main__":
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
         spent = search(random_state=None).fit(cut(2), "pay").privacy_spent_
         told = {
             "same": in_all_ways(),
@@ -153,7 +195,9 @@ if __name__ == "__main__":
             "shuffled": shuffled(),
             "stated": [text for text in spent.assumptions if "partitions" in text],
             "left": time.sleep(1) or sum(client.run(lambda: len(partitions.KEPT)).values()),
-            "results left": len(client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))),
+            "results left": len(
+                client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
+            ),
         }
     told["without a cluster"] = error(lambda: search().fit(cut(2), "pay"))
     print(json.dumps(told))

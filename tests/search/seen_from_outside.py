@@ -85,8 +85,17 @@ def state():
         "counters": [Talkative.made, COUNTED["global"], cached.cache_info().currsize],
         "environment": sorted(os.environ.items()),
         "streams": [id(sys.stdout), id(sys.stderr), os.fstat(1).st_ino, os.fstat(2).st_ino],
-        "hooks": [id(sys.excepthook), id(sys.unraisablehook), id(threading.excepthook), id(threading.Thread.start)],
-        "logging": [id(logging.Logger.handle), id(logging.Handler.handle), len(logging.root.handlers)],
+        "hooks": [
+            id(sys.excepthook),
+            id(sys.unraisablehook),
+            id(threading.excepthook),
+            id(threading.Thread.start),
+        ],
+        "logging": [
+            id(logging.Logger.handle),
+            id(logging.Handler.handle),
+            len(logging.root.handlers),
+        ],
         "warnings": [id(warnings._showwarnmsg), [repr(one) for one in warnings.filters]],
         "generator": hash(np.random.get_state()[1].tobytes()),
         "threads": threading.active_count(),
@@ -101,7 +110,9 @@ def state():
 def fitted(k, n_jobs):
     """Fit with K = k; return what can be seen after it, and how often each function was called."""
     seed = next(seed for seed in range(10**6) if Geometric(4).sample(Randomness(seed).bits) == k)
-    search = DPRandomSearchCV(Talkative(), {"shrink": [0.0, 0.1]}, n_iter=4, n_jobs=n_jobs, random_state=seed)
+    search = DPRandomSearchCV(
+        Talkative(), {"shrink": [0.0, 0.1]}, n_iter=4, n_jobs=n_jobs, random_state=seed
+    )
     profile = cProfile.Profile()
     profile.runcall(search.fit, X, y)
     gc.collect()
@@ -115,7 +126,8 @@ def fitted(k, n_jobs):
 
 
 def main():
-    """Print what is seen of fits with two and with nine runs, after others have filled the caches."""
+    """Print what is seen of fits with two and with nine runs, after others have filled the
+    caches."""
     logging.root.addHandler(logging.StreamHandler(sys.stderr))
     autologged(Talkative)
     POOL.submit(int).result()

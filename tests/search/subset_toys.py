@@ -23,9 +23,18 @@ HITS = make_private_scorer(hits, lower=0, upper=1, resolution=1)
 
 
 class Watching(RandomizedResponse):
-    """Notes which records each fit was given, and what it was told; promises 1-DP under any relation."""
+    """Notes which records each fit was given, and what it was told; promises 1-DP under any
+    relation."""
 
-    def __init__(self, rate=1.0, solver="sgd", told_n=None, neighboring="add_remove", warm_start=False, epsilon=1.0):
+    def __init__(
+        self,
+        rate=1.0,
+        solver="sgd",
+        told_n=None,
+        neighboring="add_remove",
+        warm_start=False,
+        epsilon=1.0,
+    ):
         self.rate = rate
         self.solver = solver
         self.told_n = told_n
@@ -64,6 +73,8 @@ def search(estimator=None, space=None, **kwargs):
 def watched(estimator=None, space=None, **kwargs):
     """Fit on the numbered records, scored in public; the runs on the subset and the final one."""
     space = {"rate": [0.5, 1.0, 2.0]} if space is None else space
-    one = search(Watching() if estimator is None else estimator, space, **{"scoring": rate, **kwargs})
+    one = search(
+        Watching() if estimator is None else estimator, space, **{"scoring": rate, **kwargs}
+    )
     one.fit(IDS, y, X_public=IDS[:5].copy(), y_public=y[:5].copy())
     return one, SEEN[:-1], SEEN[-1]

@@ -1,4 +1,5 @@
-"""Wrong arguments, over all searches: what was found, what is needed, the remedy; before any record is read."""
+"""Wrong arguments, over all searches: what was found, what is needed, the remedy; before any record
+is read."""
 
 from __future__ import annotations
 
@@ -23,12 +24,23 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
 
-from .toys import IN_DOUBLING, SEARCHES, NoisyCentroids, Untouchable, search_of, some_labels, two_blobs
+from .toys import (
+    IN_DOUBLING,
+    SEARCHES,
+    NoisyCentroids,
+    Untouchable,
+    search_of,
+    some_labels,
+    two_blobs,
+)
 
 X, y = two_blobs(300)
 SPACE = {"shrink": [0.0, 0.5]}
 #: What a search takes beyond the parameters of its class, and what its mode has no use for.
-MORE, LESS = {"doubling": set(IN_DOUBLING)}, {"doubling": {"cv", "threshold", "n_iter", "score_noise"}}
+MORE, LESS = (
+    {"doubling": set(IN_DOUBLING)},
+    {"doubling": {"cv", "threshold", "n_iter", "score_noise"}},
+)
 
 
 def made(kind, estimator=None, space=None, **parameters):
@@ -137,11 +149,19 @@ def test_it_is_refused_before_any_record_is_read(kind, parameters, error, messag
 BY_INDEX = [
     ([1], TypeError, r"Found 1 as fold 0 of cv; a pair \(train, test\).*cv=5"),
     ([([0], [1], [2])], TypeError, "as fold 0 of cv; a pair"),
-    ([([0, 1], [2]), ([], [])], ValueError, "fold 1 of cv with 0 training and 0 validation records"),
+    (
+        [([0, 1], [2]), ([], [])],
+        ValueError,
+        "fold 1 of cv with 0 training and 0 validation records",
+    ),
     ([([0, 1, 2], [])], ValueError, "fold 0 of cv with 3 training and 0 validation.*X_public"),
     ([([], [1])], ValueError, "fold 0 of cv with 0 training and 1 validation"),
     ([([0], [0])], ValueError, "both training and validating in fold 0.*as KFold does"),
-    ([(range(200), range(100, 300))], ValueError, "100 of the records both training and validating"),
+    (
+        [(range(200), range(100, 300))],
+        ValueError,
+        "100 of the records both training and validating",
+    ),
     ([(["a"], ["b"])], TypeError, "dtype <U1.*list of record numbers"),
     ([([0.5], [1.5])], TypeError, "dtype float64.*list of record numbers"),
     ([([True, False], [False, True])], TypeError, "mask of 300 booleans"),
@@ -161,7 +181,9 @@ def test_folds_that_are_none_are_refused_before_any_record_is_read(kind, cv, err
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("data", [None, 5, "records", {"a": [1]}, iter([[1.0]])])
 def test_data_without_a_number_of_records_are_refused(kind, data):
-    with pytest.raises(TypeError, match=r"Found X of type \w+; an array of NumPy, .* or a list of records is"):
+    with pytest.raises(
+        TypeError, match=r"Found X of type \w+; an array of NumPy, .* or a list of records is"
+    ):
         made(kind).fit(data, y)
 
 
@@ -178,8 +200,12 @@ def test_rounds_and_nested_searches_check_the_same(kind):
 @pytest.mark.parametrize("kind", ["grid", "doubling"])
 def test_a_grid_that_nobody_could_run_is_refused(kind):
     axis = list(range(2000))
-    with pytest.raises(ValueError, match="grid of 4000000 candidates.*at most 1000000.*DPRandomSearchCV"):
-        made(kind, space={"shrink": axis, "random_state": axis}, **DECLARED).fit(Untouchable(300), some_labels(300))
+    with pytest.raises(
+        ValueError, match="grid of 4000000 candidates.*at most 1000000.*DPRandomSearchCV"
+    ):
+        made(kind, space={"shrink": axis, "random_state": axis}, **DECLARED).fit(
+            Untouchable(300), some_labels(300)
+        )
 
 
 @pytest.mark.parametrize("kind", SEARCHES)

@@ -1,4 +1,5 @@
-"""Audits: run the real search on neighbouring data and bound ε from below; a broken build must be exposed.
+"""Audits: run the real search on neighbouring data and bound ε from below; a broken build must be
+exposed.
 
 At 99.9 % confidence. At full size (SKLEARN_DPSEARCH_FULL=1) the searches run twenty times as often.
 """
@@ -48,7 +49,9 @@ def test_no_more_than_the_reported_epsilon_is_found(epsilon):
 @pytest.mark.slow
 def test_a_fixed_number_of_runs_is_exposed(monkeypatch):
     monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: 3)
-    assert not audited(public_search(1.0, n_iter=2), answer, RUNS, confidence=0.95, fit_params=PUBLIC).consistent
+    assert not audited(
+        public_search(1.0, n_iter=2), answer, RUNS, confidence=0.95, fit_params=PUBLIC
+    ).consistent
 
 
 @pytest.mark.slow
@@ -76,8 +79,11 @@ OTHER = np.array([0] * 7 + [1])
 
 
 def private_search(epsilon=1.0):
-    """Scores on private records; the answer is about the training half, the score about the held-out half."""
-    return DPRandomSearchCV(Constant(epsilon=epsilon), {"label": [0]}, n_iter=2, scoring=HITS, cv=0.5)
+    """Scores on private records; the answer is about the training half, the score about the
+    held-out half."""
+    return DPRandomSearchCV(
+        Constant(epsilon=epsilon), {"label": [0]}, n_iter=2, scoring=HITS, cv=0.5
+    )
 
 
 def audited_scores(search):
@@ -107,5 +113,9 @@ def test_candidates_that_keep_a_seed_are_exposed(monkeypatch):
 
 
 def test_best_of_one_run_reveals_no_more_than_the_run():
-    search = DPRandomSearchCV(RandomizedResponse(), {"label": [0]}, n_iter=Fixed(1), scoring=answer_low)
-    assert search.privacy_cost(8, public=True).guarantee == PureDP(epsilon=1.0, neighboring="replace_one")
+    search = DPRandomSearchCV(
+        RandomizedResponse(), {"label": [0]}, n_iter=Fixed(1), scoring=answer_low
+    )
+    assert search.privacy_cost(8, public=True).guarantee == PureDP(
+        epsilon=1.0, neighboring="replace_one"
+    )

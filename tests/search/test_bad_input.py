@@ -32,7 +32,9 @@ SPACE = {"shrink": [0.0, 0.5]}
 def fit(estimator=None, space=None, X=X, y=y, **kwargs):
     fit_params = kwargs.pop("fit_params", {})
     estimator = NoisyCentroids() if estimator is None else estimator
-    search = DPRandomSearchCV(estimator, SPACE if space is None else space, **{"n_iter": 3, **kwargs})
+    search = DPRandomSearchCV(
+        estimator, SPACE if space is None else space, **{"n_iter": 3, **kwargs}
+    )
     return search.fit(X, y, **fit_params)
 
 
@@ -43,12 +45,17 @@ def refused(error, match, **kwargs):
 
 
 IMPURE = {"estimator": LogisticRegression(), "space": {"C": [1.0]}, "guarantee": GaussianDP(mu=1.0)}
-#: Two uses of a record by one model are worse than one use by each of two: 2μ instead of √2·μ for Gaussian noise.
+#: Two uses of a record by one model are worse than one use by each of two: 2μ instead of √2·μ for
+#: Gaussian noise.
 TWICE = [(np.array([0, 0, 1]), np.array([2, 3])), (np.array([0, 1]), np.array([2, 3, 3]))]
 WATCHED = NoisyCentroids()
 WATCHED._skl_callbacks = [object()]
 REFUSED = [
-    (UnknownGuaranteeError, "SVC has no known.*guarantee=PureDP", {"estimator": SVC(), "space": {"C": [1.0]}}),
+    (
+        UnknownGuaranteeError,
+        "SVC has no known.*guarantee=PureDP",
+        {"estimator": SVC(), "space": {"C": [1.0]}},
+    ),
     (MissingDeltaError, "delta > 0.*[Gg]ive delta", {**IMPURE, "delta": None}),
     (MissingDeltaError, "delta > 0.*[Gg]ive delta", {**IMPURE, "delta": 0.0}),
     (ValueError, "Invalid parameter 'shrunk'.*Did you mean 'shrink'", {"space": {"shrunk": [0.1]}}),
@@ -56,8 +63,16 @@ REFUSED = [
     (PrivacyError, "more than once.*at most once", {"cv": TWICE[1:]}),
     (ValueError, "'n_iter'.*Got 0.5", {"n_iter": 0.5}),
     (ValueError, "fixed number of runs.*integer", {"release": "all", "n_iter": 2.5}),
-    (PrivacyError, "vary.*epsilon.*calibration", {"epsilon": 1.0, "space": {"epsilon": [0.1, 1.0]}}),
-    (PrivacyError, "depends on the number of", {"guarantee": lambda model, n: PureDP(epsilon=1.0 + 1 / n)}),
+    (
+        PrivacyError,
+        "vary.*epsilon.*calibration",
+        {"epsilon": 1.0, "space": {"epsilon": [0.1, 1.0]}},
+    ),
+    (
+        PrivacyError,
+        "depends on the number of",
+        {"guarantee": lambda model, n: PureDP(epsilon=1.0 + 1 / n)},
+    ),
     (PrivacyError, "callbacks", {"estimator": WATCHED}),
 ]
 
@@ -70,16 +85,30 @@ def test_what_no_search_could_answer_for_is_refused_with_the_remedies(error, mat
 @pytest.mark.parametrize("space", [{}, {"inner__memory": [None, "somewhere"]}])
 def test_a_declared_guarantee_does_not_excuse_a_cache(tmp_path, space):
     memory = None if space else str(tmp_path)
-    cached = Pipeline([("inner", Pipeline([("scale", StandardScaler()), ("model", NoisyCentroids())], memory=memory))])
+    cached = Pipeline(
+        [
+            (
+                "inner",
+                Pipeline([("scale", StandardScaler()), ("model", NoisyCentroids())], memory=memory),
+            )
+        ]
+    )
     refused(
-        LeakingEstimatorError, "memory=", estimator=cached, space=space, guarantee=PureDP(epsilon=1.0), n_iter=Fixed(40)
+        LeakingEstimatorError,
+        "memory=",
+        estimator=cached,
+        space=space,
+        guarantee=PureDP(epsilon=1.0),
+        n_iter=Fixed(40),
     )
 
 
 @pytest.mark.slow
 def test_an_unreachable_target_says_the_smallest_reachable_epsilon():
     noise = PureDP(epsilon=1.0, neighboring="replace_one")
-    with pytest.raises(BudgetUnreachableError, match=r"smallest epsilon possible here is \d") as caught:
+    with pytest.raises(
+        BudgetUnreachableError, match=r"smallest epsilon possible here is \d"
+    ) as caught:
         fit(epsilon=0.1, delta=1e-3, score_noise=noise)
     assert float(str(caught.value).split("possible here is ")[1].split(". ")[0]) > 0.1
 
@@ -95,7 +124,9 @@ class NotTooNoisy(NoisyCentroids):
 
 def test_an_estimator_that_cannot_be_noisy_enough_says_how_far_it_can():
     def one(epsilon):
-        return DPRandomSearchCV(NotTooNoisy(epsilon=1.0), {"shrink": [0.0]}, n_iter=Fixed(1), epsilon=epsilon)
+        return DPRandomSearchCV(
+            NotTooNoisy(epsilon=1.0), {"shrink": [0.0]}, n_iter=Fixed(1), epsilon=epsilon
+        )
 
     with pytest.raises(BudgetUnreachableError, match=r"smallest epsilon possible here is 0\.01"):
         one(0.005).fit(Untouchable(), y)
@@ -109,10 +140,19 @@ def test_scores_that_are_not_finite_never_win(value):
     def score(estimator, X, y):
         return value if estimator.shrink > 0 else 0.5
 
-    fitted = fit(scoring=score, n_iter=40, random_state=0, fit_params={"X_public": X.copy(), "y_public": y.copy()})
+    fitted = fit(
+        scoring=score,
+        n_iter=40,
+        random_state=0,
+        fit_params={"X_public": X.copy(), "y_public": y.copy()},
+    )
     assert fitted.best_params_["shrink"] == 0.0
     with pytest.raises(NoModelError, match="not a finite number"):
-        fit(scoring=score, space={"shrink": [0.5]}, fit_params={"X_public": X.copy(), "y_public": y.copy()})
+        fit(
+            scoring=score,
+            space={"shrink": [0.5]},
+            fit_params={"X_public": X.copy(), "y_public": y.copy()},
+        )
 
 
 def test_when_every_candidate_fails_the_message_is_fixed_and_the_cost_is_kept():
@@ -146,7 +186,10 @@ def test_public_data_and_cv_exclude_each_other():
         ({"X_public": X}, "X_public without y_public.*Give both"),
         ({"y_public": y}, "y_public without X_public.*Give both"),
         ({"X_public": X.copy(), "y_public": y[:5].copy()}, "inconsistent numbers of samples"),
-        ({"X_public": X[:, :1].copy(), "y_public": y.copy()}, r"\(2,\) in X and \(1,\) in X_public.*same features"),
+        (
+            {"X_public": X[:, :1].copy(), "y_public": y.copy()},
+            r"\(2,\) in X and \(1,\) in X_public.*same features",
+        ),
     ],
 )
 @pytest.mark.parametrize("rounds", [False, True])
@@ -178,7 +221,8 @@ def test_callbacks_on_a_step_that_is_searched_are_refused():
 
 @pytest.mark.slow
 def test_a_nested_search_is_refused_if_only_its_small_parts_have_another_hold_out():
-    """A tenth of 3,000 records validates more of its records than 3,000 or 1,500 do, and loses more."""
+    """A tenth of 3,000 records validates more of its records than 3,000 or 1,500 do, and loses
+    more."""
     declared, scored = (GaussianDP(mu=mu, neighboring="zero_out") for mu in (0.5, 1.5))
     inner = DPRandomSearchCV(
         LogisticRegression(),
@@ -191,7 +235,9 @@ def test_a_nested_search_is_refused_if_only_its_small_parts_have_another_hold_ou
     )
     whole, half, tenth = (inner.privacy_cost(n).epsilon for n in (3000, 1500, 300))
     assert whole == half < tenth
-    outer = DPSubsetSearchCV(inner, {"n_iter": [2]}, n_iter=2, subset_fraction=0.1, scoring="accuracy", delta=1e-5)
+    outer = DPSubsetSearchCV(
+        inner, {"n_iter": [2]}, n_iter=2, subset_fraction=0.1, scoring="accuracy", delta=1e-5
+    )
     with pytest.raises(PrivacyError, match=r"depends on the number of records.*cv=0\.2"):
         outer.privacy_cost(3000)
     assert outer.set_params(estimator__cv=0.1).privacy_cost(3000).epsilon > whole

@@ -1,4 +1,5 @@
-"""A search that is killed and started again releases exactly what it would have released, and costs what one costs."""
+"""A search that is killed and started again releases exactly what it would have released, and costs
+what one costs."""
 
 from __future__ import annotations
 
@@ -21,7 +22,14 @@ from sklearn_dpsearch.privacy import BudgetExceededError, PrivacyError
 from sklearn_dpsearch.search import _checkpoint, _checkpoint_folder
 from sklearn_dpsearch.search._base import RELEASED
 from sklearn_dpsearch.search._checkpoint import Checkpoint
-from sklearn_dpsearch.search._checkpoint_folder import DONE, LOCK, README, RELEASE, STATE, FileOfSearch
+from sklearn_dpsearch.search._checkpoint_folder import (
+    DONE,
+    LOCK,
+    README,
+    RELEASE,
+    STATE,
+    FileOfSearch,
+)
 from sklearn_dpsearch.search._strategy import BestOfStrategy
 from sklearn_dpsearch.search.execution.job import Finished
 from sklearn_dpsearch.search.planning.plan import FROM_A_SECRET
@@ -78,9 +86,15 @@ class Lights:
 
 def released(search):
     """All that a fit leaves behind, in a form that can be compared."""
-    kept = {name: value for name, value in vars(search).items() if name.endswith("_") and name != "privacy_spent_"}
+    kept = {
+        name: value
+        for name, value in vars(search).items()
+        if name.endswith("_") and name != "privacy_spent_"
+    }
     model = kept.pop("best_estimator_", None)
-    table = {name: np.asarray(value).tolist() for name, value in kept.pop("cv_results_", {}).items()}
+    table = {
+        name: np.asarray(value).tolist() for name, value in kept.pop("cv_results_", {}).items()
+    }
     scorer = repr(kept.pop("scorer_", None))
     centroids = None if model is None else model.centroids_.tolist()
     return repr(kept), repr(table), scorer, centroids, search.privacy_spent_.epsilon
@@ -100,13 +114,15 @@ def folder(tmp_path):
     return tmp_path / "checkpoint"
 
 
-# --- the same release -------------------------------------------------------------------------------------------------
+# --- the same release -----------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @EVERY_SEARCH
 @pytest.mark.parametrize("after", [0, 2])
-def test_a_search_that_was_cut_off_releases_what_it_would_have_released(make, after, folder, monkeypatch):
+def test_a_search_that_was_cut_off_releases_what_it_would_have_released(
+    make, after, folder, monkeypatch
+):
     seeded = partial(make, random_state=5)
     cut_off(seeded, folder, monkeypatch, after)
     assert sum(path.name.startswith(DONE) for path in folder.iterdir()) == after + 1
@@ -115,7 +131,8 @@ def test_a_search_that_was_cut_off_releases_what_it_would_have_released(make, af
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted({*SEARCHES} - {"threshold"}))  # which may stop before it begins
+# which may stop before it begins
+@pytest.mark.parametrize("name", sorted({*SEARCHES} - {"threshold"}))
 def test_without_a_seed_it_is_the_same_as_well(name, folder, tmp_path, monkeypatch):
     """From a copy made when it was cut off, without any finished run, comes the same release."""
     make = SEARCHES[name]
@@ -142,7 +159,8 @@ def test_a_foreign_pickle_is_not_opened(folder, monkeypatch, tmp_path):
             return os.mkdir, (str(tmp_path / "evil"),)
 
     for path in folder.glob(f"{DONE}*"):
-        write_whole(path, b"\x00" * 32 + pickle.dumps(Evil()))  # all but the name of the search is known
+        # all but the name of the search is known
+        write_whole(path, b"\x00" * 32 + pickle.dumps(Evil()))
     make(checkpoint=folder).fit(X, y)
     assert not (tmp_path / "evil").exists()
 
@@ -150,12 +168,16 @@ def test_a_foreign_pickle_is_not_opened(folder, monkeypatch, tmp_path):
 def lengths(path, rng):
     """Where a file may be cut: at its ends, and in the middle."""
     size = path.stat().st_size
-    return range(size) if FULL else sorted({0, 1, size - 1, *(rng.randrange(size) for _ in range(3))})
+    return (
+        range(size) if FULL else sorted({0, 1, size - 1, *(rng.randrange(size) for _ in range(3))})
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["random", "subset", "grid", "threshold"])
-def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused_with_the_remedy(name, tmp_path, monkeypatch):
+def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused_with_the_remedy(
+    name, tmp_path, monkeypatch
+):
     """Every file of the folder cut short, one at a time and all of the finished runs together."""
     make, rng = partial(made, name, random_state=5), random.Random(0)
     expected, whole, folder = released(make().fit(X, y)), tmp_path / "whole", tmp_path / "cut"
@@ -166,7 +188,9 @@ def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused_with_the_remedy(
             shutil.copytree(whole, folder)
             os.truncate(folder / path.name, length)
             if path.name == STATE:
-                with pytest.raises(PrivacyError, match=r"(?s)damaged.*start anew.*first attempt is then spent"):
+                with pytest.raises(
+                    PrivacyError, match=r"(?s)damaged.*start anew.*first attempt is then spent"
+                ):
                     make(checkpoint=folder).fit(X, y)
                 shutil.rmtree(folder)
             else:
@@ -181,14 +205,18 @@ def test_runs_without_the_secret_from_which_they_came_are_refused(folder, monkey
     """Its noise was drawn: starting anew in silence would spend the same again."""
     cut_off(partial(made, "random", random_state=5), folder, monkeypatch, after=1)
     (folder / STATE).unlink()
-    with pytest.raises(PrivacyError, match=r"(?s)without its file 'search.checkpoint'.*first attempt is then spent"):
+    with pytest.raises(
+        PrivacyError, match=r"(?s)without its file 'search.checkpoint'.*first attempt is then spent"
+    ):
         made("random", checkpoint=folder).fit(X, y)
     assert folder.exists()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("for_good", [True, False])
-def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_nothing(for_good, tmp_path, monkeypatch):
+def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_nothing(
+    for_good, tmp_path, monkeypatch
+):
     make = partial(made, "all", random_state=5)
     expected, write = released(make().fit(X, y)), _durable.write_through
     for number in range(1, 30):
@@ -205,7 +233,8 @@ def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_n
         search = make(checkpoint=folder)
         if number <= 2:  # what is told, and the secret
             with pytest.raises(
-                PrivacyError, match="no way to write.*No space left.*room.*are needed.*nothing is spent"
+                PrivacyError,
+                match="no way to write.*No space left.*room.*are needed.*nothing is spent",
             ):
                 search.fit(X, y)
             assert not hasattr(search, "privacy_spent_")
@@ -249,7 +278,7 @@ def _die_at(make, folder, number):
     make(checkpoint=folder).fit(X, y)
 
 
-# --- after the release ------------------------------------------------------------------------------------------------
+# --- after the release ----------------------------------------------------------------------------
 
 
 def runs_of(monkeypatch):
@@ -261,11 +290,14 @@ def runs_of(monkeypatch):
 
 @EVERY_SEARCH
 def test_the_same_fit_once_more_gets_its_release_back_and_spends_nothing(make, folder, monkeypatch):
-    """A process may die before its user has saved the model, and its script is started again, perhaps much later."""
+    """A process may die before its user has saved the model, and its script is started again,
+    perhaps much later."""
     first = make(checkpoint=folder).fit(X, y)
     fits, here = runs_of(monkeypatch), _checkpoint.versions()
     monkeypatch.setattr(_checkpoint, "versions", lambda: {**here, "numpy": "0.0"})
-    again = make(checkpoint=folder, n_jobs=1, verbose=0, rehearse=True).fit(np.asfortranarray(X), y.copy())
+    again = make(checkpoint=folder, n_jobs=1, verbose=0, rehearse=True).fit(
+        np.asfortranarray(X), y.copy()
+    )
     assert not fits
     assert released(again) == released(first)
     assert repr(again.privacy_spent_) == repr(first.privacy_spent_)
@@ -278,24 +310,39 @@ def moved(values):
     return changed
 
 
-#: What may differ from a search that releases all runs: its kind, its parameters, its data; and what is told of it.
+#: What may differ from a search that releases all runs: its kind, its parameters, its data; and
+#: what is told of it.
 OTHERS = {
     "records": ("all", {}, (moved(X), y), "other X.*must never meet other records"),
     "targets": ("all", {}, (X, 1 - y), "other y"),
     "order": ("all", {}, (X[::-1], y), "other X"),
-    "space": ("all", {"param_distributions": {"shrink": [0.0, 0.9, 0.91, 0.92]}}, (X, y), "other candidates"),
-    "estimator": ("all", {"estimator": NoisyCentroids(epsilon=2.0)}, (X, y), "other candidates, estimator"),
+    "space": (
+        "all",
+        {"param_distributions": {"shrink": [0.0, 0.9, 0.91, 0.92]}},
+        (X, y),
+        "other candidates",
+    ),
+    "estimator": (
+        "all",
+        {"estimator": NoisyCentroids(epsilon=2.0)},
+        (X, y),
+        "other candidates, estimator",
+    ),
     "scoring": ("all", {"scoring": "accuracy"}, (X, y), "scoring='accuracy'.*scoring=None"),
     "seed": ("all", {"random_state": 6}, (X, y), "random_state=6.*random_state=5"),
     "number of runs": ("all", {"n_iter": 5}, (X, y), "other candidates"),
     "kind": ("subset", {}, (X, y), "other candidates"),
 }
-EVERY_OTHER = pytest.mark.parametrize(("kind", "changed", "data", "message"), OTHERS.values(), ids=list(OTHERS))
+EVERY_OTHER = pytest.mark.parametrize(
+    ("kind", "changed", "data", "message"), OTHERS.values(), ids=list(OTHERS)
+)
 
 
 @pytest.mark.slow
 @EVERY_OTHER
-def test_another_fit_takes_the_place_of_a_release(kind, changed, data, message, folder, monkeypatch):
+def test_another_fit_takes_the_place_of_a_release(
+    kind, changed, data, message, folder, monkeypatch
+):
     made("all", checkpoint=folder, random_state=5).fit(X, y)
     before, fits = (folder / RELEASE).read_bytes(), runs_of(monkeypatch)
     made(kind, checkpoint=folder, random_state=5).set_params(**changed).fit(*data)
@@ -313,7 +360,8 @@ def test_what_is_refused_leaves_the_release_there(folder, tmp_path):
 
 @pytest.mark.parametrize("dies", [False, True])
 def test_what_a_ledger_refuses_leaves_an_earlier_release_there(dies, folder, tmp_path, monkeypatch):
-    """Also if the process dies when the new search is written down and the ledger has not answered."""
+    """Also if the process dies when the new search is written down and the ledger has not
+    answered."""
     first = made("random", checkpoint=folder).fit(X, y)
     ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=0.1, delta=0.0)
     other = made("all", checkpoint=folder, ledger=ledger)
@@ -322,7 +370,8 @@ def test_what_a_ledger_refuses_leaves_an_earlier_release_there(dies, folder, tmp
             patched.setattr(PrivacyLedger, "_spend_fit", power_cut)
             with pytest.raises(PowerCut):
                 other.fit(X, y)
-        with pytest.raises(PrivacyError, match="began"):  # the ledger may have entered the other search
+        # the ledger may have entered the other search
+        with pytest.raises(PrivacyError, match="began"):
             made("random", checkpoint=folder).fit(X, y)
     with pytest.raises(BudgetExceededError):
         other.fit(X, y)
@@ -335,7 +384,9 @@ def power_cut(*given, **named):
 
 
 @pytest.mark.slow
-def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_release(folder, tmp_path, monkeypatch):
+def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_release(
+    folder, tmp_path, monkeypatch
+):
     made("random", checkpoint=folder).fit(X, y)
     ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=100.0, delta=0.0)
     other, seen, run = made("all", checkpoint=folder, ledger=ledger), [], BestOfStrategy.run
@@ -344,7 +395,9 @@ def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_releas
         with pytest.raises(PowerCut):
             other.fit(X, y)
     monkeypatch.setattr(
-        BestOfStrategy, "run", lambda *given: (seen.append((folder / RELEASE).exists()), run(*given))[1]
+        BestOfStrategy,
+        "run",
+        lambda *given: (seen.append((folder / RELEASE).exists()), run(*given))[1],
     )
     other.fit(X, y)
     assert seen == [False]
@@ -355,7 +408,9 @@ def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_releas
 @pytest.mark.slow
 @EVERY_SEARCH
 @pytest.mark.parametrize("number", range(3))
-def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(make, number, folder, monkeypatch):
+def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(
+    make, number, folder, monkeypatch
+):
     """Else the same noise could meet other work, and two results would tell what it hid."""
     search, keep, calls = make(checkpoint=folder), Checkpoint.keep, []
 
@@ -370,7 +425,11 @@ def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(make, numbe
 
     def kept(one, release, code):
         with monkeypatch.context() as patched:
-            for owner, name in ((FileOfSearch, "write"), (Checkpoint, "_write"), (Checkpoint, "_forget")):
+            for owner, name in (
+                (FileOfSearch, "write"),
+                (Checkpoint, "_write"),
+                (Checkpoint, "_forget"),
+            ):
                 patched.setattr(owner, name, interrupted(getattr(owner, name)))
             keep(one, release, code)
 
@@ -404,13 +463,16 @@ def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, folder)
     path = folder / RELEASE
     path.unlink() if damage is None else path.write_bytes(damage)
     with pytest.raises(
-        PrivacyError, match=r"(?s)that has ended, without its file 'release'.*first attempt is then spent"
+        PrivacyError,
+        match=r"(?s)that has ended, without its file 'release'.*first attempt is then spent",
     ):
         made("random", checkpoint=folder).fit(X, y)
 
 
 @pytest.mark.slow
-def test_a_release_that_other_versions_cannot_read_is_not_spent_again_in_silence(folder, monkeypatch):
+def test_a_release_that_other_versions_cannot_read_is_not_spent_again_in_silence(
+    folder, monkeypatch
+):
     made("random", checkpoint=folder).fit(X, y)
     monkeypatch.setattr(_checkpoint, "unpickled", lambda *given: [][0])
     with pytest.raises(PrivacyError, match="cannot be read here .IndexError.*versions"):
@@ -426,12 +488,14 @@ def test_a_ledger_that_does_not_know_a_release_enters_it(folder, tmp_path):
         assert len(ledger.entries()) == 1
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @EVERY_OTHER
-def test_another_search_is_refused_and_the_first_can_still_go_on(kind, changed, data, message, folder, monkeypatch):
+def test_another_search_is_refused_and_the_first_can_still_go_on(
+    kind, changed, data, message, folder, monkeypatch
+):
     make = partial(made, "all", random_state=5)
     cut_off(make, folder, monkeypatch)
     with pytest.raises(PrivacyError, match=f"(?s){message}.*start anew"):
@@ -443,7 +507,9 @@ def test_another_version_is_refused(folder, monkeypatch):
     cut_off(SEARCHES["random"], folder, monkeypatch)
     here = _checkpoint.versions()
     monkeypatch.setattr(_checkpoint, "versions", lambda: {**here, "numpy": "0.0"})
-    with pytest.raises(PrivacyError, match=r"(?s)Found numpy='0\.0', and the search in .* began with.*Go on where"):
+    with pytest.raises(
+        PrivacyError, match=r"(?s)Found numpy='0\.0', and the search in .* began with.*Go on where"
+    ):
         made("random", checkpoint=folder).fit(X, y)
 
 
@@ -455,7 +521,10 @@ BESIDE = {
     "names of rows": (named(0), named(1)),
     "values of a frame": (named(0), named(0).assign(b=moved(X[:, 1]))),
     "arrays by name": ({"a": X, "b": X}, {"a": X, "b": moved(X)}),
-    "columns of one name": (named(0).set_axis(["a", "a"], axis=1), named(0)[["b", "a"]].set_axis(["a", "a"], axis=1)),
+    "columns of one name": (
+        named(0).set_axis(["a", "a"], axis=1),
+        named(0)[["b", "a"]].set_axis(["a", "a"], axis=1),
+    ),
 }
 
 
@@ -463,14 +532,20 @@ BESIDE = {
 def test_what_lies_beside_the_values_of_records_is_compared_too(what):
     mine, other = BESIDE[what]
     first, again, another = (
-        _checkpoint.digest("X", _checkpoint.plain_records("X", records)) for records in (mine, mine.copy(), other)
+        _checkpoint.digest("X", _checkpoint.plain_records("X", records))
+        for records in (mine, mine.copy(), other)
     )
     assert first == again != another
 
 
 def test_a_frame_is_the_same_however_its_columns_lie_in_memory():
-    one, other = (pd.DataFrame(lay(X), columns=["a", "b"]) for lay in (np.ascontiguousarray, np.asfortranarray))
-    first, second = (_checkpoint.digest("X", _checkpoint.plain_records("X", frame)) for frame in (one, other))
+    one, other = (
+        pd.DataFrame(lay(X), columns=["a", "b"])
+        for lay in (np.ascontiguousarray, np.asfortranarray)
+    )
+    first, second = (
+        _checkpoint.digest("X", _checkpoint.plain_records("X", frame)) for frame in (one, other)
+    )
     assert first == second
 
 
@@ -480,7 +555,9 @@ def test_records_of_which_only_a_description_could_be_compared_are_refused():
     class Stored(data.Dataset):
         """Records that are read one by one."""
 
-    with pytest.raises(PrivacyError, match=r"(?s)Stored together with checkpoint=.*checkpoint=None"):
+    with pytest.raises(
+        PrivacyError, match=r"(?s)Stored together with checkpoint=.*checkpoint=None"
+    ):
         _checkpoint.plain_records("X", Stored())
 
 
@@ -495,7 +572,7 @@ def test_a_checkpoint_inside_of_a_search_is_refused(folder):
         DPRandomSearchCV(inner, {"n_iter": [2, 4]}).fit(X, y)
 
 
-# --- secrets ----------------------------------------------------------------------------------------------------------
+# --- secrets --------------------------------------------------------------------------------------
 
 
 def test_a_search_in_which_all_candidates_fail_has_ended_too(folder):
@@ -511,14 +588,16 @@ def test_the_statement_says_what_the_noise_rests_on(folder):
 
 def test_nothing_of_the_secret_stays_on_the_fitted_search(folder, monkeypatch):
     written, write = [], Checkpoint._write
-    monkeypatch.setattr(Checkpoint, "_write", lambda one, header: (written.append(header), write(one, header)))
+    monkeypatch.setattr(
+        Checkpoint, "_write", lambda one, header: (written.append(header), write(one, header))
+    )
     search = made("random", checkpoint=folder).fit(X, y)
     header, pickled = written[0], pickle.dumps(search)
     assert header["name"].encode() not in pickled
     assert header["entropy"].to_bytes(32, "little") not in pickled
 
 
-# --- ledgers ----------------------------------------------------------------------------------------------------------
+# --- ledgers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

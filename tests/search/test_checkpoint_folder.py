@@ -1,4 +1,5 @@
-"""What a checkpoint leaves on the disk: for its owner alone, whole or not at all, and gone at the end."""
+"""What a checkpoint leaves on the disk: for its owner alone, whole or not at all, and gone at the
+end."""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch._durable import NEW, START, write_whole
 from sklearn_dpsearch.privacy import Fixed, PrivacyError
 from sklearn_dpsearch.search._checkpoint import Checkpoint
-from sklearn_dpsearch.search._checkpoint_folder import LOCK, README, RELEASE, STATE, FileOfSearch, opened_folder
+from sklearn_dpsearch.search._checkpoint_folder import (
+    LOCK,
+    README,
+    RELEASE,
+    STATE,
+    FileOfSearch,
+    opened_folder,
+)
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -25,7 +33,9 @@ X, y = two_blobs(60)
 
 
 def search(folder, **more):
-    return DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0, 0.5]}, n_iter=Fixed(2), checkpoint=folder, **more)
+    return DPRandomSearchCV(
+        NoisyCentroids(), {"shrink": [0.0, 0.5]}, n_iter=Fixed(2), checkpoint=folder, **more
+    )
 
 
 def cut_off(folder, **more):
@@ -36,7 +46,9 @@ def cut_off(folder, **more):
 
     one = search(folder, **more)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sklearn_dpsearch.search.private_process.PrivateProcess.__call__", interrupted)
+        patch.setattr(
+            "sklearn_dpsearch.search.private_process.PrivateProcess.__call__", interrupted
+        )
         with pytest.raises(KeyboardInterrupt):
             one.fit(X, y)
 
@@ -99,22 +111,31 @@ def test_a_file_in_the_place_of_the_folder_is_left_alone(tmp_path):
 
 
 @POSIX
-def test_a_checkpoint_has_reached_the_disk_before_it_takes_the_place_of_the_last(tmp_path, monkeypatch):
+def test_a_checkpoint_has_reached_the_disk_before_it_takes_the_place_of_the_last(
+    tmp_path, monkeypatch
+):
     """Or a power cut could leave the new name with nothing behind it."""
     asked = []
     for name in ("fsync", "replace"):
         real = getattr(os, name)
-        monkeypatch.setattr(os, name, lambda *args, name=name, real=real: (asked.append((name, args)), real(*args)))
+        monkeypatch.setattr(
+            os, name, lambda *args, name=name, real=real: (asked.append((name, args)), real(*args))
+        )
     with opened_folder(tmp_path / "c") as folder:
         start = Checkpoint(folder, 0)
-        for name, write in ((STATE, start._write), (RELEASE, lambda _: FileOfSearch(folder / RELEASE, "").write(b""))):
+        for name, write in (
+            (STATE, start._write),
+            (RELEASE, lambda _: FileOfSearch(folder / RELEASE, "").write(b"")),
+        ):
             asked.clear()
             write({})
             assert [call for call, _ in asked] == ["fsync", "replace", "fsync"]
             assert asked[1][1] == (folder / f"{name}.new", folder / name)
 
 
-def test_secrets_that_cannot_be_deleted_are_an_error_and_the_search_can_be_repeated(tmp_path, monkeypatch):
+def test_secrets_that_cannot_be_deleted_are_an_error_and_the_search_can_be_repeated(
+    tmp_path, monkeypatch
+):
     """Nobody should believe that they are gone."""
     one, unlink = search(tmp_path / "c", random_state=0), Path.unlink
 
@@ -152,7 +173,10 @@ def test_secrets_are_not_written_through_a_link(tmp_path):
 
 
 def test_a_folder_in_use_is_refused(tmp_path):
-    with opened_folder(tmp_path / "c"), pytest.raises(PrivacyError, match="(?s)is running.*folder of its own.*'lock'"):
+    with (
+        opened_folder(tmp_path / "c"),
+        pytest.raises(PrivacyError, match="(?s)is running.*folder of its own.*'lock'"),
+    ):
         search(tmp_path / "c").fit(X, y)
     search(tmp_path / "c").fit(X, y)
 

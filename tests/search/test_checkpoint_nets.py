@@ -1,4 +1,5 @@
-"""Trainings of nets inside of a search that is killed: finished ones stay, others begin again with the same result."""
+"""Trainings of nets inside of a search that is killed: finished ones stay, others begin again with
+the same result."""
 
 from __future__ import annotations
 
@@ -39,7 +40,13 @@ SPACE = {"learning_rate_init": [0.1, 0.3, 0.5]}
 
 
 def net(**changed):
-    given = {"classes": [0, 1], "sample_rate": 0.1, "max_steps": 9, "noise_multiplier": 2.0, **changed}
+    given = {
+        "classes": [0, 1],
+        "sample_rate": 0.1,
+        "max_steps": 9,
+        "noise_multiplier": 2.0,
+        **changed,
+    }
     return DPMLPClassifier((4,), **given)
 
 
@@ -48,22 +55,29 @@ class Dropping(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.layers = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Dropout(0.3), torch.nn.Linear(5, 2))
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(3, 5), torch.nn.Dropout(0.3), torch.nn.Linear(5, 2)
+        )
 
     def forward(self, inputs):
         return self.layers(inputs)
 
 
 def dropping():
-    return DPNeuralNetClassifier(Dropping, classes=[0, 1], sample_rate=0.1, max_steps=9, noise_multiplier=2.0)
+    return DPNeuralNetClassifier(
+        Dropping, classes=[0, 1], sample_rate=0.1, max_steps=9, noise_multiplier=2.0
+    )
 
 
 def test_modules_are_told_apart_by_the_values_of_their_parameters():
-    """PyTorch pickles a tensor with its address: the same script would be another search in each process."""
+    """PyTorch pickles a tensor with its address: the same script would be another search in each
+    process."""
 
     def digest_of(seed, **given):
         torch.manual_seed(seed)
-        module = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 2).bfloat16())
+        module = torch.nn.Sequential(
+            torch.nn.Linear(3, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 2).bfloat16()
+        )
         return digest("estimator", DPNeuralNetClassifier(module, classes=[0, 1], **given))
 
     first, weighted = digest_of(0), digest_of(0, criterion__weight=torch.ones(2))
@@ -79,14 +93,28 @@ def piped():
 PIPED = {"dpmlpclassifier__learning_rate_init": [0.1, 0.3]}
 SEARCHES = {
     "random": lambda **more: DPRandomSearchCV(net(), SPACE, n_iter=Fixed(4), delta=1e-5, **more),
-    "one by one": lambda **more: DPRandomSearchCV(net(), SPACE, n_iter=Fixed(4), delta=1e-5, **more),
-    "refit": lambda **more: DPRandomSearchCV(net(), SPACE, n_iter=Fixed(1), delta=1e-5, refit=True, **more),
-    "subset": lambda **more: DPSubsetSearchCV(net(), SPACE, n_iter=Fixed(3), subset_fraction=0.5, delta=1e-5, **more),
-    "grid": lambda **more: DPGridSearchCV(net(), SPACE, n_parts=3, selection_epsilon=1.0, delta=1e-5, **more),
-    "dropout": lambda **more: DPRandomSearchCV(
-        dropping(), {"lr": [0.1, 0.3], "optimizer": [torch.optim.Adam]}, n_iter=Fixed(2), delta=1e-5, **more
+    "one by one": lambda **more: DPRandomSearchCV(
+        net(), SPACE, n_iter=Fixed(4), delta=1e-5, **more
     ),
-    "pipeline": lambda **more: DPRandomSearchCV(piped(), PIPED, n_iter=Fixed(3), delta=1e-5, **more),
+    "refit": lambda **more: DPRandomSearchCV(
+        net(), SPACE, n_iter=Fixed(1), delta=1e-5, refit=True, **more
+    ),
+    "subset": lambda **more: DPSubsetSearchCV(
+        net(), SPACE, n_iter=Fixed(3), subset_fraction=0.5, delta=1e-5, **more
+    ),
+    "grid": lambda **more: DPGridSearchCV(
+        net(), SPACE, n_parts=3, selection_epsilon=1.0, delta=1e-5, **more
+    ),
+    "dropout": lambda **more: DPRandomSearchCV(
+        dropping(),
+        {"lr": [0.1, 0.3], "optimizer": [torch.optim.Adam]},
+        n_iter=Fixed(2),
+        delta=1e-5,
+        **more,
+    ),
+    "pipeline": lambda **more: DPRandomSearchCV(
+        piped(), PIPED, n_iter=Fixed(3), delta=1e-5, **more
+    ),
 }
 
 
@@ -101,7 +129,8 @@ def _one_thread():
 
 @pytest.fixture(autouse=True)
 def _stacked(monkeypatch, request):
-    if "one by one" in request.node.name:  # as where a net of the stack would not fit into the caches
+    # as where a net of the stack would not fit into the caches
+    if "one by one" in request.node.name:
         monkeypatch.setattr(together, "_stack_key", lambda *given: None)
 
 
@@ -109,7 +138,9 @@ def released(search):
     model = search.best_estimator_
     model = model[-1] if hasattr(model, "steps") else model
     parameters = [value.tolist() for value in model.module_.state_dict().values()]
-    return json.dumps([parameters, repr(search.best_params_), repr(getattr(search, "best_score_", None))])
+    return json.dumps(
+        [parameters, repr(search.best_params_), repr(getattr(search, "best_score_", None))]
+    )
 
 
 def counted(monkeypatch, dies_at=None):

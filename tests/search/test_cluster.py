@@ -1,4 +1,5 @@
-"""A search on a cluster is the same search, sends the records once, and leaves nothing private behind."""
+"""A search on a cluster is the same search, sends the records once, and leaves nothing private
+behind."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ from ..clusters import told_by
 from .toys import NoisyCentroids, refuses_to_fit, two_blobs
 
 #: Clusters whose workers are lost and come back: many minutes, as each run is a process there too.
-FULL = pytest.mark.skipif(os.environ.get("SKLEARN_DPSEARCH_FULL") != "1", reason="takes long: SKLEARN_DPSEARCH_FULL=1")
+FULL = pytest.mark.skipif(
+    os.environ.get("SKLEARN_DPSEARCH_FULL") != "1", reason="takes long: SKLEARN_DPSEARCH_FULL=1"
+)
 #: Errors of searches that cannot succeed, by what makes them fail.
 FAILURES = {
     "leaking": "LeakingEstimatorError",
@@ -110,7 +113,8 @@ def test_a_search_on_two_worker_processes_is_the_same_search_and_sends_records_o
     told = told_by("search.on_a_cluster")
     all_are_the_same = dict.fromkeys(("random", "subset", "grid", "threshold", "doubling"), True)
     assert told["same"] == told["after a loss"] == all_are_the_same
-    assert told["sent"] < 5  # times the records: to two workers, and what else goes over the line; 16 tasks and more
+    # times the records: to two workers, and what else goes over the line; 16 tasks and more
+    assert told["sent"] < 5
     assert told["same from a file"]
     assert told["sent from a file"] < 0.5  # labels and splits
     assert told["left"] == 0
@@ -134,7 +138,9 @@ def test_searches_on_ray_are_the_same_searches_and_leave_nothing_private():
     told = told_by("search.on_ray", "ray")
     if "no cluster" in told:
         pytest.skip(f"no cluster of Ray can start here: {told['no cluster']}")
-    assert told["same"] == dict.fromkeys(("random", "subset", "grid", "threshold", "doubling"), True)
+    assert told["same"] == dict.fromkeys(
+        ("random", "subset", "grid", "threshold", "doubling"), True
+    )
     assert told["after a loss"]
     assert told["assumed"] == 1
     assert told["failures"] == FAILURES
@@ -153,4 +159,6 @@ def test_a_backend_that_cannot_be_used_costs_nothing(backend, remedy):
         kind = type("SparkBackend", (Growing,), {"__module__": "joblibspark.backend"})
         register_parallel_backend("untested", kind)
     with parallel_config(backend):
-        refuses_to_fit(DPRandomSearchCV(NoisyCentroids(), {}, n_iter=2), PrivacyError, remedy, *two_blobs(60))
+        refuses_to_fit(
+            DPRandomSearchCV(NoisyCentroids(), {}, n_iter=2), PrivacyError, remedy, *two_blobs(60)
+        )

@@ -1,4 +1,5 @@
-"""Classes and functions of a script go to private processes once, and come back as the user's own."""
+"""Classes and functions of a script go to private processes once, and come back as the user's
+own."""
 
 from __future__ import annotations
 
@@ -136,7 +137,9 @@ def test_a_step_that_learns_nothing_keeps_no_state_that_would_be_released(given)
     refuses_to_fit(search, PrivacyError, "no object with a state", X, y)
 
 
-@pytest.mark.parametrize("func", [keeps, functools.partial(keeps, shift=1.0), np.clip, np.log1p, np.nan_to_num, abs])
+@pytest.mark.parametrize(
+    "func", [keeps, functools.partial(keeps, shift=1.0), np.clip, np.log1p, np.nan_to_num, abs]
+)
 def test_functions_with_constants_are_such_steps(func):
     kw_args = {"a_min": np.zeros(2), "a_max": None} if func is np.clip else None
     model = make_pipeline(FunctionTransformer(func, kw_args=kw_args), NoisyCentroids())
@@ -151,7 +154,10 @@ def test_runs_do_not_get_what_another_run_has_made_of_a_class():
         return Counting(), Counting.made
 
     def runs():
-        return [in_own_process(change)[1] for _ in range(3)] + [change()[1], in_own_process(change)[1]]
+        return [in_own_process(change)[1] for _ in range(3)] + [
+            change()[1],
+            in_own_process(change)[1],
+        ]
 
     assert privately(runs) == [1, 1, 1, 1, 1]
     assert Counting.made == 0
@@ -169,7 +175,9 @@ def test_a_class_that_is_made_in_a_run_cannot_travel():
     with pytest.raises(PrivateProcessError, match="made inside of a function") as told:
         privately(makes)
     assert "Secret" not in str(told.value)
-    refuses_to_fit(DPRandomSearchCV(Making(), {}, n_iter=2), PrivacyError, "made inside of a function", X, y)
+    refuses_to_fit(
+        DPRandomSearchCV(Making(), {}, n_iter=2), PrivacyError, "made inside of a function", X, y
+    )
 
 
 @pytest.mark.slow
@@ -196,7 +204,7 @@ def _script(folder, **environment):
     return done.stdout, done.returncode
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------
 
 
 def test_code_is_numbered_with_all_that_it_uses():

@@ -1,4 +1,5 @@
-"""Plan, dry run and output say how the columns of a table are understood, before anything is spent."""
+"""Plan, dry run and output say how the columns of a table are understood, before anything is
+spent."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ from .toys import NoisyCentroids
 SCHEMA = {"age": (18, 90), "job": [f"job {number}" for number in range(9)], "paid": ["no", "yes"]}
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(
-    {"age": RNG.integers(18, 90, 200), "job": RNG.choice(SCHEMA["job"], 200), "paid": RNG.choice(["no", "yes"], 200)}
+    {
+        "age": RNG.integers(18, 90, 200),
+        "job": RNG.choice(SCHEMA["job"], 200),
+        "paid": RNG.choice(["no", "yes"], 200),
+    }
 )
 JOBS = "job: one of 9 values: 'job 0', 'job 1', 'job 2', 'job 3', 'job 4', 'job 5' and 3 more"
 
@@ -31,7 +36,9 @@ def test_a_model_says_how_it_reads_each_column():
         JOBS,
         "paid: one of 2 values: 'no', 'yes' (the target)",
     ]
-    assert TableEncoder({"age": (18, 90)}, bins=17).columns_read() == ["age: number from 18 to 90, 17 bins"]
+    assert TableEncoder({"age": (18, 90)}, bins=17).columns_read() == [
+        "age: number from 18 to 90, 17 bins"
+    ]
     assert TableEncoder({"age": (18, 90)}).columns_read() == ["age: number from 18 to 90"]
 
 
@@ -54,7 +61,9 @@ def test_the_encoder_of_a_pipeline_is_asked_and_no_schema_means_no_line():
 
 def test_the_target_need_not_be_among_the_columns():
     features = TABLE.drop(columns="paid")
-    search = DPRandomSearchCV(boosting(), {}, n_iter=1, epsilon=1.0, delta=1e-5).fit(features, TABLE["paid"])
+    search = DPRandomSearchCV(boosting(), {}, n_iter=1, epsilon=1.0, delta=1e-5).fit(
+        features, TABLE["paid"]
+    )
     assert set(search.predict(features)) <= {"no", "yes"}
 
 
@@ -65,16 +74,23 @@ def test_a_schema_of_another_library_is_none_of_ours():
             self.schema = schema
 
     table = pd.DataFrame(RNG.normal(size=(200, 2)), columns=["a", "b"])
-    search = DPRandomSearchCV(Versioned(), {}, n_iter=1, random_state=0).fit(table, np.arange(200) % 2)
+    search = DPRandomSearchCV(Versioned(), {}, n_iter=1, random_state=0).fit(
+        table, np.arange(200) % 2
+    )
     assert len(search.predict(table)) == 200
 
 
 def test_only_a_model_that_a_record_may_stop_rests_on_valid_records():
     stated = [
-        " ".join(DPRandomSearchCV(model, {}, n_iter=2, epsilon=1.0, delta=1e-5).privacy_cost(200).assumptions)
+        " ".join(
+            DPRandomSearchCV(model, {}, n_iter=2, epsilon=1.0, delta=1e-5)
+            .privacy_cost(200)
+            .assumptions
+        )
         for model in (
             boosting(),
-            boosting().set_params(schema={"age": (18, 90)}, target=None),  # whose classes are those that occur
+            # whose classes are those that occur
+            boosting().set_params(schema={"age": (18, 90)}, target=None),
             NoisyCentroids(),
             make_pipeline(TableEncoder({"age": (18, 90)}), NoisyCentroids()),
         )

@@ -1,4 +1,5 @@
-"""A dry run takes one candidate the whole way on public records: errors are shown, nothing is spent or kept."""
+"""A dry run takes one candidate the whole way on public records: errors are shown, nothing is spent
+or kept."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def made_up(estimator, **more):
 
 
 def test_records_are_made_up_within_declared_bounds_and_classes():
-    records, labels = made_up(Remembering(bounds=([0, 10, -5], [1, 20, -4]), classes=["a", "b", "c"]))
+    records, labels = made_up(
+        Remembering(bounds=([0, 10, -5], [1, 20, -4]), classes=["a", "b", "c"])
+    )
     assert records.shape == (200, 3)
     assert np.all((records >= [0, 10, -5]) & (records <= [1, 20, -4]))
     assert set(labels) == {"a", "b", "c"}
@@ -63,7 +66,9 @@ def test_records_are_made_up_within_declared_bounds_and_classes():
 
 def test_where_nothing_is_declared_an_example_is_asked_for():
     model = make_pipeline(FunctionTransformer(np.log1p), NoisyCentroids())
-    with pytest.raises(PrivacyError, match="FunctionTransformer, which does not say.*Give X_example"):
+    with pytest.raises(
+        PrivacyError, match="FunctionTransformer, which does not say.*Give X_example"
+    ):
         DPRandomSearchCV(model, {}).dry_run()
     assert DPRandomSearchCV(model, {}).dry_run(np.abs(X), y).params == {}
     chosen = ColumnTransformer([("all", "passthrough", ["a", "b"])])
@@ -72,7 +77,9 @@ def test_where_nothing_is_declared_an_example_is_asked_for():
 
 
 def test_scoring_on_public_data_is_tried_with_its_own_metric():
-    search = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, scoring="roc_auc", guarantee=PureDP(epsilon=1.0))
+    search = DPRandomSearchCV(
+        LogisticRegression(), {"C": [1.0]}, scoring="roc_auc", guarantee=PureDP(epsilon=1.0)
+    )
     assert search.dry_run(public=True).score <= 1.0
     with pytest.raises(PrivacyError, match="roc_auc"):
         search.dry_run()

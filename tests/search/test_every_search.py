@@ -34,11 +34,19 @@ def fitted(kind, estimator=None, **given):
 def test_the_release_is_the_winner_and_nothing_else(kind):
     one = fitted(kind, Talkative(), random_state=0)
     spread = {"best_score_std_"} if kind in WITHOUT_SPREAD else set()
-    assert set(vars(one)) - set(one.get_params(deep=False)) == ALLOWED - spread | OWN.get(kind, set())
+    assert set(vars(one)) - set(one.get_params(deep=False)) == ALLOWED - spread | OWN.get(
+        kind, set()
+    )
     assert set(one.cv_results_) == {"param_shrink", "params", "mean_test_score", "rank_test_score"}
     assert one.cv_results_["params"] == [one.best_params_]
     pickled = pickle.dumps(one)
-    shown = pickled.decode("latin1") + repr(one) + repr(vars(one)) + str(one.privacy_spent_) + one._repr_html_()
+    shown = (
+        pickled.decode("latin1")
+        + repr(one)
+        + repr(vars(one))
+        + str(one.privacy_spent_)
+        + one._repr_html_()
+    )
     assert set(re.findall(r"token-\w+", shown)) == {one.best_estimator_.token_}
     assert X[0].tobytes() not in pickled
 
@@ -84,7 +92,9 @@ def test_every_search_is_itself_a_private_estimator(kind):
 def test_a_score_of_test_data_takes_weights_and_refuses_other_arguments_without_routing(kind):
     one = fitted(kind)
     assert one.score(X, y, sample_weight=y == one.predict(X)) == 1.0
-    with pytest.raises(ValueError, match="shade in score.*is only supported if .*enable_metadata_routing=True"):
+    with pytest.raises(
+        ValueError, match="shade in score.*is only supported if .*enable_metadata_routing=True"
+    ):
         one.score(X, y, shade=1)
 
 
@@ -102,9 +112,15 @@ def test_records_in_any_sparse_format_are_those_of_compressed_rows(kind):
             tags.input_tags.sparse = True
             return tags
 
-    given = {"guarantee": PureDP(epsilon=1.0, neighboring="replace_one"), **SUCCEEDS.get(kind, {}), "random_state": 0}
+    given = {
+        "guarantee": PureDP(epsilon=1.0, neighboring="replace_one"),
+        **SUCCEEDS.get(kind, {}),
+        "random_state": 0,
+    }
     models = [
-        search_of(kind, OfSparse(), SPACE, **given).fit(container(X), y).best_estimator_.centroids_.tolist()
+        search_of(kind, OfSparse(), SPACE, **given)
+        .fit(container(X), y)
+        .best_estimator_.centroids_.tolist()
         for container in (csr_array, coo_array, coo_matrix)
     ]
     assert models[0] == models[1] == models[2]

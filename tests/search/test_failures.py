@@ -1,4 +1,5 @@
-"""What workers could not do is told by kind, in fixed words; no word of the error itself, which may quote a record."""
+"""What workers could not do is told by kind, in fixed words; no word of the error itself, which may
+quote a record."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ import traceback
 import pytest
 
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.search.execution.workers import LeakDetected, Threads, attempt, error_in_fixed_words
+from sklearn_dpsearch.search.execution.workers import (
+    LeakDetected,
+    Threads,
+    attempt,
+    error_in_fixed_words,
+)
 from sklearn_dpsearch.search.private_process import EndedError
 
 from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
@@ -18,7 +24,10 @@ X, y = two_blobs(200)
 SECRET = "record 17 has 4.25"
 FAILURES = {
     "memory": (MemoryError(SECRET), "not enough memory.*n_jobs"),
-    "dead workers": (type("KilledWorker", (Exception,), {})(SECRET), "Workers of the cluster ended"),
+    "dead workers": (
+        type("KilledWorker", (Exception,), {})(SECRET),
+        "Workers of the cluster ended",
+    ),
     "no workers": (TimeoutError(SECRET), "has no workers"),
     "system": (OSError(errno.EMFILE, SECRET), "limits on processes, open files"),
     "anything else": (ValueError(SECRET), "need enough memory, this library"),
@@ -45,7 +54,9 @@ def test_names_of_classes_are_not_told_either():
     assert "17" not in str(error_in_fixed_words(error))
 
 
-@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError, ValueError])
+@pytest.mark.parametrize(
+    "error", [SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError, ValueError]
+)
 def test_whatever_one_candidate_of_several_raises_leaves_the_others(error):
     def work():
         raise error(SECRET)
@@ -74,5 +85,6 @@ def test_every_search_says_so(kind, name, monkeypatch):
 
     monkeypatch.setattr(Threads, "run", broken)
     with pytest.raises(RuntimeError, match=message) as caught:
-        search_of(kind, NoisyCentroids(), {"shrink": [0.0, 0.5]}, random_state=0).fit(X, y)  # some coins allow no run
+        # some coins allow no run
+        search_of(kind, NoisyCentroids(), {"shrink": [0.0, 0.5]}, random_state=0).fit(X, y)
     assert SECRET not in "".join(traceback.format_exception(caught.value, chain=True))

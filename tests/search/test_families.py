@@ -1,4 +1,5 @@
-"""Several kinds of estimators in one search: each with noise of its own, and one relation for all."""
+"""Several kinds of estimators in one search: each with noise of its own, and one relation for
+all."""
 
 from __future__ import annotations
 
@@ -13,7 +14,15 @@ from sklearn.pipeline import Pipeline
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.adapters import adapter_for
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
-from sklearn_dpsearch.privacy import Geometric, Guarantee, PrivacyError, PureDP, as_replace_one, best_of, mixture
+from sklearn_dpsearch.privacy import (
+    Geometric,
+    Guarantee,
+    PrivacyError,
+    PureDP,
+    as_replace_one,
+    best_of,
+    mixture,
+)
 from sklearn_dpsearch.search.planning.space import Space
 
 from .toys import NoisyCentroids, RandomizedResponse, refuses_to_fit, search_of, two_blobs
@@ -48,7 +57,7 @@ def promise_of(model) -> Guarantee:
     return adapter_for(model).training_run(model, 400).guarantee
 
 
-# --- the space ----------------------------------------------------------------------------------------------------
+# --- the space ------------------------------------------------------------------------------------
 
 
 def test_splitting_a_space_by_family_keeps_the_distribution_of_its_candidates():
@@ -74,7 +83,7 @@ def test_splitting_a_space_by_family_keeps_the_distribution_of_its_candidates():
     assert np.bincount(drawn) / 4000 == pytest.approx([0.25, 0.25, 0.5], abs=0.03)
 
 
-# --- as configured ------------------------------------------------------------------------------------------------
+# --- as configured --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -90,17 +99,26 @@ def test_candidates_of_different_relations_are_stated_for_changed_records(net):
     one = mixture([as_replace_one(promise_of(net)), promise_of(trees)], [0.5, 0.5])
     assert cost.neighboring == search.privacy_cost(400).neighboring == "replace_one"
     assert cost.epsilon == pytest.approx(best_of(one, Geometric(5)).epsilon_at(1e-5), rel=1e-6)
-    assert sum("different neighbouring relations (replace_one and zero_out)" in text for text in cost.assumptions) == 1
+    assert (
+        sum(
+            "different neighbouring relations (replace_one and zero_out)" in text
+            for text in cost.assumptions
+        )
+        == 1
+    )
     assert search.privacy_guarantee(400).neighboring == "replace_one"
 
 
 def test_the_placeholder_in_the_pipeline_is_no_candidate():
     estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=2.0))
     estimator.set_params(model=NoisyCentroids(epsilon=100.0))
-    assert DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5).privacy_cost(400).neighboring == "zero_out"
+    assert (
+        DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5).privacy_cost(400).neighboring
+        == "zero_out"
+    )
 
 
-# --- calibrated ---------------------------------------------------------------------------------------------------
+# --- calibrated -----------------------------------------------------------------------------------
 
 CALIBRATED = {
     "random": {},
@@ -115,7 +133,9 @@ CALIBRATED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALIBRATED)
 def test_every_search_is_calibrated_over_families_and_fits(name):
-    estimator, space = of_families(RandomizedResponse(neighboring="zero_out"), NoisyCentroids(epsilon=7.0))
+    estimator, space = of_families(
+        RandomizedResponse(neighboring="zero_out"), NoisyCentroids(epsilon=7.0)
+    )
     one = search_of(name.partition(",")[0], estimator, space, epsilon=8.0, **CALIBRATED[name])
     cost = one.privacy_cost(len(X))
     assert 7.9 < cost.epsilon <= 8.0
@@ -142,7 +162,9 @@ def test_every_family_gets_the_noise_with_which_it_alone_would_meet_the_total():
 @pytest.mark.slow
 def test_a_step_that_is_not_replaced_is_calibrated_with_the_family():
     estimator = Pipeline([("first", Scaling(epsilon=3.0)), ("model", NoisyCentroids())])
-    search = DPRandomSearchCV(estimator, {"model": [RandomizedResponse(), NoisyCentroids()]}, n_iter=3, epsilon=2.0)
+    search = DPRandomSearchCV(
+        estimator, {"model": [RandomizedResponse(), NoisyCentroids()]}, n_iter=3, epsilon=2.0
+    )
     plan = planned(search)
     assert all(dictionary["first"][0].epsilon != 3.0 for dictionary in plan.space.dictionaries)
     assert plan.spent.epsilon <= 2.0
@@ -159,11 +181,15 @@ class Scaling(NoisyCentroids):
 @pytest.mark.slow
 @pytest.mark.parametrize("calibrated", [True, False])
 def test_candidates_are_noisier_than_the_training_of_the_winner_where_that_is_asked_for(calibrated):
-    estimator, space = of_families(RandomizedResponse(neighboring="zero_out"), NoisyCentroids(epsilon=0.6))
+    estimator, space = of_families(
+        RandomizedResponse(neighboring="zero_out"), NoisyCentroids(epsilon=0.6)
+    )
     given = {"epsilon": 4.0} if calibrated else {}
     for search in (
         DPRandomSearchCV(estimator, space, n_iter=5, refit=True, tuning_share=0.25, **given),
-        DPSubsetSearchCV(estimator, space, n_iter=5, subset_fraction=0.4, tuning_share=0.25, **given),
+        DPSubsetSearchCV(
+            estimator, space, n_iter=5, subset_fraction=0.4, tuning_share=0.25, **given
+        ),
     ):
         plan = planned(search)
         for tuned, final in zip(plan.promises.runs, plan.final.runs):
@@ -179,51 +205,77 @@ def test_candidates_are_noisier_than_the_training_of_the_winner_where_that_is_as
 def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training_and_keeps_its_parameters():
     estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=2.0))
     one = DPSubsetSearchCV(
-        estimator, space, n_iter=5, delta=1e-4, subset_fraction=0.4, tuning_share=0.5, warm_start=True
+        estimator,
+        space,
+        n_iter=5,
+        delta=1e-4,
+        subset_fraction=0.4,
+        tuning_share=0.5,
+        warm_start=True,
     ).fit(X, y)
     assert one.best_params_["model"].noise_multiplier == 4.0
-    assert one.best_estimator_["model"].noise_multiplier == one.best_estimator_["model"].noise_multiplier_ == 2.0
+    assert (
+        one.best_estimator_["model"].noise_multiplier
+        == one.best_estimator_["model"].noise_multiplier_
+        == 2.0
+    )
 
 
-# --- refused ------------------------------------------------------------------------------------------------------
+# --- refused --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("space", "match"),
     [
-        ([{"model": [NoisyCentroids(epsilon=0.1), NoisyCentroids(epsilon=9.0), logistic()]}], "model"),
         (
-            [{"model": [logistic()], "model__noise_multiplier": [1.0, 2.0]}, {"model": [NoisyCentroids()]}],
+            [{"model": [NoisyCentroids(epsilon=0.1), NoisyCentroids(epsilon=9.0), logistic()]}],
+            "model",
+        ),
+        (
+            [
+                {"model": [logistic()], "model__noise_multiplier": [1.0, 2.0]},
+                {"model": [NoisyCentroids()]},
+            ],
             "noise_multiplier",
         ),
     ],
 )
 def test_noise_of_families_cannot_be_searched_while_it_is_calibrated(space, match):
     with pytest.raises(PrivacyError, match=rf"vary.*{match}.*calibration sets"):
-        DPRandomSearchCV(Pipeline([("model", logistic())]), space, epsilon=1.0, delta=1e-4).privacy_cost(400)
+        DPRandomSearchCV(
+            Pipeline([("model", logistic())]), space, epsilon=1.0, delta=1e-4
+        ).privacy_cost(400)
 
 
 def test_classifiers_and_regressors_do_not_compete():
     space = {"model": [LogisticRegression(), LinearRegression()]}
     with pytest.raises(ValueError, match="classifiers and regressors"):
-        DPRandomSearchCV(Pipeline([("model", LogisticRegression())]), space, guarantee=PureDP(epsilon=1.0)).fit(X, y)
+        DPRandomSearchCV(
+            Pipeline([("model", LogisticRegression())]), space, guarantee=PureDP(epsilon=1.0)
+        ).fit(X, y)
 
 
 def test_what_any_family_declares_is_checked_before_records_are_used():
-    estimator, space = of_families(logistic(noise_multiplier=1.0), mlp(noise_multiplier=1.0, classes=["a", "b"]))
+    estimator, space = of_families(
+        logistic(noise_multiplier=1.0), mlp(noise_multiplier=1.0, classes=["a", "b"])
+    )
     search = DPRandomSearchCV(estimator, space, delta=1e-4)
     refuses_to_fit(search, ValueError, "classes", X, y)
 
 
-# --- with data ----------------------------------------------------------------------------------------------------
+# --- with data ------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_candidates_of_different_kinds_give_the_same_alone_and_together():
     """Nets train together, others one by one: results do not depend on who else was drawn."""
     estimator, space = of_families(logistic(**CHANGED), mlp(**CHANGED), NoisyCentroids())
-    together = DPRandomSearchCV(estimator, space, n_iter=12, delta=1e-4, random_state=SEED).fit(X, y)
+    together = DPRandomSearchCV(estimator, space, n_iter=12, delta=1e-4, random_state=SEED).fit(
+        X, y
+    )
     with parallel_config("threading"):
-        apart = DPRandomSearchCV(estimator, space, n_iter=12, delta=1e-4, random_state=SEED, n_jobs=6).fit(X, y)
+        apart = DPRandomSearchCV(
+            estimator, space, n_iter=12, delta=1e-4, random_state=SEED, n_jobs=6
+        ).fit(X, y)
     assert together.best_score_ == apart.best_score_
     assert repr(together.best_params_) == repr(apart.best_params_)

@@ -44,7 +44,15 @@ def refused(search, match, error=ValueError, X=X, y=y, **kwargs):
         (X[10:20], PrivacyError, "shares its memory"),
         (X[::-1], PrivacyError, "shares its memory"),
     ],
-    ids=["empty", "path", "number", "iterator", "the private records", "some of them", "a view of them"],
+    ids=[
+        "empty",
+        "path",
+        "number",
+        "iterator",
+        "the private records",
+        "some of them",
+        "a view of them",
+    ],
 )
 def test_public_data_that_is_none(make, X_public, error, match):
     n = len(X_public) if hasattr(X_public, "shape") else 1
@@ -68,7 +76,13 @@ def test_rows_of_a_private_frame_are_not_public(make, library, part):
 
 
 def test_private_labels_are_not_public_either(make):
-    refused(make(NoisyCentroids(), {}), "y_public that shares", PrivacyError, X_public=X.copy(), y_public=y)
+    refused(
+        make(NoisyCentroids(), {}),
+        "y_public that shares",
+        PrivacyError,
+        X_public=X.copy(),
+        y_public=y,
+    )
 
 
 def test_different_records_of_one_array_are_not_the_same_records(make):
@@ -84,7 +98,10 @@ def test_different_records_of_one_array_are_not_the_same_records(make):
     [
         (SVC(kernel="precomputed"), {"C": [1.0]}),
         (SVC(), {"kernel": [*["rbf"] * 99, "precomputed"]}),  # whether or not it would be drawn
-        (make_pipeline(LogisticRegression()), {"logisticregression": [SVC(), SVC(kernel="precomputed")]}),
+        (
+            make_pipeline(LogisticRegression()),
+            {"logisticregression": [SVC(), SVC(kernel="precomputed")]},
+        ),
         (
             Pipeline([("last", LogisticRegression())]),
             {"last": [LogisticRegression(), SVC()], "last__kernel": ["rbf", "precomputed"]},
@@ -134,14 +151,25 @@ def test_a_public_metric_that_works_on_text(scoring):
 @pytest.mark.parametrize("classes", [None, ["no", "yes"]])
 def test_a_private_metric_that_names_labels_there_are_none_of(classes):
     one = Bounded(classes=classes)
-    for scoring in (private_scorer("f1", pos_label=1), private_scorer("balanced_accuracy", classes=[0, 1])):
-        refused(search_of("random", one, {}, scoring=scoring), "names .*1.*every score", PrivacyError, y=TEXT)
+    for scoring in (
+        private_scorer("f1", pos_label=1),
+        private_scorer("balanced_accuracy", classes=[0, 1]),
+    ):
+        refused(
+            search_of("random", one, {}, scoring=scoring),
+            "names .*1.*every score",
+            PrivacyError,
+            y=TEXT,
+        )
     search_of("random", one, {}, scoring=private_scorer("f1", pos_label="yes")).fit(X, TEXT)
 
 
 @pytest.mark.parametrize(
     ("classes", "labels", "match"),
-    [(["no", "yes"], y, r"\(text\) for labels in y that are numbers"), ([0, 1], TEXT, r"\(numbers\).*are text")],
+    [
+        (["no", "yes"], y, r"\(text\) for labels in y that are numbers"),
+        ([0, 1], TEXT, r"\(numbers\).*are text"),
+    ],
 )
 def test_labels_of_another_kind_than_the_declared_classes(make, classes, labels, match):
     refused(make(Bounded(classes=classes), {}), match, y=labels)
@@ -152,12 +180,14 @@ def test_a_single_value_is_no_container_of_records(make, given):
     refused(make(NoisyCentroids(), {}), "with a single value; an array", TypeError, **given)
 
 
-# --- lists ------------------------------------------------------------------------------------------------------------
+# --- lists ----------------------------------------------------------------------------------------
 
 
 def seen_of(estimator, X, y):
     search = DPRandomSearchCV(estimator, {}, guarantee=DECLARED)
-    scorer = private_scorer("accuracy") if is_classifier(estimator) else R2Scorer(y_range=(0.0, 1.0))
+    scorer = (
+        private_scorer("accuracy") if is_classifier(estimator) else R2Scorer(y_range=(0.0, 1.0))
+    )
     return first_look(search, [estimator], scorer, X, y, {})
 
 

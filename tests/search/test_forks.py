@@ -1,4 +1,5 @@
-"""Searches in processes that a service starts: forked and spawned ones, also while it fits one itself."""
+"""Searches in processes that a service starts: forked and spawned ones, also while it fits one
+itself."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ ROUNDS = 8 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning"),
-    pytest.mark.skipif(not hasattr(os, "fork") or not Path("/proc/self/fd").exists(), reason="forks, on Linux"),
+    pytest.mark.skipif(
+        not hasattr(os, "fork") or not Path("/proc/self/fd").exists(), reason="forks, on Linux"
+    ),
 ]
 
 
@@ -24,7 +27,10 @@ def in_children(method, names):
     """What each child tells, all of them at once; none may hang."""
     context = multiprocessing.get_context(method)
     queues = [context.Queue() for _ in names]
-    children = [context.Process(target=forked.report, args=(name, queue)) for name, queue in zip(names, queues)]
+    children = [
+        context.Process(target=forked.report, args=(name, queue))
+        for name, queue in zip(names, queues)
+    ]
     for child in children:
         child.start()
     try:
@@ -60,7 +66,9 @@ def test_children_that_are_forked_while_threads_fit_neither_hang_nor_share_noise
     for thread in threads:
         thread.start()
     try:
-        told = [one for _ in range(ROUNDS) for one in in_children("fork", ["random", "subset", "grid"])]
+        told = [
+            one for _ in range(ROUNDS) for one in in_children("fork", ["random", "subset", "grid"])
+        ]
     finally:
         over.set()
         for thread in threads:

@@ -1,4 +1,5 @@
-"""The page for those who come from GridSearchCV: it has every keyword, and every block of its code runs."""
+"""The page for those who come from GridSearchCV: it has every keyword, and every block of its code
+runs."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ CELLS = [cell for row in ROWS for cell in re.findall(r"`(.+?)`", row)]
 @pytest.mark.parametrize("search", [GridSearchCV, RandomizedSearchCV])
 def test_the_page_has_every_keyword_of_scikit_learns_searches(search):
     """A keyword of a newer scikit-learn is noticed here."""
-    keywords = {*inspect.signature(search).parameters, *inspect.signature(search.fit).parameters} - {"self"}
+    keywords = {
+        *inspect.signature(search).parameters,
+        *inspect.signature(search.fit).parameters,
+    } - {"self"}
     assert keywords - set(CELLS) == set()
     assert {"groups", "sample_weight"} <= set(CELLS)  # in fit's **params
 

@@ -1,4 +1,5 @@
-"""DPGridSearchCV: what it costs, how utilities move, how the choice is drawn, and what is released."""
+"""DPGridSearchCV: what it costs, how utilities move, how the choice is drawn, and what is
+released."""
 
 from __future__ import annotations
 
@@ -49,20 +50,28 @@ SHRINK = {"shrink": [0.0, 0.2, 0.5]}
 def search(estimator=None, space=None, **kwargs):
     estimator = NoisyCentroids(epsilon=1.0) if estimator is None else estimator
     given = {"selection_epsilon": 0.5} if kwargs.get("epsilon") is None else {}
-    return DPGridSearchCV(estimator, SHRINK if space is None else space, **{**given, "n_parts": 4, **kwargs})
+    return DPGridSearchCV(
+        estimator, SHRINK if space is None else space, **{**given, "n_parts": 4, **kwargs}
+    )
 
 
-# --- what it costs ------------------------------------------------------------------------------------------------
+# --- what it costs --------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "k"), [(2, 4), (40, 4), (2, 30)])
 def test_the_total_is_that_of_a_noisy_maximum_and_one_training(size, k):
     one = search(
-        LogisticRegression(), {"C": np.linspace(1, 2, size)}, guarantee=GaussianDP(mu=0.4), delta=1e-6, n_parts=k
+        LogisticRegression(),
+        {"C": np.linspace(1, 2, size)},
+        guarantee=GaussianDP(mu=0.4),
+        delta=1e-6,
+        n_parts=k,
     )
     choice = noisy_max(size, Fraction(1, k), GumbelNoise(scale=Fraction(2, k) / Fraction(0.5)))
-    assert one.privacy_cost().epsilon == pytest.approx(compose(choice, GaussianDP(mu=0.4)).epsilon_at(1e-6), rel=1e-12)
+    assert one.privacy_cost().epsilon == pytest.approx(
+        compose(choice, GaussianDP(mu=0.4)).epsilon_at(1e-6), rel=1e-12
+    )
     first, second = one.privacy_cost().components
     assert first.guarantee.epsilon_at(0.0) == 0.5
     assert second.guarantee == GaussianDP(mu=0.4, neighboring="zero_out")
@@ -89,7 +98,7 @@ def test_the_final_training_is_charged_as_the_worst_candidate():
     assert search(space={"epsilon": [0.5, 2.0]}).privacy_cost(200).epsilon == 2.5
 
 
-# --- number of parts ----------------------------------------------------------------------------------------------
+# --- number of parts ------------------------------------------------------------------------------
 
 
 def test_the_default_number_of_parts_follows_its_rule():
@@ -113,11 +122,12 @@ def test_every_record_draws_its_part_and_its_use_by_itself():
     assert all(not len(test) for _, test in _utilities.random_parts(50, 5, True, os.urandom))
 
 
-# --- sensitivity --------------------------------------------------------------------------------------------------
+# --- sensitivity ----------------------------------------------------------------------------------
 
 
 def largest_move(relation, score, trials, k=3, broken=False):
-    """The most that any utility moves between neighbours whose common records are in the same parts."""
+    """The most that any utility moves between neighbours whose common records are in the same
+    parts."""
     rng = np.random.default_rng(0)
     labels = list(ParameterGrid({"label": [0, 1, 2]}))
     one = search(Adversary(neighboring=relation), {"label": [0, 1, 2]}, scoring=score, n_parts=k)
@@ -126,7 +136,11 @@ def largest_move(relation, score, trials, k=3, broken=False):
         drawn = rng.integers(0, 4 * k, 40)
         moved = []
         for data, target, present in neighbours(rng, relation=relation):
-            folds = everything_everywhere(len(data), k, False, None) if broken else folds_of(drawn, present, k)
+            folds = (
+                everything_everywhere(len(data), k, False, None)
+                if broken
+                else folds_of(drawn, present, k)
+            )
             moved.append(utilities_in_the_open(one, data, target, folds, labels))
         largest = max(largest, *(abs(a - b) for a, b in zip(*moved)))
     return largest
@@ -136,7 +150,11 @@ def largest_move(relation, score, trials, k=3, broken=False):
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("score", [wild, loudest])
 def test_one_record_moves_no_utility_by_more_than_one_part(relation, score):
-    assert largest_move(relation, score, 300 if FULL else 10) == Fraction(1, 3) == _utilities.sensitivity(3)
+    assert (
+        largest_move(relation, score, 300 if FULL else 10)
+        == Fraction(1, 3)
+        == _utilities.sensitivity(3)
+    )
 
 
 @pytest.mark.slow
@@ -154,9 +172,15 @@ def test_utilities_are_exact_fractions_in_the_unit_interval():
     assert all(isinstance(one, Fraction) and 0 <= one <= 1 for one in found)
 
 
-@pytest.mark.parametrize(("error_score", "utility"), [(np.nan, 0), (-3.0, 0), (0.25, Fraction(1, 4)), (9.0, 1)])
-def test_a_candidate_that_fails_has_the_stated_score_even_if_the_scorer_takes_anything(error_score, utility):
-    one = search(Adversary(fails=1.0), {"label": [0]}, scoring=lambda *_: 0.9, error_score=error_score)
+@pytest.mark.parametrize(
+    ("error_score", "utility"), [(np.nan, 0), (-3.0, 0), (0.25, Fraction(1, 4)), (9.0, 1)]
+)
+def test_a_candidate_that_fails_has_the_stated_score_even_if_the_scorer_takes_anything(
+    error_score, utility
+):
+    one = search(
+        Adversary(fails=1.0), {"label": [0]}, scoring=lambda *_: 0.9, error_score=error_score
+    )
     folds = folds_of(np.arange(40) % 16, np.arange(40), 4)
     assert utilities_in_the_open(one, X[:40], y[:40], folds, [{"label": 0}]) == [utility]
 
@@ -170,7 +194,12 @@ def test_weights_follow_their_records_into_the_parts():
             assert np.array_equal(X[:, 0], sample_weight)
             return super().fit(X, y)
 
-    one = search(Weighted(fails=0.0), {"label": [0, 1]}, guarantee=PureDP(epsilon=1.0), scoring=lambda *_: 1.0)
+    one = search(
+        Weighted(fails=0.0),
+        {"label": [0, 1]},
+        guarantee=PureDP(epsilon=1.0),
+        scoring=lambda *_: 1.0,
+    )
     one.fit(X, y, sample_weight=X[:, 0])
     assert len(lengths) == 2 * 4 + 1
     assert all(a == b for a, b in lengths)
@@ -186,7 +215,9 @@ def test_models_on_parts_have_less_noise_in_proportion_and_the_final_one_what_is
             return super().fit(X, y)
 
     one = search(Noted(), SHRINK, epsilon=2.0).fit(X, y)
-    assert noises == pytest.approx([4 * one.best_estimator_.epsilon] * 12 + [one.best_estimator_.epsilon])
+    assert noises == pytest.approx(
+        [4 * one.best_estimator_.epsilon] * 12 + [one.best_estimator_.epsilon]
+    )
     noises.clear()
     search(Noted(), {"epsilon": [0.5, 2.0]}, part_noise="scaled").fit(X, y)
     assert noises[:8] == [2.0, 8.0] * 4
@@ -200,13 +231,19 @@ def test_noise_that_cannot_be_scaled_is_left_as_it_is():
     assert one.best_estimator_.epsilon == 1.0
 
 
-# --- the choice ---------------------------------------------------------------------------------------------------
+# --- the choice -----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_the_choice_follows_the_exponential_mechanism():
     runs = 4000 if FULL else 200
-    one = search(RandomizedResponse(), {"label": [0, 1, 2]}, scoring=by_label, n_parts=2, selection_epsilon=2.0)
+    one = search(
+        RandomizedResponse(),
+        {"label": [0, 1, 2]},
+        scoring=by_label,
+        n_parts=2,
+        selection_epsilon=2.0,
+    )
     fits = (one.set_params(random_state=seed).fit(X[:20], y[:20]) for seed in range(runs))
     counts = Counter(fit.best_params_["label"] for fit in fits)
     weights = np.exp(np.array([0.2, 0.5, 0.9]) / (2 / (2 * 2.0)))
@@ -220,14 +257,18 @@ def test_the_noise_is_that_of_the_mechanism_for_the_sensitivity_of_the_parts():
     assert cost.noise_for(Fraction(1, 4)).scale == cost.noise.scale / 4
 
 
-# --- what is released ---------------------------------------------------------------------------------------------
+# --- what is released -----------------------------------------------------------------------------
 
 
 def test_utilities_leave_no_trace(monkeypatch):
     """Two fits that differ in their utilities and agree in their choice leave the same object."""
 
     def trace(utilities):
-        monkeypatch.setattr(_aggregated, "utilities_of", lambda *args, **kwargs: [Fraction(one) for one in utilities])
+        monkeypatch.setattr(
+            _aggregated,
+            "utilities_of",
+            lambda *args, **kwargs: [Fraction(one) for one in utilities],
+        )
         one = search(RandomizedResponse(), {"label": [0, 1]}, selection_epsilon=1e6).fit(X, y)
         del one.best_estimator_
         return pickle.dumps(one)
@@ -243,20 +284,26 @@ def test_public_data_scores_and_all_records_train():
             sizes.append(len(X))
             return super().fit(X, y)
 
-    one = search(Sized(), {"shrink": [0.0, 0.1]}).fit(X, y, X_public=X[:20].copy(), y_public=y[:20].copy())
+    one = search(Sized(), {"shrink": [0.0, 0.1]}).fit(
+        X, y, X_public=X[:20].copy(), y_public=y[:20].copy()
+    )
     assert sum(sizes[:-1]) == 2 * 200
     assert sizes[-1] == 200
     assert any("public" in text for text in one.privacy_spent_.assumptions)
 
 
-# --- audits -------------------------------------------------------------------------------------------------------
+# --- audits ---------------------------------------------------------------------------------------
 
 RUNS = 4000 if FULL else 250
 
 
 def found(neighboring, other):
     one = search(
-        Seeing(epsilon=0.5, neighboring=neighboring), {"label": [0, 1]}, scoring=seen, n_parts=2, selection_epsilon=1.5
+        Seeing(epsilon=0.5, neighboring=neighboring),
+        {"label": [0, 1]},
+        scoring=seen,
+        n_parts=2,
+        selection_epsilon=1.5,
     )
     return audited(
         one, lambda model: (model.best_params_["label"], model.best_estimator_.answer_), RUNS, data=(QUIET, LABELS),
@@ -278,5 +325,7 @@ def test_a_metric_is_not_handed_a_target_that_does_not_exist():
 
     data = np.random.default_rng(0).normal(size=(200, 2))
     given = {"scoring": density, "guarantee": PureDP(epsilon=1.0), "random_state": 0}
-    one = search(KernelDensity(), {"bandwidth": [0.3, 30.0]}, **{**given, "selection_epsilon": 1e6}).fit(data)
+    one = search(
+        KernelDensity(), {"bandwidth": [0.3, 30.0]}, **{**given, "selection_epsilon": 1e6}
+    ).fit(data)
     assert one.best_params_ == {"bandwidth": 0.3}

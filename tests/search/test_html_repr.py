@@ -1,4 +1,5 @@
-"""What a search shows of itself, and what its statement says: what is public, what was released, and nothing else."""
+"""What a search shows of itself, and what its statement says: what is public, what was released,
+and nothing else."""
 
 from __future__ import annotations
 
@@ -39,7 +40,11 @@ def test_the_statement_names_what_is_released_and_nothing_else(name):
         search.fit(X, y)
     told = search.privacy_spent_.release
     assert set(told.attributes) == set(RELEASED) & set(vars(search))
-    assert (told.made_by, told.model, told.seeded) == (type(search).__name__, "NoisyCentroids", False)
+    assert (told.made_by, told.model, told.seeded) == (
+        type(search).__name__,
+        "NoisyCentroids",
+        False,
+    )
 
 
 @pytest.mark.slow
@@ -47,7 +52,9 @@ def test_the_statement_names_what_is_released_and_nothing_else(name):
 def test_a_report_is_the_same_before_the_data_and_after_any_data(name):
     reports = {str(made(name).privacy_cost(len(X)).report("markdown", date=DAY))}
     for records, labels in ((X, y), (OTHER_X, OTHER_Y)):
-        reports.add(str(made(name).fit(records, labels).privacy_spent_.report("markdown", date=DAY)))
+        reports.add(
+            str(made(name).fit(records, labels).privacy_spent_.report("markdown", date=DAY))
+        )
     assert len(reports) == 1
 
 
@@ -58,21 +65,28 @@ def test_a_report_and_a_box_do_not_tell_how_many_runs_there_were(monkeypatch):
         monkeypatch.setattr(Geometric, "sample", lambda self, rng=None, number=number: number)
         search = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=5).fit(X, y)
         told.add(str(search.privacy_spent_.report(date=DAY)))
-        # what is released has noise of its own in every fit, and new releases of scikit-learn show all of it
+        # what is released has noise of its own in every fit, and new releases of scikit-learn show
+        # all of it
         search.best_score_, search.best_score_std_, search.cv_results_ = 0.5, 0.1, {}
         search.best_estimator_ = NoisyCentroids(random_state=0).fit(X, y)
         shown.add(re.sub(r"id-\d+", "", search._repr_html_()))
     assert (len(told), len(shown)) == (1, 1)
 
 
-# --- in notebooks -------------------------------------------------------------------------------------------------
+# --- in notebooks ---------------------------------------------------------------------------------
 
 
 def test_a_fitted_search_shows_cost_winner_score_and_model():
     search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3).fit(X, y)
     shown = search._repr_html_()
     assert "best_estimator_: NoisyCentroids" in shown
-    for needed in (f"ε = {search.privacy_spent_.epsilon:.2f}", "δ = 0", "replace_one", "best_params_", "best_score_"):
+    for needed in (
+        f"ε = {search.privacy_spent_.epsilon:.2f}",
+        "δ = 0",
+        "replace_one",
+        "best_params_",
+        "best_score_",
+    ):
         assert needed in shown
     assert f"± {search.best_score_std_:.3g}" in shown
     assert search._repr_mimebundle_()["text/html"].startswith('<div class="dpsearch"')

@@ -1,4 +1,5 @@
-"""Searches over records that are many: no copy for a candidate, a fold or a part, and files that are only read."""
+"""Searches over records that are many: no copy for a candidate, a fold or a part, and files that
+are only read."""
 
 from __future__ import annotations
 
@@ -52,8 +53,12 @@ def table(n, features=5):
 
 
 SEARCHES = {
-    "random": lambda **more: DPRandomSearchCV(net(), SPACE, n_iter=5, random_state=1, **BUDGET, **more),
-    "subset": lambda **more: DPSubsetSearchCV(net(), SPACE, n_iter=5, random_state=1, **BUDGET, **more),
+    "random": lambda **more: DPRandomSearchCV(
+        net(), SPACE, n_iter=5, random_state=1, **BUDGET, **more
+    ),
+    "subset": lambda **more: DPSubsetSearchCV(
+        net(), SPACE, n_iter=5, random_state=1, **BUDGET, **more
+    ),
     "grid": lambda **more: DPGridSearchCV(
         net(), SPACE, n_parts=8, selection_epsilon=1.0, random_state=1, delta=1e-6, **more
     ),
@@ -204,4 +209,6 @@ class LikeAnArray:
 def test_what_only_looks_like_an_array_is_refused_before_anything_is_spent():
     X, y = table(300)
     search = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0, 0.2]}, n_iter=3)
-    refuses_to_fit(search, TypeError, "Found X of type LikeAnArray; an array of NumPy", LikeAnArray(X), y)
+    refuses_to_fit(
+        search, TypeError, "Found X of type LikeAnArray; an array of NumPy", LikeAnArray(X), y
+    )

@@ -16,7 +16,13 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from sklearn_dpsearch import BudgetExceededError, DPRandomSearchCV, NoModelError, PrivacyError, PrivacyLedger
+from sklearn_dpsearch import (
+    BudgetExceededError,
+    DPRandomSearchCV,
+    NoModelError,
+    PrivacyError,
+    PrivacyLedger,
+)
 from sklearn_dpsearch.privacy import Fixed, PureDP, compose
 from sklearn_dpsearch.privacy.statement.content import up
 
@@ -26,7 +32,9 @@ from .toys import SEARCHES, NoisyCentroids, doubling, search_of, two_blobs
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
 
-FULL = pytest.mark.skipif(not os.environ.get("SKLEARN_DPSEARCH_FULL"), reason="takes long: SKLEARN_DPSEARCH_FULL=1")
+FULL = pytest.mark.skipif(
+    not os.environ.get("SKLEARN_DPSEARCH_FULL"), reason="takes long: SKLEARN_DPSEARCH_FULL=1"
+)
 X, y = two_blobs(120)
 FORK = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 
@@ -47,10 +55,12 @@ class Marking(NoisyCentroids):
 
 
 def random_search(estimator=None, **given):
-    return DPRandomSearchCV(estimator or NoisyCentroids(), {"shrink": [0.0, 0.1]}, n_iter=2, **given)
+    return DPRandomSearchCV(
+        estimator or NoisyCentroids(), {"shrink": [0.0, 0.1]}, n_iter=2, **given
+    )
 
 
-# --- one fit ----------------------------------------------------------------------------------------------------------
+# --- one fit --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -80,14 +90,18 @@ def test_nothing_is_entered_for_what_uses_no_records(ledger):
     assert ledger.entries() == ()
 
 
-def test_a_fit_beyond_the_budget_is_refused_before_it_uses_a_record_and_keeps_what_was_released(begin, tmp_path):
+def test_a_fit_beyond_the_budget_is_refused_before_it_uses_a_record_and_keeps_what_was_released(
+    begin, tmp_path
+):
     Marking.marks = tmp_path / "marks"
     ledger = begin(epsilon=2.0)
     one = random_search(Marking(epsilon=1.0), ledger=ledger)
     alone = one.privacy_cost(len(X)).epsilon_at(1e-5)
     one.fit(X, y)
     used, released = uses(Marking.marks), one.best_estimator_
-    with pytest.raises(BudgetExceededError, match=rf"spent before \(ε = {up(alone)}\).*at most ε = 2 in total"):
+    with pytest.raises(
+        BudgetExceededError, match=rf"spent before \(ε = {up(alone)}\).*at most ε = 2 in total"
+    ):
         one.fit(X, y)
     assert uses(Marking.marks) == used
     assert one.best_estimator_ is released
@@ -121,7 +135,8 @@ def test_what_fails_stays_spent_and_looks_like_what_does_not(kind, begin):
     with pytest.raises(NoModelError):
         random_search(kind(), ledger=bad).fit(X, y)
     entries = [one.entries()[0] for one in (good, bad)]
-    one, other = ({**json.loads(each.written()), "id": "", "label": ""} for each in entries)  # it names the class
+    # it names the class
+    one, other = ({**json.loads(each.written()), "id": "", "label": ""} for each in entries)
     assert one == {**other, "assumptions": one["assumptions"]}
 
 
@@ -130,12 +145,23 @@ def test_what_the_data_and_the_runs_did_is_not_in_the_entry(begin):
     lines = []
     for number, (count, some) in enumerate([(Fixed(3), 120), (Fixed(3), 60)]):
         ledger = begin(str(number))
-        one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0, 0.1, 0.2]}, n_iter=count, ledger=ledger)
+        one = DPRandomSearchCV(
+            NoisyCentroids(), {"shrink": [0.0, 0.1, 0.2]}, n_iter=count, ledger=ledger
+        )
         one.fit(X[:some], y[:some])
         body = json.loads(Path(ledger.path).read_text().splitlines()[1])
         lines.append({name: value for name, value in body.items() if name not in ("id", "digest")})
     assert lines[0] == lines[1]
-    assert set(lines[0]) == {"name", "label", "guarantee", "delta", "assumptions", "day", "library", "unit"}
+    assert set(lines[0]) == {
+        "name",
+        "label",
+        "guarantee",
+        "delta",
+        "assumptions",
+        "day",
+        "library",
+        "unit",
+    }
 
 
 def test_rounds_count_in_the_block_in_which_they_were_asked_for(ledger):
@@ -149,10 +175,12 @@ def test_rounds_count_in_the_block_in_which_they_were_asked_for(ledger):
     assert [entry.guarantee for entry in ledger.entries()] == [one.privacy_spent_.guarantee]
 
 
-# --- fits inside of others --------------------------------------------------------------------------------------------
+# --- fits inside of others ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["sequential", "threading", pytest.param("loky", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "backend", ["sequential", "threading", pytest.param("loky", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("way", ["given", "block"])
 def test_every_fold_is_an_entry_wherever_it_runs(backend, way, ledger):
     one = random_search(ledger=ledger if way == "given" else None)
@@ -164,7 +192,8 @@ def test_every_fold_is_an_entry_wherever_it_runs(backend, way, ledger):
                 cross_val_score(one, X, y, cv=KFold(3), error_score="raise")
     cost = random_search().privacy_cost(80).guarantee
     assert [entry.guarantee for entry in ledger.entries()] == [cost] * 3
-    assert ledger.spent().epsilon == compose(cost, cost, cost).epsilon_at(1e-5)  # never in parallel: folds overlap
+    # never in parallel: folds overlap
+    assert ledger.spent().epsilon == compose(cost, cost, cost).epsilon_at(1e-5)
 
 
 @pytest.mark.processes
@@ -173,9 +202,17 @@ def test_every_fold_is_an_entry_wherever_it_runs(backend, way, ledger):
     [
         *((kind, "sequential") for kind in SEARCHES),
         ("random", "threading"),
-        *(pytest.param(kind, "threading", marks=pytest.mark.slow) for kind in SEARCHES if kind != "random"),
+        *(
+            pytest.param(kind, "threading", marks=pytest.mark.slow)
+            for kind in SEARCHES
+            if kind != "random"
+        ),
         pytest.param("random", "loky", marks=pytest.mark.slow),
-        *(pytest.param(kind, "loky", marks=[pytest.mark.slow, FULL]) for kind in SEARCHES if kind != "random"),
+        *(
+            pytest.param(kind, "loky", marks=[pytest.mark.slow, FULL])
+            for kind in SEARCHES
+            if kind != "random"
+        ),
     ],
 )
 def test_the_entry_of_a_search_is_for_the_searches_inside_of_it_too(kind, backend, ledger):
@@ -194,7 +231,9 @@ class InAWorker(NoisyCentroids):
         self.search = search
 
     def fit(self, X, y):
-        self.inner_ = Parallel(n_jobs=2, backend="loky")([delayed(_fit_a_copy)(self.search, X, y)] * 2)
+        self.inner_ = Parallel(n_jobs=2, backend="loky")(
+            [delayed(_fit_a_copy)(self.search, X, y)] * 2
+        )
         return super().fit(X, y)
 
 
@@ -203,11 +242,15 @@ def _fit_a_copy(search, X, y):
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("way", ["parameter", pytest.param("block", marks=[pytest.mark.slow, FULL])])
+@pytest.mark.parametrize(
+    "way", ["parameter", pytest.param("block", marks=[pytest.mark.slow, FULL])]
+)
 def test_processes_of_candidates_enter_nothing_either(way, ledger):
-    """Nor do the ones that joblib hands their work in a thread of its own; a released model enters what it fits."""
+    """Nor do the ones that joblib hands their work in a thread of its own; a released model enters
+    what it fits."""
     inner = InAWorker(random_search(ledger=ledger if way == "parameter" else None))
-    Parallel(n_jobs=2, backend="loky")([delayed(abs)(-1)] * 2)  # its threads are there before the search
+    # its threads are there before the search
+    Parallel(n_jobs=2, backend="loky")([delayed(abs)(-1)] * 2)
     one = DPRandomSearchCV(inner, {"shrink": [0.0]}, n_iter=Fixed(2), ledger=ledger)
     with ledger if way == "block" else contextlib.nullcontext():
         one.fit(X, y)
@@ -227,13 +270,15 @@ def test_a_ledger_inside_of_a_search_must_be_its_own(begin):
         listed = {"ledger": [other]}, {"estimator": [random_search(ledger=other)]}
         for space_of_ledgers in listed:
             with pytest.raises(PrivacyError, match="inside of the search"):
-                DPRandomSearchCV(random_search(), space_of_ledgers, n_iter=2, ledger=outer).fit(X, y)
+                DPRandomSearchCV(random_search(), space_of_ledgers, n_iter=2, ledger=outer).fit(
+                    X, y
+                )
     with other, pytest.raises(PrivacyError, match="Leave one of them out"):
         random_search(ledger=mine).fit(X, y)
     assert mine.entries() == other.entries() == ()
 
 
-# --- copies -----------------------------------------------------------------------------------------------------------
+# --- copies ---------------------------------------------------------------------------------------
 
 
 def test_what_is_pickled_inside_of_a_block_takes_the_ledger_along(ledger):
@@ -246,7 +291,7 @@ def test_what_is_pickled_inside_of_a_block_takes_the_ledger_along(ledger):
     assert pickle.loads(pickle.dumps(one)).ledger is None
 
 
-# --- without a ledger -------------------------------------------------------------------------------------------------
+# --- without a ledger -----------------------------------------------------------------------------
 
 
 def test_a_second_fit_says_that_the_first_is_not_in_its_number(ledger):
@@ -262,18 +307,22 @@ def test_a_second_fit_says_that_the_first_is_not_in_its_number(ledger):
     assert clone(one).fit(X, y).privacy_spent_.assumptions == first
 
 
-# --- dying ------------------------------------------------------------------------------------------------------------
+# --- dying ----------------------------------------------------------------------------------------
 
 
 @POSIX
 @FORK
-@pytest.mark.parametrize("death", ["while it writes", pytest.param("before a call", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "death", ["while it writes", pytest.param("before a call", marks=pytest.mark.slow)]
+)
 def test_a_search_that_is_killed_has_entered_all_that_it_used(death, tmp_path):
     rng = np.random.default_rng(0)
     for number in range(1, 300):
         Marking.marks, path = tmp_path / f"{number}.marks", tmp_path / f"{number}.ledger"
         ledger = PrivacyLedger(path, epsilon=math.inf, delta=0)
-        one = DPRandomSearchCV(Marking(), {"shrink": [rng.random()]}, n_iter=Fixed(1), ledger=ledger)
+        one = DPRandomSearchCV(
+            Marking(), {"shrink": [rng.random()]}, n_iter=Fixed(1), ledger=ledger
+        )
 
         def work(one=one):
             one.fit(X, y)

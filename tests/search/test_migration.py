@@ -1,4 +1,5 @@
-"""What works with scikit-learn's searches works here, or is refused with the reason and a remedy."""
+"""What works with scikit-learn's searches works here, or is refused with the reason and a
+remedy."""
 
 from __future__ import annotations
 
@@ -19,7 +20,15 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import PrivacyError, PureDP
 from sklearn_dpsearch.scoring.validation import BLIND
 
-from .toys import SEARCHES, NoisyCentroids, Untouchable, refuses_to_fit, search_of, some_labels, two_blobs
+from .toys import (
+    SEARCHES,
+    NoisyCentroids,
+    Untouchable,
+    refuses_to_fit,
+    search_of,
+    some_labels,
+    two_blobs,
+)
 
 X, y = two_blobs(300)
 SPACE = {"shrink": [0.0, 0.5]}
@@ -32,7 +41,7 @@ LOOKING = [
 ]
 
 
-# --- keywords of the constructor --------------------------------------------------------------------------------------
+# --- keywords of the constructor ------------------------------------------------------------------
 
 
 def splitters():
@@ -45,7 +54,8 @@ def splitters():
 
 
 def test_every_splitter_of_scikit_learn_is_known():
-    """One of a newer scikit-learn is noticed here; it would be asked for folds without labels or groups."""
+    """One of a newer scikit-learn is noticed here; it would be asked for folds without labels or
+    groups."""
     assert splitters() - {PredefinedSplit} == {*LOOKING, *BLIND}
 
 
@@ -55,8 +65,12 @@ def test_splitters_that_look_at_labels_or_groups_are_refused(kind, splitter):
     given = {"n_groups": 2} if "LeaveP" in splitter.__name__ else {}
     for relation in ("add_remove", "zero_out", "replace_one"):
         declared = PureDP(epsilon=1.0, neighboring=relation)
-        search = search_of(kind, LogisticRegression(), {"C": [1.0]}, cv=splitter(**given), guarantee=declared)
-        with pytest.raises(PrivacyError, match=r"(?s)looks at.*depend on the data.*cv=5.*KFold, ShuffleSplit"):
+        search = search_of(
+            kind, LogisticRegression(), {"C": [1.0]}, cv=splitter(**given), guarantee=declared
+        )
+        with pytest.raises(
+            PrivacyError, match=r"(?s)looks at.*depend on the data.*cv=5.*KFold, ShuffleSplit"
+        ):
             search.fit(Untouchable(300), some_labels(300))
 
 
@@ -105,7 +119,7 @@ def test_a_generator_of_folds_that_is_used_up_is_said_to_be():
         search.fit(Untouchable(300), some_labels(300))
 
 
-# --- keywords of fit --------------------------------------------------------------------------------------------------
+# --- keywords of fit ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -128,11 +142,15 @@ class Weighed(NoisyCentroids):
 
 
 @pytest.mark.parametrize(
-    "weights", [2.0, np.ones(300), [1.0] * 300, iter([1.0] * 300)], ids=lambda one: type(one).__name__
+    "weights",
+    [2.0, np.ones(300), [1.0] * 300, iter([1.0] * 300)],
+    ids=lambda one: type(one).__name__,
 )
 def test_weights_of_whatever_kind_need_a_declared_guarantee(weights):
     with pytest.raises(PrivacyError, match="sample_weight.*declare guarantee.*class_weight"):
-        DPRandomSearchCV(Weighed(), SPACE, n_iter=2).fit(Untouchable(300), some_labels(300), sample_weight=weights)
+        DPRandomSearchCV(Weighed(), SPACE, n_iter=2).fit(
+            Untouchable(300), some_labels(300), sample_weight=weights
+        )
     with pytest.raises(PrivacyError, match="weighed__sample_weight.*declare guarantee"):
         DPRandomSearchCV(make_pipeline(Weighed()), {}).fit(
             Untouchable(300), some_labels(300), weighed__sample_weight=weights
@@ -145,13 +163,17 @@ def test_weights_that_count_the_labels_are_refused_before_any_record_is_read(kin
     pytest.importorskip("torch")
     from sklearn_dpsearch.nets import DPLogisticRegression
 
-    given, space = ({}, {"class_weight": ["balanced"]}) if searched else ({"class_weight": "balanced"}, {})
-    search = search_of(kind, DPLogisticRegression(classes=[0, 1], noise_multiplier=1.0, **given), space, delta=1e-6)
+    given, space = (
+        ({}, {"class_weight": ["balanced"]}) if searched else ({"class_weight": "balanced"}, {})
+    )
+    search = search_of(
+        kind, DPLogisticRegression(classes=[0, 1], noise_multiplier=1.0, **given), space, delta=1e-6
+    )
     with pytest.raises(PrivacyError, match="class_weight='balanced', which counts the labels"):
         search.fit(Untouchable(300), some_labels(300))
 
 
-# --- what scikit-learn's transformers have ----------------------------------------------------------------------------
+# --- what scikit-learn's transformers have --------------------------------------------------------
 
 
 class Shift(TransformerMixin, BaseEstimator):
@@ -178,7 +200,10 @@ class Shift(TransformerMixin, BaseEstimator):
 
 
 def transformer(kind, **given):
-    extra = {"threshold": {"threshold": -5.0, "n_iter": 100}, "doubling": {"round_epsilon": 100.0}}.get(kind, {})
+    extra = {
+        "threshold": {"threshold": -5.0, "n_iter": 100},
+        "doubling": {"round_epsilon": 100.0},
+    }.get(kind, {})
     return search_of(kind, Shift(), {"shift": [1.0]}, random_state=0, **{**extra, **given})
 
 
@@ -192,12 +217,17 @@ def test_a_search_over_transformers_transforms_and_names_what_it_returns(kind):
     assert np.array_equal(made, X + 1.0)
     assert isinstance(search.set_output(transform="default").transform(X), np.ndarray)
     assert isinstance(search.set_output().transform(X), np.ndarray)
-    assert isinstance(clone(search.set_output(transform="pandas")).fit(X, y, **PUBLIC).transform(X), pandas.DataFrame)
+    assert isinstance(
+        clone(search.set_output(transform="pandas")).fit(X, y, **PUBLIC).transform(X),
+        pandas.DataFrame,
+    )
 
 
 def test_fit_transform_without_a_model_is_refused_before_any_record_is_read():
     search = transformer("random", refit=False)
-    with pytest.raises(ValueError, match="refit=False in fit_transform.*refit='winner'.*Nothing was spent"):
+    with pytest.raises(
+        ValueError, match="refit=False in fit_transform.*refit='winner'.*Nothing was spent"
+    ):
         search.fit_transform(Untouchable(300), some_labels(300), **PUBLIC)
     assert not hasattr(search, "privacy_spent_")
 
@@ -209,7 +239,8 @@ def first_column(frame):
 @pytest.mark.processes
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_workers_run_under_the_callers_configuration(backend):
-    """Pipelines that hand on data frames worked in this thread, and lost the whole budget in others."""
+    """Pipelines that hand on data frames worked in this thread, and lost the whole budget in
+    others."""
     pandas = pytest.importorskip("pandas")
     model = make_pipeline(Normalizer(), FunctionTransformer(first_column), NoisyCentroids())
     search = DPRandomSearchCV(model, {}, n_iter=5, n_jobs=2, random_state=0)
@@ -218,4 +249,4 @@ def test_workers_run_under_the_callers_configuration(backend):
         assert set(fitted.predict(pandas.DataFrame(X, columns=["x0", "x1"]))) <= {0, 1}
 
 
-# --- names of labels, inside of ensembles -----------------------------------------------------------------------------
+# --- names of labels, inside of ensembles ---------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Boosting and nets for data frames in searches: rehearsal, calibration and labels follow from the schema."""
+"""Boosting and nets for data frames in searches: rehearsal, calibration and labels follow from the
+schema."""
 
 from __future__ import annotations
 
@@ -7,7 +8,13 @@ import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.privacy import GaussianDP, Geometric, as_replace_one, best_of, subset_then_train
+from sklearn_dpsearch.privacy import (
+    GaussianDP,
+    Geometric,
+    as_replace_one,
+    best_of,
+    subset_then_train,
+)
 from sklearn_dpsearch.scoring.named_scorers import stated_facts
 
 from .tables_toys import BUDGET, SCHEMA, SEARCHES, SPACE, TABLE, classifier, regressor
@@ -25,12 +32,16 @@ def net(**changed):
 
 
 def net_regressor():
-    return nets().DPTabularRegressor(SCHEMA.without("pay"), target="price", sample_rate=0.1, max_epochs=8)
+    return nets().DPTabularRegressor(
+        SCHEMA.without("pay"), target="price", sample_rate=0.1, max_epochs=8
+    )
 
 
 FACTORS = {"learning_rate_factor": [0.5, 1.0]}
 MODELS = {"boosting": (classifier, regressor, SPACE), "nets": (net, net_regressor, FACTORS)}
-EVERY_MODEL = pytest.mark.parametrize(("classifier", "regressor", "space"), MODELS.values(), ids=list(MODELS))
+EVERY_MODEL = pytest.mark.parametrize(
+    ("classifier", "regressor", "space"), MODELS.values(), ids=list(MODELS)
+)
 
 
 @pytest.mark.slow
@@ -41,7 +52,10 @@ def test_every_search_goes_from_a_table_to_labels(name, classifier, regressor, s
     assert search.score(TABLE, TABLE["pay"]) > 0.8
     assert set(search.predict(TABLE)) <= {"low", "high"}
     assert search.privacy_spent_.epsilon <= 8.0
-    assert any("schema was not taken from the records" in text for text in search.privacy_spent_.assumptions)
+    assert any(
+        "schema was not taken from the records" in text
+        for text in search.privacy_spent_.assumptions
+    )
 
 
 @EVERY_MODEL
@@ -62,9 +76,16 @@ def test_the_search_sets_the_noise_of_candidates_under_every_relation():
     space = {"max_iter": [10, 40]}
     for relation in ("add_remove", "zero_out", "replace_one"):
         search = DPRandomSearchCV(
-            classifier(neighboring=relation), space, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0
+            classifier(neighboring=relation),
+            space,
+            n_iter=3,
+            epsilon=8.0,
+            delta=1e-4,
+            random_state=0,
         ).fit(TABLE, TABLE["pay"])
-        assert search.privacy_spent_.neighboring == ("zero_out" if relation == "add_remove" else relation)
+        assert search.privacy_spent_.neighboring == (
+            "zero_out" if relation == "add_remove" else relation
+        )
         model = search.best_estimator_
         found = model.privacy_guarantee()
         assert found == GaussianDP(mu=model.target_mu, neighboring=relation)
@@ -73,7 +94,8 @@ def test_the_search_sets_the_noise_of_candidates_under_every_relation():
 
 @pytest.mark.slow
 def test_nothing_of_a_subset_search_counts_records():
-    """Under add/remove the models of a subset use no number of records, and so need none to be stated."""
+    """Under add/remove the models of a subset use no number of records, and so need none to be
+    stated."""
     model = classifier(neighboring="add_remove")
     search = DPSubsetSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0)
     assert search.fit(TABLE, TABLE["pay"]).score(TABLE, TABLE["pay"]) > 0.7
@@ -87,7 +109,10 @@ def test_a_subset_search_over_boosting_as_configured_pays_in_two_steps():
     one = DPSubsetSearchCV(model, SPACE, **given)
     spent = one.privacy_cost(public=True)
     step = GaussianDP(mu=0.12, neighboring="zero_out")
-    tune, known = best_of(step, Geometric(10)), subset_then_train(best_of(asked, Geometric(10)), asked, 0.1)
+    tune, known = (
+        best_of(step, Geometric(10)),
+        subset_then_train(best_of(asked, Geometric(10)), asked, 0.1),
+    )
     assert spent.guarantee == as_replace_one(subset_then_train(tune, step, 0.1))
     assert spent.epsilon < 0.72 * known.epsilon_at(1e-5)
     model = one.fit(TABLE, TABLE["pay"]).best_estimator_
@@ -97,40 +122,62 @@ def test_a_subset_search_over_boosting_as_configured_pays_in_two_steps():
 
 @pytest.mark.parametrize("space", [{"target_mu": [0.1, 0.2]}, {"target_epsilon": [0.5, 1.0]}])
 def test_a_target_that_is_searched_is_one_for_a_replaced_record(space):
-    (name, values), given = *space.items(), {"target_delta": 1e-6} if "target_epsilon" in space else {}
+    (name, values), given = (
+        *space.items(),
+        {"target_delta": 1e-6} if "target_epsilon" in space else {},
+    )
     model = classifier(neighboring="replace_one", **{name: values[0]}, **given)
-    assert DPSubsetSearchCV(model, space, n_iter=3, delta=1e-5).privacy_cost(public=True).bound == "mixture"
+    assert (
+        DPSubsetSearchCV(model, space, n_iter=3, delta=1e-5).privacy_cost(public=True).bound
+        == "mixture"
+    )
 
 
 @pytest.mark.slow
 def test_a_subset_search_over_nets_as_configured_pays_in_two_steps():
     """The noise is the same under both relations."""
     model = net(neighboring="replace_one", noise_multiplier=3.0)
-    spent = DPSubsetSearchCV(model, FACTORS, n_iter=10, delta=1e-5, subset_fraction=0.1).privacy_cost(public=True)
+    spent = DPSubsetSearchCV(
+        model, FACTORS, n_iter=10, delta=1e-5, subset_fraction=0.1
+    ).privacy_cost(public=True)
     step = model.set_params(neighboring="zero_out").privacy_guarantee()
-    assert spent.guarantee == as_replace_one(subset_then_train(best_of(step, Geometric(10)), step, 0.1))
+    assert spent.guarantee == as_replace_one(
+        subset_then_train(best_of(step, Geometric(10)), step, 0.1)
+    )
 
 
 @pytest.mark.slow
 def test_a_delta_is_compared_with_no_number_that_a_subset_search_draws():
-    """The rest of the subset has about 1,000 records, and may have more: a candidate that failed then would show it."""
+    """The rest of the subset has about 1,000 records, and may have more: a candidate that failed
+    then would show it."""
     X = np.random.default_rng(0).uniform(-1, 1, (1111, 1))
     model = DPGradientBoostingClassifier(
         {"a": (-1.0, 1.0)}, classes=[0, 1], target_epsilon=1.0, target_delta=1e-3, max_iter=5
     )
     space = {"prior_factor": [1.0, 1.25]}
-    search = DPSubsetSearchCV(model, space, n_iter=2, delta=1e-4, subset_fraction=0.1, scoring="accuracy")
+    search = DPSubsetSearchCV(
+        model, space, n_iter=2, delta=1e-4, subset_fraction=0.1, scoring="accuracy"
+    )
     for seed in range(12):
-        found = search.set_params(random_state=seed).fit(X, (X[:, 0] > 0).astype(int)).best_estimator_
+        found = (
+            search.set_params(random_state=seed).fit(X, (X[:, 0] > 0).astype(int)).best_estimator_
+        )
         assert found.privacy_guarantee() == model.privacy_guarantee()
 
 
 @pytest.mark.parametrize(("train_on", "share"), [("rest", 0.8), ("all", 1.0)])
 def test_boosting_in_a_subset_search_is_told_an_expected_number_of_records(train_on, share):
-    """It would start from the number that there are: a blank member of the subset and an absent one would differ."""
+    """It would start from the number that there are: a blank member of the subset and an absent one
+    would differ."""
     draw = np.random.default_rng(0)
     X, y = draw.uniform(size=(600, 1)), draw.integers(0, 2, 600)
     model = DPGradientBoostingClassifier({"a": (0.0, 1.0)}, classes=[0, 1], max_iter=3)
-    given = {"n_iter": 2, "epsilon": 3.0, "delta": 1e-4, "subset_fraction": 0.2, "train_on": train_on}
+    given = {
+        "n_iter": 2,
+        "epsilon": 3.0,
+        "delta": 1e-4,
+        "subset_fraction": 0.2,
+        "train_on": train_on,
+    }
     search = DPSubsetSearchCV(model, "auto", **given).fit(X, y)
     assert search.best_estimator_.expected_samples == share * 600

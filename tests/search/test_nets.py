@@ -1,4 +1,5 @@
-"""Searches over private nets: the total is met, candidates are trained together, and only the release leaves."""
+"""Searches over private nets: the total is met, candidates are trained together, and only the
+release leaves."""
 
 from __future__ import annotations
 
@@ -35,7 +36,13 @@ TOTAL = {"epsilon": 4.0, "delta": 1e-5}
 
 def mlp(**changed):
     return DPMLPClassifier(
-        **{"hidden_layer_sizes": (6,), "classes": [0, 1], "sample_rate": 0.1, "max_steps": 30, **changed}
+        **{
+            "hidden_layer_sizes": (6,),
+            "classes": [0, 1],
+            "sample_rate": 0.1,
+            "max_steps": 30,
+            **changed,
+        }
     )
 
 
@@ -47,9 +54,16 @@ def skorch_net(**changed):
 SPACES = {
     "mlp": (
         mlp,
-        {"learning_rate_init": loguniform(0.05, 1.0), "max_grad_norm": [0.3, 1.0], "hidden_layer_sizes": [(6,), (9,)]},
+        {
+            "learning_rate_init": loguniform(0.05, 1.0),
+            "max_grad_norm": [0.3, 1.0],
+            "hidden_layer_sizes": [(6,), (9,)],
+        },
     ),
-    "skorch": (skorch_net, {"lr": loguniform(0.05, 1.0), "max_grad_norm": [0.3, 1.0], "module__width": [4, 7]}),
+    "skorch": (
+        skorch_net,
+        {"lr": loguniform(0.05, 1.0), "max_grad_norm": [0.3, 1.0], "module__width": [4, 7]},
+    ),
 }
 
 
@@ -59,7 +73,7 @@ def search(kind="mlp", **changed):
     return DPRandomSearchCV(make(noise_multiplier=None if "epsilon" in given else 2.0), **given)
 
 
-# --- the total --------------------------------------------------------------------------------------------------
+# --- the total ------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -79,7 +93,9 @@ def test_without_a_total_the_noise_as_configured_is_accounted(kind):
     make, space = SPACES[kind]
     one = DPRandomSearchCV(make(noise_multiplier=2.0), space, n_iter=3, delta=1e-5)
     base = DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out")
-    assert one.privacy_cost(public=True).epsilon == pytest.approx(float(best_of(base, 3).epsilon_at(1e-5)), rel=1e-6)
+    assert one.privacy_cost(public=True).epsilon == pytest.approx(
+        float(best_of(base, 3).epsilon_at(1e-5)), rel=1e-6
+    )
 
 
 CONTINUOUS = {"sample_rate": uniform(0.05, 0.1), "max_steps": randint(10, 40)}
@@ -87,13 +103,19 @@ LISTED = {"sample_rate": [0.1, 0.2], "max_steps": [10, 20]}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "varied"), [("skorch", CONTINUOUS), ("mlp", LISTED)], ids=["continuous", "listed"])
+@pytest.mark.parametrize(
+    ("kind", "varied"), [("skorch", CONTINUOUS), ("mlp", LISTED)], ids=["continuous", "listed"]
+)
 def test_rates_and_steps_may_vary_under_one_gaussian_target(kind, varied):
     make, space = SPACES[kind]
-    one = DPRandomSearchCV(make(), {**space, **varied}, n_iter=Fixed(5), random_state=0, **TOTAL).fit(X, y)
+    one = DPRandomSearchCV(
+        make(), {**space, **varied}, n_iter=Fixed(5), random_state=0, **TOTAL
+    ).fit(X, y)
     assert 3.9 < one.privacy_spent_.epsilon <= 4.0
     won = one.best_estimator_
-    run = DPSGD(noise_multiplier=won.noise_multiplier_, sample_rate=won.sample_rate, steps=won.n_steps_)
+    run = DPSGD(
+        noise_multiplier=won.noise_multiplier_, sample_rate=won.sample_rate, steps=won.n_steps_
+    )
     target = gaussian_target(won.target_mu)
     for epsilon in (0.0, 0.5, 1.0, 2.0):
         assert run.delta_at(epsilon) <= target.delta_at(epsilon)
@@ -106,7 +128,7 @@ def test_a_gaussian_target_of_the_users_own_is_accounted_as_one_run():
     assert one.privacy_cost(public=True).epsilon == pytest.approx(float(expected), rel=1e-6)
 
 
-# --- the same results, however they are computed ------------------------------------------------------------------
+# --- the same results, however they are computed --------------------------------------------------
 
 
 @pytest.mark.slow
@@ -122,7 +144,10 @@ def test_training_together_gives_what_training_one_by_one_gives(kind, cv, monkey
     assert together.best_params_ == alone.best_params_
     assert together.best_score_ == alone.best_score_
     torch.testing.assert_close(
-        parameters(together.best_estimator_), parameters(alone.best_estimator_), rtol=1e-5, atol=2e-6
+        parameters(together.best_estimator_),
+        parameters(alone.best_estimator_),
+        rtol=1e-5,
+        atol=2e-6,
     )
 
 
@@ -139,10 +164,10 @@ def test_candidates_really_are_trained_together(monkeypatch):
     assert sizes == [7]
 
 
-# --- failures -----------------------------------------------------------------------------------------------------
+# --- failures -------------------------------------------------------------------------------------
 
 
-# --- nothing but the release ----------------------------------------------------------------------------------------
+# --- nothing but the release ----------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -164,7 +189,7 @@ def test_neither_records_nor_losers_are_in_the_pickle(kind):
     np.testing.assert_array_equal(again.predict(X), one.predict(X))
 
 
-# --- other surroundings -------------------------------------------------------------------------------------------
+# --- other surroundings ---------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -173,7 +198,11 @@ def test_the_released_net_states_what_the_search_cost_not_its_own_training():
     one = DPRandomSearchCV(base, {"learning_rate_init": [0.1]}, epsilon=3.0, delta=1e-5)
     one.fit(X, y)
     net = one.best_estimator_
-    assert net.privacy_spent_.epsilon == one.privacy_spent_.epsilon > net.privacy_guarantee().epsilon_at(1e-5)
+    assert (
+        net.privacy_spent_.epsilon
+        == one.privacy_spent_.epsilon
+        > net.privacy_guarantee().epsilon_at(1e-5)
+    )
     net.partial_fit(X, y)
     assert net.privacy_spent_.epsilon > one.privacy_spent_.epsilon
     assert set(one.privacy_spent_.assumptions) <= set(net.privacy_spent_.assumptions)
@@ -182,7 +211,9 @@ def test_the_released_net_states_what_the_search_cost_not_its_own_training():
 @pytest.mark.slow
 def test_a_net_in_a_released_pipeline_states_what_the_search_cost():
     model = make_pipeline(FunctionTransformer(), DPMLPClassifier((4,), max_steps=5))
-    one = DPRandomSearchCV(model, {"dpmlpclassifier__learning_rate_init": [0.1]}, epsilon=3.0, delta=1e-5).fit(X, y)
+    one = DPRandomSearchCV(
+        model, {"dpmlpclassifier__learning_rate_init": [0.1]}, epsilon=3.0, delta=1e-5
+    ).fit(X, y)
     assert one.best_estimator_[-1].privacy_spent_ is one.privacy_spent_
 
 
@@ -197,14 +228,20 @@ class Centring(DPLogisticRegression):
 def test_a_subclass_of_a_net_does_not_inherit_the_promise():
     search = DPRandomSearchCV(Centring(classes=[0, 1], noise_multiplier=1.0), {}, delta=1e-5)
     refuses_to_fit(
-        search, UnknownGuaranteeError, "Centring has no known.*privacy_guarantee.*may have changed fit", X, y
+        search,
+        UnknownGuaranteeError,
+        "Centring has no known.*privacy_guarantee.*may have changed fit",
+        X,
+        y,
     )
 
 
 def test_a_batch_size_states_the_rate_of_all_records_also_beside_a_hold_out():
     options = {"noise_multiplier": 1.0, "classes": [0, 1], "max_epochs": 3}
     costs = [
-        DPRandomSearchCV(DPMLPClassifier(**options, **rate), {"alpha": [0.0, 0.1]}, n_iter=3, delta=1e-5)
+        DPRandomSearchCV(
+            DPMLPClassifier(**options, **rate), {"alpha": [0.0, 0.1]}, n_iter=3, delta=1e-5
+        )
         .privacy_cost(n_samples=1000)
         .epsilon
         for rate in ({"sample_rate": None, "batch_size": 50}, {"sample_rate": 0.05})

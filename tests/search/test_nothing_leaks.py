@@ -1,4 +1,5 @@
-"""Nothing but the release is on the fitted object, its pickle, repr, HTML, output, warnings, log or exceptions."""
+"""Nothing but the release is on the fitted object, its pickle, repr, HTML, output, warnings, log or
+exceptions."""
 
 from __future__ import annotations
 
@@ -20,7 +21,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
+from sklearn_dpsearch import (
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    DPSubsetSearchCV,
+    DPThresholdSearchCV,
+    NoModelError,
+)
 from sklearn_dpsearch.adapters.adapter import ProtocolAdapter
 from sklearn_dpsearch.privacy import Fixed
 
@@ -82,12 +89,17 @@ def test_nothing_is_written_past_python(backend, capfd):
 
 @pytest.mark.slow
 def test_whether_columns_are_joined_as_sparse_ones_does_not_tell_how_many_zeros_the_records_hold():
-    """scikit-learn decides by their exact number, and keeps the decision: one record could be read from it."""
-    columns = ColumnTransformer([("one", OneHotEncoder(categories=[[1.0, 2.0, 3.0]], handle_unknown="ignore"), [0])])
+    """scikit-learn decides by their exact number, and keeps the decision: one record could be read
+    from it."""
+    columns = ColumnTransformer(
+        [("one", OneHotEncoder(categories=[[1.0, 2.0, 3.0]], handle_unknown="ignore"), [0])]
+    )
     decided = set()
     for known in (107, 108):  # of 120 records: densities 0.297 and 0.3, the default threshold
         records = np.where(np.arange(120) < known, 1 + np.arange(120) % 3, 0)[:, None].astype(float)
-        search = DPRandomSearchCV(make_pipeline(columns, NoisyCentroids()), {"noisycentroids__shrink": [0.0]}, n_iter=1)
+        search = DPRandomSearchCV(
+            make_pipeline(columns, NoisyCentroids()), {"noisycentroids__shrink": [0.0]}, n_iter=1
+        )
         search.fit(records, y, X_public=records.copy(), y_public=y.copy())
         decided.add(search.best_estimator_[0].sparse_output_)
     assert decided == {False}
@@ -140,7 +152,9 @@ def test_trainings_that_fail_together_are_failing_candidates_too():
 @pytest.mark.usefixtures("in_place")
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("make", [DPRandomSearchCV, DPGridSearchCV])
-def test_what_an_adapter_does_after_training_fails_for_one_candidate_alone(make, together, monkeypatch):
+def test_what_an_adapter_does_after_training_fails_for_one_candidate_alone(
+    make, together, monkeypatch
+):
     def finish(self, model):
         if model.shrink > 0:
             raise KeyError(f"the first centroid is {model.centroids_[0]}")
@@ -151,7 +165,11 @@ def test_what_an_adapter_does_after_training_fails_for_one_candidate_alone(make,
     monkeypatch.setattr(ProtocolAdapter, "trains_together", lambda self, estimator: together)
     monkeypatch.setattr(ProtocolAdapter, "fit_together", fit_together)
     monkeypatch.setattr(ProtocolAdapter, "finish", finish)
-    number = {"n_iter": Fixed(12), "random_state": 0} if make is DPRandomSearchCV else {"selection_epsilon": 1e4}
+    number = (
+        {"n_iter": Fixed(12), "random_state": 0}
+        if make is DPRandomSearchCV
+        else {"selection_epsilon": 1e4}
+    )
     one = make(NoisyCentroids(epsilon=100.0), {"shrink": [0.0, 0.5]}, **number).fit(X, y)
     assert one.best_params_ == {"shrink": 0.0}
 
@@ -179,13 +197,20 @@ KINDS = [Panic, KeyboardInterrupt, GeneratorExit, SystemExit, StopIteration]
 
 
 def searches_of(estimator, **more):
-    parts, coins = {"selection_epsilon": 1.0, "n_parts": 2}, {"random_state": 0}  # some coins allow no run
+    # some coins allow no run
+    parts, coins = {"selection_epsilon": 1.0, "n_parts": 2}, {"random_state": 0}
     return {
         "random": DPRandomSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), **more),
-        "refit": DPRandomSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), refit=True, **more),
-        "subset": DPSubsetSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), subset_fraction=0.5, **more),
+        "refit": DPRandomSearchCV(
+            estimator, {"shrink": [0.0]}, n_iter=Fixed(3), refit=True, **more
+        ),
+        "subset": DPSubsetSearchCV(
+            estimator, {"shrink": [0.0]}, n_iter=Fixed(3), subset_fraction=0.5, **more
+        ),
         "grid": DPGridSearchCV(estimator, {"shrink": [0.0, 0.1]}, **parts, **more),
-        "threshold": DPThresholdSearchCV(estimator, {"shrink": [0.0]}, threshold=0.1, n_iter=50, **coins, **more),
+        "threshold": DPThresholdSearchCV(
+            estimator, {"shrink": [0.0]}, threshold=0.1, n_iter=50, **coins, **more
+        ),
         "doubling": doubling(estimator, {"shrink": [0.0]}, round_epsilon=1e3, n_parts=2, **more),
     }
 
@@ -245,7 +270,9 @@ def _interrupt_when_spent(search, earlier=None):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("made", [partial(DPRandomSearchCV, n_iter=2), partial(DPGridSearchCV, selection_epsilon=1.0)])
+@pytest.mark.parametrize(
+    "made", [partial(DPRandomSearchCV, n_iter=2), partial(DPGridSearchCV, selection_epsilon=1.0)]
+)
 def test_a_failed_fit_takes_the_earlier_release_away(made):
     one = made(NoisyCentroids(epsilon=0.5), {"shrink": [0.0]}).fit(X, y)
     with pytest.raises(NoModelError) as caught:
@@ -268,5 +295,6 @@ def test_a_failure_is_the_worst_run_whatever_score_it_is_given():
     space = {"shrink": [0.0, 0.5]}
     one = DPRandomSearchCV(Failing(), space, n_iter=Fixed(30), error_score=-5.0).fit(X, y)
     assert one.best_params_ == {"shrink": 0.0}
-    one.set_params(error_score=5.0).fit(X, y)  # above every score: a failure is the worst run all the same
+    # above every score: a failure is the worst run all the same
+    one.set_params(error_score=5.0).fit(X, y)
     assert one.best_params_ == {"shrink": 0.0}

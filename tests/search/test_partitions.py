@@ -1,4 +1,5 @@
-"""Subset searches over partitions of Dask: the release of one machine, and refusals before anything is spent."""
+"""Subset searches over partitions of Dask: the release of one machine, and refusals before anything
+is spent."""
 
 from __future__ import annotations
 
@@ -51,5 +52,7 @@ def test_a_table_that_cannot_be_read_spends_nothing_and_is_not_quoted(told):
 
 @pytest.mark.slow
 def test_rows_in_another_order_at_each_computation_are_no_rest_of_a_subset(told):
-    assert told["shuffled"].startswith("TableChangedError: Found a partition with other rows, or another order of rows")
+    assert told["shuffled"].startswith(
+        "TableChangedError: Found a partition with other rows, or another order of rows"
+    )
     assert "X = X.persist()" in told["shuffled"]

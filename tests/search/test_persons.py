@@ -1,4 +1,5 @@
-"""Persons in searches: one coin each, all records of those that train, one of each that validates, and no trace."""
+"""Persons in searches: one coin each, all records of those that train, one of each that validates,
+and no trace."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def split_of(search, **given):
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_person_is_on_one_side_and_has_one_vote(name):
-    """All records of who trains, one of who validates; in grids also none of a person in two parts."""
+    """All records of who trains, one of who validates; in grids also none of a person in two
+    parts."""
     split, _ = split_of(SEARCHES[name](classifier()).set_params(rehearse=False))
     parts = []
     for (train, test), n_scored in zip(split.folds, split.n_scored or [None] * len(split.folds)):
@@ -65,7 +67,8 @@ def test_the_record_that_votes_is_drawn_anew():
     fold = (np.arange(50), np.arange(50, 100))
     final = FinalTraining(recipe=None, records=np.arange(50, 100), candidates=())
     found = [
-        in_records(Split(folds=[fold], final=final), persons, np.random.default_rng(seed).bytes) for seed in (0, 1)
+        in_records(Split(folds=[fold], final=final), persons, np.random.default_rng(seed).bytes)
+        for seed in (0, 1)
     ]
     for split in found:
         (train, test), last = split.folds[0], split.final.records
@@ -91,7 +94,9 @@ def test_every_search_goes_from_persons_to_labels_and_leaves_no_trace_of_them(na
 
 
 def test_candidates_of_a_pipeline_get_the_persons_of_their_records(tmp_path):
-    search = SEARCHES["random"](Pipeline([("same", FunctionTransformer()), ("model", classifier())]))
+    search = SEARCHES["random"](
+        Pipeline([("same", FunctionTransformer()), ("model", classifier())])
+    )
     search.set_params(param_distributions={"model__prior_factor": [0.2, 0.4]}, ledger=None)
     ledger = PrivacyLedger(tmp_path / "ledger", epsilon=9.0, delta=1e-4)
     with ledger:
@@ -112,14 +117,18 @@ def test_candidates_of_a_pipeline_get_the_persons_of_their_records(tmp_path):
 )
 def test_what_is_private_in_records_alone_is_refused_before_any_is_read(estimator, given):
     search = DPRandomSearchCV(estimator, {}, epsilon=None if given else 1.0, delta=1e-6, **given)
-    with pytest.raises(PrivacyError, match=r"single records.*Keep one record of each.*for_group\(k\).*Nothing was"):
+    with pytest.raises(
+        PrivacyError, match=r"single records.*Keep one record of each.*for_group\(k\).*Nothing was"
+    ):
         search.fit(Untouchable(300), Untouchable(300), groups=GROUPS)
 
 
 @pytest.mark.parametrize("cv", [KFold(3), GroupKFold(3), [([0, 1], [2])]])
 def test_folds_by_record_number_are_refused(cv):
     search = DPRandomSearchCV(classifier(), SPACE, epsilon=1.0, delta=1e-6, cv=cv)
-    with pytest.raises(PrivacyError, match=r"Found groups in fit, and cv=.*one coin for all of his records"):
+    with pytest.raises(
+        PrivacyError, match=r"Found groups in fit, and cv=.*one coin for all of his records"
+    ):
         search.fit(Untouchable(300), Untouchable(300), groups=GROUPS)
 
 

@@ -1,4 +1,5 @@
-"""Private work in a process of its own: nothing of it is seen outside, and it ends with whoever asked for it."""
+"""Private work in a process of its own: nothing of it is seen outside, and it ends with whoever
+asked for it."""
 
 from __future__ import annotations
 
@@ -42,7 +43,10 @@ ROOT = Path(__file__).parents[2]
 X, y = two_blobs(60)
 SPACE = {"shrink": [0.0, 0.1]}
 
-pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning"),
+]
 
 
 @pytest.fixture(params=["fork", pytest.param("spawn", marks=pytest.mark.slow)])
@@ -53,15 +57,21 @@ def start(request, monkeypatch):
     monkeypatch.setattr(private_process.HERE, "forks", request.param == "fork")
 
 
-# --- nothing is seen outside ------------------------------------------------------------------------------------------
+# --- nothing is seen outside ----------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_nothing_that_a_process_can_see_tells_how_many_runs_there_were(tmp_path):
     code = "from tests.search.seen_from_outside import main; main()"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "TMPDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, check=True)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
+        "TMPDIR": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, check=True
+    )
     assert b"secret" not in done.stdout + done.stderr
     for two, nine in json.loads(done.stdout):
         assert two == nine
@@ -85,20 +95,30 @@ def of_this_module():
 def test_runs_side_by_side_share_the_processors():
     def threads():
         return [
-            in_own_process(partial(threads_now, n_jobs), most) for n_jobs in (-1, 10**6, None) for most in (None, 1)
+            in_own_process(partial(threads_now, n_jobs), most)
+            for n_jobs in (-1, 10**6, None)
+            for most in (None, 1)
         ]
 
     assert privately(threads) == [cpu_count(), 1, cpu_count(), 1, 1, 1]
 
 
 def test_each_process_draws_noise_of_its_own():
-    """Also from generators of modules, of scripts' functions and of objects, and from methods of the global ones."""
+    """Also from generators of modules, of scripts' functions and of objects, and from methods of
+    the global ones."""
     own, normal, gauss = np.random.default_rng(5), np.random.normal, random.gauss
     old = np.random.RandomState(5)
     old.normal()  # keeps another number for the next draw
 
     def draw():
-        drawn = [own.random(), old.normal(), normal(), gauss(0, 1), np.random.random(), random.random()]
+        drawn = [
+            own.random(),
+            old.normal(),
+            normal(),
+            gauss(0, 1),
+            np.random.random(),
+            random.random(),
+        ]
         return [*drawn, *of_this_module()]
 
     def draws():
@@ -146,14 +166,16 @@ def _files(folder):
     return [name for *_, names in os.walk(folder) for name in names]
 
 
-# --- errors -----------------------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 def fails(error):
     raise error
 
 
-@pytest.mark.parametrize("error", [ValueError("secret"), KeyboardInterrupt("secret"), SystemExit("secret")])
+@pytest.mark.parametrize(
+    "error", [ValueError("secret"), KeyboardInterrupt("secret"), SystemExit("secret")]
+)
 def test_errors_come_in_fixed_words(start, error):
     with pytest.raises(PrivateProcessError, match="could depend on the records") as told:
         privately(partial(fails, error))
@@ -191,7 +213,9 @@ class Crashing(NoisyCentroids):
 def test_a_run_that_crashes_is_a_failing_candidate(n_jobs, unrehearsed):
     search = DPRandomSearchCV(Crashing(), SPACE, n_iter=Fixed(12), n_jobs=n_jobs).fit(X, y)
     assert search.best_params_ == {"shrink": 0.0}
-    grid = DPGridSearchCV(Crashing(), {"shrink": [0.1]}, n_parts=2, selection_epsilon=1.0, n_jobs=n_jobs)
+    grid = DPGridSearchCV(
+        Crashing(), {"shrink": [0.1]}, n_parts=2, selection_epsilon=1.0, n_jobs=n_jobs
+    )
     with pytest.raises(NoModelError):
         grid.fit(X, y)
 
@@ -223,7 +247,7 @@ def test_records_that_cannot_be_pickled_are_not_quoted():
     assert told.value.__context__ is None
 
 
-# --- what travels -----------------------------------------------------------------------------------------------------
+# --- what travels ---------------------------------------------------------------------------------
 
 
 def test_arrays_are_shared_and_writing_changes_nobodys(start):
@@ -234,7 +258,12 @@ def test_arrays_are_shared_and_writing_changes_nobodys(start):
         return float(shared[0].sum())
 
     def changes():
-        return in_own_process(change), float(shared[0].sum()), shared[1].flags.f_contiguous, shared[2].tolist()
+        return (
+            in_own_process(change),
+            float(shared[0].sum()),
+            shared[1].flags.f_contiguous,
+            shared[2].tolist(),
+        )
 
     assert privately(changes, shared) == (-10.0, 45.0, True, ["a", None])
     assert shared[0].sum() == 45.0
@@ -290,7 +319,7 @@ def test_a_process_is_called_until_it_is_closed(start):
         assert [process() for _ in range(3)] == [1, 2, 3]
 
 
-# --- the end ----------------------------------------------------------------------------------------------------------
+# --- the end --------------------------------------------------------------------------------------
 
 
 def _soon(reached, seconds=20):
@@ -309,11 +338,15 @@ def _alive(pid):
 
 
 def _private(mark):
-    """Numbers of processes that were started with a text in their environment, and not by this process."""
+    """Numbers of processes that were started with a text in their environment, and not by this
+    process."""
     found = []
     for one in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if mark.encode() in one.read_bytes() and "serving import" in one.with_name("cmdline").read_text():
+            if (
+                mark.encode() in one.read_bytes()
+                and "serving import" in one.with_name("cmdline").read_text()
+            ):
                 found.append(int(one.parent.name))
     return found
 
@@ -344,8 +377,15 @@ private_process.privately(endless, writes=[os.path.dirname(os.environ["PIDS"])])
 def test_private_processes_end_with_the_users_and_leave_nothing(way, end, tmp_path):
     pids, folder = tmp_path / "pids", tmp_path / "temporary"
     folder.mkdir()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(folder), "PIDS": str(pids)}
-    user = subprocess.Popen([sys.executable, "-c", ENDLESS, way], env=environment, stderr=subprocess.DEVNULL)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "TMPDIR": str(folder),
+        "PIDS": str(pids),
+    }
+    user = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, way], env=environment, stderr=subprocess.DEVNULL
+    )
     try:
         assert _soon(lambda: pids.exists() and len(pids.read_text().split()) == 2, 120)
         private = _private(str(pids))
@@ -397,16 +437,22 @@ def test_threads_that_ask_first_at_the_same_time_share_a_server(monkeypatch):
     """Two servers were started; one of them ended, and with it the work that it had begun."""
     monkeypatch.setitem(private_process._SERVERS, True, private_process._Server(True))
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda number: privately(partial(abs, number)), range(-16, 0))) == list(range(16, 0, -1))
+        assert list(
+            pool.map(lambda number: privately(partial(abs, number)), range(-16, 0))
+        ) == list(range(16, 0, -1))
         assert len({id(private_process._SERVERS[True].asks()) for _ in range(8)}) == 1
     private_process._SERVERS[True].close()
 
 
-# --- where searches run -----------------------------------------------------------------------------------------------
+# --- where searches run ---------------------------------------------------------------------------
 
 
 def fitted(n_jobs=None):
-    return DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, n_jobs=n_jobs, random_state=0).fit(X, y).best_score_
+    return (
+        DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, n_jobs=n_jobs, random_state=0)
+        .fit(X, y)
+        .best_score_
+    )
 
 
 @pytest.mark.slow
@@ -429,6 +475,10 @@ def test_a_module_of_a_script_is_trained_and_comes_back_as_the_same_class(n_jobs
     script = Path(__file__).with_name("net_of_a_script.py")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, str(script), str(n_jobs)], capture_output=True, text=True, timeout=300, env=environment
+        [sys.executable, str(script), str(n_jobs)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment,
     )
     assert (done.stdout, done.returncode) == ("True (500,)\n", 0), done.stderr

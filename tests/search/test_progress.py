@@ -1,4 +1,5 @@
-"""What a search shows while it runs: public numbers, and nothing that depends on K, on candidates or on records."""
+"""What a search shows while it runs: public numbers, and nothing that depends on K, on candidates
+or on records."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ import sys
 import pytest
 from joblib import parallel_config
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
+from sklearn_dpsearch import (
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    DPSubsetSearchCV,
+    DPThresholdSearchCV,
+    NoModelError,
+)
 from sklearn_dpsearch.privacy import Fixed, Geometric
 
 from .toys import SEARCHES, NoisyCentroids, Slow, search_of, two_blobs
@@ -20,7 +27,12 @@ pytestmark = [pytest.mark.usefixtures("unrehearsed"), pytest.mark.processes]
 
 X, y = two_blobs(120)
 SPACE = {"shrink": [0.0, 0.2]}
-BACKENDS = ["sequential", "threading", "multiprocessing", pytest.param("loky", marks=pytest.mark.slow)]
+BACKENDS = [
+    "sequential",
+    "threading",
+    "multiprocessing",
+    pytest.param("loky", marks=pytest.mark.slow),
+]
 
 
 class Failing(NoisyCentroids):
@@ -60,7 +72,9 @@ def test_what_is_shown_is_the_same_for_one_run_and_for_forty(kind, verbose, monk
     one = of(1)
     assert one == of(40)
     assert any("searching" in line for line in one) == (verbose == 1)
-    assert any("training the final model" in line for line in one) == (verbose == 2 and kind != "random")
+    assert any("training the final model" in line for line in one) == (
+        verbose == 2 and kind != "random"
+    )
 
 
 @pytest.mark.slow
@@ -68,7 +82,9 @@ def test_what_is_shown_is_the_same_for_one_run_and_for_forty(kind, verbose, monk
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail(kind, verbose):
     def of(fails):
-        return shown(search_of(kind, Failing(), {"fails": [fails], "shrink": [0.0, 0.1]}, verbose=verbose))
+        return shown(
+            search_of(kind, Failing(), {"fails": [fails], "shrink": [0.0, 0.1]}, verbose=verbose)
+        )
 
     good = of(False)
     assert good == of(True)
@@ -81,7 +97,11 @@ def test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail(kind, v
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_grid_is_counted_to_exactly_its_public_number_of_trainings(backend, fails):
     search = DPGridSearchCV(
-        Failing(), {"fails": [fails], "shrink": [0.0, 0.1, 0.2]}, selection_epsilon=1.0, n_parts=4, verbose=1
+        Failing(),
+        {"fails": [fails], "shrink": [0.0, 0.1, 0.2]},
+        selection_epsilon=1.0,
+        n_parts=4,
+        verbose=1,
     )
     with parallel_config(backend=backend, n_jobs=2):
         lines = shown(search)
@@ -95,7 +115,11 @@ def test_a_grid_is_counted_to_exactly_its_public_number_of_trainings(backend, fa
 @pytest.mark.slow
 def test_a_search_that_is_not_asked_says_nothing(make):
     fails = contextlib.suppress(NoModelError)
-    with contextlib.redirect_stderr(io.StringIO()) as err, contextlib.redirect_stdout(io.StringIO()) as out, fails:
+    with (
+        contextlib.redirect_stderr(io.StringIO()) as err,
+        contextlib.redirect_stdout(io.StringIO()) as out,
+        fails,
+    ):
         make(NoisyCentroids(), SPACE).fit(X, y)
     assert (err.getvalue(), out.getvalue()) == ("", "")
 
@@ -103,7 +127,10 @@ def test_a_search_that_is_not_asked_says_nothing(make):
 @pytest.mark.slow
 def test_no_time_lasts_where_private_work_took_it():
     """A file that is kept would tell for good how long the runs took."""
-    with contextlib.redirect_stderr(io.StringIO()) as err, contextlib.redirect_stdout(io.StringIO()):
+    with (
+        contextlib.redirect_stderr(io.StringIO()) as err,
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
         DPRandomSearchCV(Slow(), SPACE, n_iter=Fixed(4), verbose=2).fit(X, y)
     assert not re.search(r"\d+:\d\d", err.getvalue())
     assert err.getvalue().splitlines()[-1] == "[DPRandomSearchCV] tuning"
@@ -112,14 +139,24 @@ def test_no_time_lasts_where_private_work_took_it():
 @pytest.mark.slow
 def test_the_line_of_a_nested_search_is_as_silent_as_any_candidate():
     inner = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, verbose=2)
-    assert shown(DPRandomSearchCV(inner, {"n_iter": [2.0, 3.0]}, n_iter=2, guarantee=inner.privacy_guarantee())) == [""]
+    assert shown(
+        DPRandomSearchCV(
+            inner, {"n_iter": [2.0, 3.0]}, n_iter=2, guarantee=inner.privacy_guarantee()
+        )
+    ) == [""]
 
 
 @pytest.mark.slow
 def test_a_threshold_that_nobody_reaches_shows_what_one_that_is_reached_shows():
     def of(threshold, seed):
         search = DPThresholdSearchCV(
-            NoisyCentroids(), SPACE, threshold=threshold, n_iter=3, refit=True, verbose=2, random_state=seed
+            NoisyCentroids(),
+            SPACE,
+            threshold=threshold,
+            n_iter=3,
+            refit=True,
+            verbose=2,
+            random_state=seed,
         )
         return shown(search), search.found_
 

@@ -12,7 +12,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
-from sklearn_dpsearch.privacy import Fixed, PureDP, best_of, compose, mixture, subset_then_train, until_above
+from sklearn_dpsearch.privacy import (
+    Fixed,
+    PureDP,
+    best_of,
+    compose,
+    mixture,
+    subset_then_train,
+    until_above,
+)
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -38,7 +46,9 @@ def test_scores_on_public_data_are_free_and_all_records_train():
 
 def test_a_noisier_score_than_the_training_costs_nothing_and_a_clearer_one_does():
     costs = [
-        search(score_noise=PureDP(epsilon=e, neighboring="replace_one")).privacy_cost(len(X)).epsilon
+        search(score_noise=PureDP(epsilon=e, neighboring="replace_one"))
+        .privacy_cost(len(X))
+        .epsilon
         for e in (0.1, 1, 2)
     ]
     assert costs[0] == pytest.approx(costs[1])
@@ -46,15 +56,20 @@ def test_a_noisier_score_than_the_training_costs_nothing_and_a_clearer_one_does(
 
 
 def test_folds_pay_for_every_training_and_one_score():
-    one = compose(*[PureDP(epsilon=1.0, neighboring="replace_one")] * 5)  # 4 trainings and 1 score of a record
+    # 4 trainings and 1 score of a record
+    one = compose(*[PureDP(epsilon=1.0, neighboring="replace_one")] * 5)
     expected = best_of(one, 5).epsilon_at(0.0)
     assert search(cv=5).privacy_cost(len(X)).epsilon == pytest.approx(expected)
 
 
 @pytest.mark.slow
 def test_all_folds_train_the_same_candidate_so_their_trainings_compose_before_candidates_average():
-    """An average of two candidates, composed with itself, would draw anew for every fold and state too little."""
-    dear, cheap = PureDP(epsilon=1.0, neighboring="replace_one"), PureDP(epsilon=0.01, neighboring="replace_one")
+    """An average of two candidates, composed with itself, would draw anew for every fold and state
+    too little."""
+    dear, cheap = (
+        PureDP(epsilon=1.0, neighboring="replace_one"),
+        PureDP(epsilon=0.01, neighboring="replace_one"),
+    )
     score = PureDP(epsilon=0.001, neighboring="replace_one")
     truth = mixture([compose(one, one, one, score) for one in (dear, cheap)], [0.5, 0.5])
     average = mixture([dear, cheap], [0.5, 0.5])
@@ -66,22 +81,35 @@ def test_all_folds_train_the_same_candidate_so_their_trainings_compose_before_ca
         DPRandomSearchCV(NoisyCentroids(), space, n_iter=1, release="all", **given),
     ):
         stated = search.privacy_cost(len(X)).guarantee
-        assert stated.delta_at(2.0) == pytest.approx(truth.delta_at(2.0), rel=1e-6) == pytest.approx(0.1235, abs=1e-4)
+        assert (
+            stated.delta_at(2.0)
+            == pytest.approx(truth.delta_at(2.0), rel=1e-6)
+            == pytest.approx(0.1235, abs=1e-4)
+        )
     distribution = until_above(truth, 1 / 11)  # the default: n_iter=10
-    until = DPThresholdSearchCV(NoisyCentroids(), space, threshold=0.5, **given).privacy_cost(len(X))
+    until = DPThresholdSearchCV(NoisyCentroids(), space, threshold=0.5, **given).privacy_cost(
+        len(X)
+    )
     assert until.delta_at(2.0) == pytest.approx(distribution.delta_at(2.0), rel=1e-3)
     given = {**given, "validate_on": "subset", "subset_fraction": 0.5}
     subset = DPSubsetSearchCV(NoisyCentroids(), space, n_iter=Fixed(1), **given)
     expected = subset_then_train(truth, dear, 0.5)
-    assert subset.privacy_cost(len(X)).delta_at(2.0) == pytest.approx(expected.delta_at(2.0), rel=1e-3)
+    assert subset.privacy_cost(len(X)).delta_at(2.0) == pytest.approx(
+        expected.delta_at(2.0), rel=1e-3
+    )
 
 
 def test_index_splits_are_accounted_by_the_record_used_most():
     half, third, fourth = np.split(np.arange(len(X)), [len(X) // 2, 3 * len(X) // 4])
     repeated = [(half, third), (half, fourth), (third, half)]
-    one = compose(*[PureDP(epsilon=1.0, neighboring="replace_one")] * 3)  # the first half trains twice and scores once
-    assert search(cv=repeated).privacy_cost(len(X)).epsilon == pytest.approx(best_of(one, 5).epsilon_at(0.0))
-    assert search(cv=KFold(4)).privacy_cost(len(X)).epsilon == pytest.approx(search(cv=4).privacy_cost(len(X)).epsilon)
+    # the first half trains twice and scores once
+    one = compose(*[PureDP(epsilon=1.0, neighboring="replace_one")] * 3)
+    assert search(cv=repeated).privacy_cost(len(X)).epsilon == pytest.approx(
+        best_of(one, 5).epsilon_at(0.0)
+    )
+    assert search(cv=KFold(4)).privacy_cost(len(X)).epsilon == pytest.approx(
+        search(cv=4).privacy_cost(len(X)).epsilon
+    )
     assert hasattr(search(cv=KFold(3)).fit(X, y), "best_estimator_")
     one = search(cv=KFold(3).split(X))  # a generator, which cannot be pickled
     assert one.fit(X, y).n_splits_ == 3
@@ -93,7 +121,9 @@ def test_a_refit_is_composed_and_trained_on_everything():
     fitted = search(refit=True).fit(X, y)
     names = [one.name for one in fitted.privacy_spent_.components]
     assert names[1].startswith("refit")
-    assert fitted.privacy_spent_.epsilon == pytest.approx(search().privacy_cost(len(X)).epsilon + 1.0)
+    assert fitted.privacy_spent_.epsilon == pytest.approx(
+        search().privacy_cost(len(X)).epsilon + 1.0
+    )
 
 
 def test_without_refit_there_is_no_model_and_predict_says_so():
@@ -114,16 +144,21 @@ def test_releasing_all_scores_is_composition_of_a_fixed_number_of_runs():
 def test_a_target_is_met_from_below_and_nearly_reached():
     fitted = search(epsilon=2.0).fit(X, y)
     assert 1.99 < fitted.privacy_spent_.epsilon <= 2.0
-    assert fitted.best_estimator_.epsilon == pytest.approx(2.0 / search().privacy_cost(len(X)).epsilon, rel=0.15)
+    assert fitted.best_estimator_.epsilon == pytest.approx(
+        2.0 / search().privacy_cost(len(X)).epsilon, rel=0.15
+    )
 
 
 def test_a_tree_of_diffprivlib_with_epsilon_in_its_grid_costs_exactly_what_can_be_lost():
-    """0.2, 1 and 2 are twice that if a record changes; what scores cost is hidden behind the training."""
+    """0.2, 1 and 2 are twice that if a record changes; what scores cost is hidden behind the
+    training."""
     models = pytest.importorskip("diffprivlib.models")
     tree = models.DecisionTreeClassifier(max_depth=2, bounds=([-4, -4], [4, 4]), classes=[0, 1])
     searched = DPRandomSearchCV(tree, {"epsilon": [0.2, 1.0, 2.0]}, n_iter=10).fit(X, y)
     spent = searched.privacy_spent_
-    one = mixture([PureDP(epsilon=2 * one, neighboring="replace_one") for one in (0.2, 1.0, 2.0)], [1 / 3] * 3)
+    one = mixture(
+        [PureDP(epsilon=2 * one, neighboring="replace_one") for one in (0.2, 1.0, 2.0)], [1 / 3] * 3
+    )
     assert spent.epsilon == pytest.approx(best_of(one, 10).epsilon_at(0.0), abs=1e-9)
     assert spent.epsilon == pytest.approx(7.081, abs=1e-3)
     assert spent.delta_at(spent.epsilon) == 0.0 < spent.delta_at(spent.epsilon - 1e-3)
@@ -134,20 +169,26 @@ def test_replaced_steps_run_with_the_noise_that_was_accounted():
     space = {"noisycentroids": [NoisyCentroids(epsilon=0.5), NoisyCentroids(epsilon=2.0)]}
     fitted = DPRandomSearchCV(model, space, n_iter=3).fit(X, y)
     assert fitted.best_estimator_[-1].epsilon == fitted.best_params_["noisycentroids"].epsilon
-    one = mixture([PureDP(epsilon=one, neighboring="replace_one") for one in (0.5, 2.0)], [0.5, 0.5])
+    one = mixture(
+        [PureDP(epsilon=one, neighboring="replace_one") for one in (0.5, 2.0)], [0.5, 0.5]
+    )
     assert fitted.privacy_spent_.epsilon == pytest.approx(best_of(one, 3).epsilon_at(0.0), abs=1e-9)
 
 
 def test_a_drawn_candidate_outside_the_plan_is_an_error_before_data_is_read():
     declared = DPRandomSearchCV(
-        NoisyCentroids(), {"epsilon": uniform(1.5, 1.0)}, guarantee=lambda e, n: PureDP(epsilon=e.epsilon)
+        NoisyCentroids(),
+        {"epsilon": uniform(1.5, 1.0)},
+        guarantee=lambda e, n: PureDP(epsilon=e.epsilon),
     )
     with pytest.raises(ValueError, match="not what the search was planned with"):
         declared.fit(X, y)
 
 
 def test_candidates_are_drawn_with_replacement():
-    fitted = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0, 0.1]}, n_iter=6, release="all").fit(X, y)
+    fitted = DPRandomSearchCV(
+        NoisyCentroids(), {"shrink": [0.0, 0.1]}, n_iter=6, release="all"
+    ).fit(X, y)
     assert len(fitted.cv_results_["params"]) == 6
 
 
@@ -155,7 +196,14 @@ def test_whatever_a_search_of_sklearn_passes_on_is_passed_on():
     class Everything(NoisyCentroids):
         pass
 
-    names = ["predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples", "transform"]
+    names = [
+        "predict",
+        "predict_proba",
+        "predict_log_proba",
+        "decision_function",
+        "score_samples",
+        "transform",
+    ]
     names.append("inverse_transform")
     for name in names:
         assert hasattr(RandomizedSearchCV, name)
@@ -167,8 +215,14 @@ def test_whatever_a_search_of_sklearn_passes_on_is_passed_on():
 
 
 def test_a_search_around_a_search_rests_on_what_the_inner_one_rests_on():
-    inner = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, guarantee=PureDP(epsilon=1.0), random_state=0)
-    told = DPRandomSearchCV(inner, {"estimator__C": [0.1, 1.0]}, n_iter=2).privacy_cost(len(X)).assumptions
+    inner = DPRandomSearchCV(
+        LogisticRegression(), {"C": [1.0]}, guarantee=PureDP(epsilon=1.0), random_state=0
+    )
+    told = (
+        DPRandomSearchCV(inner, {"estimator__C": [0.1, 1.0]}, n_iter=2)
+        .privacy_cost(len(X))
+        .assumptions
+    )
     assert any("The caller declared that one fit of LogisticRegression" in text for text in told)
     assert not any("seed" in text for text in told)  # the outer search replaces it
 
@@ -188,8 +242,11 @@ class Moody(NoisyCentroids):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_candidate_may_not_cost_more_than_its_own_share_of_the_mixture(seed):
-    """Half of the plan is cheap; drawn strengths make that half as dear as the other, which was planned too."""
-    one = DPRandomSearchCV(Moody(), {"mood": ["calm", "wild"], "strength": uniform(0.6, 0.1)}, n_iter=Fixed(60))
+    """Half of the plan is cheap; drawn strengths make that half as dear as the other, which was
+    planned too."""
+    one = DPRandomSearchCV(
+        Moody(), {"mood": ["calm", "wild"], "strength": uniform(0.6, 0.1)}, n_iter=Fixed(60)
+    )
     with pytest.raises(ValueError, match="not what the search was planned with"):
         one.set_params(random_state=seed).fit(X, y)
 

@@ -1,4 +1,5 @@
-"""Before a fit spends, candidates go the whole way on records made up from what is public: typos cost nothing."""
+"""Before a fit spends, candidates go the whole way on records made up from what is public: typos
+cost nothing."""
 
 from __future__ import annotations
 
@@ -52,18 +53,36 @@ def refused(search, X, y, error, match, ledger_folder):
 
 
 def table_search(model=None, **given):
-    return DPRandomSearchCV(make_pipeline(TableEncoder(SCHEMA), model or NoisyCentroids()), {}, n_iter=2, **given)
+    return DPRandomSearchCV(
+        make_pipeline(TableEncoder(SCHEMA), model or NoisyCentroids()), {}, n_iter=2, **given
+    )
 
 
 def test_a_column_that_the_table_does_not_have_costs_nothing(tmp_path):
-    error = refused(table_search(), FRAME.rename(columns={"age": "Age"}), y, ValueError, "Did you mean 'Age'", tmp_path)
-    assert any("nothing was spent" in note for note in getattr(error, "__notes__", ["nothing was spent"]))
+    error = refused(
+        table_search(),
+        FRAME.rename(columns={"age": "Age"}),
+        y,
+        ValueError,
+        "Did you mean 'Age'",
+        tmp_path,
+    )
+    assert any(
+        "nothing was spent" in note for note in getattr(error, "__notes__", ["nothing was spent"])
+    )
 
 
 @pytest.mark.parametrize("column", ["age", "job", "since"])
 def test_a_column_of_another_type_costs_nothing(column, tmp_path):
     other = {"age": FRAME["since"], "job": FRAME["age"], "since": FRAME["age"]}[column]
-    refused(table_search(), FRAME.assign(**{column: other}), y, TypeError, f"in column '{column}'", tmp_path)
+    refused(
+        table_search(),
+        FRAME.assign(**{column: other}),
+        y,
+        TypeError,
+        f"in column '{column}'",
+        tmp_path,
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,11 +94,16 @@ def test_a_column_of_another_type_costs_nothing(column, tmp_path):
         (np.where(y, "yes", "no").astype(object), "objects hold text"),
         (y + 1j, "Complex data not supported: y"),
         (np.zeros(120, dtype=[("a", int), ("b", int)]), "structured array as y"),
-        ([[0, 1] if label else [0] for label in y], "list of lists, which may differ in length|rectangular"),
+        (
+            [[0, 1] if label else [0] for label in y],
+            "list of lists, which may differ in length|rectangular",
+        ),
     ],
 )
 def test_targets_that_are_no_declared_class_cost_nothing(target, match, tmp_path):
-    refused(DPRandomSearchCV(Remembering(classes=[0, 1]), {}), X, target, ValueError, match, tmp_path)
+    refused(
+        DPRandomSearchCV(Remembering(classes=[0, 1]), {}), X, target, ValueError, match, tmp_path
+    )
 
 
 def test_categories_are_not_told():
@@ -90,9 +114,13 @@ def test_categories_are_not_told():
         assert first_look(model, model._strategy().kinds, ACCURACY, np.zeros((120, 2)), found, {})
 
 
-@pytest.mark.parametrize("records", [np.zeros((120, 2, 3)), np.zeros(120, dtype=[("a", float), ("b", float)])])
+@pytest.mark.parametrize(
+    "records", [np.zeros((120, 2, 3)), np.zeros(120, dtype=[("a", float), ("b", float)])]
+)
 def test_records_of_another_shape_cost_nothing(records, tmp_path):
-    refused(DPRandomSearchCV(NoisyCentroids(), {}), records, y, ValueError, "3|structured", tmp_path)
+    refused(
+        DPRandomSearchCV(NoisyCentroids(), {}), records, y, ValueError, "3|structured", tmp_path
+    )
 
 
 def test_an_estimator_that_would_leak_is_found_before_it_does(tmp_path):
@@ -103,7 +131,9 @@ def test_an_estimator_that_would_leak_is_found_before_it_does(tmp_path):
         def fit(self, X, y):
             raise PrivacyLeakWarning("bounds")
 
-    error = refused(DPRandomSearchCV(Leaking(), {}), X, y, LeakingEstimatorError, "PrivacyLeakWarning", tmp_path)
+    error = refused(
+        DPRandomSearchCV(Leaking(), {}), X, y, LeakingEstimatorError, "PrivacyLeakWarning", tmp_path
+    )
     assert error.__context__ is None
 
 
@@ -114,7 +144,9 @@ def test_every_family_is_rehearsed(tmp_path):
 
     model = make_pipeline(NoisyCentroids())
     space = {"noisycentroids": [NoisyCentroids(), Broken()]}
-    refused(DPRandomSearchCV(model, space, random_state=0), X, y, KeyError, "a bug of mine", tmp_path)
+    refused(
+        DPRandomSearchCV(model, space, random_state=0), X, y, KeyError, "a bug of mine", tmp_path
+    )
 
 
 def test_an_error_that_passes_refuses_nothing():
@@ -148,7 +180,8 @@ def test_a_search_inside_a_search_is_not_rehearsed_again():
     outer = DPRandomSearchCV(inner, {}, n_iter=2, random_state=0).fit(X, y)
     assert hasattr(outer, "best_score_")
     own = [records for records, _, steps in Remembering.seen if steps == 1000]
-    assert all(np.isin(records, X).all() for records in own)  # a rehearsal of the inner fit would have trained in full
+    # a rehearsal of the inner fit would have trained in full
+    assert all(np.isin(records, X).all() for records in own)
 
 
 @pytest.mark.slow
@@ -167,7 +200,7 @@ def test_nothing_is_said_but_why_nothing_was_rehearsed(capsys):
     assert "not rehearsed on made-up records: Found FunctionTransformer" in capsys.readouterr().out
 
 
-# --- what is read of private records ----------------------------------------------------------------------------------
+# --- what is read of private records --------------------------------------------------------------
 
 KINDS = {
     "array": (lambda values: values),
@@ -188,7 +221,10 @@ def emptied(X, y=y):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_names_shapes_and_types_are_read(kind):
-    made = [made_up(NoisyCentroids(), ACCURACY, emptied(KINDS[kind](values))) for values in (X, np.zeros_like(X))]
+    made = [
+        made_up(NoisyCentroids(), ACCURACY, emptied(KINDS[kind](values)))
+        for values in (X, np.zeros_like(X))
+    ]
     first, second = (
         records.toarray() if kind == "sparse" else np.asarray(records) for records, _ in made
     )  # fmt: skip
@@ -201,7 +237,11 @@ def test_only_names_shapes_and_types_are_read(kind):
 def test_a_table_is_made_up_with_its_own_columns_and_types():
     encoder = make_pipeline(TableEncoder(SCHEMA), NoisyCentroids())
     more = frame_of(
-        FRAME.assign(kind=pd.Categorical(FRAME["job"]), flag=FRAME["age"] > 30, size=FRAME["age"].astype("Int64"))
+        FRAME.assign(
+            kind=pd.Categorical(FRAME["job"]),
+            flag=FRAME["age"] > 30,
+            size=FRAME["age"].astype("Int64"),
+        )
     )
     made, targets = made_up(encoder, ACCURACY, emptied(more))
     assert list(made.columns) == list(more.columns)
@@ -213,14 +253,20 @@ def test_a_table_is_made_up_with_its_own_columns_and_types():
     pd.testing.assert_frame_equal(made, made_up(encoder, ACCURACY, emptied(others))[0])
 
 
-# --- nets -------------------------------------------------------------------------------------------------------------
+# --- nets -----------------------------------------------------------------------------------------
 
 
 def net(module, **given):
     nets = pytest.importorskip("sklearn_dpsearch.nets")
     pytest.importorskip("skorch")
     return nets.DPNeuralNetClassifier(
-        module, classes=[0, 1], sample_rate=0.1, noise_multiplier=1.0, max_epochs=50, lr=0.1, **given
+        module,
+        classes=[0, 1],
+        sample_rate=0.1,
+        noise_multiplier=1.0,
+        max_epochs=50,
+        lr=0.1,
+        **given,
     )
 
 
@@ -237,7 +283,11 @@ def faulty(name):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "match"),
-    [("batch norm", "BatchNorm1d"), ("in_features", "Expected size|shape"), ("classes", "class|outputs")],
+    [
+        ("batch norm", "BatchNorm1d"),
+        ("in_features", "Expected size|shape"),
+        ("classes", "class|outputs"),
+    ],
 )
 def test_a_module_that_does_not_fit_the_records_costs_nothing(name, match, tmp_path):
     search = DPRandomSearchCV(net(faulty(name)), {"lr": [0.1]}, delta=1e-5)

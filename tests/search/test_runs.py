@@ -1,4 +1,5 @@
-"""Runs of a random search: as many as the distribution drew, each with noise of its own, each scored once."""
+"""Runs of a random search: as many as the distribution drew, each with noise of its own, each
+scored once."""
 
 from __future__ import annotations
 
@@ -75,7 +76,9 @@ def test_as_many_candidates_run_as_the_distribution_drew(number, monkeypatch):
 @pytest.mark.parametrize("seed", [None, 0])
 @pytest.mark.parametrize("of_estimator", [None, 7])
 def test_every_run_has_noise_of_its_own(seed, of_estimator):
-    one = DPRandomSearchCV(Recording(random_state=of_estimator), {"shrink": [0.0]}, n_iter=Fixed(12), random_state=seed)
+    one = DPRandomSearchCV(
+        Recording(random_state=of_estimator), {"shrink": [0.0]}, n_iter=Fixed(12), random_state=seed
+    )
     one.fit(X, y)
     assert len(set(DRAWN)) == 12
     assert one.best_estimator_.random_state is None
@@ -92,7 +95,8 @@ def test_every_score_has_noise_and_none_is_drawn_twice(monkeypatch):
     monkeypatch.setattr(DiscreteLaplaceNoise, "sample", sample)
     one = DPRandomSearchCV(Recording(), {"shrink": [0.0]}, n_iter=Fixed(9), cv=0.5).fit(X, y)
     assert len(noises) == len(DRAWN) == 9
-    assert one.best_score_ > 8 * 10**6 / 1000 / len(X)  # the last one's, in units of 1/1000 of a record
+    # the last one's, in units of 1/1000 of a record
+    assert one.best_score_ > 8 * 10**6 / 1000 / len(X)
 
 
 def test_a_distribution_with_a_state_does_not_tell_how_many_candidates_there_were(monkeypatch):
@@ -106,16 +110,27 @@ def test_a_distribution_with_a_state_does_not_tell_how_many_candidates_there_wer
 
 def test_a_distribution_that_cannot_be_copied_is_refused_before_a_record_is_used():
     one = DPRandomSearchCV(NoisyCentroids(), {"shrink": Locked()})
-    refuses_to_fit(one, TypeError, "Locked for 'shrink' in param_distributions that cannot be copied.*random_st", X, y)
+    refuses_to_fit(
+        one,
+        TypeError,
+        "Locked for 'shrink' in param_distributions that cannot be copied.*random_st",
+        X,
+        y,
+    )
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_of_equal_scores_the_first_drawn_wins(n_jobs, monkeypatch):
     monkeypatch.setattr(Numbered, "given", itertools.count())
     one = DPRandomSearchCV(
-        NoisyCentroids(), {"shrink": Numbered()}, n_iter=Fixed(30), scoring=equal_scores, n_jobs=n_jobs
+        NoisyCentroids(),
+        {"shrink": Numbered()},
+        n_iter=Fixed(30),
+        scoring=equal_scores,
+        n_jobs=n_jobs,
     )
-    assert one.fit(X, y, X_public=X.copy(), y_public=y.copy()).best_params_ == {"shrink": 30.0}  # a trial took 30
+    # a trial took 30
+    assert one.fit(X, y, X_public=X.copy(), y_public=y.copy()).best_params_ == {"shrink": 30.0}
 
 
 def test_without_a_seed_candidates_are_drawn_anew_each_time():
@@ -129,11 +144,17 @@ class Stating(RandomizedResponse):
 
 def test_the_upper_end_of_a_distribution_of_epsilon_is_charged():
     one = DPRandomSearchCV(Stating(), {"epsilon": uniform(0.5, 1.0)}, n_iter=5)
-    assert one.privacy_cost(8, public=True).guarantee == best_of(PureDP(epsilon=1.5, neighboring="replace_one"), 5)
+    assert one.privacy_cost(8, public=True).guarantee == best_of(
+        PureDP(epsilon=1.5, neighboring="replace_one"), 5
+    )
 
 
 def test_all_runs_released_cost_their_composition():
     """At δ > 0 that is more than the best of as many."""
     one_run = GaussianDP(mu=0.3, neighboring="replace_one")
-    one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=4, release="all", guarantee=one_run, delta=1e-6)
-    assert one.privacy_cost(8, public=True).guarantee == GaussianDP(mu=0.6, neighboring="replace_one")
+    one = DPRandomSearchCV(
+        NoisyCentroids(), {"shrink": [0.0]}, n_iter=4, release="all", guarantee=one_run, delta=1e-6
+    )
+    assert one.privacy_cost(8, public=True).guarantee == GaussianDP(
+        mu=0.6, neighboring="replace_one"
+    )

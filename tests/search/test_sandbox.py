@@ -31,12 +31,16 @@ sys.exit(not confine([tempfile.mkdtemp()]))
 @pytest.fixture(scope="module", autouse=True)
 def kernel():
     if subprocess.run(
-        [sys.executable, "-c", CONFINED], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        [sys.executable, "-c", CONFINED],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     ).returncode:
         pytest.skip("needs Landlock")
 
 
-pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux", reason="of Linux alone")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="of Linux alone"),
+]
 
 
 @pytest.fixture(params=["namespaces", "without"], autouse=True)
@@ -50,7 +54,9 @@ def tried(path, port):
     """Names of what a candidate tries in vain."""
     attempts = {
         "its folder": lambda: open(os.path.join(tempfile.mkdtemp(), "new"), "w").close(),
-        "move there": lambda: os.rename(tempfile.mkdtemp(), os.path.join(tempfile.mkdtemp(), "moved")),
+        "move there": lambda: os.rename(
+            tempfile.mkdtemp(), os.path.join(tempfile.mkdtemp(), "moved")
+        ),
         "semaphore": multiprocessing.Lock,
         "null device": lambda: open(os.devnull, "w").close(),
         "read": lambda: open(os.path.join(path, "old")).close(),
@@ -60,7 +66,9 @@ def tried(path, port):
         "remove": lambda: os.unlink(os.path.join(path, "old")),
         "folder": lambda: os.mkdir(os.path.join(path, "folder")),
         "device": lambda: open(f"/dev/{os.getpid()}", "w").close(),
-        "child": lambda: subprocess.run(["touch", os.path.join(path, "new")], stderr=subprocess.DEVNULL, check=True),
+        "child": lambda: subprocess.run(
+            ["touch", os.path.join(path, "new")], stderr=subprocess.DEVNULL, check=True
+        ),
         "connect": lambda: socket.create_connection(("127.0.0.1", port), 5),
     }
     failed = []
@@ -134,7 +142,9 @@ def test_a_rehearsal_shows_what_would_fail_and_why(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 2)), rng.integers(0, 2, 100)
     model = Diary(path=str(tmp_path / "diary"))
-    search = DPRandomSearchCV(model, {"C": [1.0]}, n_iter=2, guarantee=PureDP(epsilon=1.0), epsilon=None)
+    search = DPRandomSearchCV(
+        model, {"C": [1.0]}, n_iter=2, guarantee=PureDP(epsilon=1.0), epsilon=None
+    )
     with pytest.raises(OSError, match="diary") as told:
         search.fit(X, y)
     assert told.value.errno in (errno.EACCES, errno.EROFS)

@@ -16,14 +16,18 @@ X, y = two_blobs(300)
 def made(kind, relation, delta, guarantee=GaussianDP, **parameters):
     size = {"mu": 0.5} if guarantee is GaussianDP else {"epsilon": 0.5}
     declared = guarantee(**size, neighboring=relation)
-    return search_of(kind, LogisticRegression(), {"C": [1.0]}, guarantee=declared, delta=delta, **parameters)
+    return search_of(
+        kind, LogisticRegression(), {"C": [1.0]}, guarantee=declared, delta=delta, **parameters
+    )
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("relation", ["replace_one", "zero_out", "add_remove"])
 @pytest.mark.parametrize("delta", [1 / 300, 0.01, 0.5])
 def test_a_delta_that_promises_nobody_anything_is_refused(kind, relation, delta):
-    with pytest.raises(PrivacyError, match=r"delta=.* for 300 records.*1/n = 0.00333.*e.g. delta=3e-05"):
+    with pytest.raises(
+        PrivacyError, match=r"delta=.* for 300 records.*1/n = 0.00333.*e.g. delta=3e-05"
+    ):
         made(kind, relation, delta).fit(X, y)
     with pytest.raises(PrivacyError, match="for 300 records"):
         made(kind, relation, delta, PureDP).privacy_cost(300)

@@ -15,8 +15,10 @@ from sklearn_dpsearch.search import random_subset as members
 
 from .toys import doubling
 
-WEAK = PureDP(epsilon=50.0, neighboring="replace_one")  # checks want accurate models, not private ones
-UNSIZED = PureDP(epsilon=50.0)  # and some of them give fewer records than a subset search over a public number takes
+# checks want accurate models, not private ones
+WEAK = PureDP(epsilon=50.0, neighboring="replace_one")
+# and some of them give fewer records than a subset search over a public number takes
+UNSIZED = PureDP(epsilon=50.0)
 
 
 @pytest.fixture(autouse=True)
@@ -25,11 +27,17 @@ def _few_records(monkeypatch):
     monkeypatch.setattr(members, "HANDFUL", 0.1)
 
 
-FIXED = "errors and warnings that depend on the records are replaced by one fixed text: they would reveal a record"
-ONE_TARGET = "the scorer here is for one target of a record, and refuses several before anything is spent"
+FIXED = (
+    "errors and warnings that depend on the records are replaced by one fixed text: they would "
+    "reveal a record"
+)
+ONE_TARGET = (
+    "the scorer here is for one target of a record, and refuses several before anything is spent"
+)
 
 NOTHING = (
-    "candidates that all fail end a threshold search with nothing, an ordinary result that tells no more than that"
+    "candidates that all fail end a threshold search with nothing, an ordinary result that tells "
+    "no more than that"
 )
 CONTAINERS = "containers are known by exact type: an object with __array__ may do anything"
 NOT_ARRAYS = (
@@ -42,27 +50,41 @@ STOPPED = (
     "check_estimators_empty_data_messages",
     "check_estimators_nan_inf",
     "check_fit1d",
-    "check_classifiers_one_label_sample_weights",  # ten records, of which some parts have none with a weight
+    # ten records, of which some parts have none with a weight
+    "check_classifiers_one_label_sample_weights",
 )
 
 SEARCHES = [
     DPRandomSearchCV(LogisticRegression(), {"C": [0.1, 1.0, 10.0]}, n_iter=3, guarantee=WEAK),
     DPRandomSearchCV(
-        Ridge(), {"alpha": [0.1, 1.0]}, n_iter=3, guarantee=WEAK, scoring=R2Scorer(y_range=(-300.0, 300.0))
+        Ridge(),
+        {"alpha": [0.1, 1.0]},
+        n_iter=3,
+        guarantee=WEAK,
+        scoring=R2Scorer(y_range=(-300.0, 300.0)),
     ),
     DPSubsetSearchCV(
-        LogisticRegression(), {"C": [0.1, 1.0]}, n_iter=3, guarantee=UNSIZED, subset_fraction=0.7, train_on="all"
+        LogisticRegression(),
+        {"C": [0.1, 1.0]},
+        n_iter=3,
+        guarantee=UNSIZED,
+        subset_fraction=0.7,
+        train_on="all",
     ),
     DPGridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, selection_epsilon=50.0, guarantee=WEAK),
     DPGridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, selection_epsilon=50.0, guarantee=WEAK),
     doubling(NaiveBayes(), {"var_smoothing": [1e-9, 0.1]}, round_epsilon=5000.0, guarantee=WEAK),
     # with the seed below no coin ends the search before the first run
-    DPThresholdSearchCV(NaiveBayes(), {"var_smoothing": [1e-9]}, threshold=-100.0, n_iter=20, guarantee=WEAK),
+    DPThresholdSearchCV(
+        NaiveBayes(), {"var_smoothing": [1e-9]}, threshold=-100.0, n_iter=20, guarantee=WEAK
+    ),
 ]
-# Some checks have so few records that a part may hold one class: the same result in every run of the tests.
+# Some checks have so few records that a part may hold one class: the same result in every run of
+# the tests.
 for search in SEARCHES:
     search.set_params(random_state=0)
-    if type(search) is DPRandomSearchCV:  # by default three of ten records validate, the missing number among them
+    # by default three of ten records validate, the missing number among them
+    if type(search) is DPRandomSearchCV:
         search.set_params(cv=0.2)
 
 

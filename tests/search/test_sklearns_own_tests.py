@@ -1,10 +1,13 @@
-"""scikit-learn's own tests of its searches, on private searches: each passes, or fails as a reason below says.
+"""scikit-learn's own tests of its searches, on private searches: each passes, or fails as a reason
+below says.
 
-The tests are read twice, while ``sklearn.model_selection`` holds private searches: once with ``DPRandomSearchCV`` for
-both searches of scikit-learn, once with ``DPGridSearchCV`` for ``GridSearchCV`` alone. Tests and cases that make no
-such search (those of halving, of ``ParameterGrid``, of helpers) would test scikit-learn alone, and are not run.
+The tests are read twice, while ``sklearn.model_selection`` holds private searches: once with
+``DPRandomSearchCV`` for both searches of scikit-learn, once with ``DPGridSearchCV`` for
+``GridSearchCV`` alone. Tests and cases that make no such search (those of halving, of
+``ParameterGrid``, of helpers) would test scikit-learn alone, and are not run.
 
-Each search has a declared guarantee, without which it refuses scikit-learn's estimators, and a fixed seed.
+Each search has a declared guarantee, without which it refuses scikit-learn's estimators, and a
+fixed seed.
 """
 
 from __future__ import annotations
@@ -33,40 +36,46 @@ from ..pages import LEARN
 VERSION = "1.7"
 
 if not sklearn.__version__.startswith(f"{VERSION}."):
-    pytest.skip(f"tests of scikit-learn {VERSION} were compared, not {sklearn.__version__}", allow_module_level=True)
+    pytest.skip(
+        f"tests of scikit-learn {VERSION} were compared, not {sklearn.__version__}",
+        allow_module_level=True,
+    )
 
 FILE = find_spec("sklearn.model_selection.tests.test_search").origin
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-#: Reason ↦ the failure, and the tests that fail so on DPRandomSearchCV and on DPGridSearchCV, without "test_".
+#: Reason ↦ the failure, and the tests that fail so on DPRandomSearchCV and on DPGridSearchCV,
+#: without "test_".
 REASONS = {
     "cv_results_ holds the released row alone: no losers, no scores of splits, no times": (
         r"KeyError: '(param_\w+|split0_test_score|mean_fit_time)'|IndexError: index 1 is out of bounds|"
         r"\(shapes \(1,\), \([23],\) mismatch\)|"
         r"assert all\(np.isin\(expected_keys, result_keys\)\)|assert sorted\(results.keys\(\)\) == ",
-        "grid_search_cv_results random_search_cv_results search_cv_results_rank_tie_breaking search_default_iid "
-        "search_with_2d_array",
-        "grid_search_pipeline_steps grid_search_cv_results search_cv_results_rank_tie_breaking custom_run_search "
-        "grid_search_correct_score_results grid_search_with_multioutput_data search_cv_results_none_param "
-        "grid_search_cv_splits_consistency search_default_iid",
+        "grid_search_cv_results random_search_cv_results search_cv_results_rank_tie_breaking "
+        "search_default_iid search_with_2d_array",
+        "grid_search_pipeline_steps grid_search_cv_results search_cv_results_rank_tie_breaking "
+        "custom_run_search grid_search_correct_score_results grid_search_with_multioutput_data "
+        "search_cv_results_none_param grid_search_cv_splits_consistency search_default_iid",
     ),
     "several metrics, or a choice by a function of all scores: the losers' scores never leave fit": (
         r"PrivacyError: Found (scoring=[\[({]|a function as refit=|refit='\w+', which names)|"
         r"Expected regex: 'For multi-metric scoring",
-        "refit_callable refit_callable_invalid_type refit_callable_out_bound refit_callable_multi_metric "
-        "unsupervised_grid_search grid_search_cv_results_multimetric random_search_cv_results_multimetric "
-        "callable_multimetric_confusion_matrix callable_multimetric_same_as_list_of_strings "
-        "callable_multimetric_error_on_invalid_key multi_metric_search_forwards_metadata",
+        "refit_callable refit_callable_invalid_type refit_callable_out_bound "
+        "refit_callable_multi_metric unsupervised_grid_search grid_search_cv_results_multimetric "
+        "random_search_cv_results_multimetric callable_multimetric_confusion_matrix "
+        "callable_multimetric_same_as_list_of_strings callable_multimetric_error_on_invalid_key "
+        "multi_metric_search_forwards_metadata",
         "",
     ),
     "a private score needs a known sensitivity: bounds of y, pos_label or a private scorer": (
         "UnknownSensitivityError|Actual message: 'scoring=",
-        "grid_search_pipeline_steps grid_search_score_method classes__property grid_search_sparse_scoring refit "
-        "gridsearch_no_predict search_cv_results_none_param grid_search_correct_score_results "
-        "grid_search_with_multioutput_data custom_run_search callable_single_metric_same_as_single_string "
-        "cv_results_dtype_issue_29074 search_with_estimators_issue_29157 search_cv_score_samples_method "
-        "empty_cv_iterator_error random_search_bad_cv",
+        "grid_search_pipeline_steps grid_search_score_method classes__property "
+        "grid_search_sparse_scoring refit gridsearch_no_predict search_cv_results_none_param "
+        "grid_search_correct_score_results grid_search_with_multioutput_data custom_run_search "
+        "callable_single_metric_same_as_single_string cv_results_dtype_issue_29074 "
+        "search_with_estimators_issue_29157 search_cv_score_samples_method empty_cv_iterator_error "
+        "random_search_bad_cv",
         "",
     ),
     "a grid search chooses by scores in [0, 1], and releases none": (
@@ -80,20 +89,24 @@ REASONS = {
         "",
         "grid_search_groups no_refit refit_callable refit_callable_invalid_type "
         "refit_callable_out_bound refit_callable_multi_metric grid_search_cv_results_multimetric "
-        "unsupervised_grid_search grid_search_failing_classifier grid_search_failing_classifier_raise "
-        "callable_multimetric_confusion_matrix callable_multimetric_same_as_list_of_strings classes__property "
+        "unsupervised_grid_search grid_search_failing_classifier "
+        "grid_search_failing_classifier_raise callable_multimetric_confusion_matrix "
+        "callable_multimetric_same_as_list_of_strings classes__property "
         "callable_single_metric_same_as_single_string callable_multimetric_error_on_invalid_key "
-        "callable_multimetric_error_failing_clf callable_multimetric_clf_all_fits_fail search_html_repr "
-        "search_cv_sample_weight_equivalence multi_metric_search_forwards_metadata",
+        "callable_multimetric_error_failing_clf callable_multimetric_clf_all_fits_fail "
+        "search_html_repr search_cv_sample_weight_equivalence "
+        "multi_metric_search_forwards_metadata",
     ),
     "errors, warnings and prints of candidates tell about records: error_score='raise', reports of fits, verbose=3": (
         r"Found error_score='raise'|DID NOT WARN|Expected regex: re.compile\('All the 15 fits|assert len\(match\) == 3",
-        "SearchCV_with_fit_params search_cv_using_minimal_compatible_estimator grid_search_failing_classifier "
-        "grid_search_classifier_all_fits_fail callable_multimetric_clf_all_fits_fail search_cv_verbose_3 "
+        "SearchCV_with_fit_params search_cv_using_minimal_compatible_estimator "
+        "grid_search_failing_classifier grid_search_classifier_all_fits_fail "
+        "callable_multimetric_clf_all_fits_fail search_cv_verbose_3 "
         "callable_multimetric_error_failing_clf searchcv_raise_warning_with_non_finite_score "
         "unsupported_sample_weight_scorer",
-        "SearchCV_with_fit_params search_cv_using_minimal_compatible_estimator grid_search_classifier_all_fits_fail "
-        "search_cv_verbose_3 searchcv_raise_warning_with_non_finite_score unsupported_sample_weight_scorer",
+        "SearchCV_with_fit_params search_cv_using_minimal_compatible_estimator "
+        "grid_search_classifier_all_fits_fail search_cv_verbose_3 "
+        "searchcv_raise_warning_with_non_finite_score unsupported_sample_weight_scorer",
     ),
     "the choice is noisy: of equal candidates any may win": (
         r"assert grid_search.best_estimator_.foo_param == 2",
@@ -115,7 +128,8 @@ REASONS = {
         "grid_search_precomputed_kernel search_cv_pairwise_property_equivalence_of_precomputed",
         "grid_search_precomputed_kernel search_cv_pairwise_property_equivalence_of_precomputed",
     ),
-    "containers are read entry by entry into arrays: code of their own, and types that follow from all records, may "
+    "containers are read entry by entry into arrays: code of their own, and types that follow from "
+    "all records, may "
     "tell anything": (
         r"Found X of type MockDataFrame|assert (checked_[Xy]|isinstance\(tuple_of_arrays, tuple\))",
         "pandas_input X_as_list y_as_list scalar_fit_param_compat",
@@ -123,8 +137,8 @@ REASONS = {
     ),
     "the toy model gives one answer for all records: one record would enter the scores of others": (
         "ValueError: Found 1 answers of the estimator to 200 records",
-        "grid_search grid_search_when_param_grid_includes_range trivial_cv_results_attr pickle no_refit "
-        "grid_search_allows_nans transform_inverse_transform_round_trip",
+        "grid_search grid_search_when_param_grid_includes_range trivial_cv_results_attr pickle "
+        "no_refit grid_search_allows_nans transform_inverse_transform_round_trip",
         "",
     ),
     "groups are persons, of whom these estimators know nothing": (
@@ -138,7 +152,8 @@ REASONS = {
         "",
     ),
     "what would fail for every record fails at the rehearsal, before anything is spent": (
-        "The 'C' parameter of LinearSVC must be a float|requires y to be passed, but the target y is None",
+        "The 'C' parameter of LinearSVC must be a float|requires y to be passed, but the target y "
+        "is None",
         "search_cv_timing grid_search_no_score",
         "search_cv_timing",
     ),
@@ -150,7 +165,9 @@ REASONS = {
 }
 
 
-def random_search(estimator: Any, space: Any, *, return_train_score: bool = False, **given: Any) -> DPRandomSearchCV:
+def random_search(
+    estimator: Any, space: Any, *, return_train_score: bool = False, **given: Any
+) -> DPRandomSearchCV:
     """Make a random search by the arguments of either search; train scores are left out."""
     guarantee = PureDP(epsilon=50.0, neighboring="replace_one")
     return DPRandomSearchCV(estimator, space, guarantee=guarantee, **{"random_state": 0, **given})
@@ -165,11 +182,16 @@ def grid_search(
     return_train_score: bool = False,
     **given: Any,
 ) -> DPGridSearchCV:
-    """Make a grid search, which has random parts instead of ``cv=``, and always trains the winner once more."""
+    """Make a grid search, which has random parts instead of ``cv=``, and always trains the winner
+    once more."""
     given |= {} if refit is True else {"refit": refit}
     guarantee = PureDP(epsilon=50.0, neighboring="replace_one")
     return DPGridSearchCV(
-        estimator, param_grid, guarantee=guarantee, selection_epsilon=50.0, **{"random_state": 0, **given}
+        estimator,
+        param_grid,
+        guarantee=guarantee,
+        selection_epsilon=50.0,
+        **{"random_state": 0, **given},
     )
 
 
@@ -204,7 +226,8 @@ SUBSTITUTES = {
 
 
 def module_with(substitutes: Iterable[Substitute]) -> ModuleType:
-    """Read scikit-learn's module of tests while its searches are private ones: lists of cases hold them, too."""
+    """Read scikit-learn's module of tests while its searches are private ones: lists of cases hold
+    them, too."""
     name = f"sklearns_tests_of_searches_{len(sys.modules)}"
     module = module_from_spec(spec := spec_from_file_location(name, FILE))
     sys.modules[name] = module  # classes of the tests are pickled by name
@@ -234,7 +257,9 @@ def private_cases(mark: pytest.Mark) -> pytest.Mark:
 
 def names_in(code: CodeType) -> set[str]:
     """Global names that a function reads, and the functions inside of it."""
-    return set(code.co_names).union(*(names_in(part) for part in code.co_consts if isinstance(part, CodeType)))
+    return set(code.co_names).union(
+        *(names_in(part) for part in code.co_consts if isinstance(part, CodeType))
+    )
 
 
 def is_of_searches(test: Callable[..., None], substitutes: Iterable[Substitute]) -> bool:
@@ -245,9 +270,12 @@ def is_of_searches(test: Callable[..., None], substitutes: Iterable[Substitute])
 
 
 def text_of(error: BaseException) -> str:
-    """Type and message of an error, its traceback in a rehearsal, and the line of scikit-learn's test that failed."""
+    """Type and message of an error, its traceback in a rehearsal, and the line of scikit-learn's
+    test that failed."""
     lines = [entry.line for entry in extract_tb(error.__traceback__) if entry.filename == FILE]
-    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ()), lines[-1]])
+    return "\n".join(
+        [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ()), lines[-1]]
+    )
 
 
 def failing(test: Callable[..., None], failure: str) -> Callable[..., None]:
@@ -288,7 +316,11 @@ TESTS = {search: private_tests(search) for search in SUBSTITUTES}
 
 def collected(search: type) -> type:
     """Make a class of tests."""
-    return type(search.__name__, (), {f"test_{name}": staticmethod(test) for name, test in TESTS[search].items()})
+    return type(
+        search.__name__,
+        (),
+        {f"test_{name}": staticmethod(test) for name, test in TESTS[search].items()},
+    )
 
 
 TestRandomSearch, TestGridSearch = collected(DPRandomSearchCV), collected(DPGridSearchCV)

@@ -1,4 +1,5 @@
-"""A service that fits one search after the other, for as long as it likes: SKLEARN_DPSEARCH_SOAK seconds."""
+"""A service that fits one search after the other, for as long as it likes: SKLEARN_DPSEARCH_SOAK
+seconds."""
 
 from __future__ import annotations
 
@@ -30,15 +31,19 @@ FULL = os.environ.get("SKLEARN_DPSEARCH_FULL") == "1"
 SEARCHES = 1000 if FULL else 40
 SECONDS = float(os.environ.get("SKLEARN_DPSEARCH_SOAK", "10"))
 WARM_UP = 60 if FULL else 20
-#: Bytes by which all Python objects together may grow, for each search: caches of plans fill up, a leak of 1 kB shows.
+#: Bytes by which all Python objects together may grow, for each search: caches of plans fill up, a
+#: leak of 1 kB shows.
 SPARE = 200
 #: Caches of plans, which fill up once.
 CACHES = 150_000
-#: Bytes by which the process may grow, whatever holds them: what compiled code never frees shows only here.
+#: Bytes by which the process may grow, whatever holds them: what compiled code never frees shows
+#: only here.
 PROCESS = 48 * 2**20
 X, y = two_blobs(60)
 
-LINUX = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors as Linux does")
+LINUX = pytest.mark.skipif(
+    not Path("/proc/self/fd").exists(), reason="counts descriptors as Linux does"
+)
 
 
 def one_of_each(number, folder, ledger):
@@ -54,7 +59,8 @@ def one_of_each(number, folder, ledger):
 
 
 def taken():
-    """What a process holds: descriptors, threads, files, filters, handlers, the state of error handling."""
+    """What a process holds: descriptors, threads, files, filters, handlers, the state of error
+    handling."""
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
         "threads": len(os.listdir("/proc/self/task")),
@@ -67,16 +73,20 @@ def taken():
 
 
 def left(before, within=60.0):
-    """What a process holds beyond what it held ``before``, once threads that were joined are gone for the system too.
+    """What a process holds beyond what it held ``before``, once threads that were joined are gone
+    for the system too.
 
-    Python's ``join`` returns before the system's thread has ended, and the threads of OpenMP that it had: on a busy
-    machine they are seen for a moment longer. What is still there after a minute is a leak.
+    Python's ``join`` returns before the system's thread has ended, and the threads of OpenMP that
+    it had: on a busy machine they are seen for a moment longer. What is still there after a minute
+    is a leak.
     """
     end = time.monotonic() + within
     while True:
         now = taken()  # idle workers of other tests may have ended meanwhile
         more = {
-            name: value for name, value in now.items() if value != before[name] and not is_less(value, before[name])
+            name: value
+            for name, value in now.items()
+            if value != before[name] and not is_less(value, before[name])
         }
         if not more or time.monotonic() > end:
             return more
@@ -93,7 +103,8 @@ def resident():
 
 
 def in_a_row(folder, ledger):
-    """Fit until the time is over; how many, and by how much Python's objects and the process have grown."""
+    """Fit until the time is over; how many, and by how much Python's objects and the process have
+    grown."""
     number, end = WARM_UP, time.monotonic() + SECONDS
     process, start = resident(), tracemalloc.get_traced_memory()[0]
     while number < SEARCHES or time.monotonic() < end:
@@ -107,7 +118,8 @@ def in_a_row(folder, ledger):
 
 @pytest.fixture
 def ledger(tmp_path, monkeypatch):
-    """One in the folder of a test, which also has a place for temporary files: other processes use the common one."""
+    """One in the folder of a test, which also has a place for temporary files: other processes use
+    the common one."""
     (tmp_path / "own").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "own"))
     return PrivacyLedger(tmp_path / "data.ledger", epsilon=1e6, delta=0.0)
@@ -132,13 +144,20 @@ def test_searches_in_a_row_leave_nothing_behind(tmp_path, ledger):
         number, objects, process = in_a_row(tmp_path, ledger)
     finally:
         tracemalloc.stop()
-    print(f"{number} searches: objects grew by {objects:,} bytes, the process by {process:,}; it holds {taken()}")
+    print(
+        f"{number} searches: objects grew by {objects:,} bytes, the process by {process:,}; it "
+        f"holds {taken()}"
+    )
     assert not left(before)
     assert objects < CACHES + SPARE * number
     assert process < PROCESS
     kept = set(tmp_path.glob("checkpoint-*"))
     assert all(map(holds_a_release_alone, kept))
-    assert {path.name for path in set(tmp_path.iterdir()) - kept} == {"own", "data.ledger", "data.ledger.lock"}
+    assert {path.name for path in set(tmp_path.iterdir()) - kept} == {
+        "own",
+        "data.ledger",
+        "data.ledger.lock",
+    }
 
 
 @LINUX
@@ -148,5 +167,7 @@ def test_eight_threads_that_fit_at_once_leave_nothing_behind_either(tmp_path, le
         one_of_each(number, tmp_path, ledger)
     before = taken()
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: one_of_each(number, tmp_path, ledger), range(1, SEARCHES // 2)))
+        list(
+            pool.map(lambda number: one_of_each(number, tmp_path, ledger), range(1, SEARCHES // 2))
+        )
     assert not left(before)

@@ -1,7 +1,8 @@
-"""Audits of the subset search: neighbouring data, both variants, and broken builds that must be exposed.
+"""Audits of the subset search: neighbouring data, both variants, and broken builds that must be
+exposed.
 
-Released are the tuned answer (through a public score) and the final one. At full size (SKLEARN_DPSEARCH_FULL=1) the
-searches run some thirty times as often.
+Released are the tuned answer (through a public score) and the final one. At full size
+(SKLEARN_DPSEARCH_FULL=1) the searches run some thirty times as often.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ LOUD = np.vstack([QUIET[1:], [[1.0]]])
 def search(epsilon=1.5, n_iter=2, neighboring="zero_out", **kwargs):
     estimator = RandomizedResponse(epsilon=epsilon, neighboring=neighboring)
     return DPSubsetSearchCV(
-        estimator, {"label": [0, 1]}, n_iter=n_iter, scoring=answer_low, **{"subset_fraction": 0.5, **kwargs}
+        estimator,
+        {"label": [0, 1]},
+        n_iter=n_iter,
+        scoring=answer_low,
+        **{"subset_fraction": 0.5, **kwargs},
     )
 
 
@@ -39,7 +44,11 @@ def both(model):
 
 def found(one, X, other, runs=RUNS, confidence=0.999):
     labels = np.zeros(30, dtype=int)
-    more = {"confidence": confidence, "fit_params": PUBLIC, "absent": one.estimator.neighboring == "zero_out"}
+    more = {
+        "confidence": confidence,
+        "fit_params": PUBLIC,
+        "absent": one.estimator.neighboring == "zero_out",
+    }
     return audited(one, both, runs, data=(X, labels), other=(other, labels), **more)
 
 
@@ -57,7 +66,11 @@ def test_no_more_than_the_reported_epsilon_is_found(train_on, fraction):
 def test_a_changed_record_costs_no_more_than_reported(train_on):
     one = search(1.0, neighboring="replace_one", train_on=train_on, subset_fraction=0.6)
     certain = found(one, QUIET, LOUD, 2 * RUNS)
-    assert (0.2 if FULL else 0.05) * certain.stated_epsilon < certain.epsilon_lower <= certain.stated_epsilon
+    assert (
+        (0.2 if FULL else 0.05) * certain.stated_epsilon
+        < certain.epsilon_lower
+        <= certain.stated_epsilon
+    )
 
 
 @pytest.mark.slow
@@ -80,13 +93,21 @@ def test_a_subset_whose_members_are_known_is_exposed(monkeypatch):
     assert not found(one, QUIET, LOUD).consistent
 
 
-# --- validated on the rest ----------------------------------------------------------------------------------------
+# --- validated on the rest ------------------------------------------------------------------------
 
 
 def found_on_the_rest(train_on, epsilon):
     """Records say 0 or 1, predictions too, and the noisy counts of both make the score."""
-    estimator, noise = RandomizedResponse(epsilon=epsilon, neighboring="replace_one"), PureDP(epsilon=2 * epsilon)
-    given = {"subset_fraction": 0.5, "train_on": train_on, "validate_on": "rest", "score_noise": noise}
+    estimator, noise = (
+        RandomizedResponse(epsilon=epsilon, neighboring="replace_one"),
+        PureDP(epsilon=2 * epsilon),
+    )
+    given = {
+        "subset_fraction": 0.5,
+        "train_on": train_on,
+        "validate_on": "rest",
+        "score_noise": noise,
+    }
     one = DPSubsetSearchCV(estimator, {"label": [0]}, n_iter=Fixed(1), **given)
     data, other = (QUIET[:24], np.zeros(24, dtype=int)), (LOUD[-24:], np.arange(24) // 23)
     return audited(

@@ -1,4 +1,5 @@
-"""Bad input to a subset search: what was found, what is needed, the remedy; before any data is read."""
+"""Bad input to a subset search: what was found, what is needed, the remedy; before any data is
+read."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ SPACE = {"shrink": [0.1, 0.5], "epsilon": [1.0]}
 def refused(error, match, estimator=None, space=None, **kwargs):
     """The error comes before any data is read."""
     estimator = NoisyCentroids() if estimator is None else estimator
-    one = DPSubsetSearchCV(estimator, SPACE if space is None else space, **{"subset_fraction": 0.5, **kwargs})
+    one = DPSubsetSearchCV(
+        estimator, SPACE if space is None else space, **{"subset_fraction": 0.5, **kwargs}
+    )
     with pytest.raises(error, match=match):
         one.fit(Untouchable(), some_labels())
     assert set(vars(one)) == set(one.get_params(deep=False))
@@ -34,11 +37,18 @@ def test_a_word_cannot_grow_in_proportion():
 
 @pytest.mark.parametrize("rule", ["linear", lambda value, n_tune, n_final: 5.0])
 def test_what_the_guarantee_depends_on_cannot_be_extrapolated(rule):
-    refused(PrivacyError, "promises something else.*must be kept", extrapolate={"epsilon": rule}, train_on="all")
+    refused(
+        PrivacyError,
+        "promises something else.*must be kept",
+        extrapolate={"epsilon": rule},
+        train_on="all",
+    )
 
 
 def test_a_rule_may_make_the_final_model_more_private():
-    one = DPSubsetSearchCV(NoisyCentroids(), SPACE, subset_fraction=0.5, extrapolate={"epsilon": lambda v, m, n: v / 2})
+    one = DPSubsetSearchCV(
+        NoisyCentroids(), SPACE, subset_fraction=0.5, extrapolate={"epsilon": lambda v, m, n: v / 2}
+    )
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
     assert one.fit(X, y).best_estimator_.epsilon == 0.5
 
@@ -46,9 +56,21 @@ def test_a_rule_may_make_the_final_model_more_private():
 @pytest.mark.parametrize(
     ("estimator", "kwargs", "match"),
     [
-        (None, {"subset_fraction": 0.1}, "the subset is expected to hold 6 of them, fewer than 10. Give a larger"),
-        (None, {"subset_fraction": 0.9}, "the rest is expected to hold 6 of them, fewer than 10. Give a smaller"),
-        (Watching(), {"space": {}, "subset_fraction": 0.3, "cv": 0.1}, "the validating part of the rest .* hold 4.2"),
+        (
+            None,
+            {"subset_fraction": 0.1},
+            "the subset is expected to hold 6 of them, fewer than 10. Give a larger",
+        ),
+        (
+            None,
+            {"subset_fraction": 0.9},
+            "the rest is expected to hold 6 of them, fewer than 10. Give a smaller",
+        ),
+        (
+            Watching(),
+            {"space": {}, "subset_fraction": 0.3, "cv": 0.1},
+            "the validating part of the rest .* hold 4.2",
+        ),
     ],
 )
 def test_less_than_a_handful_of_records_is_refused(estimator, kwargs, match):
@@ -62,9 +84,17 @@ def test_a_share_of_tuning_needs_noise_that_can_be_set():
             tuning_share=0.5)  # fmt: skip
 
 
-@pytest.mark.parametrize("estimator", [NoisyCentroids(), make_pipeline(FunctionTransformer(), NoisyCentroids())])
+@pytest.mark.parametrize(
+    "estimator", [NoisyCentroids(), make_pipeline(FunctionTransformer(), NoisyCentroids())]
+)
 def test_a_warm_start_needs_an_estimator_that_has_it(estimator):
-    refused(ValueError, "NoisyCentroids has no parameter warm_start.*warm_start=False", estimator, {}, warm_start=True)
+    refused(
+        ValueError,
+        "NoisyCentroids has no parameter warm_start.*warm_start=False",
+        estimator,
+        {},
+        warm_start=True,
+    )
 
 
 def test_a_guarantee_that_depends_on_the_number_of_records_cannot_hold_for_a_random_part():
@@ -73,7 +103,12 @@ def test_a_guarantee_that_depends_on_the_number_of_records_cannot_hold_for_a_ran
 
     one = DPSubsetSearchCV(NoisyCentroids(), {}, subset_fraction=0.5, guarantee=guarantee)
     with pytest.raises(PrivacyError, match="depends on the number of records"):
-        one.fit(np.zeros((60, 1)), np.arange(60) % 2, X_public=np.zeros((4, 1)), y_public=np.arange(4) % 2)
+        one.fit(
+            np.zeros((60, 1)),
+            np.arange(60) % 2,
+            X_public=np.zeros((4, 1)),
+            y_public=np.arange(4) % 2,
+        )
 
 
 class Counting(Told):

@@ -1,4 +1,5 @@
-"""DPSubsetSearchCV(n_iter="each"): each candidate of a list runs once, and all of them are paid for."""
+"""DPSubsetSearchCV(n_iter="each"): each candidate of a list runs once, and all of them are paid
+for."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ from joblib import parallel_config
 from scipy.stats import loguniform
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_dpsearch.privacy import GaussianDP, Geometric, PureDP, best_of, compose, subset_then_train
+from sklearn_dpsearch.privacy import (
+    GaussianDP,
+    Geometric,
+    PureDP,
+    best_of,
+    compose,
+    subset_then_train,
+)
 from sklearn_dpsearch.search.random_subset import each_is_cheap
 
 from .subset_toys import HITS, IDS, SEEN, Told, Watching, search, watched, y
@@ -25,10 +33,12 @@ def _forget():
 
 def each(estimator=None, space=None, **kwargs):
     space = {"rate": [0.5, 1.0]} if space is None else space
-    return search(Watching() if estimator is None else estimator, space, **{"n_iter": "each", **kwargs})
+    return search(
+        Watching() if estimator is None else estimator, space, **{"n_iter": "each", **kwargs}
+    )
 
 
-# --- what runs ----------------------------------------------------------------------------------------------------
+# --- what runs ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", [None, 2])
@@ -37,9 +47,13 @@ def test_each_candidate_runs_once_in_every_fit(workers):
     for seed in range(3):
         SEEN.clear()
         with parallel_config("threading"):
-            one, tuning, _ = watched(space=space, n_iter="each", extrapolate=kept, random_state=seed, n_jobs=workers)
+            one, tuning, _ = watched(
+                space=space, n_iter="each", extrapolate=kept, random_state=seed, n_jobs=workers
+            )
         ran = Counter((run["rate"], run["solver"]) for run in tuning)
-        expected = {(rate, solver) for rate in (0.5, 1.0, 2.0) for solver in ("sgd", "adam")} | {(4.0, "sgd")}
+        expected = {(rate, solver) for rate in (0.5, 1.0, 2.0) for solver in ("sgd", "adam")} | {
+            (4.0, "sgd")
+        }
         assert ran == Counter(dict.fromkeys(expected, 1))
         assert one.best_params_ == {"rate": 4.0}  # the score is the rate
 
@@ -54,17 +68,20 @@ def test_without_a_list_there_is_nothing_to_run_once():
     assert not SEEN
 
 
-# --- what it costs ------------------------------------------------------------------------------------------------
+# --- what it costs --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 def test_the_total_is_that_of_all_candidates_together(train_on):
-    """Different promises, some of them shared by several candidates: 0.5 twice, 2 twice, and 1 once."""
+    """Different promises, some of them shared by several candidates: 0.5 twice, 2 twice, and 1
+    once."""
     space = [{"epsilon": [0.5, 2.0], "rate": [0.5, 1.0]}, {"epsilon": [1.0]}]
     promises = [PureDP(epsilon=value) for value in (0.5, 0.5, 2.0, 2.0, 1.0)]
     one = each(space=space, train_on=train_on)
     expected = subset_then_train(compose(*promises), PureDP(epsilon=2.0), 0.3, train_on)
-    assert one.privacy_cost(public=True).epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
+    assert one.privacy_cost(public=True).epsilon == pytest.approx(
+        expected.epsilon_at(0.0), rel=1e-9
+    )
 
 
 def test_candidates_that_differ_in_nothing_that_matters_to_privacy_are_all_paid_for():
@@ -79,7 +96,11 @@ def test_the_scores_of_all_candidates_are_paid_for(validate_on):
     """The noise of a score is as private as asked for, whatever the training promises."""
     scoring, noise = HITS, PureDP(epsilon=3.0)
     one = each(
-        Told(epsilon=0.1, neighboring="zero_out"), scoring=scoring, score_noise=noise, validate_on=validate_on, cv=None
+        Told(epsilon=0.1, neighboring="zero_out"),
+        scoring=scoring,
+        score_noise=noise,
+        validate_on=validate_on,
+        cv=None,
     )
     base = PureDP(epsilon=0.1, neighboring="zero_out")
     scored = PureDP(epsilon=6.0, neighboring="zero_out")
@@ -97,19 +118,25 @@ def test_a_target_is_met():
     one, tuning, final = watched(Watching(), {"rate": [0.5, 1.0]}, n_iter="each", epsilon=3.0)
     assert 2.99 < one.privacy_spent_.epsilon <= 3.0
     assert {run["epsilon"] for run in tuning} == {final["epsilon"]}
-    together = subset_then_train(PureDP(epsilon=2 * final["epsilon"]), PureDP(epsilon=final["epsilon"]), 0.3)
+    together = subset_then_train(
+        PureDP(epsilon=2 * final["epsilon"]), PureDP(epsilon=final["epsilon"]), 0.3
+    )
     assert one.privacy_spent_.epsilon == pytest.approx(together.epsilon_at(0.0), rel=1e-9)
 
 
-# --- when it is the default ---------------------------------------------------------------------------------------
+# --- when it is the default -----------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_it_is_the_default_for_a_list_that_costs_no_more_than_a_random_number_of_runs(epsilon, train_on):
+def test_it_is_the_default_for_a_list_that_costs_no_more_than_a_random_number_of_runs(
+    epsilon, train_on
+):
     one_run = GaussianDP(
-        mu=next(mu / 100 for mu in range(1, 200) if GaussianDP(mu=mu / 100).epsilon_at(1e-5) >= epsilon)
+        mu=next(
+            mu / 100 for mu in range(1, 200) if GaussianDP(mu=mu / 100).epsilon_at(1e-5) >= epsilon
+        )
     )
     for number in (2, 4, 6, 10, 11):
         cheap = each_is_cheap(number, epsilon, 1e-5, 0.2, train_on, "add_remove", True)

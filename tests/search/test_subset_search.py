@@ -1,4 +1,5 @@
-"""DPSubsetSearchCV: what it costs, who sees which records, what is carried over, and what is released."""
+"""DPSubsetSearchCV: what it costs, who sees which records, what is carried over, and what is
+released."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def _forget():
     SEEN.clear()
 
 
-# --- what it costs ------------------------------------------------------------------------------------------------
+# --- what it costs --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("train_on", ["rest", "all"])
@@ -73,7 +74,8 @@ def test_a_replaced_record_is_amplified_in_two_steps(train_on):
     assert 0.98 < spent.epsilon <= 1.0
     assert any("two such steps" in assumption for assumption in spent.assumptions)
     assert {run["neighboring"] for run in SEEN} == {"zero_out"}
-    assert {run["told_n"] for run in SEEN} == {120, 280 if train_on == "rest" else 400}  # none counts its records
+    # none counts its records
+    assert {run["told_n"] for run in SEEN} == {120, 280 if train_on == "rest" else 400}
     run = PureDP(epsilon=SEEN[-1]["epsilon"], neighboring="zero_out")
     total = as_replace_one(subset_then_train(best_of(run, Geometric(5)), run, 0.3, train_on))
     assert spent.epsilon == total.epsilon_at(0.0)
@@ -82,19 +84,27 @@ def test_a_replaced_record_is_amplified_in_two_steps(train_on):
     assert spent.epsilon < 0.9 * known.epsilon_at(0.0)
 
 
-@pytest.mark.parametrize("told", [{"epsilon": None}, {"score_noise": PureDP(epsilon=0.1, neighboring="replace_one")}])
+@pytest.mark.parametrize(
+    "told", [{"epsilon": None}, {"score_noise": PureDP(epsilon=0.1, neighboring="replace_one")}]
+)
 def test_noise_of_the_users_stays_under_his_relation(told):
-    one = search(Replaced(), {"rate": [1.0]}, **{"epsilon": 1.0, "delta": 0.0, "scoring": "accuracy", **told})
+    one = search(
+        Replaced(), {"rate": [1.0]}, **{"epsilon": 1.0, "delta": 0.0, "scoring": "accuracy", **told}
+    )
     one.fit(IDS, y)
     assert {run["neighboring"] for run in SEEN} == {"replace_one"}
     assert one.privacy_spent_.neighboring == "replace_one"
 
 
 class Halved(Replaced):
-    """Blanking a record takes half of what replacing it may take, so that a replaced one costs what was asked for."""
+    """Blanking a record takes half of what replacing it may take, so that a replaced one costs what
+    was asked for."""
 
     def under(self, neighboring):
-        return {"neighboring": neighboring, "epsilon": self.epsilon / (2 if neighboring == "zero_out" else 1)}
+        return {
+            "neighboring": neighboring,
+            "epsilon": self.epsilon / (2 if neighboring == "zero_out" else 1),
+        }
 
 
 @pytest.mark.slow
@@ -107,10 +117,13 @@ def test_models_that_promise_as_configured_for_a_replaced_record_are_amplified_t
     known = search(Replaced(), {"rate": [1.0]}, train_on=train_on).privacy_cost(400, public=True)
     assert one.privacy_spent_.epsilon < 0.9 * known.epsilon
     assert {(run["neighboring"], run["epsilon"]) for run in SEEN} == {("zero_out", 0.5)}
-    assert {run["told_n"] for run in SEEN} == {120, 280 if train_on == "rest" else 400}  # none counts its records
+    # none counts its records
+    assert {run["told_n"] for run in SEEN} == {120, 280 if train_on == "rest" else 400}
 
 
-@pytest.mark.parametrize("space", [{"epsilon": [0.5, 1.0]}, {"rate": [1.0], "neighboring": ["replace_one"]}])
+@pytest.mark.parametrize(
+    "space", [{"epsilon": [0.5, 1.0]}, {"rate": [1.0], "neighboring": ["replace_one"]}]
+)
 def test_noise_that_is_searched_stays_under_its_relation(space):
     search(Halved(), space, scoring="accuracy").fit(IDS, y)
     assert {run["neighboring"] for run in SEEN} == {"replace_one"}
@@ -120,7 +133,9 @@ def test_noise_that_is_searched_stays_under_its_relation(space):
 def test_under_replace_one_nothing_is_amplified_and_the_total_says_so():
     one = search().fit(X, y)
     assert one.privacy_spent_.bound == "mixture"
-    assert one.privacy_spent_.epsilon == best_of(PureDP(epsilon=1.0, neighboring="replace_one"), 5).epsilon_at(0.0)
+    assert one.privacy_spent_.epsilon == best_of(
+        PureDP(epsilon=1.0, neighboring="replace_one"), 5
+    ).epsilon_at(0.0)
     both = search(train_on="all").privacy_cost(400).epsilon
     assert both == pytest.approx(one.privacy_spent_.epsilon + 1.0)
 
@@ -130,7 +145,10 @@ def test_under_zero_out_only_an_estimator_that_can_be_told_its_size_is_amplified
     for kind in (Watching, Told):
         one, _, _ = watched(kind(neighboring="zero_out"))
         costs[kind] = one.privacy_spent_
-        assert one.privacy_spent_.epsilon == search(kind(neighboring="zero_out"), {}).privacy_cost(public=True).epsilon
+        assert (
+            one.privacy_spent_.epsilon
+            == search(kind(neighboring="zero_out"), {}).privacy_cost(public=True).epsilon
+        )
     assert (costs[Watching].bound, costs[Told].bound) == ("mixture", "Theorem 2")
     assert costs[Told].epsilon < costs[Watching].epsilon
     assert any("subset counts as known" in text for text in costs[Watching].assumptions)
@@ -148,15 +166,22 @@ def test_a_target_is_met_with_the_same_noise_for_candidates_and_final_model():
 @pytest.mark.slow
 def test_the_final_model_is_charged_as_the_worst_candidate():
     one = search(Watching(), {"epsilon": [0.5, 2.0]}, validate_on="subset")
-    worst, drawn = PureDP(epsilon=2.0), mixture([PureDP(epsilon=0.5), PureDP(epsilon=2.0)], [0.5, 0.5])
-    expected, less = (subset_then_train(best_of(drawn, 5), last, 0.3).epsilon_at(0.0) for last in (worst, drawn))
+    worst, drawn = (
+        PureDP(epsilon=2.0),
+        mixture([PureDP(epsilon=0.5), PureDP(epsilon=2.0)], [0.5, 0.5]),
+    )
+    expected, less = (
+        subset_then_train(best_of(drawn, 5), last, 0.3).epsilon_at(0.0) for last in (worst, drawn)
+    )
     assert one.privacy_cost(400).epsilon == pytest.approx(expected, rel=1e-6)
     assert less <= expected < subset_then_train(best_of(worst, 5), worst, 0.3).epsilon_at(0.0)
-    declared = search(LogisticRegression(), {"C": [1.0]}, guarantee=ApproxDP(epsilon=0.5, delta=1e-8), delta=1e-6)
+    declared = search(
+        LogisticRegression(), {"C": [1.0]}, guarantee=ApproxDP(epsilon=0.5, delta=1e-8), delta=1e-6
+    )
     assert 0.4 < declared.fit(X, y).privacy_spent_.epsilon < 1.5
 
 
-# --- who sees which records ---------------------------------------------------------------------------------------
+# --- who sees which records -----------------------------------------------------------------------
 
 
 def test_all_candidates_share_one_subset_and_the_final_model_sees_the_rest():
@@ -189,7 +214,8 @@ def test_every_record_joins_by_a_coin_of_its_own():
 
 
 def test_a_subset_above_its_public_bound_is_drawn_again(monkeypatch):
-    """Whatever the others do, a record then joins at its rate, or, where they reach the bound, not at all."""
+    """Whatever the others do, a record then joins at its rate, or, where they reach the bound, not
+    at all."""
     monkeypatch.setattr(members, "BEYOND", 0.3)
     most = members.most_members(3, 0.4)
     assert most == 2
@@ -210,7 +236,13 @@ def test_a_subset_is_next_to_never_drawn_again(n, fraction):
 
 @pytest.mark.parametrize("cv", [0.5, 4])
 def test_validation_happens_inside_the_subset(cv):
-    given = {"n_iter": 1, "subset_fraction": 0.5, "validate_on": "subset", "cv": cv, "random_state": 4}
+    given = {
+        "n_iter": 1,
+        "subset_fraction": 0.5,
+        "validate_on": "subset",
+        "cv": cv,
+        "random_state": 4,
+    }
     one = search(Watching(), {"rate": [1.0]}, **given).fit(IDS, y)
     *tuning, final = SEEN
     used = set().union(*(run["records"] for run in tuning))
@@ -222,17 +254,24 @@ def test_validation_happens_inside_the_subset(cv):
     assert 160 < len(final["records"]) < 240
 
 
-@pytest.mark.parametrize(("validate_on", "expected"), [("subset", 24), ("rest", 280)])  # 0.2·0.3·400 and 0.7·400
-def test_a_score_on_private_records_is_divided_by_the_expected_number_of_them(validate_on, expected):
+# 0.2·0.3·400 and 0.7·400
+@pytest.mark.parametrize(("validate_on", "expected"), [("subset", 24), ("rest", 280)])
+def test_a_score_on_private_records_is_divided_by_the_expected_number_of_them(
+    validate_on, expected
+):
     for _ in range(5):
-        one = search(Told(neighboring="zero_out"), {}, scoring=HITS, validate_on=validate_on).fit(IDS, y)
+        one = search(Told(neighboring="zero_out"), {}, scoring=HITS, validate_on=validate_on).fit(
+            IDS, y
+        )
         doubled = 2 * one.best_score_ * expected  # the centred sum moves in steps of one half
         assert doubled == pytest.approx(round(doubled), abs=1e-9)
 
 
 def test_under_replace_one_a_score_is_divided_by_the_number_of_records_that_it_saw():
     """The subset counts as known under replace-one neighbours."""
-    one = search(Watching(neighboring="replace_one"), {}, score_noise=PureDP(epsilon=200.0)).fit(IDS, np.zeros(400))
+    one = search(Watching(neighboring="replace_one"), {}, score_noise=PureDP(epsilon=200.0)).fit(
+        IDS, np.zeros(400)
+    )
     assert one.best_score_ == 1.0
     assert one.best_score_std_ < 1e-3
 
@@ -248,7 +287,7 @@ def test_a_subset_too_small_to_be_split_is_not_an_error_of_its_own(cv, monkeypat
         one.fit(X[:5], y[:5])
 
 
-# --- what is carried over -----------------------------------------------------------------------------------------
+# --- what is carried over -------------------------------------------------------------------------
 
 
 def test_a_pipeline_carries_over_what_its_steps_know():
@@ -263,7 +302,10 @@ def test_a_pipeline_carries_over_what_its_steps_know():
     [
         ({"rate": "keep"}, {"rate": 3.0, "solver": "sgd"}),
         ({"rate": "linear"}, {"rate": pytest.approx(7.0), "solver": "sgd"}),
-        ({"solver": lambda value, n_tune, n_final: "adam"}, {"rate": pytest.approx(7.0), "solver": "adam"}),
+        (
+            {"solver": lambda value, n_tune, n_final: "adam"},
+            {"rate": pytest.approx(7.0), "solver": "adam"},
+        ),
         (
             {"rate": lambda value, n_tune, n_final: value * n_final / n_tune + 1},
             {"rate": pytest.approx(8), "solver": "sgd"},
@@ -319,12 +361,16 @@ def test_a_warm_start_goes_on_from_the_winner():
     one, tuning, final = watched(warm_start=True)
     assert {run["fits"] for run in tuning} == {1}
     assert final["fits"] == one.best_estimator_.fits_ == 2
-    assert final["rate"] == one.final_params_["rate"] == pytest.approx(one.best_params_["rate"] * 7 / 3)
+    assert (
+        final["rate"]
+        == one.final_params_["rate"]
+        == pytest.approx(one.best_params_["rate"] * 7 / 3)
+    )
     _, _, cold = watched()
     assert cold["fits"] == 1
 
 
-# --- nothing found ------------------------------------------------------------------------------------------------
+# --- nothing found --------------------------------------------------------------------------------
 
 
 class Choosy(NoisyCentroids):
@@ -351,16 +397,28 @@ def outcome_of(estimator, X, y, **kwargs):
     [
         (NoisyCentroids(), slice(0, 12), {"subset_fraction": 0.02}),
         (NoisyCentroids(), np.append(np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:1]), {}),
-        (NoisyCentroids(), np.append(np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3]), {"subset_fraction": 0.8}),
+        (
+            NoisyCentroids(),
+            np.append(np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3]),
+            {"subset_fraction": 0.8},
+        ),
         (Choosy(), slice(None), {"subset_fraction": 0.2}),
         (NoisyCentroids(epsilon="one"), slice(None), {}),
     ],
-    ids=["empty subset", "one class in the subset", "one class in the rest", "final model fails", "wrong parameter"],
+    ids=[
+        "empty subset",
+        "one class in the subset",
+        "one class in the rest",
+        "final model fails",
+        "wrong parameter",
+    ],
 )
 def test_nothing_found_is_one_outcome_whatever_the_cause(estimator, records, kwargs, monkeypatch):
     monkeypatch.setattr(members, "HANDFUL", 0)
     one, error = outcome_of(estimator, X[records], y[records], **kwargs)
-    assert str(error).startswith("No candidate could be trained and scored, so there is no model; the privacy cost in")
+    assert str(error).startswith(
+        "No candidate could be trained and scored, so there is no model; the privacy cost in"
+    )
     assert error.__context__ is None
     assert set(vars(one)) - set(one.get_params(deep=False)) == {"privacy_spent_"}
     assert one.privacy_spent_.epsilon == one.privacy_cost(400).epsilon
@@ -379,11 +437,12 @@ def test_without_a_tuned_model_nothing_is_trained():
     assert len(SEEN) == 3
 
 
-# --- what is released ---------------------------------------------------------------------------------------------
+# --- what is released -----------------------------------------------------------------------------
 
 
 def test_the_size_of_the_subset_is_nowhere():
-    """Fits that differ in the subset, in K and in the losers leave the same trace, up to the release itself."""
+    """Fits that differ in the subset, in K and in the losers leave the same trace, up to the
+    release itself."""
 
     def trace():
         one = search(space={"shrink": [0.2]}).fit(X, y)
@@ -394,7 +453,7 @@ def test_the_size_of_the_subset_is_nowhere():
     assert len({trace() for _ in range(4)}) == 1
 
 
-# --- diffprivlib and nets -----------------------------------------------------------------------------------------
+# --- diffprivlib and nets -------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -416,7 +475,10 @@ def test_a_net_is_told_its_expected_size_and_keeps_rate_noise_and_steps(nets, tr
     final = one.best_estimator_
     assert one.privacy_spent_.bound == "Theorem 4"
     assert one.privacy_spent_.neighboring == final.privacy_spent_.neighboring == "zero_out"
-    assert (final.batch_size, final.sample_rate) == (pytest.approx(28 if train_on == "rest" else 40), 0.1)
+    assert (final.batch_size, final.sample_rate) == (
+        pytest.approx(28 if train_on == "rest" else 40),
+        0.1,
+    )
     assert final.n_steps_ == 30
     assert one.final_params_["learning_rate_init"] == pytest.approx(
         one.best_params_["learning_rate_init"] * (7 / 3 if train_on == "rest" else 10 / 3)
@@ -424,9 +486,14 @@ def test_a_net_is_told_its_expected_size_and_keeps_rate_noise_and_steps(nets, tr
     assert any("number of records is public" in text for text in final.privacy_spent_.assumptions)
 
 
-@pytest.mark.parametrize(("train_on", "validate_on"), [("rest", "rest"), ("rest", "subset"), ("all", "rest")])
-def test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset(nets, train_on, validate_on, monkeypatch):
-    """Nor do the rows that a record's batch may have, nor the number of calls: places without a record are blank."""
+@pytest.mark.parametrize(
+    ("train_on", "validate_on"), [("rest", "rest"), ("rest", "subset"), ("all", "rest")]
+)
+def test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset(
+    nets, train_on, validate_on, monkeypatch
+):
+    """Nor do the rows that a record's batch may have, nor the number of calls: places without a
+    record are blank."""
     stack = pytest.importorskip("sklearn_dpsearch.nets.stacked_training")
     shapes, step, sizes = [], stack.Stack._step, []
 
@@ -441,7 +508,12 @@ def test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset(nets, train_
         shapes.clear()
         space = {"learning_rate_init": [0.1]}
         net = {"noise_multiplier": 2.0, "max_epochs": 0.3}
-        kwargs = {"n_iter": Fixed(1), "train_on": train_on, "validate_on": validate_on, "random_state": seed}
+        kwargs = {
+            "n_iter": Fixed(1),
+            "train_on": train_on,
+            "validate_on": validate_on,
+            "random_state": seed,
+        }
         found = net_search(nets, space, net, **kwargs).fit(X, y)
         assert not any("place" in name for name in vars(found.best_estimator_))
         seen.append(list(shapes))
@@ -451,13 +523,17 @@ def test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset(nets, train_
 
 @pytest.mark.slow
 def test_a_net_with_a_batch_size_keeps_the_rate_of_all_records_on_parts(nets):
-    one = net_search(nets, net={"sample_rate": None, "batch_size": 40, "noise_multiplier": 2.0}).fit(X, y)
+    one = net_search(
+        nets, net={"sample_rate": None, "batch_size": 40, "noise_multiplier": 2.0}
+    ).fit(X, y)
     final = one.best_estimator_
     assert (final.sample_rate, final.batch_size) == (0.1, None)
-    assert final.privacy_guarantee() == DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out")
+    assert final.privacy_guarantee() == DPSGD(
+        noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out"
+    )
 
 
-# --- which share of the records tunes -----------------------------------------------------------------------------
+# --- which share of the records tunes -------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -473,6 +549,12 @@ def test_a_net_with_a_batch_size_keeps_the_rate_of_all_records_on_parts(nets):
     ],
 )
 def test_the_default_share_is_larger_where_records_and_epsilon_are_few(n, epsilon, expected):
-    one = search(Told(epsilon=0.1, neighboring="zero_out"), {}, subset_fraction="auto", epsilon=epsilon, delta=1e-6)
+    one = search(
+        Told(epsilon=0.1, neighboring="zero_out"),
+        {},
+        subset_fraction="auto",
+        epsilon=epsilon,
+        delta=1e-6,
+    )
     (part,) = one.privacy_cost(n, public=True).components
     assert f"each with probability {expected:g})" in part.name

@@ -1,4 +1,5 @@
-"""DPSubsetSearchCV(validate_on="rest") and tuning_share: who is scored, with how much noise, and what that costs."""
+"""DPSubsetSearchCV(validate_on="rest") and tuning_share: who is scored, with how much noise, and
+what that costs."""
 
 from __future__ import annotations
 
@@ -49,10 +50,14 @@ class Seeing(Watching):
 
 def on_the_rest(estimator=None, space=None, **kwargs):
     given = {"validate_on": "rest", "scoring": HITS, **kwargs}
-    return search(Watching() if estimator is None else estimator, {"rate": [1.0]} if space is None else space, **given)
+    return search(
+        Watching() if estimator is None else estimator,
+        {"rate": [1.0]} if space is None else space,
+        **given,
+    )
 
 
-# --- who is scored ------------------------------------------------------------------------------------------------
+# --- who is scored --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("train_on", ["rest", "all"])
@@ -77,19 +82,27 @@ def test_a_share_of_the_rest_is_scored_by_coins_of_their_own():
 def test_with_public_records_nobody_is_scored_and_nothing_is_charged():
     one, tuning, _ = watched(validate_on="rest")
     base = PureDP(epsilon=1.0)
-    assert one.privacy_spent_.epsilon == subset_then_train(best_of(base, Geometric(5)), base, 0.3).epsilon_at(0.0)
+    assert one.privacy_spent_.epsilon == subset_then_train(
+        best_of(base, Geometric(5)), base, 0.3
+    ).epsilon_at(0.0)
     assert len(tuning[0]["records"]) < 180
 
 
-# --- what it costs ------------------------------------------------------------------------------------------------
+# --- what it costs --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 @pytest.mark.parametrize("cv", [None, 0.5])
 def test_the_total_is_that_of_theorem_four(train_on, cv):
     one = on_the_rest(train_on=train_on, cv=cv)
-    tune, scores, train = best_of(PureDP(epsilon=1.0), 5), best_of(PureDP(epsilon=1.0 / 24), 5), PureDP(epsilon=1.0)
-    expected = subset_then_train(tune, train, 0.3, train_on, validate=scores, validated_share=cv or 1.0)
+    tune, scores, train = (
+        best_of(PureDP(epsilon=1.0), 5),
+        best_of(PureDP(epsilon=1.0 / 24), 5),
+        PureDP(epsilon=1.0),
+    )
+    expected = subset_then_train(
+        tune, train, 0.3, train_on, validate=scores, validated_share=cv or 1.0
+    )
     assert one.privacy_cost(400).epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
     assert one.privacy_cost(400).bound == "Theorem 4"
     (part,) = one.privacy_cost(400).components
@@ -98,7 +111,8 @@ def test_the_total_is_that_of_theorem_four(train_on, cv):
 
 @pytest.mark.parametrize("relation", ["replace_one", "zero_out"])
 def test_where_nothing_is_amplified_the_scores_are_free(relation):
-    """A record of the rest pays for its score and the final training: no more than one of the subset for the search."""
+    """A record of the rest pays for its score and the final training: no more than one of the
+    subset for the search."""
     one = on_the_rest(Watching(neighboring=relation)).fit(IDS, y)
     assert one.privacy_spent_.bound == "mixture"
     search_alone = best_of(PureDP(epsilon=1.0, neighboring=relation), 5)
@@ -107,8 +121,14 @@ def test_where_nothing_is_amplified_the_scores_are_free(relation):
 
 def test_a_given_noise_is_charged_for_everybody_who_is_scored():
     one = on_the_rest(score_noise=PureDP(epsilon=0.5))
-    tune, scores, train = best_of(PureDP(epsilon=1.0), 5), best_of(PureDP(epsilon=0.5), 5), PureDP(epsilon=1.0)
-    assert one.privacy_cost(400).epsilon == subset_then_train(tune, train, 0.3, validate=scores).epsilon_at(0.0)
+    tune, scores, train = (
+        best_of(PureDP(epsilon=1.0), 5),
+        best_of(PureDP(epsilon=0.5), 5),
+        PureDP(epsilon=1.0),
+    )
+    assert one.privacy_cost(400).epsilon == subset_then_train(
+        tune, train, 0.3, validate=scores
+    ).epsilon_at(0.0)
 
 
 def test_the_noise_that_is_drawn_is_the_noise_that_is_charged(monkeypatch):
@@ -137,10 +157,14 @@ def test_a_target_is_met_scores_included():
 
 def test_the_total_does_not_depend_on_the_number_of_records():
     one = on_the_rest()
-    assert one.privacy_cost().epsilon == one.privacy_cost(400).epsilon == one.privacy_cost(10**6).epsilon
+    assert (
+        one.privacy_cost().epsilon
+        == one.privacy_cost(400).epsilon
+        == one.privacy_cost(10**6).epsilon
+    )
 
 
-# --- less for tuning than for the final training ------------------------------------------------------------------
+# --- less for tuning than for the final training --------------------------------------------------
 
 
 @pytest.mark.parametrize("share", [0.25, 2.0])
@@ -160,7 +184,9 @@ def test_candidates_are_trained_with_a_share_of_the_final_loss(share, train_on, 
 @pytest.mark.parametrize("share", [0.5, 2.0])
 def test_a_refit_may_lose_more_or_less_than_the_candidates(share):
     space = {"rate": [1.0]}
-    one = DPRandomSearchCV(Watching(), space, n_iter=Fixed(3), refit=True, tuning_share=share).fit(IDS, y)
+    one = DPRandomSearchCV(Watching(), space, n_iter=Fixed(3), refit=True, tuning_share=share).fit(
+        IDS, y
+    )
     *tuning, final = SEEN
     assert ({run["epsilon"] for run in tuning}, final["epsilon"]) == ({share}, 1.0)
     expected = compose(best_of(PureDP(epsilon=share), Fixed(3)), PureDP(epsilon=1.0))
@@ -184,9 +210,14 @@ def test_a_target_is_met_with_less_for_tuning():
 
 @pytest.mark.parametrize("relation", ["replace_one", "zero_out"])
 @pytest.mark.parametrize("validate_on", ["rest", "subset"])
-def test_with_known_membership_the_search_costs_as_much_as_the_final_training(relation, validate_on):
-    """A record pays for one part only, so the final training has nearly all of ε (it once had what a candidate had)."""
-    one = on_the_rest(Watching(neighboring=relation), epsilon=2.0, validate_on=validate_on).fit(IDS, y)
+def test_with_known_membership_the_search_costs_as_much_as_the_final_training(
+    relation, validate_on
+):
+    """A record pays for one part only, so the final training has nearly all of ε (it once had what
+    a candidate had)."""
+    one = on_the_rest(Watching(neighboring=relation), epsilon=2.0, validate_on=validate_on).fit(
+        IDS, y
+    )
     *tuning, final = SEEN
     tuned = best_of(PureDP(epsilon=tuning[0]["epsilon"]), 5).epsilon_at(0.0)
     assert 1.99 < one.privacy_spent_.epsilon <= 2.0
@@ -194,8 +225,12 @@ def test_with_known_membership_the_search_costs_as_much_as_the_final_training(re
     assert tuned == pytest.approx(final["epsilon"], rel=0.01)
 
 
-@pytest.mark.parametrize(("estimator", "train_on"), [(Told(neighboring="zero_out"), "rest"), (Watching(), "rest")])
-def test_with_secret_membership_candidates_are_as_private_as_the_final_training(estimator, train_on):
+@pytest.mark.parametrize(
+    ("estimator", "train_on"), [(Told(neighboring="zero_out"), "rest"), (Watching(), "rest")]
+)
+def test_with_secret_membership_candidates_are_as_private_as_the_final_training(
+    estimator, train_on
+):
     on_the_rest(estimator, epsilon=2.0, train_on=train_on).fit(IDS, y)
     assert len({run["epsilon"] for run in SEEN}) == 1
 
@@ -205,7 +240,9 @@ def test_a_final_training_on_all_records_pays_for_both_so_nothing_is_free():
     assert len({run["epsilon"] for run in SEEN}) == 1
 
 
-@pytest.mark.parametrize(("each", "count"), [(False, Geometric(10)), (True, Fixed(3)), (True, Fixed(1))])
+@pytest.mark.parametrize(
+    ("each", "count"), [(False, Geometric(10)), (True, Fixed(3)), (True, Fixed(1))]
+)
 def test_the_free_share_of_gaussian_training_meets_the_same_total(each, count):
     share = share_at_no_cost(1.0, 1e-5, count, each, pure=False)
     mu = calibrate(lambda mu: GaussianDP(mu=mu), 1.0, 1e-5)
@@ -238,13 +275,14 @@ def test_a_candidate_that_promises_something_else_in_the_final_training_is_refus
     assert not SEEN
 
 
-# --- the released score -------------------------------------------------------------------------------------------
+# --- the released score ---------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace_one"])
 def test_a_released_score_is_off_by_as_much_as_it_says(relation):
-    """Seven of ten predictions are right: what is left is noise, and who is in the part that was scored."""
+    """Seven of ten predictions are right: what is left is noise, and who is in the part that was
+    scored."""
     labels = (np.arange(400) % 10 < 3).astype(int)
     one = on_the_rest(Told(neighboring=relation), n_iter=1, cv=0.5, score_noise=PureDP(epsilon=0.1))
     off, said = [], []

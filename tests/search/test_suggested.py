@@ -38,7 +38,9 @@ SETTINGS = {
 
 
 def made(kind, model):
-    return search_of(kind, model, "auto", epsilon=8.0, delta=1e-4, random_state=0, **SETTINGS.get(kind, {}))
+    return search_of(
+        kind, model, "auto", epsilon=8.0, delta=1e-4, random_state=0, **SETTINGS.get(kind, {})
+    )
 
 
 class Centroids(NoisyCentroids):
@@ -71,7 +73,9 @@ def test_nets_are_searched_around_what_they_are_set_to(kind):
     assert {"learning_rate_factor", "hidden_layer_sizes"} <= set(search.best_params_)
 
 
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearRegression, DPMLPClassifier, DPMLPRegressor])
+@pytest.mark.parametrize(
+    "kind", [DPLogisticRegression, DPLinearRegression, DPMLPClassifier, DPMLPRegressor]
+)
 def test_draws_are_near_what_a_net_is_set_to(kind):
     net = kind(learning_rate_factor=3.0)
     found = drawn(net.search_space())
@@ -88,21 +92,28 @@ def test_draws_are_near_what_a_net_is_set_to(kind):
 
 def test_a_grid_is_small_and_holds_the_own_settings():
     (space,) = search_space(DPMLPClassifier((8, 4)), grid=True)
-    assert space == {"learning_rate_factor": [0.8, 1.0, 1.25], "hidden_layer_sizes": [(8, 4), (8, 4, 4)]}
+    assert space == {
+        "learning_rate_factor": [0.8, 1.0, 1.25],
+        "hidden_layer_sizes": [(8, 4), (8, 4, 4)],
+    }
     (space,) = DPMLPClassifier(()).search_space(grid=True)
     assert space["hidden_layer_sizes"] == [(), (64,)]
 
 
 @pytest.mark.parametrize("hidden", ["auto", (), (32,)])
 def test_layers_beside_bins_are_not_searched(hidden):
-    net = DPTabularClassifier({"age": (20, 80), "pay": ["low", "high"]}, target="pay", hidden_layer_sizes=hidden)
+    net = DPTabularClassifier(
+        {"age": (20, 80), "pay": ["low", "high"]}, target="pay", hidden_layer_sizes=hidden
+    )
     assert search_space(net, grid=True) == [{"learning_rate_factor": [0.8, 1.0, 1.25]}]
     assert set(drawn(net.search_space(), 1)[0]) == {"learning_rate_factor"}
 
 
 def test_spaces_of_steps_are_put_together_under_their_names():
     model = make_pipeline(FunctionTransformer(), DPLogisticRegression())
-    assert search_space(model, grid=True) == [{"dplogisticregression__learning_rate_factor": [0.8, 1.0, 1.25]}]
+    assert search_space(model, grid=True) == [
+        {"dplogisticregression__learning_rate_factor": [0.8, 1.0, 1.25]}
+    ]
 
 
 def test_where_no_space_is_known_it_is_said_before_records_are_used():
@@ -116,12 +127,14 @@ def test_where_no_space_is_known_it_is_said_before_records_are_used():
         DPRandomSearchCV(Centroids(), "best").fit(X, y)
 
 
-# --- one candidate alone ------------------------------------------------------------------------------------------
+# --- one candidate alone --------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("drawn_as", ["auto", (64, 64)])
-def test_layers_that_follow_the_number_of_records_are_decided_anew_after_the_subset(drawn_as, monkeypatch):
+def test_layers_that_follow_the_number_of_records_are_decided_anew_after_the_subset(
+    drawn_as, monkeypatch
+):
     """On a tenth of the records "auto" is one layer, on the rest two."""
     monkeypatch.setattr(layers, "FROM", 100)
     seen, choose = [], layers.hidden_layers_by_rule

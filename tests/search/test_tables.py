@@ -1,4 +1,5 @@
-"""Tables with names, text and gaps in a search: a schema makes numbers of them, and costs nothing."""
+"""Tables with names, text and gaps in a search: a schema makes numbers of them, and costs
+nothing."""
 
 from __future__ import annotations
 
@@ -18,22 +19,30 @@ FEATURES = SCHEMA.without("pay", "price")
 
 def model(encoder=None):
     encoder = TableEncoder(FEATURES) if encoder is None else encoder
-    return make_pipeline(encoder, DPLogisticRegression(classes=SCHEMA.classes("pay"), sample_rate=0.1, max_epochs=5))
+    return make_pipeline(
+        encoder, DPLogisticRegression(classes=SCHEMA.classes("pay"), sample_rate=0.1, max_epochs=5)
+    )
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-@pytest.mark.parametrize("kind", [DPRandomSearchCV, pytest.param(DPSubsetSearchCV, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", [DPRandomSearchCV, pytest.param(DPSubsetSearchCV, marks=pytest.mark.slow)]
+)
 def test_a_search_goes_from_a_table_to_labels(kind, library):
     frame = pytest.importorskip(library).DataFrame({name: TABLE[name].to_list() for name in TABLE})
     search = kind(
-        model(), {"dplogisticregression__learning_rate_factor": [0.5, 1.0]}, n_iter=3, epsilon=8.0, delta=1e-4
+        model(),
+        {"dplogisticregression__learning_rate_factor": [0.5, 1.0]},
+        n_iter=3,
+        epsilon=8.0,
+        delta=1e-4,
     )
     search.fit(frame, frame["pay"])
     assert search.score(frame, frame["pay"]) > 0.8
     assert set(search.predict(frame)) <= {"low", "high"}
     assert (
-        "The schema of step 'tableencoder' was not taken from the records, and the types of its columns are public."
-        in search.privacy_spent_.assumptions
+        "The schema of step 'tableencoder' was not taken from the records, and the types of its "
+        "columns are public." in search.privacy_spent_.assumptions
     )
     assert search.best_estimator_[0].get_feature_names_out()[0] == "age"
 
@@ -46,17 +55,23 @@ class Learning(TableEncoder):
         return super().fit(X, y)
 
 
-@pytest.mark.parametrize("step", [Learning({"age": (0, 1)}), MinMaxScaler()], ids=["subclass", "MinMaxScaler"])
+@pytest.mark.parametrize(
+    "step", [Learning({"age": (0, 1)}), MinMaxScaler()], ids=["subclass", "MinMaxScaler"]
+)
 def test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema(step):
     with pytest.raises(PrivacyError, match="(learns|to learn nothing) from the data.*TableEncoder"):
-        DPRandomSearchCV(model(step), {"dplogisticregression__alpha": [0.0]}, delta=1e-5).privacy_cost()
+        DPRandomSearchCV(
+            model(step), {"dplogisticregression__alpha": [0.0]}, delta=1e-5
+        ).privacy_cost()
 
 
 @pytest.mark.slow
 def test_a_dry_run_needs_no_records_where_there_is_a_schema():
     space = {"dplogisticregression__alpha": [0.0]}
     assert DPRandomSearchCV(model(), space, epsilon=8.0, delta=1e-4).dry_run().score >= 0
-    columns = make_column_transformer((TableEncoder(FEATURES.without("age")), ["job"]), remainder="drop")
+    columns = make_column_transformer(
+        (TableEncoder(FEATURES.without("age")), ["job"]), remainder="drop"
+    )
     with pytest.raises(Exception, match=r"Found ColumnTransformer.*Give X_example and y_example"):
         DPRandomSearchCV(model(columns), space, epsilon=8.0, delta=1e-4).dry_run()
 
@@ -74,6 +89,8 @@ def of_diffprivlib():
 @pytest.mark.parametrize("case", range(4))
 def test_models_of_diffprivlib_take_bounds_and_norms_from_the_schema(case):
     encoder, estimator = list(of_diffprivlib())[case]
-    search = DPRandomSearchCV(make_pipeline(encoder, estimator), {}, n_iter=2, epsilon=20.0).fit(TABLE, TABLE["pay"])
+    search = DPRandomSearchCV(make_pipeline(encoder, estimator), {}, n_iter=2, epsilon=20.0).fit(
+        TABLE, TABLE["pay"]
+    )
     assert search.privacy_spent_.epsilon <= 20.0
     assert set(search.predict(TABLE)) <= {"high", "low"}

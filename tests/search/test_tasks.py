@@ -18,7 +18,8 @@ X, y = two_blobs(400)
 
 @pytest.fixture
 def tasks_of(monkeypatch, in_place):
-    """Search and number of runs to the number of tasks, as the scheduler of a cluster counts them."""
+    """Search and number of runs to the number of tasks, as the scheduler of a cluster counts
+    them."""
     seen = []
 
     def run(workers, tasks, counter):
@@ -43,9 +44,15 @@ def tasks_of(monkeypatch, in_place):
     [
         DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, n_jobs=3),
         DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, n_jobs=3, refit=True),
-        DPSubsetSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, subset_fraction=0.5, n_jobs=3),
-        DPThresholdSearchCV(NoisyCentroids(), {"shrink": [0.0]}, threshold=-1e9, n_iter=10, n_jobs=3),
-        DPThresholdSearchCV(NoisyCentroids(), {"shrink": [0.0]}, threshold=1e9, n_iter=10, n_jobs=3),
+        DPSubsetSearchCV(
+            NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, subset_fraction=0.5, n_jobs=3
+        ),
+        DPThresholdSearchCV(
+            NoisyCentroids(), {"shrink": [0.0]}, threshold=-1e9, n_iter=10, n_jobs=3
+        ),
+        DPThresholdSearchCV(
+            NoisyCentroids(), {"shrink": [0.0]}, threshold=1e9, n_iter=10, n_jobs=3
+        ),
     ],
 )
 def test_the_number_of_tasks_does_not_depend_on_the_number_of_runs(search, tasks_of):
@@ -56,7 +63,12 @@ def test_the_number_of_tasks_does_not_depend_on_the_number_of_runs(search, tasks
 
 def test_a_threshold_that_is_reached_or_not_makes_as_many_tasks(tasks_of):
     counts = {
-        tasks_of(DPThresholdSearchCV(NoisyCentroids(), {"shrink": [0.0]}, threshold=threshold, n_iter=10, n_jobs=3), 20)
+        tasks_of(
+            DPThresholdSearchCV(
+                NoisyCentroids(), {"shrink": [0.0]}, threshold=threshold, n_iter=10, n_jobs=3
+            ),
+            20,
+        )
         for threshold in (-1e9, 1e9)
     }
     assert len(counts) == 1

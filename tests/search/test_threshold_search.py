@@ -1,4 +1,5 @@
-"""DPThresholdSearchCV: both modes, what they cost, what they draw, what they release, and walks by the caller."""
+"""DPThresholdSearchCV: both modes, what they cost, what they draw, what they release, and walks by
+the caller."""
 
 from __future__ import annotations
 
@@ -16,7 +17,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch import Doubling, DPThresholdSearchCV
-from sklearn_dpsearch.privacy import GaussianDP, PrivacyError, PureDP, compose, doubling_search, mixture, until_above
+from sklearn_dpsearch.privacy import (
+    GaussianDP,
+    PrivacyError,
+    PureDP,
+    compose,
+    doubling_search,
+    mixture,
+    until_above,
+)
 from sklearn_dpsearch.privacy.selection.doubling import AboveThreshold, default_max_rounds
 from sklearn_dpsearch.search import doubling as _doubling
 from sklearn_dpsearch.search import threshold_search as _threshold
@@ -26,7 +35,15 @@ from tests.audit.toys import PUBLIC, answer_low, audited
 from tests.audit.toys import QUIET as QUIET_8
 from tests.privacy.threshold_rounds import STEPS, one_round
 
-from .toys import NoisyCentroids, RandomizedResponse, Untouchable, doubling, refuses_to_fit, some_labels, two_blobs
+from .toys import (
+    NoisyCentroids,
+    RandomizedResponse,
+    Untouchable,
+    doubling,
+    refuses_to_fit,
+    some_labels,
+    two_blobs,
+)
 from .utilities_toys import LABELS, LOUD, QUIET, Adversary, Seeing, by_label, seen
 
 #: Trainings are counted here, and candidates fail on purpose.
@@ -40,22 +57,27 @@ SHRINK = {"shrink": [0.0, 0.2, 0.5]}
 
 def until(estimator=None, space=None, **kwargs):
     estimator = NoisyCentroids(epsilon=1.0) if estimator is None else estimator
-    return DPThresholdSearchCV(estimator, SHRINK if space is None else space, **{"threshold": 0.6, **kwargs})
+    return DPThresholdSearchCV(
+        estimator, SHRINK if space is None else space, **{"threshold": 0.6, **kwargs}
+    )
 
 
 def walk(estimator=None, space=None, **kwargs):
     estimator = NoisyCentroids(epsilon=1.0) if estimator is None else estimator
     price = {} if "epsilon" in kwargs else {"round_epsilon": 0.1}
-    return doubling(estimator, SHRINK if space is None else space, **{"n_parts": 4, **price, **kwargs})
+    return doubling(
+        estimator, SHRINK if space is None else space, **{"n_parts": 4, **price, **kwargs}
+    )
 
 
 def labelled(levels=3, **kwargs):
-    """A walk over candidates with utilities 0.2, 0.5 and 0.9, and so little noise that it goes as it should."""
+    """A walk over candidates with utilities 0.2, 0.5 and 0.9, and so little noise that it goes as
+    it should."""
     one = {"scoring": by_label, "round_epsilon": 1e4, "n_parts": 2}
     return walk(RandomizedResponse(), {"label": list(range(levels))}, **{**one, **kwargs})
 
 
-# --- a number: what it costs --------------------------------------------------------------------------------------
+# --- a number: what it costs ----------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -80,24 +102,32 @@ def test_folds_that_train_and_score_are_composed_before_they_are_searched():
 def test_a_secret_coin_of_the_record_averages_both_uses():
     score = PureDP(epsilon=0.25, neighboring="replace_one")
     found = until(cv=0.5, score_noise=score, delta=0.001).privacy_cost(200).epsilon
-    both = [until_above(PureDP(epsilon=one, neighboring="replace_one"), 1 / 11) for one in (1.0, 0.25)]
+    both = [
+        until_above(PureDP(epsilon=one, neighboring="replace_one"), 1 / 11) for one in (1.0, 0.25)
+    ]
     assert found == mixture(both, [0.5, 0.5]).epsilon_at(0.001)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threshold", [0.6, Doubling(), Doubling(n_parts=4, threshold_noise="once")])
+@pytest.mark.parametrize(
+    "threshold", [0.6, Doubling(), Doubling(n_parts=4, threshold_noise="once")]
+)
 def test_a_target_is_met_and_nearly_reached(threshold):
-    one = DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=threshold, epsilon=4.0, delta=1e-6)
+    one = DPThresholdSearchCV(
+        NoisyCentroids(), SHRINK, threshold=threshold, epsilon=4.0, delta=1e-6
+    )
     one.fit(X, y)
     assert 3.95 < one.privacy_spent_.epsilon <= 4.0
     assert tuple(one.privacy_spent_) == tuple(one.privacy_cost(200))
 
 
 def test_a_refit_is_composed():
-    assert until(refit=True).privacy_cost(200).epsilon == pytest.approx(1.0 + until().privacy_cost(200).epsilon)
+    assert until(refit=True).privacy_cost(200).epsilon == pytest.approx(
+        1.0 + until().privacy_cost(200).epsilon
+    )
 
 
-# --- a number: what it does ---------------------------------------------------------------------------------------
+# --- a number: what it does -----------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -109,9 +139,16 @@ def test_running_ahead_changes_nothing_but_time(backend):
         for seed in range(4):
             with parallel_config(backend=backend):
                 one = until(
-                    space={"shrink": list(np.linspace(0, 0.9, 30))}, threshold=0.8, n_jobs=n_jobs, random_state=seed
+                    space={"shrink": list(np.linspace(0, 0.9, 30))},
+                    threshold=0.8,
+                    n_jobs=n_jobs,
+                    random_state=seed,
                 ).fit(X, y)
-            shown = (one.best_params_, one.best_score_, one.best_estimator_.centroids_.tolist()) if one.found_ else None
+            shown = (
+                (one.best_params_, one.best_score_, one.best_estimator_.centroids_.tolist())
+                if one.found_
+                else None
+            )
             released.setdefault(seed, []).append(shown)
     assert all(first == other for first, *others in released.values() for other in others)
     assert len({str(one[0]) for one in released.values()}) > 1
@@ -140,27 +177,45 @@ def test_nothing_runs_after_the_first_success():
 def test_the_chance_of_nothing_is_that_of_the_coin():
     """Half of the runs reach the threshold, and the coin comes first: p/(p + (1 − p)/2)."""
     runs = 4000 if FULL else 120
-    one = until(RandomizedResponse(epsilon=1e-9), {"label": [0]}, threshold=0.0, scoring=answer_low, n_iter=4)
-    fits = (one.set_params(random_state=seed).fit(QUIET_8, np.zeros(8), **PUBLIC) for seed in range(runs))
+    one = until(
+        RandomizedResponse(epsilon=1e-9),
+        {"label": [0]},
+        threshold=0.0,
+        scoring=answer_low,
+        n_iter=4,
+    )
+    fits = (
+        one.set_params(random_state=seed).fit(QUIET_8, np.zeros(8), **PUBLIC)
+        for seed in range(runs)
+    )
     counts = Counter(fit.found_ for fit in fits)
     chance = 0.25 / (0.25 + 0.75 / 2)
     assert abs(counts[False] / runs - chance) < 4.5 * np.sqrt(chance * (1 - chance) / runs)
 
 
 def test_candidates_that_fail_never_succeed_whatever_the_error_score():
-    one = until(Adversary(fails=1.0), {"label": [0]}, threshold=0.5, error_score=9.0, scoring="accuracy").fit(X, y)
+    one = until(
+        Adversary(fails=1.0), {"label": [0]}, threshold=0.5, error_score=9.0, scoring="accuracy"
+    ).fit(X, y)
     assert one.found_ is False
 
 
-# --- stopped without success --------------------------------------------------------------------------------------
+# --- stopped without success ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["predict", "score"])
 def test_without_success_there_is_no_model_and_the_error_says_why(method):
     one = until(threshold=1e9).fit(X, y)
     assert one.found_ is False
-    assert set(vars(one)) - set(one.get_params(deep=False)) == {"found_", "privacy_spent_", "scorer_", "n_splits_"}
-    with pytest.raises(AttributeError, match="stopped before a candidate reached.*Give a lower threshold") as caught:
+    assert set(vars(one)) - set(one.get_params(deep=False)) == {
+        "found_",
+        "privacy_spent_",
+        "scorer_",
+        "n_splits_",
+    }
+    with pytest.raises(
+        AttributeError, match="stopped before a candidate reached.*Give a lower threshold"
+    ) as caught:
         getattr(one, method)(*(X,) if method == "predict" else (X, y))
     assert "no model to" in str(caught.value)
 
@@ -178,15 +233,23 @@ def test_stopping_without_success_is_the_same_whatever_else_happened(monkeypatch
     assert len({trace(0), trace(9), trace(9, target=np.zeros_like(y)), trace(3, target=1 - y)}) == 1
 
 
-# --- Doubling: what it costs --------------------------------------------------------------------------------------
+# --- Doubling: what it costs ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("threshold_noise", ["fresh", "once"])
 def test_the_walk_costs_its_worst_case_and_one_training(threshold_noise):
     base = GaussianDP(mu=0.3)
-    one = walk(LogisticRegression(), {"C": [0.1, 1.0]}, guarantee=base, delta=1e-6, threshold_noise=threshold_noise)
+    one = walk(
+        LogisticRegression(),
+        {"C": [0.1, 1.0]},
+        guarantee=base,
+        delta=1e-6,
+        threshold_noise=threshold_noise,
+    )
     cost = doubling_search(0.1, 50, default_max_rounds(50), threshold_noise=threshold_noise)
-    assert one.privacy_cost().epsilon == pytest.approx(compose(cost, base).epsilon_at(1e-6), rel=1e-12)
+    assert one.privacy_cost().epsilon == pytest.approx(
+        compose(cost, base).epsilon_at(1e-6), rel=1e-12
+    )
     assert "the worst case" in one.privacy_cost().components[0].name
 
 
@@ -202,14 +265,18 @@ def test_the_cost_is_the_same_for_walks_of_one_round_and_of_many():
     assert spent == {doubling_search(1e4, 50).epsilon_at(0.0) + 1.0}
 
 
-# --- Doubling: what it does ---------------------------------------------------------------------------------------
+# --- Doubling: what it does -----------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_the_threshold_that_is_released_is_never_above_one():
     for noise in ("fresh", "once"):
-        one = labelled(scoring=lambda *_: 1.0, round_epsilon=5.0, threshold_noise=noise, granularity=0.09)
-        assert all(fit.best_score_ <= 1.0 for fit in (one.fit(X, y) for _ in range(8)) if fit.found_)
+        one = labelled(
+            scoring=lambda *_: 1.0, round_epsilon=5.0, threshold_noise=noise, granularity=0.09
+        )
+        assert all(
+            fit.best_score_ <= 1.0 for fit in (one.fit(X, y) for _ in range(8)) if fit.found_
+        )
 
 
 def test_every_round_draws_its_threshold_anew_unless_it_is_drawn_once(monkeypatch):
@@ -228,7 +295,7 @@ def test_every_round_draws_its_threshold_anew_unless_it_is_drawn_once(monkeypatc
     assert len(drawn) == 1
 
 
-# --- candidates batch by batch ------------------------------------------------------------------------------------
+# --- candidates batch by batch --------------------------------------------------------------------
 
 
 def test_batches_may_follow_what_was_kept():
@@ -291,7 +358,11 @@ def test_a_walk_that_is_left_has_spent_its_budget_and_has_no_model():
         ([], ValueError, "empty batch; at least one candidate.*end the batches"),
         ({"shrink": 0.1}, TypeError, "Found the batch.*a list of dicts"),
         ([0.1], TypeError, "a list of dicts"),
-        ([{"epsilon": 5.0}], PrivacyError, "which no point of param_distributions does.*Add its values"),
+        (
+            [{"epsilon": 5.0}],
+            PrivacyError,
+            "which no point of param_distributions does.*Add its values",
+        ),
         ([{"shrnk": 5.0}], ValueError, "Invalid parameter 'shrnk'"),
     ],
 )
@@ -336,7 +407,7 @@ def test_rounds_check_everything_before_the_first_step():
     assert list(walk().rounds(X, y, [])) == []
 
 
-# --- audits -------------------------------------------------------------------------------------------------------
+# --- audits ---------------------------------------------------------------------------------------
 
 
 def audited_walk():
@@ -344,7 +415,9 @@ def audited_walk():
     given = {"n_parts": 2, "round_epsilon": 3.0, "granularity": 0.75, "max_rounds": 1}
     one = walk(Seeing(epsilon=0.1), {"label": [0]}, scoring=seen, **given)
     public = {"X_public": QUIET[:2].copy(), "y_public": LABELS[:2].copy()}
-    return audited(one, was_found, RUNS, data=(QUIET, LABELS), other=(LOUD, LABELS), fit_params=public)
+    return audited(
+        one, was_found, RUNS, data=(QUIET, LABELS), other=(LOUD, LABELS), fit_params=public
+    )
 
 
 def was_found(one):
@@ -358,12 +431,17 @@ def test_no_more_than_the_reported_epsilon_of_a_walk_is_found():
 
 
 def test_a_threshold_without_noise_is_caught():
-    """What many candidates that move the same way tell by a reject adds up, and is more than the whole search costs."""
+    """What many candidates that move the same way tell by a reject adds up, and is more than the
+    whole search costs."""
     cost = walk(round_epsilon=1.0, max_rounds=1).privacy_cost(200)
     distributions = {
-        scale: [one_round(np.full(30, 20 + move), 30, 1.0, scale) for move in (0, STEPS)] for scale in (None, 0.0)
+        scale: [one_round(np.full(30, 20 + move), 30, 1.0, scale) for move in (0, STEPS)]
+        for scale in (None, 0.0)
     }
-    losses = {scale: float(np.max(np.abs(np.log(one / other)))) for scale, (one, other) in distributions.items()}
+    losses = {
+        scale: float(np.max(np.abs(np.log(one / other))))
+        for scale, (one, other) in distributions.items()
+    }
     assert losses[None] <= cost.components[0].guarantee.epsilon_at(0.0) < losses[0.0]
 
 
@@ -375,7 +453,8 @@ def test_no_more_than_the_reported_epsilon_of_stopping_is_found():
 
 
 def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):
-    """Noise reused for the whole walk, accounted as if the accepts alone cost: less than one round really loses."""
+    """Noise reused for the whole walk, accounted as if the accepts alone cost: less than one round
+    really loses."""
 
     def forgetful(round_epsilon, levels, max_rounds, threshold_noise, neighboring):
         whole = doubling_search(round_epsilon, levels, max_rounds, threshold_noise="once")
@@ -390,7 +469,7 @@ def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):
     assert loss > one.privacy_cost(200).components[0].guarantee.epsilon_at(0.0)
 
 
-# --- bad input: before any data is read ---------------------------------------------------------------------------
+# --- bad input: before any data is read -----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -398,7 +477,10 @@ def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):
     [
         ({"refit": False}, "refit=False where the threshold doubles.*Leave refit='winner'"),
         ({"cv": 5}, "cv=5 where the threshold doubles.*set n_parts"),
-        ({"score_noise": PureDP(epsilon=1.0)}, "score_noise=PureDP.*the threshold doubles.*Leave score_noise out"),
+        (
+            {"score_noise": PureDP(epsilon=1.0)},
+            "score_noise=PureDP.*the threshold doubles.*Leave score_noise out",
+        ),
         ({"n_iter": 20}, "n_iter=20 where the threshold doubles.*every candidate of the grid runs"),
     ],
 )

@@ -1,4 +1,5 @@
-"""What scripts for scikit-learn's searches ask for and a private search cannot do: each error names the remedy."""
+"""What scripts for scikit-learn's searches ask for and a private search cannot do: each error names
+the remedy."""
 
 import numpy as np
 import pytest
@@ -25,7 +26,10 @@ def search_with(estimator=MODEL, space=None, **arguments):
         ({"scoring": {"area": "roc_auc"}}, "scoring='roc_auc'"),
         ({"refit": "roc_auc"}, "scoring='roc_auc' and leave refit='winner'"),
         ({"refit": lambda results: 0}, "make_private_scorer"),
-        ({"scoring": ["roc_auc"], "refit": "roc_auc"}, "scoring='roc_auc', and compute.*leave refit='winner'"),
+        (
+            {"scoring": ["roc_auc"], "refit": "roc_auc"},
+            "scoring='roc_auc', and compute.*leave refit='winner'",
+        ),
     ],
 )
 def test_one_score_decides(arguments, remedy):
@@ -35,7 +39,11 @@ def test_one_score_decides(arguments, remedy):
 
 @pytest.mark.parametrize(
     ("argument", "remedy"),
-    [("return_train_score", "leave it out"), ("factor", "DPSubsetSearchCV"), ("resource", "DPSubsetSearchCV")],
+    [
+        ("return_train_score", "leave it out"),
+        ("factor", "DPSubsetSearchCV"),
+        ("resource", "DPSubsetSearchCV"),
+    ],
 )
 def test_arguments_of_searches_without_privacy_name_what_is_there_instead(argument, remedy):
     with pytest.raises(TypeError, match=remedy):
@@ -44,12 +52,17 @@ def test_arguments_of_searches_without_privacy_name_what_is_there_instead(argume
 
 
 def test_all_arguments_that_a_grid_search_lacks_are_told_at_once():
-    with pytest.raises(TypeError, match=r"cv: which records train.*refit: one training.*return_train_score: .*leave"):
+    with pytest.raises(
+        TypeError,
+        match=r"cv: which records train.*refit: one training.*return_train_score: .*leave",
+    ):
         DPGridSearchCV(MODEL, "auto", cv=5, refit=True, return_train_score=True)
 
 
 def test_no_budget_at_all_shows_one():
-    with pytest.raises(PrivacyError, match=r"target_epsilon=1.0, target_delta=1e-6.*learn/budget.html"):
+    with pytest.raises(
+        PrivacyError, match=r"target_epsilon=1.0, target_delta=1e-6.*learn/budget.html"
+    ):
         MODEL.fit(X, Y)
 
 

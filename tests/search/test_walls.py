@@ -1,4 +1,5 @@
-"""What a private process starts, names and sends ends with it, and tells nothing of how many there were."""
+"""What a private process starts, names and sends ends with it, and tells nothing of how many there
+were."""
 
 from __future__ import annotations
 
@@ -60,7 +61,11 @@ class Looking(NoisyCentroids):
     """Keeps all that tells of other processes, and leaves traces for them."""
 
     def fit(self, X, y):
-        processes = [one for one in os.listdir("/proc") if one.isdigit()] if os.readlink("/proc/self") == "1" else []
+        processes = (
+            [one for one in os.listdir("/proc") if one.isdigit()]
+            if os.readlink("/proc/self") == "1"
+            else []
+        )
         self.seen_ = [
             os.getpid(),
             os.getppid(),
@@ -83,7 +88,9 @@ def test_a_run_sees_nothing_of_others_and_what_it_starts_ends_with_it(apart, n_j
     assert two.seen_[3:5] == [[], []]
     assert set(two.seen_[5]) <= {"1"}
     assert not Path("/dev/shm/left").exists()
-    assert _soon(lambda: not [one for one in Path("/proc").glob("[0-9]*/cmdline") if "86321" in _text(one)])
+    assert _soon(
+        lambda: not [one for one in Path("/proc").glob("[0-9]*/cmdline") if "86321" in _text(one)]
+    )
 
 
 def _text(path):
@@ -112,7 +119,10 @@ def test_loaders_of_torch_work_inside_of_a_run():
 
     def total():
         data = torch.utils.data.TensorDataset(torch.arange(100.0))
-        return sum(float(part.sum()) for (part,) in torch.utils.data.DataLoader(data, batch_size=10, num_workers=2))
+        return sum(
+            float(part.sum())
+            for (part,) in torch.utils.data.DataLoader(data, batch_size=10, num_workers=2)
+        )
 
     def totals():
         return total(), in_own_process(total)
@@ -182,7 +192,7 @@ def test_each_process_reads_for_itself_where_a_fork_could_not_use_what_was_read(
     assert not walls_in(search)
 
 
-# --- what is stated ---------------------------------------------------------------------------------------------------
+# --- what is stated -------------------------------------------------------------------------------
 
 
 def walls_in(search):
@@ -208,7 +218,7 @@ def test_where_nothing_is_forked_no_wall_stands(monkeypatch):
     assert "way of files, the network" in stated
 
 
-# --- before anything is spent -----------------------------------------------------------------------------------------
+# --- before anything is spent ---------------------------------------------------------------------
 
 PROGRAM = """
 import os, sys, tempfile
@@ -250,7 +260,9 @@ print(fitted(), file=told, flush=True)
 def test_a_program_may_have_closed_its_streams_or_lost_its_folder(odd, tmp_path):
     file = tmp_path / "told"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    done = subprocess.run([sys.executable, "-c", PROGRAM, odd, str(file)], env=environment, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, odd, str(file)], env=environment, capture_output=True
+    )
     told = file.read_text() if odd == "streams" else done.stdout.decode()
     assert told == "(1, 2)\n" * (3 if odd == "copy" else 1), done.stderr
 
@@ -259,7 +271,9 @@ def test_a_program_may_have_closed_its_streams_or_lost_its_folder(odd, tmp_path)
 def test_what_keeps_a_private_process_from_starting_costs_nothing(makes, monkeypatch, tmp_path):
     from .toys import doubling, refuses_to_fit
 
-    monkeypatch.setattr(private_process._Child, "holding", classmethod(lambda cls, *given: _Ended()))
+    monkeypatch.setattr(
+        private_process._Child, "holding", classmethod(lambda cls, *given: _Ended())
+    )
     search = DPRandomSearchCV(NoisyCentroids(), {}, n_iter=2, rehearse=False)
     if makes == "search":
         refuses_to_fit(search, private_process.PrivateProcessError, "could not be started", X, y)
@@ -279,7 +293,7 @@ class _Ended(private_process._Child):
         super().__init__(private_process.Connection(ours.detach()), contextlib.ExitStack())
 
 
-# --- the end ----------------------------------------------------------------------------------------------------------
+# --- the end --------------------------------------------------------------------------------------
 
 WRITES = """
 import os, sys, tempfile, time
@@ -324,7 +338,9 @@ def test_no_record_stays_on_the_disk_after_a_signal_to_all_processes(way, end, t
         "TMPDIR": str(folder),
         "WRITTEN": str(written),
     }
-    user = subprocess.Popen([sys.executable, "-c", WRITES, way], env=environment, stderr=subprocess.DEVNULL)
+    user = subprocess.Popen(
+        [sys.executable, "-c", WRITES, way], env=environment, stderr=subprocess.DEVNULL
+    )
     try:
         assert _soon(written.exists, 120)
         every = _with_mark(str(written))
@@ -355,8 +371,14 @@ def _with_mark(mark):
 
 
 def _someone_starts(folder):
-    code = "from sklearn_dpsearch.search.private_folder import PrivateFolder; PrivateFolder().close()"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "TMPDIR": str(folder)}
+    code = (
+        "from sklearn_dpsearch.search.private_folder import PrivateFolder; PrivateFolder().close()"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
+        "TMPDIR": str(folder),
+    }
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 

@@ -16,7 +16,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import tests
-from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch import (
+    Doubling,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    DPSubsetSearchCV,
+    DPThresholdSearchCV,
+)
 from sklearn_dpsearch._process import steps_now
 from sklearn_dpsearch.data import columns
 from sklearn_dpsearch.privacy import PureDP
@@ -24,7 +30,8 @@ from sklearn_dpsearch.search._checkpoint_folder import LOCK, README, RELEASE, ST
 
 
 class RandomizedResponse(ClassifierMixin, BaseEstimator):
-    """Tells with odds e^epsilon whether any record has a positive first feature: exactly epsilon-DP, any relation."""
+    """Tells with odds e^epsilon whether any record has a positive first feature: exactly
+    epsilon-DP, any relation."""
 
     def __init__(self, epsilon=1.0, label=0, neighboring="replace_one", random_state=None):
         self.epsilon = epsilon
@@ -48,7 +55,8 @@ class RandomizedResponse(ClassifierMixin, BaseEstimator):
 
 
 class NoisyCentroids(ClassifierMixin, BaseEstimator):
-    """Nearest-centroid classifier on records clipped to [-1, 1] per feature; declared, not audited, as epsilon-DP."""
+    """Nearest-centroid classifier on records clipped to [-1, 1] per feature; declared, not audited,
+    as epsilon-DP."""
 
     def __init__(self, epsilon=1.0, shrink=0.0, random_state=None):
         self.epsilon = epsilon
@@ -67,7 +75,9 @@ class NoisyCentroids(ClassifierMixin, BaseEstimator):
         scale = 4 * X.shape[1] / (self.epsilon * max(len(X), 1))
         clipped = np.clip(X, -1, 1)
         self.centroids_ = np.array([clipped[y == one].mean(axis=0) for one in self.classes_])
-        self.centroids_ = (1 - self.shrink) * (self.centroids_ + noise.laplace(scale=scale, size=self.centroids_.shape))
+        self.centroids_ = (1 - self.shrink) * (
+            self.centroids_ + noise.laplace(scale=scale, size=self.centroids_.shape)
+        )
         return self
 
     def predict(self, X):
@@ -137,7 +147,8 @@ class Talkative(NoisyCentroids):
 
 
 class Slow(NoisyCentroids):
-    """Takes so long that a worker can be lost meanwhile, and that workers have to write what they hold."""
+    """Takes so long that a worker can be lost meanwhile, and that workers have to write what they
+    hold."""
 
     def fit(self, X, y):
         time.sleep(0.3)

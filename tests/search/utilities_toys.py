@@ -19,9 +19,12 @@ RELATIONS = ("add_remove", "zero_out", "replace_one")
 
 
 class Adversary(ClassifierMixin, BaseEstimator):
-    """Trains to whatever its records hash to; some trainings and some scores fail. Its promise is made up."""
+    """Trains to whatever its records hash to; some trainings and some scores fail. Its promise is
+    made up."""
 
-    def __init__(self, epsilon=1.0, label=0, neighboring="replace_one", fails=0.2, random_state=None):
+    def __init__(
+        self, epsilon=1.0, label=0, neighboring="replace_one", fails=0.2, random_state=None
+    ):
         self.epsilon = epsilon
         self.label = label
         self.neighboring = neighboring
@@ -79,7 +82,10 @@ def neighbours(rng, n=40, relation="replace_one"):
 def folds_of(drawn, present, k, public=False):
     """Parts of the present records, each of which keeps the place that it drew."""
     part, validates = drawn[present] // 4, (drawn[present] % 4 == 0) & (not public)
-    return [(np.flatnonzero((part == j) & ~validates), np.flatnonzero((part == j) & validates)) for j in range(k)]
+    return [
+        (np.flatnonzero((part == j) & ~validates), np.flatnonzero((part == j) & validates))
+        for j in range(k)
+    ]
 
 
 def everything_everywhere(n, n_parts, public, random_bytes):
@@ -97,7 +103,8 @@ LABELS = np.zeros(40, dtype=int)
 
 
 class Seeing(RandomizedResponse):
-    """On parts it tells everything it saw, for the audit to find; what is audited is the private answer."""
+    """On parts it tells everything it saw, for the audit to find; what is audited is the private
+    answer."""
 
     def fit(self, X, y=None):
         super().fit(X, y)

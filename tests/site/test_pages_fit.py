@@ -67,7 +67,9 @@ return faults;
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_page_scrolls_sideways_and_tables_code_and_titles_fit(width, tmp_path):
     found = ask(PAGES, width, LOOK, tmp_path)
-    assert {str(page.relative_to(SITE)): faults for page, faults in zip(PAGES, found) if faults} == {}
+    assert {
+        str(page.relative_to(SITE)): faults for page, faults in zip(PAGES, found) if faults
+    } == {}
 
 
 def test_pages_that_people_open_first_are_among_them():
@@ -76,7 +78,9 @@ def test_pages_that_people_open_first_are_among_them():
 
 def test_a_page_that_is_too_wide_is_noticed(tmp_path):
     page = tmp_path / "wide.html"
-    page.write_text("<!doctype html><body><article><h1>One</h1><pre style='width:800px'>code</pre></article>")
+    page.write_text(
+        "<!doctype html><body><article><h1>One</h1><pre style='width:800px'>code</pre></article>"
+    )
     (found,) = ask([page], 390, LOOK, tmp_path)
     assert len(found) == 2
     assert "page is" in found[0]
@@ -94,14 +98,19 @@ def test_text_that_a_box_around_the_article_cuts_is_noticed(tmp_path):
 
 def test_a_heading_larger_than_the_title_is_noticed(tmp_path):
     page = tmp_path / "large.html"
-    page.write_text("<!doctype html><body><article><h1 style='font-size: 1rem'>One</h1><h2>Two</h2></article>")
+    page.write_text(
+        "<!doctype html><body><article><h1 style='font-size: 1rem'>One</h1><h2>Two</h2></article>"
+    )
     assert ask([page], 390, LOOK, tmp_path) == [["larger than the title: Two"]]
 
 
 def test_a_table_with_columns_out_of_sight_is_noticed_on_a_screen(tmp_path):
     page = tmp_path / "table.html"
-    page.write_text("<!doctype html><article><div style='overflow-x: auto; width: 800px'><table><tr><td>name</td>"
-                    "<td style='min-width: 900px'>text</td></tr></table></div></article>")  # fmt: skip
+    page.write_text(
+        "<!doctype html><article><div style='overflow-x: auto; width: "
+        "800px'><table><tr><td>name</td>"
+        "<td style='min-width: 900px'>text</td></tr></table></div></article>"
+    )
     assert ask([page], 1280, LOOK, tmp_path) == [["columns are out of sight in the table nametext"]]
 
 

@@ -1,4 +1,5 @@
-"""The site needs no more than the extra ``docs``: with PyTorch and diffprivlib hidden, all that it imports is there."""
+"""The site needs no more than the extra ``docs``: with PyTorch and diffprivlib hidden, all that it
+imports is there."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class Others(PathFinder):
 sys.meta_path[sys.meta_path.index(PathFinder)] = Others
 conf = runpy.run_path("docs/conf.py")
 """
-#: Guides that would be run import what is there; it prints their number, and the pages of those that are shown only.
+#: Guides that would be run import what is there; it prints their number, and the pages of those
+#: that are shown only.
 GUIDES = """
 pattern = conf["sphinx_gallery_conf"]["filename_pattern"]
 run = [guide for guide in conf["GUIDES"] if re.search(pattern, str(guide))]
@@ -48,7 +50,9 @@ with mock(conf["autodoc_mock_imports"]):
 
 def printed(script: str) -> list[list[str]]:
     """Words of each line that a script prints after the extras were hidden."""
-    ended = subprocess.run([sys.executable, "-c", HIDDEN + script], cwd=ROOT, capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", HIDDEN + script], cwd=ROOT, capture_output=True, text=True
+    )
     assert ended.returncode == 0, ended.stderr
     return [line.split() for line in ended.stdout.splitlines()]
 
@@ -63,4 +67,8 @@ def test_guides_that_are_run_import_nothing_of_other_extras():
 def test_every_net_is_documented_with_its_arguments():
     arguments = {name: found for name, *found in printed(REFERENCE)}
     assert len(arguments) == 11
-    assert [name for name, found in arguments.items() if not {"target_epsilon", "target_delta"} <= set(found)] == []
+    assert [
+        name
+        for name, found in arguments.items()
+        if not {"target_epsilon", "target_delta"} <= set(found)
+    ] == []

@@ -1,1 +1,2 @@
-"""Engines, which sum clipped gradients: by known layers, a graph of known operations, or one record at a time."""
+"""Engines, which sum clipped gradients: by known layers, a graph of known operations, or one record
+at a time."""

@@ -18,7 +18,8 @@ from .layer_gradients import PerSampleGradients
 from .refused_modules import in_training
 from .rounding import norms_from_squares
 
-#: Bytes in use at once on an accelerator. On a CPU more than a few megabytes would not fit into its caches.
+#: Bytes in use at once on an accelerator. On a CPU more than a few megabytes would not fit into its
+#: caches.
 MEMORY_ELSEWHERE = 2**30
 #: Fewest and most records at once: with fewer, even large products wait for each other.
 LEAST, MOST = 4, 4096
@@ -37,7 +38,11 @@ class Engine(ABC):
     """
 
     def __init__(
-        self, module: nn.Module, criterion: nn.Module, device: torch.device, template: nn.Module | None = None
+        self,
+        module: nn.Module,
+        criterion: nn.Module,
+        device: torch.device,
+        template: nn.Module | None = None,
     ) -> None:
         self.layout, self.device = ParameterLayout(module), device
         self.template = copy.deepcopy(module if template is None else template)
@@ -74,7 +79,11 @@ class SingleNetEngine(Engine):
     most: int
 
     def __init__(
-        self, module: nn.Module, criterion: nn.Module, device: torch.device, template: nn.Module | None = None
+        self,
+        module: nn.Module,
+        criterion: nn.Module,
+        device: torch.device,
+        template: nn.Module | None = None,
     ) -> None:
         super().__init__(module, criterion, device, template)
         for layer in self.template.modules():
@@ -86,7 +95,8 @@ class SingleNetEngine(Engine):
         if len(trained) != 1:
             raise TrainingError(f"Expected one net at a time, got {len(trained)}.")
         for name, parameter in self.template.named_parameters():
-            parameter.data = self.layout.view(name, trained[0], frozen[0])  # moves with the training
+            # moves with the training
+            parameter.data = self.layout.view(name, trained[0], frozen[0])
         moving = self.layout.names(trained=True)
         self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in moving}
 
@@ -106,10 +116,11 @@ class SingleNetEngine(Engine):
     def _gradients_or_blanks(
         self, inputs: Inputs, targets: torch.Tensor
     ) -> tuple[dict[str, PerSampleGradients], torch.Tensor | None]:
-        """Gradients of records, and a mask of those on which the computation fails; None if there are none.
+        """Gradients of records, and a mask of those on which the computation fails; None if there
+        are none.
 
-        In their places are zeros then, in a call of the same shape with the same random draws: what is computed for
-        the others does not change by a bit.
+        In their places are zeros then, in a call of the same shape with the same random draws: what
+        is computed for the others does not change by a bit.
         """
         state = generator_states(self.device)
 
@@ -139,11 +150,15 @@ class SingleNetEngine(Engine):
         return
 
     @abstractmethod
-    def per_sample_gradients(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, PerSampleGradients]:
+    def per_sample_gradients(
+        self, inputs: Inputs, targets: torch.Tensor
+    ) -> dict[str, PerSampleGradients]:
         """Gradient of each record in each trained parameter, by name."""
 
 
-def _set_unknown_tokens_apart(layer: nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+def _set_unknown_tokens_apart(
+    layer: nn.Module, args: tuple[torch.Tensor, ...]
+) -> tuple[torch.Tensor, ...]:
     """Hook before an embedding: tokens that it has no row for become 0, and are noted."""
     tokens = args[0]
     unknown = (tokens < 0) | (tokens >= layer.num_embeddings)
@@ -152,12 +167,15 @@ def _set_unknown_tokens_apart(layer: nn.Module, args: tuple[torch.Tensor, ...]) 
 
 
 def _make_unknown_tokens_nan(layer: nn.Module, args: object, outputs: torch.Tensor) -> torch.Tensor:
-    """Hook behind an embedding: unknown tokens are no numbers, so that the gradient of their record is dropped."""
+    """Hook behind an embedding: unknown tokens are no numbers, so that the gradient of their record
+    is dropped."""
     unknown: torch.Tensor = vars(layer).pop("unknown_tokens")
     return outputs.masked_fill(unknown.unsqueeze(-1), torch.nan)
 
 
-def failing_records(fails: Callable[[torch.Tensor], bool], n: int, device: torch.device) -> torch.Tensor:
+def failing_records(
+    fails: Callable[[torch.Tensor], bool], n: int, device: torch.device
+) -> torch.Tensor:
     """Mask of the records on which a computation fails, shape (n,).
 
     Parameters
@@ -190,7 +208,10 @@ def with_blank_rows(values: torch.Tensor, blank: torch.Tensor) -> torch.Tensor:
 
 def generator_states(device: torch.device) -> list[torch.Tensor]:
     """States of PyTorch's generators that a computation draws from."""
-    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+    return [
+        torch.get_rng_state(),
+        *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else []),
+    ]
 
 
 def restore_generators(device: torch.device, states: Sequence[torch.Tensor]) -> None:
@@ -215,7 +236,9 @@ def finite_mask(norms: torch.Tensor) -> torch.Tensor | None:
     return torch.isfinite(norms)
 
 
-def clip_factors(norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor | None) -> torch.Tensor:
+def clip_factors(
+    norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor | None
+) -> torch.Tensor:
     """Factors that clip per-record gradients of these norms to their bounds.
 
     0 for an infinite or undefined norm: its gradient is dropped.
@@ -231,7 +254,7 @@ def clip_factors(norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor
     return factors if finite is None else torch.where(finite, factors, 0.0)
 
 
-# --- parameters in flat storage ---------------------------------------------------------------------------------------
+# --- parameters in flat storage -------------------------------------------------------------------
 
 
 class ParameterEntry(NamedTuple):
@@ -257,12 +280,21 @@ class ParameterLayout:
             sizes[trained] += parameter.numel()
         self.trained, self.frozen = sizes[True], sizes[False]
 
-    def read(self, modules: Sequence[nn.Module], device: torch.device, trained: bool) -> torch.Tensor:
+    def read(
+        self, modules: Sequence[nn.Module], device: torch.device, trained: bool
+    ) -> torch.Tensor:
         """Copy the parameters of several modules into rows of flat storage."""
         # Always in single precision: the bound on rounding is for single precision.
-        nothing, names = torch.empty(0, dtype=torch.float32, device=device), set(self.names(trained))
+        nothing, names = (
+            torch.empty(0, dtype=torch.float32, device=device),
+            set(self.names(trained)),
+        )
         rows = [
-            [p.detach().reshape(-1).to(device, torch.float32) for name, p in module.named_parameters() if name in names]
+            [
+                p.detach().reshape(-1).to(device, torch.float32)
+                for name, p in module.named_parameters()
+                if name in names
+            ]
             for module in modules
         ]
         return torch.stack([torch.cat([nothing, *flat]) for flat in rows])

@@ -1,8 +1,10 @@
 """Three ways to train a module with a criterion, and no other: privacy is read from structure.
 
-1. Linear layers, in sequence or in a graph of operations that act on each record alone, with a known loss (``linear``).
+1. Linear layers, in sequence or in a graph of operations that act on each record alone, with a
+   known loss (``linear``).
 2. A graph with other layers whose gradients are known (``layered``).
-3. The gradient of one record under ``vmap``, where other records cannot be seen: of a graph, or of any other code.
+3. The gradient of one record under ``vmap``, where other records cannot be seen: of a graph, or of
+   any other code.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ from .refused_modules import in_training, refuse_module
 
 #: Assumption where a module, or a criterion, runs unknown code.
 TRUST = (
-    "{module} and {criterion} run code of their own on one record at a time, inside of torch.func.vmap; they are "
-    "trusted not to leave it, and to keep nothing of a record."
+    "{module} and {criterion} run code of their own on one record at a time, inside of "
+    "torch.func.vmap; they are trusted not to leave it, and to keep nothing of a record."
 )
 
 
@@ -55,7 +57,9 @@ class EngineChoice:
     assumptions: tuple[str, ...] = ()
 
 
-def choose_engine(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: torch.Tensor) -> EngineChoice:
+def choose_engine(
+    module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: torch.Tensor
+) -> EngineChoice:
     """Choose the fastest engine that sums clipped gradients of single records.
 
     Parameters
@@ -68,7 +72,8 @@ def choose_engine(module: nn.Module, criterion: nn.Module, inputs: Inputs, targe
     Raises
     ------
     LeakingEstimatorError, PrivacyError
-        For what is refused by type, and if none of the three ways applies: with the reason and the remedy.
+        For what is refused by type, and if none of the three ways applies: with the reason and the
+        remedy.
     ValueError
         For outputs that do not fit the criterion.
     """
@@ -76,9 +81,15 @@ def choose_engine(module: nn.Module, criterion: nn.Module, inputs: Inputs, targe
     refuse_module(criterion)
     device = next(module.parameters()).device
     rows, labels = made_up_batch(inputs, targets)
-    sequence = linear.sequence_structure(module) if isinstance(rows, torch.Tensor) and rows.dim() == 2 else None
+    sequence = (
+        linear.sequence_structure(module)
+        if isinstance(rows, torch.Tensor) and rows.dim() == 2
+        else None
+    )
     rows = map_tensors(lambda values: values.to(device), rows)
-    outputs = outputs_on_made_up(in_training(module if sequence is not None else copy.deepcopy(module)), rows)
+    outputs = outputs_on_made_up(
+        in_training(module if sequence is not None else copy.deepcopy(module)), rows
+    )
     targets = made_up_labels(outputs, labels.to(device))
     if outputs is not None:
         losses.check_criterion_outputs(criterion, outputs)
@@ -89,7 +100,9 @@ def choose_engine(module: nn.Module, criterion: nn.Module, inputs: Inputs, targe
     if not known or traced is None:
         _check_vmap_on_made_up(reason, module, criterion, rows, targets)
         return EngineChoice(
-            VmapEngine, None, (TRUST.format(module=net_name(module), criterion=type(criterion).__name__),)
+            VmapEngine,
+            None,
+            (TRUST.format(module=net_name(module), criterion=type(criterion).__name__),),
         )
     if traced.linear:
         key = None if traced.random else (traced.signature, *_criterion_signature(criterion))
@@ -99,7 +112,9 @@ def choose_engine(module: nn.Module, criterion: nn.Module, inputs: Inputs, targe
     return EngineChoice(partial(VmapEngine, template=traced.runnable, own_code=False))
 
 
-def _checked_graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None) -> tuple[Traced | None, str]:
+def _checked_graph(
+    module: nn.Module, rows: Inputs, outputs: torch.Tensor | None
+) -> tuple[Traced | None, str]:
     """Graph of a module that computes what it does, or why there is none."""
     try:
         with seeded_for(module):
@@ -167,7 +182,9 @@ def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, torch.T
     trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
     if trained and outputs.requires_grad:
         weights = torch.linspace(0.5, 1.5, outputs.numel(), device=outputs.device).view_as(outputs)
-        slopes = torch.autograd.grad((outputs * weights).sum(), list(trained.values()), materialize_grads=True)
+        slopes = torch.autograd.grad(
+            (outputs * weights).sum(), list(trained.values()), materialize_grads=True
+        )
         found |= {name: slope for name, slope in zip(trained, slopes) if bool(slope.any())}
     return found
 
@@ -191,41 +208,54 @@ def _check_vmap_on_made_up(
 #: Error text of PyTorch under ``vmap`` ↦ its meaning for a module.
 MEANINGS = {
     "data-dependent control flow": "a branch on a value (if, while, assert), or .item()",
-    "batching operators that can support dynamic shape": "a selection by a mask, whose size depends on values",
+    "batching operators that can support dynamic shape": (
+        "a selection by a mask, whose size depends on values"
+    ),
     "dynamic shape": "a result whose size depends on values",
     "that would mutate a captured Tensor": "something that changes in place (a buffer, a state)",
     "in-place operation": "something that changes in place (a buffer, a state)",
     "data pointer": "a conversion to NumPy, or to a list",
-    "setup_context": "a torch.autograd.Function without setup_context and generate_vmap_rule = True",
+    "setup_context": (
+        "a torch.autograd.Function without setup_context and generate_vmap_rule = True"
+    ),
     "does not have vmap support": "a torch.autograd.Function without generate_vmap_rule = True",
     "broadcast shape": "something that changes in place (a buffer, a state)",
 }
 
 
-def _refusal(reason: str, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
+def _refusal(
+    reason: str, module: nn.Module, criterion: nn.Module, error: Exception
+) -> PrivacyError:
     if isinstance(error, LeakingEstimatorError):
         return error
     if NO_TOKENS in reason:
         return PrivacyError(
-            f"Found numbers that are not whole for an embedding of {net_name(module)}; embeddings need whole numbers, "
-            "from 0 to num_embeddings - 1. Give tokens of a whole type: X.astype('int64')."
+            f"Found numbers that are not whole for an embedding of {net_name(module)}; embeddings "
+            "need whole numbers, from 0 to num_embeddings - 1. Give tokens of a whole type: "
+            "X.astype('int64')."
         )
-    said = str(error).strip().splitlines()[0][:200].rstrip(".") if str(error).strip() else type(error).__name__
+    said = (
+        str(error).strip().splitlines()[0][:200].rstrip(".")
+        if str(error).strip()
+        else type(error).__name__
+    )
     meant = next((meaning for words, meaning in MEANINGS.items() if words in str(error)), said)
     if any("one_hot" in (frame.line or "") for frame in traceback.extract_tb(error.__traceback__)):
         meant = (
-            "F.one_hot, which looks at values (the same is x.unsqueeze(-1) == self.numbers, a buffer torch.arange(10))"
+            "F.one_hot, which looks at values (the same is x.unsqueeze(-1) == self.numbers, a "
+            "buffer torch.arange(10))"
         )
     return LeakingEstimatorError(
-        f"Found {net_name(module)} with {type(criterion).__name__}, which cannot be shown to act on each record alone. "
-        f"As a graph: {reason}. One record at a time (torch.func.vmap): {meant}. Needed: outputs and a loss that are "
-        "computed from each record alone, without branches on values, .item() or NumPy. Use torch.where in place of "
-        "if, x.shape[0] in place of len(x), constants known in advance in place of statistics of a batch, and layers "
-        "of PyTorch."
+        f"Found {net_name(module)} with {type(criterion).__name__}, which cannot be shown to act "
+        f"on each record alone. As a graph: {reason}. One record at a time (torch.func.vmap): "
+        f"{meant}. Needed: outputs and a loss that are computed from each record alone, without "
+        "branches on values, .item() or NumPy. Use torch.where in place of if, x.shape[0] in place "
+        "of len(x), constants known in advance in place of statistics of a batch, and layers of "
+        "PyTorch."
     )
 
 
-# --- made-up records --------------------------------------------------------------------------------------------------
+# --- made-up records ------------------------------------------------------------------------------
 
 
 #: Made-up records in a batch.
@@ -240,7 +270,10 @@ def made_up_batch(inputs: Inputs, targets: torch.Tensor) -> tuple[Inputs, torch.
     A few are ordinary, one is large.
     """
     rng = torch.Generator().manual_seed(0)  # public, and the same every time
-    rows, labels = map_tensors(lambda values: _made_up_tensor(values, rng), inputs), _made_up_tensor(targets, rng)
+    rows, labels = (
+        map_tensors(lambda values: _made_up_tensor(values, rng), inputs),
+        _made_up_tensor(targets, rng),
+    )
     for row in list_tensors(rows):
         if row.is_floating_point():
             row[-1] *= 50
@@ -257,16 +290,27 @@ def _made_up_tensor(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
 
 def made_up_labels(outputs: torch.Tensor | None, labels: torch.Tensor) -> torch.Tensor:
     """Made-up labels that reach from the first class to the last."""
-    if outputs is None or outputs.dim() != 2 or outputs.shape[1] <= 2 or labels.is_floating_point() or labels.dim() > 1:
+    if (
+        outputs is None
+        or outputs.dim() != 2
+        or outputs.shape[1] <= 2
+        or labels.is_floating_point()
+        or labels.dim() > 1
+    ):
         return labels
-    return torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device).round().to(labels.dtype)
+    return (
+        torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device).round().to(labels.dtype)
+    )
 
 
-def check_batch_is_sum_of_records(module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor) -> None:
+def check_batch_is_sum_of_records(
+    module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
+) -> None:
     """Raise if a module means something else on a batch than on its records.
 
-    Training runs it on one record at a time, where ``x - x.mean(0)`` is zero: private, but another net than the one
-    written. Modules that draw random numbers, or count their calls, are not compared.
+    Training runs it on one record at a time, where ``x - x.mean(0)`` is zero: private, but another
+    net than the one written. Modules that draw random numbers, or count their calls, are not
+    compared.
 
     Parameters
     ----------
@@ -285,16 +329,24 @@ def check_batch_is_sum_of_records(module: nn.Module, criterion: nn.Module, rows:
 
     def loss_of(part: slice, seed: int) -> torch.Tensor:
         with torch.no_grad(), seeded_for(probed, seed):
-            return loss(probed(map_tensors(lambda values: values[part], rows)), targets[part]).double().sum()
+            return (
+                loss(probed(map_tensors(lambda values: values[part], rows)), targets[part])
+                .double()
+                .sum()
+            )
 
     every, ordinary = slice(None), slice(0, -1)
     try:
         if len({loss_of(every, seed).item() for seed in (0, 1, 1)}) > 1:
             return
         with torch.no_grad(), seeded_for(probed):
-            equal = probed(map_tensors(lambda values: values[torch.zeros(ROWS, dtype=torch.long)], rows))
+            equal = probed(
+                map_tensors(lambda values: values[torch.zeros(ROWS, dtype=torch.long)], rows)
+            )
         # Numbers may be drawn by place, from another generator.
-        if not torch.allclose(equal, equal[:1].expand_as(equal), rtol=TOLERANCE, atol=1e-6, equal_nan=True):
+        if not torch.allclose(
+            equal, equal[:1].expand_as(equal), rtol=TOLERANCE, atol=1e-6, equal_nan=True
+        ):
             return
         # Without the large record too, which would hide differences.
         single = [loss_of(slice(i, i + 1), 0) for i in range(ROWS)]
@@ -303,9 +355,10 @@ def check_batch_is_sum_of_records(module: nn.Module, criterion: nn.Module, rows:
         return
     if not any(bool(one.isfinite()) for one in single):
         raise LeakingEstimatorError(
-            f"{net_name(module)} with {type(criterion).__name__} has no finite loss on any made-up record by itself: "
-            "such records contribute nothing, and noise alone would be trained. A standard deviation over a batch of "
-            "one record is not a number, for example. Compute outputs from each record alone."
+            f"{net_name(module)} with {type(criterion).__name__} has no finite loss on any made-up "
+            "record by itself: such records contribute nothing, and noise alone would be trained. "
+            "A standard deviation over a batch of one record is not a number, for example. Compute "
+            "outputs from each record alone."
         )
     for together, alone in compared:
         total, most = torch.stack(alone).sum(), TOLERANCE * torch.stack(alone).abs().sum()
@@ -313,8 +366,9 @@ def check_batch_is_sum_of_records(module: nn.Module, criterion: nn.Module, rows:
         comparable = bool(total.isfinite()) and bool(together.isfinite())
         if comparable and not any(bool((together - one).abs() <= limit) for one, limit in sums):
             raise LeakingEstimatorError(
-                f"The loss of {net_name(module)} with {type(criterion).__name__} on several records is neither the sum "
-                "nor the mean of the losses on each: something couples them (a mean over the batch, a weighted mean in "
-                "the loss, batch statistics). Compute each record's output and loss from that record alone, and sum "
+                f"The loss of {net_name(module)} with {type(criterion).__name__} on several "
+                "records is neither the sum nor the mean of the losses on each: something couples "
+                "them (a mean over the batch, a weighted mean in the loss, batch statistics). "
+                "Compute each record's output and loss from that record alone, and sum "
                 'the losses (reduction="sum").'
             )

@@ -1,8 +1,8 @@
 """Graph of a module: all operations of its ``forward``, each known to act on each record alone.
 
-The graph is recorded without data: stand-ins go through ``forward``, and a branch that would depend on a value, or on
-the number of records, raises. Training runs the graph itself, never the user's code: state that the code keeps, or its
-behaviour on other inputs, cannot matter.
+The graph is recorded without data: stand-ins go through ``forward``, and a branch that would depend
+on a value, or on the number of records, raises. Training runs the graph itself, never the user's
+code: state that the code keeps, or its behaviour on other inputs, cannot matter.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Traced:
     linear : bool
         Whether all parameters lie in linear layers, each used once on one vector per record.
     layered : bool
-        Whether all parameters lie in layers that ``layer_gradients`` has rules for, each used once on records.
+        Whether all parameters lie in layers that ``layer_gradients`` has rules for, each used once
+        on records.
     numbers : int
         Number of values that a record needs in its two passes, and in gradients that are formed.
     random : bool
@@ -52,7 +53,8 @@ class Traced:
 
 
 class QuietGraph(fx.GraphModule):
-    """Graph that is called as any module: torch.fx would print the code at which a record raises an error."""
+    """Graph that is called as any module: torch.fx would print the code at which a record raises an
+    error."""
 
     def recompile(self) -> Any:
         code = super().recompile()
@@ -90,22 +92,37 @@ def trace_module(module: nn.Module, rows: Inputs) -> Traced:
     with torch.no_grad():
         checker.run(rows)
     kinds = checker.kinds
-    layers = {node: runnable.get_submodule(node.target) for node in graph.nodes if node.op == "call_module"}
-    random = any(operations.is_random_op(node.target, layers.get(node)) for node in graph.nodes if "call" in node.op)
+    layers = {
+        node: runnable.get_submodule(node.target)
+        for node in graph.nodes
+        if node.op == "call_module"
+    }
+    random = any(
+        operations.is_random_op(node.target, layers.get(node))
+        for node in graph.nodes
+        if "call" in node.op
+    )
     used = {node: layer for node, layer in layers.items() if any(True for _ in layer.parameters())}
     apart = _own_all_parameters(runnable, list(used.values()))
     linear = apart and all(
-        type(layer) is nn.Linear and len(_input_shape(node, kinds)) == 2 for node, layer in used.items()
+        type(layer) is nn.Linear and len(_input_shape(node, kinds)) == 2
+        for node, layer in used.items()
     )
     layered = apart and all(
-        type(layer) in layer_gradients.RULES and _input_shape(node, kinds) for node, layer in used.items()
+        type(layer) in layer_gradients.RULES and _input_shape(node, kinds)
+        for node, layer in used.items()
     )
     return Traced(
-        runnable, linear, layered, _values_per_record(used, kinds), random, _graph_signature(runnable, layers)
+        runnable,
+        linear,
+        layered,
+        _values_per_record(used, kinds),
+        random,
+        _graph_signature(runnable, layers),
     )
 
 
-# --- recording -----------------------------------------------------------------------------------------------------
+# --- recording ------------------------------------------------------------------------------------
 
 
 class _OperationRecorder(fx.Tracer):
@@ -120,13 +137,22 @@ class _OperationRecorder(fx.Tracer):
         self.tensor_attrs: dict[torch.Tensor, str] = {}
 
     def create_arg(self, a: Any) -> Any:
-        if isinstance(a, torch.Tensor):  # constants that were computed from parameters would not follow them
-            names = [name for name, own in (*self.root.named_parameters(), *self.root.named_buffers()) if own is a]
+        # constants that were computed from parameters would not follow them
+        if isinstance(a, torch.Tensor):
+            names = [
+                name
+                for name, own in (*self.root.named_parameters(), *self.root.named_buffers())
+                if own is a
+            ]
             if not names:
                 raise NotPerRecord("a tensor that forward makes itself (keep constants as buffers)")
             return self.create_node("get_attr", names[0], (), {})
         found = super().create_arg(a)
-        if isinstance(found, fx.Node) and found.op == "get_attr" and not isinstance(a, (fx.Node, fx.Proxy)):
+        if (
+            isinstance(found, fx.Node)
+            and found.op == "get_attr"
+            and not isinstance(a, (fx.Node, fx.Proxy))
+        ):
             raise NotPerRecord(f"an object that forward brings ({type(a).__name__})")
         return found
 
@@ -146,8 +172,12 @@ def _record_graph(module: nn.Module) -> fx.Graph:
         raise
     except Exception as error:
         if "'len' is not supported" in str(error):
-            raise NotPerRecord("len of a tensor (x.shape[0] is the same, and can be recorded)") from None
-        raise NotPerRecord(f"forward cannot be recorded without data ({_error_summary(error)})") from None
+            raise NotPerRecord(
+                "len of a tensor (x.shape[0] is the same, and can be recorded)"
+            ) from None
+        raise NotPerRecord(
+            f"forward cannot be recorded without data ({_error_summary(error)})"
+        ) from None
     return recorder.graph
 
 
@@ -162,15 +192,19 @@ def _training_copy(module: nn.Module, empty: bool = False) -> nn.Module:
     """
     memo: dict[int, Any] = {}
     if empty:
-        memo = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in module.parameters()}
+        memo = {
+            id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in module.parameters()
+        }
     return in_training(copy.deepcopy(module, memo))
 
 
 def _error_summary(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no text'}"[:200]
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no text'}"[
+        :200
+    ]
 
 
-# --- checking ------------------------------------------------------------------------------------------------------
+# --- checking -------------------------------------------------------------------------------------
 
 
 class _OperationChecker(fx.Interpreter):
@@ -202,7 +236,9 @@ class _OperationChecker(fx.Interpreter):
         return found
 
 
-def _kind_by_rule(runnable: fx.GraphModule, node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> Kind | None:
+def _kind_by_rule(
+    runnable: fx.GraphModule, node: fx.Node, kinds: Mapping[fx.Node, Kind]
+) -> Kind | None:
     """Apply the rule of a traced operation; return the kind of its result.
 
     None stands for tensors of records.
@@ -215,7 +251,9 @@ def _kind_by_rule(runnable: fx.GraphModule, node: fx.Node, kinds: Mapping[fx.Nod
             kind = operations.LAYERS[type(layer)](layer, *args, **kwargs)
         elif node.op == "call_method":
             kind = _operation_rule(operations.METHODS, node.target)(*args, **kwargs)
-        elif node.target in operations.NUMBERS and all(type(number) in (int, float) for number in args):
+        elif node.target in operations.NUMBERS and all(
+            type(number) in (int, float) for number in args
+        ):
             kind = node.target(*args)  # of parts of a shape, say, which are the same in every batch
         elif node.op == "call_function":
             kind = _operation_rule(operations.FUNCTIONS, node.target)(*args, **kwargs)
@@ -228,7 +266,9 @@ def _kind_by_rule(runnable: fx.GraphModule, node: fx.Node, kinds: Mapping[fx.Nod
     return kind
 
 
-def _operation_rule(table: Mapping[Any, rules.OperationRule], target: object) -> rules.OperationRule:
+def _operation_rule(
+    table: Mapping[Any, rules.OperationRule], target: object
+) -> rules.OperationRule:
     rule = table.get(target)
     if rule is None:
         raise NotPerRecord("an operation that is not known to act on each record alone")
@@ -238,7 +278,9 @@ def _operation_rule(table: Mapping[Any, rules.OperationRule], target: object) ->
 def _kind_of_result(node: fx.Node, value: object) -> Rows | Constant | Several | Named:
     """Kind of an operation's result, tensors of records or constants, by its inputs."""
     if node.op == "placeholder" and isinstance(value, dict):
-        return Named({name: Rows(part.shape, not part.is_floating_point()) for name, part in value.items()})
+        return Named(
+            {name: Rows(part.shape, not part.is_floating_point()) for name, part in value.items()}
+        )
     if node.op == "get_attr" and isinstance(value, torch.Tensor):
         return Constant(value.shape)
     if isinstance(value, torch.Tensor):
@@ -251,13 +293,20 @@ def _kind_of_result(node: fx.Node, value: object) -> Rows | Constant | Several |
 def _op_name(runnable: fx.GraphModule, node: fx.Node) -> str:
     """Name of a traced operation as a user would search for it."""
     if node.op == "call_module":
-        return f"layer {str(node.target)!r} ({type(runnable.get_submodule(str(node.target))).__name__})"
+        return (
+            f"layer {str(node.target)!r} "
+            f"({type(runnable.get_submodule(str(node.target))).__name__})"
+        )
     if node.op == "call_method":
         return f"the method {node.target}"
-    return "the result of forward" if node.op == "output" else f"{getattr(node.target, '__name__', node.target)}"
+    return (
+        "the result of forward"
+        if node.op == "output"
+        else f"{getattr(node.target, '__name__', node.target)}"
+    )
 
 
-# --- facts ---------------------------------------------------------------------------------------------------------
+# --- facts ----------------------------------------------------------------------------------------
 
 
 def _input_shape(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> torch.Size:
@@ -272,8 +321,12 @@ def _values_per_record(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node
 
     Results of all operations, the gradients in them, and per-record gradients that are formed.
     """
-    passed: int = sum(math.prod(kind.shape[1:]) for kind in kinds.values() if isinstance(kind, Rows))
-    return 2 * passed + sum(_gradient_values(layer, _input_shape(node, kinds)) for node, layer in used.items())
+    passed: int = sum(
+        math.prod(kind.shape[1:]) for kind in kinds.values() if isinstance(kind, Rows)
+    )
+    return 2 * passed + sum(
+        _gradient_values(layer, _input_shape(node, kinds)) for node, layer in used.items()
+    )
 
 
 def _gradient_values(layer: nn.Module, shape: torch.Size) -> int:
@@ -282,7 +335,9 @@ def _gradient_values(layer: nn.Module, shape: torch.Size) -> int:
         return 0  # rows of its own words; or two vectors, whose product is never formed
     formed: int = sum(p.numel() for p in layer.parameters() if p.requires_grad)
     if isinstance(layer, nn.RNNBase):  # what each step keeps for its slopes, and these slopes
-        states = sum(len(weight) for name, weight in layer.named_parameters() if name.startswith("weight_hh"))
+        states = sum(
+            len(weight) for name, weight in layer.named_parameters() if name.startswith("weight_hh")
+        )
         formed += 4 * shape[1] * states
     return formed
 
@@ -293,7 +348,9 @@ def _own_all_parameters(runnable: fx.GraphModule, used: list[nn.Module]) -> bool
     own = [id(p) for layer in used for _, p in layer.named_parameters(remove_duplicate=False)]
     parameters = dict(runnable.named_parameters())
     apart = len(set(own)) == len(own) == len(parameters)
-    inside = not parameters.keys() & {str(node.target) for node in runnable.graph.nodes if node.op == "get_attr"}
+    inside = not parameters.keys() & {
+        str(node.target) for node in runnable.graph.nodes if node.op == "get_attr"
+    }
     return once and apart and inside and all(p.dtype is torch.float32 for p in parameters.values())
 
 
@@ -303,6 +360,10 @@ def _graph_signature(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module])
     Operations with constants, attributes of layers, shapes, flags and buffers.
     """
     own = [(layer.extra_repr(), operations.layer_signature(layer)) for layer in layers.values()]
-    parameters = [(name, tuple(p.shape), p.requires_grad) for name, p in runnable.named_parameters()]
-    buffers = [(name, buffer.detach().cpu().numpy().tobytes()) for name, buffer in runnable.named_buffers()]
+    parameters = [
+        (name, tuple(p.shape), p.requires_grad) for name, p in runnable.named_parameters()
+    ]
+    buffers = [
+        (name, buffer.detach().cpu().numpy().tobytes()) for name, buffer in runnable.named_buffers()
+    ]
     return (str(runnable.graph), tuple(own), tuple(parameters), tuple(buffers))

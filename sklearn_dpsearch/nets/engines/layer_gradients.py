@@ -1,8 +1,9 @@
-"""Contributions of each record to the gradient of a layer: a rule for each kind of layer, and clipped sums.
+"""Contributions of each record to the gradient of a layer: a rule for each kind of layer, and
+clipped sums.
 
-Per-sample gradients compute the squared norm of each record's part, and add the parts, each times a factor. Norm and
-sum use the same vector: a sum over places or words is rounded before its norm is taken, and cannot get longer
-afterwards.
+Per-sample gradients compute the squared norm of each record's part, and add the parts, each times a
+factor. Norm and sum use the same vector: a sum over places or words is rounded before its norm is
+taken, and cannot get longer afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from torch.nn import functional as F
 from .rounding import add_products, row_norms
 
 Convolution: TypeAlias = nn.Conv1d | nn.Conv2d | nn.Conv3d
-#: (layer, its inputs, gradient of the loss in its outputs) ↦ per-record gradients of the parameters, by name.
+#: (layer, its inputs, gradient of the loss in its outputs) ↦ per-record gradients of the
+#: parameters, by name.
 LayerRule = Callable[[Any, torch.Tensor, torch.Tensor], "LayerGradients"]
 
 
@@ -31,7 +33,9 @@ class PerSampleGradients(ABC):
         """Squared norms of the records' gradients, in double precision, shape (B,)."""
 
     @abstractmethod
-    def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
+    def add(
+        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
+    ) -> None:
         """Add the sum of the records' gradients, each times its factor."""
 
 
@@ -48,8 +52,15 @@ class DenseGradients(PerSampleGradients):
     def squares(self) -> torch.Tensor:
         return row_norms([self.gradients])[0].square()
 
-    def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
-        add_products(sums.view(1, 1, -1), factors[None, :, None], _without_dropped(self.gradients, kept)[None], piece)
+    def add(
+        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
+    ) -> None:
+        add_products(
+            sums.view(1, 1, -1),
+            factors[None, :, None],
+            _without_dropped(self.gradients, kept)[None],
+            piece,
+        )
 
 
 class ConvolutionGradients(DenseGradients):
@@ -62,7 +73,9 @@ class ConvolutionGradients(DenseGradients):
         super().__init__(gradients)
         self.shape = gradients.shape[1:]
 
-    def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
+    def add(
+        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
+    ) -> None:
         turned = sums.new_zeros(self.shape)
         super().add(turned, factors, kept, piece)
         sums.add_(turned.movedim(-1, 1))
@@ -80,9 +93,13 @@ class OuterProducts(PerSampleGradients):
     def squares(self) -> torch.Tensor:
         return row_norms([self.grad_outputs])[0].mul_(row_norms([self.inputs])[0]).square()
 
-    def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
+    def add(
+        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
+    ) -> None:
         grad_outputs = _without_dropped(self.grad_outputs, kept) * factors[:, None]
-        add_products(sums[None], grad_outputs[None], _without_dropped(self.inputs, kept)[None], piece)
+        add_products(
+            sums[None], grad_outputs[None], _without_dropped(self.inputs, kept)[None], piece
+        )
 
 
 class EmbeddingGradients(PerSampleGradients):
@@ -102,16 +119,21 @@ class EmbeddingGradients(PerSampleGradients):
         # A word that occurs twice in a record has one row: its gradients are added before the norm.
         pairs, places = torch.unique(owners * number + words, return_inverse=True)
         self.rows = grad_outputs.new_zeros(len(pairs), grad_outputs.shape[-1])
-        self.rows.index_add_(0, places.reshape(-1), grad_outputs.reshape(-1, grad_outputs.shape[-1]))
+        self.rows.index_add_(
+            0, places.reshape(-1), grad_outputs.reshape(-1, grad_outputs.shape[-1])
+        )
         self.owners, self.words, self.records = pairs // number, pairs % number, len(words)
 
     def squares(self) -> torch.Tensor:
         each = row_norms([self.rows])[0].square()
         return each.new_zeros(self.records).index_add_(0, self.owners, each)
 
-    def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
+    def add(
+        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
+    ) -> None:
         rows = _without_dropped(self.rows, None if kept is None else kept[self.owners])
-        sums.index_add_(0, self.words, rows.double() * factors[self.owners, None])  # in double precision, any order
+        # in double precision, any order
+        sums.index_add_(0, self.words, rows.double() * factors[self.owners, None])
 
 
 def _without_dropped(rows: torch.Tensor, kept: torch.Tensor | None) -> torch.Tensor:
@@ -122,17 +144,24 @@ def _without_dropped(rows: torch.Tensor, kept: torch.Tensor | None) -> torch.Ten
     return rows if kept is None else torch.where(kept.unsqueeze(-1), rows, 0.0)
 
 
-# --- layers ----------------------------------------------------------------------------------------------------------
+# --- layers ---------------------------------------------------------------------------------------
 
 
-def _linear_gradients(layer: nn.Module, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
+def _linear_gradients(
+    layer: nn.Module, inputs: torch.Tensor, grad_outputs: torch.Tensor
+) -> LayerGradients:
     if inputs.dim() == 2:
         return {"weight": OuterProducts(grad_outputs, inputs), "bias": DenseGradients(grad_outputs)}
     inputs, grad_outputs = inputs.flatten(1, -2), grad_outputs.flatten(1, -2)
-    return {"weight": DenseGradients(torch.bmm(grad_outputs.mT, inputs)), "bias": DenseGradients(grad_outputs.sum(1))}
+    return {
+        "weight": DenseGradients(torch.bmm(grad_outputs.mT, inputs)),
+        "bias": DenseGradients(grad_outputs.sum(1)),
+    }
 
 
-def _recurrent_gradients(layer: nn.RNNBase, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
+def _recurrent_gradients(
+    layer: nn.RNNBase, inputs: torch.Tensor, grad_outputs: torch.Tensor
+) -> LayerGradients:
     """Per-record gradients of one affine map in a recurrent layer.
 
     The steps are in the first dimension of inputs and grad_outputs.
@@ -140,21 +169,35 @@ def _recurrent_gradients(layer: nn.RNNBase, inputs: torch.Tensor, grad_outputs: 
     return _linear_gradients(layer, inputs.transpose(0, 1), grad_outputs.transpose(0, 1))
 
 
-def _convolution_gradients(layer: Convolution, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
-    windows = _convolution_windows(layer, inputs, grad_outputs.shape[2:])  # (B · groups, places, numbers in a window)
+def _convolution_gradients(
+    layer: Convolution, inputs: torch.Tensor, grad_outputs: torch.Tensor
+) -> LayerGradients:
+    # (B · groups, places, numbers in a window)
+    windows = _convolution_windows(layer, inputs, grad_outputs.shape[2:])
     places = grad_outputs.flatten(2).reshape(len(windows), -1, windows.shape[1])
-    gradients = torch.bmm(places, windows).view(len(inputs), layer.out_channels, *layer.kernel_size, -1)
-    return {"weight": ConvolutionGradients(gradients), "bias": DenseGradients(grad_outputs.flatten(2).sum(2))}
+    gradients = torch.bmm(places, windows).view(
+        len(inputs), layer.out_channels, *layer.kernel_size, -1
+    )
+    return {
+        "weight": ConvolutionGradients(gradients),
+        "bias": DenseGradients(grad_outputs.flatten(2).sum(2)),
+    }
 
 
-def _convolution_windows(layer: Convolution, inputs: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
+def _convolution_windows(
+    layer: Convolution, inputs: torch.Tensor, places: Sequence[int]
+) -> torch.Tensor:
     """Windows of a convolution's input at each place.
 
     Channels come last, so that whole lines are copied.
     """
     padding = _convolution_padding(layer)
     if any(padding):
-        inputs = F.pad(inputs, padding, mode="constant" if layer.padding_mode == "zeros" else layer.padding_mode)
+        inputs = F.pad(
+            inputs,
+            padding,
+            mode="constant" if layer.padding_mode == "zeros" else layer.padding_mode,
+        )
     images = inputs.movedim(1, -1).contiguous().unflatten(-1, (layer.groups, -1))
     steps = images.stride()[1:-2]
     between = [step * stride for step, stride in zip(steps, layer.stride)]
@@ -174,26 +217,39 @@ def _convolution_padding(layer: Convolution) -> list[int]:
     return [size for size in reversed(layer.padding) for _ in range(2)]
 
 
-def _embedding_gradients(layer: nn.Embedding, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
-    words, grad_outputs = inputs.reshape(len(inputs), -1), grad_outputs.reshape(len(inputs), -1, layer.embedding_dim)
+def _embedding_gradients(
+    layer: nn.Embedding, inputs: torch.Tensor, grad_outputs: torch.Tensor
+) -> LayerGradients:
+    words, grad_outputs = (
+        inputs.reshape(len(inputs), -1),
+        grad_outputs.reshape(len(inputs), -1, layer.embedding_dim),
+    )
     if layer.padding_idx is not None:
         grad_outputs = torch.where((words == layer.padding_idx).unsqueeze(-1), 0.0, grad_outputs)
     return {"weight": EmbeddingGradients(words, grad_outputs, layer.num_embeddings)}
 
 
-def _layer_norm_gradients(layer: nn.LayerNorm, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
+def _layer_norm_gradients(
+    layer: nn.LayerNorm, inputs: torch.Tensor, grad_outputs: torch.Tensor
+) -> LayerGradients:
     scaled = F.layer_norm(inputs, layer.normalized_shape, eps=layer.eps)
     size = math.prod(layer.normalized_shape)
     scaled, grad_outputs = (rows.reshape(len(inputs), -1, size) for rows in (scaled, grad_outputs))
     return _scale_and_shift_gradients(scaled, grad_outputs, 1)
 
 
-def _group_norm_gradients(layer: nn.GroupNorm, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
+def _group_norm_gradients(
+    layer: nn.GroupNorm, inputs: torch.Tensor, grad_outputs: torch.Tensor
+) -> LayerGradients:
     scaled = F.group_norm(inputs, layer.num_groups, eps=layer.eps)
-    return _scale_and_shift_gradients(scaled.unsqueeze(-1).flatten(2), grad_outputs.unsqueeze(-1).flatten(2), 2)
+    return _scale_and_shift_gradients(
+        scaled.unsqueeze(-1).flatten(2), grad_outputs.unsqueeze(-1).flatten(2), 2
+    )
 
 
-def _scale_and_shift_gradients(scaled: torch.Tensor, grad_outputs: torch.Tensor, places: int) -> LayerGradients:
+def _scale_and_shift_gradients(
+    scaled: torch.Tensor, grad_outputs: torch.Tensor, places: int
+) -> LayerGradients:
     """Per-record gradients of a factor and a term for each channel."""
     return {
         "weight": DenseGradients((scaled * grad_outputs).sum(places)),

@@ -1,8 +1,9 @@
-"""The engine for graphs whose parameters lie in layers with rules: two passes for all records, then gradients by layer.
+"""The engine for graphs whose parameters lie in layers with rules: two passes for all records, then
+gradients by layer.
 
-Recurrent layers go step by step: affine maps of inputs and of hidden states, whose gradients in the outputs autograd
-gives. A step is a few operations on all records at once, each record alone: as fast as PyTorch's own loop, which keeps
-none of them.
+Recurrent layers go step by step: affine maps of inputs and of hidden states, whose gradients in the
+outputs autograd gives. A step is a few operations on all records at once, each record alone: as
+fast as PyTorch's own loop, which keeps none of them.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from .graph import Traced
 from .layer_gradients import RULES, PerSampleGradients
 
 States: TypeAlias = tuple[torch.Tensor, ...]
-#: (end of the names of a weight and a bias, inputs of their affine map, its outputs), the steps in the first dimension.
+#: (end of the names of a weight and a bias, inputs of their affine map, its outputs), the steps in
+#: the first dimension.
 Watch: TypeAlias = Callable[[str, torch.Tensor, torch.Tensor], None]
 #: Bytes in use at once: on a CPU more would not fit into its caches, and be slower.
 MEMORY = {"cpu": 2**24}
-#: Bytes with recurrent layers: each step fits into the caches, and its operations are faster on many records.
+#: Bytes with recurrent layers: each step fits into the caches, and its operations are faster on
+#: many records.
 MEMORY_OF_STEPS = 2**28
 
 
@@ -34,8 +37,9 @@ class LayeredEngine(SingleNetEngine):
 
     One net at a time; each layer is used once.
 
-    Layers are watched while the graph runs, grad_outputs in their outputs come from autograd, and the only gradients in
-    parameters are those of single records. Of recurrent layers, which run step by step, all affine maps are watched.
+    Layers are watched while the graph runs, grad_outputs in their outputs come from autograd, and
+    the only gradients in parameters are those of single records. Of recurrent layers, which run
+    step by step, all affine maps are watched.
 
     Parameters
     ----------
@@ -43,52 +47,69 @@ class LayeredEngine(SingleNetEngine):
         The graph of the module, layered.
     """
 
-    def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device, traced: Traced) -> None:
+    def __init__(
+        self, module: nn.Module, criterion: nn.Module, device: torch.device, traced: Traced
+    ) -> None:
         super().__init__(module, criterion, device, traced.runnable)
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
         for name, layer in self.template.named_modules():
-            if type(layer) not in RULES or not any(parameter.requires_grad for parameter in layer.parameters()):
+            if type(layer) not in RULES or not any(
+                parameter.requires_grad for parameter in layer.parameters()
+            ):
                 continue
             watch = functools.partial(self._watch, name, layer)
             if isinstance(layer, nn.RNNBase):
-                layer.forward, room = functools.partial(unrolled_forward, layer, watch), max(room, MEMORY_OF_STEPS)
+                layer.forward, room = (
+                    functools.partial(unrolled_forward, layer, watch),
+                    max(room, MEMORY_OF_STEPS),
+                )
             else:
                 layer.forward = functools.partial(_watched_forward, layer, layer.forward, watch)
         for parameter in self.template.parameters():
             parameter.requires_grad_(False)
         self.most = records_per_chunk(room, traced.numbers, MOST)
 
-    def per_sample_gradients(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, PerSampleGradients]:
+    def per_sample_gradients(
+        self, inputs: Inputs, targets: torch.Tensor
+    ) -> dict[str, PerSampleGradients]:
         """Contributions of each record to each trained parameter."""
         self._seen: list[tuple[str, nn.Module, str, torch.Tensor, torch.Tensor]] = []
         loss = self.criterion(self.template(inputs), targets)
         seen, self._seen = self._seen, []
-        grad_outputs = torch.autograd.grad(loss, [outputs for *_, outputs in seen], materialize_grads=True)
+        grad_outputs = torch.autograd.grad(
+            loss, [outputs for *_, outputs in seen], materialize_grads=True
+        )
         found: dict[str, PerSampleGradients] = {}
         for (name, layer, end, inside, _), grad_output in zip(seen, grad_outputs):
             gradients = RULES[type(layer)](layer, inside, grad_output)
             found |= {f"{name}.{kind}{end}": one for kind, one in gradients.items()}
         return {name: share for name, share in found.items() if name in self._sums}
 
-    def _watch(self, name: str, layer: nn.Module, end: str, inputs: torch.Tensor, outputs: torch.Tensor) -> None:
+    def _watch(
+        self, name: str, layer: nn.Module, end: str, inputs: torch.Tensor, outputs: torch.Tensor
+    ) -> None:
         if not outputs.requires_grad:
             outputs.requires_grad_()
         self._seen.append((name, layer, end, inputs.detach(), outputs))
 
 
 def _watched_forward(
-    layer: nn.Module, forward: Callable[[torch.Tensor], torch.Tensor], watch: Watch, inputs: torch.Tensor
+    layer: nn.Module,
+    forward: Callable[[torch.Tensor], torch.Tensor],
+    watch: Watch,
+    inputs: torch.Tensor,
 ) -> torch.Tensor:
     """Run a layer, and show its inputs and outputs."""
     outputs = forward(inputs)
     if type(layer) is nn.Conv2d and outputs.device.type == "cpu":
-        # Pooling, and windows of the next convolution, are nine times faster on channels that lie together.
+        # Pooling, and windows of the next convolution, are nine times faster on channels that lie
+        # together.
         outputs = outputs.contiguous(memory_format=torch.channels_last)
     watch("", inputs, outputs)
     return outputs
 
 
-# --- recurrent layers -------------------------------------------------------------------------------------------------
+# --- recurrent layers -----------------------------------------------------------------------------
 
 
 def _lstm_step(given: torch.Tensor, recalled: torch.Tensor, states: States) -> States:
@@ -103,8 +124,8 @@ def _gru_step(given: torch.Tensor, recalled: torch.Tensor, states: States) -> St
     return (torch.lerp(new, states[0], torch.sigmoid(update + own_update)),)
 
 
-#: Kind of a layer, as PyTorch names it ↦ one step: (affine map of the inputs, that of the hidden state, states) ↦
-#: states. The second map has the first added to it, except in a GRU.
+#: Kind of a layer, as PyTorch names it ↦ one step: (affine map of the inputs, that of the hidden
+#: state, states) ↦ states. The second map has the first added to it, except in a GRU.
 STEPS: dict[str, Callable[[torch.Tensor, torch.Tensor, States], States]] = {
     "GRU": _gru_step,
     "LSTM": _lstm_step,
@@ -114,12 +135,17 @@ STEPS: dict[str, Callable[[torch.Tensor, torch.Tensor, States], States]] = {
 
 
 def unrolled_forward(
-    layer: nn.RNNBase, watch: Watch, inputs: torch.Tensor, start: torch.Tensor | States | None = None
+    layer: nn.RNNBase,
+    watch: Watch,
+    inputs: torch.Tensor,
+    start: torch.Tensor | States | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | States]:
     """Run a recurrent layer step by step: outputs and last states."""
     if start is None:
         records = inputs.shape[0 if layer.batch_first else 1]
-        nothing = inputs.new_zeros(layer.num_layers * (1 + layer.bidirectional), records, layer.hidden_size)
+        nothing = inputs.new_zeros(
+            layer.num_layers * (1 + layer.bidirectional), records, layer.hidden_size
+        )
         start = (nothing, nothing) if layer.mode == "LSTM" else nothing
     first = list(zip(*start)) if isinstance(start, tuple) else [(state,) for state in start]
     steps = inputs.transpose(0, 1) if layer.batch_first else inputs
@@ -130,12 +156,16 @@ def unrolled_forward(
         found = []
         for end in ("", "_reverse")[: 1 + layer.bidirectional]:
             turned = steps.flip(0) if end else steps
-            hidden, states = _run_one_direction(layer, f"l{i}{end}", watch, turned, first[len(last)])
+            hidden, states = _run_one_direction(
+                layer, f"l{i}{end}", watch, turned, first[len(last)]
+            )
             found.append(hidden.flip(0) if end else hidden)
             last.append(states)
         steps = torch.cat(found, -1)
     together = tuple(torch.stack(states) for states in zip(*last))
-    return steps.transpose(0, 1) if layer.batch_first else steps, together if len(together) > 1 else together[0]
+    return steps.transpose(0, 1) if layer.batch_first else steps, together if len(
+        together
+    ) > 1 else together[0]
 
 
 def _run_one_direction(

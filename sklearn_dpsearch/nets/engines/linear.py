@@ -1,4 +1,5 @@
-"""Engine for nets with all parameters in linear layers: clipped sums without per-record gradients."""
+"""Engine for nets with all parameters in linear layers: clipped sums without per-record
+gradients."""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ from .rounding import norms_from_squares, row_norms
 
 aten = torch.ops.aten
 
-#: Element-wise layers, by exact type (a subclass may compute something else) ↦ (layer, gradient in the outputs,
-#: inputs, outputs) ↦ gradient in the inputs.
-ELEMENTWISE: dict[type[nn.Module], Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]] = {
+#: Element-wise layers, by exact type (a subclass may compute something else) ↦ (layer, gradient in
+#: the outputs, inputs, outputs) ↦ gradient in the inputs.
+ELEMENTWISE: dict[
+    type[nn.Module], Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+] = {
     nn.ELU: lambda m, g, x, y: aten.elu_backward(g, m.alpha, 1.0, 1.0, False, x),
     nn.GELU: lambda m, g, x, y: aten.gelu_backward(g, x, approximate=m.approximate),
     nn.Identity: lambda m, g, x, y: g,
@@ -31,7 +34,8 @@ ELEMENTWISE: dict[type[nn.Module], Callable[[Any, torch.Tensor, torch.Tensor, to
     nn.Softplus: lambda m, g, x, y: aten.softplus_backward(g, x, m.beta, m.threshold),
     nn.Tanh: lambda m, g, x, y: aten.tanh_backward(g, y),
 }
-#: Number of a layer, its inputs, shape (M, B, in), and the loss's gradient in its outputs, shape (M, B, out).
+#: Number of a layer, its inputs, shape (M, B, in), and the loss's gradient in its outputs, shape
+#: (M, B, out).
 Seen: TypeAlias = tuple[int, torch.Tensor, torch.Tensor]
 
 
@@ -40,12 +44,13 @@ class LinearEngine(Engine):
 
     Each is used once, on one vector per record.
 
-    The gradient of a linear layer is an outer product δ⊗a, with norm |δ|·√(|a|² + 1) and clipped sum Σ c·δ⊗a: no
-    per-record gradient is ever formed (Goodfellow 2015; Li, Tramèr, Liang & Hashimoto 2022, "ghost clipping").
+    The gradient of a linear layer is an outer product δ⊗a, with norm |δ|·√(|a|² + 1) and clipped
+    sum Σ c·δ⊗a: no per-record gradient is ever formed (Goodfellow 2015; Li, Tramèr, Liang &
+    Hashimoto 2022, "ghost clipping").
 
-    Back-propagation through a sequence is spelled out. The layers of a graph are watched while it runs: every operation
-    acts on each record alone, so the records of several nets go through as one batch; only the linear layers tell them
-    apart.
+    Back-propagation through a sequence is spelled out. The layers of a graph are watched while it
+    runs: every operation acts on each record alone, so the records of several nets go through as
+    one batch; only the linear layers tell them apart.
 
     Parameters
     ----------
@@ -54,15 +59,25 @@ class LinearEngine(Engine):
     """
 
     def __init__(
-        self, module: nn.Module, criterion: nn.Module, device: torch.device, template: nn.Module | None = None
+        self,
+        module: nn.Module,
+        criterion: nn.Module,
+        device: torch.device,
+        template: nn.Module | None = None,
     ) -> None:
         super().__init__(module, criterion, device, template)
-        self.layers = [(name, layer) for name, layer in self.template.named_modules() if type(layer) is nn.Linear]
+        self.layers = [
+            (name, layer)
+            for name, layer in self.template.named_modules()
+            if type(layer) is nn.Linear
+        ]
         numbers = {id(layer): i for i, (_, layer) in enumerate(self.layers)}
         #: Number of each linear layer of a sequence, and any other layer itself; None of a graph.
         self.sequence: list[int | nn.Module] | None = None
         if template is None:
-            self.sequence = [numbers.get(id(layer), layer) for layer in flattened_layers(self.template)]
+            self.sequence = [
+                numbers.get(id(layer), layer) for layer in flattened_layers(self.template)
+            ]
         for layer in self.template.modules():
             if type(layer) is nn.Linear:
                 layer.forward = functools.partial(self._watched, numbers[id(layer)])
@@ -70,20 +85,28 @@ class LinearEngine(Engine):
                 layer.inplace = False
         for parameter in self.template.parameters():
             parameter.requires_grad_(False)
-            parameter.data.fill_(torch.nan)  # not those in training: of no use outside of their layers
+            # not those in training: of no use outside of their layers
+            parameter.data.fill_(torch.nan)
 
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
         self._all, piece = sums, torch.zeros_like(trained)  # zero where no layer writes
         self._piece_of_all = piece
         stored = {name: self.layout.view(name, trained, frozen) for name in self.layout.entries}
-        summed = {name: self.layout.view(name, piece, piece) for name in self.layout.names(trained=True)}
-        names = [[f"{name}.{end}" if name else end for end in ("weight", "bias")] for name, _ in self.layers]
+        summed = {
+            name: self.layout.view(name, piece, piece) for name in self.layout.names(trained=True)
+        }
+        names = [
+            [f"{name}.{end}" if name else end for end in ("weight", "bias")]
+            for name, _ in self.layers
+        ]
         self._weights = [stored[weight] for weight, _ in names]
         self._turned = [weight.mT for weight in self._weights]
         self._biases = [stored[bias].unsqueeze(1) if bias in stored else None for _, bias in names]
         self._pieces = [[summed.get(name) for name in pair] for pair in names]
         # 1 for trained parameters: frozen ones do not count in the clipped norm.
-        present = torch.tensor([[view is not None for view in pair] for pair in self._pieces], dtype=torch.float64)
+        present = torch.tensor(
+            [[view is not None for view in pair] for pair in self._pieces], dtype=torch.float64
+        )
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
     def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
@@ -93,15 +116,22 @@ class LinearEngine(Engine):
             else self._backpropagate_sequence(inputs, targets)
         )
         seen.sort(key=operator.itemgetter(0))
-        activations, grad_outputs = [a for _, a, _ in seen], [grad_output for _, _, grad_output in seen]
+        activations, grad_outputs = (
+            [a for _, a, _ in seen],
+            [grad_output for _, _, grad_output in seen],
+        )
         along, across = row_norms([*activations, *grad_outputs]).square_().chunk(2)
         # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
-        whole = norms_from_squares(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
+        whole = norms_from_squares(
+            torch.addcmul(self._has_bias, along, self._has_weight).mul_(across)
+        )
         finite = finite_mask(whole)
         factors = clip_factors(whole, bounds, finite).unsqueeze(-1)
         if finite is not None:  # a factor of 0 is not enough: 0·∞ is not a number, for all records
             activations = [torch.where(finite.unsqueeze(-1), rows, 0.0) for rows in activations]
-            grad_outputs = [torch.where(finite.unsqueeze(-1), grad_output, 0.0) for grad_output in grad_outputs]
+            grad_outputs = [
+                torch.where(finite.unsqueeze(-1), grad_output, 0.0) for grad_output in grad_outputs
+            ]
         self._add([grad_output * factors for grad_output in grad_outputs], activations)
 
     def _backpropagate_sequence(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
@@ -109,13 +139,18 @@ class LinearEngine(Engine):
         assert self.sequence is not None
         seen = [inputs]
         for layer in self.sequence:
-            seen.append(self._affine_map(layer, seen[-1]) if isinstance(layer, int) else layer.forward(seen[-1]))
-        grad_output = losses.loss_gradient(self.criterion, seen[-1].flatten(0, 1), targets.flatten(0, 1)).view_as(
-            seen[-1]
-        )
+            seen.append(
+                self._affine_map(layer, seen[-1])
+                if isinstance(layer, int)
+                else layer.forward(seen[-1])
+            )
+        grad_output = losses.loss_gradient(
+            self.criterion, seen[-1].flatten(0, 1), targets.flatten(0, 1)
+        ).view_as(seen[-1])
         found = []
         first = next(k for k, layer in enumerate(self.sequence) if isinstance(layer, int))
-        for k in range(len(self.sequence) - 1, first - 1, -1):  # before the first linear layer nothing is trained
+        # before the first linear layer nothing is trained
+        for k in range(len(self.sequence) - 1, first - 1, -1):
             layer = self.sequence[k]
             if not isinstance(layer, int):
                 grad_output = ELEMENTWISE[type(layer)](layer, grad_output, seen[k], seen[k + 1])
@@ -168,7 +203,7 @@ class LinearEngine(Engine):
         return torch.bmm(inputs, turned) if bias is None else torch.baddbmm(bias, inputs, turned)
 
 
-# --- sequences --------------------------------------------------------------------------------------------------------
+# --- sequences ------------------------------------------------------------------------------------
 
 
 def sequence_structure(module: nn.Module) -> Hashable | None:
@@ -181,10 +216,17 @@ def sequence_structure(module: nn.Module) -> Hashable | None:
         return None
     layers = flattened_layers(module)
     own = [p for layer in layers for p in layer.parameters()]
-    if not own or len({id(p) for p in own}) < len(own) or any(p.dtype is not torch.float32 for p in own):
+    if (
+        not own
+        or len({id(p) for p in own}) < len(own)
+        or any(p.dtype is not torch.float32 for p in own)
+    ):
         return None  # no parameters, used twice, or of another type
     return tuple(
-        (operations.layer_signature(layer), *((tuple(p.shape), p.requires_grad) for p in layer.parameters()))
+        (
+            operations.layer_signature(layer),
+            *((tuple(p.shape), p.requires_grad) for p in layer.parameters()),
+        )
         for layer in layers
     )
 

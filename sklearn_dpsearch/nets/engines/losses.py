@@ -59,25 +59,36 @@ class NLLOfProbabilities(nn.Module):
         return self.criterion(torch.log(outputs + torch.finfo(outputs.dtype).eps), targets)
 
 
-def sums_one_loss_per_record(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> bool:
+def sums_one_loss_per_record(
+    criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor
+) -> bool:
     """Return whether a criterion is known to sum one loss per record."""
     if type(criterion) is NLLOfProbabilities:
-        return not is_altered(criterion) and sums_one_loss_per_record(criterion.criterion, outputs, targets)
+        return not is_altered(criterion) and sums_one_loss_per_record(
+            criterion.criterion, outputs, targets
+        )
     fits = KNOWN.get(type(criterion))
     if fits is None or is_altered(criterion) or getattr(criterion, "reduction", None) != "sum":
         return False
     weights = [*criterion.buffers(), *criterion.parameters()]
     spread = any(weight.dim() >= outputs.dim() for weight in weights)  # an entry per record
-    return not spread and not any(True for _ in criterion.parameters()) and fits(outputs.shape[1:], targets.shape[1:])
+    return (
+        not spread
+        and not any(True for _ in criterion.parameters())
+        and fits(outputs.shape[1:], targets.shape[1:])
+    )
 
 
 #: Classes up to which ``_fast_softmax`` runs over the other axis.
 SHORT = 32
 
 
-def loss_gradient(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def loss_gradient(
+    criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor
+) -> torch.Tensor:
     """Gradient of a known criterion's summed loss in the outputs."""
-    # The two most frequent losses have formulas: autograd would take longer than the rest of the step.
+    # The two most frequent losses have formulas: autograd would take longer than the rest of the
+    # step.
     classes = type(criterion) is nn.CrossEntropyLoss and outputs.dim() == 2 and targets.dim() == 1
     if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
         found = _fast_softmax(outputs)
@@ -100,14 +111,14 @@ def _fast_softmax(logits: torch.Tensor) -> torch.Tensor:
     return torch.softmax(logits.mT.contiguous(), dim=-2).mT
 
 
-# --- criteria that do not belong to the outputs ----------------------------------------------------------------------
+# --- criteria that do not belong to the outputs ---------------------------------------------------
 
 #: Kind of net ↦ criteria that do not fit it, and the rest of the error.
 MISFITS: dict[str, tuple[tuple[type[nn.Module], ...], str]] = {
     "numbers": (
         (nn.CrossEntropyLoss, nn.NLLLoss, nn.BCEWithLogitsLoss, nn.MultiMarginLoss),
-        "in a regressor: its outputs are logits or probabilities of classes, not predicted numbers. Use a loss for "
-        "numbers, e.g. torch.nn.MSELoss, or DPNeuralNetClassifier.",
+        "in a regressor: its outputs are logits or probabilities of classes, not predicted "
+        "numbers. Use a loss for numbers, e.g. torch.nn.MSELoss, or DPNeuralNetClassifier.",
     ),
     "logits": (
         (nn.CrossEntropyLoss, nn.NLLLoss, nn.MultiMarginLoss),
@@ -117,7 +128,8 @@ MISFITS: dict[str, tuple[tuple[type[nn.Module], ...], str]] = {
     "classes": (
         (nn.BCEWithLogitsLoss, nn.BCELoss),
         "in a classifier with one output per class. Use torch.nn.CrossEntropyLoss; for one logit "
-        "DPNeuralNetBinaryClassifier; for several labels of a record DPNeuralNetMultiLabelClassifier.",
+        "DPNeuralNetBinaryClassifier; for several labels of a record "
+        "DPNeuralNetMultiLabelClassifier.",
     ),
 }
 
@@ -129,7 +141,10 @@ def check_criterion_kind(criterion: object, outputs: str) -> None:
     ------
     ValueError
     """
-    kind, (misfits, told) = criterion if isinstance(criterion, type) else type(criterion), MISFITS[outputs]
+    kind, (misfits, told) = (
+        criterion if isinstance(criterion, type) else type(criterion),
+        MISFITS[outputs],
+    )
     if issubclass(kind, misfits):
         raise TrainingError(f"Found criterion {kind.__name__} {told}")
 
@@ -140,7 +155,8 @@ def check_criterion_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None
     Raises
     ------
     ValueError
-        Probabilities for a criterion that takes logits; something else for one that takes probabilities.
+        Probabilities for a criterion that takes logits; something else for one that takes
+        probabilities.
     """
     if outputs.dim() < 2 or outputs.shape[1] < 2 or not bool(outputs.isfinite().all()):
         return
@@ -148,13 +164,13 @@ def check_criterion_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None
     probabilities = bool((outputs >= 0).all()) and bool(((whole - 1).abs() < 1e-4).all())
     if isinstance(criterion, nn.CrossEntropyLoss) and probabilities:
         raise TrainingError(
-            "Found a module that returns probabilities (a softmax at its end) with CrossEntropyLoss, which takes "
-            "logits and applies a softmax itself: gradients would be nearly flat. Leave the softmax out of the module, "
-            "or give criterion=torch.nn.NLLLoss."
+            "Found a module that returns probabilities (a softmax at its end) with "
+            "CrossEntropyLoss, which takes logits and applies a softmax itself: gradients would be "
+            "nearly flat. Leave the softmax out of the module, or give criterion=torch.nn.NLLLoss."
         )
     if isinstance(criterion, (NLLOfProbabilities, nn.NLLLoss)) and not probabilities:
         raise TrainingError(
-            "Found a module that does not return probabilities with NLLLoss: as in skorch the logarithm is taken "
-            "during training, so the module has to end with a softmax (not a log-softmax). Or return logits, and give "
-            "criterion=torch.nn.CrossEntropyLoss."
+            "Found a module that does not return probabilities with NLLLoss: as in skorch the "
+            "logarithm is taken during training, so the module has to end with a softmax (not a "
+            "log-softmax). Or return logits, and give criterion=torch.nn.CrossEntropyLoss."
         )

@@ -1,8 +1,10 @@
-"""Rules under which operations act on each record alone: one for each kind of arguments, by PyTorch's name.
+"""Rules under which operations act on each record alone: one for each kind of arguments, by
+PyTorch's name.
 
-A tensor of records has the records in its first dimension, and every rule preserves that: the result for one record
-depends only on that record and on constants. A rule is called with the arguments of the operation, with tensors
-replaced by their kinds, and raises ``NotPerRecord``; most rules return nothing, some a part of a shape.
+A tensor of records has the records in its first dimension, and every rule preserves that: the
+result for one record depends only on that record and on constants. A rule is called with the
+arguments of the operation, with tensors replaced by their kinds, and raises ``NotPerRecord``; most
+rules return nothing, some a part of a shape.
 """
 
 from __future__ import annotations
@@ -88,9 +90,22 @@ class _Property:
 BATCH_SIZE = _BatchSize()
 PROPERTY = _Property()
 #: Kind of the result of an operation, or of its argument.
-Kind: TypeAlias = Rows | Turned | Constant | Several | Named | Shape | _BatchSize | _Property | int | float
+Kind: TypeAlias = (
+    Rows | Turned | Constant | Several | Named | Shape | _BatchSize | _Property | int | float
+)
 #: Constants of Python and PyTorch, by exact type.
-PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout, _Property)
+PLAIN = (
+    bool,
+    int,
+    float,
+    str,
+    type(None),
+    torch.dtype,
+    torch.device,
+    torch.memory_format,
+    torch.layout,
+    _Property,
+)
 OperationRule: TypeAlias = Callable[..., Any]
 
 
@@ -109,10 +124,14 @@ def require_inner_dim(dim: object, rank: int) -> None:
 
 def require_inner_dims(dims: object, rank: int) -> None:
     """Require dimensions of a tensor that leave out that of the records."""
-    needs(dims is not None, "an operation over all dimensions, that of the records included; name the others (dim=...)")
+    needs(
+        dims is not None,
+        "an operation over all dimensions, that of the records included; name the others (dim=...)",
+    )
     for dim in dims if isinstance(dims, (tuple, list)) else (dims,):
         require_inner_dim(dim, rank)
-    needs(dims != () and dims != [], "an operation over all dimensions")  # to PyTorch an empty list means all
+    # to PyTorch an empty list means all
+    needs(dims != () and dims != [], "an operation over all dimensions")
 
 
 def require_rows(value: object, rank: int = 1) -> Rows:
@@ -135,7 +154,10 @@ def arguments_by_name(
     names: tuple[str, ...], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> dict[str, object]:
     """Arguments of an operation by their names."""
-    needs(len(args) <= len(names) and set(kwargs) <= set(names[len(args) :]), "arguments that are not known")
+    needs(
+        len(args) <= len(names) and set(kwargs) <= set(names[len(args) :]),
+        "arguments that are not known",
+    )
     return {**dict(zip(names, args)), **kwargs}
 
 
@@ -154,7 +176,7 @@ def require_one_rank(values: Sequence[object], rank: int = 1) -> int:
     return ranks.pop()
 
 
-# --- element by element, and along dimensions ------------------------------------------------------------------------
+# --- element by element, and along dimensions -----------------------------------------------------
 
 
 def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Turned | None:
@@ -169,7 +191,10 @@ def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Tur
         require_constants(*given[1:])
         return given[0]
     ranks = {value.rank for value in given if isinstance(value, Rows)}
-    needs(len(ranks) == 1, "tensors of records of different ranks, of which one is spread over the others' records")
+    needs(
+        len(ranks) == 1,
+        "tensors of records of different ranks, of which one is spread over the others' records",
+    )
     (rank,) = ranks
     for value in given:
         if isinstance(value, Constant):
@@ -195,7 +220,8 @@ def out_of_place(function: Callable[..., Any], rule: OperationRule) -> Operation
 
 
 def quotient(dividend: object, divisor: object, **kwargs: object) -> None:
-    """Rule of quotients and remainders: whole numbers are divided by constants alone, as by 0 they raise."""
+    """Rule of quotients and remainders: whole numbers are divided by constants alone, as by 0 they
+    raise."""
     real = any(isinstance(value, Rows) and not value.whole for value in (dividend, divisor))
     needs(real or (type(divisor) is int and divisor != 0), "whole numbers divided by what may be 0")
     elementwise(dividend, divisor, **kwargs)
@@ -215,7 +241,9 @@ def where(condition: object, *choices: object) -> None:
     elementwise(condition, *choices)
 
 
-def rule_along_dims(*names: str, dims: str = "dim", default: object = None, rank: int = 2) -> OperationRule:
+def rule_along_dims(
+    *names: str, dims: str = "dim", default: object = None, rank: int = 2
+) -> OperationRule:
     """Rule for operations along named dimensions of each record."""
 
     def rule(value: object, *args: object, **kwargs: object) -> None:
@@ -233,7 +261,10 @@ def new_rows(*sizes: object, **kwargs: object) -> None:
     if len(shape) == 1 and isinstance(shape[0], Shape):  # that of a tensor of records
         return
     whole = all(type(size) is int for size in shape[1:])
-    needs(len(shape) >= 1 and shape[0] is BATCH_SIZE and whole, "a new tensor without a row for each record")
+    needs(
+        len(shape) >= 1 and shape[0] is BATCH_SIZE and whole,
+        "a new tensor without a row for each record",
+    )
 
 
 def zeros(*sizes: object, **kwargs: object) -> Turned | None:
@@ -260,7 +291,7 @@ def max_or_min(value: object, *args: object, **kwargs: object) -> None:
         rule_along_dims("dim", "keepdim")(value, *args, **kwargs)
 
 
-# --- shapes ----------------------------------------------------------------------------------------------------------
+# --- shapes ---------------------------------------------------------------------------------------
 
 
 def flatten(value: object, start_dim: object = 0, end_dim: object = -1) -> None:
@@ -280,7 +311,10 @@ def reshape(value: object, *shape: object) -> None:
     if first is not BATCH_SIZE:
         # -1 is the number of records only if the rest is all that a record has.
         whole = -1 not in rest and math.prod(rest) == math.prod(found.shape[1:])
-        needs(first == -1 and whole, "a shape that mixes records; write x.flatten(1) or x.view(len(x), ...)")
+        needs(
+            first == -1 and whole,
+            "a shape that mixes records; write x.flatten(1) or x.view(len(x), ...)",
+        )
 
 
 def swap_records_and_steps(value: object) -> Rows | Turned:
@@ -290,7 +324,10 @@ def swap_records_and_steps(value: object) -> Rows | Turned:
 
 def permute(value: object, *dims: object) -> Rows | Turned | None:
     """Rule of ``torch.permute``: the records stay first, or change with the second."""
-    found, order = value.rows if isinstance(value, Turned) else require_rows(value), listed_arguments(dims)
+    found, order = (
+        value.rows if isinstance(value, Turned) else require_rows(value),
+        listed_arguments(dims),
+    )
     require_constants(*order)
     if tuple(order) == (1, 0, *range(2, found.rank)):
         return swap_records_and_steps(value)
@@ -326,7 +363,9 @@ def unsqueeze(value: object, dim: object) -> None:
 def expand(value: object, *sizes: object) -> None:
     """Rule of ``Tensor.expand``: repeats in each record alone."""
     found, shape = require_rows(value), listed_arguments(sizes)
-    needs(len(shape) == found.rank and (shape[0] is BATCH_SIZE or shape[0] == -1), "records repeated")
+    needs(
+        len(shape) == found.rank and (shape[0] is BATCH_SIZE or shape[0] == -1), "records repeated"
+    )
     require_constants(*shape[1:])
 
 
@@ -337,7 +376,7 @@ def cat(values: object, dim: object = 0, new: int = 0) -> None:
     require_inner_dim(dim, require_one_rank(values) + new)
 
 
-# --- products --------------------------------------------------------------------------------------------------------
+# --- products -------------------------------------------------------------------------------------
 
 
 def matmul(left: object, right: object) -> None:
@@ -346,7 +385,10 @@ def matmul(left: object, right: object) -> None:
     if isinstance(right, Constant):
         needs(len(right.shape) <= 2, "constant matrices of more than two dimensions")
     else:
-        needs(found.rank >= 3 and require_rows(right, 3).rank == found.rank, "a product across records")
+        needs(
+            found.rank >= 3 and require_rows(right, 3).rank == found.rank,
+            "a product across records",
+        )
 
 
 def einsum(equation: object, *operands: object) -> None:
@@ -360,9 +402,16 @@ def einsum(equation: object, *operands: object) -> None:
     terms = left.split(",")
     needs(len(terms) == len(operands) and right != "", "einsum without a result for each record")
     for term, operand in zip(terms, operands):
-        known = term[:1] == right[0] and right[0] not in term[1:] if isinstance(operand, Rows) else right[0] not in term
+        known = (
+            term[:1] == right[0] and right[0] not in term[1:]
+            if isinstance(operand, Rows)
+            else right[0] not in term
+        )
         needs(known and isinstance(operand, (Rows, Constant)), "einsum across records")
-    needs(right[0] not in right[1:] and any(isinstance(operand, Rows) for operand in operands), "einsum across records")
+    needs(
+        right[0] not in right[1:] and any(isinstance(operand, Rows) for operand in operands),
+        "einsum across records",
+    )
 
 
 def linear(value: object, weight: object, bias: object = None) -> None:
@@ -387,25 +436,36 @@ def attention(
     require_constants(dropout_p, is_causal)
 
 
-def layer_norm(value: object, shape: object, weight: object = None, bias: object = None, eps: object = None) -> None:
+def layer_norm(
+    value: object, shape: object, weight: object = None, bias: object = None, eps: object = None
+) -> None:
     """Rule of ``F.layer_norm``: normalisation over dimensions of a record."""
     require_constants(shape, eps)
-    needs(isinstance(shape, (tuple, list)) and require_rows(value).rank > len(shape), "normalisation over the records")
-    needs(all(scale is None or isinstance(scale, Constant) for scale in (weight, bias)), "scales that are not constant")
+    needs(
+        isinstance(shape, (tuple, list)) and require_rows(value).rank > len(shape),
+        "normalisation over the records",
+    )
+    needs(
+        all(scale is None or isinstance(scale, Constant) for scale in (weight, bias)),
+        "scales that are not constant",
+    )
 
 
 def rule_for_images(rank: int) -> OperationRule:
     """Rule for pooling, padding and the like on (records, channels, places)."""
 
     def rule(value: object, *args: object, **kwargs: object) -> None:
-        needs(require_rows(value).rank == rank, f"an input that is not of rank {rank}: (records, channels, ...)")
+        needs(
+            require_rows(value).rank == rank,
+            f"an input that is not of rank {rank}: (records, channels, ...)",
+        )
         needs(not kwargs.get("return_indices"), "an argument return_indices")
         require_constants(*args, *kwargs.values())
 
     return rule
 
 
-# --- parts of tensors and shapes -----------------------------------------------------------------------------------
+# --- parts of tensors and shapes ------------------------------------------------------------------
 
 
 def getitem(value: object, index: object) -> Kind | None:
@@ -422,7 +482,9 @@ def getitem(value: object, index: object) -> Kind | None:
         return None
     if isinstance(value, Shape):
         return _part_of_shape(value.rows, index)
-    _require_same_place_of_each(require_rows(value, 2), index if isinstance(index, tuple) else (index,))
+    _require_same_place_of_each(
+        require_rows(value, 2), index if isinstance(index, tuple) else (index,)
+    )
     return None
 
 
@@ -434,7 +496,9 @@ def _require_same_place_of_each(value: Rows, places: tuple[object, ...]) -> None
     else:
         needs(places[0] == slice(None) and Ellipsis not in places[1:], "an index over the records")
     for place in places[1:]:
-        require_constants(*((place.start, place.stop, place.step) if isinstance(place, slice) else (place,)))
+        require_constants(
+            *((place.start, place.stop, place.step) if isinstance(place, slice) else (place,))
+        )
         needs(type(place) in (int, slice, type(None)), "an index that is not constant")
 
 
@@ -461,7 +525,7 @@ def attribute(value: object, name: str) -> Shape | _Property | int | None:
     return Shape(found) if name == "shape" else found.rank
 
 
-# --- layers -----------------------------------------------------------------------------------------------------
+# --- layers ---------------------------------------------------------------------------------------
 
 
 def layer_of_any_shape(layer: nn.Module, value: object) -> None:
@@ -482,7 +546,9 @@ def rule_for_layers_of_rank(least: int, most: int = 99, frozen: bool = False) ->
         needs(least <= rank <= most, f"{type(layer).__name__} on an input of rank {rank}")
         needs(not getattr(layer, "return_indices", False), "an argument return_indices")
         statistics = getattr(layer, "track_running_stats", False) or frozen
-        needs(not statistics or has_frozen_statistics(layer), "statistics over the records of a batch")
+        needs(
+            not statistics or has_frozen_statistics(layer), "statistics over the records of a batch"
+        )
 
     return rule
 
@@ -491,7 +557,10 @@ def embedding(layer: nn.Embedding, value: object) -> None:
     """Rule of ``nn.Embedding``: rows of a table, by integers."""
     needs(require_rows(value).whole, NO_TOKENS)
     needs(layer.max_norm is None, "Embedding(max_norm=...), which changes parameters")
-    needs(not layer.scale_grad_by_freq, "Embedding(scale_grad_by_freq=True), which counts over the batch")
+    needs(
+        not layer.scale_grad_by_freq,
+        "Embedding(scale_grad_by_freq=True), which counts over the batch",
+    )
     needs(not layer.sparse, "Embedding(sparse=True)")
 
 
@@ -505,6 +574,8 @@ def recurrent(layer: nn.RNNBase, value: object, start: object = ()) -> Several:
     needs(layer.proj_size == 0, "LSTM(proj_size=...)")
     directions = 1 + layer.bidirectional
     outputs = Rows(torch.Size((*first.shape[:2], directions * layer.hidden_size)))
-    state = Turned(Rows(torch.Size((first.shape[0], directions * layer.num_layers, layer.hidden_size))))
+    state = Turned(
+        Rows(torch.Size((first.shape[0], directions * layer.num_layers, layer.hidden_size)))
+    )
     states = Several((state, state)) if type(layer) is nn.LSTM else state
     return Several((outputs if layer.batch_first else Turned(outputs), states))

@@ -1,6 +1,7 @@
 """Operations that act on each record alone: a table, with a rule for the arguments of each.
 
-An operation outside of the table, or with arguments unknown to its rule, counts as one that may mix records.
+An operation outside of the table, or with arguments unknown to its rule, counts as one that may mix
+records.
 """
 
 from __future__ import annotations
@@ -29,15 +30,29 @@ true_divide trunc type_as where zeros_like
 """
 #: Operations that draw random numbers: nets with one of them are trained alone.
 RANDOM = {
-    *("alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "feature_dropout"),
+    *(
+        "alpha_dropout",
+        "dropout",
+        "dropout1d",
+        "dropout2d",
+        "dropout3d",
+        "feature_alpha_dropout",
+        "feature_dropout",
+    ),
     *("gumbel_softmax", "rand", "rand_like", "randn", "randn_like"),
 }
 _ALONG: dict[str, OperationRule] = {
     **dict.fromkeys(
-        ("sum", "mean", "amax", "amin", "logsumexp", "all", "any"), rule_along_dims("dim", "keepdim", "dtype")
+        ("sum", "mean", "amax", "amin", "logsumexp", "all", "any"),
+        rule_along_dims("dim", "keepdim", "dtype"),
     ),
-    **dict.fromkeys(("prod", "argmax", "argmin", "cumsum", "cumprod"), rule_along_dims("dim", "keepdim", "dtype")),
-    **dict.fromkeys(("softmax", "log_softmax", "softmin"), rule_along_dims("dim", "_stacklevel", "dtype")),
+    **dict.fromkeys(
+        ("prod", "argmax", "argmin", "cumsum", "cumprod"),
+        rule_along_dims("dim", "keepdim", "dtype"),
+    ),
+    **dict.fromkeys(
+        ("softmax", "log_softmax", "softmin"), rule_along_dims("dim", "_stacklevel", "dtype")
+    ),
     **dict.fromkeys(("std", "var"), rule_along_dims("dim", "unbiased", "keepdim", "correction")),
     **dict.fromkeys(("norm",), rule_along_dims("p", "dim", "keepdim", "dtype")),
     "median": rule_along_dims("dim", "keepdim"),
@@ -124,9 +139,12 @@ METHODS: dict[str, OperationRule] = {
     "dim": lambda value: rules.require_rows(value).rank,
 }
 #: Operations allowed on numbers that are equal in every batch.
-NUMBERS = {getattr(operator, name) for name in ("add", "floordiv", "mod", "mul", "neg", "pow", "sub", "truediv")}
+NUMBERS = {
+    getattr(operator, name)
+    for name in ("add", "floordiv", "mod", "mul", "neg", "pow", "sub", "truediv")
+}
 
-# --- layers ----------------------------------------------------------------------------------------------------------
+# --- layers ---------------------------------------------------------------------------------------
 
 _ANY_SHAPE = """
 AlphaDropout CELU Dropout ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU LogSigmoid Mish ReLU
@@ -141,8 +159,14 @@ _LAYERS: dict[str, OperationRule] = {
     **dict.fromkeys(_ANY_SHAPE.split(), rules.layer_of_any_shape),
     **dict.fromkeys(("GroupNorm", "Linear", "PReLU"), rules.rule_for_layers_of_rank(2)),
     **dict.fromkeys(("Upsample", "LocalResponseNorm"), rules.rule_for_layers_of_rank(3)),
-    **{f"{kind}{n}d": rules.rule_for_layers_of_rank(n + 2, n + 2) for n in (1, 2, 3) for kind in _SPATIAL.split()},
-    **dict.fromkeys(("PixelShuffle", "PixelUnshuffle", "Softmax2d"), rules.rule_for_layers_of_rank(4, 4)),
+    **{
+        f"{kind}{n}d": rules.rule_for_layers_of_rank(n + 2, n + 2)
+        for n in (1, 2, 3)
+        for kind in _SPATIAL.split()
+    },
+    **dict.fromkeys(
+        ("PixelShuffle", "PixelUnshuffle", "Softmax2d"), rules.rule_for_layers_of_rank(4, 4)
+    ),
     **dict.fromkeys(
         ("GLU", "LogSoftmax", "Softmax", "Softmin"),
         lambda layer, value: rules.require_inner_dim(layer.dim, rules.require_rows(value).rank),
@@ -153,8 +177,13 @@ _LAYERS: dict[str, OperationRule] = {
     "FeatureAlphaDropout": rules.rule_for_layers_of_rank(3),
     "Flatten": lambda layer, value: rules.flatten(value, layer.start_dim, layer.end_dim),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), rules.recurrent),
-    **dict.fromkeys(("LayerNorm", "RMSNorm"), lambda layer, value: rules.layer_norm(value, layer.normalized_shape)),
-    "Unflatten": lambda layer, value: _ALONG["unflatten"](value, layer.dim, tuple(layer.unflattened_size)),
+    **dict.fromkeys(
+        ("LayerNorm", "RMSNorm"),
+        lambda layer, value: rules.layer_norm(value, layer.normalized_shape),
+    ),
+    "Unflatten": lambda layer, value: _ALONG["unflatten"](
+        value, layer.dim, tuple(layer.unflattened_size)
+    ),
 }
 #: Layers of PyTorch, by exact type ↦ rule.
 LAYERS: dict[type[nn.Module], OperationRule] = {
@@ -166,7 +195,13 @@ def is_random_op(target: Callable[..., Any] | str, layer: nn.Module | None = Non
     """Return whether an operation, or a layer, draws random numbers."""
     if isinstance(layer, nn.RNNBase):
         return bool(layer.dropout)
-    name = type(layer).__name__ if layer is not None else target if isinstance(target, str) else target.__name__
+    name = (
+        type(layer).__name__
+        if layer is not None
+        else target
+        if isinstance(target, str)
+        else target.__name__
+    )
     return name.lower() in {known.replace("_", "") for known in RANDOM} | RANDOM
 
 

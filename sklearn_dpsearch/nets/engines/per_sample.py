@@ -1,7 +1,7 @@
 """Engines that form the gradient of each record: of any code by ``torch.func.vmap``, or Opacus's.
 
-Code inside of ``vmap`` sees a batch of one record, and cannot see the others; code that branches on the value of a
-record raises.
+Code inside of ``vmap`` sees a batch of one record, and cannot see the others; code that branches on
+the value of a record raises.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class VmapEngine(SingleNetEngine):
     template : Module, optional
         Graph of the module, to run instead.
     own_code : bool
-        Whether module or criterion run unknown code. Each call then gets fresh copies: what a module keeps of some
-        records is gone before the next ones.
+        Whether module or criterion run unknown code. Each call then gets fresh copies: what a
+        module keeps of some records is gone before the next ones.
     """
 
     def __init__(
@@ -51,22 +51,30 @@ class VmapEngine(SingleNetEngine):
         self.own_code = own_code
         for layer in self.template.modules():
             if type(layer) is nn.GRU or type(layer) is nn.RNN:
-                layer.forward = functools.partial(_recurrent_forward_with_states, layer)  # copied with its layer
+                # copied with its layer
+                layer.forward = functools.partial(_recurrent_forward_with_states, layer)
         for parameter in self.template.parameters():
-            parameter.requires_grad_(False)  # gradients come from torch.func alone, and none is left on a module
+            # gradients come from torch.func alone, and none is left on a module
+            parameter.requires_grad_(False)
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
         self.most = records_per_chunk(room, self.layout.trained, MOST_ON.get(device.type, MOST))
 
-    def per_sample_gradients(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, PerSampleGradients]:
+    def per_sample_gradients(
+        self, inputs: Inputs, targets: torch.Tensor
+    ) -> dict[str, PerSampleGradients]:
         module, criterion = self._fresh()
 
-        def loss(trained: Mapping[str, torch.Tensor], record: Inputs, target: torch.Tensor) -> torch.Tensor:
+        def loss(
+            trained: Mapping[str, torch.Tensor], record: Inputs, target: torch.Tensor
+        ) -> torch.Tensor:
             alone = map_tensors(lambda part: part.unsqueeze(0), record)  # a batch of one
             return criterion(functional_call(module, trained, (alone,)), target.unsqueeze(0)).sum()
 
         trained = {name: p for name, p in self.template.named_parameters() if name in self._sums}
         # "different": each record has its own dropout mask, as in a batch.
-        found = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(trained, inputs, targets)
+        found = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(
+            trained, inputs, targets
+        )
         return {name: DenseGradients(gradient.detach()) for name, gradient in found.items()}
 
     def _fresh(self) -> tuple[nn.Module, nn.Module]:
@@ -77,7 +85,9 @@ class VmapEngine(SingleNetEngine):
         return copy.deepcopy(self.template, memo), copy.deepcopy(self.criterion)
 
 
-def _recurrent_forward_with_states(layer: nn.RNNBase, inputs: torch.Tensor, state: torch.Tensor | None = None) -> Any:
+def _recurrent_forward_with_states(
+    layer: nn.RNNBase, inputs: torch.Tensor, state: torch.Tensor | None = None
+) -> Any:
     """Run a recurrent layer with initial states of its own per record.
 
     ``vmap`` cannot write into a shared one.
@@ -89,7 +99,7 @@ def _recurrent_forward_with_states(layer: nn.RNNBase, inputs: torch.Tensor, stat
     return type(layer).forward(layer, inputs, state)
 
 
-# --- Opacus -----------------------------------------------------------------------------------------------------------
+# --- Opacus ---------------------------------------------------------------------------------------
 
 
 class OpacusEngine(SingleNetEngine):
@@ -119,20 +129,27 @@ class OpacusEngine(SingleNetEngine):
         _refuse_padding(self.template)
         if errors := ModuleValidator.validate(self.template, strict=False):
             raise LeakingEstimatorError(
-                f"Found {net_name(module)}, which Opacus refuses: {'; '.join(map(str, errors))}. Use layers that it "
-                "knows (opacus.validators.ModuleValidator.fix replaces some), or leave out engine='opacus'."
+                f"Found {net_name(module)}, which Opacus refuses: {'; '.join(map(str, errors))}. "
+                "Use layers that it knows (opacus.validators.ModuleValidator.fix replaces some), "
+                "or leave out engine='opacus'."
             )
         self._running = GradSampleModule(self.template, batch_first=True, loss_reduction="sum")
-        self._parameters = {name: p for name, p in self.template.named_parameters() if p.requires_grad}
+        self._parameters = {
+            name: p for name, p in self.template.named_parameters() if p.requires_grad
+        }
         layers = dict(self.template.named_modules())
         self._paddings = {
             f"{name}.weight": layer.padding_idx
             for name, layer in layers.items()
             if type(layer) is nn.Embedding and layer.padding_idx is not None
         }
-        self.most = records_per_chunk(MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE), self.layout.trained, MOST)
+        self.most = records_per_chunk(
+            MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE), self.layout.trained, MOST
+        )
 
-    def per_sample_gradients(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, PerSampleGradients]:
+    def per_sample_gradients(
+        self, inputs: Inputs, targets: torch.Tensor
+    ) -> dict[str, PerSampleGradients]:
         with torch.enable_grad():
             self.criterion(self._running(inputs), targets).sum().backward()
         found = {name: p.grad_sample for name, p in self._parameters.items()}
@@ -142,9 +159,15 @@ class OpacusEngine(SingleNetEngine):
             if name in found:
                 found[name][:, place] = 0.0  # PyTorch's embeddings have no gradient there
         n = len(targets)
-        missing = [name for name, one in found.items() if not isinstance(one, torch.Tensor) or len(one) != n]
+        missing = [
+            name
+            for name, one in found.items()
+            if not isinstance(one, torch.Tensor) or len(one) != n
+        ]
         if missing:
-            raise TrainingError(f"Opacus found no gradient of each record for {missing}; freeze them, or use them.")
+            raise TrainingError(
+                f"Opacus found no gradient of each record for {missing}; freeze them, or use them."
+            )
         return {name: DenseGradients(one.detach()) for name, one in found.items()}
 
     def recover(self) -> None:
@@ -160,7 +183,8 @@ def _refuse_padding(module: nn.Module) -> None:
     modes = {getattr(layer, "padding_mode", "zeros") for layer in module.modules()} - {"zeros"}
     if modes:
         raise LeakingEstimatorError(
-            f"Found padding_mode={modes.pop()!r} in {net_name(module)}, for which Opacus's gradients are those of "
-            "zeros: clipped gradients would be of another function. Pad before the convolution (a layer such as "
-            "torch.nn.CircularPad2d), or leave out engine='opacus'."
+            f"Found padding_mode={modes.pop()!r} in {net_name(module)}, for which Opacus's "
+            "gradients are those of zeros: clipped gradients would be of another function. Pad "
+            "before the convolution (a layer such as torch.nn.CircularPad2d), or leave out "
+            "engine='opacus'."
         )

@@ -1,4 +1,5 @@
-"""Modules and criteria that are refused by their types, and layers that are not what their types say."""
+"""Modules and criteria that are refused by their types, and layers that are not what their types
+say."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def has_frozen_statistics(layer: nn.Module) -> bool:
     It is then a fixed map of each record alone.
     """
     fixed = type(layer) in BATCH_NORMS and not layer.training and not is_altered(layer)
-    return fixed and all(isinstance(getattr(layer, name), torch.Tensor) for name in ("running_mean", "running_var"))
+    return fixed and all(
+        isinstance(getattr(layer, name), torch.Tensor) for name in ("running_mean", "running_var")
+    )
 
 
 def in_training(module: nn.Module) -> nn.Module:
@@ -31,13 +34,21 @@ def in_training(module: nn.Module) -> nn.Module:
 
 
 def _keeps_statistics(layer: nn.Module) -> bool:
-    keeps = isinstance(layer, nn.modules.batchnorm._BatchNorm) or bool(getattr(layer, "track_running_stats", False))
+    keeps = isinstance(layer, nn.modules.batchnorm._BatchNorm) or bool(
+        getattr(layer, "track_running_stats", False)
+    )
     return keeps and not has_frozen_statistics(layer)
 
 
 def _is_compiled(layer: nn.Module) -> bool:
-    optimized = type(layer).__name__ == "OptimizedModule" and type(layer).__module__.startswith("torch.")
-    return optimized or isinstance(layer, torch.jit.ScriptModule) or layer._compiled_call_impl is not None
+    optimized = type(layer).__name__ == "OptimizedModule" and type(layer).__module__.startswith(
+        "torch."
+    )
+    return (
+        optimized
+        or isinstance(layer, torch.jit.ScriptModule)
+        or layer._compiled_call_impl is not None
+    )
 
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
@@ -45,13 +56,15 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 KINDS: tuple[tuple[Callable[[nn.Module], bool], str, str], ...] = (
     (
         _keeps_statistics,
-        "keeps statistics over the records of a batch, so one record changes the gradients of others and clipping "
-        "bounds nothing",
-        "Use nn.GroupNorm or nn.LayerNorm; or, to fine-tune with its statistics as they are, call its eval()",
+        "keeps statistics over the records of a batch, so one record changes the gradients of "
+        "others and clipping bounds nothing",
+        "Use nn.GroupNorm or nn.LayerNorm; or, to fine-tune with its statistics as they are, call "
+        "its eval()",
     ),
     (
         _is_compiled,
-        "is compiled, or a script (torch.compile, torch.jit), which cannot be run on one record at a time",
+        "is compiled, or a script (torch.compile, torch.jit), which cannot be run on one record at "
+        "a time",
         "Give the module as it was before",
     ),
     (
@@ -73,8 +86,8 @@ def refuse_module(module: nn.Module) -> None:
     Raises
     ------
     LeakingEstimatorError
-        For statistics over a batch, compiled, distributed and lazy modules, and for parameters or buffers of a type of
-        one's own.
+        For statistics over a batch, compiled, distributed and lazy modules, and for parameters or
+        buffers of a type of one's own.
     """
     for name, layer in module.named_modules():
         for applies, found, remedy in KINDS:
@@ -84,8 +97,9 @@ def refuse_module(module: nn.Module) -> None:
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
         if type(tensor) not in (torch.Tensor, nn.Parameter):
             raise LeakingEstimatorError(
-                f"Found {name!r} of type {type(tensor).__name__}: the operations of a subclass of Tensor are its own, "
-                "and may see several records at once. Make it an nn.Parameter, or a plain tensor."
+                f"Found {name!r} of type {type(tensor).__name__}: the operations of a subclass of "
+                "Tensor are its own, and may see several records at once. Make it an nn.Parameter, "
+                "or a plain tensor."
             )
 
 
@@ -98,8 +112,15 @@ def is_altered(layer: nn.Module) -> bool:
 
     It may have hooks, or methods other than PyTorch's, of its own or put into its class.
     """
-    hooked = any(getattr(layer, hooks, None) or getattr(nn.modules.module, f"_global{hooks}") for hooks in HOOKS)
-    return hooked or any(callable(getattr(type(layer), name, None)) for name in vars(layer)) or _is_patched(type(layer))
+    hooked = any(
+        getattr(layer, hooks, None) or getattr(nn.modules.module, f"_global{hooks}")
+        for hooks in HOOKS
+    )
+    return (
+        hooked
+        or any(callable(getattr(type(layer), name, None)) for name in vars(layer))
+        or _is_patched(type(layer))
+    )
 
 
 def _is_patched(kind: type[nn.Module]) -> bool:

@@ -1,17 +1,19 @@
 """Rounding in clipped sums: bounded for every order of addition, and covered by extra noise.
 
-One record more moves partial sums into ranges where single-precision numbers are spaced more widely. Added naively,
-5000 chosen records let one record move a sum by 1.36 clipping norms instead of 1.
+One record more moves partial sums into ranges where single-precision numbers are spaced more
+widely. Added naively, 5000 chosen records let one record move a sum by 1.36 clipping norms instead
+of 1.
 
-**Bound.** With u = 2⁻²⁴ every operation errs by at most u of its result: an addition by at most u times the sum of the
-absolute terms below it. In any tree of additions, a sum of b vectors of rounded products, each of norm at most C,
-therefore errs by at most u·C·(depths of the b leaves + b) ≤ u·C·(b² + 3b)/2. Sums of at most b records are taken in
-single precision and added in double: B records err by at most u·C·B·(b + 3)/2, and two neighbours by twice that.
+**Bound.** With u = 2⁻²⁴ every operation errs by at most u of its result: an addition by at most u
+times the sum of the absolute terms below it. In any tree of additions, a sum of b vectors of
+rounded products, each of norm at most C, therefore errs by at most u·C·(depths of the b leaves + b)
+≤ u·C·(b² + 3b)/2. Sums of at most b records are taken in single precision and added in double: B
+records err by at most u·C·B·(b + 3)/2, and two neighbours by twice that.
 
-**Chunks.** The bound grows with B. So a batch goes through the net in chunks of a fixed number of rows, whose sums are
-added in double precision. Neighbours differ in one row, and so in one chunk: the others hold the same numbers in the
-same rows, and give the same sums, bit by bit. The bound holds with the size of one chunk in place of B. (Proof:
-`docs/theory/clipped_sums.md`.)
+**Chunks.** The bound grows with B. So a batch goes through the net in chunks of a fixed number of
+rows, whose sums are added in double precision. Neighbours differ in one row, and so in one chunk:
+the others hold the same numbers in the same rows, and give the same sums, bit by bit. The bound
+holds with the size of one chunk in place of B. (Proof: `docs/theory/clipped_sums.md`.)
 """
 
 from __future__ import annotations
@@ -23,13 +25,16 @@ import torch
 
 #: Half the spacing of single-precision, and of double-precision numbers at 1.
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53
-#: Relative excess of a record's contribution over the clipping norm, at most: its norm is rounded at most 270 times.
+#: Relative excess of a record's contribution over the clipping norm, at most: its norm is rounded
+#: at most 270 times.
 OWN = 2.0**-15
-#: Most numbers whose norm is taken in single precision; norms of longer vectors are combined in double.
+#: Most numbers whose norm is taken in single precision; norms of longer vectors are combined in
+#: double.
 LONG = 128
 #: Share of the noise that single precision may add.
 LOSS = 2.0**-8
-#: Most rows of a chunk: more would make pieces too short to be fast, and on a CPU not fit into its caches.
+#: Most rows of a chunk: more would make pieces too short to be fast, and on a CPU not fit into its
+#: caches.
 CHUNK = 640
 #: Above the norm of every vector of up to 1e9 numbers whose squares vanish in single precision.
 TINY = 1e-18

@@ -21,9 +21,10 @@ class ArrayNet(TableNet):
     Parameters
     ----------
     bounds_X : (lower, upper), optional
-        Public bounds of the features, numbers or arrays of shape (n_features,): X is clipped to the bounds and mapped
-        to [-1, 1]. Two numbers >= 0, such as (0, 255) for pixels, are mapped to [-0.5, 1.5], so that small amounts are
-        near 0. Without bounds X is not scaled, and should be of size 1.
+        Public bounds of the features, numbers or arrays of shape (n_features,): X is clipped to the
+        bounds and mapped to [-1, 1]. Two numbers >= 0, such as (0, 255) for pixels, are mapped to
+        [-0.5, 1.5], so that small amounts are near 0. Without bounds X is not scaled, and should be
+        of size 1.
     """
 
     bounds_X: Given | None = None
@@ -45,7 +46,8 @@ class DPLogisticRegression(ArrayNet, TableClassifier):
 
     @property
     def coef_(self) -> Array:
-        """Weights of the features, in their own units, shape (1, n_features) or (n_classes, n_features)."""
+        """Weights of the features, in their own units, shape (1, n_features) or (n_classes,
+        n_features)."""
         return self._rows_of_log_odds(linear_map(self)[0])
 
     @property
@@ -88,7 +90,8 @@ class DPLinearRegression(ArrayNet, TableRegressor):
 
     @property
     def coef_(self) -> Array:
-        """Weights of the features, in units of y per unit of each feature (before predictions are clipped)."""
+        """Weights of the features, in units of y per unit of each feature (before predictions are
+        clipped)."""
         weights: Array = self._map_in_units_of_y()[0][0]
         return weights
 
@@ -110,7 +113,9 @@ class DPLinearRegression(ArrayNet, TableRegressor):
         weights, constants = linear_map(self)
         bounds = self._target_scale()
         return (
-            (weights, constants) if bounds is None else (weights * bounds.half, constants * bounds.half + bounds.zero)
+            (weights, constants)
+            if bounds is None
+            else (weights * bounds.half, constants * bounds.half + bounds.zero)
         )
 
 
@@ -122,7 +127,8 @@ class DPMLPClassifier(ArrayNet, TableClassifier):
     Parameters
     ----------
     hidden_layer_sizes : tuple of int or "auto", default="auto"
-        Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least 25,000 records.
+        Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least
+        25,000 records.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
         Activation of the hidden layers, by scikit-learn's names.
 
@@ -147,7 +153,8 @@ class DPMLPRegressor(ArrayNet, TableRegressor):
     Parameters
     ----------
     hidden_layer_sizes : tuple of int or "auto", default="auto"
-        Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least 25,000 records.
+        Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least
+        25,000 records.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
         Activation of the hidden layers, by scikit-learn's names.
 
@@ -168,7 +175,9 @@ def linear_map(net: TableNet) -> tuple[Array, Array]:
     """Weights and constants of a linear net, for features in their own units."""
     check_is_fitted(net, "module_")
     last, bounds = net.module_[-1], ArrayRecords(net).bounds
-    weights, constants = (found.detach().cpu().numpy().astype(np.float64) for found in (last.weight, last.bias))
+    weights, constants = (
+        found.detach().cpu().numpy().astype(np.float64) for found in (last.weight, last.bias)
+    )
     if bounds is not None:
         weights = weights / bounds.half
         constants = constants - (weights * bounds.zero).sum(axis=1)
@@ -183,4 +192,6 @@ def linear_map_noise(net: TableNet) -> Array | None:
     (weights, _), bounds = linear_map(net), ArrayRecords(net).bounds
     if net.weight_noise_ is None:
         return None
-    return np.broadcast_to(net.weight_noise_ / (1.0 if bounds is None else bounds.half), weights.shape)
+    return np.broadcast_to(
+        net.weight_noise_ / (1.0 if bounds is None else bounds.half), weights.shape
+    )

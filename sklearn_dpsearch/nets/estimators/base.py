@@ -34,12 +34,25 @@ from ..records import TrainingData
 from ..stacked_training import TrainingTask
 from ..torch_settings import checked_device
 from ..training import train, train_together
-from .settings import CONSTRAINTS, NOISE, RATES, MaxGradNorm, Settings, follows_number, rate_of, settings_of
+from .settings import (
+    CONSTRAINTS,
+    NOISE,
+    RATES,
+    MaxGradNorm,
+    Settings,
+    follows_number,
+    rate_of,
+    settings_of,
+)
 
 #: First assumption of a net with ``engine="opacus"``.
-OPACUS = "{}: per-sample gradients are Opacus's (engine='opacus'); that each is of one record alone was not checked."
+OPACUS = (
+    "{}: per-sample gradients are Opacus's (engine='opacus'); that each is of one record alone was "
+    "not checked."
+)
 
-#: Attribute for the number of places of a net's next training: not a parameter, so that copies are without it.
+#: Attribute for the number of places of a net's next training: not a parameter, so that copies are
+#: without it.
 PLACES = "_places"
 
 
@@ -55,32 +68,37 @@ class DPSGDEstimator(BaseEstimator):
     target_epsilon, target_delta : float, optional
         Instead: guarantee of one fit, to which the noise is calibrated.
     target_mu : float, optional
-        Instead: μ of a Gaussian guarantee of one fit, to which the noise is calibrated at any rate and number of steps.
+        Instead: μ of a Gaussian guarantee of one fit, to which the noise is calibrated at any rate
+        and number of steps.
     batch_size : float, optional
-        The expected batch size, in place of ``sample_rate``; the rate is ``batch_size`` ÷ the number of records.
-        Together with ``sample_rate`` it is the constant by which sums are divided, and records are not counted.
+        The expected batch size, in place of ``sample_rate``; the rate is ``batch_size`` ÷ the
+        number of records. Together with ``sample_rate`` it is the constant by which sums are
+        divided, and records are not counted.
     neighboring : {"zero_out", "replace_one"}, default="zero_out"
-        Neighbouring relation: a record is blanked, or replaced by another. The number of records is public. Under
-        "replace_one" DP-SGD costs up to twice as much, and composes with diffprivlib's models.
+        Neighbouring relation: a record is blanked, or replaced by another. The number of records is
+        public. Under "replace_one" DP-SGD costs up to twice as much, and composes with
+        diffprivlib's models.
     max_steps : int, optional
         The number of steps, in place of ``max_epochs``.
     device : str, default="cpu"
         Device of the training.
     max_physical_batch : int, default=16384
-        Most records in memory at once, over all nets trained together. Affects memory and time, never results.
+        Most records in memory at once, over all nets trained together. Affects memory and time,
+        never results.
     random_state : None, int or RandomState
         Seeds the initial parameters, which are public. Never the batches or the noise.
     noise_seed : None, int or RandomState
-        For tests only: it voids the guarantee. Batches and noise follow from the seed, the records, the initial
-        parameters, all arguments and the number of earlier trainings: trainings that differ share no noise.
+        For tests only: it voids the guarantee. Batches and noise follow from the seed, the records,
+        the initial parameters, all arguments and the number of earlier trainings: trainings that
+        differ share no noise.
     verbose : {0, 1}, default=0
         1 shows on standard error how many steps are done, of a public number.
 
     Attributes
     ----------
     privacy_spent_ : PrivacySpent
-        Cost of all training of the current parameters. Warm starts, ``partial_fit``, and nets that start from the
-        trained module add to it.
+        Cost of all training of the current parameters. Warm starts, ``partial_fit``, and nets that
+        start from the trained module add to it.
     n_steps_, noise_multiplier_ : int, float
         Steps and noise of the last training.
     module_ : torch.nn.Module
@@ -104,7 +122,8 @@ class DPSGDEstimator(BaseEstimator):
         made: Self = super().__new__(cls)
         return made
 
-    #: Sampling rate where neither ``sample_rate`` nor ``batch_size`` is given; None: one of the two is needed.
+    #: Sampling rate where neither ``sample_rate`` nor ``batch_size`` is given; None: one of the two
+    #: is needed.
     default_rate: ClassVar[float | None] = None
 
     # Constructor arguments of all nets.
@@ -145,7 +164,7 @@ class DPSGDEstimator(BaseEstimator):
     def privacy_spent_(self) -> None:
         self.__dict__.pop("privacy_spent_")
 
-    # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
+    # --- guarantee of one fit, from constructor arguments alone -----------------------------------
 
     @property
     def privacy_parameters(self) -> tuple[str, ...]:
@@ -172,22 +191,27 @@ class DPSGDEstimator(BaseEstimator):
         """Assumptions of the guarantee for records, or persons, as plain sentences."""
         name, seeded = type(self).__name__, self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"
-        known = f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for tests."
+        known = (
+            f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for "
+            f"tests."
+        )
         return (
             *([OPACUS.format(name)] if getattr(self, "engine", "auto") == "opacus" else []),
-            f"{name}: the number of {unit}s is public; batches and noise come from statistical generators seeded by "
-            f"{source}, noise in double precision.",
+            f"{name}: the number of {unit}s is public; batches and noise come from statistical "
+            f"generators seeded by {source}, noise in double precision.",
             *([known] if seeded else []),
             *self._own_assumptions(),
         )
 
-    def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
+    def scaled_privacy(
+        self, factor: float, varying: frozenset[str] = frozenset()
+    ) -> dict[str, float | None]:
         """Parameters that make every fit ``factor`` times less private.
 
         1 stands for the noise as configured.
 
-        If the candidates of a search vary the rate or the number of steps, the noise of each is calibrated to one
-        Gaussian target, so that all have equal guarantees.
+        If the candidates of a search vary the rate or the number of steps, the noise of each is
+        calibrated to one Gaussian target, so that all have equal guarantees.
         """
         none: dict[str, float | None] = dict.fromkeys(NOISE)
         if varying & set(RATES):
@@ -195,10 +219,11 @@ class DPSGDEstimator(BaseEstimator):
         return {**none, "noise_multiplier": (self.noise_multiplier or 1.0) / factor}
 
     def expecting(self, n: float) -> dict[str, Any] | None:
-        """Parameters with which ``fit`` uses the public number ``n`` of records instead of counting them.
+        """Parameters with which ``fit`` uses the public number ``n`` of records instead of counting
+        them.
 
-        Sampling rate, number of steps and noise stay: the expected batch size follows. None where the rate follows
-        from the number of records.
+        Sampling rate, number of steps and noise stay: the expected batch size follows. None where
+        the rate follows from the number of records.
         """
         if follows_number(self):
             return None
@@ -206,7 +231,8 @@ class DPSGDEstimator(BaseEstimator):
         return {"sample_rate": rate, "batch_size": rate * n}
 
     def sized(self, n: float) -> dict[str, Any]:
-        """Parameters that fix the sampling rate of trainings on ``n`` records, also for parts of them."""
+        """Parameters that fix the sampling rate of trainings on ``n`` records, also for parts of
+        them."""
         return {"sample_rate": rate_of(self, n), "batch_size": None} if follows_number(self) else {}
 
     def expected_number(self, n: int) -> float:
@@ -228,10 +254,11 @@ class DPSGDEstimator(BaseEstimator):
 
         Sampling rate, noise and number of steps are equal.
 
-        A numeric learning rate of SGD grows in proportion, so that the noise that reaches the parameters stays equal
-        (Koskela & Kulkarni 2023, §3.2), at most to a long step of the derived rule. Parameters of adaptive optimizers
-        keep their values, because these optimizers scale their steps themselves. So does the factor of a derived
-        learning rate, which already follows the number of records.
+        A numeric learning rate of SGD grows in proportion, so that the noise that reaches the
+        parameters stays equal (Koskela & Kulkarni 2023, §3.2), at most to a long step of the
+        derived rule. Parameters of adaptive optimizers keep their values, because these optimizers
+        scale their steps themselves. So does the factor of a derived learning rate, which already
+        follows the number of records.
         """
         if not self._uses_sgd():
             return {}
@@ -243,7 +270,8 @@ class DPSGDEstimator(BaseEstimator):
 
     @abstractmethod
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
-        """Candidates around the current parameters, for a search with ``param_distributions="auto"``.
+        """Candidates around the current parameters, for a search with
+        ``param_distributions="auto"``.
 
         Parameters
         ----------
@@ -264,14 +292,16 @@ class DPSGDEstimator(BaseEstimator):
     def _check_settings(self) -> None:
         """Raise for arguments of a net that are wrong whatever the schema."""
         # Not _validate_params: skorch has a method of this name.
-        validate_parameter_constraints(all_constraints(type(self)), self.get_params(deep=False), type(self).__name__)
+        validate_parameter_constraints(
+            all_constraints(type(self)), self.get_params(deep=False), type(self).__name__
+        )
         settings_of(self, self.batch_size)
         self._check_net()
 
     def _resolve_schema(self) -> None:
         """Read the schema of a net, and raise for arguments that contradict it."""
 
-    # --- hooks for each kind of net -----------------------------------------------------------------------------------
+    # --- hooks for each kind of net ---------------------------------------------------------------
 
     @abstractmethod
     def _check_net(self) -> None:
@@ -312,10 +342,14 @@ class DPSGDEstimator(BaseEstimator):
     def _before_training(self, task: TrainingTask, decay: list[float]) -> None:
         """Note facts of a training before its first step."""
 
-    # --- training -------------------------------------------------------------------------------------------------
+    # --- training ---------------------------------------------------------------------------------
 
     def _task(
-        self, settings: Settings, given: TrainingData, costs: Sequence[PrivacySpent], places: int | None = None
+        self,
+        settings: Settings,
+        given: TrainingData,
+        costs: Sequence[PrivacySpent],
+        places: int | None = None,
     ) -> TrainingTask:
         """Training task of a net, by its arguments and its records."""
         expected = settings.expected_batch_size(given.units)
@@ -325,7 +359,8 @@ class DPSGDEstimator(BaseEstimator):
         if facts.given != "auto":
             step = float(facts.given)
         elif self._uses_sgd():
-            step = step * (1.0 - facts.momentum) / norm  # each gradient moves by 1 ÷ (1 − momentum) steps in total
+            # each gradient moves by 1 ÷ (1 − momentum) steps in total
+            step = step * (1.0 - facts.momentum) / norm
         else:
             step = rule.adam_step(facts)
         self.learning_rate_init_ = facts.factor * step
@@ -346,8 +381,12 @@ class DPSGDEstimator(BaseEstimator):
         )
         if self.noise_seed is not None:
             arguments = {"class": type(self), **self.get_params(deep=False)}
-            words = words_of_training(task.module, arguments, given, sum(len(spent.components) for spent in costs))
-            task = replace(task, seed=seed_of_training(self.noise_seed, () if is_listened_to() else words))
+            words = words_of_training(
+                task.module, arguments, given, sum(len(spent.components) for spent in costs)
+            )
+            task = replace(
+                task, seed=seed_of_training(self.noise_seed, () if is_listened_to() else words)
+            )
         self._before_training(task, facts.decay)
         return task
 
@@ -369,24 +408,38 @@ class DPSGDEstimator(BaseEstimator):
         checked_device(self.device)
         return places
 
-    def _prepare_fit(self, X: Any, y: Any, fresh: bool, places: int | None, groups: Any = None) -> PreparedTraining:
+    def _prepare_fit(
+        self, X: Any, y: Any, fresh: bool, places: int | None, groups: Any = None
+    ) -> PreparedTraining:
         """Prepare a training of these records up to its first step."""
         unit = "record" if groups is None else "person"
         given = self._prepare(X, y, fresh, groups)
         settings = settings_of(self, given.units)
         if self.target_delta is not None:
-            check_size_of_delta("target_delta", float(self.target_delta), settings.expected_number(given.units))
-        costs, foreign = cost.costs_before(self, fresh), () if fresh else cost.foreign_parameters(self)
+            check_size_of_delta(
+                "target_delta", float(self.target_delta), settings.expected_number(given.units)
+            )
+        costs, foreign = (
+            cost.costs_before(self, fresh),
+            () if fresh else cost.foreign_parameters(self),
+        )
         cost.check_same_unit(costs, unit)
-        compose(*(spent.guarantee for spent in costs), settings.guarantee)  # fails for relations that do not compose
+        # fails for relations that do not compose
+        compose(*(spent.guarantee for spent in costs), settings.guarantee)
         task = self._task(settings, given, costs, places)
         if not fresh and not foreign:
             task.memory.update(vars(self).get("optimizer_memory_", {}))
-        return PreparedTraining(self, given, checked_device(self.device), settings, costs, foreign, task, unit)
+        return PreparedTraining(
+            self, given, checked_device(self.device), settings, costs, foreign, task, unit
+        )
 
     def _train(self, X: Any, y: Any, fresh: bool, groups: Any = None) -> None:
         places = self._check_before_data()
-        before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
+        before = (
+            None
+            if fresh
+            else {name: value.clone() for name, value in self.module_.state_dict().items()}
+        )
         spent = vars(self).get("privacy_spent_")
         try:
             one = self._prepare_fit(X, y, fresh, places, groups)
@@ -413,14 +466,17 @@ class DPSGDEstimator(BaseEstimator):
         return step_size.OF_NUMBERS if isinstance(self, RegressorMixin) else step_size.OF_CLASSES
 
     @staticmethod
-    def fit_together(models: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
-        """Fit several unfitted nets on the same records, as stacks where they share an architecture.
+    def fit_together(
+        models: Sequence[DPSGDEstimator], X: Any, y: Any
+    ) -> list[DPSGDEstimator | None]:
+        """Fit several unfitted nets on the same records, as stacks where they share an
+        architecture.
 
         Returns
         -------
         list
-            Each net fitted, or None for a net that failed. Results equal those of fitting one after the other; it is
-            faster, and shows no progress.
+            Each net fitted, or None for a net that failed. Results equal those of fitting one after
+            the other; it is faster, and shows no progress.
         """
         fitted: set[int] = set()
         try:
@@ -461,9 +517,15 @@ class PreparedTraining:
 
     def enter(self) -> None:
         """Enter this training in the ledger of the block around it."""
-        spent = cost.cost_of_training(self.net, self.settings, self.costs, self.foreign, self.unit, self.given.units)
+        spent = cost.cost_of_training(
+            self.net, self.settings, self.costs, self.foreign, self.unit, self.given.units
+        )
         names = getattr(self.net, "feature_names_in_", None)
-        enter_fit(self.net, spent, getattr(self.net, "n_features_in_", None) if names is None else list(names))
+        enter_fit(
+            self.net,
+            spent,
+            getattr(self.net, "n_features_in_", None) if names is None else list(names),
+        )
 
     def release(self) -> None:
         """State the cost of a training that succeeded, and keep optimizer memory."""
@@ -478,10 +540,12 @@ def all_constraints(kind: type) -> dict[str, Any]:
     return {name: allowed for part in stated for name, allowed in part.items()}
 
 
-# --- several nets on the same records ---------------------------------------------------------------------------------
+# --- several nets on the same records -------------------------------------------------------------
 
 
-def _group_by_records(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[list[PreparedTraining]]:
+def _group_by_records(
+    nets: Sequence[DPSGDEstimator], X: Any, y: Any
+) -> list[list[PreparedTraining]]:
     """Prepare nets for training in groups with equal records.
 
     Nets that fail are dropped.
@@ -492,7 +556,11 @@ def _group_by_records(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[li
     for net in nets:
         with contained():  # this net has failed, the others have not
             one = net._prepare_fit(X, y, True, net._check_before_data())
-            same = (group for group in groups if one.device == group[0].device and one.given.are(group[0].given))
+            same = (
+                group
+                for group in groups
+                if one.device == group[0].device and one.given.are(group[0].given)
+            )
             group = next(same, [])
             if not group:
                 groups.append(group)
@@ -502,7 +570,10 @@ def _group_by_records(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[li
 
 def _train_group(members: Sequence[PreparedTraining]) -> list[PreparedTraining]:
     """Train a group of nets on their records; return those that succeeded."""
-    most, records = min(one.net.max_physical_batch for one in members), members[0].given.on(members[0].device)
+    most, records = (
+        min(one.net.max_physical_batch for one in members),
+        members[0].given.on(members[0].device),
+    )
     work = partial(train_together, [one.task for one in members], records, max_physical_batch=most)
     done = in_fixed_words(type(members[0].net).__name__, work)
     return [one for one, succeeded in zip(members, done) if succeeded]

@@ -1,4 +1,5 @@
-"""skorch's callbacks without access to batches or losses, recognised by exact type. All others are refused."""
+"""skorch's callbacks without access to batches or losses, recognised by exact type. All others are
+refused."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def callbacks_of_kind(given: Any, kind: type) -> list[Any]:
     Raises
     ------
     LeakingEstimatorError
-        For a callback that is not allowed, and for an allowed one that would act between the start and the end.
+        For a callback that is not allowed, and for an allowed one that would act between the start
+        and the end.
     """
     found = [_callback_instance(one) for one in ([] if given in (None, "disable") else given)]
     for callback in found:
@@ -36,19 +38,21 @@ def _check_callback(callback: Any) -> None:
     # By exact type: a subclass may do anything.
     if type(callback) not in (LRScheduler, Freezer, ProgressBar):
         raise LeakingEstimatorError(
-            f"Found callback {type(callback).__name__}: it would see records, losses or batch sizes without noise. "
-            "Only LRScheduler with a policy that does not look at losses, Freezer and ProgressBar (all of "
-            "skorch.callbacks) are possible. To keep a net, call save_params, or pickle it, after fit."
+            f"Found callback {type(callback).__name__}: it would see records, losses or batch "
+            "sizes without noise. Only LRScheduler with a policy that does not look at losses, "
+            "Freezer and ProgressBar (all of skorch.callbacks) are possible. To keep a net, call "
+            "save_params, or pickle it, after fit."
         )
     if type(callback) is Freezer and not _freezes_at_the_start(callback):
         raise LeakingEstimatorError(
-            "Found callback Freezer with at=, fn= or schedule=: a change during training could depend on what is seen "
-            "there. Only Freezer(patterns), which freezes parameters before the first step, is possible."
+            "Found callback Freezer with at=, fn= or schedule=: a change during training could "
+            "depend on what is seen there. Only Freezer(patterns), which freezes parameters before "
+            "the first step, is possible."
         )
     if type(callback) is LRScheduler and callback._get_policy_cls() is ReduceLROnPlateau:
         raise LeakingEstimatorError(
-            "Found callback LRScheduler with ReduceLROnPlateau: it would see losses without noise. Only LRScheduler "
-            "with a policy that does not look at losses is possible."
+            "Found callback LRScheduler with ReduceLROnPlateau: it would see losses without noise. "
+            "Only LRScheduler with a policy that does not look at losses is possible."
         )
 
 
@@ -58,7 +62,11 @@ def _freezes_at_the_start(callback: Freezer) -> bool:
     It is then as made, or as initialised by skorch (copies keep the methods of their original).
     """
     at, schedule = callback.at, callback.schedule
-    made = isinstance(at, partial) and _is_method_of(at.func, Freezer._epoch_at) and at.keywords == {"epoch": 1}
+    made = (
+        isinstance(at, partial)
+        and _is_method_of(at.func, Freezer._epoch_at)
+        and at.keywords == {"epoch": 1}
+    )
     first = (type(at) is int and at == 1) or made
     by_default = schedule is None or _is_method_of(schedule, Freezer._default_schedule)
     return first and by_default and callback.fn is freeze_parameter
@@ -68,7 +76,7 @@ def _is_method_of(given: object, known: object) -> bool:
     return getattr(given, "__func__", None) is known
 
 
-# --- before the first step ------------------------------------------------------------------------------------------
+# --- before the first step ------------------------------------------------------------------------
 
 
 def freeze_parameters(module: nn.Module, given: Any) -> None:
@@ -81,13 +89,20 @@ def freeze_parameters(module: nn.Module, given: Any) -> None:
     """
     parameters = list(module.named_parameters())
     for callback in callbacks_of_kind(given, Freezer):
-        patterns = callback.patterns if isinstance(callback.patterns, (list, tuple)) else [callback.patterns]
+        patterns = (
+            callback.patterns
+            if isinstance(callback.patterns, (list, tuple))
+            else [callback.patterns]
+        )
         found = list(callback.filter_parameters(patterns, parameters))
         if not found:
             raise ValueError(
-                f"Found Freezer({callback.patterns!r}), which matches none of {[name for name, _ in parameters]}."
+                f"Found Freezer({callback.patterns!r}), which matches none of "
+                f"{[name for name, _ in parameters]}."
             )
         for _, parameter in found:
             freeze_parameter(parameter)
     if not any(parameter.requires_grad for _, parameter in parameters):
-        raise ValueError("Found a module whose parameters are all frozen: nothing is left to train.")
+        raise ValueError(
+            "Found a module whose parameters are all frozen: nothing is left to train."
+        )

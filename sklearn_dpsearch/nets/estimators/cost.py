@@ -1,7 +1,8 @@
-"""Privacy cost of a net's parameters: all trainings that led to them, stated and carried along on the module.
+"""Privacy cost of a net's parameters: all trainings that led to them, stated and carried along on
+the module.
 
-The cost is a text on every module, which copies, pickles and saved parameters keep, and which needs no class of this
-library. A net that starts from such parameters adds its own training to that cost.
+The cost is a text on every module, which copies, pickles and saved parameters keep, and which needs
+no class of this library. A net that starts from such parameters adds its own training to that cost.
 
 Names of private attributes end in an underscore: skorch takes all others for constructor arguments.
 """
@@ -22,18 +23,27 @@ from ...privacy.statement.content import Release
 from ..fingerprint import digest_of_arrays
 from .settings import Settings
 
-#: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
+#: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives
+#: any other.
 STATED_DELTA = 1e-5
 #: Attributes of a net after a successful training.
 FITTED = frozenset(
     {
-        *("module_", "privacy_spent_", "n_steps_", "noise_multiplier_", "learning_rate_init_", "max_grad_norm_"),
+        *(
+            "module_",
+            "privacy_spent_",
+            "n_steps_",
+            "noise_multiplier_",
+            "learning_rate_init_",
+            "max_grad_norm_",
+        ),
         *("weight_noise_", "_inherited_", "_known_parameters_", "optimizer_memory_"),
     }
 )
 #: The attribute of a module, and the entry of saved parameters, that hold the note.
 NOTE = "_sklearn_dpsearch_spent"
-#: Note on a module: text, or a number and the statement itself if the statement cannot be written as text.
+#: Note on a module: text, or a number and the statement itself if the statement cannot be written
+#: as text.
 Note: TypeAlias = str | tuple[str, PrivacySpent]
 
 
@@ -46,7 +56,9 @@ def stated_cost(model: Any) -> PrivacySpent:
         Before it is fitted.
     """
     if "privacy_spent_" not in vars(model):
-        raise AttributeError(f"{type(model).__name__} has no attribute 'privacy_spent_' before it is fitted")
+        raise AttributeError(
+            f"{type(model).__name__} has no attribute 'privacy_spent_' before it is fitted"
+        )
     spent: PrivacySpent = vars(model)["privacy_spent_"]
     return spent
 
@@ -82,7 +94,10 @@ def foreign_parameters(net: Any) -> tuple[str, ...]:
     known = vars(net).get("_known_parameters_")
     if known is None or known == digest_of_arrays(*net.module_.state_dict().values()):
         return ()
-    return (f"{type(net).__name__}: parameters put into module_ from elsewhere hold nothing of the records.",)
+    return (
+        f"{type(net).__name__}: parameters put into module_ from elsewhere hold nothing of the "
+        f"records.",
+    )
 
 
 def check_same_unit(costs: Sequence[PrivacySpent], unit: str) -> None:
@@ -90,13 +105,19 @@ def check_same_unit(costs: Sequence[PrivacySpent], unit: str) -> None:
     for spent in costs:
         if spent.unit != unit:
             raise PrivacyError(
-                f"Found parameters whose cost so far is for one {spent.unit}, and a training for one {unit}; costs of "
-                "different units do not add up. Give groups in every fit, or in none, or begin anew."
+                f"Found parameters whose cost so far is for one {spent.unit}, and a training for "
+                f"one {unit}; costs of different units do not add up. Give groups in every fit, or "
+                f"in none, or begin anew."
             )
 
 
 def add_training(
-    net: Any, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str], unit: str, n: int
+    net: Any,
+    settings: Settings,
+    costs: Sequence[PrivacySpent],
+    notes: Sequence[str],
+    unit: str,
+    n: int,
 ) -> None:
     """Add one training to the privacy cost of a net."""
     remember_parameters(net)
@@ -106,9 +127,15 @@ def add_training(
 
 
 def cost_of_training(
-    net: Any, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str], unit: str, n: int
+    net: Any,
+    settings: Settings,
+    costs: Sequence[PrivacySpent],
+    notes: Sequence[str],
+    unit: str,
+    n: int,
 ) -> PrivacySpent:
-    """Cost of one training alone, on n records or persons, of parameters that have these costs before."""
+    """Cost of one training alone, on n records or persons, of parameters that have these costs
+    before."""
     number = 1 + sum(len(spent.components) for spent in costs)
     return PrivacySpent(
         guarantee=settings.guarantee,
@@ -150,7 +177,7 @@ def remove_training(net: Any) -> None:
         net.initialized_ = False  # of a skorch net, whose module is gone
 
 
-# --- notes on modules -------------------------------------------------------------------------------------------------
+# --- notes on modules -----------------------------------------------------------------------------
 
 
 def write_notes(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
@@ -170,14 +197,17 @@ def costs_on_module(module: nn.Module) -> list[PrivacySpent]:
     for note in (note for part in module.modules() for note in vars(part).get(NOTE, ())):
         token, spent = note if isinstance(note, tuple) else json.loads(note).values()
         if token not in found:  # copies of a note count once
-            found[token] = spent if isinstance(spent, PrivacySpent) else _statement_from_values(spent)
+            found[token] = (
+                spent if isinstance(spent, PrivacySpent) else _statement_from_values(spent)
+            )
     return list(found.values())
 
 
 def _new_note(spent: PrivacySpent) -> Note:
     """Make a note of a privacy cost, with a number of its own.
 
-    It is text, or the object itself if a guarantee cannot be written as text. By the number copies are recognised.
+    It is text, or the object itself if a guarantee cannot be written as text. By the number copies
+    are recognised.
 
     Each note has its own number, by which copies are recognised.
     """
@@ -201,8 +231,8 @@ def notes_in_state_dict(module: nn.Module) -> Iterator[None]:
     for note in notes:
         if isinstance(note, tuple):
             raise PrivacyError(
-                f"Found a guarantee that cannot be written into a file of parameters: {note[1].guarantee!r}. Pickle "
-                "the whole net, which keeps what it cost."
+                f"Found a guarantee that cannot be written into a file of parameters: "
+                f"{note[1].guarantee!r}. Pickle the whole net, which keeps what it cost."
             )
 
     def write(_: nn.Module, state: object, prefix: str, metadata: dict[str, Any]) -> None:
@@ -234,7 +264,7 @@ def notes_of_state_dict(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
         handle.remove()
 
 
-# --- as text -------------------------------------------------------------------------------------------------------
+# --- as text --------------------------------------------------------------------------------------
 
 
 def _statement_to_values(spent: PrivacySpent) -> dict[str, Any]:
@@ -242,7 +272,9 @@ def _statement_to_values(spent: PrivacySpent) -> dict[str, Any]:
     return {
         "guarantee": spent.guarantee.to_dict(),
         "delta": spent.delta,
-        "components": [{"name": one.name, "guarantee": one.guarantee.to_dict()} for one in spent.components],
+        "components": [
+            {"name": one.name, "guarantee": one.guarantee.to_dict()} for one in spent.components
+        ],
         "assumptions": list(spent.assumptions),
         "unit": spent.unit,
         "release": None if spent.release is None else spent.release.to_dict(),
@@ -259,7 +291,8 @@ def _statement_from_values(found: Mapping[str, Any]) -> PrivacySpent:
         guarantee=from_dict(found["guarantee"]),
         delta=float(found["delta"]),
         components=tuple(
-            Component(name=one["name"], guarantee=from_dict(one["guarantee"])) for one in found["components"]
+            Component(name=one["name"], guarantee=from_dict(one["guarantee"]))
+            for one in found["components"]
         ),
         assumptions=tuple(found["assumptions"]),
         unit=str(found["unit"]),

@@ -25,19 +25,21 @@ class FrameNet(TableNet):
     Parameters
     ----------
     schema : Schema or dict
-        Columns by name, as ``TableEncoder`` takes them: ranges, lists of all values, dictionaries with options. It is
-        public knowledge. Other columns of a data frame are left out.
+        Columns by name, as ``TableEncoder`` takes them: ranges, lists of all values, dictionaries
+        with options. It is public knowledge. Other columns of a data frame are left out.
     target : str, optional
-        Column of the schema that is predicted, and no feature. The schema then states ``classes``, or ``bounds_y``.
+        Column of the schema that is predicted, and no feature. The schema then states ``classes``,
+        or ``bounds_y``.
     hidden_layer_sizes : tuple of int or "auto", default="auto"
-        Outputs of each hidden layer on the columns without their bins. ``()``: none, an additive model. "auto":
-        (32,) for classes from n·μ = 10,000 on, and (32,), or (128, 64, 32) from 10,000 records on, for numbers from n·μ
+        Outputs of each hidden layer on the columns without their bins. ``()``: none, an additive
+        model. "auto": (32,) for classes from n·μ = 10,000 on, and (32,), or (128, 64, 32) from
+        10,000 records on, for numbers from n·μ
         = 1,000 on; else none. n is the number of records, and μ = sample_rate·√steps ÷ noise multiplier.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
         Activation of the hidden layers, by scikit-learn's names.
     bins : int, "auto" or None, default="auto"
-        Equal bins of each range without bins in the schema, for the linear part. "auto": 16, or one for each whole
-        number if there are fewer.
+        Equal bins of each range without bins in the schema, for the linear part. "auto": 16, or one
+        for each whole number if there are fewer.
     indicators : bool, default=True
         Whether missing or unknown values have inputs of their own.
 
@@ -58,7 +60,8 @@ class FrameNet(TableNet):
 
     @property
     def public_facts(self) -> dict[str, Any]:
-        """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
+        """Facts about the target that the schema states, by the names of parameters: ``classes`` or
+        ``bounds_y``."""
         return FrameRecords(self).stated
 
     def columns_read(self) -> list[str]:
@@ -67,7 +70,9 @@ class FrameNet(TableNet):
         For example ``age: number from 18 to 90, 17 bins``.
         """
         form = FrameRecords(self)
-        target = [] if self.target is None else form.whole.only(self.target).described({}, MOST_SHOWN)
+        target = (
+            [] if self.target is None else form.whole.only(self.target).described({}, MOST_SHOWN)
+        )
         return [*form.encoder.columns_read(), *(f"{line} (the target)" for line in target)]
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
@@ -90,9 +95,11 @@ class FrameNet(TableNet):
         return FrameRecords(self).encoder.made_up(n_samples, random_state)
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
-        """Effects of the values of each column in the linear part, which is the whole model without hidden layers.
+        """Effects of the values of each column in the linear part, which is the whole model without
+        hidden layers.
 
-        They follow from the schema and the released weights: no record is needed, and they cost no privacy.
+        They follow from the schema and the released weights: no record is needed, and they cost no
+        privacy.
 
         Parameters
         ----------
@@ -102,12 +109,17 @@ class FrameNet(TableNet):
         Returns
         -------
         dict of str to ColumnShape
-            By column, with a curve for the log odds of the second of two classes, for each of more classes (the log of
-            its probability, less the mean over classes), or for a number in its unit. The months, weekdays and hours of
-            a date have shapes of their own: ``since_month`` … The noise is that of ``weight_noise_``.
+            By column, with a curve for the log odds of the second of two classes, for each of more
+            classes (the log of its probability, less the mean over classes), or for a number in its
+            unit. The months, weekdays and hours of a date have shapes of their own: ``since_month``
+            … The noise is that of ``weight_noise_``.
         """
         check_is_fitted(self, "module_")
-        records, layer, contrasts = FrameRecords(self), layers.linear_part(self.module_), self._curves_of_outputs()
+        records, layer, contrasts = (
+            FrameRecords(self),
+            layers.linear_part(self.module_),
+            self._curves_of_outputs(),
+        )
         weights = np.empty(layer.weight.shape)
         weights[:, records.order] = layer.weight.detach().cpu().numpy()
         noise = None
@@ -121,8 +133,9 @@ class FrameNet(TableNet):
 class DPTabularClassifier(FrameNet, TableClassifier):
     """Classifier of data frames, trained with DP-SGD.
 
-    A linear part sees every column of the encoded table, bins included; a perceptron, which is added to it, sees the
-    table without bins (wide and deep: Cheng et al. 2016). Without hidden layers the model is additive.
+    A linear part sees every column of the encoded table, bins included; a perceptron, which is
+    added to it, sees the table without bins (wide and deep: Cheng et al. 2016). Without hidden
+    layers the model is additive.
 
     Examples
     --------
@@ -141,8 +154,9 @@ class DPTabularClassifier(FrameNet, TableClassifier):
 class DPTabularRegressor(FrameNet, TableRegressor):
     """Regressor of data frames, trained with DP-SGD.
 
-    A linear part sees every column of the encoded table, bins included; a perceptron, which is added to it, sees the
-    table without bins (wide and deep: Cheng et al. 2016). Without hidden layers the model is additive.
+    A linear part sees every column of the encoded table, bins included; a perceptron, which is
+    added to it, sees the table without bins (wide and deep: Cheng et al. 2016). Without hidden
+    layers the model is additive.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""Records in the user's form: an array, arrays by name, or a ``Dataset`` that is read record by record."""
+"""Records in the user's form: an array, arrays by name, or a ``Dataset`` that is read record by
+record."""
 
 from __future__ import annotations
 
@@ -12,7 +13,13 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ...data.columns import array_of
-from ...data.datasets import RecordSource, arrays_by_name, arrays_from_dataset, record_tensors, source_of
+from ...data.datasets import (
+    RecordSource,
+    arrays_by_name,
+    arrays_from_dataset,
+    record_tensors,
+    source_of,
+)
 from ...data.records import check_same_number
 from ...data.rows import ChosenRows, array_in_memory, rows_in_file
 from ..named_tensors import Inputs, list_tensors, map_tensors
@@ -29,7 +36,14 @@ from ..records import (
 )
 
 #: Kinds of arrays that hold no numbers: the whole type would tell the longest text of all records.
-KINDS = {"U": "text", "S": "bytes", "O": "objects", "c": "complex numbers", "M": "dates", "m": "durations"}
+KINDS = {
+    "U": "text",
+    "S": "bytes",
+    "O": "objects",
+    "c": "complex numbers",
+    "M": "dates",
+    "m": "durations",
+}
 #: Targets in the user's form ↦ targets for the loss.
 Encode = Callable[[Any], torch.Tensor]
 
@@ -37,8 +51,8 @@ Encode = Callable[[Any], torch.Tensor]
 class OneByOne(NamedTuple):
     """Facts about records that are read one by one.
 
-    A public example of an input, or None; targets of some records ↦ tensor; a row of zeros like targets, once the
-    module's outputs are known.
+    A public example of an input, or None; targets of some records ↦ tensor; a row of zeros like
+    targets, once the module's outputs are known.
     """
 
     example: Any
@@ -58,7 +72,11 @@ def tensors_from_arrays(X: Any) -> Inputs:
     """
     if isinstance(X, ChosenRows) and X.dtype.kind in "fiub":
         return converted_rows(
-            X, "single", zero_row(X).dtype, lambda block, out: out.copy_(tensor_from_block(block)), CHECKED
+            X,
+            "single",
+            zero_row(X).dtype,
+            lambda block, out: out.copy_(tensor_from_block(block)),
+            CHECKED,
         )
     named = arrays_by_name(X)
     if named is None:
@@ -66,7 +84,9 @@ def tensors_from_arrays(X: Any) -> Inputs:
     parts = {name: tensor_from_block(part, f"X[{name!r}]") for name, part in named.items()}
     lengths = {name: len(part) for name, part in parts.items()}
     if len(set(lengths.values())) != 1:
-        raise ValueError(f"Found inputs of different lengths, {lengths}; one row per record is needed in each.")
+        raise ValueError(
+            f"Found inputs of different lengths, {lengths}; one row per record is needed in each."
+        )
     return parts
 
 
@@ -97,7 +117,9 @@ def training_records(
     if (source := source_of(X, y)) is not None:
         return dataset_records(source, taken, one_by_one)
     if y is None:
-        raise ValueError("Found y=None with X that is no Dataset; the target of each record is needed.")
+        raise ValueError(
+            "Found y=None with X that is no Dataset; the target of each record is needed."
+        )
     rows = rows_in_file(X, least_bytes_in_file(device))
     if not (isinstance(rows, ChosenRows) and stays_in_file(rows, device)):
         inputs, targets = taken(tensors_from_arrays(rows)), encode(y)
@@ -108,7 +130,11 @@ def training_records(
     assert isinstance(row, torch.Tensor)
     kind = row.dtype
     return MappedRecords(
-        rows=rows, convert=lambda block: tensor_from_block(block).to(kind), how=kind, inputs=row, targets=targets
+        rows=rows,
+        convert=lambda block: tensor_from_block(block).to(kind),
+        how=kind,
+        inputs=row,
+        targets=targets,
     )
 
 
@@ -137,14 +163,18 @@ def numeric_array(name: str, data: Any) -> NDArray[Any]:
     """
     found = array_of(data, name)
     if found.dtype.kind not in "fiub":
-        raise ValueError(f"Expected {name} as numbers, got an array of {KINDS.get(found.dtype.kind, 'others')}.")
+        raise ValueError(
+            f"Expected {name} as numbers, got an array of {KINDS.get(found.dtype.kind, 'others')}."
+        )
     return np.require(found, requirements=["C", "W"])
 
 
-# --- data sets --------------------------------------------------------------------------------------------------------
+# --- data sets ------------------------------------------------------------------------------------
 
 
-def dataset_records(source: RecordSource, taken: Callable[[Inputs], Inputs], facts: OneByOne) -> ReadRecords:
+def dataset_records(
+    source: RecordSource, taken: Callable[[Inputs], Inputs], facts: OneByOne
+) -> ReadRecords:
     """Records of a data set, each read when a batch needs it; none is read for its shape.
 
     Parameters
@@ -157,16 +187,21 @@ def dataset_records(source: RecordSource, taken: Callable[[Inputs], Inputs], fac
     if facts.example is None:
         name = source.names[0]
         raise ValueError(
-            f"Found X of type {name}, which is read record by record, and no example_input, so that the shape of its "
-            f"records is not known. Give the net a public or made-up input, e.g. example_input=torch.zeros(1, 28, 28) "
-            "(a dict of inputs by name, if records are)."
+            f"Found X of type {name}, which is read record by record, and no example_input, so "
+            f"that the shape of its records is not known. Give the net a public or made-up input, "
+            "e.g. example_input=torch.zeros(1, 28, 28) (a dict of inputs by name, if records are)."
         )
     row = record_tensors(facts.example)
     if row is None:
-        raise ValueError("Found example_input that holds no numbers; a tensor, an array or a dict of such is needed.")
+        raise ValueError(
+            "Found example_input that holds no numbers; a tensor, an array or a dict of such is "
+            "needed."
+        )
     zeros = map_tensors(lambda part: single_precision(torch.zeros_like(part).unsqueeze(0)), row)
     inputs = taken(zeros)
-    return ReadRecords(source=source, encode=facts.encode, inputs=inputs, targets=facts.blank_target())
+    return ReadRecords(
+        source=source, encode=facts.encode, inputs=inputs, targets=facts.blank_target()
+    )
 
 
 class ForPrediction(torch.utils.data.Dataset):
@@ -187,7 +222,7 @@ class ForPrediction(torch.utils.data.Dataset):
         return self.source.input(number), 0
 
 
-# --- trial of a module ------------------------------------------------------------------------------------------------
+# --- trial of a module ----------------------------------------------------------------------------
 
 
 def check_input_names(module: nn.Module, names: Sequence[str]) -> None:
@@ -200,7 +235,9 @@ def check_input_names(module: nn.Module, names: Sequence[str]) -> None:
     accepted = inspect.signature(module.forward).parameters.values()
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted):
         return
-    needed = {parameter.name for parameter in accepted if parameter.default is inspect.Parameter.empty}
+    needed = {
+        parameter.name for parameter in accepted if parameter.default is inspect.Parameter.empty
+    }
     if not needed <= set(names) <= {parameter.name for parameter in accepted}:
         raise ValueError(
             f"Found inputs {sorted(names)} for {type(module).__name__}.forward, which takes "

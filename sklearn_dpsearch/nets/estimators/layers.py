@@ -1,9 +1,11 @@
-"""Modules of the nets for tables: initial parameters, and widths of hidden layers, as given or by rule.
+"""Modules of the nets for tables: initial parameters, and widths of hidden layers, as given or by
+rule.
 
-A second layer gains with many records and loses with few (docs/learn/net_defaults.md). A search on a part of the
-records cannot find this, because the layer does not gain on the part. So a rule decides, from the public number of
-records, at no cost in privacy. Beside a linear part with bins a layer gains or loses with n·μ, the number of records ×
-the signal of a training beside its noise (docs/learn/boosting.md).
+A second layer gains with many records and loses with few (docs/learn/net_defaults.md). A search on
+a part of the records cannot find this, because the layer does not gain on the part. So a rule
+decides, from the public number of records, at no cost in privacy. Beside a linear part with bins a
+layer gains or loses with n·μ, the number of records × the signal of a training beside its noise
+(docs/learn/boosting.md).
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ FEW = (64,)
 MANY = (64, 64)
 #: Number of records from which two layers are used.
 FROM = 25_000
-#: The same for nets for data frames, beside a linear part that has the bins: for classes, and for numbers.
+#: The same for nets for data frames, beside a linear part that has the bins: for classes, and for
+#: numbers.
 BESIDE_BINS, BESIDE_BINS_FOR_NUMBERS = (32,), (128, 64, 32)
 FROM_FOR_NUMBERS = 10_000
 #: n·μ from which there are hidden layers beside a linear part: for classes, and for numbers.
@@ -47,7 +50,9 @@ def zero_linear(fan_in: int, fan_out: int) -> nn.Linear:
     return layer
 
 
-def perceptron(widths: Sequence[int], activation: Callable[[], nn.Module], generator: torch.Generator) -> nn.Sequential:
+def perceptron(
+    widths: Sequence[int], activation: Callable[[], nn.Module], generator: torch.Generator
+) -> nn.Sequential:
     """Linear layers with activations, from public initial weights.
 
     Weights start uniform (Glorot); biases, and a net without hidden layers, start at zero.
@@ -94,12 +99,15 @@ class WideAndDeep(nn.Module):
         return self.wide(inputs) + self.deep(inputs[:, : self.first])
 
 
-def squared_gradient_of_perceptron(deep: Sequence[int], squared_input: float, *, from_linear: bool) -> float:
+def squared_gradient_of_perceptron(
+    deep: Sequence[int], squared_input: float, *, from_linear: bool
+) -> float:
     """Expected squared norm of a record's gradient at a perceptron's start.
 
     It is for a residual of norm 1.
 
-    At the initial weights, whose variance is 2 ÷ (inputs + outputs); half of all units are active, as with ReLU.
+    At the initial weights, whose variance is 2 ÷ (inputs + outputs); half of all units are active,
+    as with ReLU.
 
     Parameters
     ----------
@@ -150,8 +158,8 @@ def wide_and_deep(
     activation : callable
     generator : torch.Generator
     from_linear : bool
-        Whether the net starts as the linear model does, the last layer of the deep part at zero. One hidden layer gains
-        from that, several layers lose.
+        Whether the net starts as the linear model does, the last layer of the deep part at zero.
+        One hidden layer gains from that, several layers lose.
     """
     if len(deep) == 2:
         return nn.Sequential(zero_linear(*wide))
@@ -161,7 +169,7 @@ def wide_and_deep(
     return WideAndDeep(zero_linear(*wide), hidden)
 
 
-# --- widths -----------------------------------------------------------------------------------------------------------
+# --- widths ---------------------------------------------------------------------------------------
 
 
 def checked_hidden_layers(given: Any) -> tuple[int, ...] | None:
@@ -176,7 +184,9 @@ def checked_hidden_layers(given: Any) -> tuple[int, ...] | None:
         return None
     sizes = tuple(given) if isinstance(given, Iterable) else (given,)
     if not all(isinstance(size, numbers.Integral) and int(size) >= 1 for size in sizes):
-        raise ValueError(f"Found hidden_layer_sizes={given!r}; integers >= 1 are needed, e.g. (64,), or 'auto'.")
+        raise ValueError(
+            f"Found hidden_layer_sizes={given!r}; integers >= 1 are needed, e.g. (64,), or 'auto'."
+        )
     return tuple(int(size) for size in sizes)
 
 
@@ -206,8 +216,9 @@ def hidden_layer_space(given: HiddenLayerSizes) -> dict[str, Any]:
 
     That one is as wide as the last. For "auto" there are the rule's choice, and many.
 
-    No formula gives width and depth; of the variants measured (examples/benchmarks/perceptrons.py) one more layer gains
-    most and loses least. More passes over the records gain at most half a point, for several times the work.
+    No formula gives width and depth; of the variants measured (examples/benchmarks/perceptrons.py)
+    one more layer gains most and loses least. More passes over the records gain at most half a
+    point, for several times the work.
     """
     own = checked_hidden_layers(given)
     if own is None:

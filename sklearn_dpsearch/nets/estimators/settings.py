@@ -35,10 +35,12 @@ class Settings:
     sample_rate : float
     steps : int
     max_grad_norm : float or None
-        Largest norm of a record's gradient in the sums; None: by rule, once the number of inputs is known.
+        Largest norm of a record's gradient in the sums; None: by rule, once the number of inputs is
+        known.
     neighboring : {"zero_out", "replace_one"}
     batch_size : float or None
-        Expected batch size as a constant; None: it follows from the number of records, which is public.
+        Expected batch size as a constant; None: it follows from the number of records, which is
+        public.
     target : mapping of str to float
         One way to state the noise, by the names of arguments.
     """
@@ -62,10 +64,14 @@ class Settings:
     def guarantee(self) -> Guarantee:
         """Privacy guarantee of one training with these settings."""
         if "target_mu" in self.target:
-            # The target itself, not the guarantee of the noise: all candidates of a search then have equal guarantees.
+            # The target itself, not the guarantee of the noise: all candidates of a search then
+            # have equal guarantees.
             return gaussian_target(self.target["target_mu"], neighboring=self.neighboring)
         return DPSGD(
-            noise_multiplier=self.noise, sample_rate=self.sample_rate, steps=self.steps, neighboring=self.neighboring
+            noise_multiplier=self.noise,
+            sample_rate=self.sample_rate,
+            steps=self.steps,
+            neighboring=self.neighboring,
         )
 
     @cached_property
@@ -75,34 +81,48 @@ class Settings:
         if "target_mu" in target:
             return noise_multiplier_under(target["target_mu"], *run, neighboring=self.neighboring)
         if "target_epsilon" in target:
-            return noise_multiplier_for(target["target_epsilon"], target["target_delta"], *run, self.neighboring)
+            return noise_multiplier_for(
+                target["target_epsilon"], target["target_delta"], *run, self.neighboring
+            )
         return target["noise_multiplier"]
 
 
 @functools.lru_cache(maxsize=1024)  # the guarantee is computed before, in and after each fit
 def noise_multiplier_for(
-    epsilon: float, delta: float, sample_rate: float, steps: int, neighboring: Neighboring = "zero_out"
+    epsilon: float,
+    delta: float,
+    sample_rate: float,
+    steps: int,
+    neighboring: Neighboring = "zero_out",
 ) -> float:
     """Smallest noise multiplier found with which DP-SGD is (ε, δ)-private."""
 
     def run(noise: float) -> DPSGD:
-        return DPSGD(noise_multiplier=noise, sample_rate=sample_rate, steps=steps, neighboring=neighboring)
+        return DPSGD(
+            noise_multiplier=noise, sample_rate=sample_rate, steps=steps, neighboring=neighboring
+        )
 
     def enough(noise: float) -> bool:
         return float(run(noise).epsilon_at(delta)) <= epsilon
 
-    # First in factors of two, finer steps than calibrate's: ε for little noise takes seconds to compute.
+    # First in factors of two, finer steps than calibrate's: ε for little noise takes seconds to
+    # compute.
     turn = bracket(enough, 1.0, geometric(1.0, 0.5, LEAST_NOISE), geometric(1.0, 2.0, MOST_NOISE))
     if turn.holds is None:
         raise BudgetUnreachableError(
-            f"target_epsilon={epsilon:g} at target_delta={delta:g} is out of reach with sample_rate="
-            f"{sample_rate:g} and {steps} steps: the smallest epsilon possible here is "
-            f"{float(run(MOST_NOISE).epsilon_at(delta)):.4g}. Give a larger target, a smaller rate or fewer steps."
+            f"target_epsilon={epsilon:g} at target_delta={delta:g} is out of reach with "
+            f"sample_rate={sample_rate:g} and {steps} steps: the smallest epsilon possible here is "
+            f"{float(run(MOST_NOISE).epsilon_at(delta)):.4g}. Give a larger target, a smaller rate "
+            f"or fewer steps."
         )
-    return turn.holds if turn.fails is None else calibrate(run, epsilon, delta, (turn.fails, turn.holds))
+    return (
+        turn.holds
+        if turn.fails is None
+        else calibrate(run, epsilon, delta, (turn.fails, turn.holds))
+    )
 
 
-# --- checking ------------------------------------------------------------------------------------------------------
+# --- checking -------------------------------------------------------------------------------------
 
 
 class _Number(Interval):
@@ -123,8 +143,9 @@ class _WholeNumber(_Number):
 
 
 _POSITIVE = _Number(numbers.Real, 0, None, closed="neither")
-#: Least clipping norm. Norms of gradients above 2e19 count as infinite, so that factors stay above 5e-32: below 1e-38
-#: single precision has few digits, and a clipped gradient could be five times longer than its norm.
+#: Least clipping norm. Norms of gradients above 2e19 count as infinite, so that factors stay above
+#: 5e-32: below 1e-38 single precision has few digits, and a clipped gradient could be five times
+#: longer than its norm.
 LEAST_NORM = 1e-12
 #: scikit-learn's constraints on the arguments that decide about privacy.
 #: Largest clipping norm: longer gradients count as infinite.
@@ -169,17 +190,20 @@ def settings_of(net: Any, n: float | None = None) -> Settings:
     """
     if net.neighboring == "add_remove":
         raise PrivacyError(
-            "Found neighboring='add_remove' for a net: the number of records is public, as the sampling rate "
-            "batch_size / n of every training tells it. Give neighboring='zero_out', at the same epsilon."
+            "Found neighboring='add_remove' for a net: the number of records is public, as the "
+            "sampling rate batch_size / n of every training tells it. Give neighboring='zero_out', "
+            "at the same epsilon."
         )
     if net.max_grad_norm != "rule" and net.max_grad_norm < LEAST_NORM:
         raise PrivacyError(
-            f"Found max_grad_norm={net.max_grad_norm!r}; at least {LEAST_NORM:g} is needed. Single precision has few "
-            "digits for smaller norms, and would let more than this norm through. Give a larger one, or rescale the "
-            "loss."
+            f"Found max_grad_norm={net.max_grad_norm!r}; at least {LEAST_NORM:g} is needed. Single "
+            "precision has few digits for smaller norms, and would let more than this norm "
+            "through. Give a larger one, or rescale the loss."
         )
     rate = rate_of(net, n)
-    steps = int(net.max_steps) if net.max_steps is not None else max(1, round(net.max_epochs / rate))
+    steps = (
+        int(net.max_steps) if net.max_steps is not None else max(1, round(net.max_epochs / rate))
+    )
     return Settings(
         sample_rate=rate,
         steps=steps,
@@ -196,20 +220,20 @@ def rate_of(net: Any, n: float | None = None) -> float:
         rate = net.default_rate if net.sample_rate is None else net.sample_rate
         if rate is None:
             raise ValueError(
-                "Found neither sample_rate nor batch_size. Give batch_size (the expected size of a batch), or "
-                "sample_rate (the probability of each record to be in a batch)."
+                "Found neither sample_rate nor batch_size. Give batch_size (the expected size of a "
+                "batch), or sample_rate (the probability of each record to be in a batch)."
             )
         return float(rate)
     assert net.batch_size is not None
     if n is None:
         raise PrivacyError(
-            f"Found batch_size={net.batch_size} and no number of records: the sampling rate is batch_size / n. Give "
-            "n_samples, or sample_rate in place of batch_size."
+            f"Found batch_size={net.batch_size} and no number of records: the sampling rate is "
+            "batch_size / n. Give n_samples, or sample_rate in place of batch_size."
         )
     if not LEAST_RATE * n <= net.batch_size <= n:
         raise ValueError(
-            f"Found batch_size={net.batch_size} for {n:g} records; the rate batch_size / n has to be between "
-            f"{LEAST_RATE:g} and 1."
+            f"Found batch_size={net.batch_size} for {n:g} records; the rate batch_size / n has to "
+            f"be between {LEAST_RATE:g} and 1."
         )
     return float(net.batch_size) / float(n)
 
@@ -223,7 +247,8 @@ def _stated_noise(net: Any) -> dict[str, float]:
     if set(given) not in WAYS:
         raise PrivacyError(
             f"Found {given or 'none of noise_multiplier, target_epsilon, target_delta, target_mu'}; one way to state "
-            "the noise is needed: noise_multiplier=..., or target_epsilon=... with target_delta=..., or target_mu=... "
-            "(none of them in a search with epsilon=, which sets the noise)"
+            "the noise is needed: noise_multiplier=..., or target_epsilon=... with "
+            "target_delta=..., or target_mu=... (none of them in a search with epsilon=, which "
+            "sets the noise)"
         )
     return given

@@ -1,4 +1,5 @@
-"""Differences of the skorch nets from skorch: they train with DP-SGD, and keep nothing of the records."""
+"""Differences of the skorch nets from skorch: they train with DP-SGD, and keep nothing of the
+records."""
 
 from __future__ import annotations
 
@@ -31,7 +32,13 @@ from ..randomness import global_torch_seed, seed_sequence
 from ..records import ALONE, TrainingData, single_precision
 from .base import DPSGDEstimator
 from .callbacks import callbacks_of_kind, freeze_parameters
-from .input_records import ForPrediction, OneByOne, check_input_names, numeric_array, training_records
+from .input_records import (
+    ForPrediction,
+    OneByOne,
+    check_input_names,
+    numeric_array,
+    training_records,
+)
 from .settings import Settings
 from .step_size import StepFacts, StepSize
 
@@ -39,10 +46,11 @@ from .step_size import StepFacts, StepSize
 SHARED = [one for one in fields(DPSGDEstimator) if one.init]
 #: Arguments of a skorch net that would read or show records, with their only allowed value.
 FIXED: dict[str, Any] = {"train_split": None, "compile": False}
-#: Assumption about modules and criteria of a user's own, until a fit has shown whether it is needed.
+#: Assumption about modules and criteria of a user's own, until a fit has shown whether it is
+#: needed.
 OWN_CODE = (
-    "where the code of module and criterion is not a graph of known operations, it runs on one record at a time and "
-    "keeps nothing in files, or in other places that cannot be seen from them."
+    "where the code of module and criterion is not a graph of known operations, it runs on one "
+    "record at a time and keeps nothing in files, or in other places that cannot be seen from them."
 )
 #: Records in a batch of predictions.
 PREDICTED = 1024
@@ -54,13 +62,15 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     Parameters
     ----------
     module : torch.nn.Module class or instance
-        As in skorch; ``module__…`` sets its arguments. It must act on each record alone: as a graph of known
-        operations, or as code without branches on values, which is run on one record at a time. Batch statistics,
-        hooks, and code that keeps something of a forward pass are refused. Parameters are in single precision.
+        As in skorch; ``module__…`` sets its arguments. It must act on each record alone: as a graph
+        of known operations, or as code without branches on values, which is run on one record at a
+        time. Batch statistics, hooks, and code that keeps something of a forward pass are refused.
+        Parameters are in single precision.
     criterion : torch.nn.Module class or instance
         As in skorch; its reduction is set to "sum".
     max_grad_norm : float, default=1.0
-        Clipping norm of a record's gradient. A record whose gradient is not finite contributes nothing.
+        Clipping norm of a record's gradient. A record whose gradient is not finite contributes
+        nothing.
     sample_rate : float, optional
         Probability of each record to be in each batch (Poisson subsampling).
     max_epochs : float, default=10
@@ -69,19 +79,21 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         Initial step size. "auto" derives it from noise, steps and number of records; it falls
         linearly to zero unless a schedule is given (:doc:`defaults </learn/net_defaults>`).
     lr_factor : float, default=1.0
-        Factor on the step size, to be searched: its best value changes little with ε and the number of records.
+        Factor on the step size, to be searched: its best value changes little with ε and the number
+        of records.
     engine : {"auto", "opacus"}, default="auto"
-        Source of per-sample gradients. "opacus" takes Opacus's (its validator, its layer rules, its ``DPLSTM``), on
-        Opacus's word; sampling, noise and accounting stay.
+        Source of per-sample gradients. "opacus" takes Opacus's (its validator, its layer rules, its
+        ``DPLSTM``), on Opacus's word; sampling, noise and accounting stay.
     example_input : array, tensor, or dict of such, optional
-        For a ``Dataset`` that is read record by record: a public or made-up input of one record, such as
-        ``torch.zeros(1, 28, 28)``. Records of another shape or kind add nothing.
+        For a ``Dataset`` that is read record by record: a public or made-up input of one record,
+        such as ``torch.zeros(1, 28, 28)``. Records of another shape or kind add nothing.
     train_split : None
         Only None is allowed: validation inside of a fit would use records without noise.
     **kwargs : dict
-        As in skorch: ``optimizer``, which is SGD, Adam or AdamW, ``warm_start``, ``predict_nonlinearity``; as
-        ``callbacks`` a list of ``LRScheduler`` (schedules that do not look at losses), ``Freezer`` and ``ProgressBar``
-        (all others see raw batches, and are refused).
+        As in skorch: ``optimizer``, which is SGD, Adam or AdamW, ``warm_start``,
+        ``predict_nonlinearity``; as ``callbacks`` a list of ``LRScheduler`` (schedules that do not
+        look at losses), ``Freezer`` and ``ProgressBar`` (all others see raw batches, and are
+        refused).
     """
 
     #: Kind of the outputs: "classes", "logits" or "numbers".
@@ -125,22 +137,26 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             prefix = name.partition("__")[0]
             if name not in known and (prefix == name or prefix not in self._prefixes):
                 raise ValueError(
-                    f"Invalid parameter {name!r} for estimator {type(self).__name__}. Valid parameters are: "
-                    f"{sorted(known)}, and those that start with one of {[f'{owner}__' for owner in self._prefixes]}."
+                    f"Invalid parameter {name!r} for estimator {type(self).__name__}. Valid "
+                    f"parameters are: {sorted(known)}, and those that start with one of "
+                    f"{[f'{owner}__' for owner in self._prefixes]}."
                 )
         if "callbacks" in params:  # skorch's own way needs an existing one
             self.callbacks = params.pop("callbacks")
         super().set_params(**params)
         return self
 
-    # --- before any data --------------------------------------------------------------------------------------------
+    # --- before any data --------------------------------------------------------------------------
 
     def _check_net(self) -> None:
         for name, only in FIXED.items():
-            if getattr(self, name) != only or any(key.startswith(f"{name}__") for key in vars(self)):
+            if getattr(self, name) != only or any(
+                key.startswith(f"{name}__") for key in vars(self)
+            ):
                 raise LeakingEstimatorError(
-                    f"Found {name}={getattr(self, name)!r}; only {name}={only!r} is possible: validation inside of a "
-                    "fit, and what it prints, would use records without noise. Validate in a search, or on public data."
+                    f"Found {name}={getattr(self, name)!r}; only {name}={only!r} is possible: "
+                    "validation inside of a fit, and what it prints, would use records without "
+                    "noise. Validate in a search, or on public data."
                 )
         callbacks_of_kind(self.callbacks, LRScheduler)
         check_optimizer(self.optimizer, self.get_params_for("optimizer"))
@@ -148,12 +164,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         check_module_args(self.module, self.get_params_for("module"))
         if self.max_grad_norm == "rule":
             raise ValueError(
-                "Found max_grad_norm='rule' for a module of one's own, whose gradients have no known bound. Give a "
-                "number: 1.0 for accuracy, several times that for honest probabilities (docs/learn/probabilities.md)."
+                "Found max_grad_norm='rule' for a module of one's own, whose gradients have no "
+                "known bound. Give a number: 1.0 for accuracy, several times that for honest "
+                "probabilities (docs/learn/probabilities.md)."
             )
         self._check_target()
 
-    # --- skorch's own steps ----------------------------------------------------------------------------------------
+    # --- skorch's own steps -----------------------------------------------------------------------
 
     def initialize(self) -> Self:
         """Initialize as skorch does, in silence.
@@ -170,7 +187,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self
 
     def initialize_module(self) -> Self:
-        """Make public initial parameters from ``random_state``, never from the user's global generator."""
+        """Make public initial parameters from ``random_state``, never from the user's global
+        generator."""
         with global_torch_seed(seed_sequence(self.random_state), torch.device(self.device)):
             super().initialize_module()
         if self.engine == "auto":
@@ -194,13 +212,14 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         super().initialize_criterion()
         if not isinstance(self.criterion_, torch.nn.Module):
             raise ValueError(
-                f"Found criterion {self.criterion!r}, which makes a {type(self.criterion_).__name__}; a "
-                "torch.nn.Module is needed. Put the function into the forward of one."
+                f"Found criterion {self.criterion!r}, which makes a "
+                f"{type(self.criterion_).__name__}; a torch.nn.Module is needed. Put the function "
+                f"into the forward of one."
             )
         if any(True for _ in self.criterion_.parameters()):
             raise ValueError(
-                f"Found parameters in criterion {type(self.criterion_).__name__}: they would be trained without "
-                "noise. Put them into the module."
+                f"Found parameters in criterion {type(self.criterion_).__name__}: they would be "
+                "trained without noise. Put them into the module."
             )
         self.criterion_.float()
         if hasattr(self.criterion_, "reduction"):
@@ -214,12 +233,15 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         named = arrays_by_name(X)
         if named is None:
             return super().get_dataset(numeric_array("X", X), y)
-        return super().get_dataset({name: numeric_array("X", part) for name, part in named.items()}, y)
+        return super().get_dataset(
+            {name: numeric_array("X", part) for name, part in named.items()}, y
+        )
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Batches for prediction; training draws its own."""
         size = self.batch_size
-        self.batch_size = PREDICTED  # loaders need a whole number; the expected batch size may be a fraction
+        # loaders need a whole number; the expected batch size may be a fraction
+        self.batch_size = PREDICTED
         try:
             return super().get_iterator(dataset, training=False)
         finally:
@@ -231,16 +253,21 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         With gradients, skorch's own steps would train without noise.
         """
-        module = copy_with_same_parameters(self.module_)  # state kept by forward is dropped with the copy
+        # state kept by forward is dropped with the copy
+        module = copy_with_same_parameters(self.module_)
         inputs = self._in_kinds_of_module(map_tensors(self._inputs_for_prediction, x))
-        outputs = module(**inputs, **params) if isinstance(inputs, dict) else module(inputs, **params)
+        outputs = (
+            module(**inputs, **params) if isinstance(inputs, dict) else module(inputs, **params)
+        )
         return outputs.reshape(-1) if self.one_logit else outputs
 
     def _inputs_for_prediction(self, values: Any) -> torch.Tensor:
-        numbers = single_precision(torch.as_tensor(values if torch.is_tensor(values) else np.array(values)))
+        numbers = single_precision(
+            torch.as_tensor(values if torch.is_tensor(values) else np.array(values))
+        )
         return to_tensor(numbers, device=self.device)
 
-    # --- parameters in files ------------------------------------------------------------------------------------------
+    # --- parameters in files ----------------------------------------------------------------------
 
     def save_params(self, *args: Any, **kwargs: Any) -> None:
         """Save parameters as skorch does, with their privacy cost."""
@@ -249,8 +276,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             return
         if kwargs.get("use_safetensors") and cost.costs_on_module(self.module_):
             raise PrivacyError(
-                "Found use_safetensors=True: such a file holds tensors alone, and would not say what the parameters "
-                "have cost. Leave it out, or pickle the net."
+                "Found use_safetensors=True: such a file holds tensors alone, and would not say "
+                "what the parameters have cost. Leave it out, or pickle the net."
             )
         with cost.notes_in_state_dict(self.module_):
             super().save_params(*args, **kwargs)
@@ -260,8 +287,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         A cost stated in the file becomes ``privacy_spent_``.
 
-        For a file without a cost, ``privacy_spent_.assumptions`` says after the next training that the loaded
-        parameters hold nothing of the private records.
+        For a file without a cost, ``privacy_spent_.assumptions`` says after the next training that
+        the loaded parameters hold nothing of the private records.
         """
         if kwargs.get("checkpoint") is not None and not self.initialized_:
             self.initialize()
@@ -274,27 +301,44 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if notes and notes[-1]:
             cost.put_notes(self.module_, notes[-1])
             found = cost.costs_on_module(self.module_)
-            self.__dict__["privacy_spent_"] = cost.combined(found, found[0].delta) if len(found) > 1 else found[0]
+            self.__dict__["privacy_spent_"] = (
+                cost.combined(found, found[0].delta) if len(found) > 1 else found[0]
+            )
             cost.remember_parameters(self)
 
-    # --- assumptions -----------------------------------------------------------------------------------------------
+    # --- assumptions ------------------------------------------------------------------------------
 
     def _own_assumptions(self) -> tuple[str, ...]:
-        name, fitted, trained = type(self).__name__, "module_" in vars(self), isinstance(self.module, torch.nn.Module)
+        name, fitted, trained = (
+            type(self).__name__,
+            "module_" in vars(self),
+            isinstance(self.module, torch.nn.Module),
+        )
         found = []
         if trained and not cost.costs_on_module(self.module):
-            found.append("the initial parameters, given as a module instance, hold nothing of the private records.")
+            found.append(
+                "the initial parameters, given as a module instance, hold nothing of the private "
+                "records."
+            )
         elif trained:
-            found.append("the initial parameters, given as a trained module, are as a private training has left them.")
+            found.append(
+                "the initial parameters, given as a trained module, are as a private training has "
+                "left them."
+            )
             if not fitted:
-                found.append("the initial parameters, given as a trained module, have a cost that is not part of this.")
+                found.append(
+                    "the initial parameters, given as a trained module, have a cost that is not "
+                    "part of this."
+                )
         if not fitted:  # a fit shows whether these are needed
-            if self.engine != "opacus" and not (is_pytorchs_own(self.module) and is_pytorchs_own(self.criterion)):
+            if self.engine != "opacus" and not (
+                is_pytorchs_own(self.module) and is_pytorchs_own(self.criterion)
+            ):
                 found.append(OWN_CODE)
             found.append(f"if records come from a Dataset, {ALONE}")
         return tuple(f"{name}: {said}" for said in found)
 
-    # --- fitting ----------------------------------------------------------------------------------------------------
+    # --- fitting ----------------------------------------------------------------------------------
 
     def n_tokens(self) -> int | None:
         """Number of tokens that every embedding of the module knows.
@@ -305,18 +349,23 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if isinstance(module, type):
             with global_torch_seed(0):
                 module = self.initialized_instance(module, self.get_params_for("module"))
-        layers = [one for one in module.modules() if isinstance(one, (torch.nn.Embedding, torch.nn.EmbeddingBag))]
+        layers = [
+            one
+            for one in module.modules()
+            if isinstance(one, (torch.nn.Embedding, torch.nn.EmbeddingBag))
+        ]
         return min((layer.num_embeddings for layer in layers), default=None)
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
-        """Train. With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
+        """Train. With ``warm_start`` the parameters are kept, and the cost is added to
+        ``privacy_spent_``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...), dict of such, or Dataset
-            Keys of a dict are the arguments of ``forward``. A map-style Dataset returns (input, target) for a number;
-            it is read record by record, with at most one batch in memory. An array in single precision is not copied:
-            leave it as it is until ``fit`` ends.
+            Keys of a dict are the arguments of ``forward``. A map-style Dataset returns (input,
+            target) for a number; it is read record by record, with at most one batch in memory. An
+            array in single precision is not copied: leave it as it is until ``fit`` ends.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None
             None for a Dataset, which has its own targets.
 
@@ -333,8 +382,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _fit(self, X: Any, y: Any, fresh: bool, **fit_params: Any) -> Self:
         if fit_params:
             raise ValueError(
-                f"Found {sorted(fit_params)} in fit; a private net takes X and y alone (weights would change how much "
-                "one record matters)."
+                f"Found {sorted(fit_params)} in fit; a private net takes X and y alone (weights "
+                "would change how much one record matters)."
             )
         self._train(X, y, fresh)
         return self
@@ -363,7 +412,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return taken
 
     def _in_kinds_of_module(self, inputs: Inputs) -> Inputs:
-        """Inputs whose whole numbers are tokens, if the module takes made-up ones; else real numbers."""
+        """Inputs whose whole numbers are tokens, if the module takes made-up ones; else real
+        numbers."""
         if all(part.is_floating_point() for part in list_tensors(inputs)):
             return inputs
         takes_tokens = self._made_up_outputs(inputs) is not None
@@ -374,14 +424,17 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         None if the module does not take them.
         """
-        device, (rows, _) = next(self.module_.parameters()).device, made_up_batch(inputs, torch.empty(0))
+        device, (rows, _) = (
+            next(self.module_.parameters()).device,
+            made_up_batch(inputs, torch.empty(0)),
+        )
         module = copy.deepcopy(wrap_for_named_inputs(self.module_, input_names(inputs))).eval()
         return outputs_on_made_up(module, map_tensors(lambda part: part.to(device), rows))
 
     def _module_in_training(self) -> torch.nn.Module:
         return wrap_for_named_inputs(self.module_, getattr(self, "input_names_", None))
 
-    # --- hooks for each kind of target --------------------------------------------------------------------------------
+    # --- hooks for each kind of target ------------------------------------------------------------
 
     def _check_target(self) -> None:
         """Raise for arguments about the target that are wrong for all records."""
@@ -402,22 +455,33 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
         """Raise where a record's outputs do not fit the targets."""
 
-    # --- the step size ------------------------------------------------------------------------------------------------
+    # --- the step size ----------------------------------------------------------------------------
 
     def _step_facts(self, settings: Settings) -> StepFacts:
         given = vars(self).get("optimizer__lr", self.lr)
         momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
         # A derived step size falls, unless a schedule is given.
-        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks_of_kind(self.callbacks, LRScheduler)
+        own = (
+            self.lr != "auto"
+            or "optimizer__lr" in vars(self)
+            or callbacks_of_kind(self.callbacks, LRScheduler)
+        )
         decay = step_size.step_decay("constant" if own else "linear", settings.steps)
-        return StepFacts(given, self.lr_factor, momentum, decay, step_size.largest_record_norm(self.n_features_in_))
+        return StepFacts(
+            given,
+            self.lr_factor,
+            momentum,
+            decay,
+            step_size.largest_record_norm(self.n_features_in_),
+        )
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
         """Return skorch's parameters, with a derived step size as a number."""
         args, found = super().get_params_for_optimizer(prefix, named_parameters, **kwargs)
         if found["lr"] != "auto":
             return args, {**found, "lr": self.lr_factor * found["lr"]}
-        # No step size is derived before training, when skorch makes an optimizer that is never used.
+        # No step size is derived before training, when skorch makes an optimizer that is never
+        # used.
         return args, {**found, "lr": vars(self).get("learning_rate_init_", 1.0)}
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
@@ -432,7 +496,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         Of a classifier ``NLLLoss`` takes the logarithm of probabilities first.
         """
         criterion: torch.nn.Module = self.criterion_
-        of_probabilities = isinstance(self, ClassifierMixin) and isinstance(criterion, torch.nn.NLLLoss)
+        of_probabilities = isinstance(self, ClassifierMixin) and isinstance(
+            criterion, torch.nn.NLLLoss
+        )
         return losses.NLLOfProbabilities(criterion) if of_probabilities else criterion
 
     def _optimizer(self) -> torch.optim.Optimizer:
@@ -461,7 +527,9 @@ def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., Non
 
     It takes them as ``**kwargs``.
     """
-    of_nets = {one.name: Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default) for one in SHARED}
+    of_nets = {
+        one.name: Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default) for one in SHARED
+    }
     shared, own = (inspect.signature(one).parameters for one in (SkorchNet.__init__, constructor))
     named = {**shared, **of_nets, **own}
     others = named.pop("kwargs")
@@ -469,7 +537,9 @@ def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., Non
     return constructor
 
 
-def check_module_args(owner: torch.nn.Module | Callable[..., torch.nn.Module], keywords: Mapping[str, Any]) -> None:
+def check_module_args(
+    owner: torch.nn.Module | Callable[..., torch.nn.Module], keywords: Mapping[str, Any]
+) -> None:
     """Raise for a misspelt argument of a module, before data is read."""
     target: Any = type(owner) if isinstance(owner, torch.nn.Module) else owner
     try:
@@ -477,10 +547,12 @@ def check_module_args(owner: torch.nn.Module | Callable[..., torch.nn.Module], k
     except (TypeError, ValueError):
         return
     unknown = sorted(set(keywords) - set(accepted))
-    if unknown and not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in accepted.values()):
+    if unknown and not any(
+        parameter.kind is Parameter.VAR_KEYWORD for parameter in accepted.values()
+    ):
         raise ValueError(
-            f"Found {[f'module__{name}' for name in unknown]}, which {target.__name__} does not take; it takes "
-            f"{[f'module__{name}' for name in accepted]}."
+            f"Found {[f'module__{name}' for name in unknown]}, which {target.__name__} does not "
+            f"take; it takes {[f'module__{name}' for name in accepted]}."
         )
 
 
@@ -496,7 +568,9 @@ def convert_to_single_precision(module: torch.nn.Module) -> None:
     """
     for name, parameter in module.named_parameters():
         if not parameter.is_floating_point():
-            raise ValueError(f"Found parameter {name!r} of dtype {parameter.dtype}; real numbers are needed.")
+            raise ValueError(
+                f"Found parameter {name!r} of dtype {parameter.dtype}; real numbers are needed."
+            )
     module.float()
 
 

@@ -26,7 +26,8 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
     Parameters
     ----------
     classes : list
-        Labels in the order of the module's outputs. Required: labels taken from y would tell which ones occur.
+        Labels in the order of the module's outputs. Required: labels taken from y would tell which
+        ones occur.
 
     Attributes
     ----------
@@ -55,23 +56,28 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
     @with_shared_arguments
     def __init__(
-        self, module: Any, *, criterion: Any = nn.CrossEntropyLoss, classes: ArrayLike | None = None, **kwargs: Any
+        self,
+        module: Any,
+        *,
+        criterion: Any = nn.CrossEntropyLoss,
+        classes: ArrayLike | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(module, criterion=criterion, classes=classes, **kwargs)
 
     def _check_target(self) -> None:
         if self.classes is None or len(self.classes) == 0:
             raise ValueError(
-                f"{type(self).__name__} needs classes=[...], the labels in the order of the module's outputs: taken "
-                "from y they would tell which labels occur."
+                f"{type(self).__name__} needs classes=[...], the labels in the order of the "
+                "module's outputs: taken from y they would tell which labels occur."
             )
 
     def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
         if shape != (len(self.classes),):
             raise ValueError(
                 f"Found outputs of shape {shape} per record and {len(self.classes)} classes; the "
-                "module needs one output per class (otherwise an error would tell which labels occur). For one logit "
-                "use DPNeuralNetBinaryClassifier."
+                "module needs one output per class (otherwise an error would tell which labels "
+                "occur). For one logit use DPNeuralNetBinaryClassifier."
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
@@ -139,7 +145,7 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
         return found if getattr(self, "y_is_column_", True) else found[:, 0]
 
 
-# --- one logit per label ----------------------------------------------------------------------------------------------
+# --- one logit per label --------------------------------------------------------------------------
 
 
 class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
@@ -169,7 +175,9 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
     def _check_target(self) -> None:
         self._check_classes()
         if isinstance(self.threshold, bool) or not 0 <= float(self.threshold) <= 1:
-            raise ValueError(f"Found threshold={self.threshold!r}; a probability, in [0, 1], is needed.")
+            raise ValueError(
+                f"Found threshold={self.threshold!r}; a probability, in [0, 1], is needed."
+            )
 
     @abstractmethod
     def _check_classes(self) -> None:
@@ -183,7 +191,8 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
 
 @documented
 class DPNeuralNetBinaryClassifier(LogitPerLabel):
-    """Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al. 2016).
+    """Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al.
+    2016).
 
     Parameters
     ----------
@@ -197,8 +206,8 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
 
     Notes
     -----
-    The default criterion is ``BCEWithLogitsLoss``: the module returns a logit for each record, shape (n,) or (n, 1).
-    Its ``pos_weight`` and ``weight`` are public constants.
+    The default criterion is ``BCEWithLogitsLoss``: the module returns a logit for each record,
+    shape (n,) or (n, 1). Its ``pos_weight`` and ``weight`` are public constants.
 
     Examples
     --------
@@ -223,8 +232,8 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
         labels = self.classes_.tolist()
         if len(labels) != 2 or labels[0] == labels[1]:
             raise ValueError(
-                f"Found classes={labels}; {type(self).__name__} needs two labels. For more of them use "
-                "DPNeuralNetClassifier with one output per class."
+                f"Found classes={labels}; {type(self).__name__} needs two labels. For more of them "
+                "use DPNeuralNetClassifier with one output per class."
             )
 
     def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
@@ -247,13 +256,16 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each record."""
-        found: NDArray[Any] = self.classes_[(self.predict_proba(X)[:, 1] > self.threshold).astype(int)]
+        found: NDArray[Any] = self.classes_[
+            (self.predict_proba(X)[:, 1] > self.threshold).astype(int)
+        ]
         return found
 
 
 @documented
 class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
-    """A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al. 2016).
+    """A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al.
+    2016).
 
     Parameters
     ----------
@@ -268,8 +280,8 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
     Notes
     -----
     y has a column for each label, shape (n_samples, n_labels), of 0 and 1. The default criterion is
-    ``BCEWithLogitsLoss``: the module returns a logit for each label. ``predict_proba`` and ``predict`` are of the shape
-    of y, as those of ``sklearn.neural_network.MLPClassifier``.
+    ``BCEWithLogitsLoss``: the module returns a logit for each label. ``predict_proba`` and
+    ``predict`` are of the shape of y, as those of ``sklearn.neural_network.MLPClassifier``.
 
     Examples
     --------
@@ -291,13 +303,16 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
     def _check_classes(self) -> None:
         names = [] if self.classes is None else self.classes_.tolist()
         if len(set(names)) != len(names):
-            raise ValueError(f"Found classes={self.classes!r}; a name of its own for each label is needed.")
+            raise ValueError(
+                f"Found classes={self.classes!r}; a name of its own for each label is needed."
+            )
 
     def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
         labels = targets.shape[1]
         if self.classes is not None and len(np.asarray(self.classes)) != labels:
             raise ValueError(
-                f"Found {labels} columns in y and {len(np.asarray(self.classes))} classes; one name for each is needed."
+                f"Found {labels} columns in y and {len(np.asarray(self.classes))} classes; one "
+                f"name for each is needed."
             )
         if shape != (labels,):
             raise ValueError(
@@ -319,7 +334,9 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
         return torch.zeros(1, *shape)
 
     def _get_predict_nonlinearity(self) -> Any:
-        auto = self.predict_nonlinearity == "auto" and isinstance(self.criterion_, torch.nn.BCEWithLogitsLoss)
+        auto = self.predict_nonlinearity == "auto" and isinstance(
+            self.criterion_, torch.nn.BCEWithLogitsLoss
+        )
         return torch.sigmoid if auto else super()._get_predict_nonlinearity()
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -345,7 +362,13 @@ def label_indicators(y: Any) -> torch.Tensor:
     """
     found = array_of(y, "y")
     if found.ndim != 2:
-        raise ValueError(f"Expected y with a column for each label, shape (n_samples, n_labels), got {found.shape}.")
+        raise ValueError(
+            f"Expected y with a column for each label, shape (n_samples, n_labels), got "
+            f"{found.shape}."
+        )
     if found.dtype.kind not in "biuf":
-        raise ValueError("Expected y of 0 and 1: whether a record has each label (sklearn's MultiLabelBinarizer).")
+        raise ValueError(
+            "Expected y of 0 and 1: whether a record has each label (sklearn's "
+            "MultiLabelBinarizer)."
+        )
     return torch.from_numpy(np.where(np.isin(found, (0, 1)), found, np.nan).astype(np.float32))

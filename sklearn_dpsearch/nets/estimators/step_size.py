@@ -1,9 +1,11 @@
-"""Step sizes derived from public facts: how much noise may reach a weight, and how far one step may go.
+"""Step sizes derived from public facts: how much noise may reach a weight, and how far one step may
+go.
 
-At the end of T steps of SGD, of sizes η·s₁ … η·s_T, the noise in every weight has standard deviation
-η·σ·C·√(Σ s²) ÷ expected batch size, ÷ (1 − momentum) with momentum. This deviation is fixed instead of η. All of its
-factors are public: the step size is known before any record is read, and costs no privacy. ``docs/theory/step_size.md``
-has the derivation, and the data on which its three constants were found.
+At the end of T steps of SGD, of sizes η·s₁ … η·s_T, the noise in every weight has standard
+deviation η·σ·C·√(Σ s²) ÷ expected batch size, ÷ (1 − momentum) with momentum. This deviation is
+fixed instead of η. All of its factors are public: the step size is known before any record is read,
+and costs no privacy. ``docs/theory/step_size.md`` has the derivation, and the data on which its
+three constants were found.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ StepSize: TypeAlias = float | Literal["auto"]
 #: Course of the step size.
 Decay: TypeAlias = Literal["linear", "constant"]
 
-#: Multiples of the step size's factor in a search: drawn log-uniformly between the ends, or all three in a grid.
+#: Multiples of the step size's factor in a search: drawn log-uniformly between the ends, or all
+#: three in a grid.
 FACTORS = (0.8, 1.0, 1.25)
 
 
@@ -62,23 +65,26 @@ class StepRule:
     Parameters
     ----------
     noise : float
-        Standard deviation of the noise in each weight at the end × √ of the bound on the norm of a record.
+        Standard deviation of the noise in each weight at the end × √ of the bound on the norm of a
+        record.
     reach : float
-        Longest step × that bound, for clipping norm 1: with longer steps nets learn no classes, or do not settle on
-        numbers.
+        Longest step × that bound, for clipping norm 1: with longer steps nets learn no classes, or
+        do not settle on numbers.
     longest : float
         Longest step, also for short records.
     longest_grown : float
         Longest step to which a searched step size grows.
     residual : float
-        Clipping norm by rule ÷ norm of a long record's gradient for a residual of 1: the largest residual of such a
-        record that is not clipped.
+        Clipping norm by rule ÷ norm of a long record's gradient for a residual of 1: the largest
+        residual of such a record that is not clipped.
     shortest_norm, shortest_path : float
-        Where noise leaves short steps, the clipping norm by rule is as small as lets gradients of norm 1 move the
-        weights so far in total; but not smaller than this norm, below which probabilities shift to frequent classes.
+        Where noise leaves short steps, the clipping norm by rule is as small as lets gradients of
+        norm 1 move the weights so far in total; but not smaller than this norm, below which
+        probabilities shift to frequent classes.
     dense : float
-        Bound √(number of features) of an array ÷ norm of its records: most features are far from their bounds. Records
-        of a schema are as long as their bound, which stands for this many times as much.
+        Bound √(number of features) of an array ÷ norm of its records: most features are far from
+        their bounds. Records of a schema are as long as their bound, which stands for this many
+        times as much.
     """
 
     noise: float
@@ -90,7 +96,9 @@ class StepRule:
     shortest_path: float
     dense: float
 
-    def unclipped_step(self, noise_in_sum: float, expected_batch_size: float, facts: StepFacts) -> float:
+    def unclipped_step(
+        self, noise_in_sum: float, expected_batch_size: float, facts: StepFacts
+    ) -> float:
         """Initial step size of SGD for clipping norm 1, without momentum.
 
         Parameters
@@ -100,7 +108,8 @@ class StepRule:
         expected_batch_size : float
         facts : StepFacts
         """
-        per_step = noise_in_sum * math.hypot(*facts.decay) / expected_batch_size  # in a weight, for a step size of 1
+        # in a weight, for a step size of 1
+        per_step = noise_in_sum * math.hypot(*facts.decay) / expected_batch_size
         allowed = self.noise / math.sqrt(facts.bound)  # in each weight at the end
         return min(allowed / per_step, self.reach / facts.bound, self.longest)
 
@@ -117,7 +126,10 @@ class StepRule:
         Steps of norm 1 along one gradient move the weights by their sum.
         """
         path = unclipped_step * sum(facts.decay)
-        return max(min(self.residual * facts.gradient, max(self.shortest_norm, path / self.shortest_path)), LEAST_NORM)
+        return max(
+            min(self.residual * facts.gradient, max(self.shortest_norm, path / self.shortest_path)),
+            LEAST_NORM,
+        )
 
     def grown(self, rate: float, n_tune: float, n_final: float, *, max_grad_norm: float) -> float:
         """Scale a step size found on few records to many.
@@ -127,13 +139,14 @@ class StepRule:
         return min(rate * (n_final / n_tune), max(rate, self.longest_grown / max_grad_norm))
 
 
-#: Residuals are √2 · (1 − probability of the record's own class) for two classes: gradients are clipped below a
-#: probability of 0.15. A searched step size grows to that of records of norm 10.
+#: Residuals are √2 · (1 − probability of the record's own class) for two classes: gradients are
+#: clipped below a probability of 0.15. A searched step size grows to that of records of norm 10.
 OF_CLASSES = StepRule(
     noise=0.8, reach=100.0, longest=math.inf, longest_grown=10.0, residual=1.2, shortest_norm=3.0, shortest_path=25.0,
     dense=4.0,
 )  # fmt: skip
-#: Numbers are of size 1, and their residuals smaller. They suffer from noise that leaves a predicted class unchanged.
+#: Numbers are of size 1, and their residuals smaller. They suffer from noise that leaves a
+#: predicted class unchanged.
 OF_NUMBERS = StepRule(
     noise=0.3, reach=10.0, longest=1.0, longest_grown=1.0, residual=0.5, shortest_norm=1.0, shortest_path=50.0,
     dense=1.5,
@@ -163,7 +176,7 @@ def likely_record_norm(n_features: int) -> float:
     return math.sqrt(largest_record_norm(n_features))
 
 
-# --- search space -----------------------------------------------------------------------------------------------------
+# --- search space ---------------------------------------------------------------------------------
 
 
 def step_factor_space(name: str, own: float, *, grid: bool) -> dict[str, Any]:

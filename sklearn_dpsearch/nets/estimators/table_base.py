@@ -17,7 +17,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ...data.labels import ClassWeights, check_kind, class_weights, classes_in, label_kind, sorted_classes, targets_in
+from ...data.labels import (
+    ClassWeights,
+    check_kind,
+    class_weights,
+    classes_in,
+    label_kind,
+    sorted_classes,
+    targets_in,
+)
 from ...preprocessing import TableEncoder
 from ..estimators import layers, step_size
 from ..optimizers import Table, UpdateRule
@@ -46,10 +54,11 @@ class TableNet(DPSGDEstimator):
     Parameters
     ----------
     max_grad_norm : float or "rule", default="rule"
-        Clipping norm of a record's gradient. "rule" derives it from public facts: how long a record can be by the
-        schema, or the number of features (:doc:`step size </theory/step_size>`). Smaller norms change the loss that is
-        minimised: classes often stay right, probabilities do not (:doc:`probabilities </learn/probabilities>`). A
-        record whose gradient is not finite contributes nothing.
+        Clipping norm of a record's gradient. "rule" derives it from public facts: how long a record
+        can be by the schema, or the number of features (:doc:`step size </theory/step_size>`).
+        Smaller norms change the loss that is minimised: classes often stay right, probabilities do
+        not (:doc:`probabilities </learn/probabilities>`). A record whose gradient is not finite
+        contributes nothing.
     sample_rate : float, default=0.02
         Probability of each record to be in each batch (Poisson subsampling).
     max_epochs : float, default=30
@@ -59,24 +68,27 @@ class TableNet(DPSGDEstimator):
     learning_rate : {"linear", "constant"}, default="linear"
         Schedule of the step size: falling linearly to zero, or constant.
     learning_rate_init : float or "auto", default="auto"
-        Initial step size. "auto" derives it from noise, steps and number of records, for a fixed total noise in each
-        weight (:doc:`defaults </learn/net_defaults>`).
+        Initial step size. "auto" derives it from noise, steps and number of records, for a fixed
+        total noise in each weight (:doc:`defaults </learn/net_defaults>`).
     learning_rate_factor : float, default=1.0
-        Factor on the step size, to be searched: its best value changes little with ε and the number of records.
+        Factor on the step size, to be searched: its best value changes little with ε and the number
+        of records.
     momentum : float, default=0.0
         Momentum of "sgd".
     alpha : float, default=0.0
         Strength of the L2 penalty; with "adamw" of the weight decay.
     warm_start : bool, default=False
-        Whether ``fit`` goes on from the parameters of the last ``fit``; the cost adds up in ``privacy_spent_``.
+        Whether ``fit`` goes on from the parameters of the last ``fit``; the cost adds up in
+        ``privacy_spent_``.
 
     Attributes
     ----------
     learning_rate_init_ : float
         Initial step size of the last training.
     weight_noise_ : float or None
-        Standard deviation of the privacy noise in each weight: an upper bound where the loss is convex and steps are
-        short (:doc:`step size </theory/step_size>`). None after "adam" or "adamw".
+        Standard deviation of the privacy noise in each weight: an upper bound where the loss is
+        convex and steps are short (:doc:`step size </theory/step_size>`). None after "adam" or
+        "adamw".
     hidden_layer_sizes_ : tuple of int
         Outputs of each hidden layer of the fitted net.
     n_features_in_ : int
@@ -86,7 +98,10 @@ class TableNet(DPSGDEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "solver": [StrOptions({"sgd", "adam", "adamw"})],
         "learning_rate": [StrOptions({"linear", "constant"})],
-        "learning_rate_init": [Interval(numbers.Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "learning_rate_init": [
+            Interval(numbers.Real, 0, None, closed="neither"),
+            StrOptions({"auto"}),
+        ],
         "learning_rate_factor": [Interval(numbers.Real, 0, None, closed="neither")],
         "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
         "alpha": [Interval(numbers.Real, 0, None, closed="left")],
@@ -97,7 +112,10 @@ class TableNet(DPSGDEstimator):
         "bounds_X": [None, tuple, list],
         "bounds_y": [None, tuple, list],
         "target": [None, str],
-        **{name: TableEncoder._parameter_constraints[name] for name in ("schema", "bins", "indicators")},
+        **{
+            name: TableEncoder._parameter_constraints[name]
+            for name in ("schema", "bins", "indicators")
+        },
     }
     default_rate: ClassVar[float | None] = RATE
     #: RecordsOfPersons may come as ``groups``: a search hands them on.
@@ -116,17 +134,18 @@ class TableNet(DPSGDEstimator):
     warm_start: bool = False
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Train. With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
+        """Train. With ``warm_start`` the parameters are kept, and the cost is added to
+        ``privacy_spent_``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         groups : array-like of shape (n_samples,), optional
-            Person of each record: numbers, texts, or other values with a hash; a missing one is a person of its own.
-            With ``groups`` the guarantee is for persons, all of whose records are neighbours together, and the number
-            of persons is public in place of that of records. Each step uses one record, drawn anew, of each person in
-            its batch.
+            Person of each record: numbers, texts, or other values with a hash; a missing one is a
+            person of its own. With ``groups`` the guarantee is for persons, all of whose records
+            are neighbours together, and the number of persons is public in place of that of
+            records. Each step uses one record, drawn anew, of each person in its batch.
 
         Returns
         -------
@@ -145,8 +164,8 @@ class TableNet(DPSGDEstimator):
             given = getattr(self, name)
             if given is not None:
                 raise ValueError(
-                    f"Found {name}={given!r} and target={getattr(self, 'target', None)!r}, for which the schema states "
-                    f"{stated!r}. Leave one of them out."
+                    f"Found {name}={given!r} and target={getattr(self, 'target', None)!r}, for "
+                    f"which the schema states {stated!r}. Leave one of them out."
                 )
         self._check_target()
 
@@ -168,11 +187,13 @@ class TableNet(DPSGDEstimator):
         of_records = (f"{type(self).__name__}: {said}" for said in self.records_of.assumptions)
         return (*self._assumed_of_target(), *of_records)
 
-    # --- records and module -------------------------------------------------------------------------------------------
+    # --- records and module -----------------------------------------------------------------------
 
     def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> TrainingData:
         if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
         records, labels = self._form, targets_in(y, numeric=isinstance(self, RegressorMixin))
         if (declared := records.stated.get("classes", getattr(self, "classes", None))) is not None:
             check_kind(declared, label_kind(y))
@@ -181,31 +202,42 @@ class TableNet(DPSGDEstimator):
         number = len(labels) if persons is None else len(persons)
         targets = self._targets(labels, fresh)
         if fresh:
-            n, own = self.expected_number(number), layers.checked_hidden_layers(getattr(self, "hidden_layer_sizes", ()))
+            n, own = (
+                self.expected_number(number),
+                layers.checked_hidden_layers(getattr(self, "hidden_layer_sizes", ())),
+            )
             self.weight_noise_: float | None = 0.0
             self.hidden_layer_sizes_ = records.hidden_layers_by_rule(n) if own is None else own
             activation = layers.ACTIVATIONS[getattr(self, "activation", "identity")]
             seed = int(seed_sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1)
-            generator = torch.Generator().manual_seed(seed)  # of initial parameters, which are public
-            self.module_ = records.module(self.hidden_layer_sizes_, self._n_outputs(), activation, generator)
+            # of initial parameters, which are public
+            generator = torch.Generator().manual_seed(seed)
+            self.module_ = records.module(
+                self.hidden_layer_sizes_, self._n_outputs(), activation, generator
+            )
         return replace(records.given(X, targets), persons=persons)
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "module_")
         device, found = next(self.module_.parameters()).device, [np.empty((0, self._n_outputs()))]
         with torch.no_grad():
-            found += [self.module_(block.to(device)).cpu().numpy() for block in self._form.blocks(X)]
+            found += [
+                self.module_(block.to(device)).cpu().numpy() for block in self._form.blocks(X)
+            ]
         return np.concatenate(found)
 
-    # --- the step size, and what it adds to the weights ---------------------------------------------------------------
+    # --- the step size, and what it adds to the weights -------------------------------------------
 
     def _before_training(self, task: TrainingTask, decay: list[float]) -> None:
         """Add the noise of this training to that in the weights."""
         before, self.weight_noise_ = self.weight_noise_, None
         if before is not None and self._uses_sgd():
-            # Of each mean gradient, times its step; no curvature takes it back (docs/theory/step_size.md).
+            # Of each mean gradient, times its step; no curvature takes it back
+            # (docs/theory/step_size.md).
             in_gradient = task.noise_multiplier * task.max_grad_norm / task.expected_batch_size
-            added = self.learning_rate_init_ * in_gradient * math.hypot(*decay) / (1.0 - self.momentum)
+            added = (
+                self.learning_rate_init_ * in_gradient * math.hypot(*decay) / (1.0 - self.momentum)
+            )
             self.weight_noise_ = math.hypot(before, added)
 
     def _step_facts(self, settings: Settings) -> StepFacts:
@@ -219,18 +251,28 @@ class TableNet(DPSGDEstimator):
 
     def _update(self) -> UpdateRule:
         if self._uses_sgd():
-            return UpdateRule.sgd(lr=self.learning_rate_init_, momentum=self.momentum, weight_decay=self.alpha)
-        return UpdateRule.adam(lr=self.learning_rate_init_, weight_decay=self.alpha, decoupled=self.solver == "adamw")
+            return UpdateRule.sgd(
+                lr=self.learning_rate_init_, momentum=self.momentum, weight_decay=self.alpha
+            )
+        return UpdateRule.adam(
+            lr=self.learning_rate_init_, weight_decay=self.alpha, decoupled=self.solver == "adamw"
+        )
 
     def _schedule(self, settings: Settings, decay: list[float]) -> Table:
         return step_size.step_size_table(self.learning_rate_init_, decay)
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
-        # Beside bins the rule's layers have the best probabilities of equally accurate ones (docs/learn/spaces.md).
+        # Beside bins the rule's layers have the best probabilities of equally accurate ones
+        # (docs/learn/spaces.md).
         searched = self.records_of is ArrayRecords and hasattr(self, "hidden_layer_sizes")
         own_layers = layers.hidden_layer_space(self.hidden_layer_sizes) if searched else {}
         return [
-            {**step_size.step_factor_space("learning_rate_factor", self.learning_rate_factor, grid=grid), **own_layers}
+            {
+                **step_size.step_factor_space(
+                    "learning_rate_factor", self.learning_rate_factor, grid=grid
+                ),
+                **own_layers,
+            }
         ]
 
     def __sklearn_tags__(self) -> Any:
@@ -240,7 +282,7 @@ class TableNet(DPSGDEstimator):
             tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
 
-    # --- hooks for classes and numbers --------------------------------------------------------------------------------
+    # --- hooks for classes and numbers ------------------------------------------------------------
 
     @abstractmethod
     def _check_target(self) -> None:
@@ -263,7 +305,7 @@ class TableNet(DPSGDEstimator):
         """Targets of records as a tensor for the loss."""
 
 
-# --- classes and numbers ----------------------------------------------------------------------------------------------
+# --- classes and numbers --------------------------------------------------------------------------
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
@@ -273,12 +315,12 @@ class TableClassifier(ClassifierMixin, TableNet):
     Parameters
     ----------
     classes : array-like, optional
-        All labels that a record could have. Without ``classes`` the labels are taken from y, which is private only if
-        they are public anyway.
+        All labels that a record could have. Without ``classes`` the labels are taken from y, which
+        is private only if they are public anyway.
     class_weight : dict, optional
-        Label ↦ weight of the loss of its records, a constant known without the data; other labels have weight 1.
-        "balanced" would count the labels, and is refused. Weighted gradients are clipped, so weights below 1 have more
-        effect than weights above 1.
+        Label ↦ weight of the loss of its records, a constant known without the data; other labels
+        have weight 1. "balanced" would count the labels, and is refused. Weighted gradients are
+        clipped, so weights below 1 have more effect than weights above 1.
 
     Attributes
     ----------
@@ -313,8 +355,15 @@ class TableClassifier(ClassifierMixin, TableNet):
             self.classes_ = np.unique(classes)
         elif fresh and self._declared("classes") is None:
             raise ValueError("Expected classes=[...] in the first call of partial_fit.")
-        elif not fresh and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"Expected the classes of the first call, {self.classes_.tolist()}, got {classes!r}.")
+        elif (
+            not fresh
+            and classes is not None
+            and not np.array_equal(np.unique(classes), self.classes_)
+        ):
+            raise ValueError(
+                f"Expected the classes of the first call, {self.classes_.tolist()}, got "
+                f"{classes!r}."
+            )
         self._given_classes = fresh and classes is not None
         try:
             self._train(X, y, fresh)
@@ -335,7 +384,9 @@ class TableClassifier(ClassifierMixin, TableNet):
 
     def _training_criterion(self) -> nn.Module:
         weights = class_weights(self.class_weight, self.classes_)
-        constants = None if self.class_weight is None else torch.from_numpy(weights.astype(np.float32))
+        constants = (
+            None if self.class_weight is None else torch.from_numpy(weights.astype(np.float32))
+        )
         return nn.CrossEntropyLoss(reduction="sum", weight=constants)
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
@@ -344,7 +395,8 @@ class TableClassifier(ClassifierMixin, TableNet):
         return label_targets(y, self.classes_)
 
     def decision_function(self, X: Any) -> Array:
-        """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
+        """Logits, shape (n_samples, n_classes); with two classes their difference, shape
+        (n_samples,)."""
         outputs = self._outputs(X)
         return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
 
@@ -360,7 +412,8 @@ class TableClassifier(ClassifierMixin, TableNet):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record, shape (n_samples,)."""
-        places = self.predict_log_proba(X).argmax(axis=1)  # first, because it raises for an unfitted model
+        # first, because it raises for an unfitted model
+        places = self.predict_log_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[places]
         return labels
 
@@ -371,8 +424,12 @@ class TableClassifier(ClassifierMixin, TableNet):
 
     def _assumed_of_target(self) -> tuple[str, ...]:
         notes: tuple[str, ...] = ()
-        if self.classes is None and getattr(self, "target", None) is None:  # a schema states the classes of its target
-            notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
+        # a schema states the classes of its target
+        if self.classes is None and getattr(self, "target", None) is None:
+            notes += (
+                f"{type(self).__name__}: the labels that occur in y are public (declare them: "
+                f"classes=[...]).",
+            )
         if self.class_weight is not None:
             notes += (f"{type(self).__name__}: class_weight was not taken from the labels.",)
         return notes
@@ -385,8 +442,9 @@ class TableRegressor(RegressorMixin, TableNet):
     Parameters
     ----------
     bounds_y : (lower, upper), optional
-        Public bounds of y: targets are clipped to the bounds and mapped to [-1, 1], predictions are mapped back and
-        clipped. Needed for y far outside of [-1, 1], which clipped gradients do not reach.
+        Public bounds of y: targets are clipped to the bounds and mapped to [-1, 1], predictions are
+        mapped back and clipped. Needed for y far outside of [-1, 1], which clipped gradients do not
+        reach.
     """
 
     bounds_y: Given | None = None
@@ -432,4 +490,6 @@ class TableRegressor(RegressorMixin, TableNet):
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         bounds = self._target_scale()
-        return torch.from_numpy(to_single_precision(y if bounds is None else bounds.scaled(y))).unsqueeze(1)
+        return torch.from_numpy(
+            to_single_precision(y if bounds is None else bounds.scaled(y))
+        ).unsqueeze(1)

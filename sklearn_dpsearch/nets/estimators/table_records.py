@@ -1,4 +1,5 @@
-"""Records of the nets for tables: arrays of numbers, or data frames that a public schema encodes."""
+"""Records of the nets for tables: arrays of numbers, or data frames that a public schema
+encodes."""
 
 from __future__ import annotations
 
@@ -20,7 +21,14 @@ from ...data.records import check_same_number, number_of_records
 from ...data.rows import ChosenRows, rows_in_file
 from ...preprocessing import Schema, TableEncoder
 from ..estimators import layers, step_size
-from ..records import CHECKED, HeldRecords, MappedRecords, converted_rows, least_bytes_in_file, stays_in_file
+from ..records import (
+    CHECKED,
+    HeldRecords,
+    MappedRecords,
+    converted_rows,
+    least_bytes_in_file,
+    stays_in_file,
+)
 from .settings import settings_of
 
 
@@ -83,12 +91,15 @@ class ArrayRecords:
         numbers = _numeric_table(X, self._row_shape(fresh))
         header = without_records(X) if is_frame(X) else numbers
         validate_data(self.net, header, reset=fresh, skip_check_array=True)
-        checked: NDArray[Any] = check_array(numbers, input_name="X", estimator=self.net, ensure_all_finite=finite)
+        checked: NDArray[Any] = check_array(
+            numbers, input_name="X", estimator=self.net, ensure_all_finite=finite
+        )
         self._check_bounds(checked)
         return checked
 
     def _row_shape(self, fresh: bool) -> tuple[int, ...] | None:
-        """Declared shape of a row of a list: of a bound for each feature, or of the records of an earlier fit."""
+        """Declared shape of a row of a list: of a bound for each feature, or of the records of an
+        earlier fit."""
         if self.bounds is not None and self.bounds.lower.ndim:
             return self.bounds.lower.shape
         return None if fresh else (self.net.n_features_in_,)
@@ -97,21 +108,27 @@ class ArrayRecords:
         bounds = self.bounds
         if bounds is not None and bounds.lower.ndim and bounds.lower.shape != X.shape[1:]:
             raise ValueError(
-                f"Found bounds_X for {len(bounds.lower)} features and X with {X.shape[1]}. Give one pair of "
-                "numbers, or one number per feature."
+                f"Found bounds_X for {len(bounds.lower)} features and X with {X.shape[1]}. Give "
+                "one pair of numbers, or one number per feature."
             )
 
-    # --- the module, and public facts about its gradients -----------------------------------------------------------
+    # --- the module, and public facts about its gradients -----------------------------------------
 
     def hidden_layers_by_rule(self, n: float) -> tuple[int, ...]:
         """Widths of hidden layers for ``n`` records, a public number, where they are not given."""
         return layers.hidden_layers_by_rule(n)
 
     def module(
-        self, hidden: Sequence[int], n_outputs: int, activation: Callable[[], nn.Module], generator: torch.Generator
+        self,
+        hidden: Sequence[int],
+        n_outputs: int,
+        activation: Callable[[], nn.Module],
+        generator: torch.Generator,
     ) -> nn.Module:
         """Module from inputs to outputs, with these hidden layers and its initial parameters."""
-        return layers.perceptron([self.net.n_features_in_, *hidden, n_outputs], activation, generator)
+        return layers.perceptron(
+            [self.net.n_features_in_, *hidden, n_outputs], activation, generator
+        )
 
     def gradient_norm(self, hidden: Sequence[int], n_outputs: int) -> float:
         """Norm of a long record's gradient for a residual of norm 1, for the clipping norm."""
@@ -127,8 +144,8 @@ class FrameRecords:
 
     A linear part and a perceptron take them.
 
-    A wide part acts on all inputs, a deep one on plain ones. Outputs of the encoder are permuted: those that are no
-    bins come first.
+    A wide part acts on all inputs, a deep one on plain ones. Outputs of the encoder are permuted:
+    those that are no bins come first.
 
     Parameters
     ----------
@@ -136,7 +153,9 @@ class FrameRecords:
         With ``schema``, ``target``, ``bins`` and ``indicators``.
     """
 
-    assumptions = ("the schema was not taken from the records, and the types of its columns are public.",)
+    assumptions = (
+        "the schema was not taken from the records, and the types of its columns are public.",
+    )
 
     def __init__(self, net: Any) -> None:
         self.net, self.of_classes = net, not isinstance(net, RegressorMixin)
@@ -171,16 +190,21 @@ class FrameRecords:
         for block in self.encoder.blocks(X):
             yield torch.from_numpy(to_single_precision(block[:, self.order]))
 
-    # --- the module, and public facts about its gradients -----------------------------------------------------------
+    # --- the module, and public facts about its gradients -----------------------------------------
 
     def hidden_layers_by_rule(self, n: float) -> tuple[int, ...]:
         """Widths of hidden layers for ``n`` records, a public number, where they are not given."""
         settings = settings_of(self.net, n)
-        mu = settings.sample_rate * math.sqrt(settings.steps) / settings.noise  # that of Gaussian noise, to first order
+        # that of Gaussian noise, to first order
+        mu = settings.sample_rate * math.sqrt(settings.steps) / settings.noise
         return layers.hidden_layers_beside_bins(n, n * mu, of_classes=self.of_classes)
 
     def module(
-        self, hidden: Sequence[int], n_outputs: int, activation: Callable[[], nn.Module], generator: torch.Generator
+        self,
+        hidden: Sequence[int],
+        n_outputs: int,
+        activation: Callable[[], nn.Module],
+        generator: torch.Generator,
     ) -> nn.Module:
         """Module from inputs to outputs, with these hidden layers and its initial parameters."""
         wide, deep = [len(self.order), n_outputs], [self.n_plain, *hidden, n_outputs]
@@ -217,21 +241,22 @@ def _numeric_table(X: Any, row_shape: tuple[int, ...] | None) -> NDArray[Any]:
         raise ValueError("Complex data not supported: X has a complex dtype. Give real features.")
     if numbers.ndim < 2:
         raise ValueError(
-            f"Expected 2D array, got {('scalar', '1D')[numbers.ndim]} array instead: X has shape {numbers.shape}. "
-            "Reshape your data: X.reshape(-1, 1) if it is one feature of many records, X.reshape(1, -1) if it is one "
-            "record."
+            f"Expected 2D array, got {('scalar', '1D')[numbers.ndim]} array instead: X has shape "
+            f"{numbers.shape}. Reshape your data: X.reshape(-1, 1) if it is one feature of many "
+            "records, X.reshape(1, -1) if it is one record."
         )
     return numbers
 
 
-# --- public bounds ----------------------------------------------------------------------------------------------------
+# --- public bounds --------------------------------------------------------------------------------
 
 
 Array: TypeAlias = NDArray[np.float64]
 #: Bounds in the user's form: (lower, upper), two numbers or two arrays with one number per feature.
 Given: TypeAlias = tuple[ArrayLike, ArrayLike]
 
-#: Share of the way from lower to upper that is mapped to 0 for amounts: on MNIST and digits better than 0 or 0.5.
+#: Share of the way from lower to upper that is mapped to 0 for amounts: on MNIST and digits better
+#: than 0 or 0.5.
 OF_AMOUNTS = 0.25
 #: Records scaled at once.
 BLOCK = 128
@@ -258,8 +283,9 @@ class Bounds:
     def of_features(cls, name: str, given: Given) -> Bounds:
         """Bounds of features, with amounts mapped near to 0.
 
-        Two numbers >= 0 for all features suggest amounts of one kind (pixels, counts), most of them small. With 0 at
-        the middle of the bounds, most values would be far from 0, and all records long and alike.
+        Two numbers >= 0 for all features suggest amounts of one kind (pixels, counts), most of them
+        small. With 0 at the middle of the bounds, most values would be far from 0, and all records
+        long and alike.
         """
         found = cls.of(name, given)
         amounts = found.lower.ndim == 0 and bool(found.lower >= 0)
@@ -277,10 +303,14 @@ class Bounds:
         try:
             lower, upper = (np.asarray(bound, dtype=float) for bound in given)
         except (TypeError, ValueError):
-            raise ValueError(f"Found {name}={given!r}; (lower, upper) is needed, numbers or arrays.") from None
+            raise ValueError(
+                f"Found {name}={given!r}; (lower, upper) is needed, numbers or arrays."
+            ) from None
         finite = np.isfinite(lower).all() and np.isfinite(upper).all()
         if lower.shape != upper.shape or lower.ndim > 1 or not finite or np.any(lower >= upper):
-            raise ValueError(f"Found {name}={given!r}; finite bounds of one shape with lower < upper are needed.")
+            raise ValueError(
+                f"Found {name}={given!r}; finite bounds of one shape with lower < upper are needed."
+            )
         return cls(lower, upper)
 
     @property
@@ -320,10 +350,14 @@ def scaled_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> tor
     """Copy of records, scaled to their bounds, in single precision."""
     rows = values if isinstance(values, ChosenRows) else ChosenRows(values)
     how = None if bounds is None else bounds.key
-    return converted_rows(rows, how, torch.float32, lambda block, out: scaled_block(block, bounds, out), BLOCK)
+    return converted_rows(
+        rows, how, torch.float32, lambda block, out: scaled_block(block, bounds, out), BLOCK
+    )
 
 
-def scaled_block(block: NDArray[Any], bounds: Bounds | None, out: torch.Tensor | None = None) -> torch.Tensor:
+def scaled_block(
+    block: NDArray[Any], bounds: Bounds | None, out: torch.Tensor | None = None
+) -> torch.Tensor:
     """Scale a block of records to their bounds, in single precision.
 
     Each record is scaled by itself.
@@ -331,12 +365,16 @@ def scaled_block(block: NDArray[Any], bounds: Bounds | None, out: torch.Tensor |
     out = torch.empty(block.shape, dtype=torch.float32) if out is None else out
     if bounds is None:
         return out.copy_(torch.from_numpy(to_single_precision(block)))
-    half, shift = (torch.from_numpy(np.asarray(part)) for part in (bounds.half, -bounds.zero / bounds.half))
+    half, shift = (
+        torch.from_numpy(np.asarray(part)) for part in (bounds.half, -bounds.zero / bounds.half)
+    )
     least, most = bounds.limits
-    # Double precision for a cache-sized block; for all records it would take three times their memory.
+    # Double precision for a cache-sized block; for all records it would take three times their
+    # memory.
     with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
         scaled = torch.from_numpy(np.array(block, dtype=np.float64))
-    # Clipped after rounding, which keeps the order: the limits, multiples of 1/2, are exact in single precision.
+    # Clipped after rounding, which keeps the order: the limits, multiples of 1/2, are exact in
+    # single precision.
     return out.copy_(scaled.div_(half).add_(shift)).clamp_(least, most)
 
 

@@ -1,11 +1,12 @@
 r"""Distributions of the number of runs K, independent of the data, and draws from them.
 
-The distribution of K enters the privacy bound only through the slope f'(z) = E[K z^{K−1}] of its generating function
-f(z) = E[z^K]. Near z = 1 what matters is 1 − z, far below the spacing of doubles there; so the numerics work with z and
-its complement u = 1 − z side by side (``log_slope``, ``log_curvature``).
+The distribution of K enters the privacy bound only through the slope f'(z) = E[K z^{K−1}] of its
+generating function f(z) = E[z^K]. Near z = 1 what matters is 1 − z, far below the spacing of
+doubles there; so the numerics work with z and its complement u = 1 − z side by side (``log_slope``,
+``log_curvature``).
 
-K is drawn by inversion of its distribution function: with many digits, one probability after the other, which takes
-some microseconds for each of the K runs.
+K is drawn by inversion of its distribution function: with many digits, one probability after the
+other, which takes some microseconds for each of the K runs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ import numpy.typing as npt
 from numpy.polynomial.polynomial import polyval
 from scipy import integrate
 
-from .._checks import FrozenValue, as_numbers, cached_property, check_kind, plain_number, require, require_whole
+from .._checks import (
+    FrozenValue,
+    as_numbers,
+    cached_property,
+    check_kind,
+    plain_number,
+    require,
+    require_whole,
+)
 from .._types import Array, ArrayLike
 from ..serialization import part_of_guarantees
 
@@ -42,7 +51,8 @@ def successive_probabilities(first: Any, k: int, ratio: Callable[[int], Any]) ->
         term, k = term * ratio(k), k + 1
 
 
-#: Working precision, in bits, of what is left of 1 after a probability near it: the smallest doubles keep 300 bits.
+#: Working precision, in bits, of what is left of 1 after a probability near it: the smallest
+#: doubles keep 300 bits.
 EXACTLY = 1500
 #: Least probability with which K stays under a cap: far below it doubles have few digits.
 LEAST = 1e-40
@@ -61,7 +71,7 @@ class CountDistribution(ABC, FrozenValue):
         def mean(self) -> float:
             """E K."""
 
-    # Hooks of each distribution -----------------------------------------------------------------------------------
+    # Hooks of each distribution -------------------------------------------------------------------
 
     @abstractmethod
     def log_pmf(self, k: Array) -> Array:
@@ -93,13 +103,17 @@ class CountDistribution(ABC, FrozenValue):
         """Largest possible K, or infinity."""
         return math.inf
 
-    # Derived methods ----------------------------------------------------------------------------------------------
+    # Derived methods ------------------------------------------------------------------------------
 
     def pmf(self, k: ArrayLike) -> Any:
         """P[K = k] for integers k (scalar or array)."""
         k = as_numbers("k", k)
         inside = (k >= self.lowest) & (k <= self.highest)
-        values = np.where(inside, np.exp(self.log_pmf(np.where(inside, k, max(self.lowest, 1)).astype(float))), 0.0)
+        values = np.where(
+            inside,
+            np.exp(self.log_pmf(np.where(inside, k, max(self.lowest, 1)).astype(float))),
+            0.0,
+        )
         return float(values) if k.ndim == 0 else values
 
     def pgf(self, z: ArrayLike) -> Any:
@@ -134,7 +148,10 @@ class CountDistribution(ABC, FrozenValue):
         Papernot & Steinke (2022), section 3.6.
         """
         value, _ = integrate.quad(
-            lambda t: self._evaluate(self.generating, -math.expm1(-t)) * math.exp(-t), 0.0, 60.0, limit=400
+            lambda t: self._evaluate(self.generating, -math.expm1(-t)) * math.exp(-t),
+            0.0,
+            60.0,
+            limit=400,
         )
         return float(1.0 - value)
 
@@ -156,7 +173,9 @@ class CountDistribution(ABC, FrozenValue):
         It adds up the probabilities of all smaller K.
         """
         with mpmath.workprec(320):
-            reached = (k for k, total in enumerate(accumulate(self.exact_pmf()), self.lowest) if total >= p)
+            reached = (
+                k for k, total in enumerate(accumulate(self.exact_pmf()), self.lowest) if total >= p
+            )
             return int(next(reached, self.highest))
 
     def sample(self, rng: RandomBits | None = None) -> int:
@@ -165,8 +184,8 @@ class CountDistribution(ABC, FrozenValue):
         Parameters
         ----------
         rng : object with ``getrandbits``, optional
-            By default the operating system's entropy. A seeded ``random.Random`` is for tests: a known K voids the
-            guarantee of a search.
+            By default the operating system's entropy. A seeded ``random.Random`` is for tests: a
+            known K voids the guarantee of a search.
 
         Notes
         -----
@@ -231,7 +250,9 @@ class Finite(CountDistribution):
     def log_curvature(self, z: Array, u: Array) -> Array:
         k = np.arange(self._probabilities.size)
         with np.errstate(divide="ignore", under="ignore"):
-            return np.asarray(np.log(polyval(z, np.append((k * (k - 1) * self._probabilities)[2:], 0.0))))
+            return np.asarray(
+                np.log(polyval(z, np.append((k * (k - 1) * self._probabilities)[2:], 0.0)))
+            )
 
     def generating(self, z: Array, u: Array) -> Array:
         with np.errstate(under="ignore"):
@@ -246,7 +267,12 @@ class Capped(Finite):
     most: int
 
     def _check(self) -> None:
-        check_kind("distribution", self.distribution, CountDistribution, "a distribution of K, e.g. Geometric(10),")
+        check_kind(
+            "distribution",
+            self.distribution,
+            CountDistribution,
+            "a distribution of K, e.g. Geometric(10),",
+        )
         require_whole(max(self.distribution.lowest, 1), most=self.most)
         require(self.most <= MOST_TERMS, f"a cap of at most {MOST_TERMS}", most=self.most)
         possible = float(np.sum(self.distribution.pmf(np.arange(self.most + 1))))
@@ -282,8 +308,17 @@ class Conditioned(CountDistribution):
     distribution: CountDistribution
 
     def _check(self) -> None:
-        check_kind("distribution", self.distribution, CountDistribution, "a distribution of K, e.g. Poisson(10),")
-        require(self.distribution.lowest == 0, "a distribution of K that may be 0", distribution=self.distribution)
+        check_kind(
+            "distribution",
+            self.distribution,
+            CountDistribution,
+            "a distribution of K, e.g. Poisson(10),",
+        )
+        require(
+            self.distribution.lowest == 0,
+            "a distribution of K that may be 0",
+            distribution=self.distribution,
+        )
 
     @cached_property
     def _possible(self) -> Any:

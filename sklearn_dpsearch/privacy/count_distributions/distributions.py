@@ -94,7 +94,9 @@ class _Trials(CountDistribution):
         if trials == 0:
             return np.zeros_like(u)
         with np.errstate(divide="ignore"):
-            return trials * np.where(u < 0.5, np.log1p(-p * np.minimum(u, 0.5)), np.log(1.0 - p + p * z))
+            return trials * np.where(
+                u < 0.5, np.log1p(-p * np.minimum(u, 0.5)), np.log(1.0 - p + p * z)
+            )
 
     def log_slope(self, z: Array, u: Array) -> Array:
         return math.log(self.mean) + self._log_power(self.n - 1, z, u)
@@ -112,7 +114,9 @@ class _Trials(CountDistribution):
         if p == 1:
             return iter([mpmath.mpf(1)])
         exact = mpmath.mpf(p)
-        return successive_probabilities((1 - exact) ** n, 0, lambda j: (n - j) * exact / ((j + 1) * (1 - exact)))
+        return successive_probabilities(
+            (1 - exact) ** n, 0, lambda j: (n - j) * exact / ((j + 1) * (1 - exact))
+        )
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,11 @@ class FromPMF(Finite):
 
     def _check(self) -> None:
         values = np.asarray(self.probabilities)
-        require(values.size >= 2 and values.size <= MOST_TERMS, f"2 to {MOST_TERMS} probabilities", number=values.size)
+        require(
+            values.size >= 2 and values.size <= MOST_TERMS,
+            f"2 to {MOST_TERMS} probabilities",
+            number=values.size,
+        )
         require(
             bool(np.all(values >= 0)) and abs(values.sum() - 1) < 1e-9,
             "probabilities >= 0 with sum 1",
@@ -215,7 +223,7 @@ def as_count_distribution(count: CountDistribution | float) -> CountDistribution
     if isinstance(count, (bool, np.bool_)) or not isinstance(count, Real):
         found = f"the class {count.__name__}" if isinstance(count, type) else repr(count)
         raise TypeError(
-            f"Found {found} as the distribution of K, the number of runs; a distribution or its mean is needed, e.g. "
-            "Geometric(10) or 10."
+            f"Found {found} as the distribution of K, the number of runs; a distribution or its "
+            "mean is needed, e.g. Geometric(10) or 10."
         )
     return Geometric(mean=float(count))

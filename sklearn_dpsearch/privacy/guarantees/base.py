@@ -1,8 +1,9 @@
-"""Base classes of guarantees: frozen values with a privacy profile, a Rényi curve and a dominating pair.
+"""Base classes of guarantees: frozen values with a privacy profile, a Rényi curve and a dominating
+pair.
 
-Every guarantee answers ``delta_at(epsilon)`` and ``epsilon_at(delta)`` (both rounded up), and knows the pair of output
-distributions that dominates it (``pair``); those with a Rényi curve also answer ``renyi(order)``.
-``SmallestOf`` has several bounds for one mechanism, by name.
+Every guarantee answers ``delta_at(epsilon)`` and ``epsilon_at(delta)`` (both rounded up), and knows
+the pair of output distributions that dominates it (``pair``); those with a Rényi curve also answer
+``renyi(order)``. ``SmallestOf`` has several bounds for one mechanism, by name.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ FURTHEST = 1e5
 NEAR = 0.02
 #: Stand-in for a δ of 0 on a logarithmic scale.
 SMALLEST = 1e-300
-#: Least |log(δ(ε)/δ)|: 0 would end an inversion on a flat part of a profile, and far from its beginning.
+#: Least |log(δ(ε)/δ)|: 0 would end an inversion on a flat part of a profile, and far from its
+#: beginning.
 TINY = 1e-15
 #: Number of even points at which a costly profile is evaluated first.
 EVEN = 65
@@ -68,21 +70,23 @@ def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
     if isinstance(found, Guarantee):
         return found
     raise TypeError(
-        f"Found {value!r} ({type(value).__name__}) as {name}; a guarantee from sklearn_dpsearch.privacy is needed. "
-        "Write e.g. PureDP(epsilon=1.0), or give the privacy_spent_ of what has been fitted."
+        f"Found {value!r} ({type(value).__name__}) as {name}; a guarantee from "
+        "sklearn_dpsearch.privacy is needed. Write e.g. PureDP(epsilon=1.0), or give the "
+        "privacy_spent_ of what has been fitted."
     )
 
 
 @part_of_guarantees
-@dataclass(frozen=True, kw_only=True, eq=False)  # of a class that is no dataclass each object is one of its own
+# of a class that is no dataclass each object is one of its own
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Guarantee(Accounted, FrozenValue):
     """A differential-privacy guarantee under one neighbouring relation.
 
     Parameters
     ----------
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        Neighbouring data sets have one record more or less; one record replaced by nothing in its place (n public);
-        one record changed (n public).
+        Neighbouring data sets have one record more or less; one record replaced by nothing in its
+        place (n public); one record changed (n public).
     """
 
     neighboring: Neighboring = "add_remove"
@@ -141,7 +145,11 @@ class Guarantee(Accounted, FrozenValue):
 
         Numerics stop a little above 0.
         """
-        return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
+        return (
+            values
+            if self.pure_epsilon is None
+            else np.where(epsilon >= self.pure_epsilon, 0.0, values)
+        )
 
     def _epsilon(self, delta: float) -> float:
         """Smallest ε at δ, by inversion of the profile."""
@@ -170,8 +178,8 @@ class Guarantee(Accounted, FrozenValue):
         Returns
         -------
         dict
-            With the ``version`` of its layout, and lossless: every ε and δ is equal to the last bit. A profile that is
-            known only as a function cannot be written.
+            With the ``version`` of its layout, and lossless: every ε and δ is equal to the last
+            bit. A profile that is known only as a function cannot be written.
         """
         return {"version": VERSION, **to_plain(self)}
 
@@ -182,8 +190,8 @@ def from_dict(found: Mapping[str, Any]) -> Guarantee:
     Parameters
     ----------
     found : dict
-        From ``guarantee.to_dict()``, or the entry ``"guarantee"`` of a ``PrivacySpent``'s dictionary; also after a
-        round trip through JSON.
+        From ``guarantee.to_dict()``, or the entry ``"guarantee"`` of a ``PrivacySpent``'s
+        dictionary; also after a round trip through JSON.
 
     Returns
     -------
@@ -205,7 +213,9 @@ def from_dict(found: Mapping[str, Any]) -> Guarantee:
     """
     guarantee = from_plain(found)
     if not isinstance(guarantee, Guarantee):
-        raise PrivacyError(f"Found {short_repr(found)}; a guarantee is needed. Give what its to_dict() returned.")
+        raise PrivacyError(
+            f"Found {short_repr(found)}; a guarantee is needed. Give what its to_dict() returned."
+        )
     return guarantee
 
 
@@ -229,26 +239,37 @@ def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:
     """Raise unless guarantees are under one neighbouring relation."""
     relations = sorted({guarantee.neighboring for guarantee in guarantees})
     if len(relations) != 1:
-        found = ", ".join(f"{type(guarantee).__name__}({guarantee.neighboring})" for guarantee in guarantees)
+        found = ", ".join(
+            f"{type(guarantee).__name__}({guarantee.neighboring})" for guarantee in guarantees
+        )
         raise MixedNeighborsError(
-            f"Found guarantees under different neighbouring relations: {found}; one relation is needed for all. "
-            "diffprivlib's models hold under replace_one alone, the nets of sklearn_dpsearch.nets under it with "
-            "neighboring='replace_one': use parts that share one (a step with public constants, FunctionTransformer, "
-            "holds under every one), or declare guarantee= for the whole. as_replace_one(guarantee) carries one over "
-            "from add_remove or zero_out; what is ε-private there is 2ε under replace_one."
+            f"Found guarantees under different neighbouring relations: {found}; one relation is "
+            "needed for all. diffprivlib's models hold under replace_one alone, the nets of "
+            "sklearn_dpsearch.nets under it with neighboring='replace_one': use parts that share "
+            "one (a step with public constants, FunctionTransformer, holds under every one), or "
+            "declare guarantee= for the whole. as_replace_one(guarantee) carries one over from "
+            "add_remove or zero_out; what is ε-private there is 2ε under replace_one."
         )
 
 
 def check_parts(whole: Guarantee, **parts: object) -> None:
     """Raise unless parts are guarantees under the relation of the whole."""
     for name, part in parts.items():
-        check_kind(name, part, Guarantee, "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),")
+        check_kind(
+            name,
+            part,
+            Guarantee,
+            "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),",
+        )
         assert isinstance(part, Guarantee)
         check_same_neighbors((whole, part))
 
 
-#: ε by guarantee and δ. A ledger asks for a longer composition at each entry, and each would keep all its parts.
-KNOWN, KNOWN_OF_MANY = (lru_cache(size)(lambda guarantee, delta: guarantee._epsilon(delta)) for size in (128, 4))
+#: ε by guarantee and δ. A ledger asks for a longer composition at each entry, and each would keep
+#: all its parts.
+KNOWN, KNOWN_OF_MANY = (
+    lru_cache(size)(lambda guarantee, delta: guarantee._epsilon(delta)) for size in (128, 4)
+)
 
 
 def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None = None) -> float:
@@ -256,11 +277,14 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     known: dict[float, float] = {}
 
     def excess(epsilon: float) -> float:
-        """log(δ(ε)/δ), for profiles are nearly lines on this scale; below 0 exactly where δ(ε) ≤ δ."""
+        """log(δ(ε)/δ), for profiles are nearly lines on this scale; below 0 exactly where δ(ε) ≤
+        δ."""
         if epsilon not in known:
             with np.errstate(over="ignore", invalid="ignore"):  # e^ε may leave the range of doubles
                 reached = float(profile(np.array([epsilon]))[0])
-            logarithm = math.log(max(1.0 if math.isnan(reached) else reached, SMALLEST)) - math.log(delta)
+            logarithm = math.log(max(1.0 if math.isnan(reached) else reached, SMALLEST)) - math.log(
+                delta
+            )
             known[epsilon] = min(logarithm, -TINY) if reached <= delta else max(logarithm, TINY)
         return known[epsilon]
 
@@ -273,7 +297,9 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     return min((epsilon for epsilon, value in known.items() if value < 0), default=largest)
 
 
-def discretize_profiles(*curves: Profile, number: int = 8001, adaptive: bool = False) -> DominatingPair:
+def discretize_profiles(
+    *curves: Profile, number: int = 8001, adaptive: bool = False
+) -> DominatingPair:
     """Dominating pair through points of profiles known as functions of ε.
 
     One profile serves both directions, or each has its own.
@@ -282,7 +308,9 @@ def discretize_profiles(*curves: Profile, number: int = 8001, adaptive: bool = F
     """
     reach = min(max(map(basic_mechanisms.negligible_from, curves)), LARGEST_EPSILON)
     if adaptive:
-        grid = adaptive_grid(lambda epsilon: np.max([curve(epsilon) for curve in curves], axis=0), 0.0, reach, number)
+        grid = adaptive_grid(
+            lambda epsilon: np.max([curve(epsilon) for curve in curves], axis=0), 0.0, reach, number
+        )
     else:
         grid = reach * np.linspace(0.0, 1.0, number)
     return pair_through(grid, *(np.clip(curve(grid), 0.0, 1.0) for curve in curves))
@@ -299,7 +327,7 @@ def adaptive_grid(curve: Profile, low: float, high: float, number: int) -> Array
     return np.union1d(even, np.interp(np.linspace(0.0, places[-1], number), places, even))
 
 
-# --- several bounds for one mechanism -----------------------------------------------------------------------------
+# --- several bounds for one mechanism -------------------------------------------------------------
 
 #: Name of what is below all bounds of a mechanism: its profile is convex in e^ε.
 CHORD = "chord between two bounds"
@@ -324,7 +352,8 @@ class SmallestOf(Guarantee):
     def tightest(self, delta: float) -> str:
         """Name of the bound that gives ``epsilon_at(delta)``.
 
-        The first of those that agree to a billionth; ``CHORD`` where a chord between two of them is below each.
+        The first of those that agree to a billionth; ``CHORD`` where a chord between two of them is
+        below each.
         """
         values = {name: float(bound.epsilon_at(delta)) for name, bound in self.bounds.items()}
         least = min(values.values())
@@ -334,7 +363,9 @@ class SmallestOf(Guarantee):
 
     @property
     def pure_epsilon(self) -> float | None:
-        pure = [bound.pure_epsilon for bound in self.bounds.values() if bound.pure_epsilon is not None]
+        pure = [
+            bound.pure_epsilon for bound in self.bounds.values() if bound.pure_epsilon is not None
+        ]
         return min(pure) if pure else None
 
     @property
@@ -345,14 +376,20 @@ class SmallestOf(Guarantee):
         """The smallest of the bounds' Rényi curves."""
         curves = [bound.renyi(order) for bound in self.bounds.values() if bound.has_renyi]
         if not curves:
-            raise PrivacyError(f"{type(self).__name__} has no Rényi curve here. Use delta_at or epsilon_at.")
+            raise PrivacyError(
+                f"{type(self).__name__} has no Rényi curve here. Use delta_at or epsilon_at."
+            )
         return np.asarray(np.min(curves, axis=0))
 
     def _profile(self, epsilon: Array) -> Array:
-        return self._smallest_profile([bound._profile(epsilon) for bound in self.bounds.values()], epsilon)
+        return self._smallest_profile(
+            [bound._profile(epsilon) for bound in self.bounds.values()], epsilon
+        )
 
     def _far_profile(self, epsilon: Array) -> Array:
-        return self._smallest_profile([bound._far_profile(epsilon) for bound in self.bounds.values()], epsilon)
+        return self._smallest_profile(
+            [bound._far_profile(epsilon) for bound in self.bounds.values()], epsilon
+        )
 
     def _smallest_profile(self, profiles: list[Array], epsilon: Array) -> Array:
         """Smallest of several profiles, with the chords of the pair."""
@@ -369,14 +406,21 @@ class SmallestOf(Guarantee):
     def _bounds_cross(self) -> bool:
         """True if several bounds are each the smallest somewhere.
 
-        A true profile is convex in e^ε, so it is also below the chords between two bounds. The pair has these chords,
-        and this guarantee uses them too: otherwise a composition of the pair could seem to lose less.
+        A true profile is convex in e^ε, so it is also below the chords between two bounds. The pair
+        has these chords, and this guarantee uses them too: otherwise a composition of the pair
+        could seem to lose less.
         """
         compared = self._bounds_of_pair
         if len(compared) == 1:
             return False
         _, *others = compared
-        places = np.unique([min(bound.epsilon_at(delta), LARGEST_EPSILON) for bound in others for delta in COMPARED])
+        places = np.unique(
+            [
+                min(bound.epsilon_at(delta), LARGEST_EPSILON)
+                for bound in others
+                for delta in COMPARED
+            ]
+        )
         values = np.array([bound._profile(places) for bound in compared])
         return not bool(np.any(np.all(values <= values.min(axis=0) * (1.0 + 1e-10), axis=1)))
 
@@ -397,5 +441,8 @@ class SmallestOf(Guarantee):
 
 def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:
     """Smallest profile of several bounds for one order of the neighbours."""
-    both = [np.minimum(bound._profile(epsilon), getattr(bound.pair, direction).delta_at(epsilon)) for bound in bounds]
+    both = [
+        np.minimum(bound._profile(epsilon), getattr(bound.pair, direction).delta_at(epsilon))
+        for bound in bounds
+    ]
     return np.asarray(np.min(both, axis=0))

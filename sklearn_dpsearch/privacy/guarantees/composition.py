@@ -18,7 +18,14 @@ from .._types import Array, ArrayLike
 from ..numerics.arithmetic import float_above
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.convolution import convolve
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, combine, connect_the_dots, mix
+from ..numerics.loss_distribution import (
+    ROUNDING,
+    DominatingPair,
+    LossDistribution,
+    combine,
+    connect_the_dots,
+    mix,
+)
 from .base import Guarantee, Statement, as_guarantee, check_parts, check_same_neighbors
 from .pure import PureDP
 from .single_mechanisms import ZCDP, ByBothRoutes, GaussianDP, NonPrivate, RenyiDP
@@ -27,17 +34,21 @@ from .single_mechanisms import ZCDP, ByBothRoutes, GaussianDP, NonPrivate, Renyi
 MOST_LOSSES = 20_001
 
 
-def _as_guarantees(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> list[Guarantee]:
+def _as_guarantees(
+    guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement],
+) -> list[Guarantee]:
     """Guarantees from guarantees and statements, all about one unit."""
     if isinstance(guarantees, Guarantee | Statement):
         raise TypeError(
-            f"Found {guarantees!r} alone; several guarantees are needed. Give a list, e.g. [{guarantees!r}]."
+            f"Found {guarantees!r} alone; several guarantees are needed. Give a list, e.g. "
+            f"[{guarantees!r}]."
         )
     units = {one.unit if isinstance(one, Statement) else "record" for one in guarantees}
     if len(units) > 1:
         raise MixedNeighborsError(
-            f"Found statements about different units: {', '.join(sorted(units))}; one unit is needed for all. Combine "
-            "the statements about records, then call for_group(total, records)."
+            f"Found statements about different units: {', '.join(sorted(units))}; one unit is "
+            "needed for all. Combine the statements about records, then call for_group(total, "
+            "records)."
         )
     return [as_guarantee(guarantee) for guarantee in guarantees]
 
@@ -45,8 +56,8 @@ def _as_guarantees(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statem
 def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     """Guarantee of releasing the results of several mechanisms, chosen adaptively.
 
-    Gaussian, zero-concentrated and Rényi guarantees add up in closed form; the rest is convolved numerically, and where
-    all parts have a Rényi curve the smaller of both routes is reported.
+    Gaussian, zero-concentrated and Rényi guarantees add up in closed form; the rest is convolved
+    numerically, and where all parts have a Rényi curve the smaller of both routes is reported.
 
     Parameters
     ----------
@@ -76,7 +87,11 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     if any(isinstance(guarantee, NonPrivate) for guarantee in flat):
         return NonPrivate(neighboring=flat[0].neighboring)
     merged = _merge_closed_forms(flat)
-    return merged[0] if len(merged) == 1 else Composition(parts=tuple(merged), neighboring=flat[0].neighboring)
+    return (
+        merged[0]
+        if len(merged) == 1
+        else Composition(parts=tuple(merged), neighboring=flat[0].neighboring)
+    )
 
 
 def _merge_closed_forms(parts: Sequence[Guarantee]) -> list[Guarantee]:
@@ -104,7 +119,9 @@ CLOSED_FORMS: dict[type[Guarantee], Callable[[Sequence[Any]], dict[str, Any]]] =
 
 def _sum_rounded_up(numbers: Sequence[float]) -> float:
     """Sum of numbers, rounded up."""
-    return math.inf if math.inf in numbers else float_above(sum(map(Fraction, numbers), Fraction(0)))
+    return (
+        math.inf if math.inf in numbers else float_above(sum(map(Fraction, numbers), Fraction(0)))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,14 +161,19 @@ class Composition(_SeveralMechanisms, ByBothRoutes):
     def _pair(self) -> DominatingPair:
         different = Counter(self.parts)
         counts = list(different.values())
-        return combine([guarantee.pair for guarantee in different], lambda plds, _: convolve(plds, counts))
+        return combine(
+            [guarantee.pair for guarantee in different], lambda plds, _: convolve(plds, counts)
+        )
 
 
-def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]) -> Guarantee:
+def mixture(
+    guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]
+) -> Guarantee:
     """Guarantee of a mechanism drawn from a public distribution, and named.
 
-    The output names the drawn mechanism and the distribution of the draw does not depend on the data, so hockey-stick
-    divergences average (docs/theory/composition.md); Rényi divergences of order α average as exp((α − 1)·ρ).
+    The output names the drawn mechanism and the distribution of the draw does not depend on the
+    data, so hockey-stick divergences average (docs/theory/composition.md); Rényi divergences of
+    order α average as exp((α − 1)·ρ).
 
     Parameters
     ----------
@@ -166,9 +188,16 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
         Of the mechanism that draws.
     """
     given, shares = _as_guarantees(guarantees), as_numbers("weights", weights)
-    require(shares.shape == (len(given),) != (0,), "as many weights as guarantees", weights=weights, number=len(given))
     require(
-        bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9, "weights >= 0 with sum 1", total=float(shares.sum())
+        shares.shape == (len(given),) != (0,),
+        "as many weights as guarantees",
+        weights=weights,
+        number=len(given),
+    )
+    require(
+        bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9,
+        "weights >= 0 with sum 1",
+        total=float(shares.sum()),
     )
     check_same_neighbors(given)
     total: dict[Guarantee, float] = {}
@@ -177,7 +206,9 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
     drawn = {guarantee: share for guarantee, share in total.items() if share > 0}
     if len(drawn) == 1:
         return next(iter(drawn))
-    return Mixture(parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=given[0].neighboring)
+    return Mixture(
+        parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=given[0].neighboring
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +220,11 @@ class Mixture(_SeveralMechanisms):
     def _check(self) -> None:
         super()._check()
         check_kind("weights", self.weights, tuple, "a tuple of probabilities")
-        require(len(self.weights) == len(self.parts), "as many weights as parts", weights=len(self.weights))
+        require(
+            len(self.weights) == len(self.parts),
+            "as many weights as parts",
+            weights=len(self.weights),
+        )
         for weight in self.weights:
             check_kind("weights", weight, float, "a tuple of floats")
         require(
@@ -205,7 +240,9 @@ class Mixture(_SeveralMechanisms):
     def renyi(self, order: ArrayLike) -> Array:
         """log Σ w_i·exp((α − 1)·ρ_i(α)) / (α − 1)."""
         order = np.asarray(order, dtype=float)
-        moments = [np.log(w) + (order - 1) * part.renyi(order) for part, w in zip(self.parts, self.weights)]
+        moments = [
+            np.log(w) + (order - 1) * part.renyi(order) for part, w in zip(self.parts, self.weights)
+        ]
         return np.asarray(special.logsumexp(moments, axis=0) / (order - 1))
 
     def _profile(self, epsilon: Array) -> Array:
@@ -272,7 +309,9 @@ class Envelope(_SeveralMechanisms):
         return combine([part.pair for part in self.parts], _upper_envelope)
 
 
-def _upper_envelope(plds: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:
+def _upper_envelope(
+    plds: Sequence[LossDistribution], reverses: Sequence[LossDistribution]
+) -> LossDistribution:
     """Loss distribution through the pointwise maximum of several curves.
 
     Dots are at the losses that occur; a maximum of convex curves is convex.

@@ -1,7 +1,9 @@
-r"""Guarantees for other neighbours: a record that is changed, one that is blank, several records of one person.
+r"""Guarantees for other neighbours: a record that is changed, one that is blank, several records of
+one person.
 
-Each pair of new neighbours is the two ends of a chain of old ones. To change a record is to remove one and to add
-another; the records of a person leave one by one. For distributions P, R, Q on a chain, and any real ε₁ + ε₂ = ε,
+Each pair of new neighbours is the two ends of a chain of old ones. To change a record is to remove
+one and to add another; the records of a person leave one by one. For distributions P, R, Q on a
+chain, and any real ε₁ + ε₂ = ε,
 
     δ_PQ(ε)  ≤  δ_PR(ε₁) + e^{ε₁}·δ_RQ(ε₂)
 
@@ -36,9 +38,9 @@ STEPS = 50
 GOLDEN = 0.5 * (5**0.5 - 1)
 #: Most records of one person: beyond, every bound is vacuous.
 MOST_RECORDS = 10**6
-#: Kinds of guarantees that keep their kind on a chain of m steps ↦ parameter, and the power of m that multiplies it.
-#: The parts of a composition are not converted one by one: the composition may be a mere bound (as ``gaussian_target``
-#: is), and its parts would promise too much.
+#: Kinds of guarantees that keep their kind on a chain of m steps ↦ parameter, and the power of m
+#: that multiplies it. The parts of a composition are not converted one by one: the composition may
+#: be a mere bound (as ``gaussian_target`` is), and its parts would promise too much.
 MULTIPLIED: dict[type[Guarantee], tuple[str, int]] = {
     PureDP: ("epsilon", 1),
     BoundedRangeDP: ("epsilon", 1),
@@ -60,12 +62,14 @@ def _multiply_parameter(guarantee: Guarantee, steps: int) -> Guarantee:
 def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
     """Smallest δ_removed(ε₁) + e^{ε₁}·δ_added(ε − ε₁) over ε₁, rounded up.
 
-    Both terms are convex in e^{ε₁}, the second as the perspective of a convex function. So a golden-section search
-    finds the minimum, and every value on its way is a valid bound.
+    Both terms are convex in e^{ε₁}, the second as the perspective of a convex function. So a
+    golden-section search finds the minimum, and every value on its way is a valid bound.
     """
 
     def bound(first: Array) -> Array:
-        return np.asarray(pair.removed.delta_at(first) + np.exp(first) * pair.added.delta_at(epsilon - first))
+        return np.asarray(
+            pair.removed.delta_at(first) + np.exp(first) * pair.added.delta_at(epsilon - first)
+        )
 
     reach = max(float(np.max(np.abs(part.losses), initial=0.0)) for part in pair.directions)
     low, high = np.full_like(epsilon, -reach), np.full_like(epsilon, reach)
@@ -74,30 +78,34 @@ def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
         left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
         at_left, at_right = bound(left), bound(right)
         best = np.minimum(best, np.minimum(at_left, at_right))
-        low, high = np.where(at_left < at_right, low, left), np.where(at_left < at_right, right, high)
+        low, high = (
+            np.where(at_left < at_right, low, left),
+            np.where(at_left < at_right, right, high),
+        )
     return np.asarray(np.minimum(best * (1.0 + ROUNDING), 1.0))
 
 
-# --- a changed record ---------------------------------------------------------------------------------------------
+# --- a changed record -----------------------------------------------------------------------------
 
 
 def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
     """Guarantee for a changed record, from one for its presence.
 
-    Pure, bounded-range, Laplace and Gaussian guarantees double, zero-concentrated ones count four times. ``DPSGD``,
-    also composed with itself, has its own accounting, which costs less than twice. All others are converted by their
-    profile.
+    Pure, bounded-range, Laplace and Gaussian guarantees double, zero-concentrated ones count four
+    times. ``DPSGD``, also composed with itself, has its own accounting, which costs less than
+    twice. All others are converted by their profile.
 
     Parameters
     ----------
     guarantee : Guarantee or PrivacySpent
-        Under ``add_remove`` or ``zero_out``; a guarantee under ``replace_one`` is returned unchanged.
+        Under ``add_remove`` or ``zero_out``; a guarantee under ``replace_one`` is returned
+        unchanged.
 
     Returns
     -------
     Guarantee
-        Under ``replace_one``. The reverse is impossible: data sets with a record less are no neighbours under
-        ``replace_one``.
+        Under ``replace_one``. The reverse is impossible: data sets with a record less are no
+        neighbours under ``replace_one``.
 
     Examples
     --------
@@ -130,7 +138,11 @@ class ChangedRecord(Guarantee):
 
     def _check(self) -> None:
         check_kind("presence", self.presence, Guarantee, "a guarantee")
-        require(self.neighboring == "replace_one", 'neighboring="replace_one"', neighboring=self.neighboring)
+        require(
+            self.neighboring == "replace_one",
+            'neighboring="replace_one"',
+            neighboring=self.neighboring,
+        )
         require(
             self.presence.neighboring != "replace_one",
             'presence under "add_remove" or "zero_out"',
@@ -158,7 +170,8 @@ class ChangedRecord(Guarantee):
 def renyi_of_two_steps(curve: Callable[[Array], Array], order: Array) -> Array:
     """Rényi divergence across two neighbouring steps, from a curve ρ.
 
-    2α/(2α−1)·ρ(2α−1) + ρ(2α) (Bun & Steinke 2016, section 5: the triangle-like inequality, for two steps).
+    2α/(2α−1)·ρ(2α−1) + ρ(2α) (Bun & Steinke 2016, section 5: the triangle-like inequality, for two
+    steps).
     """
     return np.asarray(2 * order / (2 * order - 1) * curve(2 * order - 1) + curve(2 * order))
 
@@ -180,14 +193,15 @@ CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
 }
 
 
-# --- a blank record -----------------------------------------------------------------------------------------------
+# --- a blank record -------------------------------------------------------------------------------
 
 
 def as_zero_out(guarantee: Guarantee | Statement) -> Guarantee:
     """Guarantee for a blank record, from one for its presence.
 
-    It holds with the number of records as a public constant, of a mechanism that ignores a blank record as it ignores
-    one that is not there (docs/theory/composition.md, "From one relation to another"). The numbers are the same.
+    It holds with the number of records as a public constant, of a mechanism that ignores a blank
+    record as it ignores one that is not there (docs/theory/composition.md, "From one relation to
+    another"). The numbers are the same.
 
     Parameters
     ----------
@@ -217,11 +231,15 @@ def _relabel_as_zero_out(value: Any) -> Any:
         return value
     if not is_dataclass(value):
         return ProfileDP.from_pair(value.pair, "zero_out")
-    parts = {field.name: _relabel_as_zero_out(getattr(value, field.name)) for field in fields(value) if field.init}
+    parts = {
+        field.name: _relabel_as_zero_out(getattr(value, field.name))
+        for field in fields(value)
+        if field.init
+    }
     return replace(value, **{**parts, "neighboring": "zero_out"})
 
 
-# --- several records of one person --------------------------------------------------------------------------------
+# --- several records of one person ----------------------------------------------------------------
 
 
 def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
@@ -237,15 +255,16 @@ def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
     Returns
     -------
     Guarantee
-        Under the same relation for persons: up to ``records`` records, all of which leave or all of which join
-        (``add_remove``), are replaced by nothing or come in place of nothing (``zero_out``), or are changed.
-        Pure, bounded-range, Laplace and Gaussian guarantees are multiplied by ``records``, zero-concentrated ones by
-        its square. All others are carried over by their profile.
+        Under the same relation for persons: up to ``records`` records, all of which leave or all of
+        which join (``add_remove``), are replaced by nothing or come in place of nothing
+        (``zero_out``), or are changed. Pure, bounded-range, Laplace and Gaussian guarantees are
+        multiplied by ``records``, zero-concentrated ones by its square. All others are carried over
+        by their profile.
 
     Notes
     -----
-    Apply this function last, to the total. Subsets and batches are drawn record by record, not person by person, so
-    ``subset_then_train`` needs guarantees for records.
+    Apply this function last, to the total. Subsets and batches are drawn record by record, not
+    person by person, so ``subset_then_train`` needs guarantees for records.
 
     Examples
     --------
@@ -277,7 +296,9 @@ class OfGroup(Guarantee):
 
     def _check(self) -> None:
         require_whole(2, records=self.records)
-        require(self.records <= MOST_RECORDS, f"at most {MOST_RECORDS} records", records=self.records)
+        require(
+            self.records <= MOST_RECORDS, f"at most {MOST_RECORDS} records", records=self.records
+        )
         check_parts(self, one_record=self.one_record)
 
     @property
@@ -286,7 +307,8 @@ class OfGroup(Guarantee):
         return None if one is None else float_above(Fraction(one) * self.records)
 
     def _profile(self, epsilon: Array) -> Array:
-        """Smaller of two bounds on δ for a group of records; profiles never rise, nor beyond all numbers."""
+        """Smaller of two bounds on δ for a group of records; profiles never rise, nor beyond all
+        numbers."""
         near = np.minimum(epsilon, LARGEST_LOSS)
         values = np.minimum(super()._profile(near), self._equal_steps(near))
         return self._zero_beyond_largest_loss(epsilon, values)
@@ -299,7 +321,9 @@ class OfGroup(Guarantee):
         each = epsilon / self.records * (1.0 - ROUNDING)
         step = np.clip(each, 1e-300, LARGEST_LOSS / self.records)
         growth = np.expm1(self.records * step) / np.expm1(step) * (1.0 + ROUNDING)
-        return np.asarray(np.minimum(self.one_record._profile(each) * growth * (1.0 + ROUNDING), 1.0))
+        return np.asarray(
+            np.minimum(self.one_record._profile(each) * growth * (1.0 + ROUNDING), 1.0)
+        )
 
     def _pair(self) -> DominatingPair:
         return pair_of_chain(self.one_record.pair, int(self.records))
@@ -316,6 +340,11 @@ def pair_of_chain(pair: DominatingPair, steps: int) -> DominatingPair:
 
 def pair_of_joined_chains(first: DominatingPair, second: DominatingPair) -> DominatingPair:
     """Dominating pair of the ends of two joined chains of neighbours."""
-    pairs = [DominatingPair(first.removed, second.removed), DominatingPair(second.added, first.added)]
+    pairs = [
+        DominatingPair(first.removed, second.removed),
+        DominatingPair(second.added, first.added),
+    ]
     directions = max(len(first.directions), len(second.directions))
-    return discretize_profiles(*(partial(delta_of_two_steps, pair) for pair in pairs[:directions]), number=POINTS)
+    return discretize_profiles(
+        *(partial(delta_of_two_steps, pair) for pair in pairs[:directions]), number=POINTS
+    )

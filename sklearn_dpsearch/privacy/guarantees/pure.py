@@ -1,4 +1,5 @@
-"""Guarantees with a largest loss ε: pure differential privacy, and the tighter profiles of two mechanisms."""
+"""Guarantees with a largest loss ε: pure differential privacy, and the tighter profiles of two
+mechanisms."""
 
 from __future__ import annotations
 
@@ -74,9 +75,9 @@ class LaplaceDP(_LargestLoss):
 
     Dominated by Laplace noise of scale 1 around 0 and around ε.
 
-    It holds for independent Laplace noise on every number of a statistic, with ε = l1-sensitivity ÷ scale
-    (docs/theory/composition.md, "Laplace noise"). It implies ε-DP, and at δ > 0 more than ε-DP:
-    δ(ε') = 1 − e^{(ε' − ε)/2} for 0 ≤ ε' ≤ ε.
+    It holds for independent Laplace noise on every number of a statistic, with ε = l1-sensitivity ÷
+    scale (docs/theory/composition.md, "Laplace noise"). It implies ε-DP, and at δ > 0 more than
+    ε-DP: δ(ε') = 1 − e^{(ε' − ε)/2} for 0 ≤ ε' ≤ ε.
 
     Parameters
     ----------
@@ -114,9 +115,9 @@ class LaplaceDP(_LargestLoss):
 class BoundedRangeDP(_LargestLoss):
     r"""ε-bounded range: between two neighbours all privacy losses lie in one interval of length ε.
 
-    It holds for the exponential mechanism (Durfee & Rogers 2019). It implies ε-DP, and at δ > 0 more than ε-DP:
-    δ(ε') = (e^{ε/2} − e^{ε'/2})²/(e^ε − 1) for −ε ≤ ε' ≤ ε, the worst case of losses t and t − ε, and Rényi divergence
-    at most α·ε²/8 (docs/theory/noisy_max.md).
+    It holds for the exponential mechanism (Durfee & Rogers 2019). It implies ε-DP, and at δ > 0
+    more than ε-DP: δ(ε') = (e^{ε/2} − e^{ε'/2})²/(e^ε − 1) for −ε ≤ ε' ≤ ε, the worst case of
+    losses t and t − ε, and Rényi divergence at most α·ε²/8 (docs/theory/noisy_max.md).
 
     Parameters
     ----------
@@ -137,14 +138,18 @@ class BoundedRangeDP(_LargestLoss):
         Cesar & Rogers (2021).
         """
         order = np.asarray(order, dtype=float)
-        return np.asarray(np.minimum(order * self.epsilon**2 / 8, randomized_response_renyi(self.epsilon, order)))
+        return np.asarray(
+            np.minimum(order * self.epsilon**2 / 8, randomized_response_renyi(self.epsilon, order))
+        )
 
     def _profile(self, epsilon: Array) -> Array:
         if self.epsilon == 0:
             return np.zeros_like(epsilon)
         if self.epsilon > LARGEST_LOSS:
             return np.where(epsilon >= self.epsilon, 0.0, 1.0)
-        values = np.expm1(np.minimum(0.5 * (epsilon - self.epsilon), 0.0)) ** 2 / -np.expm1(-self.epsilon)
+        values = np.expm1(np.minimum(0.5 * (epsilon - self.epsilon), 0.0)) ** 2 / -np.expm1(
+            -self.epsilon
+        )
         return np.asarray(np.minimum(values * (1.0 + ROUNDING), 1.0))
 
 

@@ -1,12 +1,14 @@
-r"""Bounds on attacks, from a privacy profile: error rates (the trade-off curve), advantage, success with a prior.
+r"""Bounds on attacks, from a privacy profile: error rates (the trade-off curve), advantage, success
+with a prior.
 
-An attack decides between two neighbours. Its false positive rate is α, its false negative rate β. If a mechanism is
-(ε, δ)-DP in both orders of the neighbours, then
+An attack decides between two neighbours. Its false positive rate is α, its false negative rate β.
+If a mechanism is (ε, δ)-DP in both orders of the neighbours, then
 
     β ≥ max( 0,  1 − δ − e^ε·α,  e^{−ε}·(1 − δ − α) )
 
-(Wasserman & Zhou 2010; Dong, Roth & Su 2022, Proposition 2.4). Each point (ε, δ) of a profile is a line below the curve
-f of the mechanism, and the largest of finitely many lines is below it too: no point in between is ever needed.
+(Wasserman & Zhou 2010; Dong, Roth & Su 2022, Proposition 2.4). Each point (ε, δ) of a profile is a
+line below the curve f of the mechanism, and the largest of finitely many lines is below it too: no
+point in between is ever needed.
 """
 
 from __future__ import annotations
@@ -117,8 +119,13 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
     largest : float, optional
         The ε at which the profile becomes 0, where it is known.
     """
-    end = 2.0 ** np.ceil(np.log2(negligible_from(profile, NEGLIGIBLE))) if largest is None else largest
-    reach = min(end, LARGEST_LOSS)  # a power of two has its cells where round ε are, at which profiles may bend
+    end = (
+        2.0 ** np.ceil(np.log2(negligible_from(profile, NEGLIGIBLE)))
+        if largest is None
+        else largest
+    )
+    # a power of two has its cells where round ε are, at which profiles may bend
+    reach = min(end, LARGEST_LOSS)
     epsilons = np.unique(np.append(np.linspace(0.0, reach, CELLS + 1), 0.0))
     deltas = profile(epsilons)
     cells = np.arange(epsilons.size - 1)
@@ -126,7 +133,10 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
         middles = 0.5 * (epsilons[cells] + epsilons[cells + 1])
         found = profile(middles) if middles.size else middles
         worth = _cells_worth_halving(epsilons, deltas, cells, middles, found)
-        epsilons, deltas = np.insert(epsilons, cells + 1, middles), np.insert(deltas, cells + 1, found)
+        epsilons, deltas = (
+            np.insert(epsilons, cells + 1, middles),
+            np.insert(deltas, cells + 1, found),
+        )
         first = (cells + np.arange(cells.size))[worth]  # where the left half of a cell is now
         cells = np.sort(np.concatenate([first, first + 1]))
     return TradeOff(epsilons, np.minimum.accumulate(deltas))
@@ -173,7 +183,8 @@ class Accounted(ABC):
         """
         epsilon = as_numbers("epsilon", epsilon)
         require(bool(np.all(epsilon >= 0)), "epsilon >= 0", epsilon=epsilon)
-        values = self._total._profile(np.minimum(np.atleast_1d(epsilon), 1e6))  # never rises: safe for infinity too
+        # never rises: safe for infinity too
+        values = self._total._profile(np.minimum(np.atleast_1d(epsilon), 1e6))
         if self._total.pure_epsilon is None:  # an underflow to 0 would claim pure privacy
             values = np.maximum(values, np.finfo(float).tiny)
         return float(values[0]) if epsilon.ndim == 0 else values.reshape(epsilon.shape)
@@ -210,14 +221,17 @@ class Accounted(ABC):
         Parameters
         ----------
         false_positive_rate : float or array-like
-            In [0, 1]: share of unused records that the attack calls used. For the opposite error the curve is the same.
+            In [0, 1]: share of unused records that the attack calls used. For the opposite error
+            the curve is the same.
 
         Returns
         -------
         float or ndarray
             Smallest false negative rate of the attack. Rounded down, in [0, 1].
         """
-        return _at_probabilities(self._total._trade_off.false_negative_rate, "false_positive_rate", false_positive_rate)
+        return _at_probabilities(
+            self._total._trade_off.false_negative_rate, "false_positive_rate", false_positive_rate
+        )
 
     def advantage(self) -> float:
         """Largest true minus false positive rate of any attack, rounded up.
@@ -240,9 +254,9 @@ class Accounted(ABC):
         prior : float or array-like
             Probability, in [0, 1], of the best guess without the release.
         attack : {"any", "membership"}
-            ``"any"``: any guess about one record, such as a close reconstruction, the value of an attribute, or its
-            membership. ``"membership"``: only whether the record was used, which has probability ``prior``; this bound
-            is never larger.
+            ``"any"``: any guess about one record, such as a close reconstruction, the value of an
+            attribute, or its membership. ``"membership"``: only whether the record was used, which
+            has probability ``prior``; this bound is never larger.
 
         Returns
         -------
@@ -251,10 +265,15 @@ class Accounted(ABC):
 
         Notes
         -----
-        With f the trade-off curve: 1 − f(prior); for membership max over α of (1 − prior)·(1 − α) + prior·(1 − f(α)).
-        Hayes, Mahloujifar & Balle (2023), Kulynych et al. (2025); proofs in docs/theory/risk.md.
+        With f the trade-off curve: 1 − f(prior); for membership max over α of (1 − prior)·(1 − α) +
+        prior·(1 − f(α)). Hayes, Mahloujifar & Balle (2023), Kulynych et al. (2025); proofs in
+        docs/theory/risk.md.
         """
-        require(isinstance(attack, str) and attack in ATTACKS, f"attack to be one of {tuple(ATTACKS)}", attack=attack)
+        require(
+            isinstance(attack, str) and attack in ATTACKS,
+            f"attack to be one of {tuple(ATTACKS)}",
+            attack=attack,
+        )
         return _at_probabilities(partial(ATTACKS[attack], self._total._trade_off), "prior", prior)
 
 
@@ -262,7 +281,9 @@ class Accounted(ABC):
 ATTACKS = {"any": TradeOff.true_positive_rate, "membership": TradeOff.right_guess}
 
 
-def _at_probabilities(bound: Callable[[float], float], name: str, values: ArrayLike) -> float | Array:
+def _at_probabilities(
+    bound: Callable[[float], float], name: str, values: ArrayLike
+) -> float | Array:
     """Values of a bound at one or several checked probabilities."""
     given = as_numbers(name, values)
     require(bool(np.all((given >= 0) & (given <= 1))), f"0 <= {name} <= 1", **{name: given})

@@ -1,4 +1,5 @@
-"""Guarantees of single mechanisms: approximate, concentrated, Gaussian and Rényi DP, DP-SGD, any profile, none."""
+"""Guarantees of single mechanisms: approximate, concentrated, Gaussian and Rényi DP, DP-SGD, any
+profile, none."""
 
 from __future__ import annotations
 
@@ -12,12 +13,20 @@ from ...errors import PrivacyError
 from .._checks import as_numbers, cached_property, check_kind, require, require_whole
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
-from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, pair_through, symmetric_pair
+from ..numerics.loss_distribution import (
+    DominatingPair,
+    LossDistribution,
+    check_masses,
+    pair_through,
+    symmetric_pair,
+)
 from ..serialization import BUILDERS
 from .base import Guarantee, discretize_profiles
 
 #: Rényi orders at which curves are tabulated.
-ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
+ORDERS: Array = np.unique(
+    np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)])
+)
 #: Most steps of DP-SGD: beyond, the transforms have no digits left.
 MOST_STEPS = 10**9
 
@@ -137,7 +146,8 @@ class RenyiDP(Guarantee):
     Parameters
     ----------
     orders, epsilons : array-like of shape (n,)
-        Orders α > 1 and bounds on the Rényi divergence of that order, in nats. Infinite bounds are allowed.
+        Orders α > 1 and bounds on the Rényi divergence of that order, in nats. Infinite bounds are
+        allowed.
     neighboring : {"add_remove", "zero_out", "replace_one"}
         Neighbouring relation.
     """
@@ -154,7 +164,9 @@ class RenyiDP(Guarantee):
 
     def _check(self) -> None:
         require(
-            self.orders.ndim == 1 and self.orders.shape == self.epsilons.shape and self.orders.size > 0,
+            self.orders.ndim == 1
+            and self.orders.shape == self.epsilons.shape
+            and self.orders.size > 0,
             "orders and epsilons of the same shape (n,), n >= 1",
             orders=self.orders.shape,
             epsilons=self.epsilons.shape,
@@ -241,7 +253,9 @@ class DPSGD(ByBothRoutes):
 
     def _check(self) -> None:
         require(
-            0 < self.noise_multiplier < np.inf, "0 < noise_multiplier < inf", noise_multiplier=self.noise_multiplier
+            0 < self.noise_multiplier < np.inf,
+            "0 < noise_multiplier < inf",
+            noise_multiplier=self.noise_multiplier,
         )
         require(0 < self.sample_rate <= 1, "0 < sample_rate <= 1", sample_rate=self.sample_rate)
         require_whole(0, steps=self.steps)
@@ -268,7 +282,10 @@ class DPSGD(ByBothRoutes):
 
     def _pair(self) -> DominatingPair:
         return basic_mechanisms.dpsgd_pair(
-            self.noise_multiplier, self.sample_rate, int(self.steps), self.neighboring == "replace_one"
+            self.noise_multiplier,
+            self.sample_rate,
+            int(self.steps),
+            self.neighboring == "replace_one",
         )
 
 
@@ -293,7 +310,9 @@ class ProfileDP(Guarantee):
 
     def _check(self) -> None:
         if not callable(self.profile):
-            raise TypeError(f"Found profile={self.profile!r}; a function from epsilon to delta is needed.")
+            raise TypeError(
+                f"Found profile={self.profile!r}; a function from epsilon to delta is needed."
+            )
         if self.given_pair is not None:
             check_kind("given_pair", self.given_pair, DominatingPair, "a DominatingPair")
             for one in self.given_pair.directions:
@@ -316,15 +335,20 @@ class ProfileDP(Guarantee):
         pair = self.given_pair
         if pair is None or self.profile != pair.delta_at:
             raise PrivacyError(
-                "Found a ProfileDP whose profile is a function, which has no plain values; loss distributions are "
-                "needed to write it down. Build it with ProfileDP.from_pld or ProfileDP.from_pair."
+                "Found a ProfileDP whose profile is a function, which has no plain values; loss "
+                "distributions are needed to write it down. Build it with ProfileDP.from_pld or "
+                "ProfileDP.from_pair."
             )
         added = None if pair.removed is pair.added else pair.added
         return {"neighboring": self.neighboring, "removed": pair.removed, "added": added}
 
     def _profile(self, epsilon: Array) -> Array:
         values = as_numbers("profile", self.profile(epsilon))
-        require(values.shape == epsilon.shape, "a profile with as many values as arguments", profile=values.shape)
+        require(
+            values.shape == epsilon.shape,
+            "a profile with as many values as arguments",
+            profile=values.shape,
+        )
         require(
             not np.any(np.isnan(values)),
             "a profile that is a number everywhere (1 where nothing is known)",
@@ -333,7 +357,9 @@ class ProfileDP(Guarantee):
         return np.asarray(np.clip(values, 0.0, 1.0))
 
     def _pair(self) -> DominatingPair:
-        return self.given_pair if self.given_pair is not None else discretize_profiles(self._profile)
+        return (
+            self.given_pair if self.given_pair is not None else discretize_profiles(self._profile)
+        )
 
 
 def _from_dp_accounting_pmf(pmf: Any) -> LossDistribution:
@@ -341,7 +367,8 @@ def _from_dp_accounting_pmf(pmf: Any) -> LossDistribution:
     dense = pmf.to_dense_pmf()
     if not dense._pessimistic_estimate:
         raise ValueError(
-            "Expected a pessimistic privacy loss distribution, got an optimistic one: its epsilon is no bound."
+            "Expected a pessimistic privacy loss distribution, got an optimistic one: its epsilon "
+            "is no bound."
         )
     masses = np.asarray(dense._probs, dtype=float)
     kept = masses > 0
@@ -349,9 +376,13 @@ def _from_dp_accounting_pmf(pmf: Any) -> LossDistribution:
     return LossDistribution(losses[kept], masses[kept], float(dense._infinity_mass))
 
 
-def _build_profile_of_pair(removed: LossDistribution, added: LossDistribution | None, neighboring: Any) -> ProfileDP:
+def _build_profile_of_pair(
+    removed: LossDistribution, added: LossDistribution | None, neighboring: Any
+) -> ProfileDP:
     """Rebuild a profile; ``added`` is None if both orders are alike."""
-    return ProfileDP.from_pair(DominatingPair(removed, removed if added is None else added), neighboring)
+    return ProfileDP.from_pair(
+        DominatingPair(removed, removed if added is None else added), neighboring
+    )
 
 
 BUILDERS["ProfileDP"] = _build_profile_of_pair

@@ -1,13 +1,16 @@
-"""Exact draws for many records at once, from random bytes alone: coins, integers, rounded normal deviates.
+"""Exact draws for many records at once, from random bytes alone: coins, integers, rounded normal
+deviates.
 
-A uniform double is a multiple of 2⁻⁵³, so comparing it with a probability of 1e-17 succeeds eleven times too often.
-Here the binary digits of a uniform number are compared with those of the probability, 64 at a time, until they differ.
+A uniform double is a multiple of 2⁻⁵³, so comparing it with a probability of 1e-17 succeeds eleven
+times too often. Here the binary digits of a uniform number are compared with those of the
+probability, 64 at a time, until they differ.
 
-Noise for sums of integers: for an integer S and a real Z, S + round(Z) = round(S + Z), a function of the Gaussian
-mechanism's output, so it has the Gaussian mechanism's own guarantee, μ-GDP. The discrete Gaussian has only that
-guarantee's zCDP. A deviate is the quantile of a uniform real number, whose bits are drawn as they are needed. Nearly
-always the first 64 bits decide to which integer the deviate is rounded, and double precision is enough to see it.
-Otherwise more bits are drawn, and the quantile is computed to as many digits.
+Noise for sums of integers: for an integer S and a real Z, S + round(Z) = round(S + Z), a function
+of the Gaussian mechanism's output, so it has the Gaussian mechanism's own guarantee, μ-GDP. The
+discrete Gaussian has only that guarantee's zCDP. A deviate is the quantile of a uniform real
+number, whose bits are drawn as they are needed. Nearly always the first 64 bits decide to which
+integer the deviate is rounded, and double precision is enough to see it. Otherwise more bits are
+drawn, and the quantile is computed to as many digits.
 """
 
 from __future__ import annotations
@@ -46,7 +49,9 @@ def bernoulli(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDA
     """
     exact = fraction(probability)
     require(0 <= exact <= 1, "0 <= probability <= 1", probability=probability)
-    return _draw_in_blocks(n, np.bool_, lambda number: _bernoulli_block(number, exact, random_bytes))
+    return _draw_in_blocks(
+        n, np.bool_, lambda number: _bernoulli_block(number, exact, random_bytes)
+    )
 
 
 def _bernoulli_block(n: int, rest: Fraction, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
@@ -79,7 +84,9 @@ def _uniform_block(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray
     return (found % np.uint64(below)).astype(np.int64)
 
 
-def _draw_in_blocks(n: int, kind: npt.DTypeLike, drawn: Callable[[int], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def _draw_in_blocks(
+    n: int, kind: npt.DTypeLike, drawn: Callable[[int], npt.NDArray[Any]]
+) -> npt.NDArray[Any]:
     """Draw n values block by block, to save memory."""
     found = np.empty(n, kind)
     for start in range(0, n, BLOCK):
@@ -102,7 +109,9 @@ WORD = 64
 LARGEST_SCALE = 2**40
 
 
-def rounded_normals(scale: int, size: int, random_bytes: RandomBytes = secrets.token_bytes) -> NDArray[np.int64]:
+def rounded_normals(
+    scale: int, size: int, random_bytes: RandomBytes = secrets.token_bytes
+) -> NDArray[np.int64]:
     """Draw round(Z) of independent Z ~ N(0, scale²), exactly.
 
     Shape (size,).
@@ -121,8 +130,9 @@ def rounded_normals(scale: int, size: int, random_bytes: RandomBytes = secrets.t
 
     Notes
     -----
-    A word is a sign and 63 bits m of a tail probability q, m ≤ 2⁶⁴·q < m + 1. Between the middle of this interval and
-    q the quantile z moves by at most Mills' ratio times the difference of their logarithms, 1/(2·m).
+    A word is a sign and 63 bits m of a tail probability q, m ≤ 2⁶⁴·q < m + 1. Between the middle of
+    this interval and q the quantile z moves by at most Mills' ratio times the difference of their
+    logarithms, 1/(2·m).
 
     Examples
     --------
@@ -153,7 +163,10 @@ def _round_with_more_bits(scale: int, tail: int, random_bytes: RandomBytes) -> i
         tail, bits = tail << WORD | int(random_words(1, random_bytes)[0]), bits + WORD
         with mpmath.workprec(3 * bits):
             slack = mpmath.ldexp(scale, -bits)  # far above the rounding of three times as many bits
-            least, most = _normal_deviate(scale, tail + 1, bits) - slack, _normal_deviate(scale, tail, bits) + slack
+            least, most = (
+                _normal_deviate(scale, tail + 1, bits) - slack,
+                _normal_deviate(scale, tail, bits) + slack,
+            )
             below, above = (int(mpmath.floor(end + mpmath.mpf(0.5))) for end in (least, most))
         if below == above:
             return below

@@ -1,8 +1,8 @@
 """Exact noise: integers drawn from distributions on the integers, in integer arithmetic only.
 
-Noise drawn in floating point differs in its last bits from the distribution that its proof assumes, and an attacker
-can read those bits. Here every probability is a ratio of integers or exp(−ratio of integers), and every draw is made of
-fair integers below n.
+Noise drawn in floating point differs in its last bits from the distribution that its proof assumes,
+and an attacker can read those bits. Here every probability is a ratio of integers or exp(−ratio of
+integers), and every draw is made of fair integers below n.
 
 Canonne, Kamath & Steinke (2020), "The Discrete Gaussian for Differential Privacy", Algorithms 1–3.
 """
@@ -50,8 +50,9 @@ def bernoulli(p: Fraction, rng: IntegerSource = SYSTEM) -> bool:
 def bernoulli_exp(gamma: Fraction, rng: IntegerSource = SYSTEM) -> bool:
     """Draw a coin that is True with exactly probability exp(−γ).
 
-    Algorithm 1. The whole part of γ is a row of exp(−1) coins, all of which must succeed; the rest is the
-    parity of the first failure in a row of coins with probabilities γ, γ/2, γ/3, …: the series of exp(−γ).
+    Algorithm 1. The whole part of γ is a row of exp(−1) coins, all of which must succeed; the rest
+    is the parity of the first failure in a row of coins with probabilities γ, γ/2, γ/3, …: the
+    series of exp(−γ).
 
     Parameters
     ----------
@@ -128,7 +129,8 @@ def _try_discrete_laplace(scale: Fraction, rng: IntegerSource) -> int | None:
 def discrete_gaussian(sigma_squared: Fraction, rng: IntegerSource = SYSTEM) -> int:
     """Draw an integer k with probability ∝ exp(−k²/(2σ²)), exactly.
 
-    Algorithm 3. A discrete Laplace draw of scale ⌊σ⌋ + 1, accepted with the ratio of both probabilities.
+    Algorithm 3. A discrete Laplace draw of scale ⌊σ⌋ + 1, accepted with the ratio of both
+    probabilities.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""Release of sums: the place where sums of bounded contributions meet noise, so that it can be listened to."""
+"""Release of sums: the place where sums of bounded contributions meet noise, so that it can be
+listened to."""
 
 from __future__ import annotations
 
@@ -13,14 +14,19 @@ from numpy.typing import NDArray
 Answer = TypeVar("Answer")
 #: Whole numbers, exact; of nets, numbers of double precision.
 Sums: TypeAlias = NDArray[Any]
-#: Name of a release, its sums, their squared sensitivity and its norm, and the function that adds noise ↦ the answer.
+#: Name of a release, its sums, their squared sensitivity and its norm, and the function that adds
+#: noise ↦ the answer.
 Listener: TypeAlias = Callable[[str, Sums, Fraction, int, Callable[[Sums], Any]], Any]
 
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def release_sum(
-    name: str, sums: Sums, squared_sensitivity: Fraction, add_noise: Callable[[Sums], Answer], norm: int = 2
+    name: str,
+    sums: Sums,
+    squared_sensitivity: Fraction,
+    add_noise: Callable[[Sums], Answer],
+    norm: int = 2,
 ) -> Answer:
     """Add noise to sums of bounded contributions, where listeners may answer.
 

@@ -1,4 +1,5 @@
-"""Numbers that keep their digits: exact fractions, doubles rounded up, exponentials of tiny and huge numbers."""
+"""Numbers that keep their digits: exact fractions, doubles rounded up, exponentials of tiny and
+huge numbers."""
 
 from __future__ import annotations
 
@@ -71,7 +72,9 @@ def log_expm1(x: ArrayLike) -> Array:
     x = np.asarray(x, dtype=float)
     small = np.minimum(x, 1.0)
     return np.where(
-        x < 1.0, np.log(np.expm1(np.where(small > 0, small, 1.0))), x + np.log1p(-np.exp(-np.maximum(x, 1.0)))
+        x < 1.0,
+        np.log(np.expm1(np.where(small > 0, small, 1.0))),
+        x + np.log1p(-np.exp(-np.maximum(x, 1.0))),
     )
 
 

@@ -12,7 +12,14 @@ from scipy import special
 from .._types import Array
 from .arithmetic import log_expm1, log_mills_ratio, safe_exp
 from .convolution import convolve
-from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, combine, pair_through, symmetric_pair
+from .loss_distribution import (
+    ROUNDING,
+    DominatingPair,
+    LossDistribution,
+    combine,
+    pair_through,
+    symmetric_pair,
+)
 
 #: Losses above this count as infinite: exp(−loss) would leave the range of doubles.
 LARGEST_LOSS = 600.0
@@ -41,7 +48,8 @@ def randomized_response_renyi(epsilon: float, order: Array) -> Array:
 
     log( (e^{αε} + e^{(1−α)ε}) / (1 + e^ε) ) / (α − 1) (Mironov 2017, Proposition 5).
 
-    The fraction is 1 + (1 − e^{(1−α)ε})·(e^{αε} − 1)/(1 + e^ε), in which no digits of a small ε cancel.
+    The fraction is 1 + (1 − e^{(1−α)ε})·(e^{αε} − 1)/(1 + e^ε), in which no digits of a small ε
+    cancel.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         far = np.logaddexp(order * epsilon, (1.0 - order) * epsilon) - np.logaddexp(0.0, epsilon)
@@ -56,9 +64,9 @@ def delta_of_gaussian(mu: float, epsilon: Array) -> Array:
 
     δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) (Balle & Wang 2018, Theorem 8).
 
-    With a = ε/μ − μ/2 and b = a + μ it is φ(a)·(R(a) − R(b)), R the Mills ratio: no digits cancel in the tail. Rounded
-    up; R(a) and R(b) agree in all but μ of their digits, so a small μ needs a larger allowance, and so does a large
-    one, where a is a small difference of ε/μ and μ/2.
+    With a = ε/μ − μ/2 and b = a + μ it is φ(a)·(R(a) − R(b)), R the Mills ratio: no digits cancel
+    in the tail. Rounded up; R(a) and R(b) agree in all but μ of their digits, so a small μ needs a
+    larger allowance, and so does a large one, where a is a small difference of ε/μ and μ/2.
     """
     if mu == 0:
         return -np.expm1(np.minimum(epsilon, 0.0))
@@ -77,7 +85,8 @@ def delta_of_gaussian(mu: float, epsilon: Array) -> Array:
 def _delta_of_tiny_gaussian(mu: float, epsilon: Array) -> Array:
     """Bound on δ(ε) of a Gaussian mechanism with tiny μ.
 
-    R is convex and falls, so R(a) − R(a + μ) ≤ μ·(1 − a·R(a)), which for a ≥ 0 is at most μ/(1 + a²).
+    R is convex and falls, so R(a) − R(a + μ) ≤ μ·(1 − a·R(a)), which for a ≥ 0 is at most μ/(1 +
+    a²).
     """
     with np.errstate(over="ignore"):
         a = epsilon / mu - 0.5 * mu
@@ -89,16 +98,22 @@ def _delta_of_tiny_gaussian(mu: float, epsilon: Array) -> Array:
 def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
     r"""δ(ε) from a Rényi curve at some orders, rounded up.
 
-    min over α of exp((α−1)(ρ(α) − ε))·(1 − 1/α)^{α−1}/α (Canonne, Kamath & Steinke 2020, Proposition 12).
+    min over α of exp((α−1)(ρ(α) − ε))·(1 − 1/α)^{α−1}/α (Canonne, Kamath & Steinke 2020,
+    Proposition 12).
 
     Rounded up: ρ(α) and ε may agree in most of their digits.
     """
     with np.errstate(invalid="ignore"):
-        log_delta = ((orders - 1.0) * (epsilons + np.log1p(-1.0 / orders) - epsilon[..., None])) - np.log(orders)
+        log_delta = (
+            (orders - 1.0) * (epsilons + np.log1p(-1.0 / orders) - epsilon[..., None])
+        ) - np.log(orders)
         allowance = 1e-15 * orders * (1.0 + epsilons + np.abs(epsilon[..., None]))
         log_delta = log_delta + np.where(np.isinf(orders), 0.0, allowance)
-    says_nothing = np.isinf(epsilons) | np.isnan(log_delta)  # not a number: order ∞ at an ε that it does not reach
-    return np.asarray(np.exp(np.minimum(np.min(np.where(says_nothing, np.inf, log_delta), axis=-1), 0.0)))
+    # not a number: order ∞ at an ε that it does not reach
+    says_nothing = np.isinf(epsilons) | np.isnan(log_delta)
+    return np.asarray(
+        np.exp(np.minimum(np.min(np.where(says_nothing, np.inf, log_delta), axis=-1), 0.0))
+    )
 
 
 def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
@@ -111,9 +126,15 @@ def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
     if rho > LARGEST_RHO:
         return np.ones_like(epsilon)
     best = np.maximum(epsilon[..., None] - rho, 0.0) / (2.0 * rho) + 1.0 / np.sqrt(2.0 * rho)
-    for finer in (np.geomspace(0.05, 3.0, 60), np.geomspace(0.93, 1.07, 41), np.geomspace(0.996, 1.004, 41)):
+    for finer in (
+        np.geomspace(0.05, 3.0, 60),
+        np.geomspace(0.93, 1.07, 41),
+        np.geomspace(0.996, 1.004, 41),
+    ):
         orders = 1.0 + best * finer
-        log_delta = (orders - 1.0) * (rho * orders + np.log1p(-1.0 / orders) - epsilon[..., None]) - np.log(orders)
+        log_delta = (orders - 1.0) * (
+            rho * orders + np.log1p(-1.0 / orders) - epsilon[..., None]
+        ) - np.log(orders)
         best = np.take_along_axis(orders, np.argmin(log_delta, axis=-1)[..., None], axis=-1) - 1.0
     return np.asarray(np.exp(np.minimum(log_delta.min(axis=-1), 0.0)))
 
@@ -121,28 +142,34 @@ def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
 def subsampled_gaussian_renyi(noise_multiplier: float, sample_rate: float, order: Array) -> Array:
     r"""Rényi divergence of one DP-SGD step.
 
-    For integers α: log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)} / (α − 1) (Mironov, Talwar & Zhang 2019). Between
-    integers (α − 1)·ρ(α) is convex, so linear interpolation is an upper bound; the value at α = 1 is 0.
+    For integers α: log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)} / (α − 1) (Mironov, Talwar &
+    Zhang 2019). Between integers (α − 1)·ρ(α) is convex, so linear interpolation is an upper bound;
+    the value at α = 1 is 0.
     """
     if sample_rate == 1:
         return order / (2.0 * noise_multiplier**2)
     flat = np.atleast_1d(order)
     below = np.floor(flat)
     integers = np.unique([below, below + 1])
-    moments = _subsampled_gaussian_log_moments(noise_multiplier, sample_rate, tuple(integers.astype(int).tolist()))
+    moments = _subsampled_gaussian_log_moments(
+        noise_multiplier, sample_rate, tuple(integers.astype(int).tolist())
+    )
     low, high = (moments[np.searchsorted(integers, k)] for k in (below, below + 1))
     log_moment = np.where(flat == below, low, low + (flat - below) * (high - low))
     return (log_moment / (flat - 1.0)).reshape(np.shape(order))
 
 
 @lru_cache(maxsize=64)
-def _subsampled_gaussian_log_moments(noise_multiplier: float, sample_rate: float, orders: tuple[int, ...]) -> Array:
+def _subsampled_gaussian_log_moments(
+    noise_multiplier: float, sample_rate: float, orders: tuple[int, ...]
+) -> Array:
     """Log-moments of one DP-SGD step at rising integer orders, rounded up.
 
     log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)} for each α ≥ 1.
 
-    The weights of the exponentials sum to 1: only what these exceed 1 by is summed, so that a moment just above 1
-    keeps its digits. The sums of all orders are rows of one array, one after the other.
+    The weights of the exponentials sum to 1: only what these exceed 1 by is summed, so that a
+    moment just above 1 keeps its digits. The sums of all orders are rows of one array, one after
+    the other.
     """
     larger = np.array([order for order in orders if order > 1])
     rows = np.repeat(larger, larger - 1)
@@ -154,21 +181,27 @@ def _subsampled_gaussian_log_moments(noise_multiplier: float, sample_rate: float
     terms = log_factorial[rows] - log_factorial[k] - log_factorial[rows - k] + excess[k - 2]
     terms += (rows - k) * np.log1p(-sample_rate) + k * np.log(sample_rate)
     largest = np.maximum.reduceat(terms, starts)
-    log_excess = largest + np.log(np.add.reduceat(np.exp(terms - np.repeat(largest, larger - 1)), starts))
+    log_excess = largest + np.log(
+        np.add.reduceat(np.exp(terms - np.repeat(largest, larger - 1)), starts)
+    )
     rounding = 1e-14 * (1.0 + log_factorial[larger])  # of the logarithms above
     found = np.logaddexp(0.0, log_excess + rounding) * (1.0 + 1e-15)
     return np.concatenate([np.zeros(len(orders) - larger.size), found])
 
 
 @lru_cache(maxsize=32)
-def dpsgd_pair(noise_multiplier: float, sample_rate: float, steps: int, replace_one: bool) -> DominatingPair:
+def dpsgd_pair(
+    noise_multiplier: float, sample_rate: float, steps: int, replace_one: bool
+) -> DominatingPair:
     """Dominating pair of several DP-SGD steps.
 
     (1−q)·N(0, σ²) + q·N(1, σ²) against N(0, σ²), composed.
     """
     if steps == 0:
         return symmetric_pair(randomized_response(0.0, 0.0))
-    step = (_replaced_gaussian_step if replace_one else _subsampled_gaussian_step)(noise_multiplier, sample_rate)
+    step = (_replaced_gaussian_step if replace_one else _subsampled_gaussian_step)(
+        noise_multiplier, sample_rate
+    )
     return combine([step], lambda parts, _: convolve(parts, [steps]))
 
 
@@ -215,7 +248,8 @@ def _replaced_gaussian_step(noise_multiplier: float, sample_rate: float) -> Domi
     (1−q)·N(0) + q·N(1) against (1−q)·N(0) + q·N(−1), which is symmetric.
     """
     mu, q = 1.0 / noise_multiplier, sample_rate
-    # In units of σ the loss grows with x; a fine grid of x gives the profile at the losses of its points.
+    # In units of σ the loss grows with x; a fine grid of x gives the profile at the losses of its
+    # points.
     x = np.linspace(0.0, 10.0 + mu, 40001)
     # Both densities are divided by that of N(0): else their logarithms would agree in most digits.
     shared = float(np.log(1 - q)) if q < 1 else -np.inf
@@ -234,5 +268,7 @@ def negligible_from(profile: Callable[[Array], Array], mass: float = 1e-18) -> f
     """Value of ε from which a profile is negligible, or constant."""
     grid = np.geomspace(1e-6, LARGEST_LOSS, 400)
     enough = max(mass, float(profile(grid[-1:])[0]) * (1 + 1e-9))
-    first = bisect_left(range(grid.size - 1), True, key=lambda i: bool(profile(grid[i : i + 1])[0] <= enough))
+    first = bisect_left(
+        range(grid.size - 1), True, key=lambda i: bool(profile(grid[i : i + 1])[0] <= enough)
+    )
     return float(grid[first])

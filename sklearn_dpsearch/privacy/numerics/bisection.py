@@ -1,8 +1,8 @@
 """Bisection: the place at which a monotone condition turns.
 
 ε from a profile, a noise multiplier from a budget, a scale from a share. The condition
-fails up to some number and holds from there on. Both ends around that number are returned, and the caller takes the
-conservative end.
+fails up to some number and holds from there on. Both ends around that number are returned, and the
+caller takes the conservative end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Turn(NamedTuple):
 def geometric(start: float, factor: float, end: float) -> Iterator[float]:
     """Geometric sequence of numbers from a start to an end.
 
-    start·factor, start·factor², …, up to ``end`` (or down to it, for a factor below 1), which comes last.
+    start·factor, start·factor², …, up to ``end`` (or down to it, for a factor below 1), which comes
+    last.
     """
     rising = factor > 1
     point = start
@@ -40,7 +41,10 @@ def geometric(start: float, factor: float, end: float) -> Iterator[float]:
 
 
 def bracket(
-    condition: Callable[[float], bool], start: float, falling: Iterable[float], rising: Iterable[float]
+    condition: Callable[[float], bool],
+    start: float,
+    falling: Iterable[float],
+    rising: Iterable[float],
 ) -> Turn:
     """Bracket the number from which a condition holds, among given points.
 

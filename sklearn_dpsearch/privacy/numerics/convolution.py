@@ -1,12 +1,15 @@
-r"""Composition: the distribution of a sum of many independent losses, with digits in both tails, rounded up.
+r"""Composition: the distribution of a sum of many independent losses, with digits in both tails,
+rounded up.
 
-Losses of one scale are summed on one grid (``grid_sums``). Very long compositions are compositions of shorter ones.
+Losses of one scale are summed on one grid (``grid_sums``). Very long compositions are compositions
+of shorter ones.
 
-Losses that are rare and far larger than the sum of all others are added on coarser grids. A step says first whether its
-loss is rare, and then what it is. Running the common part of the step even then tells more, never less. So T steps are
-T common parts, which are summed on a fine grid, and apart from them the rare losses, which are summed on a coarser
-grid: it may be coarse, because few of them occur. Several scales are cut off one after the other. Each of these gives
-an upper bound (docs/theory/composition_far_out.md).
+Losses that are rare and far larger than the sum of all others are added on coarser grids. A step
+says first whether its loss is rare, and then what it is. Running the common part of the step even
+then tells more, never less. So T steps are T common parts, which are summed on a fine grid, and
+apart from them the rare losses, which are summed on a coarser grid: it may be coarse, because few
+of them occur. Several scales are cut off one after the other. Each of these gives an upper bound
+(docs/theory/composition_far_out.md).
 """
 
 from __future__ import annotations
@@ -20,12 +23,22 @@ from scipy import fft, special
 
 from .._types import Array
 from .arithmetic import LARGEST_EXPONENT, log_expm1, safe_exp
-from .grid_sums import EPS, GridPart, bulk_of, masses_by, tail_window, tilted_back, tilts, tilts_of_tails
+from .grid_sums import (
+    EPS,
+    GridPart,
+    bulk_of,
+    masses_by,
+    tail_window,
+    tilted_back,
+    tilts,
+    tilts_of_tails,
+)
 from .loss_distribution import LossDistribution, coarser, mix, on_grid, on_points
 
 #: Mass that a composition may move from a far tail to infinity.
 TAIL_MASS = 1e-24
-#: Most grid points of a composed loss distribution. Every grid gives a bound; a larger one is tighter.
+#: Most grid points of a composed loss distribution. Every grid gives a bound; a larger one is
+#: tighter.
 MOST_POINTS = 2**21
 #: Most grid points of a composition whose rare losses are not added apart.
 BULK_POINTS = 2**19
@@ -48,9 +61,10 @@ def convolve(
 
     Of ``counts[i]`` runs of ``parts[i]``.
 
-    Atoms are split between neighbouring grid points so that both their P- and their Q-mass stay (a mean-preserving
-    spread of the likelihood ratio: only ever more loss), and convolved with fast Fourier transforms. A bound
-    on their error is added to every mass; the mass of both tails goes to infinity.
+    Atoms are split between neighbouring grid points so that both their P- and their Q-mass stay (a
+    mean-preserving spread of the likelihood ratio: only ever more loss), and convolved with fast
+    Fourier transforms. A bound on their error is added to every mass; the mass of both tails goes
+    to infinity.
 
     Parameters
     ----------
@@ -66,7 +80,9 @@ def convolve(
         return parts[0]
     runs = list(_split_long(parts, counts, tail_mass))
     parts, counts = [pld for pld, _ in runs], [count for _, count in runs]
-    if max(float(np.ptp(pld.losses)) for pld in parts) <= BULK_POINTS * _grid_interval(parts, counts):
+    if max(float(np.ptp(pld.losses)) for pld in parts) <= BULK_POINTS * _grid_interval(
+        parts, counts
+    ):
         grid = _Grid.of(parts, counts, tail_mass)
         if grid.high - grid.low <= BULK_POINTS:
             return grid.total(parts, tail_mass)
@@ -88,7 +104,7 @@ def _split_long(
             yield convolve([pld], [count % size], tail_mass / groups), 1
 
 
-# --- losses of one scale -----------------------------------------------------------------------------------------
+# --- losses of one scale --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -101,7 +117,9 @@ class _Grid:
     high: int
 
     @classmethod
-    def of(cls, parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> _Grid:
+    def of(
+        cls, parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float
+    ) -> _Grid:
         """Finest grid for a composition that is worth its points.
 
         There are at most ``MOST_POINTS``.
@@ -119,7 +137,9 @@ class _Grid:
         """Loss distribution of the composition on this grid."""
         if self.high < self.low:  # both tails have all that is finite
             return OPEN
-        infinity = min(1.0, _mass_at_infinity(parts, [step.count for step in self.steps]) + 2 * tail_mass)
+        infinity = min(
+            1.0, _mass_at_infinity(parts, [step.count for step in self.steps]) + 2 * tail_mass
+        )
         losses = np.asarray(np.arange(self.low, self.high + 1) * self.interval, dtype=float)
         masses = _bound_masses(self.steps, self.low, self.high, tail_mass)
         factor = max(1, int(bulk_of(self.steps, 0.0)[1] / OF_RESULT))
@@ -142,7 +162,9 @@ def _mass_at_infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) 
     """
     finite = [float(pld.masses.sum()) for pld in parts]
     log_finite = sum(count * np.log(mass) for mass, count in zip(finite, counts))
-    grown = sum(count * np.log1p(pld.infinity / mass) for pld, mass, count in zip(parts, finite, counts))
+    grown = sum(
+        count * np.log1p(pld.infinity / mass) for pld, mass, count in zip(parts, finite, counts)
+    )
     lost = sum(count * np.log1p(-pld.infinity) for pld, count in zip(parts, counts))
     either = max(safe_exp(log_finite) * np.expm1(min(grown, LARGEST_EXPONENT)), -np.expm1(lost))
     return float(either * (1.0 + EPS * (64.0 + 8.0 * sum(counts))))
@@ -153,15 +175,20 @@ def _grid_interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> 
 
     Rounding adds about 1e-4 of the variance of the total loss, and indices are exact floats.
     """
-    total, number = math.sqrt(sum(count * pld.moments()[1] for pld, count in zip(parts, counts))), sum(counts)
+    total, number = (
+        math.sqrt(sum(count * pld.moments()[1] for pld, count in zip(parts, counts))),
+        sum(counts),
+    )
     largest = number * max(float(np.max(np.abs(pld.losses))) for pld in parts)
     return max(min(total / math.sqrt(number) / OF_ONE, total / OF_SUM), largest * FINEST, 1e-14)
 
 
-# --- rare large losses -------------------------------------------------------------------------------------------
+# --- rare large losses ----------------------------------------------------------------------------
 
 
-def _convolve_on_grids(parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> LossDistribution:
+def _convolve_on_grids(
+    parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float
+) -> LossDistribution:
     """Compose common losses on a fine grid, rare ones on coarser grids."""
     cut = cut_off(parts, counts)
     bulk = _Grid.of(cut.bulk, counts, tail_mass).total(cut.bulk, tail_mass)
@@ -170,29 +197,38 @@ def _convolve_on_grids(parts: Sequence[LossDistribution], counts: Sequence[int],
         total = mix([total, sums_with_jumps(total, level, tail_mass)], [1.0, 1.0])
     mean = bulk.moments()[0]
     infinity = min(1.0, _mass_at_infinity(parts, counts) + 2 * tail_mass * (1 + len(cut.levels)))
-    return _spread_on_growing_gaps(LossDistribution(total.losses, total.masses, infinity), mean, cut.deviation)
+    return _spread_on_growing_gaps(
+        LossDistribution(total.losses, total.masses, infinity), mean, cut.deviation
+    )
 
 
-def _spread_on_growing_gaps(pld: LossDistribution, mean: float, deviation: float) -> LossDistribution:
+def _spread_on_growing_gaps(
+    pld: LossDistribution, mean: float, deviation: float
+) -> LossDistribution:
     """Spread of a loss distribution on points with growing gaps.
 
     Gaps grow in proportion to the distance from the bulk.
     """
     deviation = max(deviation, TINY)
     ends = np.arcsinh((pld.losses[[0, -1]] - mean) / deviation) * OF_RESULT
-    points = mean + deviation * np.sinh(np.arange(np.floor(ends[0]) - 1, np.ceil(ends[1]) + 2) / OF_RESULT)
-    around = np.nextafter(pld.losses[[0, -1]], [-np.inf, np.inf])  # losses that rounding cannot tell apart
+    points = mean + deviation * np.sinh(
+        np.arange(np.floor(ends[0]) - 1, np.ceil(ends[1]) + 2) / OF_RESULT
+    )
+    # losses that rounding cannot tell apart
+    around = np.nextafter(pld.losses[[0, -1]], [-np.inf, np.inf])
     points = np.unique(np.concatenate([around, points]))
     return LossDistribution(points, np.maximum(on_points(pld, points), TINY), pld.infinity)
 
 
 #: Losses farther from the mean than CUT standard deviations of the sum of all nearer ones are rare.
 CUT = 2.0
-#: Losses of a level are up to RATIO times as large as those of the last one. Its grid has RATIO points to the smallest.
+#: Losses of a level are up to RATIO times as large as those of the last one. Its grid has RATIO
+#: points to the smallest.
 RATIO = 64.0
 #: Smallest loss that is cut off.
 SMALLEST = 1e-12
-#: Orders of Chernoff's bound, to a grid point. The largest loss of a level, RATIO² points, stays in the range of exp.
+#: Orders of Chernoff's bound, to a grid point. The largest loss of a level, RATIO² points, stays in
+#: the range of exp.
 ORDERS = np.geomspace(1e-5, 500.0 / RATIO**2, 40)
 #: Relative rounding of sums of masses.
 SLACK = 1e-13
@@ -224,7 +260,8 @@ def cut_off(parts: Sequence[LossDistribution], counts: Sequence[int]) -> Cut:
         end = CUT * deviation
         deviation = _deviation_up_to(parts, counts, distances, end)
     bulk = tuple(
-        LossDistribution(pld.losses[near <= end], pld.masses[near <= end]) for pld, near in zip(parts, distances)
+        LossDistribution(pld.losses[near <= end], pld.masses[near <= end])
+        for pld, near in zip(parts, distances)
     )
     levels = []
     while end < farthest:
@@ -249,20 +286,28 @@ def _deviation_up_to(
     return float(np.sqrt(sum(squares)))
 
 
-def _rare_losses_between(pld: LossDistribution, distance: Array, end: float, farther: float) -> LossDistribution:
+def _rare_losses_between(
+    pld: LossDistribution, distance: Array, end: float, farther: float
+) -> LossDistribution:
     """Rare losses between two distances, relative to a common step.
 
-    With P and Q the masses of what is nearer, p/P is their mass and log(Q/P) is added to them (Lemma D).
+    With P and Q the masses of what is nearer, p/P is their mass and log(Q/P) is added to them
+    (Lemma D).
     """
     near, here = distance <= end, (distance > end) & (distance <= farther)
     p = float(pld.masses[near].sum()) * (1.0 - SLACK)
     common = near & (pld.masses > 0)
     least = float(pld.losses[common].min())  # Q may be less than the smallest float
-    log_q = np.log(float(pld.masses[common] @ np.exp(least - pld.losses[common])) * (1.0 + SLACK)) - least
-    return LossDistribution(pld.losses[here] + (log_q - np.log(p)) + 4.0 * EPS * abs(least), pld.masses[here] / p)
+    log_q = (
+        np.log(float(pld.masses[common] @ np.exp(least - pld.losses[common])) * (1.0 + SLACK))
+        - least
+    )
+    return LossDistribution(
+        pld.losses[here] + (log_q - np.log(p)) + 4.0 * EPS * abs(least), pld.masses[here] / p
+    )
 
 
-# --- one level ---------------------------------------------------------------------------------------------------
+# --- one level ------------------------------------------------------------------------------------
 
 
 def sums_with_jumps(total: LossDistribution, level: Level, tail_mass: float) -> LossDistribution:
@@ -285,7 +330,9 @@ def _log_jump_rate(jumps: Sequence[GridPart], tilt: float) -> float:
     return float(sum(jump.count * np.logaddexp(0.0, jump.log_moment(tilt)) for jump in jumps))
 
 
-def _window_with_jumps(start: GridPart, jumps: Sequence[GridPart], tail_mass: float) -> tuple[int, int, list[float]]:
+def _window_with_jumps(
+    start: GridPart, jumps: Sequence[GridPart], tail_mass: float
+) -> tuple[int, int, list[float]]:
     """Window of grid indices for sums with rare losses, and tilts.
 
     It leaves out ``tail_mass`` of each tail (Chernoff's bound).
@@ -293,7 +340,11 @@ def _window_with_jumps(start: GridPart, jumps: Sequence[GridPart], tail_mass: fl
     ends, tilts = [], [0.0]
     for sign in (-1.0, 1.0):
         log_moments = np.array(
-            [start.log_moment(tilt) + log_expm1(_log_jump_rate(jumps, tilt)) for tilt in sign * ORDERS], dtype=float
+            [
+                start.log_moment(tilt) + log_expm1(_log_jump_rate(jumps, tilt))
+                for tilt in sign * ORDERS
+            ],
+            dtype=float,
         )
         for tail in (tail_mass**0.5, tail_mass):
             reach = (log_moments - np.log(tail)) / ORDERS
@@ -303,17 +354,24 @@ def _window_with_jumps(start: GridPart, jumps: Sequence[GridPart], tail_mass: fl
     return -ends[0], ends[1], tilts
 
 
-def _masses_with_jumps(tilt: float, start: GridPart, jumps: Sequence[GridPart], low: int, high: int) -> Array:
+def _masses_with_jumps(
+    tilt: float, start: GridPart, jumps: Sequence[GridPart], low: int, high: int
+) -> Array:
     """Upper bounds on masses of sums with rare losses, by one tilt, as ``grid_sums.masses_by``."""
-    circle = _tilted_sums_with_jumps(tilt, start, jumps, fft.next_fast_len(high - low + 1, real=True))
+    circle = _tilted_sums_with_jumps(
+        tilt, start, jumps, fft.next_fast_len(high - low + 1, real=True)
+    )
     log_moment = start.log_moment(tilt) + _log_jump_rate(jumps, tilt)
     return tilted_back(circle, tilt, log_moment, (start, *jumps), low, high)
 
 
-def _tilted_sums_with_jumps(tilt: float, start: GridPart, jumps: Sequence[GridPart], size: int) -> tuple[Array, float]:
+def _tilted_sums_with_jumps(
+    tilt: float, start: GridPart, jumps: Sequence[GridPart], size: int
+) -> tuple[Array, float]:
     """Tilted sums with rare losses around the circle, and their error.
 
-    (1 + l)^n − 1 over (1 + |l|)^n is computed without cancellation. Its error is that of l, n times, and roundings.
+    (1 + l)^n − 1 over (1 + |l|)^n is computed without cancellation. Its error is that of l, n
+    times, and roundings.
     """
     rounding = EPS * (6.0 * np.log2(size) + 20.0)
     rate = _log_jump_rate(jumps, tilt)
@@ -326,7 +384,11 @@ def _tilted_sums_with_jumps(tilt: float, start: GridPart, jumps: Sequence[GridPa
         exponent += jump.count * special.log1p(transform)
         log_modulus += jump.count * np.log(above)
         wrong += jump.count * 2.0 * rounding * weight / above
-    ratio = special.expm1(exponent) * np.exp(-rate) if rate < 1 else np.exp(exponent - rate) - np.exp(-rate)
+    ratio = (
+        special.expm1(exponent) * np.exp(-rate)
+        if rate < 1
+        else np.exp(exponent - rate) - np.exp(-rate)
+    )
     roundings = EPS * (16.0 + len(jumps))
     error = np.exp(log_modulus) * (wrong + roundings * np.abs(exponent)) + roundings * np.abs(ratio)
     bulk = fft.rfft(start.tilted_on_circle(tilt, size), size)

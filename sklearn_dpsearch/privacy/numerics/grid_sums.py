@@ -1,8 +1,9 @@
 r"""Sums of losses on one grid: tilted fast Fourier transforms that bound every mass from above.
 
-The fast Fourier transform errs by a share of the *largest* mass. So the masses are tilted first: p·e^{θL}/E e^{θL} has
-its bulk where p has a tail, and undoing the tilt scales the error down with the tail. Every tilt gives an upper bound
-on every mass, and the smallest over θ counts (docs/theory/composition_far_out.md).
+The fast Fourier transform errs by a share of the *largest* mass. So the masses are tilted first:
+p·e^{θL}/E e^{θL} has its bulk where p has a tail, and undoing the tilt scales the error down with
+the tail. Every tilt gives an upper bound on every mass, and the smallest over θ counts
+(docs/theory/composition_far_out.md).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ STRIDE, TILTS = 5.0, 6
 ORDERS = np.geomspace(0.01, 60.0, 36)
 #: Points to a standard deviation of a part that is spread for bounds on its moments.
 OF_SPREAD = 16
-#: Logarithm of a mass that is negligible for means. It affects the choice of tilts and so digits, never bounds.
+#: Logarithm of a mass that is negligible for means. It affects the choice of tilts and so digits,
+#: never bounds.
 NEGLIGIBLE = -60.0
 #: Logarithm of a power of a transform that is left out.
 LEFT_OUT = -90.0
@@ -71,7 +73,8 @@ class GridPart:
         return part.log_moment(tilt * gap)
 
     def moments(self, tilt: float) -> tuple[float, float]:
-        """Mean and variance of the tilted grid index, without masses that are negligible in both."""
+        """Mean and variance of the tilted grid index, without masses that are negligible in
+        both."""
         index, log_masses = self.atoms
         exponents = tilt * index + log_masses
         exponents -= exponents.max()
@@ -96,11 +99,13 @@ class GridPart:
         Exponents are rounded.
         """
         index, log_masses = self.atoms
-        largest = float(np.max(np.abs(tilt * index)) + np.max(np.abs(log_masses))) + abs(self.log_moment(tilt))
+        largest = float(np.max(np.abs(tilt * index)) + np.max(np.abs(log_masses))) + abs(
+            self.log_moment(tilt)
+        )
         return EPS * self.count * (16.0 + 4.0 * largest)
 
 
-# --- one tilt ----------------------------------------------------------------------------------------------------
+# --- one tilt -------------------------------------------------------------------------------------
 
 
 def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Array:
@@ -108,20 +113,30 @@ def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Ar
 
     At the indices from ``low`` to ``high``.
 
-    The wrap around the circle only adds: every index also gets the masses of indices a multiple of the size away.
+    The wrap around the circle only adds: every index also gets the masses of indices a multiple of
+    the size away.
     """
     circle = tilted_power(steps, tilt, fft.next_fast_len(high - low + 1, real=True))
-    return tilted_back(circle, tilt, sum(step.count * step.log_moment(tilt) for step in steps), steps, low, high)
+    return tilted_back(
+        circle, tilt, sum(step.count * step.log_moment(tilt) for step in steps), steps, low, high
+    )
 
 
 def tilted_back(
-    circle: tuple[Array, float], tilt: float, log_moment: float, steps: Sequence[GridPart], low: int, high: int
+    circle: tuple[Array, float],
+    tilt: float,
+    log_moment: float,
+    steps: Sequence[GridPart],
+    low: int,
+    high: int,
 ) -> Array:
     """Upper bounds on masses from tilted ones around a circle, with the error of each."""
     around, error = circle
     index = np.arange(low, high + 1)
     back = log_moment - tilt * index
-    slack = sum(step.relative_error(tilt) for step in steps) + EPS * 8.0 * (np.abs(back) + np.abs(tilt * index))
+    slack = sum(step.relative_error(tilt) for step in steps) + EPS * 8.0 * (
+        np.abs(back) + np.abs(tilt * index)
+    )
     bounds = (np.maximum(around[index % around.size], 0.0) + error) * safe_exp(back) * (1.0 + slack)
     return np.where(back < LARGEST_EXPONENT, bounds, 1.0)
 
@@ -129,10 +144,11 @@ def tilted_back(
 def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, float]:
     """Tilted sum of many runs around the circle, and its error.
 
-    A value of the transform is a sum with log₂(size) roundings of numbers that are at most 1 together. Its n-th power
-    is off by n times that, times the (n−1)-th power of the modulus; and a point of the inverse transform by the mean of
-    these over the circle, and by its own roundings. Where the power of the modulus is next to nothing it counts as an
-    error, and the power itself is left out.
+    A value of the transform is a sum with log₂(size) roundings of numbers that are at most 1
+    together. Its n-th power is off by n times that, times the (n−1)-th power of the modulus; and a
+    point of the inverse transform by the mean of these over the circle, and by its own roundings.
+    Where the power of the modulus is next to nothing it counts as an error, and the power itself is
+    left out.
     """
     rounding = EPS * (6.0 * np.log2(size) + 20.0)
     transforms = [fft.rfft(step.tilted_on_circle(tilt, size), size) for step in steps]
@@ -143,12 +159,14 @@ def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Arr
         wrong += step.count / above
     counts, modulus = log_modulus > LEFT_OUT, np.exp(log_modulus)
     product = np.zeros(size // 2 + 1, dtype=complex)
-    product[counts] = np.prod([transform[counts] ** step.count for step, transform in zip(steps, transforms)], axis=0)
+    product[counts] = np.prod(
+        [transform[counts] ** step.count for step, transform in zip(steps, transforms)], axis=0
+    )
     error = rounding * float(2.0 * (modulus @ wrong)) + 2.0 * float(modulus[~counts].sum())
     return fft.irfft(product, size), error / size
 
 
-# --- tilts -------------------------------------------------------------------------------------------------------
+# --- tilts ----------------------------------------------------------------------------------------
 
 
 def tilts(steps: Sequence[GridPart], low: int, high: int) -> Iterator[float]:
@@ -173,7 +191,9 @@ def tilts_of_tails(steps: Sequence[GridPart], tail_mass: float) -> Iterator[floa
     Of two bulks far apart the mean is in neither.
     """
     orders = ORDERS / max(bulk_of(steps, 0.0)[1], 1.0)
-    log_moments = np.array([sum(step.count * step.log_moment_above(order) for step in steps) for order in orders])
+    log_moments = np.array(
+        [sum(step.count * step.log_moment_above(order) for step in steps) for order in orders]
+    )
     for share in (0.25, 0.5, 0.75):
         yield float(orders[np.argmin((log_moments - share * np.log(tail_mass)) / orders)])
 
@@ -202,7 +222,7 @@ def bulk_of(steps: Sequence[GridPart], tilt: float) -> tuple[float, float]:
     return float(mean), float(np.sqrt(variance))
 
 
-# --- the window --------------------------------------------------------------------------------------------------
+# --- the window -----------------------------------------------------------------------------------
 
 
 def tail_window(steps: Sequence[GridPart], tail_mass: float) -> tuple[int, int]:

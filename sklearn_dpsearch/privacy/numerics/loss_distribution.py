@@ -1,8 +1,9 @@
-r"""Numerics of privacy profiles: dominating pairs, their testing region, convolution, outward rounding.
+r"""Numerics of privacy profiles: dominating pairs, their testing region, convolution, outward
+rounding.
 
-A pair of output distributions (P, Q) matters only through its hockey-stick curve H_c(P‖Q) = ∫ (P − cQ)₊,
-c ≥ 0. It is stored as the distribution of the privacy loss L = log(dP/dQ) under P: atoms on a finite set of losses and
-a mass at infinity,
+A pair of output distributions (P, Q) matters only through its hockey-stick curve H_c(P‖Q) = ∫ (P −
+cQ)₊, c ≥ 0. It is stored as the distribution of the privacy loss L = log(dP/dQ) under P: atoms on a
+finite set of losses and a mass at infinity,
 
     H_c = mass_at_infinity + Σ_j p_j · (1 − c·exp(−L_j))₊.
 
@@ -36,13 +37,16 @@ class LossDistribution:
     Parameters
     ----------
     losses : ndarray of shape (n,)
-        Finite support, strictly increasing. Where every loss is infinite, one loss of mass 0 stands for it.
+        Finite support, strictly increasing. Where every loss is infinite, one loss of mass 0 stands
+        for it.
     masses : ndarray of shape (n,)
-        Probability under P of each loss, ≥ 0. The total with ``infinity`` may exceed 1 by rounding upwards.
+        Probability under P of each loss, ≥ 0. The total with ``infinity`` may exceed 1 by rounding
+        upwards.
     infinity : float
         Probability under P of outcomes that are impossible under Q.
     minus_infinity : float, optional
-        Probability under Q of outcomes that are impossible under P, where it is known exactly (no transform was used).
+        Probability under Q of outcomes that are impossible under P, where it is known exactly (no
+        transform was used).
     """
 
     losses: Array
@@ -88,9 +92,12 @@ class LossDistribution:
     def from_below(self) -> tuple[Array, Array]:
         """Cumulated masses under P and Q from the smallest loss up.
 
-        Σ_{i < j} p_i and, with the outcomes impossible under P, Σ_{i < j} p_i·exp(−L_i) for j = 0 … n.
+        Σ_{i < j} p_i and, with the outcomes impossible under P, Σ_{i < j} p_i·exp(−L_i) for j = 0 …
+        n.
         """
-        below_q = np.cumsum(np.append(self.minus_infinity or 0.0, self.masses * safe_exp(-self.losses)))
+        below_q = np.cumsum(
+            np.append(self.minus_infinity or 0.0, self.masses * safe_exp(-self.losses))
+        )
         return np.append(0.0, np.cumsum(self.masses)), below_q
 
     def moments(self) -> tuple[float, float]:
@@ -137,14 +144,26 @@ def check_masses(one: object) -> None:
     losses, masses = (np.asarray(values) for values in (one.losses, one.masses))
     shaped = losses.ndim == 1 and losses.shape == masses.shape
     require(shaped, "as many masses as losses", losses=losses.shape, masses=masses.shape)
-    require(bool(np.all(np.isfinite(losses)) and np.all(np.diff(losses) > 0)), "finite, rising losses", losses=losses)
-    require(bool(np.all(masses >= 0)) and 0 <= one.infinity <= 1, "masses >= 0", smallest=np.min(masses, initial=0.0))
+    require(
+        bool(np.all(np.isfinite(losses)) and np.all(np.diff(losses) > 0)),
+        "finite, rising losses",
+        losses=losses,
+    )
+    require(
+        bool(np.all(masses >= 0)) and 0 <= one.infinity <= 1,
+        "masses >= 0",
+        smallest=np.min(masses, initial=0.0),
+    )
     least = 0.0 if one.minus_infinity is None else one.minus_infinity
     require(0 <= least <= 1, "0 <= minus_infinity <= 1", minus_infinity=least)
     total = float(masses.sum() + one.infinity)
     other = float((masses * safe_exp(-losses)).sum() + least)
-    require(1 - 1e-9 <= total <= MOST_MASS, f"masses with a total from 1 to {MOST_MASS:g}", total=total)
-    require(other <= MOST_MASS, f"masses with a total of {MOST_MASS:g} at most under Q", total=other)
+    require(
+        1 - 1e-9 <= total <= MOST_MASS, f"masses with a total from 1 to {MOST_MASS:g}", total=total
+    )
+    require(
+        other <= MOST_MASS, f"masses with a total of {MOST_MASS:g} at most under Q", total=other
+    )
 
 
 def symmetric_pair(pld: LossDistribution) -> DominatingPair:
@@ -160,20 +179,22 @@ def combine(
     removed, added = [pair.removed for pair in pairs], [pair.added for pair in pairs]
     first = combine(removed, added)
     return DominatingPair(
-        first, first if all(pair.removed is pair.added for pair in pairs) else combine(added, removed)
+        first,
+        first if all(pair.removed is pair.added for pair in pairs) else combine(added, removed),
     )
 
 
-# --- a profile in ------------------------------------------------------------------------------------------------
+# --- a profile in ---------------------------------------------------------------------------------
 
 
 def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> LossDistribution:
     r"""Loss distribution whose curve lies above points of a profile.
 
-    Doroshenko, Ghazi, Kamath, Kumar & Manurangsi (2022), on a grid that need not be even. The part below zero comes
-    from the reversed pair by duality, H_{e^{−ε}}(P‖Q) = 1 − e^{−ε} + e^{−ε}·H_{e^ε}(Q‖P), so that no digits cancel.
-    A true profile is convex in c = e^ε; where the given upper bounds are not, their lower convex hull is still an
-    upper bound of the true profile and is what is used.
+    Doroshenko, Ghazi, Kamath, Kumar & Manurangsi (2022), on a grid that need not be even. The part
+    below zero comes from the reversed pair by duality, H_{e^{−ε}}(P‖Q) = 1 − e^{−ε} +
+    e^{−ε}·H_{e^ε}(Q‖P), so that no digits cancel. A true profile is convex in c = e^ε; where the
+    given upper bounds are not, their lower convex hull is still an upper bound of the true profile
+    and is what is used.
 
     Parameters
     ----------
@@ -182,19 +203,25 @@ def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> Lo
     delta, delta_reversed : ndarrays of shape (n,)
         Upper bounds on H_{e^ε} of the pair and of the reversed pair.
     """
-    # Both halves state H_1, the total variation distance, so the smaller value is a bound for both. Where convexity
-    # does not let it, the smaller half is raised to the larger at its first kink: otherwise the P- or the Q-masses
-    # would exceed 1 and the curve would be too low for ε < 0.
+    # Both halves state H_1, the total variation distance, so the smaller value is a bound for both.
+    # Where convexity does not let it, the smaller half is raised to the larger at its first kink:
+    # otherwise the P- or the Q-masses would exceed 1 and the curve would be too low for ε < 0.
     distance = min(delta[0], delta_reversed[0])
     up, masses_up, infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta, distance)))
-    down, masses_down, minus_infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta_reversed, distance)))
-    apart = _total_variation(up, masses_up, infinity) - _total_variation(down, masses_down, minus_infinity)
+    down, masses_down, minus_infinity = _kinks(
+        epsilons, np.minimum.accumulate(np.minimum(delta_reversed, distance))
+    )
+    apart = _total_variation(up, masses_up, infinity) - _total_variation(
+        down, masses_down, minus_infinity
+    )
     masses_up, infinity = _raise_total_variation(up, masses_up, infinity, -apart)
     masses_down, minus_infinity = _raise_total_variation(down, masses_down, minus_infinity, apart)
     far = down > -LOWEST
     minus_infinity += float(masses_down[far].sum())
-    masses_down = np.where(far, 0.0, masses_down) * np.exp(-down)  # the reversed curve carries Q-mass
-    # A negative remainder means that the two halves are not convex together; cutting it at 0 only raises the curve.
+    # the reversed curve carries Q-mass
+    masses_down = np.where(far, 0.0, masses_down) * np.exp(-down)
+    # A negative remainder means that the two halves are not convex together; cutting it at 0 only
+    # raises the curve.
     middle = max(0.0, 1.0 - infinity - float(masses_up.sum()) - float(masses_down.sum()))
     losses = np.concatenate([-down[::-1], [0.0], up])
     masses = np.concatenate([masses_down[::-1], [middle], masses_up])
@@ -205,7 +232,9 @@ def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> Lo
 def pair_through(epsilons: Array, *deltas: Array) -> DominatingPair:
     """Dominating pair through points of one or two profiles."""
     first = connect_the_dots(epsilons, deltas[0], deltas[-1])
-    return DominatingPair(first, first if len(deltas) == 1 else connect_the_dots(epsilons, deltas[1], deltas[0]))
+    return DominatingPair(
+        first, first if len(deltas) == 1 else connect_the_dots(epsilons, deltas[1], deltas[0])
+    )
 
 
 def _kinks(epsilons: Array, delta: Array) -> tuple[Array, Array, float]:
@@ -226,7 +255,9 @@ def _total_variation(losses: Array, masses: Array, infinity: float) -> float:
     return infinity + float(masses @ -np.expm1(-losses))
 
 
-def _raise_total_variation(losses: Array, masses: Array, infinity: float, by: float) -> tuple[Array, float]:
+def _raise_total_variation(
+    losses: Array, masses: Array, infinity: float, by: float
+) -> tuple[Array, float]:
     """Masses whose total variation distance is larger by ``by``.
 
     From the first loss on the curve is as it was.
@@ -248,12 +279,14 @@ def _second_differences(epsilons: Array, delta: Array) -> Array:
 
 def lower_hull(epsilons: Array, delta: Array) -> Array:
     """Indices of the lower convex hull of the points (e^ε, δ)."""
-    points = list(zip(epsilons.tolist(), delta.tolist()))  # Python's numbers, which are three times as fast here
+    # Python's numbers, which are three times as fast here
+    points = list(zip(epsilons.tolist(), delta.tolist()))
     kept: list[int] = []
     for i, (epsilon, value) in enumerate(points):
         while len(kept) >= 2:
             (first, first_value), (last, last_value) = points[kept[-2]], points[kept[-1]]
-            # The last point stays if it lies below the chord around it; both widths are divided by its e^ε.
+            # The last point stays if it lies below the chord around it; both widths are divided by
+            # its e^ε.
             left, right = -math.expm1(first - last), math.expm1(epsilon - last)
             if (last_value - first_value) * right < (value - last_value) * left:
                 break
@@ -262,7 +295,7 @@ def lower_hull(epsilons: Array, delta: Array) -> Array:
     return np.asarray(kept)
 
 
-# --- mixing, and grids -------------------------------------------------------------------------------------------
+# --- mixing, and grids ----------------------------------------------------------------------------
 
 
 def normalized(pld: LossDistribution) -> LossDistribution:
@@ -270,8 +303,9 @@ def normalized(pld: LossDistribution) -> LossDistribution:
 
     Its curve where that is below a chord from H_0 = 1, else the chord.
 
-    A true curve is convex in c and 1 at c = 0, so it lies below each chord from there; the steepest chord is taken. A
-    pair drawn through points of a profile may exceed 1 near c = 0, and the least losses of a transform are noise.
+    A true curve is convex in c and 1 at c = 0, so it lies below each chord from there; the steepest
+    chord is taken. A pair drawn through points of a profile may exceed 1 near c = 0, and the least
+    losses of a transform are noise.
     """
     above_q = pld.from_above[1]
     if pld.losses.size == 0 or pld.infinity >= 1:
@@ -283,7 +317,9 @@ def normalized(pld: LossDistribution) -> LossDistribution:
     losses, masses = pld.losses[first:], pld.masses[first:].copy()
     masses[0] = mass * float(safe_exp(losses[0]))
     missing = max(0.0, 1.0 - float(masses.sum()) - pld.infinity)
-    return LossDistribution(losses, masses, pld.infinity + missing, max(0.0, 1.0 - mass - float(above_q[first + 1])))
+    return LossDistribution(
+        losses, masses, pld.infinity + missing, max(0.0, 1.0 - mass - float(above_q[first + 1]))
+    )
 
 
 def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDistribution:

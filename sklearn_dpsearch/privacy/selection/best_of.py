@@ -1,12 +1,15 @@
-r"""Best of K runs: Theorem 1, its exact form for pure guarantees, Theorem 5, and the smallest of all known bounds.
+r"""Best of K runs: Theorem 1, its exact form for pure guarantees, Theorem 5, and the smallest of
+all known bounds.
 
-**Theorem 1.** Let K have the generating function f, let Q be one run with a dominating pair (P, P'), loss L, and
-testing region with lower edge q_min. The best of K independent runs of Q satisfies, for every ε ≥ 0,
+**Theorem 1.** Let K have the generating function f, let Q be one run with a dominating pair (P,
+P'), loss L, and testing region with lower edge q_min. The best of K independent runs of Q
+satisfies, for every ε ≥ 0,
 
     δ(ε) ≤ E_{L~P} φ(e^{ε−L}),     φ(z) = max_q ( f'(q) − z·f'(q_min(q)) )₊ .
 
-φ is a maximum of lines, hence convex, decreasing and a sum of hinges: φ(z) = Σ_k w_k·(1 − z/z_k)₊. The expectation is
-then Σ_k w_k·H(e^ε/z_k), with H the hockey-stick curve of the pair: no second discretisation is needed.
+φ is a maximum of lines, hence convex, decreasing and a sum of hinges: φ(z) = Σ_k w_k·(1 − z/z_k)₊.
+The expectation is then Σ_k w_k·H(e^ε/z_k), with H the hockey-stick curve of the pair: no second
+discretisation is needed.
 """
 
 from __future__ import annotations
@@ -53,11 +56,13 @@ from .testing_region import (
     upper_envelope,
 )
 
-#: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
+#: A search that is composed with something else is evaluated at POINTS points, from every
+#: THINNED-th hinge.
 POINTS, THINNED = 500, 4
 #: In a composition only every APART-th place of Theorem 6 is used.
 APART = 4
-#: Prices vary in quality between places. Raised by this factor, chords lie above the places in between.
+#: Prices vary in quality between places. Raised by this factor, chords lie above the places in
+#: between.
 RAISED = 1.01
 #: Theorem 5 is used where the δ of Theorem 1 is above NEAR, with bounds at ANCHORS − 1 places.
 ANCHORS = 4
@@ -87,10 +92,11 @@ def best_of_pure(epsilon: float, count: CountDistribution) -> float:
 def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribution) -> float:
     r"""Largest loss of the best of K runs with a known pair.
 
-    ε + sup_q log f'(q)/f'(q_min(q)), with q_min of the whole loss distribution, whose largest loss is ε.
+    ε + sup_q log f'(q)/f'(q_min(q)), with q_min of the whole loss distribution, whose largest loss
+    is ε.
 
-    Theorem 1 at δ = 0, one direction. Branch and bound: cells whose upper bound does not exceed the best value found
-    are dropped, the others split, until both agree to 1e-7. Rounded up.
+    Theorem 1 at δ = 0, one direction. Branch and bound: cells whose upper bound does not exceed the
+    best value found are dropped, the others split, until both agree to 1e-7. Rounded up.
     """
     grid, dropped = nodes(spacing=1.02), 0.0
     while True:
@@ -117,10 +123,13 @@ def _largest_slope_ratio(epsilon: float, count: CountDistribution) -> float:
     return float(np.minimum(ratio, elasticity * epsilon)[0])
 
 
-def _slope_ratio_of_cells(epsilon: float, base: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:
+def _slope_ratio_of_cells(
+    epsilon: float, base: LossDistribution, count: CountDistribution, grid: Nodes
+) -> Array:
     """Bound on log f'(q)/f'(q_min) for each cell of q.
 
-    ``slope_ratio``, and near 0, where f' may vanish: (elasticity of f' at the cell's end)·log(q/q_min) ≤ that·ε.
+    ``slope_ratio``, and near 0, where f' may vanish: (elasticity of f' at the cell's
+    end)·log(q/q_min) ≤ that·ε.
     """
     q, u = grid.q[1:], grid.u[1:]
     with np.errstate(divide="ignore"):
@@ -146,7 +155,9 @@ class _OfManyRuns(Guarantee):
 
     def _check(self) -> None:
         check_parts(self, one_run=self.one_run)
-        check_kind("count", self.count, CountDistribution, "a distribution of K, e.g. Geometric(10),")
+        check_kind(
+            "count", self.count, CountDistribution, "a distribution of K, e.g. Geometric(10),"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,15 +175,20 @@ class TheoremOne(_OfManyRuns):
 
         (2 + η)·ε, from the largest loss alone, and from the whole testing region.
 
-        The first, of negative binomial K, is PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu & Talwar 2019). It is
-        the smallest if ε is so small that the others have no digits.
+        The first, of negative binomial K, is PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu &
+        Talwar 2019). It is the smallest if ε is so small that the others have no digits.
         """
         epsilon, count = float(self.one_run.pure_epsilon or 0.0), self.count
-        published = (2.0 + count.eta) * epsilon if isinstance(count, TruncatedNegativeBinomial) else np.inf
+        published = (
+            (2.0 + count.eta) * epsilon if isinstance(count, TruncatedNegativeBinomial) else np.inf
+        )
         alone = min(best_of_pure(epsilon, count), published)
         if isinstance(self.one_run, PureDP) or not 0 < epsilon <= LARGEST_LOSS:
             return alone
-        return min(alone, max(best_of_bounded(epsilon, pld, self.count) for pld in self.one_run.pair.directions))
+        return min(
+            alone,
+            max(best_of_bounded(epsilon, pld, self.count) for pld in self.one_run.pair.directions),
+        )
 
     @cached_property
     def _hinges(self) -> tuple[Hinges, ...]:
@@ -181,14 +197,18 @@ class TheoremOne(_OfManyRuns):
     def in_direction(self, index: int, epsilon: Array, every: int = 1) -> Array:
         """δ(ε) for a record removed (0) or added (1), from one hinge in ``every``."""
         hinges = self._hinges[index]
-        return (hinges if every == 1 else hinges.thinned(every)).delta_at(self.one_run.pair.directions[index], epsilon)
+        return (hinges if every == 1 else hinges.thinned(every)).delta_at(
+            self.one_run.pair.directions[index], epsilon
+        )
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([self.in_direction(i, epsilon) for i in range(len(self._hinges))], axis=0)
         return self._zero_beyond_largest_loss(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        curves = (partial(self.in_direction, index, every=THINNED) for index in range(len(self._hinges)))
+        curves = (
+            partial(self.in_direction, index, every=THINNED) for index in range(len(self._hinges))
+        )
         return discretize_profiles(*curves, number=POINTS, adaptive=True)
 
 
@@ -230,9 +250,13 @@ class TheoremFive(_KnownAtPlaces):
         pair, count = self.first.one_run.pair, self.first.count
         at = np.linspace(0.0, min(end, LARGEST_LOSS), ANCHORS)
         sides = range(len(pair.directions))
-        values = [max(theorem_5(pair, side, count, float(epsilon)) for side in sides) for epsilon in at[:-1]]
+        values = [
+            max(theorem_5(pair, side, count, float(epsilon)) for side in sides)
+            for epsilon in at[:-1]
+        ]
         known = np.minimum(values, self.first._profile(at[:-1]))
-        last = NEAR if end <= LARGEST_LOSS else known[-1]  # where Theorem 1 reaches it, which may be beyond
+        # where Theorem 1 reaches it, which may be beyond
+        last = NEAR if end <= LARGEST_LOSS else known[-1]
         return at, np.append(np.maximum(np.minimum.accumulate(known), NEAR), last)
 
     def _far_profile(self, epsilon: Array) -> Array:
@@ -305,13 +329,15 @@ class BestOf(SmallestOf, _OfManyRuns):
 
         (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.
 
-        The published curves are those of the outcomes of a run (Papernot & Steinke 2022, footnote 9); "no run" is one
-        more outcome, equally probable on all data sets.
+        The published curves are those of the outcomes of a run (Papernot & Steinke 2022, footnote
+        9); "no run" is one more outcome, equally probable on all data sets.
         """
         order = np.asarray(order, dtype=float)
         curve = super().renyi(order)
         none = self.count.probability_of_none
-        return np.asarray(np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve)
+        return np.asarray(
+            np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
+        )
 
     @cached_property
     def _bounds_cross(self) -> bool:
@@ -330,7 +356,11 @@ class BestOf(SmallestOf, _OfManyRuns):
 
         The pair includes Theorem 6 separately.
         """
-        return [one for one in self.bounds.values() if not isinstance(one, (TheoremFive, TheoremSix, PureDP))]
+        return [
+            one
+            for one in self.bounds.values()
+            if not isinstance(one, (TheoremFive, TheoremSix, PureDP))
+        ]
 
     def _pair(self) -> DominatingPair:
         first, *rest = self._bounds_of_pair
@@ -350,8 +380,9 @@ class BestOf(SmallestOf, _OfManyRuns):
 def best_of(one_run: Guarantee | Statement, count: CountDistribution | float) -> Guarantee:
     """Guarantee of releasing only the best of K independent runs.
 
-    Candidates are drawn with replacement from a distribution independent of the data, and so is K; "best" is by a
-    total order on the run's own (private) output. Nothing else is released: not K, not the losers.
+    Candidates are drawn with replacement from a distribution independent of the data, and so is K;
+    "best" is by a total order on the run's own (private) output. Nothing else is released: not K,
+    not the losers.
 
     Parameters
     ----------
@@ -367,7 +398,8 @@ def best_of(one_run: Guarantee | Statement, count: CountDistribution | float) ->
 
     Notes
     -----
-    Theorem 1 of this library (docs/theory/best_of.md); Papernot & Steinke (2022); Koskela, Redberg & Wang (2024).
+    Theorem 1 of this library (docs/theory/best_of.md); Papernot & Steinke (2022); Koskela, Redberg
+    & Wang (2024).
 
     Examples
     --------

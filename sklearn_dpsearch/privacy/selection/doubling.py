@@ -1,19 +1,23 @@
-r"""The doubling walk over utility thresholds (Ding, Wu et al. 2022, Algorithm 1), drawn exactly, and its largest cost.
+r"""The doubling walk over utility thresholds (Ding, Wu et al. 2022, Algorithm 1), drawn exactly,
+and its largest cost.
 
-The walk holds a level (how much utility has been confirmed) and a step. Each round asks whether any candidate's utility
-exceeds level + step. If so, an *accept*, the level rises by the step and the step doubles. If not, a *reject*, the step
-is halved, rounded down. The walk ends when the step is 0, when the highest level is reached, or after ``max_rounds``.
+The walk holds a level (how much utility has been confirmed) and a step. Each round asks whether any
+candidate's utility exceeds level + step. If so, an *accept*, the level rises by the step and the
+step doubles. If not, a *reject*, the step is halved, rounded down. The walk ends when the step is
+0, when the highest level is reached, or after ``max_rounds``.
 
-**Cost of a round**, of the sparse vector technique. With noise Lap(2Δ/ε) on the threshold and Lap(4Δ/ε) on each
-candidate, two neighbours give "none" with probabilities within a factor e^{ε/2} of each other, and "candidate k" within
-e^ε. *Proof.* Couple the threshold noise z on one data set with z + Δ on the other: density ratio at most e^{ε/2}. A
-candidate that stays below stays below, as its utility grows by at most Δ. For an accept couple the noise of k with
-itself plus 2Δ: again e^{ε/2}, and k still reaches the threshold. The noise of the candidates after k plays no part.
+**Cost of a round**, of the sparse vector technique. With noise Lap(2Δ/ε) on the threshold and
+Lap(4Δ/ε) on each candidate, two neighbours give "none" with probabilities within a factor e^{ε/2}
+of each other, and "candidate k" within e^ε. *Proof.* Couple the threshold noise z on one data set
+with z + Δ on the other: density ratio at most e^{ε/2}. A candidate that stays below stays below, as
+its utility grows by at most Δ. For an accept couple the noise of k with itself plus 2Δ: again
+e^{ε/2}, and k still reaches the threshold. The noise of the candidates after k plays no part.
 Nothing is assumed about the signs of the changes. ∎
 
-**Cost of the walk.** The number of rounds of each kind depends on the data, so the cost is the worst case over all
-walks that the rules allow. The step is always 2^{accepts − rejects}, so a walk's state is its number of accepts and
-rejects and its level; and of all walks with the same numbers the one on the lowest level can go on longest.
+**Cost of the walk.** The number of rounds of each kind depends on the data, so the cost is the
+worst case over all walks that the rules allow. The step is always 2^{accepts − rejects}, so a
+walk's state is its number of accepts and rejects and its level; and of all walks with the same
+numbers the one on the lowest level can go on longest.
 """
 
 from __future__ import annotations
@@ -35,7 +39,8 @@ from ..mechanisms.exact_sampling import SYSTEM, IntegerSource, discrete_laplace
 from ..numerics.arithmetic import Number, float_above, fraction, positive_fraction
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, pair_through
 
-#: Largest distance of two points at which the profile is computed exactly; between them it is below the chord.
+#: Largest distance of two points at which the profile is computed exactly; between them it is below
+#: the chord.
 GAP = 0.01
 
 
@@ -83,20 +88,26 @@ def lowest_levels(levels: int, max_rounds: int) -> dict[tuple[int, int], int]:
 def walk_ends(levels: int, max_rounds: int) -> list[tuple[int, int]]:
     """Accepts and rejects of every ended walk, and some unfinished."""
     unfinished = lowest_levels(levels, max_rounds)
-    return [state for accepts, rejects in unfinished for state in ((accepts + 1, rejects), (accepts, rejects + 1))]
+    return [
+        state
+        for accepts, rejects in unfinished
+        for state in ((accepts + 1, rejects), (accepts, rejects + 1))
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DoublingWalk(Guarantee):
     r"""Guarantee of a doubling walk with fresh noise in every round.
 
-    Pure: the largest accepts·ε + rejects·ε/2 of any walk. At δ > 0: the exact worst case over every sequence of rounds
-    whose losses stay within ±ε at an accept and ±ε/2 at a reject, each round chosen in view of the earlier ones. With
-    H_s(c) the largest hockey-stick curve of the rest of the walk from state s,
+    Pure: the largest accepts·ε + rejects·ε/2 of any walk. At δ > 0: the exact worst case over every
+    sequence of rounds whose losses stay within ±ε at an accept and ±ε/2 at a reject, each round
+    chosen in view of the earlier ones. With H_s(c) the largest hockey-stick curve of the rest of
+    the walk from state s,
 
         H_s(c) = max over outcomes o, o' of  p·H_{s,o}(c·e^{−ε_o}) + (1 − p)·H_{s,o'}(c·e^{ε_{o'}}),
 
-    with p the probability that makes both sides' total 1, and H(c) = (1 − c)₊ at the end of the walk.
+    with p the probability that makes both sides' total 1, and H(c) = (1 − c)₊ at the end of the
+    walk.
 
     Parameters
     ----------
@@ -113,7 +124,11 @@ class DoublingWalk(Guarantee):
     max_rounds: int
 
     def _check(self) -> None:
-        require(0 < self.round_epsilon < np.inf, "0 < round_epsilon < inf", round_epsilon=self.round_epsilon)
+        require(
+            0 < self.round_epsilon < np.inf,
+            "0 < round_epsilon < inf",
+            round_epsilon=self.round_epsilon,
+        )
         require_whole(1, levels=self.levels, max_rounds=self.max_rounds)
 
     @cached_property
@@ -122,7 +137,10 @@ class DoublingWalk(Guarantee):
 
         2 for an accept, 1 for a reject.
         """
-        return max(2 * accepts + rejects for accepts, rejects in walk_ends(int(self.levels), int(self.max_rounds)))
+        return max(
+            2 * accepts + rejects
+            for accepts, rejects in walk_ends(int(self.levels), int(self.max_rounds))
+        )
 
     @property
     def pure_epsilon(self) -> float:
@@ -131,7 +149,9 @@ class DoublingWalk(Guarantee):
     def _pair(self) -> DominatingPair:
         """Dominating pair of the walk, through points that divide ε/2."""
         points = min(ceil(0.5 * self.round_epsilon / GAP), max(1, 20000 // self.halves))
-        grid = np.asarray(np.arange(self.halves * points + 1) * (0.5 * self.round_epsilon / points), dtype=float)
+        grid = np.asarray(
+            np.arange(self.halves * points + 1) * (0.5 * self.round_epsilon / points), dtype=float
+        )
         reach = (self.halves + 2) * points
         curve = self._worst_curve(points, reach)[reach : reach + grid.size] * (1.0 + ROUNDING)
         return pair_through(grid, np.minimum(curve, 1.0))
@@ -144,7 +164,8 @@ class DoublingWalk(Guarantee):
         It is the largest of the mixtures of two outcomes with opposite losses.
         """
         both = np.arange(-reach, reach + 1) * (0.5 * self.round_epsilon / points)
-        with np.errstate(over="ignore"):  # far above 0 the curve is 0, for any size of the exponential
+        # far above 0 the curve is 0, for any size of the exponential
+        with np.errstate(over="ignore"):
             end = np.maximum(-np.expm1(both), 0.0)
 
         def mixed(up: Array, loss_up: int, down: Array, loss_down: int) -> Array:
@@ -157,8 +178,13 @@ class DoublingWalk(Guarantee):
         walk: dict[tuple[int, int], Array] = {}
         unfinished = lowest_levels(int(self.levels), int(self.max_rounds))
         for accepts, rejects in sorted(unfinished, key=sum, reverse=True):
-            outcomes = [(walk.get((accepts + 1, rejects), end), 2), (walk.get((accepts, rejects + 1), end), 1)]
-            walk[accepts, rejects] = np.max([mixed(*up, *down) for up in outcomes for down in outcomes], axis=0)
+            outcomes = [
+                (walk.get((accepts + 1, rejects), end), 2),
+                (walk.get((accepts, rejects + 1), end), 1),
+            ]
+            walk[accepts, rejects] = np.max(
+                [mixed(*up, *down) for up in outcomes for down in outcomes], axis=0
+            )
         return walk[0, 0]
 
 
@@ -185,14 +211,15 @@ def doubling_search(
     Parameters
     ----------
     round_epsilon : float
-        ε of the noise: Lap(2Δ/ε) on the threshold, Lap(4Δ/ε) on each candidate, Δ the sensitivity of each utility.
+        ε of the noise: Lap(2Δ/ε) on the threshold, Lap(4Δ/ε) on each candidate, Δ the sensitivity
+        of each utility.
     levels : int
         Number of levels, ⌈(1 − u₀)/g⌉ for a lowest utility u₀ and a granularity g.
     max_rounds : int, optional
         Largest number of rounds; by default ``default_max_rounds(levels)``.
     threshold_noise : {"fresh", "once"}
-        A new draw in every round, as published, or one draw for the whole walk. With one draw an accept costs ε/2, a
-        reject nothing, and the draw ε/2 once.
+        A new draw in every round, as published, or one draw for the whole walk. With one draw an
+        accept costs ε/2, a reject nothing, and the draw ε/2 once.
     neighboring : {"add_remove", "zero_out", "replace_one"}
         The relation under which the utilities have their sensitivity.
 
@@ -203,8 +230,8 @@ def doubling_search(
 
     Notes
     -----
-    Ding, Wu et al. (2022) state O(log n)·ε for rounds that behave as expected, which is not a guarantee. This is the
-    worst case over all walks that the rules allow (docs/theory/doubling.md).
+    Ding, Wu et al. (2022) state O(log n)·ε for rounds that behave as expected, which is not a
+    guarantee. This is the worst case over all walks that the rules allow (docs/theory/doubling.md).
 
     Examples
     --------
@@ -215,12 +242,20 @@ def doubling_search(
     1.15
     """
     rounds = default_max_rounds(levels) if max_rounds is None else max_rounds
-    walk = DoublingWalk(round_epsilon=round_epsilon, levels=levels, max_rounds=rounds, neighboring=neighboring)
-    require(threshold_noise in ("fresh", "once"), "threshold_noise 'fresh' or 'once'", threshold_noise=threshold_noise)
+    walk = DoublingWalk(
+        round_epsilon=round_epsilon, levels=levels, max_rounds=rounds, neighboring=neighboring
+    )
+    require(
+        threshold_noise in ("fresh", "once"),
+        "threshold_noise 'fresh' or 'once'",
+        threshold_noise=threshold_noise,
+    )
     if threshold_noise == "fresh":
         return walk
     accepts = max(accepts for accepts, _ in walk_ends(int(levels), int(rounds)))
-    return PureDP(epsilon=float_above((accepts + 1) * Fraction(round_epsilon) / 2), neighboring=neighboring)
+    return PureDP(
+        epsilon=float_above((accepts + 1) * Fraction(round_epsilon) / 2), neighboring=neighboring
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,9 +264,10 @@ class AboveThreshold:
 
     Drawn exactly.
 
-    Everything is an integer: utilities are rounded down and thresholds up to multiples of ``grid``, and discrete
-    Laplace noise is added. Rounding moves the utilities of two neighbours apart by at most ⌈Δ/grid⌉ multiples, which is
-    what the noise is made for: a grid that divides Δ costs nothing.
+    Everything is an integer: utilities are rounded down and thresholds up to multiples of ``grid``,
+    and discrete Laplace noise is added. Rounding moves the utilities of two neighbours apart by at
+    most ⌈Δ/grid⌉ multiples, which is what the noise is made for: a grid that divides Δ costs
+    nothing.
 
     Parameters
     ----------
@@ -279,7 +315,8 @@ class AboveThreshold:
         Parameters
         ----------
         utilities : sequence of Fraction, int or float
-            Finite. A float counts for exactly what it is: where it was rounded, that has to be part of ``sensitivity``.
+            Finite. A float counts for exactly what it is: where it was rounded, that has to be part
+            of ``sensitivity``.
         threshold : Fraction, int or float
             Public: it may depend on the results of earlier rounds only.
         bits : IntegerSource
@@ -416,10 +453,12 @@ class DoublingRounds:
         """
         if self.over:
             raise PrivacyError(
-                f"Found a round asked of a walk that ended after {self.steps.rounds} of them; more are not paid for. "
-                "Begin another walk, which costs as much again."
+                f"Found a round asked of a walk that ended after {self.steps.rounds} of them; more "
+                "are not paid for. Begin another walk, which costs as much again."
             )
-        found = self._question.first_above(utilities, self._threshold_at(self.steps.asked), self._bits, self._noise)
+        found = self._question.first_above(
+            utilities, self._threshold_at(self.steps.asked), self._bits, self._noise
+        )
         self.steps = self.steps.after(found is not None)
         return found
 

@@ -1,9 +1,10 @@
-r"""Report noisy max: the candidate with the largest noisy utility is released, nothing else (docs/theory/noisy_max.md).
+r"""Report noisy max: the candidate with the largest noisy utility is released, nothing else
+(docs/theory/noisy_max.md).
 
-With Gumbel noise it is the exponential mechanism, drawn exactly: integers and fractions, never a float. One record
-moves each utility by at most Δ, so the threshold that the winner's own noise must pass moves by at most 2Δ. With noise
-of scale b, log P[i]/P'[i] = (u_i − u'_i)/b + log(Z'/Z), where only the first term depends on i: all losses lie in an
-interval of length 2Δ/b.
+With Gumbel noise it is the exponential mechanism, drawn exactly: integers and fractions, never a
+float. One record moves each utility by at most Δ, so the threshold that the winner's own noise must
+pass moves by at most 2Δ. With noise of scale b, log P[i]/P'[i] = (u_i − u'_i)/b + log(Z'/Z), where
+only the first term depends on i: all losses lie in an interval of length 2Δ/b.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class GumbelNoise:
         Parameters
         ----------
         utilities : sequence of Fraction, int or float
-            Finite, at least one. A float counts for exactly what it is: where it was rounded, that has to be part of
-            the sensitivity.
+            Finite, at least one. A float counts for exactly what it is: where it was rounded, that
+            has to be part of the sensitivity.
         bits : IntegerSource
             Source of fair integers; by default the operating system.
         """
@@ -67,7 +68,11 @@ class GumbelNoise:
 
 
 def noisy_max(
-    n_candidates: int, sensitivity: Fraction | int, noise: GumbelNoise, *, neighboring: Neighboring = "add_remove"
+    n_candidates: int,
+    sensitivity: Fraction | int,
+    noise: GumbelNoise,
+    *,
+    neighboring: Neighboring = "add_remove",
 ) -> Guarantee:
     """Guarantee of releasing only the index of the candidate with the largest noisy utility.
 
@@ -76,8 +81,8 @@ def noisy_max(
     n_candidates : int
         Number of candidates, chosen independently of the data.
     sensitivity : Fraction or int
-        Largest change of any candidate's utility by one record, under the relation ``neighboring``. Exact, because the
-        float nearest to 1/49 is smaller than 1/49.
+        Largest change of any candidate's utility by one record, under the relation ``neighboring``.
+        Exact, because the float nearest to 1/49 is smaller than 1/49.
     noise : GumbelNoise
         The noise that is added to each utility.
     neighboring : {"add_remove", "zero_out", "replace_one"}
@@ -102,6 +107,8 @@ def noisy_max(
     exact = positive_fraction(sensitivity, "sensitivity")
     require_whole(1, n_candidates=n_candidates)
     if type(noise) is not GumbelNoise:
-        raise PrivacyError(f"Nothing is known about the noise {noise!r}. Use GumbelNoise(scale=...).")
+        raise PrivacyError(
+            f"Nothing is known about the noise {noise!r}. Use GumbelNoise(scale=...)."
+        )
     epsilon = float_above(2 * exact / noise.scale) if n_candidates > 1 else 0.0
     return BoundedRangeDP(epsilon=epsilon, neighboring=neighboring)

@@ -1,12 +1,16 @@
-r"""Theorem 5: potentials charge each outcome for its rank; Theorem 1 lets all share the costliest rank.
+r"""Theorem 5: potentials charge each outcome for its rank; Theorem 1 lets all share the costliest
+rank.
 
-Run through the outcomes by rising score. The point (q, q') of what scores less moves from (0, 0) to (1, 1) through the
-testing region. For any continuous, piecewise linear W on it, c = e^ε and X the likelihood ratio under P',
+Run through the outcomes by rising score. The point (q, q') of what scores less moves from (0, 0) to
+(1, 1) through the testing region. For any continuous, piecewise linear W on it, c = e^ε and X the
+likelihood ratio under P',
 
-    δ(ε) ≤ W(1, 1) − W(0, 0) + E h(X),     h(t) = max over (q, q') of ( t·f'(q) − c·f'(q') )₊ − t·W_q − W_q'.
+    δ(ε) ≤ W(1, 1) − W(0, 0) + E h(X),     h(t) = max over (q, q') of ( t·f'(q) − c·f'(q') )₊ −
+    t·W_q − W_q'.
 
-A small linear programme finds a smooth potential. The bound uses its interpolation on a fine mesh of triangles, is
-computed line by line and rounded up: a bad potential costs tightness, never correctness.
+A small linear programme finds a smooth potential. The bound uses its interpolation on a fine mesh
+of triangles, is computed line by line and rounded up: a bad potential costs tightness, never
+correctness.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ WIDEST = 200.0
 ROUNDING = 1e-13
 
 
-# --- the mesh -----------------------------------------------------------------------------------------------------
+# --- the mesh -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +66,8 @@ class Mesh:
         """
         first, last = slice(self.depth), slice(-self.depth, None)
         end, start = (
-            np.interp(at, self.v[column][::-1], values[column][::-1]) for at, column in ((0.0, first), (1.0, last))
+            np.interp(at, self.v[column][::-1], values[column][::-1])
+            for at, column in ((0.0, first), (1.0, last))
         )
         return float(end - start)
 
@@ -84,29 +89,36 @@ def _sum_and_error(terms: Array) -> Array:
 def mesh_of(pld: LossDistribution, columns: Array, depth: Array) -> Mesh:
     """Build a mesh of the testing region by columns and depths.
 
-    Corners at the given u (0 … 1), and in each column at shares ``depth`` (0 … 1) from its top down.
+    Corners at the given u (0 … 1), and in each column at shares ``depth`` (0 … 1) from its top
+    down.
 
-    v = 1 − q' is at most 1 − q_min(q), a concave curve. Corners there are raised by the most that it lies above its
-    chords, as its tangents tell. The region is symmetric, so its bottom is its top turned around.
+    v = 1 − q' is at most 1 − q_min(q), a concave curve. Corners there are raised by the most that
+    it lies above its chords, as its tangents tell. The region is symmetric, so its bottom is its
+    top turned around.
     """
     top = _raised_upper_edge(pld, columns)
     bottom = 1.0 - _raised_upper_edge(pld, 1.0 - columns[::-1])[::-1]
     v = top[:, None] - (top - bottom)[:, None] * depth
     number = np.arange(v.size).reshape(v.shape)
     a, b, c, d = number[:-1, :-1], number[1:, :-1], number[:-1, 1:], number[1:, 1:]
-    corners = np.concatenate([np.stack(part, axis=-1).reshape(-1, 3) for part in ((a, b, d), (a, c, d))])
+    corners = np.concatenate(
+        [np.stack(part, axis=-1).reshape(-1, 3) for part in ((a, b, d), (a, c, d))]
+    )
     return Mesh(np.repeat(columns, depth.size), v.ravel(), corners, depth.size)
 
 
 def _raised_upper_edge(pld: LossDistribution, u: Array) -> Array:
     """Upper edge of the testing region, raised above its chords.
 
-    1 − q_min(1 − u) at each column, and as much more as makes the chords between columns cover the curve.
+    1 − q_min(1 − u) at each column, and as much more as makes the chords between columns cover the
+    curve.
     """
     edge, slope = lower_edge(pld, Nodes(1.0 - u, u))
     width, rise = np.diff(u), np.diff(edge.u)
     above = np.maximum(np.minimum(slope[:-1] * width - rise, rise - slope[1:] * width), 0.0)
-    return np.asarray(edge.u + np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN)
+    return np.asarray(
+        edge.u + np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN
+    )
 
 
 def _denser_at_ends(number: int) -> Array:
@@ -119,10 +131,12 @@ def fine_mesh(pld: LossDistribution) -> Mesh:
     """Mesh on which a bound by potentials is computed, with very narrow columns at both ends."""
     even = _denser_at_ends(COLUMNS + 1)
     low, high = np.geomspace(1e-7, even[1], 8)[:-1], np.geomspace(1e-7, 1.0 - even[-2], 8)[:-1]
-    return mesh_of(pld, np.sort(np.concatenate([even, low, 1.0 - high])), np.linspace(0.0, 1.0, DEPTH))
+    return mesh_of(
+        pld, np.sort(np.concatenate([even, low, 1.0 - high])), np.linspace(0.0, 1.0, DEPTH)
+    )
 
 
-# --- potentials ---------------------------------------------------------------------------------------------------
+# --- potentials -----------------------------------------------------------------------------------
 
 
 def potential_basis(count: CountDistribution, u: Array, v: Array) -> tuple[Array, Array, Array]:
@@ -166,12 +180,19 @@ def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -
     ends, _, _ = potential_basis(count, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     bounds = [(-LARGEST, LARGEST)] * ends.shape[1] + [(None, None)] * ratios.size
     cost = np.append(ends[0] - ends[1], masses)
-    found = linprog(cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limits), bounds=bounds, method="highs")
-    return np.zeros(ends.shape[1]) if found.x is None else np.asarray(found.x[: ends.shape[1]], dtype=float)
+    found = linprog(
+        cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limits), bounds=bounds, method="highs"
+    )
+    return (
+        np.zeros(ends.shape[1])
+        if found.x is None
+        else np.asarray(found.x[: ends.shape[1]], dtype=float)
+    )
 
 
 def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
-    """Likelihood ratios and masses of a pair, thinned to a few, with the means and the ends of the given pair."""
+    """Likelihood ratios and masses of a pair, thinned to a few, with the means and the ends of the
+    given pair."""
     losses, masses = pld.losses, pld.masses
     if losses.size <= RATIOS:
         return np.exp(losses), masses
@@ -189,10 +210,12 @@ def _region_points(pld: LossDistribution) -> tuple[Array, Array]:
     return np.repeat(u, POINTS), v.ravel()
 
 
-# --- the bound ----------------------------------------------------------------------------------------------------
+# --- the bound ------------------------------------------------------------------------------------
 
 
-def theorem_5(pair: DominatingPair, direction: int, count: CountDistribution, epsilon: float) -> float:
+def theorem_5(
+    pair: DominatingPair, direction: int, count: CountDistribution, epsilon: float
+) -> float:
     """Bound on δ(ε) by a potential, for one direction (Theorem 5).
 
     The potential is made for this ε.
@@ -202,7 +225,9 @@ def theorem_5(pair: DominatingPair, direction: int, count: CountDistribution, ep
         return 1.0
     mesh = fine_mesh(pld)
     coefficients = potential(pld, count, epsilon)
-    return bound_by_potential(pld, reverse, count, epsilon, mesh, potential_values(mesh, count, coefficients))
+    return bound_by_potential(
+        pld, reverse, count, epsilon, mesh, potential_values(mesh, count, coefficients)
+    )
 
 
 def potential_values(mesh: Mesh, count: CountDistribution, coefficients: Array) -> Array:
@@ -227,8 +252,9 @@ def bound_by_potential(
 
     W(1, 1) − W(0, 0) + E h(X).
 
-    h is the largest of lines in t. Written around t = 1, where E X = 1, it is h(1) + slope·(t − 1) and hinges to both
-    sides, whose expectations are the curves of the pair and of the reversed pair.
+    h is the largest of lines in t. Written around t = 1, where E X = 1, it is h(1) + slope·(t − 1)
+    and hinges to both sides, whose expectations are the curves of the pair and of the reversed
+    pair.
     """
     lines = _lines_above_gain(count, float(np.exp(epsilon)), mesh, values)
     if not np.all(np.isfinite(lines)):
@@ -248,14 +274,19 @@ def _lines_above_gain(count: CountDistribution, c: float, mesh: Mesh, values: Ar
 
     For outcomes that count, then the others.
 
-    f' is convex: in a triangle f'(q) lies below its chord through the corners, and f'(q') above its tangent in the
-    middle. Both are linear, so the largest value is at a corner.
+    f' is convex: in a triangle f'(q) lies below its chord through the corners, and f'(q') above its
+    tangent in the middle. Both are linear, so the largest value is at a corner.
     """
     u, v = mesh.u[mesh.triangles], mesh.v[mesh.triangles]
     middle = np.clip(v.mean(axis=1), 0.0, 1.0)
-    flat, steep = np.exp(count.log_slope(1.0 - middle, middle)), np.exp(count.log_curvature(1.0 - middle, middle))
+    flat, steep = (
+        np.exp(count.log_slope(1.0 - middle, middle)),
+        np.exp(count.log_curvature(1.0 - middle, middle)),
+    )
     ours = np.exp(count.log_slope(1.0 - u, u)) * (1.0 + SLACK)
-    theirs = c * np.maximum(flat[:, None] + steep[:, None] * (middle[:, None] - v), 0.0) * (1.0 - SLACK)
+    theirs = (
+        c * np.maximum(flat[:, None] + steep[:, None] * (middle[:, None] - v), 0.0) * (1.0 - SLACK)
+    )
     (by_q, error_q), (by_other, error_other) = mesh.gradients(values)
     slopes, heights = -by_q + error_q, -by_other + error_other
     counting = (ours + slopes[:, None]).ravel(), (-theirs + heights[:, None]).ravel()

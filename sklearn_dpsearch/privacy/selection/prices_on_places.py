@@ -1,13 +1,16 @@
 r"""Theorem 6: prices on places in the order, for distributions of K with light tails.
 
-Theorem 1 lets every outcome take the best place in the order, although few fit there. Fix a slope σ. An outcome with
-the likelihood ratio X takes up the room w = (σ − 1/X)₊, and Z = E w is the total room. If outcomes with the room ξ are
-below a place (q, q') of the order, then q' ≥ max(q_min(q), σ·q − ξ). So with any price λ(ξ) ≥ 0
+Theorem 1 lets every outcome take the best place in the order, although few fit there. Fix a slope
+σ. An outcome with the likelihood ratio X takes up the room w = (σ − 1/X)₊, and Z = E w is the total
+room. If outcomes with the room ξ are below a place (q, q') of the order, then q' ≥ max(q_min(q),
+σ·q − ξ). So with any price λ(ξ) ≥ 0
 
-    δ(ε) ≤ ∫ λ dξ + E_{L~P} [ max over (q, ξ) of f'(q) − e^{ε−L}·f'(max(q_min(q), σ·q − ξ)) − w·λ(ξ) ]₊ .
+    δ(ε) ≤ ∫ λ dξ + E_{L~P} [ max over (q, ξ) of f'(q) − e^{ε−L}·f'(max(q_min(q), σ·q − ξ)) − w·λ(ξ)
+    ]₊ .
 
-Outcomes with X ≤ 1/σ take up no such room; they pay for q itself (docs/theory/prices.md). Good prices follow from the
-best assignment of places to outcomes; bad prices cost tightness, never correctness.
+Outcomes with X ≤ 1/σ take up no such room; they pay for q itself (docs/theory/prices.md). Good
+prices follow from the best assignment of places to outcomes; bad prices cost tightness, never
+correctness.
 
 The bound is computed at a few ε; between them are chords, as profiles are convex in e^ε.
 """
@@ -34,11 +37,12 @@ from .testing_region import SLACK, Hinges, Nodes, composed, lower_edge
 QUANTILES, ROOMS, LOSSES = 200, 80, 80
 #: Gains below the largest by more than this (in nats) need no digits.
 RANGE = 40.0
-#: Slopes tried: those of the testing region with this much probability above, and the number of refinements.
+#: Slopes tried: those of the testing region with this much probability above, and the number of
+#: refinements.
 SHARES, FINER = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4), 2
 
 
-# --- parts independent of ε ---------------------------------------------------------------------------------------
+# --- parts independent of ε -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +139,9 @@ def _below_tangent(value: Array, changes: Array, least: Array) -> Array:
     If the tangent falls to 0 within the cell, the least value in the cell is used.
     """
     falls = np.min(changes, axis=-1, keepdims=True) < -0.9 * value
-    return np.asarray(np.where(falls, least * (1.0 - SLACK), value + changes - SLACK * (value + np.abs(changes))))
+    return np.asarray(
+        np.where(falls, least * (1.0 - SLACK), value + changes - SLACK * (value + np.abs(changes)))
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +199,7 @@ class Room:
         return np.minimum(self.inverse[np.clip(at, 0, self.inverse.size - 1)], self.slope)
 
 
-# --- outcomes that take up room -----------------------------------------------------------------------------------
+# --- outcomes that take up room -------------------------------------------------------------------
 
 
 def pilot_gains(room: Room, c: float) -> tuple[Array, Array, float]:
@@ -208,7 +214,9 @@ def pilot_gains(room: Room, c: float) -> tuple[Array, Array, float]:
     v = np.minimum(edge.u, room.slope * ground.grid.u + room.beyond - above[:, None])
     theirs = np.exp(ground.count.log_slope(1.0 - np.maximum(v, 0.0), np.maximum(v, 0.0)))
     inverse = room.inverse_at(np.maximum(above, above[1]))
-    gain = np.maximum(np.max(np.where(v >= 0, ground.ours - (c * inverse)[:, None] * theirs, 0.0), axis=1), 0.0)
+    gain = np.maximum(
+        np.max(np.where(v >= 0, ground.ours - (c * inverse)[:, None] * theirs, 0.0), axis=1), 0.0
+    )
     return above, gain, _integral_of_prices(gain / np.maximum(room.slope - inverse, 1e-9), above)
 
 
@@ -217,8 +225,12 @@ def room_places(room: Room, c: float) -> Array:
     above, gain, _ = pilot_gains(room, c)
     fall = np.log(max(gain[0], 1e-300)) - np.log(np.maximum(gain, 1e-300))
     fall = np.maximum.accumulate(np.clip(fall, 0.0, RANGE))
-    steps = -np.expm1(-fall / 4.0) + 0.02 * fall + 0.01 * np.log(np.maximum(above, above[1]) / above[1])
-    return np.unique(np.append(np.interp(np.linspace(0.0, steps[-1], ROOMS), steps, above), [0.0, room.whole]))
+    steps = (
+        -np.expm1(-fall / 4.0) + 0.02 * fall + 0.01 * np.log(np.maximum(above, above[1]) / above[1])
+    )
+    return np.unique(
+        np.append(np.interp(np.linspace(0.0, steps[-1], ROOMS), steps, above), [0.0, room.whole])
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +239,8 @@ class Gains:
 
     height − c/X·fall: [side, cell of room, cell and end of q].
 
-    On a cell f' lies below its chord, and f'(max(q_min(q), σ·q − ξ)), which is convex, above its tangent plane in the
-    middle. Both are linear, so the largest gain less the price is at a corner.
+    On a cell f' lies below its chord, and f'(max(q_min(q), σ·q − ξ)), which is convex, above its
+    tangent plane in the middle. Both are linear, so the largest gain less the price is at a corner.
     """
 
     room: Room
@@ -247,7 +259,11 @@ class Gains:
         """
         room, ground = self.room, self.room.ground
         shape = (self.above.size - 1, ground.middle.u.size)
-        v = room.slope * ground.middle.u + room.beyond - 0.5 * (self.above[1:] + self.above[:-1])[:, None]
+        v = (
+            room.slope * ground.middle.u
+            + room.beyond
+            - 0.5 * (self.above[1:] + self.above[:-1])[:, None]
+        )
         wide = 0.5 * np.diff(self.above)[:, None, None, None] * np.array([[-1.0], [1.0]])
         moves = (room.slope * ground.to_ends[:, None, :] + wide).reshape(*shape, 4)
         inside = np.clip(v, 0.0, 1.0)
@@ -283,8 +299,12 @@ class Gains:
         """
         slope, samples = self.room.slope, _inverse_ratios(self.room.inverse, self.room.slope)
         paid = np.stack([prices[:-1], prices[1:]])[..., None]
-        height, fall = self.room.ground.ours_at_ends.ravel() - slope * paid, self.c * self.falls - paid
-        wins = np.maximum(height - samples[0] * fall, height - samples[-1] * fall) > 0  # elsewhere 0 is larger
+        height, fall = (
+            self.room.ground.ours_at_ends.ravel() - slope * paid,
+            self.c * self.falls - paid,
+        )
+        # elsewhere 0 is larger
+        wins = np.maximum(height - samples[0] * fall, height - samples[-1] * fall) > 0
         height, fall = height[wins], fall[wins]
         return samples, np.array([np.max(height - z * fall, initial=0.0) for z in samples])
 
@@ -312,7 +332,9 @@ def price_room(room: Room, c: float) -> Priced:
     above = gains.above
     inverse = room.inverse_at(0.5 * (above[1:] + above[:-1]))
     near, far = (np.maximum(one, 0.0) for one in gains.at_own_ends(inverse))
-    prices = np.append(_nonnegative_sums(((near - far) / np.maximum(room.slope - inverse, 1e-9))[::-1])[::-1], 0.0)
+    prices = np.append(
+        _nonnegative_sums(((near - far) / np.maximum(room.slope - inverse, 1e-9))[::-1])[::-1], 0.0
+    )
     return Priced(_integral_of_prices(prices, above), *gains.left(prices))
 
 
@@ -342,7 +364,7 @@ def _inverse_ratios(inverse: Array, slope: float) -> Array:
     return np.unique(np.append(even, close))
 
 
-# --- all others ---------------------------------------------------------------------------------------------------
+# --- all others -----------------------------------------------------------------------------------
 
 
 def price_quantiles(room: Room, c: float) -> Priced:
@@ -363,9 +385,13 @@ def prices_of_quantiles(room: Room, c: float) -> tuple[Array, float]:
     if not np.any(chosen):
         return np.zeros(u.size), 0.0
     inverse, behind = room.inverse[chosen][::-1], np.cumsum(room.masses[chosen][::-1])
-    middle = ground.middle.u - u[::8, None]  # what is above the middle of each cell, less what starts are above
+    # what is above the middle of each cell, less what starts are above
+    middle = ground.middle.u - u[::8, None]
     z = inverse[np.clip(np.searchsorted(behind, middle), 0, inverse.size - 1)]
-    gain = [np.maximum(ground.ours[side] - c * z * ground.edge_falls[side], 0.0) for side in (_LOW, _HIGH)]
+    gain = [
+        np.maximum(ground.ours[side] - c * z * ground.edge_falls[side], 0.0)
+        for side in (_LOW, _HIGH)
+    ]
     served = middle < behind[-1]
     total = np.sum(np.where(served & (middle > 0), gain[0] + gain[1], 0.0) * -np.diff(u), axis=1)
     best = int(np.argmax(total))
@@ -385,7 +411,7 @@ def _inverse_ratios_from(room: Room, start: float) -> Array:
     return np.unique(np.append(np.geomspace(start, min(far, 20.0 * start), LOSSES), far))
 
 
-# --- together -----------------------------------------------------------------------------------------------------
+# --- together -------------------------------------------------------------------------------------
 
 
 def bound_by_prices(room: Room, epsilon: float) -> float:
@@ -398,7 +424,8 @@ def bound_by_prices(room: Room, epsilon: float) -> float:
 def total(room: Room, c: float, *ways: Priced) -> float:
     """Bound on δ(ε): all prices paid, and the gains left.
 
-    Each outcome pays in one of these ways, or pays nothing and takes the best place, as in Theorem 1.
+    Each outcome pays in one of these ways, or pays nothing and takes the best place, as in Theorem
+    1.
     """
     free = hinges_at(room.ground.free, c * room.inverse)
     left = np.min([free, *(way.at(room.inverse) for way in ways)], axis=0)
@@ -424,7 +451,11 @@ def best_room(ground: Ground, epsilon: float) -> Room:
     def estimate(log_slope: float) -> float:
         if log_slope not in known:
             room = Room(ground, float(np.exp(log_slope)))
-            known[log_slope] = pilot_gains(room, c)[2] + prices_of_quantiles(room, c)[1] if room.whole > 0 else np.inf
+            known[log_slope] = (
+                pilot_gains(room, c)[2] + prices_of_quantiles(room, c)[1]
+                if room.whole > 0
+                else np.inf
+            )
         return known[log_slope]
 
     tried = np.unique(-ground.losses_above(np.array(SHARES)))
@@ -441,7 +472,8 @@ LIGHT = (Poisson, Binomial, Fixed, FromPMF)
 STEP, FIRST, LAST = 0.25, 4, 128
 #: Number of k that share one slope.
 SHARED = 4
-#: k ↦ factor on δ from which prices are worth their time: in a pair, and (a stronger factor) everywhere.
+#: k ↦ factor on δ from which prices are worth their time: in a pair, and (a stronger factor)
+#: everywhere.
 PAIR, EVERYWHERE = {28: 0.75, 56: 0.75}, {56: 0.6}
 #: At these k prices are tested; they gain if the bound is below this share of δ.
 ENDS, NOTHING = range(16, LAST, 16), 0.98
@@ -482,7 +514,8 @@ class Anchors:
     def _bound(self, k: int) -> float:
         """Bound on δ by prices at the k-th ε, with a shared slope.
 
-        That of the first of SHARED k; where it gains nothing it may be a bad one: then that of the one before.
+        That of the first of SHARED k; where it gains nothing it may be a bad one: then that of the
+        one before.
         """
         unpriced, first = math.exp(-k * STEP), SHARED * (k // SHARED)
         found = bound_by_prices(self._room(first), self.epsilon(k))
@@ -514,12 +547,18 @@ class Anchors:
 
     def _chord(self, epsilon: float, k: int, every: int) -> float:
         """Chord between two bounds, at one ε."""
-        while k >= FIRST and epsilon < self.epsilon(k):  # both are rounded; left of its start a chord is no bound
+        # both are rounded; left of its start a chord is no bound
+        while k >= FIRST and epsilon < self.epsilon(k):
             k -= every
         if k < FIRST:
             return 1.0
         if k >= LAST or not np.isfinite(self.epsilon(k + every)):
             return self.delta(k)
-        low, high, start, end = self.delta(k), self.delta(k + every), self.epsilon(k), self.epsilon(k + every)
+        low, high, start, end = (
+            self.delta(k),
+            self.delta(k + every),
+            self.epsilon(k),
+            self.epsilon(k + every),
+        )
         share = min(math.expm1(epsilon - start) / math.expm1(end - start), 1.0)
         return (low + (min(high, low) - low) * share) * (1.0 + SLACK)

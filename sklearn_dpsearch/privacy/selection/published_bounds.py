@@ -1,8 +1,8 @@
 r"""Published bounds that are the smallest in some case: best of K runs, random subsets, thresholds.
 
-PS22: Papernot & Steinke, ICLR 2022. KRW24: Koskela, Redberg & Wang, ICML 2024. KK23: Koskela & Kulkarni, NeurIPS 2023.
-ZW19: Zhu & Wang, ICML 2019. λ is a Rényi order. A bound is None for guarantees and distributions that it does not
-cover.
+PS22: Papernot & Steinke, ICLR 2022. KRW24: Koskela, Redberg & Wang, ICML 2024. KK23: Koskela &
+Kulkarni, NeurIPS 2023. ZW19: Zhu & Wang, ICML 2019. λ is a Rényi order. A bound is None for
+guarantees and distributions that it does not cover.
 """
 
 from __future__ import annotations
@@ -25,21 +25,25 @@ from ..numerics.arithmetic import LARGEST_EXPONENT
 from ..numerics.loss_distribution import ROUNDING
 from .testing_region import nodes, slope_ratio
 
-# --- the best of K runs --------------------------------------------------------------------------------------------
+# --- the best of K runs ---------------------------------------------------------------------------
 #
-# f is the generating function of K, m = E K, and η, γ are the parameters of the truncated negative binomial
-# distribution. Conditioning on K ≥ 1 divides f' by 1 − f(0): every bound here multiplies its δ, or e^{(λ−1)ε}, by
-# 1/(1 − f(0)). Where K may be 0, the Rényi bounds are about the outcomes of a run alone (PS22, footnote 9): at ε ≥ 0
-# "no run" adds nothing to a hockey-stick divergence, but it is one more outcome of a Rényi divergence
-# (``BestOf.renyi`` counts it).
+# f is the generating function of K, m = E K, and η, γ are the parameters of the truncated negative
+# binomial distribution. Conditioning on K ≥ 1 divides f' by 1 − f(0): every bound here multiplies
+# its δ, or e^{(λ−1)ε}, by 1/(1 − f(0)). Where K may be 0, the Rényi bounds are about the outcomes
+# of a run alone (PS22, footnote 9): at ε ≥ 0 "no run" adds nothing to a hockey-stick divergence,
+# but it is one more outcome of a Rényi divergence (``BestOf.renyi`` counts it).
 
 
 def without_condition(count: CountDistribution) -> tuple[CountDistribution, float]:
     """Distribution of K without its condition K ≥ 1, and 1/P[K ≥ 1]."""
-    return (count.distribution, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
+    return (
+        (count.distribution, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
+    )
 
 
-def renyi_poisson(one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS) -> RenyiDP | None:
+def renyi_poisson(
+    one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS
+) -> RenyiDP | None:
     r"""Rényi curve of the best of Poisson many runs (PS22).
 
     ε'(λ) = ε(λ) + m·δ(ε̂) + log(m)/(λ−1), ε̂ = log(1 + 1/(λ−1)).
@@ -50,17 +54,26 @@ def renyi_poisson(one_run: Guarantee, count: CountDistribution, orders: Array = 
     if not (one_run.has_renyi and isinstance(distribution, Poisson)):
         return None
     delta = one_run.delta_at(np.log1p(1 / (orders - 1)))
-    epsilons = one_run.renyi(orders) + distribution.mean * delta + np.log(distribution.mean * scale) / (orders - 1)
-    return RenyiDP(orders=orders, epsilons=np.maximum(epsilons, 0.0), neighboring=one_run.neighboring)
+    epsilons = (
+        one_run.renyi(orders)
+        + distribution.mean * delta
+        + np.log(distribution.mean * scale) / (orders - 1)
+    )
+    return RenyiDP(
+        orders=orders, epsilons=np.maximum(epsilons, 0.0), neighboring=one_run.neighboring
+    )
 
 
-def renyi_any_distribution(one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS) -> RenyiDP | None:
+def renyi_any_distribution(
+    one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS
+) -> RenyiDP | None:
     r"""Rényi curve of the best of K runs, any K (PS22).
 
-    ε'(λ) = ε(λ) + sup over (q, q') of log( f'(q)^λ·f'(q')^{1−λ} ) / (λ−1), (q, q') in the testing region.
+    ε'(λ) = ε(λ) + sup over (q, q') of log( f'(q)^λ·f'(q')^{1−λ} ) / (λ−1), (q, q') in the testing
+    region.
 
-    PS22 Lemma 7, where P[K = 1] > 0. For each q the worst q' is q_min(q), and ``slope_ratio`` bounds f'(q)/f'(q_min(q))
-    on each cell.
+    PS22 Lemma 7, where P[K = 1] > 0. For each q the worst q' is q_min(q), and ``slope_ratio``
+    bounds f'(q)/f'(q_min(q)) on each cell.
     """
     if not (one_run.has_renyi and count.pgf_slope(0.0) > 0):
         return None
@@ -82,20 +95,29 @@ def approx_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Ap
     """
     if not (isinstance(one_run, ApproxDP) and isinstance(count, TruncatedNegativeBinomial)):
         return None
-    delta = count.shortfall(one_run.delta) * (1.0 + ROUNDING)  # never 0 by cancellation: that would claim pure privacy
+    # never 0 by cancellation: that would claim pure privacy
+    delta = count.shortfall(one_run.delta) * (1.0 + ROUNDING)
     if delta >= 1:
         return None
-    return ApproxDP(epsilon=(2 + count.eta) * one_run.epsilon, delta=delta, neighboring=one_run.neighboring)
+    return ApproxDP(
+        epsilon=(2 + count.eta) * one_run.epsilon, delta=delta, neighboring=one_run.neighboring
+    )
 
 
 def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | None:
     r"""Profile of the best of Poisson many (ε, δ)-DP runs (PS22).
 
-    δ'-approximate (λ, ε')-Rényi DP, λ = 1 + 1/(e^{ε₀} − 1), ε' = ε₀ + (e^{ε₀} − 1)·log m, δ' = 1 − e^{−mδ₀}.
+    δ'-approximate (λ, ε')-Rényi DP, λ = 1 + 1/(e^{ε₀} − 1), ε' = ε₀ + (e^{ε₀} − 1)·log m, δ' = 1 −
+    e^{−mδ₀}.
 
     PS22 Corollary 21 (of Lemma 20), for an (ε₀, δ₀)-DP base and K ~ Poisson(m), m ≥ 1.
     """
-    if not (isinstance(one_run, ApproxDP) and isinstance(count, Poisson) and count.mean >= 1 and one_run.epsilon > 0):
+    if not (
+        isinstance(one_run, ApproxDP)
+        and isinstance(count, Poisson)
+        and count.mean >= 1
+        and one_run.epsilon > 0
+    ):
         return None
     odds = math.expm1(min(one_run.epsilon, LARGEST_EXPONENT))
     if 1 + 1 / odds == 1:  # of no order that a double tells from 1
@@ -135,14 +157,17 @@ def least(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
     best = int(np.nanargmin(values))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
     with np.errstate(invalid="ignore"):  # where some values are infinite
-        found = optimize.minimize_scalar(lambda x: float(shift(np.array([x]))[0]), bounds=(low, high), method="bounded")
+        found = optimize.minimize_scalar(
+            lambda x: float(shift(np.array([x]))[0]), bounds=(low, high), method="bounded"
+        )
     return float(min(values[best], found.fun))
 
 
 def profile_binomial(one_run: Guarantee, count: CountDistribution) -> ProfileDP | None:
     r"""Profile of the best of binomially many runs (KRW24).
 
-    δ(ε) ≤ m·δ_Q(ε − (n−1)·log(1 − p + p·(e^{ε₁} + δ_Q(ε₁)))) for ε₁ with δ_Q(ε₁) ≤ (1−p)/p·(e^{ε₁} − 1).
+    δ(ε) ≤ m·δ_Q(ε − (n−1)·log(1 − p + p·(e^{ε₁} + δ_Q(ε₁)))) for ε₁ with δ_Q(ε₁) ≤ (1−p)/p·(e^{ε₁}
+    − 1).
 
     KRW24 Theorem 5.7, for binomial K.
     """
@@ -169,17 +194,21 @@ BEST_OF: dict[str, Callable[[Guarantee, CountDistribution], Guarantee | None]] =
     "KRW24 Theorem 5.7": profile_binomial,
 }
 
-# --- a random subset, then a training -------------------------------------------------------------------------------
+# --- a random subset, then a training -------------------------------------------------------------
 #
-# λ is an integer, q the probability with which a record is in the subset, ρ_t and ρ_b the Rényi curves of tuning and of
-# training. All sums are over moments M(k) = e^{(k−1)·ρ(k)} ≥ E X^k, M(0) = M(1) = 1, with X a likelihood ratio under
-# its denominator.
+# λ is an integer, q the probability with which a record is in the subset, ρ_t and ρ_b the Rényi
+# curves of tuning and of training. All sums are over moments M(k) = e^{(k−1)·ρ(k)} ≥ E X^k, M(0) =
+# M(1) = 1, with X a likelihood ratio under its denominator.
 
 #: Integer Rényi orders at which the sums are evaluated.
-INTEGER_ORDERS: Array = np.unique(np.append(np.arange(2.0, 65.0), np.round(np.geomspace(65.0, 1024.0, 48))))
+INTEGER_ORDERS: Array = np.unique(
+    np.append(np.arange(2.0, 65.0), np.round(np.geomspace(65.0, 1024.0, 48)))
+)
 
 
-def renyi_rest(tune: Guarantee, train: Guarantee, fraction: float, orders: Array = INTEGER_ORDERS) -> RenyiDP | None:
+def renyi_rest(
+    tune: Guarantee, train: Guarantee, fraction: float, orders: Array = INTEGER_ORDERS
+) -> RenyiDP | None:
     r"""Rényi curve of tuning on a subset, training on the rest (KK23).
 
     max(ρ₁, ρ₂):
@@ -202,14 +231,17 @@ def renyi_rest(tune: Guarantee, train: Guarantee, fraction: float, orders: Array
     return RenyiDP(orders=orders, epsilons=bounds, neighboring=train.neighboring)
 
 
-def renyi_all(tune: Guarantee, train: Guarantee, fraction: float, orders: Array = INTEGER_ORDERS) -> RenyiDP | None:
+def renyi_all(
+    tune: Guarantee, train: Guarantee, fraction: float, orders: Array = INTEGER_ORDERS
+) -> RenyiDP | None:
     r"""Rényi curve of tuning on a subset, training on all (ZW19).
 
     ρ'_t + ρ_b, with the amplified curve of tuning
 
     e^{(λ−1)ρ'_t} = Σ_{j=0}^{λ} w_j·C(λ, j)·q^j(1−q)^{λ−j}·M_t(j),   w_j = 1 for j ≤ 2, else 3.
 
-    ZW19 (KK23 Theorem 4; its first term is that of j = 0 and j = 1), composed with the training run.
+    ZW19 (KK23 Theorem 4; its first term is that of j = 0 and j = 1), composed with the training
+    run.
     """
     if not _have_curves(tune, train):
         return None
@@ -219,7 +251,11 @@ def renyi_all(tune: Guarantee, train: Guarantee, fraction: float, orders: Array 
         terms = _log_binomial(order, fraction) + tuning[: order + 1]
         terms[3:] += np.log(3.0)
         bounds.append(_rounded_up(_log_sum(terms)) / (order - 1))
-    return RenyiDP(orders=orders, epsilons=np.array(bounds) + train.renyi(orders), neighboring=train.neighboring)
+    return RenyiDP(
+        orders=orders,
+        epsilons=np.array(bounds) + train.renyi(orders),
+        neighboring=train.neighboring,
+    )
 
 
 def _have_curves(tune: Guarantee, train: Guarantee) -> bool:
@@ -272,11 +308,11 @@ SUBSET: dict[str, tuple[str, Callable[[Guarantee, Guarantee, float], Guarantee |
     "all": ("ZW19, composed", renyi_all),
 }
 
-# --- a threshold ------------------------------------------------------------------------------------------------------
+# --- a threshold ----------------------------------------------------------------------------------
 #
-# PS22 (appendix C) condition a run Q on a set S of good outcomes. Here Q is the run with the coin in front of it (their
-# footnote 11), so Q(S) is at least the stop probability p, and D_λ is that of a run that is only sometimes reached:
-# exp((λ−1)·D_λ) = p + (1−p)·exp((λ−1)·ε(λ)).
+# PS22 (appendix C) condition a run Q on a set S of good outcomes. Here Q is the run with the coin
+# in front of it (their footnote 11), so Q(S) is at least the stop probability p, and D_λ is that of
+# a run that is only sometimes reached: exp((λ−1)·D_λ) = p + (1−p)·exp((λ−1)·ε(λ)).
 
 #: 1/q and 1/r of Proposition 15 that are tried, of which 1/p + 1/q + 1/r = 1.
 INVERSES = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
@@ -285,22 +321,28 @@ INVERSES = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
 def renyi_threshold(one_run: Guarantee, stop_probability: float) -> RenyiDP | None:
     r"""Rényi curve of runs until a score reaches a threshold (PS22).
 
-    (λ−1)·D'_λ = (1/r)(λ₁−1)·D_{λ₁} + (λ₀−1)·D_{λ₀} + (1 + 1/r)·log(1/p), λ₁ = r(λ − 1/p̂), λ₀ = λ + 1/q − 1 ≥ 1.
+    (λ−1)·D'_λ = (1/r)(λ₁−1)·D_{λ₁} + (λ₀−1)·D_{λ₀} + (1 + 1/r)·log(1/p), λ₁ = r(λ − 1/p̂), λ₀ = λ +
+    1/q − 1 ≥ 1.
 
-    PS22 Proposition 15, for every 1/p̂ + 1/q + 1/r = 1 with r < ∞ on a grid, the best at each order. Corollary 16 is its
-    case r = 1, q = ∞.
+    PS22 Proposition 15, for every 1/p̂ + 1/q + 1/r = 1 with r < ∞ on a grid, the best at each
+    order. Corollary 16 is its case r = 1, q = ∞.
     """
     if not one_run.has_renyi:
         return None
     log_stop = np.log(stop_probability)
     with np.errstate(divide="ignore"):
-        tabulated = np.logaddexp(log_stop, np.log1p(-stop_probability) + (ORDERS - 1) * one_run.renyi(ORDERS))
+        tabulated = np.logaddexp(
+            log_stop, np.log1p(-stop_probability) + (ORDERS - 1) * one_run.renyi(ORDERS)
+        )
     known = np.isfinite(tabulated)
 
     def log_moments(order: Array) -> Array:
-        """(λ − 1)·D_λ, convex and 0 at λ = 1, so below its chords; infinite beyond the last order that is known."""
+        """(λ − 1)·D_λ, convex and 0 at λ = 1, so below its chords; infinite beyond the last order
+        that is known."""
         return np.asarray(
-            np.interp(order, np.append(1.0, ORDERS[known]), np.append(0.0, tabulated[known]), right=np.inf)
+            np.interp(
+                order, np.append(1.0, ORDERS[known]), np.append(0.0, tabulated[known]), right=np.inf
+            )
         )
 
     best = np.full(ORDERS.shape, np.inf)
@@ -311,6 +353,12 @@ def renyi_threshold(one_run: Guarantee, stop_probability: float) -> RenyiDP | No
                 total = over_r * log_moments((ORDERS - over_p) / over_r) - (1 + over_r) * log_stop
                 second = ORDERS + over_q - 1
                 with np.errstate(invalid="ignore"):
-                    total = np.where(second >= 1, total + log_moments(np.maximum(second, 1.0)), np.inf)
+                    total = np.where(
+                        second >= 1, total + log_moments(np.maximum(second, 1.0)), np.inf
+                    )
                 best = np.fmin(best, total)
-    return RenyiDP(orders=ORDERS, epsilons=np.maximum(best / (ORDERS - 1), 0.0), neighboring=one_run.neighboring)
+    return RenyiDP(
+        orders=ORDERS,
+        epsilons=np.maximum(best / (ORDERS - 1), 0.0),
+        neighboring=one_run.neighboring,
+    )

@@ -1,21 +1,23 @@
 r"""Tune on a random subset, then train: Theorems 2 and 4, and the smallest of all known bounds.
 
-Every record independently joins the subset with probability q, and otherwise validates with probability v. X, V and Y
-are the likelihood ratios (with the record ÷ without it) of dominating pairs: of tuning if the record trains candidates,
-of tuning if the record validates candidates, and of the final training.
+Every record independently joins the subset with probability q, and otherwise validates with
+probability v. X, V and Y are the likelihood ratios (with the record ÷ without it) of dominating
+pairs: of tuning if the record trains candidates, of tuning if the record validates candidates, and
+of the final training.
 
-**Theorem 4.** With U uniform on [0, 1], the quantile functions X(U) and V(U), and Y independent of U, the release has
-the dominating likelihood ratio q·X(U) + (1−q)(1−v+v·V(U))·Y if the training uses the rest, and
-(q·X(U) + (1−q)(1−v+v·V(U)))·Y if it uses all records:
+**Theorem 4.** With U uniform on [0, 1], the quantile functions X(U) and V(U), and Y independent of
+U, the release has the dominating likelihood ratio q·X(U) + (1−q)(1−v+v·V(U))·Y if the training uses
+the rest, and (q·X(U) + (1−q)(1−v+v·V(U)))·Y if it uses all records:
 
-    record in the first data set:   δ(ε) ≤ E (Z − e^ε)₊ ,     Z either ratio, under the distribution without the record,
-    record in the second:           δ(ε) ≤ E (1 − e^ε·Z)₊ .
+    record in the first data set:   δ(ε) ≤ E (Z − e^ε)₊ ,     Z either ratio, under the distribution
+    without the record, record in the second:           δ(ε) ≤ E (1 − e^ε·Z)₊ .
 
 **Theorem 2** is the case V = 1: nothing outside the subset is used for tuning.
 
-X and V are functions of one output of tuning, with an unknown joint distribution. Of all couplings with the same
-marginals the comonotone one (both are large together) has the largest expectations above (docs/theory/subset_rest.md).
-For two discrete ratios that is a merge of their quantile functions: exact, with as many pieces as there are atoms.
+X and V are functions of one output of tuning, with an unknown joint distribution. Of all couplings
+with the same marginals the comonotone one (both are large together) has the largest expectations
+above (docs/theory/subset_rest.md). For two discrete ratios that is a merge of their quantile
+functions: exact, with as many pieces as there are atoms.
 """
 
 from __future__ import annotations
@@ -45,11 +47,18 @@ from ..guarantees.neighboring_relations import CARRIED_OVER, ChangedRecord, as_r
 from ..guarantees.pure import PureDP
 from ..guarantees.single_mechanisms import NonPrivate
 from ..numerics.arithmetic import safe_exp
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, coarser, normalized
+from ..numerics.loss_distribution import (
+    ROUNDING,
+    DominatingPair,
+    LossDistribution,
+    coarser,
+    normalized,
+)
 from .best_of import BestOf
 from .published_bounds import SUBSET
 
-#: Losses beyond it count as infinite, which only raises a curve: products of their ratios would overflow.
+#: Losses beyond it count as infinite, which only raises a curve: products of their ratios would
+#: overflow.
 LARGEST_LOSS = 300.0
 
 
@@ -80,12 +89,14 @@ class Pieces:
     Parameters
     ----------
     weights : ndarray of shape (n,)
-        Probabilities of the values, of which ``above`` counts those up to and with each, from the far end on.
+        Probabilities of the values, of which ``above`` counts those up to and with each, from the
+        far end on.
     above : ndarray of shape (n,)
     a, b : ndarrays of shape (n,)
         Logarithms, −∞ for 0.
     infinity : float
-        Probability, under the distribution with the record, of outcomes that are impossible without it at every Y.
+        Probability, under the distribution with the record, of outcomes that are impossible without
+        it at every Y.
     """
 
     weights: Array
@@ -96,7 +107,12 @@ class Pieces:
 
 
 def coupled(
-    tune: LossDistribution, validate: LossDistribution, fraction: float, share: float, train_on: str, index: int
+    tune: LossDistribution,
+    validate: LossDistribution,
+    fraction: float,
+    share: float,
+    train_on: str,
+    index: int,
 ) -> Pieces:
     """Comonotone coupling of tuning and validation (Theorem 4).
 
@@ -116,7 +132,11 @@ def coupled(
     with np.errstate(divide="ignore"):
         log_x = np.log(fraction) + x.at(ends)
         log_v = np.log1p(-fraction) + np.logaddexp(np.log1p(-share), np.log(share) + v.at(ends))
-    a, b = (log_x, log_v) if train_on == "rest" else (np.full_like(log_x, -np.inf), np.logaddexp(log_x, log_v))
+    a, b = (
+        (log_x, log_v)
+        if train_on == "rest"
+        else (np.full_like(log_x, -np.inf), np.logaddexp(log_x, log_v))
+    )
     infinity = fraction * x.infinity + (1.0 - fraction) * share * v.infinity
     return Pieces(np.diff(ends, prepend=0.0), ends, a, b, infinity)
 
@@ -155,7 +175,9 @@ def _quantile_steps(pld: LossDistribution, index: int) -> _Quantiles:
     return _Quantiles(np.cumsum(masses * safe_exp(-losses)), losses, infinity)
 
 
-def delta_in_direction(index: int, pieces: Pieces, train: LossDistribution, epsilon: Array) -> Array:
+def delta_in_direction(
+    index: int, pieces: Pieces, train: LossDistribution, epsilon: Array
+) -> Array:
     """δ(ε) of the subset search for a record removed or added.
 
     Rounded up; 0 is removed, 1 is added.
@@ -168,7 +190,8 @@ def delta_in_direction(index: int, pieces: Pieces, train: LossDistribution, epsi
 def delta_removed(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
     """δ(ε) of the subset search for a record removed.
 
-    E (Z − c)₊, c = e^ε: e^b·H_k with k = (c − e^a)/e^b, and e^a + e^b − c where k ≤ 0; and the mass at infinity.
+    E (Z − c)₊, c = e^ε: e^b·H_k with k = (c − e^a)/e^b, and e^a + e^b − c where k ≤ 0; and the mass
+    at infinity.
     """
     share = safe_exp(pieces.a - epsilon) * (1.0 + ROUNDING)  # e^a/c, up: k is rounded down
     inside = (share < 1.0) & (pieces.b > -np.inf)
@@ -185,7 +208,8 @@ def delta_removed(pieces: Pieces, train: LossDistribution, epsilon: float) -> fl
 def delta_added(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
     """δ(ε) of the subset search for a record added.
 
-    E (1 − c·Z)₊, c = e^ε: r·H_{c·e^b/r} with r = (1 − c·e^a)₊; the pair of training (without, with).
+    E (1 − c·Z)₊, c = e^ε: r·H_{c·e^b/r} with r = (1 − c·e^a)₊; the pair of training (without,
+    with).
     """
     left = -np.expm1(np.minimum(epsilon + pieces.a, 0.0)) * (1.0 + ROUNDING)
     inside = left > 0.0
@@ -198,18 +222,20 @@ def delta_added(pieces: Pieces, train: LossDistribution, epsilon: float) -> floa
 def _expected_value(pieces: Pieces, values: Array) -> float:
     """Mean of nonnegative values over the pieces, rounded up.
 
-    The values fall from the far end on; it includes what the sums behind the weights may have got wrong.
+    The values fall from the far end on; it includes what the sums behind the weights may have got
+    wrong.
     """
     lost = np.finfo(float).eps * float(pieces.above @ values)
     return float(pieces.weights @ values) * (1.0 + ROUNDING) + lost
 
 
 TrainOn = Literal["rest", "all"]
-#: Atoms of each part of tuning; and of each in compositions, where the profile is evaluated at POINTS points.
+#: Atoms of each part of tuning; and of each in compositions, where the profile is evaluated at
+#: POINTS points.
 MOST, ATOMS, POINTS = 4000, 500, 800
 
 
-# --- guarantees --------------------------------------------------------------------------------------------------
+# --- guarantees -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +254,11 @@ class _TuneThenTrain(Guarantee):
         check_parts(self, tune=self.tune, train=self.train, **validation)
         require(0 < self.fraction < 1, "0 < fraction < 1", fraction=self.fraction)
         require(0 < self.share <= 1, "0 < share <= 1", share=self.share)
-        require(self.train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=self.train_on)
+        require(
+            self.train_on in ("rest", "all"),
+            'train_on to be "rest" or "all"',
+            train_on=self.train_on,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,18 +271,25 @@ class TheoremFour(_TuneThenTrain):
     def _check(self) -> None:
         super()._check()
         presence = self.neighboring != "replace_one"
-        require(presence, 'neighboring to be "add_remove" or "zero_out"', neighboring=self.neighboring)
+        require(
+            presence, 'neighboring to be "add_remove" or "zero_out"', neighboring=self.neighboring
+        )
 
     @cached_property
     def _validated(self) -> Guarantee:
         """Guarantee of tuning for a record outside the subset."""
-        return PureDP(epsilon=0.0, neighboring=self.neighboring) if self.validate is None else self.validate
+        return (
+            PureDP(epsilon=0.0, neighboring=self.neighboring)
+            if self.validate is None
+            else self.validate
+        )
 
     @property
     def pure_epsilon(self) -> float | None:
         """Largest loss of tuning on a subset, then training.
 
-        log(q·e^a + (1−q)(1−v+v·e^b)·e^d), or log(q·e^a + (1−q)(1−v+v·e^b)) + d: the largest log-ratio.
+        log(q·e^a + (1−q)(1−v+v·e^b)·e^d), or log(q·e^a + (1−q)(1−v+v·e^b)) + d: the largest
+        log-ratio.
 
         That of the inverse ratio is never larger: −log E e^{−L} ≤ E L ≤ log E e^L.
         """
@@ -287,7 +324,9 @@ class TheoremFour(_TuneThenTrain):
         return self._zero_beyond_largest_loss(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        return discretize_profiles(self.direction(0, ATOMS), self.direction(1, ATOMS), number=POINTS, adaptive=True)
+        return discretize_profiles(
+            self.direction(0, ATOMS), self.direction(1, ATOMS), number=POINTS, adaptive=True
+        )
 
 
 def _log_mean_exp_between(a: float, b: float, weight: float) -> float:
@@ -334,7 +373,11 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
         if self.validate is not None:
             return {"Theorem 4": first, **by_coin}
         name, published = SUBSET[self.train_on]
-        return {"Theorem 2": first, **by_coin, name: published(self.tune, self.train, self.fraction)}
+        return {
+            "Theorem 2": first,
+            **by_coin,
+            name: published(self.tune, self.train, self.fraction),
+        }
 
     def _known_membership(self) -> Guarantee:
         """Guarantee of a subset search whose membership is known.
@@ -355,9 +398,10 @@ class ReplacedInSubset(SmallestOf):
 
     A chain of two steps, or known membership.
 
-    To replace a record is to remove one and to add another. Where membership in the subset is secret, each of these
-    steps has the guarantee of Theorem 2 or 4, amplification included. The other bound fixes the coin of the replaced
-    record, and is the average over it (docs/theory/subset_replaced.md).
+    To replace a record is to remove one and to add another. Where membership in the subset is
+    secret, each of these steps has the guarantee of Theorem 2 or 4, amplification included. The
+    other bound fixes the coin of the replaced record, and is the average over it
+    (docs/theory/subset_replaced.md).
 
     Parameters
     ----------
@@ -371,8 +415,14 @@ class ReplacedInSubset(SmallestOf):
     pair_of_all = False
 
     def _check(self) -> None:
-        check_kind("presence", self.presence, SubsetThenTrain, "the guarantee of a search on a subset")
-        require(self.neighboring == "replace_one", 'neighboring="replace_one"', neighboring=self.neighboring)
+        check_kind(
+            "presence", self.presence, SubsetThenTrain, "the guarantee of a search on a subset"
+        )
+        require(
+            self.neighboring == "replace_one",
+            'neighboring="replace_one"',
+            neighboring=self.neighboring,
+        )
 
     def _bounds(self) -> dict[str, Guarantee | None]:
         one = self.presence
@@ -399,7 +449,7 @@ def _part_for_replaced_record(part: Guarantee) -> Guarantee:
 CARRIED_OVER[SubsetThenTrain] = lambda one: ReplacedInSubset(presence=one)
 
 
-# --- what is offered ------------------------------------------------------------------------------------------------
+# --- what is offered ------------------------------------------------------------------------------
 
 
 def subset_then_train(
@@ -414,8 +464,9 @@ def subset_then_train(
 ) -> Guarantee:
     r"""Guarantee of tuning on a random subset and then training, releasing the results of both.
 
-    Every record joins the subset independently, with secret membership (Poisson subsampling). Training may depend on
-    the results of tuning (its hyperparameters, its model as a starting point), but otherwise not on the subset.
+    Every record joins the subset independently, with secret membership (Poisson subsampling).
+    Training may depend on the results of tuning (its hyperparameters, its model as a starting
+    point), but otherwise not on the subset.
 
     Parameters
     ----------
@@ -433,25 +484,26 @@ def subset_then_train(
     validated_share : float, default=1.0
         Probability with which a record outside the subset validates, 0 < validated_share ≤ 1.
     secret_membership : bool, default=True
-        False if a part uses the number of its records, under ``"zero_out"``: the total is then the average over known
-        membership.
+        False if a part uses the number of its records, under ``"zero_out"``: the total is then the
+        average over known membership.
 
     Returns
     -------
     Guarantee
-        With ``bounds`` (all that apply) and ``tightest(delta)`` (the name of the one reported), unless one of the parts
-        sees no record.
+        With ``bounds`` (all that apply) and ``tightest(delta)`` (the name of the one reported),
+        unless one of the parts sees no record.
 
     Notes
     -----
-    Theorems 2 and 4 of this library (docs/theory/subset.md, docs/theory/subset_rest.md); Koskela & Kulkarni (2023); Zhu
-    & Wang (2019).
+    Theorems 2 and 4 of this library (docs/theory/subset.md, docs/theory/subset_rest.md); Koskela &
+    Kulkarni (2023); Zhu & Wang (2019).
 
-    The size of the subset is as secret as the membership. Under ``"add_remove"`` the parts' own guarantees ensure this.
-    Under ``"zero_out"`` a record outside a part counts as replaced by nothing in its place: a part may use the number
-    of all records n, and fraction·n, but not the number of its own records (else ``secret_membership=False``). Under
-    ``"replace_one"`` the membership may be known, and the guarantee is the average over the changed record's
-    membership: no amplification in ε.
+    The size of the subset is as secret as the membership. Under ``"add_remove"`` the parts' own
+    guarantees ensure this. Under ``"zero_out"`` a record outside a part counts as replaced by
+    nothing in its place: a part may use the number of all records n, and fraction·n, but not the
+    number of its own records (else ``secret_membership=False``). Under ``"replace_one"`` the
+    membership may be known, and the guarantee is the average over the changed record's membership:
+    no amplification in ε.
 
     Examples
     --------
@@ -471,7 +523,10 @@ def subset_then_train(
     >>> round(subset_then_train(search, one_run, 0.1, validate=scores).epsilon_at(1e-5), 2)
     2.1
     """
-    fraction, validated_share = plain_number("fraction", fraction), plain_number("validated_share", validated_share)
+    fraction, validated_share = (
+        plain_number("fraction", fraction),
+        plain_number("validated_share", validated_share),
+    )
     require(0 <= fraction <= 1, "0 <= fraction <= 1", fraction=fraction)
     require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
     require(0 < validated_share <= 1, "0 < validated_share <= 1", validated_share=validated_share)

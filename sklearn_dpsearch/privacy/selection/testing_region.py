@@ -1,11 +1,13 @@
-r"""The testing region on a grid, for bounds by the slope f' of the generating function, and the largest of many lines.
+r"""The testing region on a grid, for bounds by the slope f' of the generating function, and the
+largest of many lines.
 
-q is the probability, on one data set, that a run scores at most y; q_min(q) the least such probability on a
-neighbouring data set. The bounds for best-of-K search compare f'(q) with f'(q_min(q)) for all q at once.
+q is the probability, on one data set, that a run scores at most y; q_min(q) the least such
+probability on a neighbouring data set. The bounds for best-of-K search compare f'(q) with
+f'(q_min(q)) for all q at once.
 
-A bound of the form δ(ε) ≤ E φ(e^{ε−L}), with φ the largest of the lines height − z·fall and 0, needs no grid of losses:
-φ is convex, so φ(z) = Σ_k w_k·(1 − z/z_k)₊, a sum of hinges. The expectation is Σ_k w_k·H(e^ε/z_k), with H the
-hockey-stick curve of the pair.
+A bound of the form δ(ε) ≤ E φ(e^{ε−L}), with φ the largest of the lines height − z·fall and 0,
+needs no grid of losses: φ is convex, so φ(z) = Σ_k w_k·(1 − z/z_k)₊, a sum of hinges. The
+expectation is Σ_k w_k·H(e^ε/z_k), with H the hockey-stick curve of the pair.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class Hinges:
         log_ends, points = np.log(self.ends), np.ravel(epsilon)
         rows = max(1, CHUNK // max(log_ends.size, 1))
         chunks = [points[i : i + rows, None] - log_ends for i in range(0, points.size, rows)]
-        delta = np.concatenate([np.sum(pld.delta_at(chunk) * self.weights, axis=1) for chunk in chunks])
+        delta = np.concatenate(
+            [np.sum(pld.delta_at(chunk) * self.weights, axis=1) for chunk in chunks]
+        )
         return np.minimum(np.reshape(delta, np.shape(epsilon)), 1.0)
 
     def thinned(self, every: int) -> Hinges:
@@ -73,7 +77,10 @@ class Hinges:
         )
         values = np.append(weights.sum(), np.maximum(beyond[0] - ends * beyond[1], 0.0)[kept])
         chords = hinges_through(np.append(0.0, ends[kept]), values)
-        return Hinges(np.append(chords.weights, self.weights[~bends]), np.append(chords.ends, self.ends[~bends]))
+        return Hinges(
+            np.append(chords.weights, self.weights[~bends]),
+            np.append(chords.ends, self.ends[~bends]),
+        )
 
 
 def hinges_through(points: Array, values: Array) -> Hinges:
@@ -87,7 +94,9 @@ def hinges_through(points: Array, values: Array) -> Hinges:
 
 def upper_envelope(lines: AffineLines) -> Hinges:
     """Upper envelope of affine lines and 0, as hinges."""
-    height, fall = largest_lines(AffineLines(np.append(lines.height, 0.0), np.append(lines.fall, 0.0)))
+    height, fall = largest_lines(
+        AffineLines(np.append(lines.height, 0.0), np.append(lines.fall, 0.0))
+    )
     weights, drops = -np.diff(height), -np.diff(fall)
     if height[-1] > 0:  # a line that never falls: an end at infinity
         weights, drops = np.append(weights, height[-1]), np.append(drops, 0.0)
@@ -102,7 +111,8 @@ def largest_lines(lines: AffineLines) -> AffineLines:
     """
     order = np.lexsort((lines.fall, -lines.height))
     height, fall = lines.height[order], lines.fall[order]
-    flatter = fall < np.minimum.accumulate(np.append(np.inf, fall[:-1]))  # a lower and steeper line never wins
+    # a lower and steeper line never wins
+    flatter = fall < np.minimum.accumulate(np.append(np.inf, fall[:-1]))
     height, fall = height[flatter], fall[flatter]
     kept = _hull_of_lines(height.tolist(), fall.tolist())
     return AffineLines(height[kept], fall[kept])
@@ -150,19 +160,23 @@ def nodes(smallest: float = 1e-18, spacing: float = SPACING) -> Nodes:
     """Grid of quantiles in [0, 1], geometric towards both ends."""
     steps = int(np.ceil(np.log(0.5 / smallest) / np.log(spacing)))
     half = np.append(0.0, np.geomspace(smallest, 0.5, steps))
-    return Nodes(np.concatenate([half, 1.0 - half[-2::-1]]), np.concatenate([1.0 - half, half[-2::-1]]))
+    return Nodes(
+        np.concatenate([half, 1.0 - half[-2::-1]]), np.concatenate([1.0 - half, half[-2::-1]])
+    )
 
 
-def cell_lines(pld: LossDistribution, count: CountDistribution, grid: Nodes) -> tuple[AffineLines, AffineLines]:
+def cell_lines(
+    pld: LossDistribution, count: CountDistribution, grid: Nodes
+) -> tuple[AffineLines, AffineLines]:
     r"""Lines that bound f'(q) − z·f'(q_min(q)) on each cell.
 
     A line s − z·t per node q_i and per cell [q_i, q_{i+1}], from above.
 
     The bound is second-order accurate in the width of the cell.
 
-    f' is convex, so it lies below its chord. G(q) = f'(q_min(q)) is convex too (f' and q_min are, and f' increases),
-    so it lies above its tangents at both ends of the cell. Chord minus z·(the higher tangent) is largest at an end or
-    where the tangents cross.
+    f' is convex, so it lies below its chord. G(q) = f'(q_min(q)) is convex too (f' and q_min are,
+    and f' increases), so it lies above its tangents at both ends of the cell. Chord minus z·(the
+    higher tangent) is largest at an end or where the tangents cross.
     """
     height = np.exp(count.log_slope(grid.q, grid.u)) * (1.0 + SLACK)
     edge, steepness = lower_edge(pld, grid)
@@ -177,7 +191,8 @@ def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Arr
 
     Its place (share of the width, from the right) and value.
 
-    If rounding hides the crossing, the right end's place with the left end's value is valid: G is increasing.
+    If rounding hides the crossing, the right end's place with the left end's value is valid: G is
+    increasing.
     """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         rises, drops = growth[:-1] * gaps, growth[1:] * gaps
@@ -192,8 +207,9 @@ def lower_edge(pld: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:
 
     A point just below it, with its complement.
 
-    On each edge of the testing region q_min is linear with slope exp(−loss). It is followed from above (relative
-    accuracy near 0) and, where the outcomes impossible under P are known exactly, from below (the same near 1).
+    On each edge of the testing region q_min is linear with slope exp(−loss). It is followed from
+    above (relative accuracy near 0) and, where the outcomes impossible under P are known exactly,
+    from below (the same near 1).
     """
     point, slope = _edge_from_above(pld, at)
     complement = 1.0 - point
@@ -208,8 +224,8 @@ def lower_edge(pld: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:
 def _edge_from_above(pld: LossDistribution, at: Nodes) -> tuple[Array, Array]:
     """Lower edge q_min(q), rounded down, from the largest losses, with its slope.
 
-    It is taken a little to the left of q, by more than the sums of p may be wrong: at losses far below zero the slope
-    exp(−loss) would make a large error of a small one.
+    It is taken a little to the left of q, by more than the sums of p may be wrong: at losses far
+    below zero the slope exp(−loss) would make a large error of a small one.
     """
     above_p, above_q = pld.from_above
     p = pld.infinity + above_p
@@ -237,14 +253,16 @@ def composed(count: CountDistribution, edge: Nodes, steepness: Array) -> tuple[A
 
     G = f'(q_min) and f''(q_min)·q_min'.
     """
-    return np.exp(count.log_slope(edge.q, edge.u)), np.exp(count.log_curvature(edge.q, edge.u)) * steepness
+    return np.exp(count.log_slope(edge.q, edge.u)), np.exp(
+        count.log_curvature(edge.q, edge.u)
+    ) * steepness
 
 
 def slope_ratio(pld: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:
     """Bound on log f'(q)/f'(q_min(q)) for each cell of q.
 
-    Chord over tangent is a ratio of two linear functions, hence monotone: the largest of both ends and of the crossing
-    of the tangents bounds it.
+    Chord over tangent is a ratio of two linear functions, hence monotone: the largest of both ends
+    and of the crossing of the tangents bounds it.
     """
     nodes_, cells = cell_lines(pld, count, grid)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,19 +1,25 @@
-r"""Stop at the first good candidate: run until a score reaches a threshold that was fixed in advance.
+r"""Stop at the first good candidate: run until a score reaches a threshold that was fixed in
+advance.
 
-Before each run a coin with probability p ends the search without a result. Otherwise the run's outcome is released if
-its score is at least the threshold, and forgotten if not. The release is one run, or the coin, *given* that the search
-ends there.
+Before each run a coin with probability p ends the search without a result. Otherwise the run's
+outcome is released if its score is at least the threshold, and forgotten if not. The release is one
+run, or the coin, *given* that the search ends there.
 
-**Theorem 3.** Let (P, P') dominate one run, q_min and q_max be the edges of their testing region. For every c = e^ε
+**Theorem 3.** Let (P, P') dominate one run, q_min and q_max be the edges of their testing region.
+For every c = e^ε
 
-    δ(ε) ≤ sup over e, r ∈ [0, 1], stop ∈ {0, 1} of  A − c·B,      A/(1 − A) = x/y,   B/(1 − B) = x'/y',
+    δ(ε) ≤ sup over e, r ∈ [0, 1], stop ∈ {0, 1} of  A − c·B,      A/(1 − A) = x/y,   B/(1 − B) =
+    x'/y',
 
-    x = p·stop + (1−p)·e,  y = p·(1−stop) + (1−p)·r,   x' = p·stop + (1−p)·q_min(e),  y' = p·(1−stop) + (1−p)·q_max(r).
+    x = p·stop + (1−p)·e,  y = p·(1−stop) + (1−p)·r,   x' = p·stop + (1−p)·q_min(e),  y' =
+    p·(1−stop) + (1−p)·q_max(r).
 
-For ε ≥ 0 nothing better is possible: some run with this guarantee and some score reach the supremum.
+For ε ≥ 0 nothing better is possible: some run with this guarantee and some score reach the
+supremum.
 
-Proof: docs/theory/threshold.md. E is the event that tells the neighbours apart, R any other release;
-e and r are their probabilities in one run. The lines A − c·B do not depend on ε: their upper envelope is the profile.
+Proof: docs/theory/threshold.md. E is the event that tells the neighbours apart, R any other
+release; e and r are their probabilities in one run. The lines A − c·B do not depend on ε: their
+upper envelope is the profile.
 """
 
 from __future__ import annotations
@@ -28,11 +34,18 @@ from .._types import Array
 from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, interned
 from ..guarantees.pure import only_largest_loss
 from ..guarantees.single_mechanisms import NonPrivate
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, on_points, pair_through
+from ..numerics.loss_distribution import (
+    ROUNDING,
+    DominatingPair,
+    LossDistribution,
+    on_points,
+    pair_through,
+)
 from .published_bounds import renyi_threshold
 from .testing_region import SLACK, AffineLines, upper_envelope
 
-#: Relative width of the cells of x and of y'; the bound exceeds the supremum by about its square over 16 and over 4.
+#: Relative width of the cells of x and of y'; the bound exceeds the supremum by about its square
+#: over 16 and over 4.
 STEP_X, STEP_Y = 0.05, 0.015
 #: Cells of y' at most; where the stop probability is tiny they are wider.
 MOST_Y = 500
@@ -50,7 +63,7 @@ class Polygon(NamedTuple):
     there: Array
 
 
-# --- the two edges of the testing region --------------------------------------------------------------------------
+# --- the two edges of the testing region ----------------------------------------------------------
 
 
 def _spread_on_cells(pld: LossDistribution, place: Array, step: float) -> LossDistribution:
@@ -58,20 +71,24 @@ def _spread_on_cells(pld: LossDistribution, place: Array, step: float) -> LossDi
 
     Of width ``step``, and onto all losses that fill a cell by themselves.
 
-    ``place`` says how far the masses above, or below, have come at each loss; it rises or falls throughout.
+    ``place`` says how far the masses above, or below, have come at each loss; it rises or falls
+    throughout.
     """
     own = np.append(np.abs(np.diff(place)), np.inf) > step
     kept = own | np.append(True, np.diff(np.floor(place / step)) != 0)
     if np.all(kept):
         return pld
     losses = pld.losses[kept]
-    masses = on_points(pld, np.append(losses, np.inf))[:-1]  # the last loss is kept: nothing lies above it
+    # the last loss is kept: nothing lies above it
+    masses = on_points(pld, np.append(losses, np.inf))[:-1]
     return LossDistribution(losses, masses, pld.infinity)
 
 
 def _log_odds(mass: Array) -> Array:
     """Log-odds of probabilities, cut off near 0 and 1."""
-    return np.asarray(np.log(np.clip(mass, 1e-300, 1.0)) - np.log(np.maximum(1.0 - mass, 1e-6)), dtype=float)
+    return np.asarray(
+        np.log(np.clip(mass, 1e-300, 1.0)) - np.log(np.maximum(1.0 - mass, 1e-6)), dtype=float
+    )
 
 
 def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
@@ -89,9 +106,12 @@ def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
 
 
 def lower_polygon(pld: LossDistribution) -> Polygon:
-    """Lower edge q_min of the testing region as a polygon, from e = 0 to 1: the outcomes of highest loss first."""
+    """Lower edge q_min of the testing region as a polygon, from e = 0 to 1: the outcomes of highest
+    loss first."""
     above_p, above_q = pld.from_above
-    pld = _spread_on_cells(pld, _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1]), 2 * STEP_X)
+    pld = _spread_on_cells(
+        pld, _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1]), 2 * STEP_X
+    )
     above_p, above_q = pld.from_above
     e, other = pld.infinity + above_p[::-1], above_q[::-1]
     if pld.infinity > 0:
@@ -105,8 +125,13 @@ def upper_polygon(pld: LossDistribution, stop_probability: float) -> Polygon:
     q_max(r) = 1 − q_min(1 − r) from r = 0 to 1: the outcomes of lowest loss first.
     """
     p = stop_probability
-    below = [np.maximum(1.0 - above[:-1], 0.0) for above in (pld.infinity + pld.from_above[0], pld.from_above[1])]
-    pld = _spread_on_cells(pld, np.sum([np.log(p + (1 - p) * mass) for mass in below], axis=0), _cell_width(p))
+    below = [
+        np.maximum(1.0 - above[:-1], 0.0)
+        for above in (pld.infinity + pld.from_above[0], pld.from_above[1])
+    ]
+    pld = _spread_on_cells(
+        pld, np.sum([np.log(p + (1 - p) * mass) for mass in below], axis=0), _cell_width(p)
+    )
     above_p, above_q = pld.from_above
     # the differences cancel near r = 0: what they may be wrong is taken from r and given to q_max
     r = np.clip(1.0 - (pld.infinity + above_p) * (1.0 + ROUNDING), 0.0, 1.0)
@@ -119,7 +144,7 @@ def _cell_width(stop_probability: float) -> float:
     return max(STEP_Y, float(-np.log(stop_probability)) / MOST_Y)
 
 
-# --- cells --------------------------------------------------------------------------------------------------------
+# --- cells ----------------------------------------------------------------------------------------
 
 
 def _with_corners_added(edge: Polygon, place: Array, step: float) -> Polygon:
@@ -143,8 +168,9 @@ def _cells_of_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Ar
 
     x and x' at the corners of the cells of e, and the share by which A has to be raised there.
 
-    On a cell x' is linear in x; A = x/(x + y) is concave, above its chord by at most (width/x)²/16 of itself, and B is
-    concave and above its chord. In the first cell, where x and x' begin at 0, A ≤ x/y and B ≥ x'/(x'_1 + y') instead.
+    On a cell x' is linear in x; A = x/(x + y) is concave, above its chord by at most (width/x)²/16
+    of itself, and B is concave and above its chord. In the first cell, where x and x' begin at 0, A
+    ≤ x/y and B ≥ x'/(x'_1 + y') instead.
     """
     x, other, first = p * stop + (1 - p) * low.here, p * stop + (1 - p) * low.there, 0.0
     if not stop:
@@ -162,8 +188,9 @@ def _cells_of_other_releases(high: Polygon, p: float, stop: int) -> tuple[Array,
 
     y and y' at the corners of the cells of r, and the share by which B has to be lowered there.
 
-    On a cell y' is linear in y; A is convex in y and below its chord, B = x'/(x' + y') is convex, below its chord by at
-    most width²·(x' + y'_right)/(4·(x' + y'_left)³) of itself, which falls with x' ≥ p·stop.
+    On a cell y' is linear in y; A is convex in y and below its chord, B = x'/(x' + y') is convex,
+    below its chord by at most width²·(x' + y'_right)/(4·(x' + y'_left)³) of itself, which falls
+    with x' ≥ p·stop.
     """
     y, other = p * (1 - stop) + (1 - p) * high.here, p * (1 - stop) + (1 - p) * high.there
     fine = _with_corners_added(Polygon(y, other), p * stop + other, _cell_width(p))
@@ -203,10 +230,12 @@ def release_curve(pld: LossDistribution, stop_probability: float) -> LossDistrib
     bends = np.isfinite(hinges.ends)
     losses, where = np.unique(np.log(hinges.ends[bends]), return_inverse=True)
     masses = np.bincount(where, hinges.weights[bends], losses.size)
-    return LossDistribution(losses, np.asarray(masses, dtype=float), float(hinges.weights[~bends].sum()))
+    return LossDistribution(
+        losses, np.asarray(masses, dtype=float), float(hinges.weights[~bends].sum())
+    )
 
 
-# --- guarantees ---------------------------------------------------------------------------------------------------
+# --- guarantees -----------------------------------------------------------------------------------
 
 
 def until_above_pure(epsilon: float, stop_probability: float) -> float:
@@ -215,7 +244,9 @@ def until_above_pure(epsilon: float, stop_probability: float) -> float:
     ε + log( (e^ε + p)/(1 + p·e^ε) ), exact: less than 2ε.
     """
     inverse = np.exp(-epsilon)
-    grown = epsilon + np.log1p((1.0 - stop_probability) * -np.expm1(-epsilon) / (inverse + stop_probability))
+    grown = epsilon + np.log1p(
+        (1.0 - stop_probability) * -np.expm1(-epsilon) / (inverse + stop_probability)
+    )
     return float(min(grown * (1.0 + 4e-15), 2.0 * epsilon))
 
 
@@ -228,7 +259,11 @@ class _RunsUntilAbove(Guarantee):
 
     def _check(self) -> None:
         check_parts(self, one_run=self.one_run)
-        require(0 < self.stop_probability < 1, "0 < stop_probability < 1", stop_probability=self.stop_probability)
+        require(
+            0 < self.stop_probability < 1,
+            "0 < stop_probability < 1",
+            stop_probability=self.stop_probability,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +277,9 @@ class TheoremThree(_RunsUntilAbove):
 
     @cached_property
     def _curves(self) -> tuple[LossDistribution, ...]:
-        return tuple(release_curve(pld, self.stop_probability) for pld in self.one_run.pair.directions)
+        return tuple(
+            release_curve(pld, self.stop_probability) for pld in self.one_run.pair.directions
+        )
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([pld.delta_at(epsilon) for pld in self._curves], axis=0)
@@ -269,7 +306,11 @@ class UntilAbove(SmallestOf, _RunsUntilAbove):
     """
 
     def _bounds(self) -> dict[str, Guarantee | None]:
-        first = TheoremThree(one_run=self.one_run, stop_probability=self.stop_probability, neighboring=self.neighboring)
+        first = TheoremThree(
+            one_run=self.one_run,
+            stop_probability=self.stop_probability,
+            neighboring=self.neighboring,
+        )
         return {
             "Theorem 3": first,
             "Theorem 3 (pure)": only_largest_loss(first),
@@ -280,16 +321,17 @@ class UntilAbove(SmallestOf, _RunsUntilAbove):
 def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guarantee:
     """Guarantee of releasing only the first run whose score reaches a threshold.
 
-    Runs are independent, candidates drawn with replacement; the threshold and the stop probability do not depend on the
-    data. The release is the run that ended the search, or the fact that no run did, but not the number of runs.
+    Runs are independent, candidates drawn with replacement; the threshold and the stop probability
+    do not depend on the data. The release is the run that ended the search, or the fact that no run
+    did, but not the number of runs.
 
     Parameters
     ----------
     one_run : Guarantee
         One run, the choice of its hyperparameters and its score included.
     stop_probability : float
-        Probability with which the search ends without a result before each run, in (0, 1). The number of runs has mean
-        at most (1 − p)/p.
+        Probability with which the search ends without a result before each run, in (0, 1). The
+        number of runs has mean at most (1 − p)/p.
 
     Returns
     -------
@@ -298,7 +340,8 @@ def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guar
 
     Notes
     -----
-    Theorem 3 of this library (docs/theory/threshold.md); Papernot & Steinke (2022), appendix C; Liu & Talwar (2019).
+    Theorem 3 of this library (docs/theory/threshold.md); Papernot & Steinke (2022), appendix C; Liu
+    & Talwar (2019).
 
     Examples
     --------
@@ -310,5 +353,7 @@ def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guar
     1.796
     """
     one_run = as_guarantee(one_run, "one_run")
-    search = UntilAbove(one_run=one_run, stop_probability=stop_probability, neighboring=one_run.neighboring)
+    search = UntilAbove(
+        one_run=one_run, stop_probability=stop_probability, neighboring=one_run.neighboring
+    )
     return one_run if isinstance(one_run, NonPrivate) else interned(search)

@@ -1,8 +1,9 @@
-r"""Is the best of K runs (ε, δ)-DP? A bound that proves it, a mechanism that refutes it, or neither.
+r"""Is the best of K runs (ε, δ)-DP? A bound that proves it, a mechanism that refutes it, or
+neither.
 
-The claim speaks of *every* mechanism with the stated guarantee. It is true if some valid bound on δ(ε) is at most δ,
-and false if one mechanism that has the guarantee loses more (``witness``). Both numbers are rounded against their
-verdict.
+The claim speaks of *every* mechanism with the stated guarantee. It is true if some valid bound on
+δ(ε) is at most δ, and false if one mechanism that has the guarantee loses more (``witness``). Both
+numbers are rounded against their verdict.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ from ..guarantees.pure import PureDP
 from ..guarantees.single_mechanisms import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of import best_of
-from .witness import Outcomes, Tails, cuts, gaussian_tails, largest_delta, open_failure, probabilities, worst_tails
+from .witness import (
+    Outcomes,
+    Tails,
+    cuts,
+    gaussian_tails,
+    largest_delta,
+    open_failure,
+    probabilities,
+    worst_tails,
+)
 
 #: A refutation must exceed the claimed δ by this share of itself.
 MARGIN = 1e-9
@@ -43,7 +53,8 @@ class Verdict:
     epsilon, delta : float
         The claim.
     certified_delta : float
-        δ at ``epsilon`` that the best bound proves: an upper bound for every mechanism with the guarantee.
+        δ at ``epsilon`` that the best bound proves: an upper bound for every mechanism with the
+        guarantee.
     bound : str
         Name of that bound.
     witness : float
@@ -64,7 +75,9 @@ class Verdict:
         return hash(self.word)
 
     def __bool__(self) -> bool:
-        raise TypeError("A verdict has three values. Compare it with a word: verify(...) == 'true'.")
+        raise TypeError(
+            "A verdict has three values. Compare it with a word: verify(...) == 'true'."
+        )
 
     def __str__(self) -> str:
         return self.word
@@ -74,8 +87,11 @@ class Verdict:
         return f"Verdict({self.word!r}, epsilon={self.epsilon:g}, delta={self.delta:g}: {between})"
 
 
-def verify(one_run: Guarantee | Statement, count: CountDistribution | float, epsilon: float, delta: float) -> Verdict:
-    """Decide whether releasing only the best of K runs is (ε, δ)-DP for every mechanism with this guarantee.
+def verify(
+    one_run: Guarantee | Statement, count: CountDistribution | float, epsilon: float, delta: float
+) -> Verdict:
+    """Decide whether releasing only the best of K runs is (ε, δ)-DP for every mechanism with this
+    guarantee.
 
     Parameters
     ----------
@@ -89,18 +105,19 @@ def verify(one_run: Guarantee | Statement, count: CountDistribution | float, eps
     Returns
     -------
     Verdict
-        "true": ``bound`` proves it. "false": a mechanism with this guarantee has δ(ε) = ``witness`` > δ. "undecided":
-        neither; the worst δ lies between ``witness`` and ``certified_delta``.
+        "true": ``bound`` proves it. "false": a mechanism with this guarantee has δ(ε) = ``witness``
+        > δ. "undecided": neither; the worst δ lies between ``witness`` and ``certified_delta``.
 
     Notes
     -----
-    A refuting mechanism is known for pure, (ε, δ), Gaussian and zero-concentrated guarantees, DP-SGD (all relations)
-    and profiles with a dominating pair that is a pair of probabilities. Other guarantees (a Rényi curve, a composition
-    of different kinds) are found true or undecided.
+    A refuting mechanism is known for pure, (ε, δ), Gaussian and zero-concentrated guarantees,
+    DP-SGD (all relations) and profiles with a dominating pair that is a pair of probabilities.
+    Other guarantees (a Rényi curve, a composition of different kinds) are found true or undecided.
 
     Examples
     --------
-    A paper reports, for the best of 10 runs on average with ε = 2 and δ = 1e-6 each, the ε of one run:
+    A paper reports, for the best of 10 runs on average with ε = 2 and δ = 1e-6 each, the ε of one
+    run:
 
     >>> one_run = GaussianDP(mu=0.2**0.5)
     >>> round(one_run.epsilon_at(1e-6), 1)
@@ -129,16 +146,17 @@ def verify(one_run: Guarantee | Statement, count: CountDistribution | float, eps
     floor *= 1.0 - MARGIN
     if floor > certified + ROUNDED:
         raise PrivacyError(
-            f"Found a contradiction for the best of {distribution!r} runs of {one_run!r} at epsilon={epsilon:g}: a "
-            f"mechanism with this guarantee has delta={floor:.6g}, and a bound says at most {certified:.6g}; both must "
-            "be true. Believe neither number. If the guarantee is a ProfileDP of your own, see that its profile and "
-            "its pair agree; else report this as a defect of sklearn_dpsearch."
+            f"Found a contradiction for the best of {distribution!r} runs of {one_run!r} at "
+            f"epsilon={epsilon:g}: a mechanism with this guarantee has delta={floor:.6g}, and a "
+            f"bound says at most {certified:.6g}; both must be true. Believe neither number. If "
+            "the guarantee is a ProfileDP of your own, see that its profile and its pair agree; "
+            "else report this as a defect of sklearn_dpsearch."
         )
     word = "true" if certified <= delta else "false" if floor > delta else "undecided"
     return Verdict(word, epsilon, delta, certified, name, min(floor, certified))
 
 
-# --- mechanisms that have a guarantee ----------------------------------------------------------------------------
+# --- mechanisms that have a guarantee -------------------------------------------------------------
 
 #: Kinds of guarantees whose worst mechanism is known exactly.
 EXACT = (GaussianDP, ZCDP, PureDP, ApproxDP, NonPrivate)
@@ -153,13 +171,15 @@ def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
         return worst_tails(one_run)
     if type(one_run) is DPSGD:
         return _mechanisms_of_dpsgd(one_run)
-    if type(one_run) is ProfileDP and one_run.given_pair is not None:  # the pair of a function lies above it
+    # the pair of a function lies above it
+    if type(one_run) is ProfileDP and one_run.given_pair is not None:
         return _mechanisms_of_pair(one_run.given_pair)
     return []
 
 
 def _mechanisms_of_pair(pair: DominatingPair) -> list[Tails]:
-    """Mechanisms of those directions of a dominating pair whose reversed curve the other one covers."""
+    """Mechanisms of those directions of a dominating pair whose reversed curve the other one
+    covers."""
     both = ((pair.removed, pair.added), (pair.added, pair.removed))
     found = [(probabilities(pld), reverse) for pld, reverse in both]
     return [cuts(outcomes) for outcomes, reverse in found if _is_covered(outcomes, reverse)]
@@ -181,24 +201,31 @@ def _is_covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
 def _mechanisms_of_dpsgd(one_run: DPSGD) -> list[Tails]:
     """Mechanisms that DP-SGD has: sums rounded to cells, added up.
 
-    Rounding and adding are post-processing, so the result has the guarantee. Its two distributions are exact, up to the
-    error of the transform.
+    Rounding and adding are post-processing, so the result has the guarantee. Its two distributions
+    are exact, up to the error of the transform.
     """
     if one_run.steps == 0:
         return [gaussian_tails(0.0)]
-    p, q = _dpsgd_step_cells(one_run.noise_multiplier, one_run.sample_rate, one_run.neighboring == "replace_one")
+    p, q = _dpsgd_step_cells(
+        one_run.noise_multiplier, one_run.sample_rate, one_run.neighboring == "replace_one"
+    )
     (removed, e), (added, f) = (_self_convolved(masses, int(one_run.steps)) for masses in (p, q))
     order = _order_by_ratio(removed, added)
     removed, added = removed[order], added[order]
-    return [cuts(Outcomes(removed, added, e + f)), cuts(Outcomes(added[::-1], removed[::-1], e + f))]
+    return [
+        cuts(Outcomes(removed, added, e + f)),
+        cuts(Outcomes(added[::-1], removed[::-1], e + f)),
+    ]
 
 
 def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
-    """Probabilities of the cells of one noisy DP-SGD sum, with and without the record (or with one and the other)."""
+    """Probabilities of the cells of one noisy DP-SGD sum, with and without the record (or with one
+    and the other)."""
     edges = np.linspace(-1.0 - 14.0 * noise, 1.0 + 14.0 * noise, 40001)
     inner = edges[1:-1]  # the first and the last cell reach to infinity
     alone, moved, back = (
-        np.diff(np.concatenate([[0.0], special.ndtr((inner - shift) / noise), [1.0]])) for shift in (0.0, 1.0, -1.0)
+        np.diff(np.concatenate([[0.0], special.ndtr((inner - shift) / noise), [1.0]]))
+        for shift in (0.0, 1.0, -1.0)
     )
     p = (1.0 - rate) * alone + rate * moved
     q = (1.0 - rate) * alone + rate * back if replaced else alone
@@ -207,7 +234,9 @@ def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array,
     spread = float(np.sqrt(max(p @ losses**2 - (p @ losses) ** 2, 1e-300)))
     cells = np.floor(losses / max(spread / ATOMS, float(np.ptp(losses)) / 2**18)).astype(np.int64)
     numbers = cells - cells.min()
-    return np.asarray(np.bincount(numbers, p), dtype=float), np.asarray(np.bincount(numbers, q), dtype=float)
+    return np.asarray(np.bincount(numbers, p), dtype=float), np.asarray(
+        np.bincount(numbers, q), dtype=float
+    )
 
 
 def _self_convolved(masses: Array, steps: int) -> tuple[Array, float]:
@@ -217,7 +246,9 @@ def _self_convolved(masses: Array, steps: int) -> tuple[Array, float]:
     """
     size = fft.next_fast_len(2 * masses.size + int(48 * ATOMS * np.sqrt(steps)), real=True)
     total = np.maximum(fft.irfft(fft.rfft(masses, size) ** steps, size), 0.0)
-    error = 8 * np.finfo(float).eps * (steps + np.log2(size)) * float(np.sqrt(size * (total @ total)))
+    error = (
+        8 * np.finfo(float).eps * (steps + np.log2(size)) * float(np.sqrt(size * (total @ total)))
+    )
     return total, error
 
 

@@ -1,15 +1,18 @@
 r"""Certificates: the loss of a concrete mechanism with a given guarantee in best-of-K search.
 
-Order the outcomes of a dominating pair by likelihood ratio and cut them into C (lowest), B (middle) and S (highest);
-let the score order them B < S < C. The best of K runs then falls into S with probability f(P(B∪S)) − f(P(B)), so that
+Order the outcomes of a dominating pair by likelihood ratio and cut them into C (lowest), B (middle)
+and S (highest); let the score order them B < S < C. The best of K runs then falls into S with
+probability f(P(B∪S)) − f(P(B)), so that
 
     f(P(B∪S)) − f(P(B)) − e^ε·( f(P'(B∪S)) − f(P'(B)) )
 
-is a lower bound on the δ of *some* mechanism with this guarantee. No valid accountant can report less.
+is a lower bound on the δ of *some* mechanism with this guarantee. No valid accountant can report
+less.
 
-Many groups are better still: those above some ratio count, those below do not. The score ranks groups that do not count
-by falling ratio, groups that count by rising ratio, and mixes both sequences. The best mixture is a shortest path on a
-grid, found exactly; any order is a possible score. The larger of both bounds counts.
+Many groups are better still: those above some ratio count, those below do not. The score ranks
+groups that do not count by falling ratio, groups that count by rising ratio, and mixes both
+sequences. The best mixture is a shortest path on a grid, found exactly; any order is a possible
+score. The larger of both bounds counts.
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ from ..numerics.loss_distribution import LossDistribution
 
 #: δ below which a numerical pair may have fewer digits than a Rényi curve.
 FAR = 1e-17
-#: Cuts at each end of the ratios. More cuts improve the order a little, and the time grows with their cube.
+#: Cuts at each end of the ratios. More cuts improve the order a little, and the time grows with
+#: their cube.
 CUTS = 50
 #: Mechanisms with at most this many outcomes are cut more finely: the split of their atoms matters.
 FEW = 30
@@ -46,7 +50,8 @@ NEAR = (-5, -1, 0, 1, 5)
 
 
 class Outcomes(NamedTuple):
-    """Outcomes of a mechanism by rising likelihood ratio: P- and P'-masses, and the largest error of their sums."""
+    """Outcomes of a mechanism by rising likelihood ratio: P- and P'-masses, and the largest error
+    of their sums."""
 
     p: Array
     q: Array
@@ -56,7 +61,8 @@ class Outcomes(NamedTuple):
 class Tails(NamedTuple):
     """Tails of a mechanism's outcomes, as functions of P-probability.
 
-    P'-probability of the outcomes of lowest and of highest likelihood ratio with a given P-probability.
+    P'-probability of the outcomes of lowest and of highest likelihood ratio with a given
+    P-probability.
     """
 
     lowest: Callable[[Array], Array]
@@ -64,7 +70,9 @@ class Tails(NamedTuple):
     outcomes: Outcomes
 
 
-def witness(one_run: Guarantee | Statement, count: CountDistribution | float, epsilon: float) -> float:
+def witness(
+    one_run: Guarantee | Statement, count: CountDistribution | float, epsilon: float
+) -> float:
     """δ at ε of the search over a concrete mechanism: a lower bound.
 
     No valid accountant reports less for this guarantee.
@@ -72,9 +80,9 @@ def witness(one_run: Guarantee | Statement, count: CountDistribution | float, ep
     Parameters
     ----------
     one_run : Guarantee
-        A guarantee with a known worst mechanism: Gaussian, zCDP (the Gaussian mechanism), pure, (ε, δ). For other
-        guarantees the accountant's own dominating pair is used: the certificate then limits the improvement of the
-        *search* bound, given that pair.
+        A guarantee with a known worst mechanism: Gaussian, zCDP (the Gaussian mechanism), pure, (ε,
+        δ). For other guarantees the accountant's own dominating pair is used: the certificate then
+        limits the improvement of the *search* bound, given that pair.
     count : CountDistribution or float
         Distribution of K.
     epsilon : float
@@ -83,7 +91,8 @@ def witness(one_run: Guarantee | Statement, count: CountDistribution | float, ep
     Returns
     -------
     float
-        The δ, rounded down; 0 where it is below 1e-17 and the pair has fewer digits than the guarantee.
+        The δ, rounded down; 0 where it is below 1e-17 and the pair has fewer digits than the
+        guarantee.
 
     Examples
     --------
@@ -109,13 +118,19 @@ def largest_delta(
     three = max((largest_gain(tails, distribution, epsilon) for tails in mechanisms), default=0.0)
     if three > enough:
         return three
-    return max([three, *(ManyGroups(tails.outcomes, distribution).gain(epsilon) for tails in mechanisms)])
+    return max(
+        [three, *(ManyGroups(tails.outcomes, distribution).gain(epsilon) for tails in mechanisms)]
+    )
 
 
-def witness_epsilon(one_run: Guarantee | Statement, count: CountDistribution | float, delta: float) -> float:
-    """The largest ε at which ``witness`` exceeds ``delta`` (from below); infinite if it always does.
+def witness_epsilon(
+    one_run: Guarantee | Statement, count: CountDistribution | float, delta: float
+) -> float:
+    """The largest ε at which ``witness`` exceeds ``delta`` (from below); infinite if it always
+    does.
 
-    If one run never fails openly, the largest certified ε is 600: larger losses look like infinite ones.
+    If one run never fails openly, the largest certified ε is 600: larger losses look like infinite
+    ones.
 
     Parameters
     ----------
@@ -136,19 +151,31 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountDistribution | f
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     if open_failure(one_run, distribution) > delta:
         return np.inf
-    all_tails, delta = worst_tails(one_run), max(delta, _smallest_reliable_delta(one_run, distribution))
+    all_tails, delta = (
+        worst_tails(one_run),
+        max(delta, _smallest_reliable_delta(one_run, distribution)),
+    )
     three = _largest_epsilon(
-        lambda at: max(largest_gain(tails, distribution, at) for tails in all_tails), delta, 1.0, 2.0, 1e-7
+        lambda at: max(largest_gain(tails, distribution, at) for tails in all_tails),
+        delta,
+        1.0,
+        2.0,
+        1e-7,
     )
     if three >= LARGEST_EPSILON:
         return three
     many = [ManyGroups(tails.outcomes, distribution) for tails in all_tails]
     for one in many:
         one.gain(three)
-    return max(three, *(_largest_epsilon(one.gain_near, delta, max(three, 1e-3), 1.02, 1e-4) for one in many))
+    return max(
+        three,
+        *(_largest_epsilon(one.gain_near, delta, max(three, 1e-3), 1.02, 1e-4) for one in many),
+    )
 
 
-def _largest_epsilon(gain: Callable[[float], float], delta: float, start: float, rising: float, close: float) -> float:
+def _largest_epsilon(
+    gain: Callable[[float], float], delta: float, start: float, rising: float, close: float
+) -> float:
     """Largest ε at which a gain exceeds δ; 0 if none."""
 
     def kept(epsilon: float) -> bool:
@@ -162,7 +189,9 @@ def _largest_epsilon(gain: Callable[[float], float], delta: float, start: float,
 
 def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:
     """Certified δ at every ε, from outcomes impossible on one side."""
-    share = one_run.delta if isinstance(one_run, ApproxDP) else float(isinstance(one_run, NonPrivate))
+    share = (
+        one_run.delta if isinstance(one_run, ApproxDP) else float(isinstance(one_run, NonPrivate))
+    )
     return float(pgf_increase(distribution, np.zeros(1), np.array([share]))[0][0])
 
 
@@ -177,14 +206,21 @@ def _smallest_reliable_delta(one_run: Guarantee, distribution: CountDistribution
 
 
 def worst_tails(one_run: Guarantee) -> list[Tails]:
-    """Tails of the worst mechanism with a guarantee, both directions, or of the accountant's own pair."""
+    """Tails of the worst mechanism with a guarantee, both directions, or of the accountant's own
+    pair."""
     if isinstance(one_run, RenyiDP):
         raise PrivacyError(
-            "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee with one."
+            "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee "
+            "with one."
         )
     if isinstance(one_run, (GaussianDP, ZCDP)):
-        return [gaussian_tails(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
-    if isinstance(one_run, WITH_EPSILON):  # with losses below the numeric infinity it is a stronger guarantee
+        return [
+            gaussian_tails(
+                one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho))
+            )
+        ]
+    # with losses below the numeric infinity it is a stronger guarantee
+    if isinstance(one_run, WITH_EPSILON):
         one_run = replace(one_run, epsilon=min(one_run.epsilon, LARGEST_EPSILON))
     return [cuts(probabilities(pld)) for pld in one_run.pair.directions]
 
@@ -192,7 +228,9 @@ def worst_tails(one_run: Guarantee) -> list[Tails]:
 def gaussian_tails(mu: float) -> Tails:
     """Tails of the Gaussian mechanism."""
     return Tails(
-        lambda p: special.ndtr(special.ndtri(p) + mu), lambda p: special.ndtr(special.ndtri(p) - mu), _normal_cells(mu)
+        lambda p: special.ndtr(special.ndtri(p) + mu),
+        lambda p: special.ndtr(special.ndtri(p) - mu),
+        _normal_cells(mu),
     )
 
 
@@ -219,10 +257,12 @@ def _normal_probabilities(edges: Array) -> Array:
 def probabilities(pld: LossDistribution) -> Outcomes:
     """Outcomes of a loss distribution, normalized to probabilities.
 
-    By rising likelihood ratio, with totals of 1; the curve is max(1 − c, H_c ÷ total): nowhere above H_c.
+    By rising likelihood ratio, with totals of 1; the curve is max(1 − c, H_c ÷ total): nowhere
+    above H_c.
 
-    Masses that were rounded up may have totals above 1. All masses are divided by the total of the P-masses. If the
-    Q-masses still exceed 1, the outcomes of lowest ratio are merged into one with the remaining mass.
+    Masses that were rounded up may have totals above 1. All masses are divided by the total of the
+    P-masses. If the Q-masses still exceed 1, the outcomes of lowest ratio are merged into one with
+    the remaining mass.
     """
     total = max(1.0, float(pld.masses.sum()) + pld.infinity)
     p, q = pld.masses / total, pld.masses * safe_exp(-pld.losses) / total
@@ -232,7 +272,8 @@ def probabilities(pld: LossDistribution) -> Outcomes:
     first = int(too_much[-1]) + 1 if above_q[0] > 1.0 and too_much.size else 0
     left_p, left_q = (max(0.0, 1.0 - float(above[first])) for above in (above_p, above_q))
     return Outcomes(
-        np.concatenate([[left_p], p[first:], [pld.infinity / total]]), np.concatenate([[left_q], q[first:], [0.0]])
+        np.concatenate([[left_p], p[first:], [pld.infinity / total]]),
+        np.concatenate([[left_q], q[first:], [0.0]]),
     )
 
 
@@ -247,7 +288,9 @@ def cuts(outcomes: Outcomes) -> Tails:
     low_p, low_q = (np.append(0.0, np.cumsum(side)) for side in (p, q))
     high_p, high_q = (np.append(0.0, np.cumsum(side[::-1])) for side in (p, q))
     return Tails(
-        lambda c: np.maximum(np.interp(np.maximum(c - error, 0.0), low_p, np.minimum(low_q, 1.0)) - error, 0.0),
+        lambda c: np.maximum(
+            np.interp(np.maximum(c - error, 0.0), low_p, np.minimum(low_q, 1.0)) - error, 0.0
+        ),
         lambda s: np.minimum(np.interp(s + error, high_p, high_q, right=1.0) + error, 1.0),
         outcomes,
     )
@@ -277,7 +320,9 @@ def _interval_around(interval: tuple[float, float], index: int) -> tuple[float, 
     return middle - 3 * step, min(middle + 3 * step, 0.0)
 
 
-def _cuts_gain(tails: Tails, distribution: CountDistribution, epsilon: float, c: Array, s: Array) -> Array:
+def _cuts_gain(
+    tails: Tails, distribution: CountDistribution, epsilon: float, c: Array, s: Array
+) -> Array:
     """Certified δ of pairs of cuts, A(S) − e^ε·A'(S), rounded down."""
     c_other, s_other = tails.lowest(c), tails.highest(s)
     inside = (c + s <= 1.0) & (c_other + s_other <= 1.0)
@@ -286,7 +331,7 @@ def _cuts_gain(tails: Tails, distribution: CountDistribution, epsilon: float, c:
     return np.where(inside, ours - np.exp(epsilon) * theirs, 0.0)
 
 
-# --- orders of many groups ---------------------------------------------------------------------------------------
+# --- orders of many groups ------------------------------------------------------------------------
 
 
 def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> tuple[Array, Array]:
@@ -294,7 +339,8 @@ def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> t
 
     f(1 − top) − f(1 − top − width), from below and from above.
 
-    The difference of values cancels for small widths. f is convex: slope times width at either end bounds its rise.
+    The difference of values cancels for small widths. f is convex: slope times width at either end
+    bounds its rise.
     """
     bottom = np.minimum(top + width, 1.0)
     rises = distribution.generating(1.0 - top, top) - distribution.generating(1.0 - bottom, bottom)
@@ -317,7 +363,11 @@ def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcome
     ends = np.append(np.geomspace(1e-10, narrow, cuts // 2), np.geomspace(narrow, 0.5, cuts))
     even = np.linspace(0.0, 1.0, cuts // 2)
     at = np.concatenate(
-        [_positions(ends, below_p), p.size - _positions(ends, above_p[::-1]), _positions(even, below_p)]
+        [
+            _positions(ends, below_p),
+            p.size - _positions(ends, above_p[::-1]),
+            _positions(even, below_p),
+        ]
     )
     at = np.unique(np.append(at, _positions(np.append(ends, even), below_q)))
     above_q = np.append(np.cumsum(q[::-1])[::-1], 0.0)
@@ -339,11 +389,14 @@ def _positions(shares: Array, cumulative: Array) -> Array:
 
 
 def _masses_between(below: Array, above: Array) -> Array:
-    """Masses between neighbouring cuts, with all digits, from the side on which no digits cancel."""
+    """Masses between neighbouring cuts, with all digits, from the side on which no digits
+    cancel."""
     return np.asarray(np.maximum(np.where(below[1:] < 0.5, np.diff(below), -np.diff(above)), 0.0))
 
 
-def best_order(few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float) -> float:
+def best_order(
+    few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float
+) -> float:
     """Largest certified δ of any order that mixes two sequences of groups.
 
     Σ A(S) − e^ε·A'(S); groups from ``counting`` on count.
@@ -358,7 +411,9 @@ def best_order(few: Outcomes, counting: int, distribution: CountDistribution, ep
     return float(best[0] * (1.0 - 1e-12))
 
 
-def _gains_of_groups(few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float) -> Array:
+def _gains_of_groups(
+    few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float
+) -> Array:
     """Gain of each counting group, by the groups below it."""
     top_p, top_q = (_mass_above(side, counting) for side in (few.p, few.q))
     error = few.error
@@ -387,7 +442,9 @@ class ManyGroups:
 
     def __init__(self, outcomes: Outcomes, distribution: CountDistribution) -> None:
         self.distribution, self.coarse = distribution, outcomes.p.size <= FEW
-        self.few = group_outcomes(outcomes, max(distribution.mean, 1.0), 2 * CUTS if self.coarse else CUTS)
+        self.few = group_outcomes(
+            outcomes, max(distribution.mean, 1.0), 2 * CUTS if self.coarse else CUTS
+        )
         self.counting: int | None = None
 
     def gain(self, epsilon: float) -> float:
@@ -404,7 +461,11 @@ class ManyGroups:
             step = max(step // 3, 1)
             around = max(tried, key=lambda cut: tried[cut])
             near = (around - 2 * step, around - step, around + step, around + 2 * step)
-            tried |= {cut: self._gain(cut, epsilon) for cut in near if 0 < cut < number and cut not in tried}
+            tried |= {
+                cut: self._gain(cut, epsilon)
+                for cut in near
+                if 0 < cut < number and cut not in tried
+            }
         self.counting = max(tried, key=lambda cut: tried[cut])
         return tried[self.counting]
 

@@ -1,1 +1,2 @@
-"""Statement of a release's privacy cost for decision makers: one structure, as HTML, Markdown and JSON."""
+"""Statement of a release's privacy cost for decision makers: one structure, as HTML, Markdown and
+JSON."""

@@ -1,4 +1,5 @@
-"""Content of a statement: numbers as they are printed, public facts of the fit, and one structure behind all forms."""
+"""Content of a statement: numbers as they are printed, public facts of the fit, and one structure
+behind all forms."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def up(value: float, digits: int = 3) -> str:
     """
     if not math.isfinite(value):
         return "infinity"
-    return format(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT), "f")
+    return format(
+        Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT), "f"
+    )
 
 
 def hundredths_up(probability: float) -> str:
@@ -82,7 +85,9 @@ def template(name: str) -> str:
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "dp-accounting")
 
 
-@cache  # what is installed later is not what runs; and Python keeps a list of packages for each time that they changed
+# what is installed later is not what runs; and Python keeps a list of packages for each time that
+# they changed
+@cache
 def version_of(library: str) -> str | None:
     """The version of an installed library, or None."""
     try:
@@ -114,7 +119,8 @@ class Release:
     seeded : bool
         Whether a known seed was used, which is for tests.
     kept : bool
-        Whether all that is drawn follows from a secret that is kept until the release, so that a fit may go on.
+        Whether all that is drawn follows from a secret that is kept until the release, so that a
+        fit may go on.
     versions : tuple of (str, str)
         Libraries that made the release.
     n_samples : int or None
@@ -164,10 +170,13 @@ class Curve:
 
     @classmethod
     def of(cls, trade_off: TradeOff) -> Curve:
-        """Build the curve from the corners of a trade-off curve, without corners too close together to be seen."""
+        """Build the curve from the corners of a trade-off curve, without corners too close together
+        to be seen."""
         alpha, power = trade_off.corners
         low, high = np.append(0.0, alpha[::-1]), np.append(power[-1], power[::-1])
-        both = np.column_stack([np.concatenate([low, 1.0 - high[::-1]]), np.concatenate([high, 1.0 - low[::-1]])])
+        both = np.column_stack(
+            [np.concatenate([low, 1.0 - high[::-1]]), np.concatenate([high, 1.0 - low[::-1]])]
+        )
         _, kept = np.unique(np.round(both, 3), axis=0, return_index=True)
         points = both[np.sort(np.append(kept, both.shape[0] - 1))]
         return cls(false_positive_rates=points[:, 0], true_positive_rates=points[:, 1])

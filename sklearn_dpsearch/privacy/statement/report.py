@@ -1,9 +1,10 @@
 """A statement in one of its forms, to be looked at or saved.
 
-HTML: a page that stands alone (no script, nothing to load, light and dark, A4). Markdown: for model cards and
-repositories. Deployment: an entry of OpenDP's registry, YAML in the fields of opendp/deployments-registry-data; what
-only a person can say stays a question in a comment, and the registry wants an answer to those marked as required.
-The templates of page (its colours have a contrast of at least 4.5), picture and entry lie beside this file.
+HTML: a page that stands alone (no script, nothing to load, light and dark, A4). Markdown: for model
+cards and repositories. Deployment: an entry of OpenDP's registry, YAML in the fields of
+opendp/deployments-registry-data; what only a person can say stays a question in a comment, and the
+registry wants an answer to those marked as required. The templates of page (its colours have a
+contrast of at least 4.5), picture and entry lie beside this file.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from .content import FACTS, Content, Curve, Section, template
 def as_html(content: Content) -> str:
     """The statement as a page of its own."""
     title, sections = escape(content.title), "\n".join(map(_html_section, content.sections))
-    return Template(template("page.html")).substitute(title=title, date=escape(content.date), sections=sections)
+    return Template(template("page.html")).substitute(
+        title=title, date=escape(content.date), sections=sections
+    )
 
 
 def html_article(content: Content) -> str:
@@ -38,7 +41,9 @@ def _html_section(section: Section) -> str:
     item, around = ("li", "<ul>{}</ul>") if section.listed else ("p", "{}")
     parts = [f"<h2>{escape(section.title)}</h2>"]
     if section.listed or section.sentences:
-        parts.append(around.format("".join(f"<{item}>{escape(text)}</{item}>" for text in section.sentences)))
+        parts.append(
+            around.format("".join(f"<{item}>{escape(text)}</{item}>" for text in section.sentences))
+        )
     if section.rows:
         parts.append(_html_table(section))
     if section.curve is not None:
@@ -49,7 +54,10 @@ def _html_section(section: Section) -> str:
 def _html_table(section: Section) -> str:
     """Table of a section as HTML."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in section.columns)
-    rows = [(escape(first), "".join(f"<td>{escape(one)}</td>" for one in others)) for first, *others in section.rows]
+    rows = [
+        (escape(first), "".join(f"<td>{escape(one)}</td>" for one in others))
+        for first, *others in section.rows
+    ]
     body = "\n".join(f'<tr><th scope="row">{first}</th>{others}</tr>' for first, others in rows)
     kind = ' class="facts"' if section.columns == FACTS else ""
     return f"<table{kind}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
@@ -61,14 +69,18 @@ def svg_picture(curve: Curve) -> str:
     In the colour of the text; a page may style its classes axis, text, line and guess.
     """
     rates = zip(curve.false_positive_rates.tolist(), curve.true_positive_rates.tolist())
-    points = dict.fromkeys(f"{56 + 260 * alpha:.1f},{14 + 260 * (1.0 - power):.1f}" for alpha, power in rates)
+    points = dict.fromkeys(
+        f"{56 + 260 * alpha:.1f},{14 + 260 * (1.0 - power):.1f}" for alpha, power in rates
+    )
     return Template(template("trade_off.svg")).substitute(points=" ".join(points)).rstrip()
 
 
 def as_deployment(content: Content) -> str:
     """The statement as an entry of the registry of deployments."""
     answers = _registry_answers(content)
-    return "".join(_fill_registry_line(field, answers) for field in template("deployment.yaml").splitlines())
+    return "".join(
+        _fill_registry_line(field, answers) for field in template("deployment.yaml").splitlines()
+    )
 
 
 def _fill_registry_line(field: str, answers: Mapping[str, Any]) -> str:
@@ -82,13 +94,25 @@ def _fill_registry_line(field: str, answers: Mapping[str, Any]) -> str:
 
 
 def _registry_answers(content: Content) -> dict[str, Any]:
-    """Answers for the template of the registry's entry, escaped for JSON's quotes, which are YAML's too."""
+    """Answers for the template of the registry's entry, escaped for JSON's quotes, which are YAML's
+    too."""
     sections = {one.key: one for one in content.sections}
-    facts = {name: text for key in ("release", "unit", "curator") for name, text, *_ in sections[key].rows}
+    facts = {
+        name: text
+        for key in ("release", "unit", "curator")
+        for name, text, *_ in sections[key].rows
+    }
     about = {name: text for name, text in facts.items() if text != "not stated"}
-    parts = [f"{name} (epsilon = {alone} alone): {how}. " for name, alone, _, how in sections["composition"].rows]
+    parts = [
+        f"{name} (epsilon = {alone} alone): {how}. "
+        for name, alone, _, how in sections["composition"].rows
+    ]
     slug = "".join(c if c.isalnum() else " " for c in about.get("Name", "draft").lower())
-    numbers = {name: value for name in ("epsilon", "delta") if math.isfinite(value := getattr(content, name))}
+    numbers = {
+        name: value
+        for name in ("epsilon", "delta")
+        if math.isfinite(value := getattr(content, name))
+    }
     texts = {
         "title": content.title,
         "date": content.date,
@@ -107,7 +131,9 @@ def _registry_answers(content: Content) -> dict[str, Any]:
         "said": _escape_for_json({key: " ".join(one.sentences) for key, one in sections.items()}),
         "facts": _escape_for_json(facts),
         "about": _escape_for_json(about),
-        "numbers": {name: re.sub(r"^(\d+)e", r"\1.0e", json.dumps(value)) for name, value in numbers.items()},
+        "numbers": {
+            name: re.sub(r"^(\d+)e", r"\1.0e", json.dumps(value)) for name, value in numbers.items()
+        },
     }  # YAML 1.1 reads 1e-06 as a text
 
 
@@ -135,7 +161,10 @@ def as_markdown(content: Content) -> str:
             gap.join(mark + _escaped(text) for text in section.sentences),
         ]
         if section.rows:
-            lines = ["| " + " | ".join(map(_escaped, row)) + " |" for row in (section.columns, *section.rows)]
+            lines = [
+                "| " + " | ".join(map(_escaped, row)) + " |"
+                for row in (section.columns, *section.rows)
+            ]
             parts.append("\n".join([lines[0], "|" + " --- |" * len(section.columns), *lines[1:]]))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -146,7 +175,11 @@ def _escaped(text: str) -> str:
 
 
 #: Form ↦ how it is written.
-FORMS: dict[str, Callable[[Content], str]] = {"html": as_html, "markdown": as_markdown, "deployment": as_deployment}
+FORMS: dict[str, Callable[[Content], str]] = {
+    "html": as_html,
+    "markdown": as_markdown,
+    "deployment": as_deployment,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,13 +201,18 @@ class Report:
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             hint = did_you_mean(str(self.form), FORMS)
-            raise ValueError(f"Found format={self.form!r}; one of {', '.join(map(repr, FORMS))} is needed.{hint}")
+            raise ValueError(
+                f"Found format={self.form!r}; one of {', '.join(map(repr, FORMS))} is needed.{hint}"
+            )
 
     def __str__(self) -> str:
         return FORMS[self.form](self.content)
 
     def __repr__(self) -> str:
-        return f"<{self.content.title}, {self.content.date}, as {self.form}: save(path), or str() for the text>"
+        return (
+            f"<{self.content.title}, {self.content.date}, as {self.form}: save(path), or str() for "
+            f"the text>"
+        )
 
     def _repr_html_(self) -> str:
         return html_article(self.content)
@@ -185,7 +223,8 @@ class Report:
         Parameters
         ----------
         path : str or Path
-            A name that ends with .yaml asks for the entry of a registry of deployments, whatever the form.
+            A name that ends with .yaml asks for the entry of a registry of deployments, whatever
+            the form.
 
         Returns
         -------
@@ -193,5 +232,7 @@ class Report:
             Where it is.
         """
         as_entry = Path(path).suffix in (".yaml", ".yml")
-        Path(path).write_text(as_deployment(self.content) if as_entry else str(self), encoding="utf-8")
+        Path(path).write_text(
+            as_deployment(self.content) if as_entry else str(self), encoding="utf-8"
+        )
         return Path(path)

@@ -41,11 +41,15 @@ SOURCES = {
     "Theorem": f"sklearn_dpsearch, {THEORY}/index.html (statement, proof and tests)",
     "PS22": "Papernot & Steinke, Hyperparameter Tuning with Rényi Differential Privacy, ICLR 2022",
     "KRW24": "Koskela, Redberg & Wang, Privacy Profiles for Private Selection, ICML 2024",
-    "KK23": "Koskela & Kulkarni, Practical Differentially Private Hyperparameter Tuning with Subsampling, NeurIPS 2023",
+    "KK23": (
+        "Koskela & Kulkarni, Practical Differentially Private Hyperparameter Tuning with "
+        "Subsampling, NeurIPS 2023"
+    ),
     COMPOSITION: f"sklearn_dpsearch, {THEORY}/composition.html (privacy loss distributions)",
 }
 OTHERWISE = f"sklearn_dpsearch, {THEORY}/index.html"
-#: Class of a search's guarantee ↦ its field for what would be released without a choice, and that in words.
+#: Class of a search's guarantee ↦ its field for what would be released without a choice, and that
+#: in words.
 WITHOUT_A_CHOICE = {
     "BestOf": ("one_run", "One run alone, with its score,"),
     "UntilAbove": ("one_run", "One run alone, with its score,"),
@@ -88,24 +92,45 @@ def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Con
         _fact_table("overview", "What this is about", _overview_facts(spent, about)),
         Section("tried", "What was tried", tuple(_sentences_on_tries(spent))),
         _risk_section(spent),
-        Section("not_protected", "What is not protected", tuple(_unprotected_sentences(spent)), listed=True),
-        Section("vouched", "What the curator vouches for", tuple(_vouched_sentences(spent)), listed=True),
+        Section(
+            "not_protected",
+            "What is not protected",
+            tuple(_unprotected_sentences(spent)),
+            listed=True,
+        ),
+        Section(
+            "vouched", "What the curator vouches for", tuple(_vouched_sentences(spent)), listed=True
+        ),
         Section("annex", "Annex: the terms", tuple(_terms(spent)), listed=True),
         Section("summary", "In numbers", tuple(_summary_sentences(spent))),
         _fact_table("release", "What was released", _release_facts(spent)),
         _fact_table("unit", "Whose privacy", _unit_facts(spent)),
         _parameters_section(spent),
-        Section("curve", "All attacks", (SENTENCES["risk"]["curve"],), curve=Curve.of(spent._total._trade_off)),
+        Section(
+            "curve",
+            "All attacks",
+            (SENTENCES["risk"]["curve"],),
+            curve=Curve.of(spent._total._trade_off),
+        ),
         _composition_section(spent),
         _accounting_section(spent),
         Section("tuning", "Is tuning included?", tuple(_tuning_sentences(spent))),
         Section("trust", "Who is trusted", trusted, listed=True),
-        Section("randomness", "Where the randomness comes from", _randomness_sentences(spent), listed=True),
+        Section(
+            "randomness",
+            "Where the randomness comes from",
+            _randomness_sentences(spent),
+            listed=True,
+        ),
         Section("assumptions", "What the statement rests on", rests_on, listed=True),
         _fact_table("curator", "What only the curator can say", _curator_facts(about)),
         _fact_table("versions", "Versions and date", (("Date of this statement", date), *used)),
     )
-    numbers = {"epsilon": float(up(spent.epsilon)), "delta": spent.delta, "of_a_ledger": spent.budget is not None}
+    numbers = {
+        "epsilon": float(up(spent.epsilon)),
+        "delta": spent.delta,
+        "of_a_ledger": spent.budget is not None,
+    }
     return Content(clean(f"Privacy statement{made_by}"), clean(date), sections, **numbers)
 
 
@@ -185,7 +210,11 @@ def _summary_sentences(spent: Stated) -> Iterator[str]:
     said = SENTENCES["summary"]
     if spent.release is not None and spent.release.seeded:
         yield from SENTENCES["randomness"]["seed"]
-    yield said["nothing"] if math.isinf(spent.epsilon) else said["promised"].format(**_common_words(spent))
+    yield (
+        said["nothing"]
+        if math.isinf(spent.epsilon)
+        else said["promised"].format(**_common_words(spent))
+    )
     yield from budget_in_words(spent)
     yield risk_in_words(spent)
     if spent.release is not None and spent.release.columns:
@@ -198,7 +227,11 @@ def budget_in_words(spent: Stated) -> tuple[str, ...]:
     """Sentence on a ledger's budget and what is left, if any."""
     if spent.budget is None:
         return ()
-    numbers = {"budget": up(spent.budget), "delta": short_up(spent.delta), "epsilon": up(spent.epsilon)}
+    numbers = {
+        "budget": up(spent.budget),
+        "delta": short_up(spent.delta),
+        "epsilon": up(spent.epsilon),
+    }
     rest = short_down(max(spent.budget - spent.epsilon, 0.0), 3)
     return (SENTENCES["summary"]["budget"].format(**numbers, rest=rest),)
 
@@ -218,7 +251,10 @@ def _release_facts(spent: Stated) -> Iterator[tuple[str, str]]:
         yield "Made by", told.made_by
         yield "Model", told.model
         alone = told.made_by == told.model  # a single fit
-        yield "What is released, at most", "the fitted model" if alone else ", ".join(told.attributes)
+        yield (
+            "What is released, at most",
+            "the fitted model" if alone else ", ".join(told.attributes),
+        )
         if told.columns:
             yield "Columns read", ", ".join(told.columns)
         if told.target is not None:
@@ -233,13 +269,18 @@ def _unit_facts(spent: Stated) -> Iterator[tuple[str, str]]:
     number = "public" if _is_number_public(spent) else "private"
     yield "Unit of privacy", spent.unit
     yield "Neighbouring relation", relation["name"]
-    yield "In words", neighbours.format(one="one record" if spent.unit == "record" else f"up to {spent.unit}")
+    yield (
+        "In words",
+        neighbours.format(one="one record" if spent.unit == "record" else f"up to {spent.unit}"),
+    )
     yield f"Number of {_common_words(spent)['units']}", number if n is None else f"{number}: {n:,}"
 
 
 def _public_number(spent: Stated) -> int | None:
     """Number of records, or of persons, where it is public and known."""
-    return spent.release.n_samples if _is_number_public(spent) and spent.release is not None else None
+    return (
+        spent.release.n_samples if _is_number_public(spent) and spent.release is not None else None
+    )
 
 
 def _is_number_public(spent: Stated) -> bool:
@@ -249,19 +290,31 @@ def _is_number_public(spent: Stated) -> bool:
 
 def _parameters_section(spent: Stated) -> Section:
     """Section with ε at several δ."""
-    said, n, pure = SENTENCES["parameters"], _public_number(spent), spent.guarantee.pure_epsilon is not None
+    said, n, pure = (
+        SENTENCES["parameters"],
+        _public_number(spent),
+        spent.guarantee.pure_epsilon is not None,
+    )
     deltas = sorted({*DELTAS, *((0.0,) if pure else ()), spent.delta}, reverse=True)
     beside = "" if n is None else f": here {short_down(1 / n, 3)}, as they are {n:,}"
     sentences = said["stated"].format(**_common_words(spent), beside=beside), said["rounding"]
     marks = ((delta, "stated" if delta == spent.delta else "") for delta in deltas)
-    rows = tuple((short_up(delta), up(spent.guarantee.epsilon_at(delta)), mark) for delta, mark in marks)
+    rows = tuple(
+        (short_up(delta), up(spent.guarantee.epsilon_at(delta)), mark) for delta, mark in marks
+    )
     columns = ("δ", "ε at most", "note")
-    return Section("parameters", "Privacy parameters and profile", sentences, columns=columns, rows=rows)
+    return Section(
+        "parameters", "Privacy parameters and profile", sentences, columns=columns, rows=rows
+    )
 
 
 def _risk_section(spent: Stated) -> Section:
     """Section with bounds on attacks."""
-    curve, said, relation = spent._total._trade_off, SENTENCES["risk"], SENTENCES["relation"][spent.neighboring]
+    curve, said, relation = (
+        spent._total._trade_off,
+        SENTENCES["risk"],
+        SENTENCES["relation"][spent.neighboring],
+    )
     found = guessed = curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
     bounds = (
         *((relation["found"].format(rate=100 * rate), found(rate)) for rate in RATES),
@@ -273,25 +326,37 @@ def _risk_section(spent: Stated) -> Section:
     sentences = (*nothing, said["attack"].format(**_common_words(spent)), said["every_attack"])
     rows = tuple((name, percent_up(bound)) for name, bound in bounds)
     columns = ("an attack …", "at most")
-    return Section("risk", "What a reader can conclude about one person", sentences, columns=columns, rows=rows)
+    return Section(
+        "risk", "What a reader can conclude about one person", sentences, columns=columns, rows=rows
+    )
 
 
 def _composition_section(spent: Stated) -> Section:
     """Section with each part and its ε alone."""
-    parts = [(one.name, one.guarantee, float(one.guarantee.epsilon_at(spent.delta))) for one in spent.components]
+    parts = [
+        (one.name, one.guarantee, float(one.guarantee.epsilon_at(spent.delta)))
+        for one in spent.components
+    ]
     said = SENTENCES["composition"]
     sentences = [said["total"].format(**_common_words(spent))]
     if len(parts) > 1:
         added = up(math.fsum(alone for *_, alone in parts))
-        sentences.append(said["added"].format(epsilon=added, delta=short_up(len(parts) * spent.delta)))
-    rows = tuple((name, up(alone), tightest_theorem([one], spent.delta), in_words(one)) for name, one, alone in parts)
+        sentences.append(
+            said["added"].format(epsilon=added, delta=short_up(len(parts) * spent.delta))
+        )
+    rows = tuple(
+        (name, up(alone), tightest_theorem([one], spent.delta), in_words(one))
+        for name, one, alone in parts
+    )
     columns = ("part", "ε alone", "theorem", "mechanism")
     return Section("composition", "Composition", tuple(sentences), columns=columns, rows=rows)
 
 
 def _accounting_section(spent: Stated) -> Section:
     """Section with the bounds used and their sources."""
-    rows = tuple((name, source_of_bound(name)) for name in dict.fromkeys((spent.bound, COMPOSITION)))
+    rows = tuple(
+        (name, source_of_bound(name)) for name in dict.fromkeys((spent.bound, COMPOSITION))
+    )
     sentences = (SENTENCES["accounting"]["composed" if spent.bound == COMPOSITION else "smallest"],)
     columns = ("bound", "stated and proved in")
     return Section("accounting", "Mechanism and theorem", sentences, columns=columns, rows=rows)
@@ -299,7 +364,10 @@ def _accounting_section(spent: Stated) -> Section:
 
 def _tuning_sentences(spent: Stated) -> Iterator[str]:
     """Sentences on whether the cost of tuning is included."""
-    said, tuned = SENTENCES["tuning"], spent.bound != COMPOSITION if spent.release is None else spent.release.tuned
+    said, tuned = (
+        SENTENCES["tuning"],
+        spent.bound != COMPOSITION if spent.release is None else spent.release.tuned,
+    )
     if not tuned:
         yield said["unknown"]
         return
@@ -309,7 +377,8 @@ def _tuning_sentences(spent: Stated) -> Iterator[str]:
 
 
 def _share_of_choice(spent: Stated) -> Iterator[str]:
-    """Sentence on the part of ε that the choice takes, where one search is all that was released."""
+    """Sentence on the part of ε that the choice takes, where one search is all that was
+    released."""
     first = spent.components[0].guarantee if len(spent.components) == 1 else None
     found = getattr(first, "presence", first)
     if type(found).__name__ in WITHOUT_A_CHOICE and 0 < spent.epsilon < math.inf:
@@ -352,7 +421,8 @@ def _curator_facts(about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if text not in said["words"].get(name, [text]):
             raise ValueError(
                 f"Found about={{{name!r}: {text!r}}}; one of the registry's words is needed: "
-                f"{', '.join(map(repr, said['words'][name]))}." + did_you_mean(str(text), said["words"][name])
+                f"{', '.join(map(repr, said['words'][name]))}."
+                + did_you_mean(str(text), said["words"][name])
             )
     given = {**dict.fromkeys(asked), **about}
     yield from ((name, "not stated" if text is None else text) for name, text in given.items())

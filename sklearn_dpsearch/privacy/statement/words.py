@@ -22,11 +22,16 @@ def in_words(guarantee: Guarantee) -> str:
     Losses are rounded up, and noise is rounded down.
     """
     found = WORDS.get(type(guarantee).__name__)
-    return f"a mechanism with a {type(guarantee).__name__} guarantee" if found is None else found(guarantee)
+    return (
+        f"a mechanism with a {type(guarantee).__name__} guarantee"
+        if found is None
+        else found(guarantee)
+    )
 
 
 def _parts_in_words(parts: Sequence[Guarantee]) -> str:
-    """Mechanisms of several parts in words, equal ones together; at most ``MOST`` different ones."""
+    """Mechanisms of several parts in words, equal ones together; at most ``MOST`` different
+    ones."""
     counted = Counter(map(in_words, parts))
     named = [text if number == 1 else f"{number} × ({text})" for text, number in counted.items()]
     more = f"; and {len(named) - MOST} more" if len(named) > MOST else ""
@@ -42,22 +47,29 @@ def _subset_in_words(one: Any) -> str:
     """Subset search in words."""
     part = "all records" if one.train_on == "all" else "the rest"
     words = (
-        f"tuning on a random share of {100 * one.fraction:.4g} % of the records ({in_words(one.tune)}), then a "
-        f"training on {part} ({in_words(one.train)})"
+        f"tuning on a random share of {100 * one.fraction:.4g} % of the records "
+        f"({in_words(one.tune)}), then a training on {part} ({in_words(one.train)})"
     )
     if one.validate is None:
         return words
-    return f"{words}; scores on a random {100 * one.share:.4g} % of the rest ({in_words(one.validate)})"
+    return (
+        f"{words}; scores on a random {100 * one.share:.4g} % of the rest "
+        f"({in_words(one.validate)})"
+    )
 
 
 #: Class of a guarantee ↦ words. By name: the modules of searches import this package.
 WORDS: dict[str, Callable[[Any], str]] = {
-    "ApproxDP": lambda one: f"any mechanism with ε = {short_up(one.epsilon)} at δ = {short_up(one.delta)}",
+    "ApproxDP": lambda one: (
+        f"any mechanism with ε = {short_up(one.epsilon)} at δ = {short_up(one.delta)}"
+    ),
     "PureDP": lambda one: f"any mechanism with ε = {short_up(one.epsilon)} at δ = 0",
     "LaplaceDP": lambda one: f"Laplace noise with ε = {short_up(one.epsilon)}",
     "BoundedRangeDP": lambda one: f"exponential mechanism with ε = {short_up(one.epsilon)}",
     "ZCDP": lambda one: f"any mechanism with zero-concentrated ρ = {short_up(one.rho)}",
-    "GaussianDP": lambda one: f"Gaussian noise with μ = {short_up(one.mu)} (sensitivity ÷ standard deviation)",
+    "GaussianDP": lambda one: (
+        f"Gaussian noise with μ = {short_up(one.mu)} (sensitivity ÷ standard deviation)"
+    ),
     "RenyiDP": lambda one: f"any mechanism with a Rényi curve, known at {len(one.orders)} orders",
     "DPSGD": lambda one: (
         f"DP-SGD: noise of {short_down(one.noise_multiplier)} clipping norms, sampling rate "
@@ -72,11 +84,12 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "OfGroup": lambda one: f"{in_words(one.one_record)}, for {one.records} records at once",
     "BestOf": _best_of_in_words,
     "UntilAbove": lambda one: (
-        f"runs until a private score reaches the threshold, or with probability {one.stop_probability:.4g} before each "
-        f"run; each run: {in_words(one.one_run)}"
+        f"runs until a private score reaches the threshold, or with probability "
+        f"{one.stop_probability:.4g} before each run; each run: {in_words(one.one_run)}"
     ),
     "SubsetThenTrain": _subset_in_words,
     "DoublingWalk": lambda one: (
-        f"doubling walk of at most {one.max_rounds} rounds, each with ε = {short_up(one.round_epsilon)}"
+        f"doubling walk of at most {one.max_rounds} rounds, each with ε = "
+        f"{short_up(one.round_epsilon)}"
     ),
 }

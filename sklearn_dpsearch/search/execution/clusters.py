@@ -1,4 +1,5 @@
-"""Clusters of Dask and Ray: the private process connects to them, and workers start private processes of their own."""
+"""Clusters of Dask and Ray: the private process connects to them, and workers start private
+processes of their own."""
 
 from __future__ import annotations
 
@@ -19,8 +20,12 @@ from .workers import LOST, Counter, Threads, Workers, uncounted
 
 Found = TypeVar("Found")
 
-TRUSTED = "Candidates run on a cluster: its workers, schedulers, stores and connections are trusted as the caller is."
-#: Seconds before everything is sent again: the scheduler notices a moment later which workers are gone.
+TRUSTED = (
+    "Candidates run on a cluster: its workers, schedulers, stores and connections are trusted as "
+    "the caller is."
+)
+#: Seconds before everything is sent again: the scheduler notices a moment later which workers are
+#: gone.
 PAUSES = (1.0, 5.0)
 
 
@@ -44,12 +49,17 @@ class DaskWorkers(Workers):
     timeout: float = 10.0
     _records: Any = None
 
-    def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
-        """Results of the tasks. They are sent again if all workers with the records are lost; seeds stay."""
+    def run(
+        self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted
+    ) -> list[Found]:
+        """Results of the tasks. They are sent again if all workers with the records are lost; seeds
+        stay."""
         pickled = [private_process.for_workers(task) for task in tasks]
         for pause in (*PAUSES, None):
             try:
-                return [private_process.value_of(answer) for answer in self._answers(pickled, counter)]
+                return [
+                    private_process.value_of(answer) for answer in self._answers(pickled, counter)
+                ]
             except Exception as error:
                 if pause is None or type(error).__name__ not in LOST:
                     raise
@@ -60,11 +70,14 @@ class DaskWorkers(Workers):
     def _answers(self, pickled: Sequence[bytes], counter: Counter) -> list[bytes]:
         from distributed import as_completed
 
-        self.client.submit(int, pure=False).result(timeout=self.timeout)  # a cluster grows by the tasks that wait
+        # a cluster grows by the tasks that wait
+        self.client.submit(int, pure=False).result(timeout=self.timeout)
         if self._records is None:
             self._records = self.client.scatter(private_process.content_for_workers(), hash=False)
         sent = [
-            self.client.submit(private_process.on_a_worker, one, self._records, pure=False, **self.options)
+            self.client.submit(
+                private_process.on_a_worker, one, self._records, pure=False, **self.options
+            )
             for one in pickled
         ]
         answers: dict[Any, bytes] = {}
@@ -75,7 +88,9 @@ class DaskWorkers(Workers):
 
 
 @contextlib.contextmanager
-def on_dask(number: int, connect: Callable[..., Any], options: dict[str, Any], timeout: float) -> Iterator[Workers]:
+def on_dask(
+    number: int, connect: Callable[..., Any], options: dict[str, Any], timeout: float
+) -> Iterator[Workers]:
     """Workers of a cluster of Dask, to which this process is connected until the end."""
     with connect(set_as_default=False) as client:
         yield DaskWorkers(number, client, options, timeout)
@@ -96,7 +111,9 @@ class RayWorkers(Workers):
     options: dict[str, Any] = field(default_factory=dict)
     _records: Any = None
 
-    def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
+    def run(
+        self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted
+    ) -> list[Found]:
         """Results of the tasks. Ray does those of a lost worker again; seeds stay."""
         import ray
 
@@ -112,7 +129,9 @@ class RayWorkers(Workers):
 
 
 @contextlib.contextmanager
-def on_ray(number: int, address: str, runtime: dict[str, Any], options: dict[str, Any]) -> Iterator[Workers]:
+def on_ray(
+    number: int, address: str, runtime: dict[str, Any], options: dict[str, Any]
+) -> Iterator[Workers]:
     """Workers of a cluster of Ray; what it holds for this process is gone at the end."""
     import ray
 
@@ -146,11 +165,19 @@ class Workplace:
     @property
     def threads(self) -> int | None:
         """Number of threads of linear algebra in one run; None for the libraries' own number."""
-        return None if self.number == 1 or self.cluster is not None else max(1, cpu_count() // self.number)
+        return (
+            None
+            if self.number == 1 or self.cluster is not None
+            else max(1, cpu_count() // self.number)
+        )
 
     def entered(self) -> AbstractContextManager[Workers]:
         """Block with workers, which are let go of at the end."""
-        return contextlib.nullcontext(Threads(self.number)) if self.cluster is None else self.cluster(self.number)
+        return (
+            contextlib.nullcontext(Threads(self.number))
+            if self.cluster is None
+            else self.cluster(self.number)
+        )
 
 
 def workplace(n_jobs: int | None) -> Workplace:
@@ -163,12 +190,15 @@ def workplace(n_jobs: int | None) -> Workplace:
     """
     backend = get_active_backend()[0]
     number = max(1, int(effective_n_jobs(n_jobs)))  # a cluster without any is refused, not paid for
-    if type(backend).__module__ == "joblib._parallel_backends" or getattr(backend, "supports_sharedmem", False):
+    if type(backend).__module__ == "joblib._parallel_backends" or getattr(
+        backend, "supports_sharedmem", False
+    ):
         return Workplace(number)
     name = type(backend).__name__
     if name not in CLUSTERS:
         raise PrivacyError(
-            f"Found joblib's backend {name}, with which searches are not tested: its logs and stores may keep records. "
+            f"Found joblib's backend {name}, with which searches are not tested: its logs and "
+            f"stores may keep records. "
             'Use Dask or Ray (parallel_config("dask"), "ray"), or joblib\'s own workers (n_jobs=2).'
         )
     return Workplace(max(number, n_jobs or 1), CLUSTERS[name](backend))
@@ -187,8 +217,9 @@ def connection_of(client: Any) -> Callable[..., Any]:
     address = client.scheduler.address
     if address.startswith("inproc:"):
         raise PrivacyError(
-            f"Found a Dask cluster inside of this process ({address.partition('/')[0]}): private work is done in a "
-            "process of its own, which cannot reach it. Use LocalCluster(processes=True), or n_jobs without Dask."
+            f"Found a Dask cluster inside of this process ({address.partition('/')[0]}): private "
+            "work is done in a process of its own, which cannot reach it. Use "
+            "LocalCluster(processes=True), or n_jobs without Dask."
         )
     return partial(Client, address=address, security=client.security)
 
@@ -203,12 +234,16 @@ def _ray_of(backend: Any) -> Callable[[int], AbstractContextManager[Workers]]:
 
     if not ray.is_initialized() or ray.util.client.ray.is_connected():
         raise PrivacyError(
-            "Found joblib's backend of Ray in a process that is not part of a cluster of Ray, so that no other process "
-            'can join it from here. Write ray.init() or ray.init(address="auto") first, on a machine of the cluster.'
+            "Found joblib's backend of Ray in a process that is not part of a cluster of Ray, so "
+            "that no other process "
+            'can join it from here. Write ray.init() or ray.init(address="auto") first, on a '
+            "machine of the cluster."
         )
     here = ray.get_runtime_context()
     options = backend.ray_remote_args or {}
-    return partial(on_ray, address=here.gcs_address, runtime=dict(here.runtime_env), options=options)
+    return partial(
+        on_ray, address=here.gcs_address, runtime=dict(here.runtime_env), options=options
+    )
 
 
 #: Clusters with which searches are tested, by joblib's backends.

@@ -39,7 +39,8 @@ class Finished:
         return None
 
     def put(self, seed: Seed, result: Any) -> None:
-        """Keep a result if possible: after an error (a full disk, a model that cannot be pickled) it is dropped."""
+        """Keep a result if possible: after an error (a full disk, a model that cannot be pickled)
+        it is dropped."""
         done = self._file(seed)
         with contextlib.suppress(Exception):
             if done is not None:
@@ -89,7 +90,8 @@ class Split:
     n_scored : sequence of int
         Number of validation records of each fold, as private scores are told.
     size_std : float
-        Standard deviation of the drawn numbers of validation records around ``n_scored``, where that is an expectation.
+        Standard deviation of the drawn numbers of validation records around ``n_scored``, where
+        that is an expectation.
     expected : float or None
         Public number of records that models are told to expect; None: they may count them.
     places : int or None
@@ -159,13 +161,15 @@ class Job:
 
 
 NOTHING_FOUND = (
-    "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all "
-    "the same. Which data made the candidates fail is not told, because that would reveal it. Usual reasons: a "
-    "parameter value that the estimator does not accept; NaN or infinite values in X or y; labels in y or categories "
-    "in X that were not declared; bounds for another number of features; y with one class, in all records or among "
-    "those that train; too few records (one sample); a score that is not a finite number; a process that was ended for "
-    "want of memory; a model that cannot be pickled. search.dry_run(X_example, y_example) tries a candidate on public "
-    "or made-up records and shows the error; it spends nothing."
+    "No candidate could be trained and scored, so there is no model; the privacy cost in "
+    "privacy_spent_ is spent all the same. Which data made the candidates fail is not told, "
+    "because that would reveal it. Usual reasons: a parameter value that the estimator does not "
+    "accept; NaN or infinite values in X or y; labels in y or categories in X that were not "
+    "declared; bounds for another number of features; y with one class, in all records or among "
+    "those that train; too few records (one sample); a score that is not a finite number; a "
+    "process that was ended for want of memory; a model that cannot be pickled. "
+    "search.dry_run(X_example, y_example) tries a candidate on public or made-up records and shows "
+    "the error; it spends nothing."
 )
 
 
@@ -198,8 +202,10 @@ class Outcome:
 
 
 def charge(model: Any, spent: PrivacySpent) -> None:
-    """Make the released model report the cost of the whole search, not the cost of its own training."""
-    if "privacy_spent_" in getattr(model, "__dict__", {}):  # on the object itself: a property would answer too
+    """Make the released model report the cost of the whole search, not the cost of its own
+    training."""
+    # on the object itself: a property would answer too
+    if "privacy_spent_" in getattr(model, "__dict__", {}):
         model.privacy_spent_ = spent
     for part in (getattr(model, "best_estimator_", None), *_pipeline_parts(model)):
         if hasattr(part, "fit"):
@@ -223,4 +229,9 @@ def cv_results(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> d
                 column[i] = candidate[name]
         columns[f"param_{name}"] = column
     rank = np.array([1 + int(np.sum(scores > score)) for score in scores], dtype=np.int32)
-    return {**columns, "params": list(candidates), "mean_test_score": scores, "rank_test_score": rank}
+    return {
+        **columns,
+        "params": list(candidates),
+        "mean_test_score": scores,
+        "rank_test_score": rank,
+    }

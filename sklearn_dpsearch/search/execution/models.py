@@ -1,4 +1,5 @@
-"""Models of candidates: made with noise of their own, trained, and cleaned before they are released."""
+"""Models of candidates: made with noise of their own, trained, and cleaned before they are
+released."""
 
 from __future__ import annotations
 
@@ -20,13 +21,15 @@ from .job import Job
 from .randomness import random_state
 from .workers import LeakDetected, attempt, task_context
 
-# --- before training --------------------------------------------------------------------------------------------------
+# --- before training ------------------------------------------------------------------------------
 
 
 def unfitted_model(job: Job, candidate: Candidate, seed: Seed) -> Any:
-    """Make an unfitted estimator with the candidate's parameters, the calibrated noise and its own randomness."""
+    """Make an unfitted estimator with the candidate's parameters, the calibrated noise and its own
+    randomness."""
     recipe = job.recipe
-    model = with_parameters(clone(recipe.estimator), recipe.settings)  # as planned: first the noise, then the candidate
+    # as planned: first the noise, then the candidate
+    model = with_parameters(clone(recipe.estimator), recipe.settings)
     with_parameters(model, {name: clone(value, safe=False) for name, value in candidate.items()})
     return with_own_randomness(job, model, seed)
 
@@ -34,7 +37,9 @@ def unfitted_model(job: Job, candidate: Candidate, seed: Seed) -> Any:
 def with_own_randomness(job: Job, model: Any, seed: Seed) -> Any:
     """Set the expected number of records and the model's own randomness."""
     n = job.split.n_trained if job.recipe.n_samples is None else job.recipe.n_samples
-    job.recipe.adapter.for_records(model, len(job.split.folds[0][0]) if n is None else n, job.split.places)
+    job.recipe.adapter.for_records(
+        model, len(job.split.folds[0][0]) if n is None else n, job.split.places
+    )
     if job.split.expected is not None:
         with_parameters(model, job.recipe.adapter.expecting(model, job.split.expected) or {})
     names = seed_names(model)
@@ -53,11 +58,12 @@ def spawn_seeds(seed: Seed, number: int) -> list[Seed]:
     return [None] * number if seed is None else list(seed.spawn(number))
 
 
-# --- training ---------------------------------------------------------------------------------------------------------
+# --- training -------------------------------------------------------------------------------------
 
 
 def fit_model(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
-    """Train the model. The return value of ``fit`` is ignored, as in scikit-learn: it may be None."""
+    """Train the model. The return value of ``fit`` is ignored, as in scikit-learn: it may be
+    None."""
     if job.table is not None:
         job.table.fit(model, records)
         return _finished(job, model)
@@ -68,19 +74,36 @@ def fit_model(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
     return _finished(job, model)
 
 
-def all_fitted(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], records: np.ndarray) -> list[Any]:
-    """Train a model of each candidate on the given records alone, together where possible; None for each failure."""
-    models = [attempt(partial(unfitted_model, job, candidate, seed)) for candidate, seed in zip(candidates, seeds)]
+def all_fitted(
+    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], records: np.ndarray
+) -> list[Any]:
+    """Train a model of each candidate on the given records alone, together where possible; None for
+    each failure."""
+    models = [
+        attempt(partial(unfitted_model, job, candidate, seed))
+        for candidate, seed in zip(candidates, seeds)
+    ]
     made = [i for i, model in enumerate(models) if model is not None]
     if not job.trains_together or len(made) < 2:
         return [
-            None if model is None else attempt(partial(fit_model, job, model, records, job.X, job.y))
+            None
+            if model is None
+            else attempt(partial(fit_model, job, model, records, job.X, job.y))
             for model in models
         ]
     chosen: list[Any] = [models[i] for i in made]
     part = rows_of if all(map(job.recipe.adapter.takes_chosen_rows, chosen)) else take
-    trained = attempt(lambda: job.recipe.adapter.fit_together(chosen, part(job.X, records), part(job.y, records))) or []
-    finished = [None if model is None else attempt(partial(_finished, job, model)) for model in trained]
+    trained = (
+        attempt(
+            lambda: job.recipe.adapter.fit_together(
+                chosen, part(job.X, records), part(job.y, records)
+            )
+        )
+        or []
+    )
+    finished = [
+        None if model is None else attempt(partial(_finished, job, model)) for model in trained
+    ]
     placed = dict(zip(made, finished))
     return [placed.get(i) for i in range(len(models))]
 
@@ -105,18 +128,20 @@ def _trained_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: 
         return attempt(lambda: releasable(job, fit_model(job, make(), records, job.X, job.y)))
 
 
-# --- before release ---------------------------------------------------------------------------------------------------
+# --- before release -------------------------------------------------------------------------------
 
 
 def releasable(job: Job, model: Any) -> Any:
-    """Remove all attributes that the guarantee does not cover: exact statistics, and generators that tell the noise."""
+    """Remove all attributes that the guarantee does not cover: exact statistics, and generators
+    that tell the noise."""
     job.recipe.adapter.scrub(model)
     forget_seeds(model)
     return with_parameters(model, dict.fromkeys(seed_names(model)))
 
 
 def released_in_the_open(job: Job, model: Any) -> Any:
-    """Make a model of public records ready for release, and check that it can be used outside of a private process."""
+    """Make a model of public records ready for release, and check that it can be used outside of a
+    private process."""
     model = releasable(job, model)
     pickled(model)
     if hasattr(model, "predict"):

@@ -15,8 +15,8 @@ class Randomness:
     Parameters
     ----------
     random_state : None, int or RandomState
-        None: the operating system's entropy for everything. Otherwise everything follows from the seed, for any
-        number of jobs, and the noise can be undone with it.
+        None: the operating system's entropy for everything. Otherwise everything follows from the
+        seed, for any number of jobs, and the noise can be undone with it.
     """
 
     def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
@@ -24,7 +24,8 @@ class Randomness:
 
     @classmethod
     def following(cls, entropy: int | list[int]) -> Randomness:
-        """Derive all randomness from one secret, so that it can be drawn again from a kept secret."""
+        """Derive all randomness from one secret, so that it can be drawn again from a kept
+        secret."""
         made = object.__new__(cls)
         made._follow(entropy, seeded=True)
         return made

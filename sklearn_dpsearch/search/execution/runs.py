@@ -1,4 +1,5 @@
-"""Running candidates: each run, or each stack of nets that are trained together, in a process of its own."""
+"""Running candidates: each run, or each stack of nets that are trained together, in a process of
+its own."""
 
 from __future__ import annotations
 
@@ -21,7 +22,14 @@ from ...search import private_process
 from .._records import take
 from .._types import Candidate, Seed
 from .job import Job
-from .models import all_fitted, fit_model, releasable, released_in_the_open, spawn_seeds, unfitted_model
+from .models import (
+    all_fitted,
+    fit_model,
+    releasable,
+    released_in_the_open,
+    spawn_seeds,
+    unfitted_model,
+)
 from .randomness import random_bits
 from .workers import attempt, block_sizes, deal, in_parallel, number_of_tasks, task_context
 
@@ -39,7 +47,8 @@ class Score:
 
 @dataclass(frozen=True)
 class Run:
-    """Outcome of one run: never leaves ``fit`` unless it is the best. ``std`` is the standard error of ``score``."""
+    """Outcome of one run: never leaves ``fit`` unless it is the best. ``std`` is the standard error
+    of ``score``."""
 
     score: float
     model: Any
@@ -51,41 +60,61 @@ class Run:
         return self.model is not None, self.score
 
 
-# --- all candidates of a search ---------------------------------------------------------------------------------------
+# --- all candidates of a search -------------------------------------------------------------------
 
 
-def run_all(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], progress: Progress) -> list[Run]:
-    """Run every candidate, in order, with the same results for any ``n_jobs``. The number of runs is public."""
+def run_all(
+    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], progress: Progress
+) -> list[Run]:
+    """Run every candidate, in order, with the same results for any ``n_jobs``. The number of runs
+    is public."""
     hands = deal(len(candidates), _number_of_tasks(job, len(candidates)))
     tasks = _tasks_for(run_several, job, hands, candidates, seeds)
-    found = in_parallel(_kind_name(job), job.workers, tasks, lambda done: progress.done(done, len(hands)))
+    found = in_parallel(
+        _kind_name(job), job.workers, tasks, lambda done: progress.done(done, len(hands))
+    )
     runs = {i: run for hand, part in zip(hands, found) for i, run in zip(hand, part)}
     return [runs[i] for i in range(len(candidates))]
 
 
-def run_best(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], *, expected: float) -> tuple[int, Run]:
-    """Index and run of the best candidate, the first among equals; tasks depend on ``expected``, never on K."""
+def run_best(
+    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], *, expected: float
+) -> tuple[int, Run]:
+    """Index and run of the best candidate, the first among equals; tasks depend on ``expected``,
+    never on K."""
     hands = deal(len(candidates), _number_of_tasks(job, expected))
-    found = in_parallel(_kind_name(job), job.workers, _tasks_for(best_of_several, job, hands, candidates, seeds))
+    found = in_parallel(
+        _kind_name(job), job.workers, _tasks_for(best_of_several, job, hands, candidates, seeds)
+    )
     finalists = [(hand[place], run) for hand, (place, run) in zip(hands, found) if run is not None]
     return max(finalists, key=lambda finalist: (*finalist[1].order, -finalist[0]))
 
 
 def run_until(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], *, threshold: float, expected: float
+    job: Job,
+    candidates: Sequence[Candidate],
+    seeds: Sequence[Seed],
+    *,
+    threshold: float,
+    expected: float,
 ) -> tuple[int, Run] | None:
     """Index and run of the first candidate that reaches a threshold.
 
-    Runs come in a public number of blocks: blocks after the first success are empty, and the last block holds all
-    remaining runs. Workers that run ahead may find a later success, which is discarded.
+    Runs come in a public number of blocks: blocks after the first success are empty, and the last
+    block holds all remaining runs. Workers that run ahead may find a later success, which is
+    discarded.
     """
     hands, first, start = job.workers.number, None, 0
     for size in (*block_sizes(expected, job.workers.number), len(candidates)):
         stop = min(start + size, len(candidates)) if first is None else start
         block = [range(start + hand.start, stop, hand.step) for hand in deal(stop - start, hands)]
         several = partial(first_of_several, threshold=threshold)
-        found = in_parallel(_kind_name(job), job.workers, _tasks_for(several, job, block, candidates, seeds))
-        successes = [(hand[place], run) for hand, (place, run) in zip(block, found) if run is not None]
+        found = in_parallel(
+            _kind_name(job), job.workers, _tasks_for(several, job, block, candidates, seeds)
+        )
+        successes = [
+            (hand[place], run) for hand, (place, run) in zip(block, found) if run is not None
+        ]
         first = min(successes, key=lambda success: success[0]) if successes else first
         start = stop
     return first
@@ -106,16 +135,23 @@ def _tasks_for(
     candidates: Sequence[Candidate],
     seeds: Sequence[Seed],
 ) -> list[Callable[[], Any]]:
-    """One task for each hand, also for an empty one, with one and the same job: schedulers see tasks."""
+    """One task for each hand, also for an empty one, with one and the same job: schedulers see
+    tasks."""
     job = job.for_workers()
-    return [partial(several, job, [candidates[i] for i in hand], [seeds[i] for i in hand]) for hand in hands]
+    return [
+        partial(several, job, [candidates[i] for i in hand], [seeds[i] for i in hand])
+        for hand in hands
+    ]
 
 
-# --- those of one task ------------------------------------------------------------------------------------------------
+# --- those of one task ----------------------------------------------------------------------------
 
 
-def best_of_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]) -> tuple[int, Run | None]:
-    """Index and run of the best of several candidates, the first among equals; the other runs end here."""
+def best_of_several(
+    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]
+) -> tuple[int, Run | None]:
+    """Index and run of the best of several candidates, the first among equals; the other runs end
+    here."""
     runs = run_several(job, candidates, seeds)
     place = max(range(len(runs)), key=lambda i: (*runs[i].order, -i), default=-1)
     return place, runs[place] if runs else None
@@ -124,7 +160,8 @@ def best_of_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[S
 def first_of_several(
     job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], threshold: float
 ) -> tuple[int, Run | None]:
-    """Index and run of the first of several candidates that reaches a threshold; later candidates do not run."""
+    """Index and run of the first of several candidates that reaches a threshold; later candidates
+    do not run."""
     for place, (candidate, seed) in enumerate(zip(candidates, seeds)):
         (run,) = run_several(job, [candidate], [seed])
         if run.model is not None and run.score >= threshold:
@@ -133,7 +170,8 @@ def first_of_several(
 
 
 def run_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]) -> list[Run]:
-    """Train and score several candidates, together where possible; finished runs of a checkpoint are reused."""
+    """Train and score several candidates, together where possible; finished runs of a checkpoint
+    are reused."""
     runs = {i: run for i, seed in enumerate(seeds) if (run := job.finished.get(seed)) is not None}
     left = [i for i in range(len(seeds)) if i not in runs]
     for batch in [left] if job.trains_together and left else [[i] for i in left]:
@@ -159,11 +197,14 @@ def _train_and_score(job: Job, candidates: Sequence[Candidate], seeds: Sequence[
             all_fitted(job, candidates, [trainings[fold] for trainings, _ in streams], train)
             for fold, (train, _) in enumerate(job.split.folds)
         ]
-        runs = [attempt(partial(_scored_run, job, own, seeds)) for own, (_, seeds) in zip(zip(*models), streams)]
+        runs = [
+            attempt(partial(_scored_run, job, own, seeds))
+            for own, (_, seeds) in zip(zip(*models), streams)
+        ]
         return [run or _failed(job) for run in runs]
 
 
-# --- one candidate ----------------------------------------------------------------------------------------------------
+# --- one candidate --------------------------------------------------------------------------------
 
 
 def _scored_run(job: Job, models: Sequence[Any], seeds: Sequence[Seed]) -> Run | None:
@@ -172,7 +213,9 @@ def _scored_run(job: Job, models: Sequence[Any], seeds: Sequence[Seed]) -> Run |
         return None
     scores = [
         score_of(job, model, test, n_scored, seed)
-        for model, (_, test), n_scored, seed in zip(models, job.split.folds, job.split.n_scored, seeds)
+        for model, (_, test), n_scored, seed in zip(
+            models, job.split.folds, job.split.n_scored, seeds
+        )
     ]
     score = _with_failures_last(float(np.mean([one.value for one in scores])))
     std = math.hypot(*[one.std for one in scores]) / len(scores)
@@ -204,9 +247,15 @@ def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: See
     bits = random_bits(seed)
     sensitivity, noise = scorer.sensitivity(recipe.neighboring), recipe.noise
     squared = Fraction(sensitivity.l1**2 if noise.norm == 1 else sensitivity.l2_squared)
-    exact = np.array(_exact_statistic(scorer, recipe.neighboring, model, records, job.X, job.y), object)
+    exact = np.array(
+        _exact_statistic(scorer, recipe.neighboring, model, records, job.X, job.y), object
+    )
     noisy = release_sum(
-        "private score", exact, squared, lambda sums: [value + noise.sample(bits) for value in sums], noise.norm
+        "private score",
+        exact,
+        squared,
+        lambda sums: [value + noise.sample(bits) for value in sums],
+        noise.norm,
     )
     value = float(scorer.score(noisy, n_scored, recipe.neighboring))
     spread = {"noise_std": noise.std, "size_std": job.split.size_std}
@@ -219,15 +268,19 @@ def _exact_statistic(
     """Integers of a score before noise, summed over blocks of records where the score is a sum."""
     size = BLOCK if is_additive(scorer) else max(len(records), 1)
     blocks = [records[start : start + size] for start in range(0, max(len(records), 1), size)]
-    found = [scorer.statistic(model, take(X, block), take(y, block), neighboring) for block in blocks]
+    found = [
+        scorer.statistic(model, take(X, block), take(y, block), neighboring) for block in blocks
+    ]
     return [sum(values) for values in zip(*found)]
 
 
 def train_in_the_open(job: Job, candidate: Candidate, seed: Seed) -> tuple[Any, float]:
-    """Train and score a candidate on public records, and make its model ready for release: errors are shown."""
+    """Train and score a candidate on public records, and make its model ready for release: errors
+    are shown."""
     everything = job.split.folds[0][0]
     training, scoring = spawn_seeds(seed, 2)
     model = fit_model(job, unfitted_model(job, candidate, training), everything, job.X, job.y)
-    job.recipe.score(model, job.X, job.y)  # shows errors, which a private score silently counts as failures
+    # shows errors, which a private score silently counts as failures
+    job.recipe.score(model, job.X, job.y)
     score = score_of(job, model, everything, job.split.n_scored[0], scoring).value
     return released_in_the_open(job, model), score

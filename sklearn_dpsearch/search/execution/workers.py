@@ -1,4 +1,5 @@
-"""Workers that run candidates: threads of the private process, each of which waits for a process, or a cluster."""
+"""Workers that run candidates: threads of the private process, each of which waits for a process,
+or a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ Counter = Callable[[int], None]
 
 #: Most tasks for each worker: enough to balance runs of unequal length.
 TASKS_PER_WORKER = 8
-#: Blocks of a search that stops early: growth factor, and total size in multiples of the expected number of runs.
+#: Blocks of a search that stops early: growth factor, and total size in multiples of the expected
+#: number of runs.
 GROWTH, REACH = 1.5, 3.0
 #: Errors of Dask if all workers that held the records are lost.
 LOST = frozenset({"CancelledError", "FutureCancelledError", "FuturesCancelledError"})
@@ -38,7 +40,9 @@ class Workers(ABC):
     number: int
 
     @abstractmethod
-    def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
+    def run(
+        self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted
+    ) -> list[Found]:
         """Results of the tasks, in order; the first error ends all.
 
         Parameters
@@ -64,7 +68,9 @@ class Threads(Workers):
 
     number: int = 1
 
-    def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
+    def run(
+        self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted
+    ) -> list[Found]:
         """Results of the tasks."""
         if self.number == 1:
             found = []
@@ -83,7 +89,7 @@ class Threads(Workers):
             return [one.result() for one in running]
 
 
-# --- tasks ------------------------------------------------------------------------------------------------------------
+# --- tasks ----------------------------------------------------------------------------------------
 
 
 def deal(number: int, hands: int) -> list[range]:
@@ -102,14 +108,19 @@ def number_of_tasks(expected: float, workers: int, together: bool) -> int:
     together : bool
         Whether runs of one task share work, so that each worker had best get one.
     """
-    return workers if together else workers * min(TASKS_PER_WORKER, max(1, math.ceil(2 * expected / workers)))
+    return (
+        workers
+        if together
+        else workers * min(TASKS_PER_WORKER, max(1, math.ceil(2 * expected / workers)))
+    )
 
 
 def block_sizes(expected: float, workers: int) -> Sequence[int]:
-    """Sizes of all blocks but the last, from public facts, for runs of which only the first success counts.
+    """Sizes of all blocks but the last, from public facts, for runs of which only the first success
+    counts.
 
-    The first blocks have one run for each worker, so that few runs come after the success; later blocks grow, so that
-    there are few blocks.
+    The first blocks have one run for each worker, so that few runs come after the success; later
+    blocks grow, so that there are few blocks.
     """
     sizes = list[int]()
     while sum(sizes) < REACH * expected:
@@ -124,7 +135,7 @@ def task_context() -> Iterator[None]:
         yield
 
 
-# --- failures ---------------------------------------------------------------------------------------------------------
+# --- failures -------------------------------------------------------------------------------------
 
 
 class LeakDetected(Exception):
@@ -136,13 +147,22 @@ class WorkersError(RuntimeError):
 
 
 START = "The candidates could not be run, so there is no model."
-#: Names of errors and what they say: fixed sentences, as texts and names may come from code that saw the records.
+#: Names of errors and what they say: fixed sentences, as texts and names may come from code that
+#: saw the records.
 SENTENCES = {
     "MemoryError": "There is not enough memory. Use fewer workers (n_jobs).",
     **dict.fromkeys(
-        ("KilledWorker", "OutOfMemoryError", "WorkerCrashedError", "NodeDiedError", "ObjectLostError", *LOST),
-        "Workers of the cluster ended before their tasks did, again and again: usually for want of memory, or compiled "
-        "code crashed. Give workers more memory, or try the candidates on public or made-up data.",
+        (
+            "KilledWorker",
+            "OutOfMemoryError",
+            "WorkerCrashedError",
+            "NodeDiedError",
+            "ObjectLostError",
+            *LOST,
+        ),
+        "Workers of the cluster ended before their tasks did, again and again: usually for want of "
+        "memory, or compiled code crashed. Give workers more memory, or try the candidates on "
+        "public or made-up data.",
     ),
     "TimeoutError": "The cluster has no workers. Start some, or wait for them longer: parallel_config('dask', "
     "wait_for_workers_timeout=120).",
@@ -150,13 +170,14 @@ SENTENCES = {
     "files and disks. Use fewer workers (n_jobs).",
 }
 OTHERWISE = (
-    "Workers need enough memory, this library, and the modules of estimators and scorers. Try the search on public or "
-    "made-up data with the same workers."
+    "Workers need enough memory, this library, and the modules of estimators and scorers. Try the "
+    "search on public or made-up data with the same workers."
 )
 
 
 def attempt(work: Callable[[], Found]) -> Found | None:
-    """Result of a candidate's work, or None after any failure. No interrupt of the user reaches a private process."""
+    """Result of a candidate's work, or None after any failure. No interrupt of the user reaches a
+    private process."""
     try:
         return work()
     except BaseException as error:
@@ -169,7 +190,8 @@ def attempt(work: Callable[[], Found]) -> Found | None:
 def in_parallel(
     name: str, workers: Workers, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted
 ) -> list[Found]:
-    """Results of the tasks, in order; errors have fixed words, with the type of the estimator at most."""
+    """Results of the tasks, in order; errors have fixed words, with the type of the estimator at
+    most."""
     try:
         return workers.run(tasks, counter)
     except LeakDetected:
@@ -190,11 +212,13 @@ def error_in_fixed_words(error: BaseException) -> Exception:
 def leak_error(name: str) -> LeakingEstimatorError:
     """Make the error for an estimator that gave a ``PrivacyLeakWarning``."""
     return LeakingEstimatorError(
-        f"{name} reported that it would read something from the data without noise (PrivacyLeakWarning). Give the "
-        "bounds, norms or classes that it asks for as public constants."
+        f"{name} reported that it would read something from the data without noise "
+        "(PrivacyLeakWarning). Give the bounds, norms or classes that it asks for as public "
+        "constants."
     )
 
 
 def is_leak(error: BaseException) -> bool:
-    """Return whether an error is an estimator's warning that it would read the data without noise."""
+    """Return whether an error is an estimator's warning that it would read the data without
+    noise."""
     return type(error).__name__ == "PrivacyLeakWarning"

@@ -1,7 +1,8 @@
-"""Checks of arguments and public facts before a private record is used: a fit that cannot succeed spends nothing.
+"""Checks of arguments and public facts before a private record is used: a fit that cannot succeed
+spends nothing.
 
-Public are shapes, kinds of numbers and labels, declared classes and bounds, names and parameters. Records are private.
-What these checks do not find, a rehearsal finds.
+Public are shapes, kinds of numbers and labels, declared classes and bounds, names and parameters.
+Records are private. What these checks do not find, a rehearsal finds.
 """
 
 from __future__ import annotations
@@ -26,13 +27,19 @@ from ...scoring import PrivateScorer
 from .._records import declared_classes, declared_of, kind_of, parameter, steps_of
 from .._types import Parameters, Scorer
 
-#: Mean number of runs from which a search counts as a typing error: the number of runs is never cut later.
+#: Mean number of runs from which a search counts as a typing error: the number of runs is never cut
+#: later.
 MOST_RUNS = 10**6
-#: Budgets below it are not private but meaningless: halves and shares of them would no longer be numbers.
+#: Budgets below it are not private but meaningless: halves and shares of them would no longer be
+#: numbers.
 SMALLEST_BUDGET = 1e-100
 
 BUDGET = [None, Interval(numbers.Real, SMALLEST_BUDGET, None, closed="left")]
-DELTA = [None, Options(numbers.Real, {0}), Interval(numbers.Real, SMALLEST_BUDGET, 1, closed="left")]
+DELTA = [
+    None,
+    Options(numbers.Real, {0}),
+    Interval(numbers.Real, SMALLEST_BUDGET, 1, closed="left"),
+]
 RUNS = [Interval(numbers.Real, 1, MOST_RUNS, closed="both"), CountDistribution]
 PARTS = [None, Interval(numbers.Integral, 2, 10**6, closed="both")]
 
@@ -41,7 +48,9 @@ def check_estimator(found: Any) -> None:
     """Raise for a class, where an object is needed."""
     if isinstance(found, type):
         name = found.__name__
-        raise TypeError(f"Found the class {name} as estimator; an object is needed. Write {name}(...).")
+        raise TypeError(
+            f"Found the class {name} as estimator; an object is needed. Write {name}(...)."
+        )
 
 
 def check_forms(search: Parameters) -> None:
@@ -51,19 +60,21 @@ def check_forms(search: Parameters) -> None:
     if isinstance(scoring, (list, tuple, set, dict)):
         first = next(iter(scoring.values() if isinstance(scoring, dict) else scoring), "accuracy")
         refusals.append(
-            f"Found scoring={scoring!r}: each score of the private records has a price, so one decides. Write "
-            f"scoring={first!r}, and compute others on public test data from search.predict."
+            f"Found scoring={scoring!r}: each score of the private records has a price, so one "
+            f"decides. Write scoring={first!r}, and compute others on public test data from "
+            f"search.predict."
         )
     if isinstance(refit, str) and refit != "winner":
         refusals.append(
-            f"Found refit={refit!r}, which names one of several scores; here one score decides. Write "
-            f"scoring={refit!r} and leave refit='winner' (the winner's own model, at no cost)."
+            f"Found refit={refit!r}, which names one of several scores; here one score decides. "
+            f"Write scoring={refit!r} and leave refit='winner' (the winner's own model, at no "
+            f"cost)."
         )
     elif callable(refit):
         refusals.append(
-            "Found a function as refit=, which would see the scores of all candidates; they are secret. The best "
-            "private score decides: leave refit='winner', or write a scorer that has your rule "
-            "(scoring.make_private_scorer)."
+            "Found a function as refit=, which would see the scores of all candidates; they are "
+            "secret. The best private score decides: leave refit='winner', or write a scorer that "
+            "has your rule (scoring.make_private_scorer)."
         )
     if refusals:
         raise PrivacyError(" ".join(refusals))
@@ -73,55 +84,72 @@ def check_mean(n_iter: Any) -> None:
     """Raise for a distribution of the number of runs that would run for ever."""
     if isinstance(n_iter, CountDistribution) and n_iter.mean > MOST_RUNS:
         raise ValueError(
-            f"Found n_iter={n_iter!r}, so {n_iter.mean:g} runs on average; at most {MOST_RUNS} are drawn. Give a "
-            "smaller mean, or a capped distribution, e.g. Geometric(100).capped(1000)."
+            f"Found n_iter={n_iter!r}, so {n_iter.mean:g} runs on average; at most {MOST_RUNS} are "
+            "drawn. Give a smaller mean, or a capped distribution, e.g. "
+            "Geometric(100).capped(1000)."
         )
 
 
-# --- parameters of ``fit`` --------------------------------------------------------------------------------------------
+# --- parameters of ``fit`` ------------------------------------------------------------------------
 
 
 def is_per_record(name: str, value: Any) -> bool:
-    """Return whether a parameter of ``fit`` may hold a value for each record; sample weights always may."""
+    """Return whether a parameter of ``fit`` may hold a value for each record; sample weights always
+    may."""
     if name.rpartition("__")[2] == "sample_weight":
         return value is not None
     return hasattr(value, "__len__") and not isinstance(value, (str, dict))
 
 
-# --- values inside of arguments ---------------------------------------------------------------------------------------
+# --- values inside of arguments -------------------------------------------------------------------
 
 
 def nested_values(estimator: Any) -> Iterable[Any]:
-    """Value of every parameter, at any depth, and of entries in lists of named steps; a class has no parameters."""
+    """Value of every parameter, at any depth, and of entries in lists of named steps; a class has
+    no parameters."""
     known = hasattr(estimator, "get_params") and not isinstance(estimator, type)
     for value in estimator.get_params(deep=False).values() if known else ():
         steps = value if isinstance(value, list) else []
-        for part in [value, *(step[1] for step in steps if isinstance(step, tuple) and len(step) > 1)]:
+        for part in [
+            value,
+            *(step[1] for step in steps if isinstance(step, tuple) and len(step) > 1),
+        ]:
             yield part
             yield from nested_values(part)
 
 
 def values_of_space(space: object) -> Iterable[Any]:
     """Value of every entry in the lists of a space."""
-    for dictionary in [space] if isinstance(space, Mapping) else space if isinstance(space, list) else []:
+    for dictionary in (
+        [space] if isinstance(space, Mapping) else space if isinstance(space, list) else []
+    ):
         for values in dictionary.values() if isinstance(dictionary, Mapping) else ():
             if isinstance(values, (list, tuple)):
                 yield from values
 
 
-# --- public facts of the data -----------------------------------------------------------------------------------------
+# --- public facts of the data ---------------------------------------------------------------------
 
 #: Kinds that neither records nor targets may have.
 REFUSED = {
     "c": "Complex data not supported: {0} has a complex dtype. Give real numbers, or labels.",
-    "V": "Found a structured array as {0}; give an array of numbers, one label for each record, or a data frame.",
+    "V": (
+        "Found a structured array as {0}; give an array of numbers, one label for each record, or "
+        "a data frame."
+    ),
 }
 
 
 def first_look(
-    search: Parameters, models: Sequence[Any], scorer: Scorer, X: Any, y: Any, params: Mapping[str, Any]
+    search: Parameters,
+    models: Sequence[Any],
+    scorer: Scorer,
+    X: Any,
+    y: Any,
+    params: Mapping[str, Any],
 ) -> Records:
-    """Read records at the door, and refuse what cannot succeed, from parameters and public facts alone.
+    """Read records at the door, and refuse what cannot succeed, from parameters and public facts
+    alone.
 
     Parameters
     ----------
@@ -136,19 +164,25 @@ def first_look(
     """
     name, tags = type(search).__name__, get_tags(search)
     if y is None and tags.target_tags.required:
-        raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.{how_to_wrap(X)}")
+        raise ValueError(
+            f"This {name} estimator requires y to be passed, but the target y is "
+            f"None.{how_to_wrap(X)}"
+        )
     records = read_records(X, y, declared_of(models))
     check_records(search, models, scorer, records)
     for param, value in params.items():
         weighs = param.rpartition("__")[2] == "sample_weight" and hasattr(value, "__len__")
         if weighs and len(value) != records.n:
             raise ValueError(
-                f"Found {param} with {len(value)} entries for {records.n} records. Give one weight for each record."
+                f"Found {param} with {len(value)} entries for {records.n} records. Give one weight "
+                f"for each record."
             )
     return records
 
 
-def check_records(search: Parameters, models: Sequence[Any], scorer: Scorer, records: Records) -> None:
+def check_records(
+    search: Parameters, models: Sequence[Any], scorer: Scorer, records: Records
+) -> None:
     """Raise for columns, shapes and types with which no candidate can succeed."""
     _check_columns(models, records)
     _check_features(search.estimator, type(search).__name__, records, get_tags(search))
@@ -157,14 +191,19 @@ def check_records(search: Parameters, models: Sequence[Any], scorer: Scorer, rec
 
 
 def _check_columns(models: Sequence[Any], records: Records) -> None:
-    """Raise for features whose types our own first steps exclude; the target need not be among the columns."""
+    """Raise for features whose types our own first steps exclude; the target need not be among the
+    columns."""
     header, _ = records.headers
     for first in [steps_of(model)[0] for model in models]:
         stated = parameter(first, "schema") if is_ours(type(first)) else None
         if stated is not None and is_frame(header):
             schema, target = Schema.of(stated), parameter(first, "target")
             schema.only(*(name for name in schema if name != target)).read_columns(header)
-        numbers_alone = stated is None and is_ours(type(first)) and getattr(first, "takes_groups", False) is True
+        numbers_alone = (
+            stated is None
+            and is_ours(type(first))
+            and getattr(first, "takes_groups", False) is True
+        )
         if numbers_alone and records.kind in TEXT:
             raise ValueError(NO_NUMBERS.format("X of text"))
 
@@ -175,16 +214,19 @@ def _check_features(estimator: Any, name: str, records: Records, tags: Any) -> N
     shape = getattr(X, "shape", ())
     if issparse(X) and not tags.input_tags.sparse:
         raise TypeError(
-            f"Sparse data was passed to {name}, but {type(estimator).__name__} needs dense data. Use X.toarray()."
+            f"Sparse data was passed to {name}, but {type(estimator).__name__} needs dense data. "
+            f"Use X.toarray()."
         )
     if shape[1:] == (0,):
-        raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required."
+        )
     if kind in REFUSED:
         raise ValueError(REFUSED[kind].format("X"))
     if len(shape) == 1 and kind in NUMBERS and not _takes_single_numbers(estimator):
         raise ValueError(
-            f"Expected 2D array, got 1D array instead: X has shape {shape}. Give X of shape (n_samples, n_features): "
-            "X.reshape(-1, 1) if it holds one feature of many records."
+            f"Expected 2D array, got 1D array instead: X has shape {shape}. Give X of shape "
+            "(n_samples, n_features): X.reshape(-1, 1) if it holds one feature of many records."
         )
 
 
@@ -208,38 +250,45 @@ def _check_labels(classes: list[Any], labels: str, dtype: Any) -> None:
     declared = kind_of(np.asarray(classes).dtype)
     if declared in tuple("biu") and labels == "f":
         raise ValueError(
-            f"Found y of type {dtype} for classes={classes!r}: a continuous target has no classes. If all values are "
-            "whole, write y.astype(int), or declare the classes as floats; otherwise use a regressor."
+            f"Found y of type {dtype} for classes={classes!r}: a continuous target has no classes. "
+            "If all values are whole, write y.astype(int), or declare the classes as floats; "
+            "otherwise use a regressor."
         )
     if declared in NUMBERS and str(dtype) == "object":
         raise ValueError(
-            f"Found y of type object for classes={classes!r}: objects hold text as a rule, and then no label would be "
-            "declared. Write y.astype(int) if they are numbers, or give the classes as y has them."
+            f"Found y of type object for classes={classes!r}: objects hold text as a rule, and "
+            "then no label would be declared. Write y.astype(int) if they are numbers, or give the "
+            "classes as y has them."
         )
 
 
 def _check_scores_rows(scorer: Scorer, width: int) -> None:
-    """Raise for a private scorer that cannot handle several targets of a record: every score would be the worst."""
+    """Raise for a private scorer that cannot handle several targets of a record: every score would
+    be the worst."""
     if isinstance(scorer, PrivateScorer) and not scorer.several_targets:
         raise PrivacyError(
-            f"Found scoring={scorer!r}, which is for one target of a record, and {width} columns in y: every "
-            "score would be the worst. Use scoring='accuracy' (all labels of a record right), or "
-            "make_private_scorer(score_func, lower=..., upper=...) with one value per record. Nothing was spent."
+            f"Found scoring={scorer!r}, which is for one target of a record, and {width} columns "
+            "in y: every score would be the worst. Use scoring='accuracy' (all labels of a record "
+            "right), or make_private_scorer(score_func, lower=..., upper=...) with one value per "
+            "record. Nothing was spent."
         )
 
 
 def _check_named_labels(scorer: Scorer, declared: Any, kind: str) -> None:
-    """Raise for a private scorer that names labels which are no classes, or of another kind than y."""
+    """Raise for a private scorer that names labels which are no classes, or of another kind than
+    y."""
     named = getattr(scorer, "pos_label", None)
     labels = [named] if named is not None else list(getattr(scorer, "classes", ()))
     unknown = [label for label in labels if declared is not None and label not in list(declared)]
     if labels and kind and kind in TEXT + NUMBERS and declared is None:
         unknown = [label for label in labels if isinstance(label, str) != (kind in TEXT)]
     if unknown:
-        known = f"classes={list(declared)!r}" if declared is not None else "labels of another kind in y"
+        known = (
+            f"classes={list(declared)!r}" if declared is not None else "labels of another kind in y"
+        )
         raise PrivacyError(
-            f"Found scoring={scorer!r}, which names {unknown!r}, and {known}: every score would be the same. Name the "
-            "labels as they are in y. Nothing was spent."
+            f"Found scoring={scorer!r}, which names {unknown!r}, and {known}: every score would be "
+            "the same. Name the labels as they are in y. Nothing was spent."
         )
 
 
@@ -254,18 +303,29 @@ def read_public(X_public: Any, y_public: Any, X: Any, y: Any, models: Sequence[A
         If no candidate can be scored on it.
     """
     if X_public is None:
-        raise ValueError("Found y_public without X_public. Give both, or none to validate on private records.")
+        raise ValueError(
+            "Found y_public without X_public. Give both, or none to validate on private records."
+        )
     if y_public is None and y is not None:
-        raise ValueError("Found X_public without y_public, which scores need as they need y. Give both.")
-    if any(share_memory(public, private) for public, private in ((X_public, X), (y_public, y)) if public is not None):
+        raise ValueError(
+            "Found X_public without y_public, which scores need as they need y. Give both."
+        )
+    if any(
+        share_memory(public, private)
+        for public, private in ((X_public, X), (y_public, y))
+        if public is not None
+    ):
         raise PrivacyError(
-            "Found X_public or y_public that shares its memory with X or y: private records are not public, and scores "
-            "on them would be released without noise. Leave X_public out to validate on private records; copy what is "
-            "public."
+            "Found X_public or y_public that shares its memory with X or y: private records are "
+            "not public, and scores on them would be released without noise. Leave X_public out to "
+            "validate on private records; copy what is public."
         )
     public = read_records(X_public, y_public, declared_of(models), ("X_public", "y_public"))
     if public.n == 0:
-        raise ValueError("Found X_public with 0 records, on which nothing can be scored. Give some, or leave it out.")
+        raise ValueError(
+            "Found X_public with 0 records, on which nothing can be scored. Give some, or leave it "
+            "out."
+        )
     return public
 
 
@@ -274,18 +334,19 @@ def check_public_shape(public: Records, records: Records) -> None:
     theirs, ours = (tuple(getattr(data.X, "shape", ()))[1:] for data in (records, public))
     if theirs and ours and theirs != ours:
         raise ValueError(
-            f"Found records of shape {theirs} in X and {ours} in X_public, which no candidate could predict for. Give "
-            "both the same features."
+            f"Found records of shape {theirs} in X and {ours} in X_public, which no candidate "
+            "could predict for. Give both the same features."
         )
 
 
 def refuse_pairwise(estimator: Any) -> None:
-    """Raise for kernels or distances between records: the row of each record would hold every other record."""
+    """Raise for kernels or distances between records: the row of each record would hold every other
+    record."""
     if get_tags(estimator).input_tags.pairwise:
         raise LeakingEstimatorError(
-            f"{type(estimator).__name__} takes a precomputed kernel or distances between records: the row of each "
-            "record then depends on all others, and no part of the records can be taken. Give features, and a kernel "
-            "that is computed from them."
+            f"{type(estimator).__name__} takes a precomputed kernel or distances between records: "
+            "the row of each record then depends on all others, and no part of the records can be "
+            "taken. Give features, and a kernel that is computed from them."
         )
 
 
@@ -297,21 +358,23 @@ def _takes_single_numbers(estimator: Any) -> bool:
 
 
 def refuse_traces(estimator: Any) -> None:
-    """Raise for whatever would see every candidate, or keep something of it outside: callbacks and checkpoints.
+    """Raise for whatever would see every candidate, or keep something of it outside: callbacks and
+    checkpoints.
 
-    Copies of an estimator keep callbacks of scikit-learn. Inner searches with one checkpoint folder would share noise.
+    Copies of an estimator keep callbacks of scikit-learn. Inner searches with one checkpoint folder
+    would share noise.
     """
     for name, part in {"": estimator, **estimator.get_params(deep=True)}.items():
         where = f"{name or 'the estimator'} ({type(part).__name__})"
         if getattr(part, "_skl_callbacks", None):
             raise PrivacyError(
-                f"Found callbacks on {where}: they would see every candidate, and how many there are. Remove them with "
-                "set_callbacks()."
+                f"Found callbacks on {where}: they would see every candidate, and how many there "
+                "are. Remove them with set_callbacks()."
             )
         folder = getattr(part, "checkpoint", None)
         if folder is not None and hasattr(part, "privacy_guarantee"):
             raise PrivacyError(
-                f"Found checkpoint={str(folder)!r} on {where}; a checkpoint is for one search, and candidates "
-                "would leave there what they hold, and how many there are. Set checkpoint=None; a checkpoint of the "
-                "outer search keeps these trainings too."
+                f"Found checkpoint={str(folder)!r} on {where}; a checkpoint is for one search, and "
+                "candidates would leave there what they hold, and how many there are. Set "
+                "checkpoint=None; a checkpoint of the outer search keeps these trainings too."
             )

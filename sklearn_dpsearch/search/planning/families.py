@@ -1,8 +1,10 @@
-"""Families of candidates: estimators put into a step bring their own noise and their own neighbouring relation.
+"""Families of candidates: estimators put into a step bring their own noise and their own
+neighbouring relation.
 
-A family is all candidates with the same estimators in their steps. Where families hold under different relations, the
-whole search is stated under ``replace_one``. Under a given total, every family first gets the noise with which a search
-over this family alone would meet the total; then one common factor brings the whole search to the total.
+A family is all candidates with the same estimators in their steps. Where families hold under
+different relations, the whole search is stated under ``replace_one``. Under a given total, every
+family first gets the noise with which a search over this family alone would meet the total; then
+one common factor brings the whole search to the total.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class Families:
         Whether the search sets the noise.
     n_samples : int or None
     varying : set of str
-        Parameters searched by any family, so that families of one kind state their noise in the same way.
+        Parameters searched by any family, so that families of one kind state their noise in the
+        same way.
     models : tuple of estimators
         An unfitted candidate of each family.
     runs : tuple of TrainingRun
@@ -48,7 +51,8 @@ class Families:
     relations : tuple of str
         Neighbouring relation of each family.
     restated : tuple of dict
-        Parameters with which each family keeps its targets under the common relation, where relations differ.
+        Parameters with which each family keeps its targets under the common relation, where
+        relations differ.
     balance : tuple of float
         Factor on the privacy loss of each family.
     """
@@ -72,17 +76,20 @@ class Families:
 
     @property
     def told_their_size(self) -> bool:
-        """Return whether no candidate counts its records: each can be told a number, or ignores blank records."""
+        """Return whether no candidate counts its records: each can be told a number, or ignores
+        blank records."""
         return all(
-            run.guarantee.neighboring == "add_remove" or self.adapter.expecting(model, 1.0) is not None
+            run.guarantee.neighboring == "add_remove"
+            or self.adapter.expecting(model, 1.0) is not None
             for run, model in zip(self.runs, self.models)
         )
 
-    # --- the noise that they bring along ------------------------------------------------------------------------------
+    # --- the noise that they bring along ----------------------------------------------------------
 
     @cached_property
     def bring_noise(self) -> bool:
-        """Return whether the search sets noise of estimators in the space: each family is calibrated by itself."""
+        """Return whether the search sets noise of estimators in the space: each family is
+        calibrated by itself."""
         return self.calibrated and self.noise_in_parts
 
     @cached_property
@@ -99,7 +106,10 @@ class Families:
     def promises(self) -> list[Guarantee]:
         """Guarantee of training one candidate of each family, with the noise as configured."""
         training = Training(self.adapter, self.n_samples, self.relation)
-        return [runs[0].guarantee for runs in Points(self.estimator, self.at(1.0), training).promises().runs]
+        return [
+            runs[0].guarantee
+            for runs in Points(self.estimator, self.at(1.0), training).promises().runs
+        ]
 
     def promises_if_replaced(self) -> list[Guarantee]:
         """Guarantee of each candidate, as configured, for a replaced record."""
@@ -108,13 +118,16 @@ class Families:
         return [run.guarantee for family in runs for run in family]
 
     def at(self, factor: float) -> Space:
-        """Space with noise set in the parts of every family; ``factor`` multiplies the privacy losses."""
+        """Space with noise set in the parts of every family; ``factor`` multiplies the privacy
+        losses."""
         self._refuse_searched_noise()
         return replace(
             self.space,
             dictionaries=tuple(
                 self._with(dictionary, {**restated, **noise})
-                for dictionary, restated, noise in zip(self.space.dictionaries, self.restated, self._noises(factor))
+                for dictionary, restated, noise in zip(
+                    self.space.dictionaries, self.restated, self._noises(factor)
+                )
             ),
         )
 
@@ -140,17 +153,23 @@ class Families:
 
     def _with(self, dictionary: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the dictionary with parameters set on their parts."""
-        known = {**self.estimator.get_params(deep=True), **{name: values[0] for name, values in _parts_of(dictionary)}}
+        known = {
+            **self.estimator.get_params(deep=True),
+            **{name: values[0] for name, values in _parts_of(dictionary)},
+        }
         found = dict(dictionary)
         for name, value in settings.items():
             owner = _owner_of(name, known)
             part = found.get(owner, [known.get(owner)])[0]
             inner = name.removeprefix(f"{owner}__")
-            found[owner] = [value if inner == name else with_parameters(clone(part), {inner: value})]
+            found[owner] = [
+                value if inner == name else with_parameters(clone(part), {inner: value})
+            ]
         return found
 
     def _refuse_searched_noise(self) -> None:
-        """Raise where candidates vary noise that the search sets, or where families differ in their noise alone."""
+        """Raise where candidates vary noise that the search sets, or where families differ in their
+        noise alone."""
         seen: dict[Any, Any] = {}
         for dictionary, noise in zip(self.space.dictionaries, self._noises(1.0)):
             searched = sorted(set(dictionary) & set(noise))
@@ -162,12 +181,15 @@ class Families:
 
 
 SEARCHED = (
-    "Found epsilon= for the whole search while the candidates vary {}, and with it {}, which calibration sets. Remove "
-    "what differs in the noise alone from the space, or leave the search's epsilon=None to have the total reported."
+    "Found epsilon= for the whole search while the candidates vary {}, and with it {}, which "
+    "calibration sets. Remove what differs in the noise alone from the space, or leave the "
+    "search's epsilon=None to have the total reported."
 )
 
 
-def families_of(estimator: Any, adapter: Adapter, space: Space, n_samples: int | None, *, calibrated: bool) -> Families:
+def families_of(
+    estimator: Any, adapter: Adapter, space: Space, n_samples: int | None, *, calibrated: bool
+) -> Families:
     """Look up the families of a space.
 
     Raises
@@ -180,7 +202,9 @@ def families_of(estimator: Any, adapter: Adapter, space: Space, n_samples: int |
     _check_one_kind(models)
     varying, noisy = frozenset(space.names), models
     if calibrated:
-        noisy = tuple(with_parameters(clone(one), adapter.scaled_privacy(one, 1.0, varying)) for one in models)
+        noisy = tuple(
+            with_parameters(clone(one), adapter.scaled_privacy(one, 1.0, varying)) for one in models
+        )
     runs = tuple(adapter.training_run(one, n_samples) for one in noisy)
     relations = tuple(with_public_size(run).guarantee.neighboring for run in runs)
     differ = calibrated and len(set(relations)) > 1
@@ -209,7 +233,9 @@ def in_full(tuned: Space, final: Space) -> InFull:
     if tuned is final:
         return InFull(())
     pairs = zip(tuned.dictionaries, final.dictionaries)
-    return InFull([(name, one[name][0], other[name][0]) for one, other in pairs for name, _ in _parts_of(one)])
+    return InFull(
+        [(name, one[name][0], other[name][0]) for one, other in pairs for name, _ in _parts_of(one)]
+    )
 
 
 def first_of(dictionary: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,8 +248,8 @@ def _check_one_kind(models: Sequence[Any]) -> None:
     found = {name: next((m for m in models if is_one(m)), None) for name, is_one in kinds.items()}
     if None not in found.values():
         raise ValueError(
-            "Found classifiers and regressors among the candidates; no score compares both. Give estimators of one "
-            "kind."
+            "Found classifiers and regressors among the candidates; no score compares both. Give "
+            "estimators of one kind."
         )
 
 
@@ -244,7 +270,11 @@ def _family_text(dictionary: Mapping[str, Any], without: Set[str] = frozenset())
     for owner, values in sorted(dictionary.items()):
         inner = values[0].get_params(deep=True) if is_part(values) else {}
         found += [(owner, type(values[0]))] if is_part(values) else [(owner, repr(values))]
-        found += [(owner, name, repr(inner[name])) for name in sorted(inner) if f"{owner}__{name}" not in without]
+        found += [
+            (owner, name, repr(inner[name]))
+            for name in sorted(inner)
+            if f"{owner}__{name}" not in without
+        ]
     return tuple(found)
 
 
@@ -266,8 +296,12 @@ def _model_of(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
         if name not in model.get_params(deep=True) and not accepts(model, name):
             kinds = ", ".join(type(values[0]).__name__ for _, values in _parts_of(dictionary))
             raise ValueError(
-                f"Found the parameter {name!r} for candidates with {kinds or type(estimator).__name__}, which has none "
-                "of this name. Give each estimator a dictionary of its own: [{'model': [A()], 'model__a': [...]}, "
-                "{'model': [B()], 'model__b': [...]}]."
+                f"Found the parameter {name!r} for candidates with "
+                f"{kinds or type(estimator).__name__}, which has none of this name. Give each "
+                f"estimator a dictionary of its own: [{{'model': [A()], 'model__a': [...]}}, "
+                f"{{'model': [B()], 'model__b': [...]}}]."
             )
-    return configured(model, {name: value for name, value in first.items() if name not in dict(_parts_of(dictionary))})
+    return configured(
+        model,
+        {name: value for name, value in first.items() if name not in dict(_parts_of(dictionary))},
+    )

@@ -16,13 +16,17 @@ LARGEST, STEPS = 0.1, 40
 
 CURVE = (
     " An (epsilon, delta) is one point of a training's curve. Of DP-SGD declare the curve, "
-    "DPSGD(noise_multiplier=..., sample_rate=..., steps=...) instead of ApproxDP(epsilon=..., delta=...): 2.35 instead "
-    "of infinity for the same training (noise 1.38, rate 1/16, 48 steps; 20 runs, delta=1e-4)."
+    "DPSGD(noise_multiplier=..., sample_rate=..., steps=...) instead of ApproxDP(epsilon=..., "
+    "delta=...): 2.35 instead of infinity for the same training (noise 1.38, rate 1/16, 48 steps; "
+    "20 runs, delta=1e-4)."
 )
 
 
 def check_finite(
-    plan: Plan, spent: PrivacySpent, n_samples: int | None, with_n_iter: Callable[[Any], Guarantee] | None
+    plan: Plan,
+    spent: PrivacySpent,
+    n_samples: int | None,
+    with_n_iter: Callable[[Any], Guarantee] | None,
 ) -> None:
     """Raise for an infinite ε.
 
@@ -49,19 +53,26 @@ def check_finite(
         CURVE if isinstance(plan.promises.worst, ApproxDP) else "",
     ]
     raise BudgetUnreachableError(
-        f"Found epsilon=infinity at delta={spent.delta:g} for the whole fit, which promises nothing. A finite epsilon "
-        f"is needed.{''.join(remedies) or ' Give an estimator with a guarantee.'}"
+        f"Found epsilon=infinity at delta={spent.delta:g} for the whole fit, which promises "
+        f"nothing. A finite epsilon is "
+        f"needed.{''.join(remedies) or ' Give an estimator with a guarantee.'}"
     )
 
 
-def _fewer_runs(runs: CountDistribution, delta: float, with_n_iter: Callable[[Any], Guarantee]) -> str:
+def _fewer_runs(
+    runs: CountDistribution, delta: float, with_n_iter: Callable[[Any], Guarantee]
+) -> str:
     """Suggestion of the largest whole mean number of runs with a finite ε."""
     least, most = 0, max(1, math.ceil(float(runs.mean)))
     while most - least > 1:
         middle = (least + most) // 2
         finite = math.isfinite(float(with_n_iter(middle).epsilon_at(delta)))
         least, most = (middle, most) if finite else (least, middle)
-    return f" The largest mean number of runs with a finite epsilon is n_iter={least}." if least else ""
+    return (
+        f" The largest mean number of runs with a finite epsilon is n_iter={least}."
+        if least
+        else ""
+    )
 
 
 def _larger_delta(spent: PrivacySpent, n_samples: int | None) -> str:

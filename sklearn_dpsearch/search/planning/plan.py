@@ -33,31 +33,34 @@ from .space import Space
 from .space_guarantee import Points, SpaceGuarantee, Training
 
 SMALLER_SIZE = (
-    "but validation takes part of them away (it differs for {} and {}). Fix its sampling rate and number of steps (of "
-    "a search inside this one: cv, e.g. cv=0.2), give X_public and y_public for scoring, or declare guarantee= "
-    "for any number of records."
+    "but validation takes part of them away (it differs for {} and {}). Fix its sampling rate and "
+    "number of steps (of a search inside this one: cv, e.g. cv=0.2), give X_public and y_public "
+    "for scoring, or declare guarantee= for any number of records."
 )
 
 VALID_RECORDS = (
-    "Every possible record is valid input for the estimator (finite numbers, known labels): one that is not could "
-    "make all candidates fail, and that shows."
+    "Every possible record is valid input for the estimator (finite numbers, known labels): one "
+    "that is not could make all candidates fail, and that shows."
 )
 
 ROWS_ALONE = (
-    "Predictions for a record depend on no other record of the same table: private scores count records one by one."
+    "Predictions for a record depend on no other record of the same table: private scores count "
+    "records one by one."
 )
 
 CARRIED_OVER = (
-    "Candidates hold under different neighbouring relations ({}). All are stated under {}, so the number of records is "
-    "public."
+    "Candidates hold under different neighbouring relations ({}). All are stated under {}, so the "
+    "number of records is public."
 )
 FROM_A_SECRET = (
-    "With checkpoint= all random draws follow from a secret of the operating system through statistical generators; "
-    "the secret stays in that folder, which is as secret as the records, until the release."
+    "With checkpoint= all random draws follow from a secret of the operating system through "
+    "statistical generators; the secret stays in that folder, which is as secret as the records, "
+    "until the release."
 )
 
 
-#: Largest relative gap between the total of a rough plan and its target, and number of noise levels tried.
+#: Largest relative gap between the total of a rough plan and its target, and number of noise levels
+#: tried.
 ROUGHLY, TRIES = 0.03, 4
 
 
@@ -87,9 +90,10 @@ class Facts:
     validation : Validation
     scorer : Scorer
     cost : CostOfRuns, CostOfSubset, CostOfChoice or CostOfWalk
-        Its method ``components(promises, scoring, final)`` makes one component for each release, from the guarantee of
-        training candidates, that of one private score (None where scores are on public data, or not released) and that
-        of the training after the choice. The total is their composition.
+        Its method ``components(promises, scoring, final)`` makes one component for each release,
+        from the guarantee of training candidates, that of one private score (None where scores are
+        on public data, or not released) and that of the training after the choice. The total is
+        their composition.
     epsilon, delta, error_score
         As given.
     notes : tuple of str
@@ -101,10 +105,11 @@ class Facts:
         Whether each point of a finite space runs once, so that nothing is drawn.
     score_noise : Guarantee or "match"
     factor_of_scores : int or None
-        Noise of a private score for "match", in multiples of the noise that matches the final training; None: as
-        private as a candidate's training.
+        Noise of a private score for "match", in multiples of the noise that matches the final
+        training; None: as private as a candidate's training.
     tuning_share : float
-        Privacy loss of a candidate's training, as a share of the loss of a training after the choice.
+        Privacy loss of a candidate's training, as a share of the loss of a training after the
+        choice.
     work : str
         Public amount of work: the beginning of the line that ``verbose`` prints.
     near : float or None
@@ -131,10 +136,12 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(Facts):
-    """Everything that is fixed before the data is touched; ``factor`` multiplies the loss of the configured estimator.
+    """Everything that is fixed before the data is touched; ``factor`` multiplies the loss of the
+    configured estimator.
 
-    Candidates are made by ``recipe`` and keep ``promises``; a training after the choice follows ``final_recipe`` and
-    keeps ``final``. The two differ only where candidates are trained with another noise.
+    Candidates are made by ``recipe`` and keep ``promises``; a training after the choice follows
+    ``final_recipe`` and keeps ``final``. The two differ only where candidates are trained with
+    another noise.
     """
 
     space: Space
@@ -148,11 +155,14 @@ class Plan(Facts):
 
     def assuming(self, *assumptions: str) -> Plan:
         """Plan whose statement has further assumptions, as plain sentences."""
-        return replace(self, spent=replace(self.spent, assumptions=(*self.spent.assumptions, *assumptions)))
+        return replace(
+            self, spent=replace(self.spent, assumptions=(*self.spent.assumptions, *assumptions))
+        )
 
 
 def describe_count(distribution: CountDistribution) -> str:
-    """Describe a distribution of K and its chance of a single candidate, without comparison: both are public."""
+    """Describe a distribution of K and its chance of a single candidate, without comparison: both
+    are public."""
     alone = float(distribution.pmf(1))
     share = f"{100 * alone:.3g} %" if alone >= 1e-4 else "less than 0.01 %"
     return f"{distribution!r} (one candidate alone: {share})"
@@ -219,18 +229,28 @@ def _rows_alone_note(facts: Facts, costs: Costs) -> tuple[str, ...]:
 
 
 def assumptions_of_search(
-    models: Sequence[Any], public: bool, random_state: int | np.random.RandomState | None, cv: object, kept: bool
+    models: Sequence[Any],
+    public: bool,
+    random_state: int | np.random.RandomState | None,
+    cv: object,
+    kept: bool,
 ) -> tuple[str, ...]:
-    """Assumptions of a search's total, as plain sentences; ``models`` has one candidate of each family."""
+    """Assumptions of a search's total, as plain sentences; ``models`` has one candidate of each
+    family."""
     notes = [] if all(map(reads_any_record, models)) else [VALID_RECORDS]
     if public:
-        notes.append("The validation data X_public, y_public is public and contains none of the private records.")
+        notes.append(
+            "The validation data X_public, y_public is public and contains none of the private "
+            "records."
+        )
     if is_taken_on_trust(cv):
-        notes.append("Which records train and which validate (cv) was fixed without a look at the records.")
+        notes.append(
+            "Which records train and which validate (cv) was fixed without a look at the records."
+        )
     if random_state is not None:
         notes.append(
-            f"A seed (random_state={random_state!r}) voids the guarantee for everybody: two fits with one seed share "
-            "their noise. It is for tests only."
+            f"A seed (random_state={random_state!r}) voids the guarantee for everybody: two fits "
+            "with one seed share their noise. It is for tests only."
         )
     if kept:
         notes.append(FROM_A_SECRET)
@@ -240,7 +260,11 @@ def assumptions_of_search(
 def _mixed_relations_note(families: Families) -> tuple[str, ...]:
     """Sentence for candidates that hold under different relations."""
     different = sorted(set(families.relations))
-    return () if len(different) == 1 else (CARRIED_OVER.format(" and ".join(different), families.relation),)
+    return (
+        ()
+        if len(different) == 1
+        else (CARRIED_OVER.format(" and ".join(different), families.relation),)
+    )
 
 
 class Configured(NamedTuple):
@@ -251,7 +275,8 @@ class Configured(NamedTuple):
 
 
 def _noise_at(facts: Facts, factor: float | None) -> tuple[Configured, Configured]:
-    """Noise of a training after the choice, and of candidates; ``factor`` multiplies the configured loss."""
+    """Noise of a training after the choice, and of candidates; ``factor`` multiplies the configured
+    loss."""
     families, share = facts.families, facts.tuning_share
     if factor is None:
         final = Configured({}, families.space)
@@ -267,7 +292,10 @@ def _noise_at(facts: Facts, factor: float | None) -> tuple[Configured, Configure
 
 
 def _costs(
-    facts: Facts, at: Configured, for_tuning: Configured, promises_at: Callable[[Configured], SpaceGuarantee]
+    facts: Facts,
+    at: Configured,
+    for_tuning: Configured,
+    promises_at: Callable[[Configured], SpaceGuarantee],
 ) -> Costs:
     final = promises_at(at)
     promises = final if for_tuning is at else promises_at(for_tuning)
@@ -283,7 +311,8 @@ def _points(facts: Facts, at: Configured) -> Points:
 
 
 def _reusing_candidates(facts: Facts) -> Callable[[Configured], SpaceGuarantee]:
-    """Make the function noise ↦ guarantees, for many levels: candidates are made once for each way to set the noise."""
+    """Make the function noise ↦ guarantees, for many levels: candidates are made once for each way
+    to set the noise."""
     made: dict[tuple[str, ...], Points] = {}
 
     def promises_at(at: Configured) -> SpaceGuarantee:
@@ -298,13 +327,20 @@ def _reusing_candidates(facts: Facts) -> Callable[[Configured], SpaceGuarantee]:
 
 
 def _for_tuning(facts: Facts, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings with which the loss of a candidate's training is ``tuning_share`` times the final training's loss."""
-    share, configured = facts.tuning_share, with_parameters(clone(facts.families.estimator), settings)
+    """Settings with which the loss of a candidate's training is ``tuning_share`` times the final
+    training's loss."""
+    share, configured = (
+        facts.tuning_share,
+        with_parameters(clone(facts.families.estimator), settings),
+    )
     try:
-        more = facts.families.adapter.scaled_privacy(configured, share, frozenset(facts.families.space.names))
+        more = facts.families.adapter.scaled_privacy(
+            configured, share, frozenset(facts.families.space.names)
+        )
     except PrivacyError as error:
         raise PrivacyError(
-            f"Found tuning_share={share!r}, but the noise of candidates cannot be set: {error} Or set tuning_share=1.0."
+            f"Found tuning_share={share!r}, but the noise of candidates cannot be set: {error} Or "
+            f"set tuning_share=1.0."
         ) from error
     _check_not_searched(facts, more, f"tuning_share={share!r}", "set tuning_share=1.0")
     return {**settings, **more}
@@ -312,7 +348,11 @@ def _for_tuning(facts: Facts, settings: dict[str, Any]) -> dict[str, Any]:
 
 def _in_full(facts: Facts, settings: dict[str, Any], for_tuning: dict[str, Any]) -> dict[str, Any]:
     """Settings that also undo ``for_tuning``: a winner may go on training with them."""
-    known = with_parameters(clone(facts.families.estimator), settings).get_params(deep=True) if for_tuning else {}
+    known = (
+        with_parameters(clone(facts.families.estimator), settings).get_params(deep=True)
+        if for_tuning
+        else {}
+    )
     return {**{name: known[name] for name in for_tuning if name in known}, **settings}
 
 
@@ -324,32 +364,44 @@ def _check_sizes(facts: Facts, at: Configured, promises: SpaceGuarantee) -> None
     for size, one_run in _of_other_sizes(_points(facts, at), n, validation):
         if one_run != promises.one_run:
             raise PrivacyError(
-                f"The guarantee of {type(facts.families.estimator).__name__} depends on the number of records, "
-                + SMALLER_SIZE.format(n, size)
+                f"The guarantee of {type(facts.families.estimator).__name__} depends on the number "
+                f"of records, " + SMALLER_SIZE.format(n, size)
             )
 
 
-def _of_other_sizes(points: Points, n: int, validation: Validation) -> Iterator[tuple[int, Guarantee]]:
-    """Guarantees of one run on fewer records: half of them, and the smallest power of ten for which one is stated.
+def _of_other_sizes(
+    points: Points, n: int, validation: Validation
+) -> Iterator[tuple[int, Guarantee]]:
+    """Guarantees of one run on fewer records: half of them, and the smallest power of ten for which
+    one is stated.
 
-    A part may be a small subset. Rules that depend on the number of records (a default hold-out or subset) fall with
-    it, so that equal guarantees at both ends of a range are equal inside.
+    A part may be a small subset. Rules that depend on the number of records (a default hold-out or
+    subset) fall with it, so that equal guarantees at both ends of a range are equal inside.
     """
-    public = {len(train) for train, _ in validation.given} if isinstance(validation, IndexFolds) else None
+    public = (
+        {len(train) for train, _ in validation.given}
+        if isinstance(validation, IndexFolds)
+        else None
+    )
     for size in sorted(public or {max(n // 2, 1)}):
         yield size, points.promises(n_samples=size).one_run
     for size in () if public else (10**power for power in range(len(str(n)))):
         try:
             found = points.promises(n_samples=size).one_run
-        except (PrivacyError, ValueError):  # a training of this size would fail, and release nothing
+        # a training of this size would fail, and release nothing
+        except (PrivacyError, ValueError):
             continue
         yield size, found
         return
 
 
-def _noise_of_scores(facts: Facts, tuned: Guarantee, final: Guarantee) -> tuple[Noise | None, Guarantee | None]:
+def _noise_of_scores(
+    facts: Facts, tuned: Guarantee, final: Guarantee
+) -> tuple[Noise | None, Guarantee | None]:
     """Noise of one private score and its guarantee; None, None on public data."""
-    if not isinstance(facts.scorer, PrivateScorer) or not any(use.scorings for use in facts.validation.exposures()):
+    if not isinstance(facts.scorer, PrivateScorer) or not any(
+        use.scorings for use in facts.validation.exposures()
+    ):
         return None, None
     sensitivity = facts.scorer.sensitivity(tuned.neighboring)
     given = facts.score_noise
@@ -379,17 +431,22 @@ def _size_of_delta(delta: float, facts: Facts) -> None:
 
 
 _NEED_DELTA = (
-    "Found {} although what is released is not purely private (neighbours: {}), so epsilon can only be stated with a "
-    "delta > 0. Give delta, well below 1 divided by the number of records, e.g. delta=1e-6."
+    "Found {} although what is released is not purely private (neighbours: {}), so epsilon can "
+    "only be stated with a delta > 0. Give delta, well below 1 divided by the number of records, "
+    "e.g. delta=1e-6."
 )
 
 
 def _with_balanced_families(facts: Facts) -> Facts:
-    """Set the balance of families: the factors with which a search over each family alone would meet the total."""
+    """Set the balance of families: the factors with which a search over each family alone would
+    meet the total."""
     families = facts.families
     if not families.bring_noise or len(set(promises := families.promises())) == 1:
         return facts
-    delta, factors = _stated_delta(facts, _cost_of_families(facts, families)(1.0)), dict[Guarantee, float]()
+    delta, factors = (
+        _stated_delta(facts, _cost_of_families(facts, families)(1.0)),
+        dict[Guarantee, float](),
+    )
     for index, promise in enumerate(promises):
         if promise not in factors:  # families that promise the same need the same noise
             factors[promise] = _factor_of_family(facts, families.alone(index), delta)
@@ -398,13 +455,17 @@ def _with_balanced_families(facts: Facts) -> Facts:
 
 
 def _factor_of_family(facts: Facts, family: Families, delta: float) -> float:
-    """Factor on one family's loss with which a search over this family alone would meet the total, roughly."""
+    """Factor on one family's loss with which a search over this family alone would meet the total,
+    roughly."""
     assert facts.epsilon is not None
-    return calibrate(_until_impossible(_cost_of_families(facts, family)), facts.epsilon, delta, tolerance=0.01)
+    return calibrate(
+        _until_impossible(_cost_of_families(facts, family)), facts.epsilon, delta, tolerance=0.01
+    )
 
 
 def _cost_of_families(facts: Facts, families: Families) -> Callable[[float], Guarantee]:
-    """Make the function factor ↦ cost of a search over these families, with scores as private as the training."""
+    """Make the function factor ↦ cost of a search over these families, with scores as private as
+    the training."""
     alone = replace(facts, families=families)
 
     def total(factor: float) -> Guarantee:
@@ -420,17 +481,25 @@ def _calibrated(facts: Facts) -> float:
     """Largest factor on the configured privacy loss with which the total is at most the target."""
     assert facts.epsilon is not None
     if not facts.families.bring_noise:  # else each family is looked at
-        asked, remedy = f"epsilon={facts.epsilon:g}", "leave the search's epsilon=None to have the total reported"
+        asked, remedy = (
+            f"epsilon={facts.epsilon:g}",
+            "leave the search's epsilon=None to have the total reported",
+        )
         _check_not_searched(facts, _noise_settings(facts, 1.0), asked, remedy)
     promises_at = _reusing_candidates(facts)
-    total = cache(_until_impossible(lambda factor: _costs(facts, *_noise_at(facts, factor), promises_at).total))
+    total = cache(
+        _until_impossible(
+            lambda factor: _costs(facts, *_noise_at(facts, factor), promises_at).total
+        )
+    )
     if facts.near is not None and (found := _rough_factor(total, facts, facts.near)) is not None:
         return found
     return calibrate(total, facts.epsilon, _stated_delta(facts, total(1.0)))
 
 
 def _rough_factor(total: Callable[[float], Guarantee], facts: Facts, factor: float) -> float | None:
-    """Find a factor with a total slightly below the target, from a guess; None if a few steps do not suffice."""
+    """Find a factor with a total slightly below the target, from a guess; None if a few steps do
+    not suffice."""
     assert facts.epsilon is not None
     for _ in range(TRIES):
         try:
@@ -442,12 +511,14 @@ def _rough_factor(total: Callable[[float], Guarantee], facts: Facts, factor: flo
             return factor
         if not 0 < epsilon < np.inf:
             return None
-        factor *= facts.epsilon * (1 - ROUGHLY / 2) / epsilon  # ε is about in proportion to the factor
+        # ε is about in proportion to the factor
+        factor *= facts.epsilon * (1 - ROUGHLY / 2) / epsilon
     return None
 
 
 def _until_impossible(total: Callable[[float], Guarantee]) -> Callable[[float], Guarantee]:
-    """Turn leaks at more noise than configured into an unreachable budget: no mechanism has this factor."""
+    """Turn leaks at more noise than configured into an unreachable budget: no mechanism has this
+    factor."""
 
     def guarantee_of(factor: float) -> Guarantee:
         try:
@@ -463,16 +534,19 @@ def _until_impossible(total: Callable[[float], Guarantee]) -> Callable[[float], 
 def _check_not_searched(facts: Facts, scaled: dict[str, Any], asked: str, remedy: str) -> None:
     """Raise if candidates vary a parameter that the search itself has to set."""
     names = facts.families.space.names
-    searched = [name for name in names if any(f"{noise}__".startswith(f"{name}__") for noise in scaled)]
+    searched = [
+        name for name in names if any(f"{noise}__".startswith(f"{name}__") for noise in scaled)
+    ]
     if searched:
         raise PrivacyError(
-            f"Found {asked} for the whole search while the candidates vary {searched}, and with it {sorted(scaled)}, "
-            f"which calibration sets. Remove them from the space, or {remedy}."
+            f"Found {asked} for the whole search while the candidates vary {searched}, and with it "
+            f"{sorted(scaled)}, which calibration sets. Remove them from the space, or {remedy}."
         )
 
 
 def _noise_settings(facts: Facts, factor: float) -> dict[str, Any]:
-    """Parameters that multiply the privacy loss of training any candidate, as configured, by ``factor``."""
+    """Parameters that multiply the privacy loss of training any candidate, as configured, by
+    ``factor``."""
     return facts.families.adapter.scaled_privacy(
         facts.families.estimator, factor, frozenset(facts.families.space.names)
     )

@@ -1,4 +1,5 @@
-"""The space of candidates, drawn with replacement, and default spaces around the estimators' parameters."""
+"""The space of candidates, drawn with replacement, and default spaces around the estimators'
+parameters."""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ MOST_POINTS = 10**6
 class Space:
     """A list of dictionaries: name ↦ list of values, or distribution with a method ``rvs``.
 
-    Candidates are independent and drawn with replacement: first a dictionary, then each of its parameters. Each is
-    drawn from a copy of the distribution of its own, so that a distribution's own state never tells how many there are.
+    Candidates are independent and drawn with replacement: first a dictionary, then each of its
+    parameters. Each is drawn from a copy of the distribution of its own, so that a distribution's
+    own state never tells how many there are.
 
     Parameters
     ----------
@@ -44,18 +46,27 @@ class Space:
     weights: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, distributions: Distributions | Space, parameter: str = "param_distributions") -> Space:
-        """Check and wrap the value of this parameter of the search; a ``Space`` is returned as it is."""
+    def of(
+        cls, distributions: Distributions | Space, parameter: str = "param_distributions"
+    ) -> Space:
+        """Check and wrap the value of this parameter of the search; a ``Space`` is returned as it
+        is."""
         if isinstance(distributions, Space):
             return distributions
         given = [distributions] if isinstance(distributions, Mapping) else distributions
-        if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(d, Mapping) for d in given):
+        if (
+            not isinstance(given, Sequence)
+            or isinstance(given, str)
+            or not all(isinstance(d, Mapping) for d in given)
+        ):
             raise TypeError(
-                f"Found {parameter}={distributions!r}; a dict of lists, or a list of such dicts, is needed."
+                f"Found {parameter}={distributions!r}; a dict of lists, or a list of such dicts, "
+                f"is needed."
             )
         if not given:
             raise ValueError(
-                f"Found {parameter}=[]; at least one dict of lists is needed. Give {parameter}={{}} for one candidate."
+                f"Found {parameter}=[]; at least one dict of lists is needed. Give "
+                f"{parameter}={{}} for one candidate."
             )
         for dictionary in given:
             for name, values in dictionary.items():
@@ -91,14 +102,15 @@ class Space:
         """
         for name in itertools.chain(*map(_distributions, self.dictionaries)):
             raise ValueError(
-                f"Found a distribution for {name!r}, but the whole grid is searched. Give a list of values, or use "
-                "DPRandomSearchCV."
+                f"Found a distribution for {name!r}, but the whole grid is searched. Give a list "
+                "of values, or use DPRandomSearchCV."
             )
         number = sum(map(size_of, self.dictionaries))
         if number > MOST_POINTS:
             raise ValueError(
-                f"Found a grid of {number} candidates; all of them would run, and at most {MOST_POINTS} are tried. "
-                "Give fewer values, or use DPRandomSearchCV, which draws candidates."
+                f"Found a grid of {number} candidates; all of them would run, and at most "
+                f"{MOST_POINTS} are tried. Give fewer values, or use DPRandomSearchCV, which draws "
+                f"candidates."
             )
         return number
 
@@ -112,17 +124,24 @@ class Space:
         ]
 
     def by_family(self) -> Space:
-        """Equivalent space with one dictionary for each combination of estimators that candidates put in."""
+        """Equivalent space with one dictionary for each combination of estimators that candidates
+        put in."""
         split = [_by_parts(dictionary) for dictionary in self.dictionaries]
         if all(len(families) == 1 for families in split):
             return self
         shares = math.lcm(*(len(families) for families in split))
-        weights = [own * shares // len(families) for own, families in zip(self._weights, split) for _ in families]
+        weights = [
+            own * shares // len(families)
+            for own, families in zip(self._weights, split)
+            for _ in families
+        ]
         return Space(tuple(itertools.chain(*split)), tuple(weights))
 
     def draw(self, rng: np.random.RandomState) -> tuple[int, dict[str, Any]]:
         """Index of a dictionary, and one candidate from it."""
-        which = int(np.searchsorted(np.cumsum(self._weights), rng.randint(sum(self._weights)), side="right"))
+        which = int(
+            np.searchsorted(np.cumsum(self._weights), rng.randint(sum(self._weights)), side="right")
+        )
         return which, self.draw_from(which, rng)
 
     def draw_from(self, which: int, rng: np.random.RandomState) -> dict[str, Any]:
@@ -173,8 +192,11 @@ def _distributions(dictionary: Mapping[str, Any]) -> list[str]:
 
 
 def configured(estimator: Any, parameters: Mapping[str, Any]) -> Any:
-    """Make an unfitted estimator with parameters; raise if it would see other candidates or compare records."""
-    model = with_parameters(clone(estimator), {name: _cloned(value) for name, value in parameters.items()})
+    """Make an unfitted estimator with parameters; raise if it would see other candidates or compare
+    records."""
+    model = with_parameters(
+        clone(estimator), {name: _cloned(value) for name, value in parameters.items()}
+    )
     refuse_traces(model)
     refuse_pairwise(model)
     return model
@@ -186,12 +208,18 @@ def is_part(values: Any) -> bool:
 
 
 def shared_parameters(dictionary: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that all candidates of a dictionary share, without parameters of parts that differ."""
-    one = {name for name, values in dictionary.items() if not hasattr(values, "rvs") and len(values) == 1}
+    """Parameters that all candidates of a dictionary share, without parameters of parts that
+    differ."""
+    one = {
+        name
+        for name, values in dictionary.items()
+        if not hasattr(values, "rvs") and len(values) == 1
+    }
     return {
         name: dictionary[name][0]
         for name in dictionary
-        if name in one and all(owner in one or not name.startswith(f"{owner}__") for owner in dictionary)
+        if name in one
+        and all(owner in one or not name.startswith(f"{owner}__") for owner in dictionary)
     }
 
 
@@ -201,18 +229,30 @@ def _by_parts(dictionary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     number = math.prod(len(dictionary[name]) for name in parts)
     if number > MOST_FAMILIES:
         raise PrivacyError(
-            f"Found {number} combinations of estimators in {sorted(parts)}; at most {MOST_FAMILIES} are looked up. "
-            "Give fewer, or vary their parameters instead."
+            f"Found {number} combinations of estimators in {sorted(parts)}; at most "
+            f"{MOST_FAMILIES} are looked up. Give fewer, or vary their parameters instead."
         )
     combinations = itertools.product(*(dictionary[name] for name in parts))
-    return [{**dictionary, **{name: [value] for name, value in zip(parts, values)}} for values in combinations]
+    return [
+        {**dictionary, **{name: [value] for name, value in zip(parts, values)}}
+        for values in combinations
+    ]
 
 
 def _possible_owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """Replaced parts of a candidate to which a parameter may belong."""
-    above = [owner for owner in dictionary if name.startswith(f"{owner}__") and not hasattr(dictionary[owner], "rvs")]
-    owners = [dict(zip(above, values)) for values in itertools.product(*(dictionary[owner] for owner in above))]
-    return [owner for owner in owners if all(_has(part, name, prefix) for prefix, part in owner.items())]
+    above = [
+        owner
+        for owner in dictionary
+        if name.startswith(f"{owner}__") and not hasattr(dictionary[owner], "rvs")
+    ]
+    owners = [
+        dict(zip(above, values))
+        for values in itertools.product(*(dictionary[owner] for owner in above))
+    ]
+    return [
+        owner for owner in owners if all(_has(part, name, prefix) for prefix, part in owner.items())
+    ]
 
 
 def _has(part: Any, name: str, prefix: str) -> bool:
@@ -220,9 +260,12 @@ def _has(part: Any, name: str, prefix: str) -> bool:
 
 
 def accepts(estimator: Any, name: str) -> bool:
-    """Return whether an estimator takes a parameter that it does not list (skorch's ``module__…`` and the like)."""
+    """Return whether an estimator takes a parameter that it does not list (skorch's ``module__…``
+    and the like)."""
     owner, _, _ = name.partition("__")
-    if owner == name or (f"{owner}__" in name and type(estimator).set_params is BaseEstimator.set_params):
+    if owner == name or (
+        f"{owner}__" in name and type(estimator).set_params is BaseEstimator.set_params
+    ):
         return False
     try:
         clone(estimator).set_params(**{name: None})
@@ -234,23 +277,26 @@ def accepts(estimator: Any, name: str) -> bool:
 def _check_values(name: Any, values: Any, parameter: str) -> None:
     if not isinstance(name, str):
         raise TypeError(
-            f"Found {name!r} ({type(name).__name__}) as a name in {parameter}; a string is needed, the name of a "
-            "parameter of the estimator. Write e.g. {'C': [0.1, 1.0]}."
+            f"Found {name!r} ({type(name).__name__}) as a name in {parameter}; a string is needed, "
+            "the name of a parameter of the estimator. Write e.g. {'C': [0.1, 1.0]}."
         )
     if hasattr(values, "rvs"):
         _untouched(values, name, parameter)
         return
-    wrong = isinstance(values, (str, Iterator, Mapping)) or not isinstance(values, (Iterable, np.ndarray))
+    wrong = isinstance(values, (str, Iterator, Mapping)) or not isinstance(
+        values, (Iterable, np.ndarray)
+    )
     if wrong or getattr(values, "ndim", 1) > 1:
         raise TypeError(
             f"Found {values!r} for {name!r} in {parameter}; a list of values"
-            f"{' or a distribution with a method rvs' * (parameter != 'param_grid')} is needed. Write e.g. "
-            f"{{{name!r}: [{'...' if isinstance(values, (Iterator, Mapping)) else repr(values)}]}}."
+            f"{' or a distribution with a method rvs' * (parameter != 'param_grid')} is needed. "
+            f"Write e.g. {{{name!r}: "
+            f"[{'...' if isinstance(values, (Iterator, Mapping)) else repr(values)}]}}."
         )
     if len(_as_list(values)) == 0:
         raise ValueError(
-            f"Found an empty list for {name!r} in {parameter}: the space is empty. Give at least one value, or leave "
-            f"{name!r} out."
+            f"Found an empty list for {name!r} in {parameter}: the space is empty. Give at least "
+            f"one value, or leave {name!r} out."
         )
 
 
@@ -259,11 +305,16 @@ def _as_list(values: Any) -> Any:
 
 
 def _draw_value(values: Any, rng: np.random.RandomState) -> Any:
-    return _untouched(values).rvs(random_state=rng) if hasattr(values, "rvs") else values[rng.randint(len(values))]
+    return (
+        _untouched(values).rvs(random_state=rng)
+        if hasattr(values, "rvs")
+        else values[rng.randint(len(values))]
+    )
 
 
 def _untouched(distribution: Any, name: str = "", parameter: str = "") -> Any:
-    """Copy a distribution; scipy's own draw from ``random_state`` alone, and copying takes longer than drawing."""
+    """Copy a distribution; scipy's own draw from ``random_state`` alone, and copying takes longer
+    than drawing."""
     parts = distribution, getattr(distribution, "dist", None)
     if all(type(part).__module__.startswith("scipy.") for part in parts):
         return distribution
@@ -271,9 +322,10 @@ def _untouched(distribution: Any, name: str = "", parameter: str = "") -> Any:
         return deepcopy(distribution)
     except Exception:
         problem = TypeError(
-            f"Found a distribution of type {type(distribution).__name__} for {name!r} in {parameter} that cannot be "
-            "copied; a copy for each candidate is needed, because its own state could tell how many were drawn. Let it "
-            "draw from random_state alone, or give a list of values."
+            f"Found a distribution of type {type(distribution).__name__} for {name!r} in "
+            f"{parameter} that cannot be copied; a copy for each candidate is needed, because its "
+            "own state could tell how many were drawn. Let it draw from random_state alone, or "
+            "give a list of values."
         )
     raise problem
 
@@ -282,23 +334,26 @@ def _cloned(value: Any) -> Any:
     return clone(value, safe=False) if hasattr(value, "get_params") else value
 
 
-# --- default spaces ---------------------------------------------------------------------------------------------------
+# --- default spaces -------------------------------------------------------------------------------
 
 #: Word for the estimator's own space, in place of a space.
 AUTO = "auto"
 
 
-def search_space(*estimators: Any, step: str | None = None, grid: bool = False) -> list[dict[str, Any]]:
-    """Make the space that ``param_distributions="auto"`` stands for, or a space over several estimators.
+def search_space(
+    *estimators: Any, step: str | None = None, grid: bool = False
+) -> list[dict[str, Any]]:
+    """Make the space that ``param_distributions="auto"`` stands for, or a space over several
+    estimators.
 
     Parameters
     ----------
     *estimators : estimator
-        Nets of ``sklearn_dpsearch.nets``, models of diffprivlib, pipelines of them, or anything with a method
-        ``search_space(grid=False)``.
+        Nets of ``sklearn_dpsearch.nets``, models of diffprivlib, pipelines of them, or anything
+        with a method ``search_space(grid=False)``.
     step : str, optional
-        Name of a step of a pipeline. The space then puts each of the estimators into it, with a space of its own;
-        each is drawn equally often.
+        Name of a step of a pipeline. The space then puts each of the estimators into it, with a
+        space of its own; each is drawn equally often.
     grid : bool, default=False
         Whether lists of values are needed, for a search over a whole grid.
 
@@ -321,12 +376,15 @@ def search_space(*estimators: Any, step: str | None = None, grid: bool = False) 
     if step is None:
         if len(estimators) != 1:
             raise ValueError(
-                f"Found {len(estimators)} estimators without a step to put them in. Give one estimator, or "
-                "step='model' for a Pipeline([('model', ...)])."
+                f"Found {len(estimators)} estimators without a step to put them in. Give one "
+                "estimator, or step='model' for a Pipeline([('model', ...)])."
             )
         return own_space(estimators[0], adapter_for(estimators[0]), grid=grid)
     spaces = [
-        [{step: [one], **{f"{step}__{name}": values for name, values in dictionary.items()}} for dictionary in known]
+        [
+            {step: [one], **{f"{step}__{name}": values for name, values in dictionary.items()}}
+            for dictionary in known
+        ]
         for one in estimators
         for known in [_known_space(one, adapter_for(one), grid=grid)]
     ]
@@ -347,9 +405,9 @@ def own_space(estimator: Any, adapter: Adapter, *, grid: bool) -> list[dict[str,
     found = _known_space(estimator, adapter, grid=grid)
     if not any(found):
         raise PrivacyError(
-            f"Found 'auto' as the space of {type(estimator).__name__}, of whose parameters none is worth a "
-            "search. Fit it as it is, give a space, or let it compete with others: search_space(A(), B(), "
-            "step='model')."
+            f"Found 'auto' as the space of {type(estimator).__name__}, of whose parameters none is "
+            "worth a search. Fit it as it is, give a space, or let it compete with others: "
+            "search_space(A(), B(), step='model')."
         )
     return found
 
@@ -358,8 +416,8 @@ def _known_space(estimator: Any, adapter: Adapter, *, grid: bool) -> list[dict[s
     found = adapter.search_space(estimator, grid=grid)
     if found is None:
         raise PrivacyError(
-            f"Found 'auto' as the space of {type(estimator).__name__}, for which no space is known. Give a "
-            "space, e.g. {'C': [0.1, 1.0]}, or give the estimator a method search_space(grid=False) that returns a "
-            "list of dicts."
+            f"Found 'auto' as the space of {type(estimator).__name__}, for which no space is "
+            "known. Give a space, e.g. {'C': [0.1, 1.0]}, or give the estimator a method "
+            "search_space(grid=False) that returns a list of dicts."
         )
     return found

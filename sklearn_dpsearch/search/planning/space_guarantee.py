@@ -9,7 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...adapters import Adapter, TrainingRun
-from ...privacy import Guarantee, PrivacyError, PureDP, as_replace_one, as_zero_out, compose, envelope, mixture
+from ...privacy import (
+    Guarantee,
+    PrivacyError,
+    PureDP,
+    as_replace_one,
+    as_zero_out,
+    compose,
+    envelope,
+    mixture,
+)
 from ...privacy._types import Neighboring
 from .._records import with_parameters
 from .space import Space, configured, shared_parameters, size_of
@@ -19,8 +28,9 @@ MOST_POINTS = 20_000
 
 
 PUBLIC_SIZE = (
-    "A guarantee about adding or removing a record is stated for blanking one in its place (zero_out): the number of "
-    "records is public, and training ignores a blank record as it ignores one that is not there."
+    "A guarantee about adding or removing a record is stated for blanking one in its place "
+    "(zero_out): the number of records is public, and training ignores a blank record as it "
+    "ignores one that is not there."
 )
 
 
@@ -28,7 +38,9 @@ def with_public_size(run: TrainingRun) -> TrainingRun:
     """State a guarantee under a relation for which the number of records is public."""
     if run.guarantee.neighboring != "add_remove":
         return run
-    return TrainingRun(guarantee=as_zero_out(run.guarantee), assumptions=(*run.assumptions, PUBLIC_SIZE))
+    return TrainingRun(
+        guarantee=as_zero_out(run.guarantee), assumptions=(*run.assumptions, PUBLIC_SIZE)
+    )
 
 
 @dataclass(frozen=True)
@@ -40,9 +52,11 @@ class Training:
     adapter : Adapter
     n_samples : int or None
     relation : {"zero_out", "replace_one"}, optional
-        Under "replace_one" everything is stated under it, even where single candidates promise another relation.
+        Under "replace_one" everything is stated under it, even where single candidates promise
+        another relation.
     planned : int or None
-        Number of records for which rates and numbers of steps are fixed, whatever number a training gets.
+        Number of records for which rates and numbers of steps are fixed, whatever number a training
+        gets.
     """
 
     adapter: Adapter
@@ -54,11 +68,16 @@ class Training:
         if self.planned not in (None, self.n_samples):
             self.adapter.for_records(model, self.planned)
         run = with_public_size(self.adapter.training_run(model, self.n_samples))
-        return replace(run, guarantee=as_replace_one(run.guarantee)) if self.relation == "replace_one" else run
+        return (
+            replace(run, guarantee=as_replace_one(run.guarantee))
+            if self.relation == "replace_one"
+            else run
+        )
 
 
 class Points:
-    """Candidates of a space among which the guarantee may differ, made once, whatever noise is tried on them.
+    """Candidates of a space among which the guarantee may differ, made once, whatever noise is
+    tried on them.
 
     Parameters
     ----------
@@ -72,47 +91,64 @@ class Points:
         self.estimator, self.space, self.training = estimator, space, training
         self.axes = [self._axes_of(dictionary) for dictionary in space.dictionaries]
         self.models = [
-            [configured(estimator, dict(zip(axes, values))) for values in itertools.product(*axes.values())]
+            [
+                configured(estimator, dict(zip(axes, values)))
+                for values in itertools.product(*axes.values())
+            ]
             for axes in self.axes
         ]
 
-    def promises(self, settings: Mapping[str, Any] | None = None, n_samples: int | None = None) -> SpaceGuarantee:
-        """Guarantee of one run of a random candidate; with other values of the noise, or for fewer records."""
-        training = self.training if n_samples is None else replace(self.training, n_samples=n_samples)
+    def promises(
+        self, settings: Mapping[str, Any] | None = None, n_samples: int | None = None
+    ) -> SpaceGuarantee:
+        """Guarantee of one run of a random candidate; with other values of the noise, or for fewer
+        records."""
+        training = (
+            self.training if n_samples is None else replace(self.training, n_samples=n_samples)
+        )
         for model in (self.estimator, *itertools.chain(*self.models)):
             with_parameters(model, settings or {})
         runs = [[training(model) for model in models] for models in self.models]
         return SpaceGuarantee(self.estimator, self.space, training, self.axes, runs)
 
     def _axes_of(self, dictionary: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """The parameters on which the guarantee depends, and their values (the upper end of a distribution)."""
+        """The parameters on which the guarantee depends, and their values (the upper end of a
+        distribution)."""
         names = _privacy_parameters_in(
-            self.training.adapter, configured(self.estimator, shared_parameters(dictionary)), dictionary
+            self.training.adapter,
+            configured(self.estimator, shared_parameters(dictionary)),
+            dictionary,
         )
         axes = {name: list(_values_to_look_up(name, dictionary[name])) for name in names}
-        if size_of(axes) > MOST_POINTS:  # parameters without effect on the guarantee need not be multiplied out
+        # parameters without effect on the guarantee need not be multiplied out
+        if size_of(axes) > MOST_POINTS:
             axes = {name: axis for name, axis in axes.items() if self._matters(name, axis)}
         if size_of(axes) > MOST_POINTS:
             raise PrivacyError(
-                f"The guarantee may differ between {size_of(axes)} candidates; at most {MOST_POINTS} are looked up. "
-                f"Use fewer values for {sorted(axes)}, or declare a guarantee that covers all candidates, e.g. "
-                "guarantee=PureDP(epsilon=1.0)."
+                f"The guarantee may differ between {size_of(axes)} candidates; at most "
+                f"{MOST_POINTS} are looked up. Use fewer values for {sorted(axes)}, or declare a "
+                "guarantee that covers all candidates, e.g. guarantee=PureDP(epsilon=1.0)."
             )
         return axes
 
     def _matters(self, name: str, axis: Sequence[Any]) -> bool:
-        """Return whether one parameter alone changes the guarantee; ``check`` refuses drawn candidates missed here."""
+        """Return whether one parameter alone changes the guarantee; ``check`` refuses drawn
+        candidates missed here."""
         plain = self.training(configured(self.estimator, {})).guarantee
-        return any(self.training(configured(self.estimator, {name: value})).guarantee != plain for value in axis)
+        return any(
+            self.training(configured(self.estimator, {name: value})).guarantee != plain
+            for value in axis
+        )
 
 
 @dataclass(frozen=True)
 class SpaceGuarantee:
     """Guarantee of one run of a random candidate.
 
-    Over finitely many points the distribution of the draw is known, and profiles average exactly (``mixture``). For a
-    distribution of an ``epsilon`` the largest value of its support counts. Other parameters must not change the
-    guarantee, which is looked up for every drawn candidate before any data is read.
+    Over finitely many points the distribution of the draw is known, and profiles average exactly
+    (``mixture``). For a distribution of an ``epsilon`` the largest value of its support counts.
+    Other parameters must not change the guarantee, which is looked up for every drawn candidate
+    before any data is read.
 
     Parameters
     ----------
@@ -138,15 +174,17 @@ class SpaceGuarantee:
     def trained(self, times: int) -> Guarantee:
         """Guarantee of training one random candidate a given number of times.
 
-        All trainings are of the same candidate: first its trainings compose, then the candidates average. Composing
-        the average would mean a new candidate for every training, and understate the loss.
+        All trainings are of the same candidate: first its trainings compose, then the candidates
+        average. Composing the average would mean a new candidate for every training, and understate
+        the loss.
         """
         weighted = self._weighted()
         together = [promise if times == 1 else compose(*[promise] * times) for promise in weighted]
         return mixture(together, list(weighted.values()))
 
     def each_once(self, times: int = 1) -> Guarantee:
-        """Guarantee of training each point of a finite space a given number of times: their composition."""
+        """Guarantee of training each point of a finite space a given number of times: their
+        composition."""
         promises = [
             run.guarantee
             for dictionary, runs in zip(self.space.dictionaries, self.runs)
@@ -163,29 +201,43 @@ class SpaceGuarantee:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions of all candidates' training runs."""
-        return tuple(dict.fromkeys(text for runs in self.runs for run in runs for text in run.assumptions))
+        return tuple(
+            dict.fromkeys(text for runs in self.runs for run in runs for text in run.assumptions)
+        )
 
     def check(self, which: int, candidate: Mapping[str, Any]) -> None:
-        """Raise unless a candidate from the dictionary ``which`` keeps the planned guarantee of its point."""
-        found, planned = self.training(self.configured(candidate)).guarantee, self.runs[which][0].guarantee
+        """Raise unless a candidate from the dictionary ``which`` keeps the planned guarantee of its
+        point."""
+        found, planned = (
+            self.training(self.configured(candidate)).guarantee,
+            self.runs[which][0].guarantee,
+        )
         if len(self.runs[which]) > 1:
-            point = {name: candidate[name] if len(axis) > 1 else axis[0] for name, axis in self.axes[which].items()}
+            point = {
+                name: candidate[name] if len(axis) > 1 else axis[0]
+                for name, axis in self.axes[which].items()
+            }
             planned = self.training(self.configured(point)).guarantee
         if found == planned or _is_no_larger(found, planned):
             return
         raise PrivacyError(
-            f"A candidate ({dict(candidate)!r}) promises {found!r}, which is not what the search was planned with. A "
-            "parameter drawn from a distribution changes the guarantee: give it as a list of values, or declare a "
-            "guarantee that covers all candidates, e.g. guarantee=PureDP(epsilon=1.0)."
+            f"A candidate ({dict(candidate)!r}) promises {found!r}, which is not what the search "
+            "was planned with. A parameter drawn from a distribution changes the guarantee: give "
+            "it as a list of values, or declare a guarantee that covers all candidates, e.g. "
+            "guarantee=PureDP(epsilon=1.0)."
         )
 
     def check_covered(self, candidate: Mapping[str, Any]) -> None:
-        """Raise unless a caller's candidate keeps the guarantee of some planned point: ``worst`` then covers it."""
+        """Raise unless a caller's candidate keeps the guarantee of some planned point: ``worst``
+        then covers it."""
         found = self.training(self.configured(candidate)).guarantee
-        if not any(found == planned or _is_no_larger(found, planned) for planned in self._weighted()):
+        if not any(
+            found == planned or _is_no_larger(found, planned) for planned in self._weighted()
+        ):
             raise PrivacyError(
-                f"A candidate ({dict(candidate)!r}) promises {found!r}, which no point of param_distributions does. "
-                "Add its values there, or leave the parameters that change the guarantee alone."
+                f"A candidate ({dict(candidate)!r}) promises {found!r}, which no point of "
+                "param_distributions does. Add its values there, or leave the parameters that "
+                "change the guarantee alone."
             )
 
     def keeps(self, model: Any, planned: Guarantee) -> bool:
@@ -195,7 +247,10 @@ class SpaceGuarantee:
 
     def counts_records(self, model: Any) -> bool:
         """Return whether training may use the number of its records, blank ones included."""
-        return self.training.adapter.training_run(model, self.training.n_samples).guarantee.neighboring != "add_remove"
+        return (
+            self.training.adapter.training_run(model, self.training.n_samples).guarantee.neighboring
+            != "add_remove"
+        )
 
     def configured(self, parameters: Mapping[str, Any]) -> Any:
         """An unfitted estimator with these parameters."""
@@ -210,14 +265,18 @@ class SpaceGuarantee:
         return found
 
 
-def _privacy_parameters_in(adapter: Adapter, estimator: Any, dictionary: Mapping[str, Any]) -> list[str]:
+def _privacy_parameters_in(
+    adapter: Adapter, estimator: Any, dictionary: Mapping[str, Any]
+) -> list[str]:
     """The searched parameters on which the guarantee depends."""
     matters = adapter.privacy_parameters(estimator)
     if matters is None:
         return [name for name in sorted(dictionary) if not hasattr(dictionary[name], "rvs")]
     several = set(dictionary) - set(shared_parameters(dictionary))
     replaced = {name for name in several if any(inner.startswith(name + "__") for inner in matters)}
-    below = {name for name in dictionary if any(name.startswith(owner + "__") for owner in replaced)}
+    below = {
+        name for name in dictionary if any(name.startswith(owner + "__") for owner in replaced)
+    }
     return sorted({name for name in dictionary if name in matters} | replaced | below)
 
 
@@ -225,12 +284,16 @@ def _values_to_look_up(name: str, values: Any) -> Iterator[Any]:
     if not hasattr(values, "rvs"):
         yield from values
         return
-    upper = values.support()[1] if name.rpartition("__")[2] == "epsilon" and hasattr(values, "support") else math.inf
+    upper = (
+        values.support()[1]
+        if name.rpartition("__")[2] == "epsilon" and hasattr(values, "support")
+        else math.inf
+    )
     if not math.isfinite(upper):
         raise PrivacyError(
-            f"Parameter {name!r} changes the guarantee and is drawn from a distribution without a known upper end. "
-            "Give a list of values, a distribution with a bounded support (scipy.stats), or declare guarantee= for "
-            "all candidates."
+            f"Parameter {name!r} changes the guarantee and is drawn from a distribution without a "
+            "known upper end. Give a list of values, a distribution with a bounded support "
+            "(scipy.stats), or declare guarantee= for all candidates."
         )
     yield float(upper)
 

@@ -1,4 +1,5 @@
-"""Three ways and no other: records act alone by structure, or the net is refused with a reason and a remedy."""
+"""Three ways and no other: records act alone by structure, or the net is refused with a reason and
+a remedy."""
 
 from __future__ import annotations
 
@@ -19,7 +20,18 @@ from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
 # PyTorch warns that an LSTM is computed one record after the other
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 
-from ..toys import Residual, check_sums, engine_for, flat, largest_change, mlp, records, seeded, table, training
+from ..toys import (
+    Residual,
+    check_sums,
+    engine_for,
+    flat,
+    largest_change,
+    mlp,
+    records,
+    seeded,
+    table,
+    training,
+)
 from ..zoo import (
     ANY,
     FROZEN,
@@ -41,7 +53,7 @@ from ..zoo import (
 SUM = nn.CrossEntropyLoss(reduction="sum")
 
 
-# --- coupling that depends on values or on batch sizes ------------------------------------------------------------
+# --- coupling that depends on values or on batch sizes --------------------------------------------
 
 
 class PixelRange(Net):
@@ -96,14 +108,20 @@ class InNumpy(Net):
 
 COUPLED = {
     "if x.max() > 1": (PixelRange, pixels(), extremes()),
-    "if x.max() > 1 before a convolution": (PixelRangeOfImages, pixels(shape=(1, 28, 28)), extremes((1, 28, 28))),
+    "if x.max() > 1 before a convolution": (
+        PixelRangeOfImages,
+        pixels(shape=(1, 28, 28)),
+        extremes((1, 28, 28)),
+    ),
     "columns dropped": (DropsColumns, tokens(), tokens(seed=1)),
     "NumPy": (InNumpy, pixels(), extremes()),
 }
 
 
 @pytest.mark.parametrize(("make", "data", "extra"), COUPLED.values(), ids=COUPLED)
-def test_coupling_that_depends_on_values_or_sizes_is_refused_with_a_reason_and_a_remedy(make, data, extra):
+def test_coupling_that_depends_on_values_or_sizes_is_refused_with_a_reason_and_a_remedy(
+    make, data, extra
+):
     with pytest.raises(LeakingEstimatorError) as caught:
         largest_change(seeded(make), SUM, *data, *extra)
     assert "each" in str(caught.value)
@@ -119,7 +137,7 @@ def test_coupling_that_no_trial_would_find_cannot_happen(kind):
     assert largest_change(seeded(kind), SUM, inputs, targets, *extremes()) <= 1 + 1e-4
 
 
-# --- a zoo of nets that act on each record alone ------------------------------------------------------------------
+# --- a zoo of nets that act on each record alone --------------------------------------------------
 
 
 @pytest.mark.slow
@@ -171,7 +189,7 @@ def test_the_code_of_the_third_way_sees_batches_of_one():
     assert max(shape[0] for shape in seen) <= ROWS
 
 
-# --- criteria -----------------------------------------------------------------------------------------------------
+# --- criteria -------------------------------------------------------------------------------------
 
 
 class OwnLoss(nn.Module):
@@ -206,11 +224,14 @@ def test_losses_of_ones_own_are_those_of_single_records(make, criterion):
 
 
 @pytest.mark.parametrize(
-    "criterion", [WeightedMean(), HardestOnly(), nn.CrossEntropyLoss(weight=torch.tensor([500.0, 1.0, 1.0]))]
+    "criterion",
+    [WeightedMean(), HardestOnly(), nn.CrossEntropyLoss(weight=torch.tensor([500.0, 1.0, 1.0]))],
 )
 @pytest.mark.parametrize("make", [mlp, Residual])
 def test_losses_that_weigh_by_the_batch_are_refused(make, criterion):
-    with pytest.raises(LeakingEstimatorError, match="(?s)weighted mean in the loss|selection by a mask"):
+    with pytest.raises(
+        LeakingEstimatorError, match="(?s)weighted mean in the loss|selection by a mask"
+    ):
         largest_change(seeded(make), criterion, *table(SIZE), *table(6, seed=1))
 
 
@@ -248,7 +269,7 @@ def test_weights_with_an_entry_per_record_are_not_known():
         assert losses.sums_one_loss_per_record(criterion, net(rows), targets) is known
 
 
-# --- refused by type, and altered layers --------------------------------------------------------------------------
+# --- refused by type, and altered layers ----------------------------------------------------------
 
 
 def patched_class(monkeypatch, net):
@@ -258,7 +279,9 @@ def patched_class(monkeypatch, net):
 ALTERED = {
     "a hook": lambda monkeypatch, net: net[0].register_forward_hook(lambda *args: None),
     "a hook before": lambda monkeypatch, net: net.register_forward_pre_hook(lambda *args: None),
-    "a method of one layer": lambda monkeypatch, net: setattr(net[1], "forward", lambda inputs: torch.relu(inputs)),
+    "a method of one layer": lambda monkeypatch, net: setattr(
+        net[1], "forward", lambda inputs: torch.relu(inputs)
+    ),
     "a method of a class of PyTorch": patched_class,
     "hooks on all modules": lambda monkeypatch, net: monkeypatch.setitem(
         nn.modules.module._global_forward_hooks, 0, lambda *args: None
@@ -276,7 +299,9 @@ def test_layers_that_are_not_what_their_types_say_leave_the_fast_ways(alter, mon
 
 
 def test_an_altered_layer_that_mixes_records_sees_one_at_a_time(monkeypatch):
-    monkeypatch.setattr(nn.Tanh, "forward", lambda self, inputs: torch.tanh(inputs - inputs.mean(0)))
+    monkeypatch.setattr(
+        nn.Tanh, "forward", lambda self, inputs: torch.tanh(inputs - inputs.mean(0))
+    )
     with pytest.raises(LeakingEstimatorError, match="something couples them"):
         engine_for(mlp(activation=nn.Tanh), SUM, *table())
 
@@ -290,12 +315,17 @@ def test_parameters_and_buffers_of_a_type_of_their_own_are_refused():
     net.register_buffer("own", torch.ones(3).as_subclass(Batchwise))
     loss.weight = torch.ones(3).as_subclass(Batchwise)
     for module, criterion in ((net, SUM), (mlp(), loss)):
-        with pytest.raises(LeakingEstimatorError, match="(own|weight)' of type Batchwise.*nn.Parameter"):
+        with pytest.raises(
+            LeakingEstimatorError, match="(own|weight)' of type Batchwise.*nn.Parameter"
+        ):
             engine_for(module, criterion, *table())
 
 
 REFUSED = {
-    "batch norm": (lambda: nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.Linear(6, 3)), "nn.GroupNorm"),
+    "batch norm": (
+        lambda: nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.Linear(6, 3)),
+        "nn.GroupNorm",
+    ),
     "scripted": (lambda: nn.Sequential(torch.jit.script(nn.Linear(5, 3))), "as it was before"),
     "compiled": (lambda: torch.compile(Residual()), "as it was before"),
     "parallel": (lambda: nn.DataParallel(Residual()), "the module inside"),
@@ -304,14 +334,16 @@ REFUSED = {
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning"
+)
 @pytest.mark.parametrize(("make", "remedy"), REFUSED.values(), ids=REFUSED)
 def test_kinds_of_modules_that_cannot_be_private_are_refused_with_a_remedy(make, remedy):
     with pytest.raises(LeakingEstimatorError, match=remedy):
         engine_for(make(), SUM, *table())
 
 
-# --- batch normalisation with frozen statistics -------------------------------------------------------------------
+# --- batch normalisation with frozen statistics ---------------------------------------------------
 
 
 @pytest.mark.slow
@@ -356,7 +388,7 @@ def test_batch_normalisation_with_statistics_of_the_batch_is_refused(make):
         engine_for(seeded(make), SUM, *table())
 
 
-# --- what refusals say --------------------------------------------------------------------------------------------
+# --- what refusals say ----------------------------------------------------------------------------
 
 
 class OneHot(nn.Module):
@@ -377,10 +409,22 @@ class ByHand(Net):
 
 
 SAID = {
-    "one-hot": (OneHot, tokens(words=10), r"F\.one_hot, which looks at values.*a buffer torch\.arange\(10\)"),
-    "a branch": (PixelRange, pixels(), r"Found PixelRange.*a branch on a value.*Needed.*torch\.where"),
+    "one-hot": (
+        OneHot,
+        tokens(words=10),
+        r"F\.one_hot, which looks at values.*a buffer torch\.arange\(10\)",
+    ),
+    "a branch": (
+        PixelRange,
+        pixels(),
+        r"Found PixelRange.*a branch on a value.*Needed.*torch\.where",
+    ),
     "a mask": (DropsColumns, tokens(), "the method any.*across the records.*selection by a mask"),
-    "noise alone": (lambda: ByHand(5), table(), "no finite loss on any made-up record.*noise alone"),
+    "noise alone": (
+        lambda: ByHand(5),
+        table(),
+        "no finite loss on any made-up record.*noise alone",
+    ),
 }
 
 
@@ -392,7 +436,7 @@ def test_refusals_say_what_it_is(make, data, said):
     assert "something couples them" not in str(caught.value)
 
 
-# --- what graphs are not taken for --------------------------------------------------------------------------------
+# --- what graphs are not taken for ----------------------------------------------------------------
 
 
 class MixedInStacks(Net):
@@ -400,11 +444,14 @@ class MixedInStacks(Net):
 
     def forward(self, inputs):
         hidden = self.first(inputs)
-        return self.last(hidden.mean(0, keepdim=True).expand_as(hidden) if hidden.dim() == 3 else hidden)
+        return self.last(
+            hidden.mean(0, keepdim=True).expand_as(hidden) if hidden.dim() == 3 else hidden
+        )
 
 
 class AlongTheSecond(Net):
-    """Dimension 1 is that of features for one net, and would be that of records in a naive stack."""
+    """Dimension 1 is that of features for one net, and would be that of records in a naive
+    stack."""
 
     def forward(self, inputs):
         return self.last(torch.softmax(self.first(inputs), dim=1).flatten(1))
@@ -433,7 +480,9 @@ class ByItsNorm(Net):
     """A number made of parameters, which a graph would hold fast."""
 
     def forward(self, inputs):
-        return self.last(torch.relu(self.first(inputs)) / (1 + self.first.weight.detach().norm().item()))
+        return self.last(
+            torch.relu(self.first(inputs)) / (1 + self.first.weight.detach().norm().item())
+        )
 
 
 def test_a_weight_used_without_its_gradient_is_the_one_in_training():
@@ -457,7 +506,8 @@ class Surprising(Residual):
 
 @pytest.mark.parametrize("kind", [Surprising, ByItsNorm])
 def test_a_graph_that_is_not_the_module_or_holds_a_number_of_it_fast_is_not_used(kind):
-    assert engine_choice.choose_engine(seeded(lambda: kind(5)), SUM, *table()).assumptions  # it runs its own code
+    # it runs its own code
+    assert engine_choice.choose_engine(seeded(lambda: kind(5)), SUM, *table()).assumptions
 
 
 def test_recording_a_graph_patches_nothing_that_other_threads_use():

@@ -1,4 +1,5 @@
-"""Engines: sums of clipped gradients are those of autograd, and no record moves them by more than the clipping norm."""
+"""Engines: sums of clipped gradients are those of autograd, and no record moves them by more than
+the clipping norm."""
 
 from __future__ import annotations
 
@@ -103,19 +104,27 @@ def images(*layers):
 #: Further layers are in ``ZOO``, by whichever engine they are given.
 PER_SAMPLE = {
     "conv2d": lambda: nn.Sequential(
-        nn.Unflatten(1, (1, 1, 5)), nn.Conv2d(1, 4, (1, 3)), nn.Tanh(), nn.Flatten(), nn.Linear(12, 3)
+        nn.Unflatten(1, (1, 1, 5)),
+        nn.Conv2d(1, 4, (1, 3)),
+        nn.Tanh(),
+        nn.Flatten(),
+        nn.Linear(12, 3),
     ),
-    "group norm": lambda: images(nn.Conv1d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(12, 3)),
+    "group norm": lambda: images(
+        nn.Conv1d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(12, 3)
+    ),
     "instance norm": lambda: images(
         nn.Conv1d(1, 4, 3), nn.InstanceNorm1d(4, affine=True), nn.Flatten(), nn.Linear(12, 3)
     ),
-    "layer norm": lambda: nn.Sequential(nn.Linear(5, 6), nn.LayerNorm(6), nn.ReLU(), nn.Linear(6, 3)),
+    "layer norm": lambda: nn.Sequential(
+        nn.Linear(5, 6), nn.LayerNorm(6), nn.ReLU(), nn.Linear(6, 3)
+    ),
     "prelu": lambda: nn.Sequential(nn.Linear(5, 6), nn.PReLU(), nn.Linear(6, 3)),
     "parameter of no layer": Scaled,
 }
 
 
-# --- the gradients spelled out ----------------------------------------------------------------------------------
+# --- the gradients spelled out --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layer", ACTIVATIONS, ids=name)
@@ -148,18 +157,23 @@ def test_slope_of_every_loss_is_that_of_autograd(criterion):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
-# --- the sums ---------------------------------------------------------------------------------------------------
+# --- the sums -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("layer", "criterion"), PAIRS, ids=name)
 def test_plain_nets_sum_what_autograd_gives_record_by_record(layer, criterion):
     net = nn.Sequential(
-        nn.Linear(5, 6), copy.deepcopy(layer), nn.Sequential(nn.Linear(6, 4), nn.Tanh()), nn.Linear(4, 3)
+        nn.Linear(5, 6),
+        copy.deepcopy(layer),
+        nn.Sequential(nn.Linear(6, 4), nn.Tanh()),
+        nn.Linear(4, 3),
     )
     inputs, labels = table(40)
     targets = targets_for(criterion, labels)
     assert linear.sequence_structure(net) is not None
-    check_sums(LinearEngine(net, criterion, CPU), net, criterion, inputs, targets, norm=0.7, stack=3)
+    check_sums(
+        LinearEngine(net, criterion, CPU), net, criterion, inputs, targets, norm=0.7, stack=3
+    )
 
 
 @pytest.mark.parametrize("make", PER_SAMPLE.values(), ids=PER_SAMPLE)
@@ -174,19 +188,32 @@ def engines_of(net, criterion=CROSS_ENTROPY):
         (traced(net, criterion), 1),
         (traced(net, criterion), 2),
         (VmapEngine(net, criterion, CPU), 1),
-        (VmapEngine(net, criterion, CPU, graph.trace_module(net, table(8)[0]).runnable, own_code=False), 1),
+        (
+            VmapEngine(
+                net, criterion, CPU, graph.trace_module(net, table(8)[0]).runnable, own_code=False
+            ),
+            1,
+        ),
     ]
-    return found if linear.sequence_structure(net) is None else [*found, (LinearEngine(net, criterion, CPU), 2)]
+    return (
+        found
+        if linear.sequence_structure(net) is None
+        else [*found, (LinearEngine(net, criterion, CPU), 2)]
+    )
 
 
-@pytest.mark.parametrize("make", [mlp, lambda: mlp(bias=False), Residual], ids=["mlp", "without biases", "residual"])
+@pytest.mark.parametrize(
+    "make", [mlp, lambda: mlp(bias=False), Residual], ids=["mlp", "without biases", "residual"]
+)
 def test_all_engines_agree_with_the_slow_reference(make):
     net = make()
     for engine, stack in engines_of(net):
         check_sums(engine, net, CROSS_ENTROPY, *table(30), 1.0, stack)
 
 
-@pytest.mark.parametrize("frozen", [("0.weight",), ("0.weight", "0.bias"), ("2.bias",), ("0.bias", "2.weight")])
+@pytest.mark.parametrize(
+    "frozen", [("0.weight",), ("0.weight", "0.bias"), ("2.bias",), ("0.bias", "2.weight")]
+)
 def test_frozen_parameters_neither_move_nor_count_in_the_norm(frozen):
     net = mlp()
     for key, parameter in net.named_parameters():
@@ -218,7 +245,7 @@ def test_places_without_a_record_add_nothing_to_gradients_of_single_records(engi
     places_add_nothing(engine(net, nn.CrossEntropyLoss(reduction="sum"), CPU), net, *table(10))
 
 
-# --- sensitivity ------------------------------------------------------------------------------------------------
+# --- sensitivity ----------------------------------------------------------------------------------
 
 
 def moved_by(engine, net, inputs, targets, norm, stack):
@@ -235,7 +262,11 @@ def worst(engine, net, targets, norm, stack, kinds=ADVERSARIAL):
     inputs, _ = table(33)
     found = [moved_by(engine, net, inputs, targets, norm, stack)]
     for value in kinds:
-        for pattern in (torch.ones(5), torch.tensor([1.0, 0, 0, 0, 0]), torch.tensor([1.0, -1, 1, -1, 1])):
+        for pattern in (
+            torch.ones(5),
+            torch.tensor([1.0, 0, 0, 0, 0]),
+            torch.tensor([1.0, -1, 1, -1, 1]),
+        ):
             changed = inputs.clone()
             changed[-1] = torch.nan_to_num(pattern.double() * value).float()
             found.append(moved_by(engine, net, changed, targets, norm, stack))
@@ -250,7 +281,9 @@ def test_no_record_moves_a_plain_net_by_more_than_the_norm(layer, criterion):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [mlp, lambda: mlp(bias=False), Residual], ids=["mlp", "without biases", "residual"])
+@pytest.mark.parametrize(
+    "make", [mlp, lambda: mlp(bias=False), Residual], ids=["mlp", "without biases", "residual"]
+)
 @pytest.mark.parametrize("norm", [1e-3, 1.0, 100.0])
 def test_no_record_moves_any_engine_by_more_than_the_norm(make, norm):
     net = make()
@@ -271,7 +304,11 @@ def test_no_target_moves_a_regression_by_more_than_the_norm(answer):
     inputs, _ = table(33)
     targets = torch.ones(33, 1)
     targets[-1] = answer
-    for criterion in (nn.MSELoss(reduction="sum"), nn.L1Loss(reduction="sum"), nn.HuberLoss(reduction="sum")):
+    for criterion in (
+        nn.MSELoss(reduction="sum"),
+        nn.L1Loss(reduction="sum"),
+        nn.HuberLoss(reduction="sum"),
+    ):
         for engine, stack in engines_of(net, criterion):
             assert moved_by(engine, net, inputs, targets, 0.5, stack) <= 0.5 * (1 + OWN)
 
@@ -289,12 +326,18 @@ def test_a_record_without_a_finite_gradient_contributes_nothing(value):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("make", [mlp, Residual, PER_SAMPLE["layer norm"]], ids=["plain", "traced", "per sample"])
+@pytest.mark.parametrize(
+    "make", [mlp, Residual, PER_SAMPLE["layer norm"]], ids=["plain", "traced", "per sample"]
+)
 def test_extreme_records_leave_a_whole_training_finite(make):
     net = seeded(make)
     inputs, targets = table(60)
     inputs[:12] = torch.tensor([50.0, 1e10, 1e20, 3e38, float("inf"), 0.0]).repeat(2).unsqueeze(1)
-    train(training(net, steps=20, sample_rate=0.5), TrainingData.of(inputs, targets, CPU), max_physical_batch=100)
+    train(
+        training(net, steps=20, sample_rate=0.5),
+        TrainingData.of(inputs, targets, CPU),
+        max_physical_batch=100,
+    )
     assert flat(net).isfinite().all()
 
 
@@ -330,7 +373,7 @@ def test_engines_work_on_a_loss_of_their_own():
     assert all(engine.criterion is not criterion for engine, _ in engines_of(mlp(), criterion))
 
 
-# --- against Opacus ---------------------------------------------------------------------------------------------
+# --- against Opacus -------------------------------------------------------------------------------
 
 
 def opacus_steps(module, task, inputs, targets):
@@ -355,7 +398,13 @@ def opacus_steps(module, task, inputs, targets):
 
 @pytest.mark.parametrize(
     "make",
-    [mlp, lambda: mlp(activation=nn.Tanh, bias=False), Residual, PER_SAMPLE["conv2d"], PER_SAMPLE["layer norm"]],
+    [
+        mlp,
+        lambda: mlp(activation=nn.Tanh, bias=False),
+        Residual,
+        PER_SAMPLE["conv2d"],
+        PER_SAMPLE["layer norm"],
+    ],
     ids=["plain", "without biases", "traced", "conv2d", "layer norm"],
 )
 @pytest.mark.parametrize("norm", [0.3, 5.0])
@@ -370,7 +419,7 @@ def test_steps_without_noise_are_those_of_opacus(make, norm):
     torch.testing.assert_close(flat(net), expected, rtol=0, atol=1e-6)
 
 
-# --- which engine, and what it keeps ------------------------------------------------------------------------------
+# --- which engine, and what it keeps --------------------------------------------------------------
 
 
 def test_which_nets_need_no_gradients_record_by_record():
@@ -396,7 +445,11 @@ def test_the_engine_for_any_code_keeps_nothing_of_the_records(make):
 
     def kept():
         return text_of_value(
-            [vars(layer) for one in (engine.template, engine.criterion, net) for layer in one.modules()]
+            [
+                vars(layer)
+                for one in (engine.template, engine.criterion, net)
+                for layer in one.modules()
+            ]
         )
 
     before = kept()

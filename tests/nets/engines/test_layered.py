@@ -1,4 +1,5 @@
-"""Shares of layers: those of autograd record by record, none longer than the clipping norm, memory bounded by bytes."""
+"""Shares of layers: those of autograd record by record, none longer than the clipping norm, memory
+bounded by bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +14,17 @@ from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.operation_rules import NotPerRecord
 from sklearn_dpsearch.nets.engines.rounding import OWN
 
-from ..toys import ADVERSARIAL, CPU, clipped, clipped_sums, engine_for, gradients, places_add_nothing, same, seeded
+from ..toys import (
+    ADVERSARIAL,
+    CPU,
+    clipped,
+    clipped_sums,
+    engine_for,
+    gradients,
+    places_add_nothing,
+    same,
+    seeded,
+)
 
 SUM = nn.CrossEntropyLoss(reduction="sum")
 
@@ -34,7 +45,11 @@ class PerWord(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first, self.norm, self.last = nn.Linear(5, 6), nn.LayerNorm((4, 6)), nn.Linear(6, 3, bias=False)
+        self.first, self.norm, self.last = (
+            nn.Linear(5, 6),
+            nn.LayerNorm((4, 6)),
+            nn.Linear(6, 3, bias=False),
+        )
 
     def forward(self, inputs):
         return self.last(torch.relu(self.norm(self.first(inputs)))).mean(1)
@@ -71,11 +86,15 @@ class Twice(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """The mean of all states, of steps in the second place of the records or in the first of the layer."""
+    """The mean of all states, of steps in the second place of the records or in the first of the
+    layer."""
 
     def __init__(self, kind, **options):
         super().__init__()
-        self.middle, self.last = kind(5, 4, **options), nn.Linear(4 * (1 + options.get("bidirectional", False)), 3)
+        self.middle, self.last = (
+            kind(5, 4, **options),
+            nn.Linear(4 * (1 + options.get("bidirectional", False)), 3),
+        )
 
     def forward(self, inputs):
         inputs = inputs if self.middle.batch_first else inputs.transpose(0, 1)
@@ -119,15 +138,23 @@ NETS = {
 }  # fmt: skip
 
 
-#: A group of two numbers is always -1 and 1: its gradient is the rounding of a difference, another on each processor.
+#: A group of two numbers is always -1 and 1: its gradient is the rounding of a difference, another
+#: on each processor.
 ILL_CONDITIONED = {
-    "group norm of two": (lambda: nn.Sequential(nn.Linear(5, 6), nn.GroupNorm(3, 6), nn.Linear(6, 3)), (5,))
+    "group norm of two": (
+        lambda: nn.Sequential(nn.Linear(5, 6), nn.GroupNorm(3, 6), nn.Linear(6, 3)),
+        (5,),
+    )
 }
 
 
 def data(shape, n=20, seed=0):
     rng = torch.Generator().manual_seed(seed)
-    inputs = torch.randint(0, 10, (n, 4), generator=rng) if shape is None else torch.randn((n, *shape), generator=rng)
+    inputs = (
+        torch.randint(0, 10, (n, 4), generator=rng)
+        if shape is None
+        else torch.randn((n, *shape), generator=rng)
+    )
     return inputs, torch.randint(0, 3, (n,), generator=rng)
 
 
@@ -138,9 +165,11 @@ def layered_engine(net, inputs, targets):
 
 
 def in_double_precision(net, inputs, targets, summed):
-    """A function of the gradients in double precision, and what rounding may do to it in single, on any processor.
+    """A function of the gradients in double precision, and what rounding may do to it in single, on
+    any processor.
 
-    That is 64 times what it moves by if all numbers that go in are rounded to single precision, at random.
+    That is 64 times what it moves by if all numbers that go in are rounded to single precision, at
+    random.
     """
     rng, exact = torch.Generator().manual_seed(0), copy.deepcopy(net).double()
 
@@ -155,7 +184,9 @@ def in_double_precision(net, inputs, targets, summed):
         near = copy.deepcopy(exact)
         for parameter in near.parameters():
             parameter.data = rounded(parameter.data)
-        moved = torch.maximum(moved, (summed(gradients(near, SUM, rounded(rows), targets)) - expected).abs())
+        moved = torch.maximum(
+            moved, (summed(gradients(near, SUM, rounded(rows), targets)) - expected).abs()
+        )
     return expected, 64 * float(moved.max())
 
 
@@ -165,7 +196,8 @@ def test_every_rule_gives_what_autograd_gives_record_by_record(make, shape, most
     net, (inputs, targets) = seeded(make), data(shape)
     engine = layered_engine(net, inputs, targets)
     engine.most = most
-    norm = float(gradients(net, SUM, inputs, targets).norm(dim=1).median())  # some are clipped, some are not
+    # some are clipped, some are not
+    norm = float(gradients(net, SUM, inputs, targets).norm(dim=1).median())
     found = clipped_sums(engine, net, inputs, targets, norm)[0].double()
     expected, rounding = in_double_precision(net, inputs, targets, lambda each: clipped(each, norm))
     torch.testing.assert_close(found, expected, rtol=0, atol=rounding)
@@ -178,13 +210,19 @@ def test_norms_are_those_of_the_gradients_alone(make, shape):
     engine = layered_engine(net, inputs, targets)
     trained, frozen = (engine.layout.read([net], CPU, flag) for flag in (True, False))
     engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
-    squares = sum(share.squares() for share in engine.per_sample_gradients(inputs, targets).values())
-    expected, rounding = in_double_precision(net, inputs, targets, lambda each: each.square().sum(1))
+    squares = sum(
+        share.squares() for share in engine.per_sample_gradients(inputs, targets).values()
+    )
+    expected, rounding = in_double_precision(
+        net, inputs, targets, lambda each: each.square().sum(1)
+    )
     torch.testing.assert_close(squares, expected, rtol=0, atol=rounding)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("make", "shape"), [*NETS.values(), *ILL_CONDITIONED.values()], ids=[*NETS, *ILL_CONDITIONED])
+@pytest.mark.parametrize(
+    ("make", "shape"), [*NETS.values(), *ILL_CONDITIONED.values()], ids=[*NETS, *ILL_CONDITIONED]
+)
 def test_no_record_moves_the_sum_by_more_than_the_norm(make, shape):
     net, (inputs, targets) = seeded(make), data(shape, 33)
     engine = layered_engine(net, inputs, targets)
@@ -199,21 +237,29 @@ def test_no_record_moves_the_sum_by_more_than_the_norm(make, shape):
 
 
 def _spoiled(inputs):
-    """The last record replaced by others: the same number everywhere, in one place, with both signs."""
+    """The last record replaced by others: the same number everywhere, in one place, with both
+    signs."""
     if not inputs.is_floating_point():
         for word in range(10):
             yield torch.cat([inputs[:-1], torch.full_like(inputs[-1:], word)])
         return
     size = inputs[0].numel()
-    for pattern in (torch.ones(size), torch.eye(size)[0], torch.ones(size) * (-1) ** torch.arange(size)):
+    for pattern in (
+        torch.ones(size),
+        torch.eye(size)[0],
+        torch.ones(size) * (-1) ** torch.arange(size),
+    ):
         for value in ADVERSARIAL:
             record = (pattern.double() * value).nan_to_num().float().view_as(inputs[-1:])
             yield torch.cat([inputs[:-1], record])
 
 
 def test_places_that_cancel_leave_a_gradient_that_is_clipped_as_it_was_rounded():
-    """Terms of 1e8 with a sum near 0: single precision leaves an error, which is clipped like everything else."""
-    net = seeded(lambda: nn.Sequential(nn.Conv1d(1, 1, 1, bias=False), nn.AvgPool1d(4096), nn.Flatten()))
+    """Terms of 1e8 with a sum near 0: single precision leaves an error, which is clipped like
+    everything else."""
+    net = seeded(
+        lambda: nn.Sequential(nn.Conv1d(1, 1, 1, bias=False), nn.AvgPool1d(4096), nn.Flatten())
+    )
     inputs = torch.randn(1, 1, 4096, generator=torch.Generator().manual_seed(0)) * 1e8
     inputs[..., 2048:] = -inputs[..., :2048].flip(-1)
     targets = torch.ones(1, 1)
@@ -225,7 +271,13 @@ def test_places_that_cancel_leave_a_gradient_that_is_clipped_as_it_was_rounded()
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
 @pytest.mark.parametrize(
-    "name", ["conv2d", "group norm of vectors", "linear layers on several vectors", "gru, two layers both ways"]
+    "name",
+    [
+        "conv2d",
+        "group norm of vectors",
+        "linear layers on several vectors",
+        "gru, two layers both ways",
+    ],
 )
 def test_a_record_without_a_finite_gradient_contributes_nothing(name, value):
     (make, shape) = NETS[name]
@@ -250,7 +302,9 @@ def test_a_word_whose_row_is_not_finite_takes_only_its_own_records_out():
 
 
 def test_a_word_that_comes_twice_counts_as_the_one_row_it_is():
-    slopes = torch.tensor([[[3.0, 0.0], [4.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0]]])
+    slopes = torch.tensor(
+        [[[3.0, 0.0], [4.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0]]]
+    )
     share = layer_gradients.EmbeddingGradients(torch.tensor([[5, 5, 1], [5, 5, 1]]), slopes, 10)
     assert share.squares().tolist() == pytest.approx([49 + 1, 0 + 4], rel=1e-6)
     sums = torch.zeros(10, 2, dtype=torch.float64)
@@ -271,10 +325,12 @@ def test_layers_on_something_else_than_records_and_layers_used_twice_are_not_spl
     with pytest.raises(NotPerRecord, match="places"):
         graph.trace_module(seeded(Positions), data(None)[0][:8])
     assert not graph.trace_module(seeded(Twice), data((5,))[0][:8]).layered
-    assert not graph.trace_module(nn.Sequential(nn.Linear(5, 3), nn.PReLU()), data((5,))[0][:8]).layered
+    assert not graph.trace_module(
+        nn.Sequential(nn.Linear(5, 3), nn.PReLU()), data((5,))[0][:8]
+    ).layered
 
 
-# --- memory ------------------------------------------------------------------------------------------------------
+# --- memory ---------------------------------------------------------------------------------------
 
 
 def test_a_large_table_of_words_costs_as_much_as_the_words_that_come():
@@ -283,7 +339,8 @@ def test_a_large_table_of_words_costs_as_much_as_the_words_that_come():
     assert share.rows.shape == (35, 3)
     small, large = (
         graph.trace_module(
-            nn.Sequential(nn.Embedding(n, 4), nn.Flatten(), nn.Linear(8, 3)), torch.zeros(8, 2, dtype=torch.long)
+            nn.Sequential(nn.Embedding(n, 4), nn.Flatten(), nn.Linear(8, 3)),
+            torch.zeros(8, 2, dtype=torch.long),
         )
         for n in (10, 10**5)
     )

@@ -1,7 +1,8 @@
-"""What one record can do to a step: blanked, it moves the clipped sum by one clipping norm, replaced by two at most.
+"""What one record can do to a step: blanked, it moves the clipped sum by one clipping norm,
+replaced by two at most.
 
-Also where all records lie at kinks, and where code seeds, counts, iterates, caches or draws in ``forward``: the record
-keeps its place, and everything else happens as before.
+Also where all records lie at kinks, and where code seeds, counts, iterates, caches or draws in
+``forward``: the record keeps its place, and everything else happens as before.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ VECTORS = pixels(30, (20,)), extremes((20,))
 
 
 class Odd(Net):
-    """A perceptron with something odd in the middle: a function of the module and its hidden values."""
+    """A perceptron with something odd in the middle: a function of the module and its hidden
+    values."""
 
     def __init__(self, odd, **state):
         super().__init__(20)
@@ -106,14 +108,20 @@ ODD = {
     "a counter": lambda: Odd(counted, calls=0),
     "a counter in a buffer": lambda: with_buffer(Odd(buffered)),
     "every second call": lambda: Odd(alternating, calls=0),
-    "an iterator": lambda: Odd(lambda net, hidden: hidden * next(net.factors), factors=itertools.count(1)),
-    "a cycle": lambda: Odd(lambda net, hidden: hidden + next(net.shifts), shifts=itertools.cycle([0.0, 1.0, -1.0])),
+    "an iterator": lambda: Odd(
+        lambda net, hidden: hidden * next(net.factors), factors=itertools.count(1)
+    ),
+    "a cycle": lambda: Odd(
+        lambda net, hidden: hidden + next(net.shifts), shifts=itertools.cycle([0.0, 1.0, -1.0])
+    ),
     "a seed inside": lambda: Odd(seeded_inside),
     "a forked seed": lambda: Odd(forked, calls=4),
     "a generator of its own": lambda: Odd(own_generator),
     "dropout by hand": lambda: Odd(lambda net, hidden: hidden * (torch.rand(hidden.shape) < 0.5)),
     "noise": lambda: Odd(lambda net, hidden: hidden + torch.randn_like(hidden)),
-    "random of NumPy": lambda: Odd(lambda net, hidden: hidden * float(np.random.default_rng(0).random())),
+    "random of NumPy": lambda: Odd(
+        lambda net, hidden: hidden * float(np.random.default_rng(0).random())
+    ),
     "a clock": lambda: Odd(lambda net, hidden: hidden * (time.monotonic() > 0)),
     "the last values": lambda: Odd(kept, last_seen=None),
     "a running mean": lambda: Odd(running, mean=torch.zeros(())),
@@ -123,14 +131,18 @@ ODD = {
     "a mean over the batch": lambda: Odd(lambda net, hidden: hidden - hidden.mean(0)),
     "the batch by its shape": lambda: Odd(lambda net, hidden: hidden / hidden.shape[0]),
     "a branch on values": lambda: Odd(lambda net, hidden: hidden if hidden.sum() > 0 else -hidden),
-    "the order in the batch": lambda: Odd(lambda net, hidden: hidden * torch.arange(1, hidden.shape[0] + 1)[:, None]),
+    "the order in the batch": lambda: Odd(
+        lambda net, hidden: hidden * torch.arange(1, hidden.shape[0] + 1)[:, None]
+    ),
     "a shift along the batch": lambda: Odd(lambda net, hidden: hidden + hidden.roll(1, 0)),
     "the largest of the batch": lambda: Odd(lambda net, hidden: hidden / (hidden.amax() + 1)),
     "sorted records": lambda: Odd(lambda net, hidden: hidden.sort(0).values),
     "a sum over the batch": lambda: Odd(lambda net, hidden: hidden + hidden.sum(0, keepdim=True)),
     "steps": lambda: Odd(lambda net, hidden: torch.sign(hidden) + hidden.floor()),
     "steep": lambda: Odd(lambda net, hidden: torch.sigmoid(1e6 * hidden)),
-    "division by almost nothing": lambda: Odd(lambda net, hidden: hidden / (hidden.sum(1, keepdim=True) + 1e-30)),
+    "division by almost nothing": lambda: Odd(
+        lambda net, hidden: hidden / (hidden.sum(1, keepdim=True) + 1e-30)
+    ),
     "no finite gradient": lambda: Odd(lambda net, hidden: torch.sqrt(hidden)),
     "a kinked loss": lambda: Odd(lambda net, hidden: F.hardtanh(1e4 * hidden).abs()),
     "doubles": lambda: Odd(lambda net, hidden: hidden.double().float()),
@@ -149,9 +161,14 @@ def hooked(net):
 
 
 def at_kinks(net, inputs):
-    """Records on the hyperplane where the first unit of the first layer is zero, to the last bits."""
+    """Records on the hyperplane where the first unit of the first layer is zero, to the last
+    bits."""
     layer = next((layer for layer in net.modules() if type(layer) is nn.Linear), None)
-    if not inputs.is_floating_point() or layer is None or inputs.shape[1:] != layer.weight.shape[1:]:
+    if (
+        not inputs.is_floating_point()
+        or layer is None
+        or inputs.shape[1:] != layer.weight.shape[1:]
+    ):
         return inputs
     with torch.no_grad():
         normal, shift = layer.weight[0], 0.0 if layer.bias is None else layer.bias[0]
@@ -179,9 +196,16 @@ def largest_moves(make, data, kinks, norm=1.0):
     inputs = at_kinks(seeded(make), inputs) if kinks else inputs
     bounds = torch.full((len(inputs),), norm)
     whole, blanked, changed = step(make, inputs, targets, bounds), [], []
-    for place, i in zip((0, len(inputs) // 2, len(inputs) - 1), (len(others) - 1, 0, len(others) // 2)):
-        there = replaced(inputs, torch.zeros_like(inputs[0]), place), replaced(targets, targets.new_zeros(()), place)
-        blanked.append(float((step(make, *there, replaced(bounds, torch.tensor(0.0), place)) - whole).norm()))
+    for place, i in zip(
+        (0, len(inputs) // 2, len(inputs) - 1), (len(others) - 1, 0, len(others) // 2)
+    ):
+        there = (
+            replaced(inputs, torch.zeros_like(inputs[0]), place),
+            replaced(targets, targets.new_zeros(()), place),
+        )
+        blanked.append(
+            float((step(make, *there, replaced(bounds, torch.tensor(0.0), place)) - whole).norm())
+        )
         there = replaced(inputs, others[i], place), replaced(targets, labels[i], place)
         changed.append(float((step(make, *there, bounds) - whole).norm()))
     return max(blanked) / norm, max(changed) / norm
@@ -189,13 +213,19 @@ def largest_moves(make, data, kinks, norm=1.0):
 
 def architectures():
     ordinary = {name: (make, data) for name, (make, _, data) in ZOO.items()}
-    frozen = {f"frozen statistics, {name}": (make, (table(12), table(6, seed=1))) for name, make in FROZEN.items()}
+    frozen = {
+        f"frozen statistics, {name}": (make, (table(12), table(6, seed=1)))
+        for name, make in FROZEN.items()
+    }
     odd = {name: (make, VECTORS) for name, make in ODD.items()}
     return {**ordinary, **frozen, **odd}
 
 
 ALL = architectures()
-MARKED = [pytest.param(*ALL[name], id=name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ALL]
+MARKED = [
+    pytest.param(*ALL[name], id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+    for name in ALL
+]
 
 
 @pytest.mark.slow
@@ -220,6 +250,16 @@ def test_code_that_keeps_counts_seeds_or_draws_is_accepted():
             engine_choice.choose_engine(seeded(make), SUM, *VECTORS[0])
         except LeakingEstimatorError:
             refused.append(name)
-    coupled = {"a mean over the batch", "a branch on values", "a shift along the batch", "a counter in a buffer"}
-    coupled |= {"the batch by its shape", "the largest of the batch", "sorted records", "a sum over the batch"}
+    coupled = {
+        "a mean over the batch",
+        "a branch on values",
+        "a shift along the batch",
+        "a counter in a buffer",
+    }
+    coupled |= {
+        "the batch by its shape",
+        "the largest of the batch",
+        "sorted records",
+        "a sum over the batch",
+    }
     assert set(refused) <= coupled | {"a hook", "no finite gradient"}

@@ -1,4 +1,5 @@
-"""Operations that act on each record alone: what each rule accepts and refuses, and that what it accepts does."""
+"""Operations that act on each record alone: what each rule accepts and refuses, and that what it
+accepts does."""
 
 from __future__ import annotations
 
@@ -37,7 +38,12 @@ TABLE = {
     F.gumbel_softmax: ([(X,), (X, 0.5, True, 1e-10, 1)], [(X, 1.0, False, 1e-10, 0)]),
     torch.remainder: (
         [(X, 0), (X, W), (rows(8, 5, whole=True), 3), (rows(8, 5, whole=True), rows(8, 5))],
-        [(rows(8, 5, whole=True), 0), (rows(8, 5, whole=True),) * 2, (3, rows(8, 5, whole=True)), (X, N)],
+        [
+            (rows(8, 5, whole=True), 0),
+            (rows(8, 5, whole=True),) * 2,
+            (3, rows(8, 5, whole=True)),
+            (X, N),
+        ],
     ),
     torch.div: ([(X, 0), (X, W), (rows(8, 5, whole=True),) * 2], [(X, rows(8, 6))]),
     torch.rand: (
@@ -48,7 +54,10 @@ TABLE = {
         [((N, 1),), (2, N, 5), ((2, N, 5),)],
         [(5,), (2, N), (N, N, 5), (fixed(3), N, 5), (2, N, fixed(3)), (2, 5, N)],
     ),
-    torch.softmax: ([(X, 1), (X, -1), (X, (1, 2))], [(X, 0), (X, -3), (X, None), (X, N), (X, (0, 1))]),
+    torch.softmax: (
+        [(X, 1), (X, -1), (X, (1, 2))],
+        [(X, 0), (X, -3), (X, None), (X, N), (X, (0, 1))],
+    ),
     torch.mean: ([(X, 1), (X, (1, 2))], [(X,), (X, 0), (X, ())]),
     torch.max: ([(X, 1), (X, W)], [(X,), (X, 0), (X, rows(8, 6))]),
     torch.topk: ([(X, 2), (X, 2, 1)], [(X, 2, 0), (X, N, 1)]),
@@ -70,9 +79,15 @@ TABLE = {
         [(X, (0, 2, 1)), (X, (1, 0, 2)), (TURNED, (1, 0, 2))],
         [(X, (1, 2, 0)), (X, (2, 1, 0)), (TURNED, (0, 2, 1))],
     ),
-    torch.transpose: ([(X, 1, 2), (X, 0, 1), (TURNED, 1, 0)], [(X, 0, 2), (X, 1, -3), (TURNED, 1, 2)]),
+    torch.transpose: (
+        [(X, 1, 2), (X, 0, 1), (TURNED, 1, 0)],
+        [(X, 0, 2), (X, 1, -3), (TURNED, 1, 2)],
+    ),
     torch.unsqueeze: ([(X, 1), (X, -1)], [(X, 0), (X, -4)]),
-    torch.cat: ([([X, W], 1)], [([X, W],), ([X, W], 0), (X, 1), ([X, fixed(8, 5, 6)], 1), ([X, rows(8, 6)], 1)]),
+    torch.cat: (
+        [([X, W], 1)],
+        [([X, W],), ([X, W], 0), (X, 1), ([X, fixed(8, 5, 6)], 1), ([X, rows(8, 6)], 1)],
+    ),
     torch.stack: ([([X, W], 1), ([X, W], -1)], [([X, W],), ([X, W], 0), ([X, W], -4)]),
     torch.matmul: (
         [(X, fixed(6, 3)), (X, rows(8, 6, 2))],
@@ -126,12 +141,16 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize(("operation", "accepted"), [(one, case) for one, (good, _) in TABLE.items() for case in good])
+@pytest.mark.parametrize(
+    ("operation", "accepted"), [(one, case) for one, (good, _) in TABLE.items() for case in good]
+)
 def test_operations_within_each_record_are_accepted(operation, accepted):
     operations.FUNCTIONS[operation](*accepted)
 
 
-@pytest.mark.parametrize(("operation", "refused"), [(one, case) for one, (_, bad) in TABLE.items() for case in bad])
+@pytest.mark.parametrize(
+    ("operation", "refused"), [(one, case) for one, (_, bad) in TABLE.items() for case in bad]
+)
 def test_operations_across_records_are_refused(operation, refused):
     with pytest.raises((rules.NotPerRecord, TypeError)):
         operations.FUNCTIONS[operation](*refused)
@@ -158,8 +177,13 @@ def test_results_are_never_written_elsewhere():
 def test_every_function_of_the_table_has_a_rule_that_is_tested():
     ruled = {operations.FUNCTIONS[one] for one in TABLE}
     generic = {rule for one, rule in operations.FUNCTIONS.items() if rule not in ruled}
-    names = {getattr(one, "__name__", "") for one, rule in operations.FUNCTIONS.items() if rule in generic}
-    # made by factories of tested ones: along named dimensions, on (records, channels, places), never in place
+    names = {
+        getattr(one, "__name__", "")
+        for one, rule in operations.FUNCTIONS.items()
+        if rule in generic
+    }
+    # made by factories of tested ones: along named dimensions, on (records, channels, places),
+    # never in place
     factories = {"rule_along_dims", "rule_for_images", "out_of_place"}
     assert {rule.__qualname__.partition(".")[0] for rule in generic} <= factories, names
 
@@ -186,7 +210,11 @@ def described(one):
         return [described(part) for part in one]
     if not isinstance(one, torch.Tensor):
         return one
-    return rules.Rows(one.shape, not one.is_floating_point()) if len(one) == 8 else rules.Constant(one.shape)
+    return (
+        rules.Rows(one.shape, not one.is_floating_point())
+        if len(one) == 8
+        else rules.Constant(one.shape)
+    )
 
 
 def part(one, i):
@@ -201,7 +229,11 @@ def runs(function, args):
         found = function(*args)
     except Exception:
         return None
-    return [one for one in (found if isinstance(found, (tuple, list)) else [found]) if isinstance(one, torch.Tensor)]
+    return [
+        one
+        for one in (found if isinstance(found, (tuple, list)) else [found])
+        if isinstance(one, torch.Tensor)
+    ]
 
 
 def accepts(rule, args):
@@ -222,7 +254,10 @@ ODD = {
     torch.bool: [True, False],
 }
 EVERY = {
-    **{f"{one.__module__}.{one.__name__}": (one, rule) for one, rule in operations.FUNCTIONS.items()},
+    **{
+        f"{one.__module__}.{one.__name__}": (one, rule)
+        for one, rule in operations.FUNCTIONS.items()
+    },
     **{f"Tensor.{name}": (method(name), rule) for name, rule in operations.METHODS.items()},
 }
 #: Needs arguments of its own, which ``TABLE`` has; or is about shapes.
@@ -232,7 +267,8 @@ ELSEWHERE = {"_nn.linear", "Tensor.size", "Tensor.dim", "Tensor.expand", "pool3d
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [one for one in EVERY if one.rpartition(".")[2] not in APART])
 def test_whatever_the_table_accepts_acts_on_each_record_alone(name):
-    """Every operation on everything that its rule accepts, on eight records at once and on each of them."""
+    """Every operation on everything that its rule accepts, on eight records at once and on each of
+    them."""
     function, rule = EVERY[name]
     compared = 0
     for args in TRIED:
@@ -246,7 +282,9 @@ def test_whatever_the_table_accepts_acts_on_each_record_alone(name):
             single = runs(function, tuple(part(arg, i) for arg in shaped(args)))
             assert single is not None
             for one, own in zip(found, single):
-                torch.testing.assert_close(one[i : i + 1], own, equal_nan=True, rtol=1e-4, atol=1e-5)
+                torch.testing.assert_close(
+                    one[i : i + 1], own, equal_nan=True, rtol=1e-4, atol=1e-5
+                )
     assert compared or any(known in name for known in ELSEWHERE), name
 
 
@@ -289,7 +327,9 @@ LAYER_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("layer", "accepted", "refused"), LAYER_CASES, ids=lambda one: str(one)[:40])
+@pytest.mark.parametrize(
+    ("layer", "accepted", "refused"), LAYER_CASES, ids=lambda one: str(one)[:40]
+)
 def test_layers_are_accepted_on_records_and_refused_across_them(layer, accepted, refused):
     rule = operations.LAYERS[type(layer)]
     for one in accepted:
@@ -302,7 +342,8 @@ def test_layers_are_accepted_on_records_and_refused_across_them(layer, accepted,
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("layer", "accepted"),
-    [case[:2] for case in LAYER_CASES if not isinstance(case[0], nn.RNNBase)],  # test_recurrent has them
+    # test_recurrent has them
+    [case[:2] for case in LAYER_CASES if not isinstance(case[0], nn.RNNBase)],
     ids=lambda one: str(one)[:40],
 )
 def test_whatever_layers_accept_acts_on_each_record_alone(layer, accepted):
@@ -310,7 +351,11 @@ def test_whatever_layers_accept_acts_on_each_record_alone(layer, accepted):
         layer = copy.deepcopy(layer).eval()
     for one in accepted:
         rng = torch.Generator().manual_seed(0)
-        inputs = torch.randint(0, 9, one.shape, generator=rng) if one.whole else torch.rand(one.shape, generator=rng)
+        inputs = (
+            torch.randint(0, 9, one.shape, generator=rng)
+            if one.whole
+            else torch.rand(one.shape, generator=rng)
+        )
         found = layer(inputs)
         apart = torch.cat([layer(inputs[i : i + 1]) for i in range(len(inputs))])
         torch.testing.assert_close(found, apart, rtol=1e-4, atol=1e-5)
@@ -326,7 +371,9 @@ def with_odd_record(arguments, number):
             return one
         odd = one.clone()
         odd[3] = (
-            number % len(ODD[one.dtype]) if one.dtype is torch.bool else ODD[one.dtype][number % len(ODD[one.dtype])]
+            number % len(ODD[one.dtype])
+            if one.dtype is torch.bool
+            else ODD[one.dtype][number % len(ODD[one.dtype])]
         )
         return odd
 
@@ -335,10 +382,12 @@ def with_odd_record(arguments, number):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "name", [one for one in EVERY if one.rpartition(".")[2] not in ("getattr", "zeros", "new_zeros")]
+    "name",
+    [one for one in EVERY if one.rpartition(".")[2] not in ("getattr", "zeros", "new_zeros")],
 )
 def test_no_number_of_a_record_makes_an_operation_of_the_table_fail(name):
-    """On a CPU it would stop the fit, on a GPU end the process; and no number changes another record."""
+    """On a CPU it would stop the fit, on a GPU end the process; and no number changes another
+    record."""
     function, rule = EVERY[name]
     for args in TRIED:
         expected = runs(function, args) if accepts(rule, args) else None
@@ -349,4 +398,6 @@ def test_no_number_of_a_record_makes_an_operation_of_the_table_fail(name):
             for one, other in zip(found if isinstance(found, (tuple, list)) else [found], expected):
                 if isinstance(one, torch.Tensor) and name.rpartition(".")[2] not in APART:
                     others = [0, 1, 2, 4, 5, 6, 7]
-                    torch.testing.assert_close(one[others], other[others], equal_nan=True, rtol=0, atol=0)
+                    torch.testing.assert_close(
+                        one[others], other[others], equal_nan=True, rtol=0, atol=0
+                    )

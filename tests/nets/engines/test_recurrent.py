@@ -27,7 +27,9 @@ KINDS = {
 }
 OPTIONS = [
     {"num_layers": layers, "bidirectional": both, "bias": bias, "batch_first": first}
-    for layers, both, bias, first in itertools.product((1, 2), (False, True), (True, False), (True, False))
+    for layers, both, bias, first in itertools.product(
+        (1, 2), (False, True), (True, False), (True, False)
+    )
 ]
 
 
@@ -45,11 +47,16 @@ class Net(nn.Module):
 
 
 class OnState(nn.Module):
-    """A linear layer on the last state, which ``read`` takes from what the layer returns beside its outputs."""
+    """A linear layer on the last state, which ``read`` takes from what the layer returns beside its
+    outputs."""
 
     def __init__(self, make, read, width=4, **options):
         super().__init__()
-        self.layer, self.last, self.read = make(3, 4, batch_first=True, **options), nn.Linear(width, 3), read
+        self.layer, self.last, self.read = (
+            make(3, 4, batch_first=True, **options),
+            nn.Linear(width, 3),
+            read,
+        )
 
     def forward(self, inputs):
         _, state = self.layer(inputs)
@@ -68,8 +75,13 @@ def per_sample_gradients(engine, net, inputs, targets, dtype=torch.float32):
     for parameter in engine.template.parameters():
         parameter.data = parameter.data.to(dtype)
     shares = engine.per_sample_gradients(inputs.to(dtype), targets)
-    made = {name: share.gradients if hasattr(share, "gradients") else outer(share) for name, share in shares.items()}
-    return torch.cat([made[name].flatten(1) for name, _ in net.named_parameters() if name in made], 1)
+    made = {
+        name: share.gradients if hasattr(share, "gradients") else outer(share)
+        for name, share in shares.items()
+    }
+    return torch.cat(
+        [made[name].flatten(1) for name, _ in net.named_parameters() if name in made], 1
+    )
 
 
 def outer(share):
@@ -88,7 +100,9 @@ def test_every_option_gives_the_gradients_of_vmap_and_of_single_records(kind, op
     engine = chosen(net, inputs, targets)
     assert type(engine) is LayeredEngine
     expected = per_sample_gradients(VmapEngine(net, SUM, CPU), net, inputs, targets)
-    torch.testing.assert_close(per_sample_gradients(engine, net, inputs, targets), expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        per_sample_gradients(engine, net, inputs, targets), expected, rtol=0, atol=1e-6
+    )
     expected = gradients(copy.deepcopy(net).double(), SUM, inputs.double(), targets)
     found = per_sample_gradients(engine, net, inputs, targets, torch.float64)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
@@ -114,7 +128,10 @@ def test_the_last_states_are_read_as_people_read_them(make, read, options):
     net, (inputs, targets) = seeded(lambda: OnState(make, read, **options)), data()
     engine = chosen(net, inputs, targets)
     assert type(engine) is LayeredEngine
-    found, expected = (per_sample_gradients(one, net, inputs, targets) for one in (engine, VmapEngine(net, SUM, CPU)))
+    found, expected = (
+        per_sample_gradients(one, net, inputs, targets)
+        for one in (engine, VmapEngine(net, SUM, CPU))
+    )
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
 
 
@@ -137,7 +154,9 @@ def test_dropout_between_layers_is_that_of_pytorch():
     outputs = []
     for run in (
         layer,
-        lambda values: layered.unrolled_forward(layer.requires_grad_(False), lambda *seen: None, values),
+        lambda values: layered.unrolled_forward(
+            layer.requires_grad_(False), lambda *seen: None, values
+        ),
     ):
         with global_torch_seed(0):
             outputs.append(run(inputs)[0])
@@ -155,7 +174,11 @@ class WithOwnStart(Net):
 
     def forward(self, inputs):
         start = torch.zeros(self.layer.num_layers, inputs.size(0), 4).to(inputs.device)
-        start = (start, inputs.new_zeros(2, inputs.shape[0], 4)) if isinstance(self.layer, nn.LSTM) else start
+        start = (
+            (start, inputs.new_zeros(2, inputs.shape[0], 4))
+            if isinstance(self.layer, nn.LSTM)
+            else start
+        )
         return self.last(self.layer(inputs, start)[0].mean(1))
 
 
@@ -168,11 +191,16 @@ class StartOfTheBatch(Net):
 
 @pytest.mark.parametrize("make", [nn.LSTM, nn.GRU])
 def test_initial_states_of_zeros_are_taken(make):
-    net, (inputs, targets) = seeded(lambda: WithOwnStart(make, num_layers=2, batch_first=True)), data()
+    net, (inputs, targets) = (
+        seeded(lambda: WithOwnStart(make, num_layers=2, batch_first=True)),
+        data(),
+    )
     engine = chosen(net, inputs, targets)
     assert type(engine) is LayeredEngine
     expected = gradients(copy.deepcopy(net), SUM, inputs, targets)
-    torch.testing.assert_close(per_sample_gradients(engine, net, inputs, targets), expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        per_sample_gradients(engine, net, inputs, targets), expected, rtol=0, atol=1e-6
+    )
 
 
 def tied():
@@ -188,4 +216,7 @@ def test_one_weight_for_two_layers_and_misplaced_states_are_left_to_vmap(make):
 
 def test_what_neither_a_rule_nor_vmap_takes_is_refused_by_name():
     with pytest.raises(LeakingEstimatorError, match="proj_size"):
-        chosen(seeded(lambda: OnState(nn.LSTM, lambda state: state[0][-1], width=2, proj_size=2)), *data())
+        chosen(
+            seeded(lambda: OnState(nn.LSTM, lambda state: state[0][-1], width=2, proj_size=2)),
+            *data(),
+        )

@@ -1,4 +1,5 @@
-"""Rounding moves a clipped sum by no more than the noise pays for, also where records are chosen for it."""
+"""Rounding moves a clipped sum by no more than the noise pays for, also where records are chosen
+for it."""
 
 from __future__ import annotations
 
@@ -22,10 +23,11 @@ LOTS = [1, 20, 64, 128, 512, 513, 1000, 5000, 100_000]
 
 
 def chosen(n):
-    """Gradients in [-1, 1] whose sums come to lie where numbers are spaced twice as wide, if one of 1 comes before.
+    """Gradients in [-1, 1] whose sums come to lie where numbers are spaced twice as wide, if one of
+    1 comes before.
 
-    Most add up to a little less than a power of two. The others add nothing, and are rounded up by half a space
-    each time: only where spaces are wide.
+    Most add up to a little less than a power of two. The others add nothing, and are rounded up by
+    half a space each time: only where spaces are wide.
     """
     top = 2 ** int(np.log2(0.55 * n))
     space = top * 2.0**-23
@@ -36,7 +38,8 @@ def chosen(n):
 
 
 def clipped_sum(engine: Engine, gradients, piece):
-    """Of a net of one weight with the loss (wx - y)², whose gradients at w = 0 and x = 1 are -2y."""
+    """Of a net of one weight with the loss (wx - y)², whose gradients at w = 0 and x = 1 are
+    -2y."""
     trained, sums = torch.zeros(1, 1), torch.zeros(1, 1, dtype=torch.float64)
     engine.bind(trained, torch.zeros(1, 0), sums)
     engine.piece = piece
@@ -49,7 +52,10 @@ def moved(engine, n, piece):
     """The most that one record with gradient 1 moves the sum of the others, wherever it comes."""
     others = chosen(n)
     before = clipped_sum(engine, others, piece)
-    return max(clipped_sum(engine, np.insert(others, place, 1.0), piece) - before for place in (0, n // 2, n - 1))
+    return max(
+        clipped_sum(engine, np.insert(others, place, 1.0), piece) - before
+        for place in (0, n // 2, n - 1)
+    )
 
 
 def as_graph(module, criterion, device):
@@ -82,7 +88,9 @@ def test_a_record_changes_one_chunk_of_a_batch_and_leaves_all_others_bit_by_bit(
     def sums_of_chunks(blank):
         task = training(seeded(make), sample_rate=rate, steps=1, expected_batch_size=3000.0)
         data = TrainingData.of(inputs, targets, CPU)
-        stack = Stack([task], engine_for(task.module, task.criterion, data.inputs, data.targets), data, 10**6)
+        stack = Stack(
+            [task], engine_for(task.module, task.criterion, data.inputs, data.targets), data, 10**6
+        )
         found, add = [], stack._add
 
         def apart(chunk):
@@ -112,7 +120,8 @@ def test_pieces_keep_the_bound_that_the_noise_pays_for(rows):
     most, piece = min(rows, rounding.CHUNK), rounding.records_per_piece(rows)
     assert piece > 0
     pieces = [piece] * (most // piece) + [most % piece]
-    each = [rounding.SINGLE * (b * b + 3 * b) / 2 for b in pieces]  # in clipping norms, for one of the neighbours
+    # in clipping norms, for one of the neighbours
+    each = [rounding.SINGLE * (b * b + 3 * b) / 2 for b in pieces]
     double = rounding.DOUBLE * rows**2
     assert 1 + rounding.OWN + 2 * sum(each) + double <= rounding.noise_factor(rows) < 1.004
 
@@ -121,7 +130,9 @@ def test_pieces_keep_the_bound_that_the_noise_pays_for(rows):
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2), (64, 128)])
 def test_sums_of_products_err_by_less_than_the_bound(shape, order):
     rng = np.random.default_rng(1)
-    left, right = (torch.from_numpy(rng.uniform(0.9, 1.0, (1, 600, size)).astype(np.float32)) for size in shape)
+    left, right = (
+        torch.from_numpy(rng.uniform(0.9, 1.0, (1, 600, size)).astype(np.float32)) for size in shape
+    )
     left, right = (one[:, order(600).copy()] for one in (left, right))
     exact = torch.bmm(left.double().mT, right.double())
     largest = float((left.double().norm(dim=-1) * right.double().norm(dim=-1)).max())
@@ -137,5 +148,7 @@ def test_a_stack_keeps_the_bound_of_each_net():
     stack = Stack(tasks, LinearEngine(tasks[0].module, tasks[0].criterion, CPU), records(60), 1000)
     rows = [task.rows(60) for task in tasks]
     assert stack.engine.piece == min(map(rounding.records_per_piece, rows)) > 0
-    assert [noise_scale(one, own) for one, own in zip(tasks, rows)] == list(map(rounding.noise_factor, rows))
+    assert [noise_scale(one, own) for one, own in zip(tasks, rows)] == list(
+        map(rounding.noise_factor, rows)
+    )
     assert stack.scales == list(map(rounding.noise_factor, rows))

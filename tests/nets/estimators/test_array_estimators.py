@@ -24,7 +24,13 @@ from sklearn_dpsearch.nets import (
 from sklearn_dpsearch.nets.estimators import table_records
 from sklearn_dpsearch.nets.estimators.settings import settings_of
 from sklearn_dpsearch.nets.estimators.table_records import Bounds, scaled_rows
-from sklearn_dpsearch.privacy import DPSGD, BudgetUnreachableError, GaussianDP, PrivacyError, compose
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    BudgetUnreachableError,
+    GaussianDP,
+    PrivacyError,
+    compose,
+)
 
 from ...search.toys import Untouchable
 from ..toys import flat
@@ -54,7 +60,9 @@ BY_TYPE = {
 @pytest.mark.filterwarnings("ignore")  # scikit-learn's checks bring their own
 @parametrize_with_checks(
     [kind(noise_multiplier=1.0, max_steps=20, noise_seed=0) for kind in ESTIMATORS],
-    expected_failed_checks=lambda net: BY_TYPE | dict.fromkeys(TOLD if type(net) in REGRESSORS else TOLD[:1], ALONE),
+    expected_failed_checks=lambda net: (
+        BY_TYPE | dict.fromkeys(TOLD if type(net) in REGRESSORS else TOLD[:1], ALONE)
+    ),
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
@@ -70,13 +78,17 @@ def parameters(one):
 
 @pytest.mark.parametrize("one", [model(), model(DPMLPRegressor, hidden_layer_sizes=())])
 def test_without_hidden_layers_training_starts_at_zero(one):
-    """The loss is convex: whatever the rate, the first model depends on the data and the noise alone."""
+    """The loss is convex: whatever the rate, the first model depends on the data and the noise
+    alone."""
     one.set_params(learning_rate_init=1e-12).fit(X, y)
     assert 0 < parameters(one).abs().max() < 1e-9
-    assert model(DPMLPClassifier, learning_rate_init=1e-12).fit(X, y).module_[0].weight.abs().max() > 0.1
+    assert (
+        model(DPMLPClassifier, learning_rate_init=1e-12).fit(X, y).module_[0].weight.abs().max()
+        > 0.1
+    )
 
 
-# --- what it costs -------------------------------------------------------------------------------------------------
+# --- what it costs --------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -132,13 +144,20 @@ def test_a_batch_size_alone_is_divided_by_the_number_of_records():
 def test_a_net_states_and_keeps_its_promise_for_changed_records():
     changed = {"neighboring": "replace_one"}
     plain = DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=15, **changed)
-    assert model(**changed).privacy_guarantee() == model(batch_size=15.0, **changed).privacy_guarantee() == plain
+    assert (
+        model(**changed).privacy_guarantee()
+        == model(batch_size=15.0, **changed).privacy_guarantee()
+        == plain
+    )
     for way in ({"target_epsilon": 3.0, "target_delta": 1e-6}, {"target_mu": 1.5}):
         one = model(noise_multiplier=None, **way, **changed).fit(X, y)
         run = DPSGD(noise_multiplier=one.noise_multiplier_, sample_rate=0.1, steps=15, **changed)
         assert one.privacy_spent_.neighboring == "replace_one"
         assert run.epsilon_at(1e-6) <= one.privacy_spent_.epsilon_at(1e-6) * (1 + 1e-9)
-        assert one.noise_multiplier_ > 1.01 * model(noise_multiplier=None, **way).fit(X, y).noise_multiplier_
+        assert (
+            one.noise_multiplier_
+            > 1.01 * model(noise_multiplier=None, **way).fit(X, y).noise_multiplier_
+        )
         assert any("number of records is public" in text for text in one.privacy_spent_.assumptions)
     told = model(**changed).set_params(**model(**changed).expecting(80))
     assert told.privacy_guarantee() == plain
@@ -151,21 +170,27 @@ def test_partial_fit_and_warm_start_add_to_the_cost(kind):
     first = {} if kind in REGRESSORS else {"classes": [0, 1]}
     once = one.privacy_guarantee()
     assert one.partial_fit(X, y, **first).privacy_spent_.epsilon == once.epsilon_at(1e-5)
-    assert one.partial_fit(X[:20], y[:20]).privacy_spent_.epsilon == compose(once, once).epsilon_at(1e-5)
+    assert one.partial_fit(X[:20], y[:20]).privacy_spent_.epsilon == compose(once, once).epsilon_at(
+        1e-5
+    )
     one.set_params(warm_start=True).fit(X, y)
     assert one.privacy_spent_.epsilon == compose(once, once, once).epsilon_at(1e-5)
-    assert one.set_params(warm_start=False).fit(X, y).privacy_spent_.epsilon == once.epsilon_at(1e-5)
+    assert one.set_params(warm_start=False).fit(X, y).privacy_spent_.epsilon == once.epsilon_at(
+        1e-5
+    )
 
 
 def test_warm_starts_go_on_from_the_parameters_they_find():
-    one = model(DPMLPClassifier, warm_start=True, max_grad_norm=1e-9, learning_rate_init=0.25).fit(X, y)
+    one = model(DPMLPClassifier, warm_start=True, max_grad_norm=1e-9, learning_rate_init=0.25).fit(
+        X, y
+    )
     before = parameters(one)
     torch.testing.assert_close(parameters(one.fit(X, y)), before, rtol=0, atol=1e-7)
     fresh = model(DPMLPClassifier, max_grad_norm=1e-9, random_state=1).fit(X, y)
     assert float((parameters(fresh) - before).abs().max()) > 0.01
 
 
-# --- classes ----------------------------------------------------------------------------------------------------
+# --- classes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", CLASSIFIERS)
@@ -174,7 +199,9 @@ def test_declared_classes_are_known_even_if_they_never_occur(kind):
     assert one.classes_.tolist() == ["low", "middle", "never", "top"]
     assert one.predict_proba(X).shape == (150, 4)
     assert not any("labels that occur" in text for text in one.privacy_spent_.assumptions)
-    assert any("labels that occur" in text for text in model(kind).fit(X, three).privacy_spent_.assumptions)
+    assert any(
+        "labels that occur" in text for text in model(kind).fit(X, three).privacy_spent_.assumptions
+    )
 
 
 @pytest.mark.parametrize("kind", CLASSIFIERS)
@@ -222,7 +249,7 @@ def test_partial_fit_wants_the_classes_first_and_no_others_later(kind):
     assert declared.partial_fit(X[:5], three[:5]).classes_.tolist() == ["low", "middle", "top"]
 
 
-# --- bounds -----------------------------------------------------------------------------------------------------
+# --- bounds ---------------------------------------------------------------------------------------
 
 
 def test_public_bounds_clip_and_scale_the_features(one_noise):
@@ -230,32 +257,58 @@ def test_public_bounds_clip_and_scale_the_features(one_noise):
     scaled = model(bounds_X=(-2.0, 2.0), **given).fit(X, y)
     by_hand = model(**given).fit(np.clip(X, -2, 2) / 2, y)
     assert torch.equal(parameters(scaled), parameters(by_hand))
-    np.testing.assert_array_equal(scaled.predict_proba(X), by_hand.predict_proba(np.clip(X, -2, 2) / 2))
+    np.testing.assert_array_equal(
+        scaled.predict_proba(X), by_hand.predict_proba(np.clip(X, -2, 2) / 2)
+    )
     each = model(bounds_X=([-2.0] * 4, [2.0] * 4), **given).fit(X, y)
     assert torch.equal(parameters(scaled), parameters(each))
 
 
 def test_public_bounds_clip_and_scale_the_targets_and_predictions_come_back():
     values = 100 + 50 * X[:, 0]
-    one = model(DPMLPRegressor, bounds_y=(0, 200), noise_multiplier=0.5, sample_rate=0.3, max_steps=200, momentum=0.5)
+    one = model(
+        DPMLPRegressor,
+        bounds_y=(0, 200),
+        noise_multiplier=0.5,
+        sample_rate=0.3,
+        max_steps=200,
+        momentum=0.5,
+    )
     predicted = one.fit(X, values).predict(X)
     assert np.corrcoef(predicted, values)[0, 1] > 0.8
     assert abs(predicted.mean() - 100) < 25
     low = model(DPMLPRegressor, bounds_y=(0, 200), noise_seed=0, random_state=0)
     clipped = np.clip(values, 0, 200)
-    assert torch.equal(parameters(clone(low).fit(X, values)), parameters(clone(low).fit(X, clipped)))
+    assert torch.equal(
+        parameters(clone(low).fit(X, values)), parameters(clone(low).fit(X, clipped))
+    )
 
 
 def test_no_prediction_lies_beyond_the_bounds_that_were_declared():
     """Free: predictions are computed from the released parameters."""
-    wild = model(DPMLPRegressor, bounds_y=(0.1, 0.7), noise_multiplier=20.0, learning_rate_init=5.0, noise_seed=0)
+    wild = model(
+        DPMLPRegressor,
+        bounds_y=(0.1, 0.7),
+        noise_multiplier=20.0,
+        learning_rate_init=5.0,
+        noise_seed=0,
+    )
     predicted = wild.fit(X, X[:, 0]).predict(10 * X)
     assert predicted.min() == 0.1
     assert predicted.max() == 0.7
-    assert abs(model(DPMLPRegressor, noise_multiplier=20.0, noise_seed=0).fit(X, X[:, 0]).predict(10 * X)).max() > 1.0
+    assert (
+        abs(
+            model(DPMLPRegressor, noise_multiplier=20.0, noise_seed=0)
+            .fit(X, X[:, 0])
+            .predict(10 * X)
+        ).max()
+        > 1.0
+    )
 
 
-@pytest.mark.parametrize("bounds", [(1, 0), (0, 0), (0,), (0, np.inf), (0, np.nan), ([0, 0], [1]), ("a", "b")])
+@pytest.mark.parametrize(
+    "bounds", [(1, 0), (0, 0), (0,), (0, np.inf), (0, np.nan), ([0, 0], [1]), ("a", "b")]
+)
 def test_bounds_that_are_none_are_refused_before_data_is_read(bounds):
     with pytest.raises(ValueError, match="bounds_X"):
         model(bounds_X=bounds).fit(Untouchable(), Untouchable())
@@ -263,7 +316,7 @@ def test_bounds_that_are_none_are_refused_before_data_is_read(bounds):
         model(DPMLPRegressor, bounds_y=bounds).fit(Untouchable(), Untouchable())
 
 
-# --- records that are not sensible ------------------------------------------------------------------------------
+# --- records that are not sensible ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -285,7 +338,7 @@ def test_extreme_targets_do_not_destroy_a_regression_nor_make_it_warn(bounds, va
     assert parameters(one.fit(spoiled, values)).isfinite().all()
 
 
-# --- bad input --------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 #: Beyond what all nets share, which ``test_skorch_nets`` has.
 UNREAD = [{"solver": "lbfgs"}, {"momentum": 1.0}, {"learning_rate_init": 0}]
@@ -306,7 +359,9 @@ def test_an_unreachable_target_says_what_can_be_reached():
 
 
 def test_labels_of_another_kind_than_the_declared_ones_are_refused_without_naming_them():
-    with pytest.raises(ValueError, match="labels in y that are text: none of them is declared") as caught:
+    with pytest.raises(
+        ValueError, match="labels in y that are text: none of them is declared"
+    ) as caught:
         model(classes=[0, 1]).fit(X, three)
     assert "middle" not in str(caught.value)
 
@@ -321,7 +376,7 @@ def test_a_failed_fit_is_no_fit(kind):
     assert not hasattr(one, "privacy_spent_")
 
 
-# --- everything else -------------------------------------------------------------------------------------------
+# --- everything else ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -332,7 +387,8 @@ def test_nothing_but_parameters_is_in_the_pickle(kind):
     for shown in (pickle.dumps(one), pickle.dumps(one.module_), pickle.dumps(copy.deepcopy(one))):
         assert np.float32(1.2345678e-3).tobytes() not in shown
         assert np.float64(1.2345678e-3).tobytes() not in shown
-        assert len(shown) < 6000 + 3 * 4 * parameters(one).numel()  # and what Adam keeps: two moments of each
+        # and what Adam keeps: two moments of each
+        assert len(shown) < 6000 + 3 * 4 * parameters(one).numel()
     again = pickle.loads(pickle.dumps(one))
     np.testing.assert_array_equal(again.predict(X), one.predict(X))
 
@@ -342,7 +398,11 @@ def test_the_number_of_records_that_is_told_decides_on_layers_and_not_the_real_o
     one = DPMLPClassifier(noise_multiplier=2.0, sample_rate=0.1, max_steps=2, batch_size=0.1 * n)
     one.fit(X, y)
     assert one.hidden_layer_sizes == "auto"
-    assert one.hidden_layer_sizes_ == tuple(layer.out_features for layer in one.module_[:-1:2]) == widths
+    assert (
+        one.hidden_layer_sizes_
+        == tuple(layer.out_features for layer in one.module_[:-1:2])
+        == widths
+    )
 
 
 def test_without_a_public_number_the_records_are_counted():
@@ -352,15 +412,19 @@ def test_without_a_public_number_the_records_are_counted():
 
 
 def test_a_plain_rate_is_carried_over_in_proportion_up_to_a_long_step():
-    rule = DPLinearRegression(noise_multiplier=1.0, max_grad_norm=0.5).extrapolation()["learning_rate_init"]
+    rule = DPLinearRegression(noise_multiplier=1.0, max_grad_norm=0.5).extrapolation()[
+        "learning_rate_init"
+    ]
     assert [rule(rate, 100, 900) for rate in (0.1, 0.5, 3.0)] == pytest.approx([0.9, 2.0, 3.0])
     assert rule(3.0, 900, 100) == pytest.approx(1 / 3)
-    rule = DPLogisticRegression(noise_multiplier=1.0, max_grad_norm=0.5).extrapolation()["learning_rate_init"]
+    rule = DPLogisticRegression(noise_multiplier=1.0, max_grad_norm=0.5).extrapolation()[
+        "learning_rate_init"
+    ]
     assert [rule(rate, 100, 900) for rate in (0.1, 5.0, 30.0)] == pytest.approx([0.9, 20.0, 30.0])
     assert DPLinearRegression(noise_multiplier=1.0, solver="adam").extrapolation() == {}
 
 
-# --- lists, and errors that say nothing about a record ----------------------------------------------------------------
+# --- lists, and errors that say nothing about a record --------------------------------------------
 
 
 def trained(kind=DPLogisticRegression, **given):
@@ -370,32 +434,53 @@ def trained(kind=DPLogisticRegression, **given):
 @pytest.mark.parametrize(
     ("given", "kind", "match"),
     [
-        (np.array([["SECRET", 1.0]] * 4, dtype=object), ValueError, "X of objects; numbers are needed"),
-        (pd.DataFrame({"a": ["SECRET"] * 4, "b": 1.0}), ValueError, r"do not hold numbers: \['a'\]"),
-        (np.array([["SECRET", "1.0"]] * 4), ValueError, "not compatible with arrays of bytes/strings"),
+        (
+            np.array([["SECRET", 1.0]] * 4, dtype=object),
+            ValueError,
+            "X of objects; numbers are needed",
+        ),
+        (
+            pd.DataFrame({"a": ["SECRET"] * 4, "b": 1.0}),
+            ValueError,
+            r"do not hold numbers: \['a'\]",
+        ),
+        (
+            np.array([["SECRET", "1.0"]] * 4),
+            ValueError,
+            "not compatible with arrays of bytes/strings",
+        ),
         (np.full((4, 2), 1234.5 + 1j), ValueError, "Complex data not supported"),
-        (np.full(4, 1234.5), ValueError, r"1D array instead: X has shape \(4,\). Reshape your data"),
+        (
+            np.full(4, 1234.5),
+            ValueError,
+            r"1D array instead: X has shape \(4,\). Reshape your data",
+        ),
         (np.array(1234.5), ValueError, "scalar array instead"),
     ],
     ids=["objects", "a column of text", "text", "complex", "one dimension", "none"],
 )
 def test_errors_say_nothing_about_a_record(given, kind, match):
     net = trained(classes=[0, 1]).fit(np.zeros((4, 2)), [0, 1, 0, 1])
-    for act in (lambda: trained(classes=[0, 1]).fit(given, [0, 1, 0, 1]), lambda: net.predict(given)):
+    for act in (
+        lambda: trained(classes=[0, 1]).fit(given, [0, 1, 0, 1]),
+        lambda: net.predict(given),
+    ):
         with pytest.raises(kind, match=match) as found:
             act()
         assert not any(secret in str(found.value) for secret in ("SECRET", "1234"))
         assert found.value.__context__ is None
 
 
-# --- public bounds ----------------------------------------------------------------------------------------------------
+# --- public bounds --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("beyond", [1.0, 1e6, np.inf])
 def test_values_beyond_the_bounds_are_clipped_both_ways(beyond):
     bounds = Bounds.of("bounds", (0.1, 0.7))
     assert bounds.scaled(np.array([-beyond, beyond])).tolist() == [-1.0, 1.0]
-    assert bounds.restored(np.array([-beyond, beyond])).tolist() == pytest.approx([0.1, 0.7], rel=1e-12)
+    assert bounds.restored(np.array([-beyond, beyond])).tolist() == pytest.approx(
+        [0.1, 0.7], rel=1e-12
+    )
     restored = bounds.restored(np.linspace(-2, 2, 1001))
     assert (restored >= 0.1).all()
     assert (restored <= 0.7).all()
@@ -404,13 +489,16 @@ def test_values_beyond_the_bounds_are_clipped_both_ways(beyond):
 @pytest.mark.parametrize(
     ("given", "values", "wanted"),
     [
-        ((0, 200), [-5, 0, 50, 100, 200, 300], [-0.5, -0.5, 0, 0.5, 1.5, 1.5]),  # amounts: a quarter of the way up
+        # amounts: a quarter of the way up
+        ((0, 200), [-5, 0, 50, 100, 200, 300], [-0.5, -0.5, 0, 0.5, 1.5, 1.5]),
         ((10, 30), [0, 10, 15, 20, 99], [-0.5, -0.5, 0, 0.5, 1.5]),
         ((-8, 8), [-10, -8, 0, 4], [-1, -1, 0, 0.5]),
         ((-4, 0), [-5, -1, 0, 3], [-1, 0.5, 1, 1]),
     ],
 )
-def test_bounds_of_amounts_map_a_quarter_of_the_way_up_to_zero_and_others_the_middle(given, values, wanted):
+def test_bounds_of_amounts_map_a_quarter_of_the_way_up_to_zero_and_others_the_middle(
+    given, values, wanted
+):
     bounds = Bounds.of_features("bounds_X", given)
     np.testing.assert_allclose(bounds.scaled(np.array(values, float)), wanted)
     rows = scaled_rows(np.array(values, float)[:, None], bounds)
@@ -418,9 +506,13 @@ def test_bounds_of_amounts_map_a_quarter_of_the_way_up_to_zero_and_others_the_mi
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8, np.int64])
-@pytest.mark.parametrize("given", [None, (-3, 5), (10, 20), ([-3.0, 0.0, 1e6], [5.0, 1e-3, 1e6 + 2])])
+@pytest.mark.parametrize(
+    "given", [None, (-3, 5), (10, 20), ([-3.0, 0.0, 1e6], [5.0, 1e-3, 1e6 + 2])]
+)
 def test_rows_are_scaled_block_by_block_as_all_at_once(kind, given):
-    values = (np.random.default_rng(0).uniform(size=(3 * table_records.BLOCK + 7, 3)) * 100).astype(kind)
+    values = (np.random.default_rng(0).uniform(size=(3 * table_records.BLOCK + 7, 3)) * 100).astype(
+        kind
+    )
     values[:, 2] = 10**6 + 1 if kind is not np.uint8 else 255
     bounds = None if given is None else Bounds.of_features("bounds", given)
     expected = values.astype(float) if bounds is None else bounds.scaled(values.astype(float))
@@ -431,14 +523,20 @@ def test_rows_are_scaled_block_by_block_as_all_at_once(kind, given):
 
 def test_rows_at_the_bounds_and_beyond_are_exactly_one():
     values = np.array([[0.1], [0.7], [-1e300], [1e300]])
-    assert scaled_rows(values, Bounds.of("bounds", (0.1, 0.7))).squeeze(1).tolist() == [-1.0, 1.0, -1.0, 1.0]
+    assert scaled_rows(values, Bounds.of("bounds", (0.1, 0.7))).squeeze(1).tolist() == [
+        -1.0,
+        1.0,
+        -1.0,
+        1.0,
+    ]
 
 
-# --- arguments to settings --------------------------------------------------------------------------------------------
+# --- arguments to settings ------------------------------------------------------------------------
 
 
 def test_the_number_of_records_is_public():
-    """Gradients are divided by the number of records that is expected: taken from the data, it is told."""
+    """Gradients are divided by the number of records that is expected: taken from the data, it is
+    told."""
     one = DPMLPClassifier(noise_multiplier=1.0, sample_rate=0.1, max_steps=3)
     assert one.privacy_guarantee().neighboring == "zero_out"
     with pytest.raises(PrivacyError, match="number of records is public"):
@@ -450,7 +548,9 @@ def test_records_are_counted_unless_their_expected_number_is_told():
     one = DPMLPClassifier(noise_multiplier=1.0, max_steps=3)
     assert one.expected_number(500) == 500
     assert one.set_params(**one.expecting(400)).expected_number(500) == pytest.approx(400)
-    assert one.privacy_guarantee() == DPSGD(noise_multiplier=1.0, sample_rate=0.02, steps=3, neighboring="zero_out")
+    assert one.privacy_guarantee() == DPSGD(
+        noise_multiplier=1.0, sample_rate=0.02, steps=3, neighboring="zero_out"
+    )
 
 
 def test_a_rate_that_follows_the_number_of_records_can_be_fixed():
@@ -467,7 +567,9 @@ def test_a_rate_that_follows_the_number_of_records_can_be_fixed():
 def test_rate_steps_and_batch_size_are_arithmetic_on_arguments_and_the_number_of_records(n, rate):
     """Whole numbers of batches or of records would round some of them."""
     given = {"classes": [0, 1], "noise_multiplier": 1.0, "lr": 0.1, "max_epochs": 1, **rate}
-    one = DPNeuralNetClassifier(torch.nn.Linear, module__in_features=5, module__out_features=2, **given)
+    one = DPNeuralNetClassifier(
+        torch.nn.Linear, module__in_features=5, module__out_features=2, **given
+    )
     settings = settings_of(one, n)
     expected = rate.get("sample_rate", 3 / n)
     assert settings.sample_rate == one.privacy_guarantee(n).sample_rate == expected

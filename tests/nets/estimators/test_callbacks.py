@@ -31,7 +31,7 @@ from ...search.toys import Untouchable
 from ..toys import flat
 from ..user_nets import X, net, y
 
-# --- Freezer ----------------------------------------------------------------------------------------------------------
+# --- Freezer --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,17 @@ def test_frozen_parameters_stay_and_the_others_train_as_without_them(given, one_
 
 @pytest.mark.parametrize(
     ("given", "match"),
-    [(Freezer("nothing*"), "(?s)matches none of.*first.weight"), (Freezer("*"), "nothing is left to train")],
+    [
+        (Freezer("nothing*"), "(?s)matches none of.*first.weight"),
+        (Freezer("*"), "nothing is left to train"),
+    ],
 )
 def test_freezers_that_freeze_nothing_or_all_are_refused(given, match):
     with pytest.raises(ValueError, match=match):
         net(callbacks=[given]).fit(X, y)
 
 
-# --- all others ---------------------------------------------------------------------------------------------------
+# --- all others -----------------------------------------------------------------------------------
 
 
 class MyFreezer(Freezer):
@@ -104,7 +107,9 @@ class MyScheduler(LRScheduler):
 )
 def test_what_could_see_a_batch_is_refused_before_data_is_read(callback):
     for given in ([callback], [("mine", callback)]):
-        with pytest.raises(LeakingEstimatorError, match="(?s)callback.*without noise.*LRScheduler|Freezer"):
+        with pytest.raises(
+            LeakingEstimatorError, match="(?s)callback.*without noise.*LRScheduler|Freezer"
+        ):
             net(callbacks=given).fit(Untouchable(), Untouchable())
 
 

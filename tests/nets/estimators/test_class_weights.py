@@ -27,11 +27,27 @@ def model(kind=DPLogisticRegression, **changed):
 
 def test_nets_of_different_weights_are_not_trained_as_one():
     other = nn.CrossEntropyLoss(reduction="sum", weight=torch.tensor([1.0, 1.0, 1.0]))
-    assert len({engine_choice.choose_engine(mlp(), one, *table(8)).stack_key for one in (WEIGHTED, other)}) == 2
-    nets = [model(class_weight={1: w}, noise_seed=i, classes=[0, 1]) for i, w in enumerate((0.1, 1.0, 0.1))]
-    alone = [model(class_weight={1: w}, noise_seed=i, classes=[0, 1]) for i, w in enumerate((0.1, 1.0, 0.1))]
+    assert (
+        len(
+            {
+                engine_choice.choose_engine(mlp(), one, *table(8)).stack_key
+                for one in (WEIGHTED, other)
+            }
+        )
+        == 2
+    )
+    nets = [
+        model(class_weight={1: w}, noise_seed=i, classes=[0, 1])
+        for i, w in enumerate((0.1, 1.0, 0.1))
+    ]
+    alone = [
+        model(class_weight={1: w}, noise_seed=i, classes=[0, 1])
+        for i, w in enumerate((0.1, 1.0, 0.1))
+    ]
     for one, single in zip(DPLogisticRegression.fit_together(nets, X, y), alone):
-        torch.testing.assert_close(flat(one.module_), flat(single.fit(X, y).module_), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(
+            flat(one.module_), flat(single.fit(X, y).module_), rtol=1e-5, atol=1e-6
+        )
 
 
 @pytest.mark.slow
@@ -50,7 +66,11 @@ def test_weights_are_those_of_scikit_learn():
 @pytest.mark.parametrize(
     ("changed", "error", "match"),
     [
-        ({"class_weight": "balanced"}, PrivacyError, "(?s)'balanced', which counts the labels.*constants"),
+        (
+            {"class_weight": "balanced"},
+            PrivacyError,
+            "(?s)'balanced', which counts the labels.*constants",
+        ),
         ({"class_weight": [1.0, 2.0]}, ValueError, "a dict of labels"),
         ({"class_weight": {0: -1.0}}, ValueError, "finite weights"),
         ({"class_weight": {0: np.inf}}, ValueError, "finite weights"),
@@ -64,5 +84,8 @@ def test_weights_that_are_no_constants_are_refused_before_data_is_read(changed, 
 
 
 def test_weights_are_said_to_be_constants():
-    assert any("class_weight was not taken" in text for text in model(class_weight={0: 0.2}).privacy_assumptions())
+    assert any(
+        "class_weight was not taken" in text
+        for text in model(class_weight={0: 0.2}).privacy_assumptions()
+    )
     assert not any("class_weight" in text for text in model().privacy_assumptions())

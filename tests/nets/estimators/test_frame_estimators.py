@@ -1,4 +1,5 @@
-"""Nets for data frames: a schema encodes the columns, a linear part and a perceptron are added up."""
+"""Nets for data frames: a schema encodes the columns, a linear part and a perceptron are added
+up."""
 
 from __future__ import annotations
 
@@ -18,9 +19,13 @@ from sklearn_dpsearch.privacy import DPSGD
 
 from ..toys import flat
 
-SCHEMA = Schema({"age": (20, 80), "job": ["clerk", "nurse"], "pay": ["low", "high"], "price": (0, 100)})
+SCHEMA = Schema(
+    {"age": (20, 80), "job": ["clerk", "nurse"], "pay": ["low", "high"], "price": (0, 100)}
+)
 rng = np.random.default_rng(0)
-TABLE = pd.DataFrame({"age": rng.uniform(10, 90, 400), "job": rng.choice(["clerk", "nurse", "?"], 400), "note": "x"})
+TABLE = pd.DataFrame(
+    {"age": rng.uniform(10, 90, 400), "job": rng.choice(["clerk", "nurse", "?"], 400), "note": "x"}
+)
 TABLE["pay"] = np.where((TABLE["age"] > 40) & (TABLE["age"] < 60), "high", "low")
 TABLE["price"] = np.where(TABLE["pay"] == "high", 80.0, 20.0) + (TABLE["job"] == "nurse")
 TABLE.loc[::17, "age"] = np.nan
@@ -35,7 +40,7 @@ def regressor(**changed):
     return DPTabularRegressor(SCHEMA.without("pay"), **{"target": "price", **SHORT, **changed})
 
 
-# --- records ----------------------------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -50,7 +55,9 @@ def test_a_data_frame_goes_in_and_labels_come_out(hidden):
 @pytest.mark.slow
 @pytest.mark.parametrize("hidden", [(), (8,)])
 def test_a_regressor_predicts_inside_the_bounds_of_the_schema(hidden):
-    one = regressor(hidden_layer_sizes=hidden, noise_multiplier=0.1, max_epochs=60).fit(TABLE, TABLE["price"])
+    one = regressor(hidden_layer_sizes=hidden, noise_multiplier=0.1, max_epochs=60).fit(
+        TABLE, TABLE["price"]
+    )
     assert one.score(TABLE, TABLE["price"]) > 0.5
     one.module_[0].bias.data.fill_(50.0) if not hidden else one.module_.wide.bias.data.fill_(50.0)
     assert one.predict(TABLE) == pytest.approx(100.0)
@@ -66,10 +73,12 @@ def test_the_records_are_those_of_the_encoder_with_bins_last():
     assert all("_to_" in name for name in names[len(plain) :])
     assert one.module_.deep[0].in_features == len(plain)
     found = torch.cat(list(one.records_of(one).blocks(TABLE))).numpy()
-    np.testing.assert_array_equal(found, encoder.fit_transform(TABLE)[:, one.records_of(one).order].astype(np.float32))
+    np.testing.assert_array_equal(
+        found, encoder.fit_transform(TABLE)[:, one.records_of(one).order].astype(np.float32)
+    )
 
 
-# --- errors ----------------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -85,7 +94,10 @@ def test_the_records_are_those_of_the_encoder_with_bins_last():
 )
 def test_wrong_arguments_are_errors_before_any_record_is_read(changed, message):
     one = classifier().set_params(**changed)
-    for act in (lambda: one.fit(None, None), *([one.privacy_guarantee] if message in changed else [])):
+    for act in (
+        lambda: one.fit(None, None),
+        *([one.privacy_guarantee] if message in changed else []),
+    ):
         with pytest.raises((ValueError, KeyError), match=message):
             act()
 
@@ -99,13 +111,15 @@ def test_targets_of_another_kind_or_number_are_refused():
         classifier().predict(TABLE)
 
 
-# --- targets ----------------------------------------------------------------------------------------------------
+# --- targets --------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_classes_and_bounds_may_be_given_as_for_the_other_nets(one_noise):
     features = SCHEMA.without("pay", "price")
-    one = DPTabularClassifier(features, classes=["low", "high"], **SHORT, noise_seed=0, random_state=0)
+    one = DPTabularClassifier(
+        features, classes=["low", "high"], **SHORT, noise_seed=0, random_state=0
+    )
     other = classifier(noise_seed=0, random_state=0)
     for net in (one, other):
         net.fit(TABLE, TABLE["pay"])
@@ -134,7 +148,7 @@ def test_hidden_layers_follow_the_public_number_of_records(make, n, noise, width
     assert one.fit(TABLE, TABLE[one.target]).hidden_layer_sizes_ == widths
 
 
-# --- shapes ------------------------------------------------------------------------------------------------------
+# --- shapes ---------------------------------------------------------------------------------------
 
 
 def test_shapes_of_an_additive_classifier_are_its_log_odds():
@@ -146,7 +160,9 @@ def test_shapes_of_an_additive_classifier_are_its_log_odds():
     np.testing.assert_allclose(
         shapes["age"].effects[0] - shapes["age"].effects[0, 0], odds - odds[0], rtol=1e-4, atol=1e-4
     )
-    assert shapes["job"].noise[0, 0] == pytest.approx(one.weight_noise_ * np.sqrt(2) * np.hypot(0.5, 0.5))
+    assert shapes["job"].noise[0, 0] == pytest.approx(
+        one.weight_noise_ * np.sqrt(2) * np.hypot(0.5, 0.5)
+    )
 
 
 def test_shapes_of_a_regressor_are_in_the_unit_of_the_target():
@@ -176,7 +192,7 @@ def test_shapes_need_a_fitted_net_and_no_noise_that_is_not_known():
     assert all(shape.noise is None for shape in one.shapes().values())
 
 
-# --- what the records must not decide ---------------------------------------------------------------------------
+# --- what the records must not decide -------------------------------------------------------------
 
 
 def test_classes_that_no_record_has_are_those_of_the_schema():
@@ -189,7 +205,9 @@ def test_classes_that_no_record_has_are_those_of_the_schema():
 @pytest.mark.slow
 def test_targets_are_scaled_by_the_schema_and_not_by_the_records():
     one = regressor().fit(TABLE, TABLE["price"])
-    assert one._targets(np.array([20.0, 50.0, 80.0]), fresh=False).ravel().tolist() == pytest.approx([-0.6, 0.0, 0.6])
+    assert one._targets(
+        np.array([20.0, 50.0, 80.0]), fresh=False
+    ).ravel().tolist() == pytest.approx([-0.6, 0.0, 0.6])
 
 
 def test_a_record_is_encoded_as_if_it_were_alone():
@@ -210,12 +228,14 @@ def test_a_fitted_net_keeps_no_record():
     assert abs(sizes[0] - sizes[1]) < 500
 
 
-# --- privacy ----------------------------------------------------------------------------------------------------
+# --- privacy --------------------------------------------------------------------------------------
 
 
 def test_the_guarantee_follows_from_the_arguments_alone():
     one = classifier()
-    assert one.privacy_guarantee() == DPSGD(noise_multiplier=0.5, sample_rate=0.1, steps=200, neighboring="zero_out")
+    assert one.privacy_guarantee() == DPSGD(
+        noise_multiplier=0.5, sample_rate=0.1, steps=200, neighboring="zero_out"
+    )
     spent = one.fit(TABLE, TABLE["pay"]).privacy_spent_
     assert spent.guarantee == one.privacy_guarantee()
     assert any("schema was not taken from the records" in text for text in spent.assumptions)
@@ -226,7 +246,9 @@ def test_the_net_is_trained_as_a_graph_in_stacks():
 
     from sklearn_dpsearch.nets.engines.engine_choice import choose_engine
 
-    made = layers.wide_and_deep([7, 2], [4, 5, 2], torch.nn.ReLU, torch.Generator().manual_seed(0), from_linear=True)
+    made = layers.wide_and_deep(
+        [7, 2], [4, 5, 2], torch.nn.ReLU, torch.Generator().manual_seed(0), from_linear=True
+    )
     criterion = torch.nn.CrossEntropyLoss(reduction="sum")
     choice = choose_engine(made, criterion, torch.randn(3, 7), torch.tensor([0, 1, 0]))
     assert choice.stack_key is not None

@@ -1,4 +1,5 @@
-"""Datasets that are read record by record, and inputs by name: trained as arrays are, and nothing else."""
+"""Datasets that are read record by record, and inputs by name: trained as arrays are, and nothing
+else."""
 
 from __future__ import annotations
 
@@ -58,16 +59,20 @@ def seeded(module=Small, **changed):
     return net(module, **{"noise_seed": 1, "random_state": 1, "example_input": EXAMPLE, **changed})
 
 
-# --- datasets ---------------------------------------------------------------------------------------------------
+# --- datasets -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dataset", [Rows(), TensorDataset(torch.from_numpy(X), torch.from_numpy(y))])
+@pytest.mark.parametrize(
+    "dataset", [Rows(), TensorDataset(torch.from_numpy(X), torch.from_numpy(y))]
+)
 @pytest.mark.parametrize("memory", [5, 1000])
 def test_a_dataset_trains_and_predicts_as_the_arrays_that_it_holds(dataset, memory):
     one, other = seeded().fit(X, y), seeded(max_physical_batch=memory).fit(dataset, None)
     torch.testing.assert_close(parameters(one), parameters(other), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(dataset), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        one.predict_proba(X), other.predict_proba(dataset), rtol=1e-4, atol=1e-6
+    )
     np.testing.assert_array_equal(one.predict(X), other.predict(dataset))
     assert tuple(one.privacy_spent_)[:2] == tuple(other.privacy_spent_)[:2]
     assert other.partial_fit(dataset).privacy_spent_.epsilon > one.privacy_spent_.epsilon
@@ -76,7 +81,11 @@ def test_a_dataset_trains_and_predicts_as_the_arrays_that_it_holds(dataset, memo
 def test_records_are_read_one_by_one_and_only_those_of_a_batch(one_noise, monkeypatch):
     read = []
     honest = RecordSource.read
-    monkeypatch.setattr(RecordSource, "read", lambda source, number: (read.append(number), honest(source, number))[1])
+    monkeypatch.setattr(
+        RecordSource,
+        "read",
+        lambda source, number: (read.append(number), honest(source, number))[1],
+    )
     held = []
     take = ReadRecords.take
 
@@ -97,7 +106,9 @@ class Augmented(Rows):
 
     def __getitem__(self, number):
         row, label = super().__getitem__(number)
-        return row + np.float32(0.1 * (torch.randn(()).item() + np.random.normal() + random.gauss(0, 1))), label
+        return row + np.float32(
+            0.1 * (torch.randn(()).item() + np.random.normal() + random.gauss(0, 1))
+        ), label
 
 
 class Seeding(Rows):
@@ -111,7 +122,9 @@ class Seeding(Rows):
 
 
 def ready(dataset):
-    facts = OneByOne(EXAMPLE, lambda targets: torch.tensor(np.stack(targets)), lambda: torch.zeros(1, dtype=int))
+    facts = OneByOne(
+        EXAMPLE, lambda targets: torch.tensor(np.stack(targets)), lambda: torch.zeros(1, dtype=int)
+    )
     return input_records.dataset_records(RecordSource(dataset), lambda row: row, facts)
 
 
@@ -123,7 +136,8 @@ def drawn_for(number, before):
 
 
 def test_what_is_drawn_for_a_record_does_not_depend_on_what_others_draw():
-    assert torch.equal(drawn_for(5, [1]), drawn_for(5, [2]))  # of the same place; of other places, other seeds
+    # of the same place; of other places, other seeds
+    assert torch.equal(drawn_for(5, [1]), drawn_for(5, [2]))
     assert not torch.equal(drawn_for(5, [1]), drawn_for(5, [1, 2]))
 
     class Greedy(Augmented):
@@ -266,7 +280,15 @@ class Whole(Rows):
 
 @pytest.mark.parametrize(
     "dataset",
-    [Unequal(), Failing(), Whole(), Labelled("no"), Labelled([0, 1]), Labelled(None), Labelled(np.zeros(3))],
+    [
+        Unequal(),
+        Failing(),
+        Whole(),
+        Labelled("no"),
+        Labelled([0, 1]),
+        Labelled(None),
+        Labelled(np.zeros(3)),
+    ],
     ids=lambda one: f"{type(one).__name__} {getattr(one, 'target', '')}",
 )
 def test_a_record_that_does_not_fit_the_declared_shape_adds_nothing(dataset, one_noise):
@@ -278,7 +300,10 @@ def test_a_record_that_does_not_fit_the_declared_shape_adds_nothing(dataset, one
 
 @pytest.mark.parametrize("dataset", [Alone(), Pair(), Rows(X.astype(str))])
 def test_a_dataset_without_any_record_that_fits_trains_on_nothing(dataset, one_noise):
-    trained = [seeded(sample_rate=1.0).fit(data, None) for data in (dataset, Rows(targets=np.full(120, 99)))]
+    trained = [
+        seeded(sample_rate=1.0).fit(data, None)
+        for data in (dataset, Rows(targets=np.full(120, 99)))
+    ]
     assert torch.equal(*map(parameters, trained))
 
 
@@ -304,7 +329,9 @@ def test_parts_of_datasets_of_arrays_are_arrays():
         arrays_from_dataset(part, None),
         arrays_from_dataset(Subset(part, range(50)), None),
         arrays_from_dataset(skorch.dataset.Dataset(X[10:60], y[10:60]), None),
-        arrays_from_dataset(SliceDataset(whole)[np.arange(10, 60)], SliceDataset(whole, idx=1)[np.arange(10, 60)]),
+        arrays_from_dataset(
+            SliceDataset(whole)[np.arange(10, 60)], SliceDataset(whole, idx=1)[np.arange(10, 60)]
+        ),
     ):
         np.testing.assert_array_equal(np.asarray(inputs), X[10:60])
         np.testing.assert_array_equal(np.asarray(targets), y[10:60])
@@ -317,7 +344,7 @@ def test_parts_of_datasets_of_arrays_are_arrays():
     assert arrays_from_dataset(mine, None)[0] is mine
 
 
-# --- in searches --------------------------------------------------------------------------------------------------
+# --- in searches ----------------------------------------------------------------------------------
 
 SPACE = {"lr": [0.1, 0.5]}
 
@@ -344,7 +371,9 @@ def test_searches_split_what_skorchs_own_helpers_hold(module, data, targets, exa
 
 
 @pytest.mark.parametrize(
-    ("data", "helper"), [(Rows(), "SliceDataset"), ({"values": X, "words": words}, "SliceDict")], ids=["data", "dict"]
+    ("data", "helper"),
+    [(Rows(), "SliceDataset"), ({"values": X, "words": words}, "SliceDict")],
+    ids=["data", "dict"],
 )
 def test_searches_say_how_to_wrap_what_they_cannot_split(data, helper):
     one = net(Both, noise_multiplier=None)
@@ -352,7 +381,7 @@ def test_searches_say_how_to_wrap_what_they_cannot_split(data, helper):
     refuses_to_fit(search, TypeError, f"(?s)Found X of type.*skorch.helper.{helper}", data, y)
 
 
-# --- inputs by name -------------------------------------------------------------------------------------------------
+# --- inputs by name -------------------------------------------------------------------------------
 
 
 def test_inputs_by_name_train_as_one_table_of_all_does(one_noise):
@@ -367,7 +396,12 @@ def test_inputs_by_name_train_as_one_table_of_all_does(one_noise):
     one = seeded().fit(X, y)
     other = seeded(Split).fit({"left": X[:, :3], "right": X[:, 3:]}, y)
     torch.testing.assert_close(parameters(one), parameters(other), rtol=1e-4, atol=1e-5)
-    assert list(other.module_.state_dict()) == ["first.weight", "first.bias", "last.weight", "last.bias"]
+    assert list(other.module_.state_dict()) == [
+        "first.weight",
+        "first.bias",
+        "last.weight",
+        "last.bias",
+    ]
     assert type(other.module_) is Split
 
 
@@ -405,7 +439,9 @@ def test_private_data_that_are_a_dataset_are_no_public_ones():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("last", [float(2**53), np.float64(2**53), torch.tensor(float(2**53), dtype=torch.float64)])
+@pytest.mark.parametrize(
+    "last", [float(2**53), np.float64(2**53), torch.tensor(float(2**53), dtype=torch.float64)]
+)
 def test_no_label_of_a_batch_changes_another(last):
     labels = [2**53 + 1, 2**53] * 60
     nets = [

@@ -1,4 +1,5 @@
-"""A seed for the noise reproduces one training alone: trainings that differ in anything share no noise."""
+"""A seed for the noise reproduces one training alone: trainings that differ in anything share no
+noise."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def test_the_same_training_is_reproduced(tmp_path):
 
 @pytest.mark.parametrize("seed", [3, np.random.RandomState(3)], ids=["number", "generator"])
 def test_other_records_have_other_noise_for_the_same_seed(seed):
-    """With one noise for both, whoever has both releases could take the noise away without the seed."""
+    """With one noise for both, whoever has both releases could take the noise away without the
+    seed."""
     one = net(noise_seed=seed)
     other = clone(one)
     changed = X.copy()
@@ -48,7 +50,13 @@ def test_other_records_have_other_noise_for_the_same_seed(seed):
 
 
 @pytest.mark.parametrize(
-    "change", [{"learning_rate_init": 0.7}, {"noise_multiplier": 50.001}, {"max_grad_norm": 0.9}, {"alpha": 1e-9}]
+    "change",
+    [
+        {"learning_rate_init": 0.7},
+        {"noise_multiplier": 50.001},
+        {"max_grad_norm": 0.9},
+        {"alpha": 1e-9},
+    ],
 )
 def test_other_arguments_have_other_noise(change):
     assert abs(likeness(net().fit(X, y).coef_, net(**change).fit(X, y).coef_)) < 0.3
@@ -63,9 +71,17 @@ def test_a_second_training_of_the_same_parameters_has_other_noise():
 
 def test_other_initial_parameters_have_other_noise():
     def change(state):
-        one_step = {**SHORT, "noise_seed": 0, "hidden_layer_sizes": (4,), "max_steps": 1, "random_state": state}
+        one_step = {
+            **SHORT,
+            "noise_seed": 0,
+            "hidden_layer_sizes": (4,),
+            "max_steps": 1,
+            "random_state": state,
+        }
         trained, start = (
-            DPMLPClassifier(**{**one_step, "learning_rate_init": size}).fit(X, y).module_.state_dict()["0.weight"]
+            DPMLPClassifier(**{**one_step, "learning_rate_init": size})
+            .fit(X, y)
+            .module_.state_dict()["0.weight"]
             for size in (1.0, 1e-12)
         )
         return (trained - start).numpy()
@@ -75,7 +91,11 @@ def test_other_initial_parameters_have_other_noise():
 
 
 def test_the_statement_says_that_a_seed_voids_the_guarantee_for_everybody():
-    (said,) = (text for text in net().fit(X, y).privacy_spent_.assumptions if "noise_seed was given" in text)
+    (said,) = (
+        text
+        for text in net().fit(X, y).privacy_spent_.assumptions
+        if "noise_seed was given" in text
+    )
     assert "voids the guarantee for everybody" in said
     unseeded = net(noise_seed=None).fit(X, y).privacy_spent_.assumptions
     assert any("the operating system" in text for text in unseeded)

@@ -12,7 +12,11 @@ from sklearn.utils import get_tags
 from torch import nn
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.nets import DPNeuralNetBinaryClassifier, DPNeuralNetClassifier, DPNeuralNetMultiLabelClassifier
+from sklearn_dpsearch.nets import (
+    DPNeuralNetBinaryClassifier,
+    DPNeuralNetClassifier,
+    DPNeuralNetMultiLabelClassifier,
+)
 from sklearn_dpsearch.privacy import PrivacyError
 from sklearn_dpsearch.scoring import private_scorer
 
@@ -55,10 +59,16 @@ def labelled(module=Small, **changed):
 
 
 SHORT = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "lr": 0.5}
-LONG = {"noise_multiplier": 0.5, "sample_rate": 0.3, "max_steps": 200, "noise_seed": 0, "random_state": 0}
+LONG = {
+    "noise_multiplier": 0.5,
+    "sample_rate": 0.3,
+    "max_steps": 200,
+    "noise_seed": 0,
+    "random_state": 0,
+}
 
 
-# --- two classes ------------------------------------------------------------------------------------------------
+# --- two classes ----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -77,9 +87,17 @@ def test_it_trains_what_skorchs_own_net_trains():
     """The same start, whole batches, hardly any noise, no clipping."""
     start = binary(random_state=0).initialize().module_
     theirs = skorch.NeuralNetBinaryClassifier(
-        start, max_epochs=6, batch_size=-1, lr=0.5, train_split=None, verbose=0, iterator_train__shuffle=False
+        start,
+        max_epochs=6,
+        batch_size=-1,
+        lr=0.5,
+        train_split=None,
+        verbose=0,
+        iterator_train__shuffle=False,
     ).fit(X, y.astype(np.float32))
-    mine = binary(random_state=0, sample_rate=1.0, max_steps=6, max_grad_norm=1e6, noise_multiplier=1e-12).fit(X, y)
+    mine = binary(
+        random_state=0, sample_rate=1.0, max_steps=6, max_grad_norm=1e6, noise_multiplier=1e-12
+    ).fit(X, y)
     torch.testing.assert_close(flat(mine.module_), flat(theirs.module_), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(mine.predict_proba(X), theirs.predict_proba(X), rtol=1e-3, atol=1e-4)
 
@@ -105,10 +123,19 @@ def test_a_threshold_moves_labels_and_no_probability():
 def test_a_weight_of_the_positive_label_is_a_constant():
     """It moves the probabilities, and no record's gradient beyond the clipping norm."""
     exact = {"noise_multiplier": 1e-9, "sample_rate": 1.0, "random_state": 0}
-    nets = [binary(criterion__pos_weight=torch.tensor(weight), **exact).fit(X, y) for weight in (0.1, 1.0, 10.0)]
+    nets = [
+        binary(criterion__pos_weight=torch.tensor(weight), **exact).fit(X, y)
+        for weight in (0.1, 1.0, 10.0)
+    ]
     found = [one.predict_proba(X)[:, 1].mean() for one in nets]
     assert found == sorted(found)
-    one = binary(nn.Linear(4, 1), criterion__pos_weight=torch.tensor(1e6), lr=1.0, sample_rate=1.0, max_steps=1)
+    one = binary(
+        nn.Linear(4, 1),
+        criterion__pos_weight=torch.tensor(1e6),
+        lr=1.0,
+        sample_rate=1.0,
+        max_steps=1,
+    )
     one.set_params(noise_multiplier=1e-9, max_grad_norm=0.5)
     moved = flat(one.fit(X, y).module_) - flat(one.module)
     assert float(moved.norm()) <= 0.5001  # the mean of clipped gradients
@@ -137,7 +164,7 @@ def test_a_binary_net_takes_its_two_labels_alone():
             binary().fit(X, labels)
 
 
-# --- several labels -----------------------------------------------------------------------------------------------
+# --- several labels -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [int, bool, np.float64])
@@ -171,7 +198,9 @@ def test_bad_labels_are_refused(changed, targets, match):
 
 
 def test_one_output_for_two_classes_is_sent_to_the_net_for_it():
-    net = DPNeuralNetClassifier(nn.Linear(4, 1), classes=[0, 1], noise_multiplier=1.0, sample_rate=0.1, max_steps=2)
+    net = DPNeuralNetClassifier(
+        nn.Linear(4, 1), classes=[0, 1], noise_multiplier=1.0, sample_rate=0.1, max_steps=2
+    )
     with pytest.raises(ValueError, match="(?s)one output per class.*DPNeuralNetBinaryClassifier"):
         net.fit(X, y)
     net.set_params(criterion=nn.BCEWithLogitsLoss)
@@ -179,7 +208,7 @@ def test_one_output_for_two_classes_is_sent_to_the_net_for_it():
         net.fit(X, y)
 
 
-# --- in searches --------------------------------------------------------------------------------------------------
+# --- in searches ----------------------------------------------------------------------------------
 
 
 def search(one, **changed):
@@ -205,8 +234,19 @@ def test_scorers_of_two_classes_work_in_searches(scoring):
 
 
 @pytest.mark.parametrize(
-    "scoring", ["neg_log_loss", private_scorer("f1", pos_label=1), private_scorer("balanced_accuracy", classes=[0, 1])]
+    "scoring",
+    [
+        "neg_log_loss",
+        private_scorer("f1", pos_label=1),
+        private_scorer("balanced_accuracy", classes=[0, 1]),
+    ],
 )
 def test_scorers_of_one_label_are_refused_for_several_before_anything_is_spent(scoring):
     one = search(labelled(), scoring=scoring)
-    refuses_to_fit(one, PrivacyError, "(?s)for one target of a record.*3 columns.*accuracy.*Nothing was spent", X, many)
+    refuses_to_fit(
+        one,
+        PrivacyError,
+        "(?s)for one target of a record.*3 columns.*accuracy.*Nothing was spent",
+        X,
+        many,
+    )

@@ -1,4 +1,5 @@
-"""Nets with a module of the user's own: scikit-learn's and skorch's customs, what they cost, what they leave behind."""
+"""Nets with a module of the user's own: scikit-learn's and skorch's customs, what they cost, what
+they leave behind."""
 
 from __future__ import annotations
 
@@ -28,15 +29,26 @@ rng = np.random.default_rng(0)
 
 
 def regressor(**changed):
-    arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "module__outputs": 1, **changed}
+    arguments = {
+        "noise_multiplier": 1.0,
+        "sample_rate": 0.1,
+        "max_steps": 12,
+        "module__outputs": 1,
+        **changed,
+    }
     return DPNeuralNetRegressor(Small, **arguments)
 
 
-# --- scikit-learn's customs -------------------------------------------------------------------------------------
+# --- scikit-learn's customs -----------------------------------------------------------------------
 
 
 def test_parameters_of_module_optimizer_and_criterion_arrive():
-    one = net(module__width=9, optimizer=torch.optim.SGD, optimizer__momentum=0.7, criterion__label_smoothing=0.1)
+    one = net(
+        module__width=9,
+        optimizer=torch.optim.SGD,
+        optimizer__momentum=0.7,
+        criterion__label_smoothing=0.1,
+    )
     one.fit(X, y)
     assert one.module_.first.out_features == 9
     assert one.optimizer_.param_groups[0]["momentum"] == 0.7
@@ -64,7 +76,8 @@ def test_a_module_given_as_an_instance_is_copied_never_trained_in_place():
     assert torch.equal(flat(given), before)
     first = parameters(one)
     assert not torch.equal(first, before)
-    assert torch.equal(parameters(one.fit(X, y)), first)  # a second fit starts where the first one did
+    # a second fit starts where the first one did
+    assert torch.equal(parameters(one.fit(X, y)), first)
     assert torch.equal(flat(clone(one).initialize().module_), before)
 
 
@@ -76,7 +89,12 @@ def test_a_weighted_criterion_is_summed_so_that_no_record_changes_the_weight_of_
 
 @pytest.mark.parametrize(
     "convert",
-    [lambda a: a.astype(np.float32), lambda a: a.astype(np.float64), lambda a: np.round(a * 5).astype(int), list],
+    [
+        lambda a: a.astype(np.float32),
+        lambda a: a.astype(np.float64),
+        lambda a: np.round(a * 5).astype(int),
+        list,
+    ],
 )
 def test_numbers_of_every_kind_are_taken(convert):
     given = convert(X)
@@ -85,12 +103,15 @@ def test_numbers_of_every_kind_are_taken(convert):
     assert next(one.module_.parameters()).dtype is torch.float32
 
 
-IMAGES = nn.Sequential(nn.Conv2d(1, 2, 3), nn.GroupNorm(1, 2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2))
+IMAGES = nn.Sequential(
+    nn.Conv2d(1, 2, 3), nn.GroupNorm(1, 2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2)
+)
 TOKENS = nn.Sequential(nn.Embedding(20, 6), nn.Flatten(), nn.Linear(30, 2))
 
 
 @pytest.mark.parametrize(
-    ("module", "given"), [(IMAGES, rng.normal(size=(120, 1, 4, 4))), (TOKENS, rng.integers(0, 20, size=(120, 5)))]
+    ("module", "given"),
+    [(IMAGES, rng.normal(size=(120, 1, 4, 4))), (TOKENS, rng.integers(0, 20, size=(120, 5)))],
 )
 def test_images_are_taken_and_integers_stay_integers_for_a_module_that_takes_them(module, given):
     assert net(module).fit(given, y).predict_proba(given).shape == (120, 2)
@@ -122,7 +143,7 @@ def test_initial_parameters_are_public_and_the_noise_is_not():
     assert torch.equal(*[parameters(net(random_state=0, noise_seed=0).fit(X, y)) for _ in range(2)])
 
 
-# --- criteria ---------------------------------------------------------------------------------------------------
+# --- criteria -------------------------------------------------------------------------------------
 
 
 class Probable(Small):
@@ -148,10 +169,19 @@ def plain_steps(module, loss, steps=6):
 
 def test_nllloss_is_trained_as_skorch_trains_it():
     """It takes the logarithm of what the module returns."""
-    one = net(Probable, criterion=nn.NLLLoss, random_state=0, sample_rate=1.0, max_steps=6, max_grad_norm=1e6)
+    one = net(
+        Probable,
+        criterion=nn.NLLLoss,
+        random_state=0,
+        sample_rate=1.0,
+        max_steps=6,
+        max_grad_norm=1e6,
+    )
     one.set_params(noise_multiplier=1e-12)
     start = copy.deepcopy(one.initialize().module_)
-    theirs = skorch.NeuralNetClassifier(Probable, criterion=nn.NLLLoss, criterion__reduction="sum").initialize()
+    theirs = skorch.NeuralNetClassifier(
+        Probable, criterion=nn.NLLLoss, criterion__reduction="sum"
+    ).initialize()
     expected = plain_steps(start, theirs.get_loss)
     torch.testing.assert_close(parameters(one.fit(X, y)), expected, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(one.predict_proba(X).sum(axis=1), 1.0, rtol=1e-5)
@@ -160,23 +190,30 @@ def test_nllloss_is_trained_as_skorch_trains_it():
 
 @pytest.mark.parametrize("module", [Probable, nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))])
 def test_a_softmax_under_a_loss_that_has_one_is_refused_with_two_remedies(module):
-    with pytest.raises(ValueError, match="(?s)softmax at its end.*CrossEntropyLoss.*Leave the softmax out.*NLLLoss"):
+    with pytest.raises(
+        ValueError, match="(?s)softmax at its end.*CrossEntropyLoss.*Leave the softmax out.*NLLLoss"
+    ):
         net(module).fit(X, y)
 
 
 @pytest.mark.parametrize("module", [Small, LogProbable])
 def test_nllloss_of_anything_but_probabilities_is_refused(module):
-    with pytest.raises(ValueError, match="(?s)NLLLoss.*as in skorch the logarithm.*CrossEntropyLoss"):
+    with pytest.raises(
+        ValueError, match="(?s)NLLLoss.*as in skorch the logarithm.*CrossEntropyLoss"
+    ):
         net(module, criterion=nn.NLLLoss).fit(X, y)
 
 
 @pytest.mark.parametrize("criterion", [nn.BCEWithLogitsLoss, nn.CrossEntropyLoss(), nn.NLLLoss])
 def test_criteria_for_classes_are_refused_in_a_regressor(criterion):
-    with pytest.raises(ValueError, match="(?s)in a regressor.*not predicted numbers.*MSELoss.*DPNeuralNetClassifier"):
+    with pytest.raises(
+        ValueError,
+        match="(?s)in a regressor.*not predicted numbers.*MSELoss.*DPNeuralNetClassifier",
+    ):
         regressor(criterion=criterion).fit(Untouchable(), Untouchable())
 
 
-# --- what is taken on trust -------------------------------------------------------------------------------------
+# --- what is taken on trust -----------------------------------------------------------------------
 
 
 class NoGraph(Small):
@@ -187,7 +224,11 @@ class NoGraph(Small):
 @pytest.mark.slow
 def test_trust_is_said_where_there_is_any_and_only_there():
     def trusted(one):
-        return [text for text in one.fit(X, y).privacy_spent_.assumptions if "run code of their own" in text]
+        return [
+            text
+            for text in one.fit(X, y).privacy_spent_.assumptions
+            if "run code of their own" in text
+        ]
 
     assert not trusted(net())
     assert not trusted(net(nn.Sequential(nn.Linear(4, 2))))
@@ -200,10 +241,12 @@ def test_trust_is_said_where_there_is_any_and_only_there():
 
 def test_before_a_fit_trust_in_code_of_ones_own_is_said_in_advance():
     assert any("keeps nothing in files" in text for text in net().privacy_assumptions())
-    assert not any("keeps nothing in files" in text for text in net(nn.Linear(4, 2)).privacy_assumptions())
+    assert not any(
+        "keeps nothing in files" in text for text in net(nn.Linear(4, 2)).privacy_assumptions()
+    )
 
 
-# --- what it costs ------------------------------------------------------------------------------------------------
+# --- what it costs --------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -225,7 +268,11 @@ def test_partial_fit_and_warm_start_add_to_the_cost():
     one.set_params(warm_start=True, noise_multiplier=3.0).fit(X, y)
     expected = compose(once, once, one.privacy_guarantee()).epsilon_at(1e-5)
     assert one.privacy_spent_.epsilon == expected
-    assert [part.name for part in one.privacy_spent_.components] == ["training 1", "training 2", "training 3"]
+    assert [part.name for part in one.privacy_spent_.components] == [
+        "training 1",
+        "training 2",
+        "training 3",
+    ]
     assert float((parameters(one) - before).abs().max()) < 5.0
     one.set_params(warm_start=False).fit(X, y)
     assert one.privacy_spent_.epsilon == one.privacy_guarantee().epsilon_at(1e-5)
@@ -239,19 +286,21 @@ def test_parameters_loaded_before_training_are_public_and_cost_nothing():
     assert len(one.privacy_spent_.components) == 1
 
 
-# --- learning-rate schedules ------------------------------------------------------------------------------------
+# --- learning-rate schedules ----------------------------------------------------------------------
 
 
 def test_a_rate_scheduled_to_zero_stops_the_training(one_noise):
     stop = LRScheduler(StepLR, step_every="batch", step_size=1, gamma=0.0)
     found = [
-        parameters(net(callbacks=[("rate", stop)], max_steps=steps, noise_seed=0, random_state=0).fit(X, y))
+        parameters(
+            net(callbacks=[("rate", stop)], max_steps=steps, noise_seed=0, random_state=0).fit(X, y)
+        )
         for steps in (1, 9)
     ]
     assert torch.equal(*found)
 
 
-# --- nothing private leaves -------------------------------------------------------------------------------------
+# --- nothing private leaves -----------------------------------------------------------------------
 
 MARK = 1.2345678e-3  # a value that nothing but a record holds
 
@@ -276,14 +325,20 @@ def everything(one):
         "net": pickle.dumps(one),
         "module": pickle.dumps(one.module_),
         "copy": pickle.dumps(copy.deepcopy(one)),
-        "attributes": pickle.dumps({key: value for key, value in vars(one).items() if key != "callbacks_"}),
+        "attributes": pickle.dumps(
+            {key: value for key, value in vars(one).items() if key != "callbacks_"}
+        ),
         "text": repr(one).encode() + str(one.privacy_spent_).encode(),
     }
 
 
 def conv(outputs=2):
     return nn.Sequential(
-        nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 2, 2), nn.Flatten(), nn.LayerNorm(6), nn.Linear(6, outputs)
+        nn.Unflatten(1, (1, 4)),
+        nn.Conv1d(1, 2, 2),
+        nn.Flatten(),
+        nn.LayerNorm(6),
+        nn.Linear(6, outputs),
     )
 
 
@@ -360,7 +415,9 @@ def test_a_loss_that_remembers_holds_nothing_after_training():
 
 @pytest.mark.slow
 def test_fine_tuning_leaves_frozen_statistics_as_they_are():
-    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2))
+    module = torch.nn.Sequential(
+        torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2)
+    )
     module[1].running_mean += 1.0
     with pytest.raises(LeakingEstimatorError, match=r"call its eval\(\)"):
         net(module=module).fit(X, y)
@@ -378,7 +435,9 @@ def test_skorchs_own_steps_train_nothing(name, given):
     """Without noise they would change the net, and ``privacy_spent_`` would not."""
     one = net().initialize()
     before = parameters(one).clone()
-    batch = [tuple(map(torch.as_tensor, part)) if isinstance(part, tuple) else part for part in given]
+    batch = [
+        tuple(map(torch.as_tensor, part)) if isinstance(part, tuple) else part for part in given
+    ]
     with pytest.raises(RuntimeError, match="does not require grad"):
         getattr(one, name)(*batch)
     assert torch.equal(parameters(one), before)
@@ -425,33 +484,80 @@ def test_an_interrupted_warm_start_keeps_what_it_had(interrupt):
     assert one.privacy_spent_ is spent
 
 
-# --- bad input: found, needed, remedy; before any data is read where that is possible ----------------------------
+# --- bad input: found, needed, remedy; before any data is read where that is possible -------------
 
 TARGET = {"noise_multiplier": None, "target_epsilon": 1.0}
 UNREAD = [
-    ("none of noise", {"noise_multiplier": None}, PrivacyError, "(?s)Found none of noise_multiplier.*one way.*needed"),
-    ("two kinds of noise", {"target_epsilon": 1.0, "target_delta": 1e-5}, PrivacyError, "one way to state the noise"),
+    (
+        "none of noise",
+        {"noise_multiplier": None},
+        PrivacyError,
+        "(?s)Found none of noise_multiplier.*one way.*needed",
+    ),
+    (
+        "two kinds of noise",
+        {"target_epsilon": 1.0, "target_delta": 1e-5},
+        PrivacyError,
+        "one way to state the noise",
+    ),
     ("a target without delta", TARGET, PrivacyError, "target_delta="),
     ("a rate of 0", {"sample_rate": 0.0}, ValueError, r"sample_rate.*\[1e-09, 1.0\].*Got 0.0"),
     ("a rate that is no number", {"sample_rate": math.nan}, ValueError, "sample_rate.*Got nan"),
     ("no rate", {"sample_rate": None}, ValueError, "neither sample_rate nor batch_size"),
     ("no steps", {"max_steps": 0}, ValueError, "max_steps.*whole number >= 1.*Got 0"),
     ("no epochs", {"max_steps": None, "max_epochs": 0}, ValueError, "max_epochs.*Got 0"),
-    ("no memory", {"max_physical_batch": 0}, ValueError, r"max_physical_batch.*an int in the range \[1, inf\).*Got 0"),
+    (
+        "no memory",
+        {"max_physical_batch": 0},
+        ValueError,
+        r"max_physical_batch.*an int in the range \[1, inf\).*Got 0",
+    ),
     ("no clipping", {"max_grad_norm": math.inf}, ValueError, "max_grad_norm.*Got inf"),
     ("delta of 1", {**TARGET, "target_delta": 1.0}, ValueError, "target_delta.*Got 1.0"),
     ("no classes", {"classes": None}, ValueError, "(?s)needs classes=.*which labels occur"),
-    ("no such device", {"device": "cuda:99"}, ValueError, "(?s)device='cuda:99'.*not available.*device='cpu'"),
-    ("a closure", {"optimizer": torch.optim.LBFGS}, ValueError, "(?s)LBFGS.*given gradients.*torch.optim.SGD"),
-    ("another optimizer", {"optimizer": torch.optim.RMSprop}, ValueError, "(?s)RMSprop.*torch.optim.SGD"),
-    ("groups", {"optimizer__param_groups": [("0.*", {"lr": 1.0})]}, ValueError, "(?s)optimizer__param_groups.*Freezer"),
+    (
+        "no such device",
+        {"device": "cuda:99"},
+        ValueError,
+        "(?s)device='cuda:99'.*not available.*device='cpu'",
+    ),
+    (
+        "a closure",
+        {"optimizer": torch.optim.LBFGS},
+        ValueError,
+        "(?s)LBFGS.*given gradients.*torch.optim.SGD",
+    ),
+    (
+        "another optimizer",
+        {"optimizer": torch.optim.RMSprop},
+        ValueError,
+        "(?s)RMSprop.*torch.optim.SGD",
+    ),
+    (
+        "groups",
+        {"optimizer__param_groups": [("0.*", {"lr": 1.0})]},
+        ValueError,
+        "(?s)optimizer__param_groups.*Freezer",
+    ),
     ("uphill", {"optimizer__maximize": True}, ValueError, "optimizer__maximize"),
-    ("a split", {"train_split": skorch.dataset.ValidSplit(5)}, LeakingEstimatorError, "only train_split=None"),
-    ("add_remove", {"neighboring": "add_remove"}, PrivacyError, "(?s)add_remove.*number of records is public"),
+    (
+        "a split",
+        {"train_split": skorch.dataset.ValidSplit(5)},
+        LeakingEstimatorError,
+        "only train_split=None",
+    ),
+    (
+        "add_remove",
+        {"neighboring": "add_remove"},
+        PrivacyError,
+        "(?s)add_remove.*number of records is public",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("changed", "error", "match"), [one[1:] for one in UNREAD], ids=[one[0] for one in UNREAD])
+@pytest.mark.parametrize(
+    ("changed", "error", "match"), [one[1:] for one in UNREAD], ids=[one[0] for one in UNREAD]
+)
 def test_bad_arguments_are_refused_before_any_data_is_read(changed, error, match):
     for method in ("fit", "partial_fit"):
         with pytest.raises(error, match=match):
@@ -479,14 +585,20 @@ class Recurrent(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.words, self.memory, self.last = nn.Embedding(10, 4), nn.GRU(4, 3, batch_first=True), nn.Linear(3, 2)
+        self.words, self.memory, self.last = (
+            nn.Embedding(10, 4),
+            nn.GRU(4, 3, batch_first=True),
+            nn.Linear(3, 2),
+        )
 
     def forward(self, tokens):
         return self.last(self.memory(self.words(tokens))[0][:, -1])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", [nn.Sequential(nn.Embedding(10, 4), nn.Flatten(), nn.Linear(20, 2)), Recurrent])
+@pytest.mark.parametrize(
+    "module", [nn.Sequential(nn.Embedding(10, 4), nn.Flatten(), nn.Linear(20, 2)), Recurrent]
+)
 @pytest.mark.parametrize("token", [10, 17, -1])
 def test_a_record_with_a_token_beyond_an_embedding_is_blank_and_stops_no_fit(module, token):
     tokens = np.random.default_rng(0).integers(0, 10, (120, 5))
@@ -523,7 +635,10 @@ class MeanLoss(nn.Module):
 @pytest.mark.slow
 def test_a_plain_mean_of_losses_is_trained_as_their_sum(one_noise):
     """Divided by the expected batch size it is the mean."""
-    found = [net(criterion=one, noise_seed=0, random_state=0).fit(X, y) for one in (MeanLoss, nn.CrossEntropyLoss)]
+    found = [
+        net(criterion=one, noise_seed=0, random_state=0).fit(X, y)
+        for one in (MeanLoss, nn.CrossEntropyLoss)
+    ]
     torch.testing.assert_close(*map(parameters, found), rtol=1e-5, atol=1e-6)
 
 
@@ -541,7 +656,9 @@ def test_parameters_in_the_loss_are_refused():
         def forward(self, outputs, targets):
             return self.scale * nn.functional.cross_entropy(outputs, targets, reduction="sum")
 
-    with pytest.raises(ValueError, match="(?s)parameters in criterion Learned.*Put them into the module"):
+    with pytest.raises(
+        ValueError, match="(?s)parameters in criterion Learned.*Put them into the module"
+    ):
         net(criterion=Learned).fit(X, y)
 
 
@@ -550,12 +667,20 @@ def test_weights_of_records_and_other_arguments_of_fit_are_refused():
         net().fit(X, y, sample_weight=np.ones(120))
 
 
-# --- many at once -----------------------------------------------------------------------------------------------
+# --- many at once ---------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_nets_that_fail_together_are_not_fitted_and_leave_the_others():
-    nets = [net(), net(lr=-1.0), net(Centred), net(classes=[0]), net(noise_multiplier=None), net(Centred), net()]
+    nets = [
+        net(),
+        net(lr=-1.0),
+        net(Centred),
+        net(classes=[0]),
+        net(noise_multiplier=None),
+        net(Centred),
+        net(),
+    ]
     found = DPNeuralNetClassifier.fit_together(nets, X, y)
     assert [one is not None for one in found] == [True, False, False, False, False, False, True]
     assert [one.initialized_ for one in nets] == [one is not None for one in found]

@@ -1,4 +1,5 @@
-"""Derived step sizes: what the noise does to a weight until the end is what they say, and is public."""
+"""Derived step sizes: what the noise does to a weight until the end is what they say, and is
+public."""
 
 from __future__ import annotations
 
@@ -7,7 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets import DPLinearRegression, DPLogisticRegression, DPNeuralNetClassifier, DPTabularClassifier
+from sklearn_dpsearch.nets import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPNeuralNetClassifier,
+    DPTabularClassifier,
+)
 from sklearn_dpsearch.nets.estimators import layers, step_size
 
 from ..toys import flat
@@ -18,7 +24,13 @@ y = (X[:, 0] > 0).astype(int)
 
 
 def model(kind=DPLogisticRegression, **changed):
-    plain = {"noise_multiplier": 30.0, "sample_rate": 0.1, "max_steps": 300, "random_state": 0, "max_grad_norm": 1.0}
+    plain = {
+        "noise_multiplier": 30.0,
+        "sample_rate": 0.1,
+        "max_steps": 300,
+        "random_state": 0,
+        "max_grad_norm": 1.0,
+    }
     return kind(**{**plain, **changed})
 
 
@@ -30,7 +42,9 @@ def wanted(features=50):
 @pytest.mark.parametrize("decay", ["linear", "constant"])
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
 @pytest.mark.parametrize("norm", [0.1, 1.0, "rule"])
-def test_noise_in_each_weight_at_the_end_is_what_the_step_size_was_derived_from(decay, momentum, norm):
+def test_noise_in_each_weight_at_the_end_is_what_the_step_size_was_derived_from(
+    decay, momentum, norm
+):
     # So much noise that the records hardly matter: what is left in the weights is noise.
     one = model(learning_rate=decay, momentum=momentum, max_grad_norm=norm, noise_seed=0).fit(X, y)
     weights = flat(one.module_).numpy()
@@ -62,12 +76,13 @@ def test_noise_of_coefficients_has_their_units():
 @pytest.mark.slow
 def test_the_step_size_follows_from_what_is_public_alone():
     found = model(batch_size=40).fit(X, y).learning_rate_init_
-    assert model(batch_size=40).fit(X[:150] * 1e-3, 1 - y[:150]).learning_rate_init_ == found  # other records, fewer
+    # other records, fewer
+    assert model(batch_size=40).fit(X[:150] * 1e-3, 1 - y[:150]).learning_rate_init_ == found
     assert model().fit(X, y).learning_rate_init_ == found  # their number is public
     assert model().fit(X[:200], y[:200]).learning_rate_init_ == pytest.approx(found / 2)
 
 
-# --- skorch ---------------------------------------------------------------------------------------------------------
+# --- skorch ---------------------------------------------------------------------------------------
 
 
 def net(**changed):
@@ -96,18 +111,22 @@ def test_a_schedule_of_the_user_takes_the_place_of_the_fall(one_noise):
     data = X.astype(np.float32), y
     plan = [("plan", LRScheduler(policy="StepLR", step_size=100, gamma=0.1, step_every="batch"))]
     derived = net(callbacks=plan).fit(*data)
-    assert derived.learning_rate_init_ == pytest.approx(model(learning_rate="constant").fit(X, y).learning_rate_init_)
+    assert derived.learning_rate_init_ == pytest.approx(
+        model(learning_rate="constant").fit(X, y).learning_rate_init_
+    )
     same = net(callbacks=plan, lr=derived.learning_rate_init_).fit(*data)
     torch.testing.assert_close(flat(derived.module_), flat(same.module_))
 
 
-# --- the clipping norm by rule ---------------------------------------------------------------------------------------
+# --- the clipping norm by rule --------------------------------------------------------------------
 
 
 def test_by_rule_gradients_are_clipped_where_the_own_class_has_less_than_15_percent():
     """Of a linear model, on the longest record."""
     schema = {f"x{i}": (-1, 1) for i in range(3)} | {"job": ["clerk", "nurse"]}
-    one = DPTabularClassifier(schema, classes=[0, 1], hidden_layer_sizes=(), noise_multiplier=1e-2, max_steps=300)
+    one = DPTabularClassifier(
+        schema, classes=[0, 1], hidden_layer_sizes=(), noise_multiplier=1e-2, max_steps=300
+    )
     table = [[1.0, 1.0, 1.0, "clerk"]]
     one.fit(np.array(table * 50, dtype=object), [0, 1] * 25)
     record = torch.cat(list(one.records_of(one).blocks(np.array(table, dtype=object))))
@@ -125,10 +144,12 @@ def test_the_rule_follows_from_public_facts_alone():
     found = model(**by_rule).fit(X, y).max_grad_norm_
     assert found == pytest.approx(1.2 * np.hypot(50**0.25, 1))
     assert model(**by_rule, batch_size=40).fit(X[:90] * 1e-3, 1 - y[:90]).max_grad_norm_ == found
-    noisy = {"max_grad_norm": "rule", "noise_multiplier": 3, "batch_size": 40}  # the norm also depends on noise
+    # the norm also depends on noise
+    noisy = {"max_grad_norm": "rule", "noise_multiplier": 3, "batch_size": 40}
     many, few = (model(**noisy).fit(X[:n], y[:n]) for n in (400, 90))
     assert 1.0 < many.max_grad_norm_ == few.max_grad_norm_ < found
-    assert many.learning_rate_init_ == few.learning_rate_init_  # a subset search tells an expected number, not the true
+    # a subset search tells an expected number, not the true
+    assert many.learning_rate_init_ == few.learning_rate_init_
     numbers = model(DPLinearRegression, **by_rule).fit(X, y)
     assert numbers.max_grad_norm_ == pytest.approx(0.5 * np.hypot(50**0.25, 1))
 
@@ -142,7 +163,11 @@ def test_the_gradient_of_hidden_layers_at_the_start_is_as_long_as_expected(deep,
     residual = nn.functional.normalize(torch.arange(1.0, deep[-1] + 1), dim=0)
     for seed in range(400):
         made = layers.wide_and_deep(
-            [99, deep[-1]], deep, nn.ReLU, torch.Generator().manual_seed(seed), from_linear=from_linear
+            [99, deep[-1]],
+            deep,
+            nn.ReLU,
+            torch.Generator().manual_seed(seed),
+            from_linear=from_linear,
         )
         made.deep(record).backward(residual)
         squares.append(float(sum(one.grad.square().sum() for one in made.deep.parameters())))
@@ -152,7 +177,8 @@ def test_the_gradient_of_hidden_layers_at_the_start_is_as_long_as_expected(deep,
 
 @pytest.mark.slow
 def test_the_norm_by_rule_is_larger_with_a_hidden_part():
-    """By less than a tenth beside a long linear part, by a fifth where one column is all there is."""
+    """By less than a tenth beside a long linear part, by a fifth where one column is all there
+    is."""
     norms = []
     for columns, hidden in ((1, ()), (1, "auto"), (30, ()), (30, "auto")):
         schema = {f"x{i}": (-1, 1) for i in range(columns)}

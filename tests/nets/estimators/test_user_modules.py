@@ -19,10 +19,16 @@ def stated():
     return nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
 
 
-LONG = {"noise_multiplier": 0.5, "sample_rate": 0.3, "max_steps": 150, "noise_seed": 0, "random_state": 0}
+LONG = {
+    "noise_multiplier": 0.5,
+    "sample_rate": 0.3,
+    "max_steps": 150,
+    "noise_seed": 0,
+    "random_state": 0,
+}
 
 
-# --- precision ------------------------------------------------------------------------------------------------------
+# --- precision ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [torch.float64, torch.float16, torch.bfloat16])
@@ -35,7 +41,9 @@ def test_modules_of_every_precision_are_trained_and_kept_in_single(kind, one_noi
     torch.testing.assert_close(flat(one.module_), flat(other.module_))
     np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
     assert [p.dtype for p in given.parameters()] == [kind] * 4  # what was given is left as it was
-    assert all(torch.equal(mine, theirs) for mine, theirs in zip(given.parameters(), before.parameters()))
+    assert all(
+        torch.equal(mine, theirs) for mine, theirs in zip(given.parameters(), before.parameters())
+    )
     assert one.partial_fit(X, y).n_steps_ == 12
 
 
@@ -49,7 +57,11 @@ def test_buffers_and_weights_of_criteria_follow():
         def forward(self, inputs):
             return self.last(inputs * self.scale)
 
-    one = net(Scaled, criterion__weight=torch.tensor([1.0, 2.0], dtype=torch.float64), **{**LONG, "max_steps": 60})
+    one = net(
+        Scaled,
+        criterion__weight=torch.tensor([1.0, 2.0], dtype=torch.float64),
+        **{**LONG, "max_steps": 60},
+    )
     assert one.fit(X, y).score(X, y) > 0.8
 
 
@@ -66,14 +78,20 @@ def test_parameters_that_are_no_real_numbers_are_refused():
         net(Complex).fit(X, y)
 
 
-# --- modules that are refused before they see records -----------------------------------------------------------------
+# --- modules that are refused before they see records ---------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("module", "match"),
     [
-        (nn.Sequential(nn.LazyLinear(6), nn.ReLU(), nn.Linear(6, 2)), "State the shapes, e.g. nn.Linear"),
-        (nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2)), "statistics over the records of a batch"),
+        (
+            nn.Sequential(nn.LazyLinear(6), nn.ReLU(), nn.Linear(6, 2)),
+            "State the shapes, e.g. nn.Linear",
+        ),
+        (
+            nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2)),
+            "statistics over the records of a batch",
+        ),
     ],
     ids=["lazy", "batch norm"],
 )

@@ -62,7 +62,7 @@ def reach(distribution: CountDistribution) -> np.ndarray:
     return np.arange(0, int(min(distribution.highest, 40_000)) + 1)
 
 
-# --- values against series ----------------------------------------------------------------------------------------
+# --- values against series ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
@@ -78,7 +78,9 @@ def test_probabilities_sum_to_one_and_give_the_mean(distribution: CountDistribut
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_generating_function_and_its_slope_are_their_series(distribution: CountDistribution) -> None:
+def test_generating_function_and_its_slope_are_their_series(
+    distribution: CountDistribution,
+) -> None:
     k = reach(distribution)
     pmf = distribution.pmf(k)
     used = pmf > 0
@@ -89,13 +91,17 @@ def test_generating_function_and_its_slope_are_their_series(distribution: CountD
             assert distribution.pgf_slope(z) == pytest.approx(
                 float((pmf * k) @ z ** np.maximum(k - 1, 0)), rel=1e-8, abs=1e-13
             )
-            assert np.exp(distribution.log_curvature(np.array(z), np.array(1 - z))) == pytest.approx(
+            assert np.exp(
+                distribution.log_curvature(np.array(z), np.array(1 - z))
+            ) == pytest.approx(
                 float((pmf * k * (k - 1)) @ z ** np.maximum(k - 2, 0)), rel=1e-7, abs=1e-13
             )
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_generating_function_ends_at_one_and_its_slope_is_convex(distribution: CountDistribution) -> None:
+def test_generating_function_ends_at_one_and_its_slope_is_convex(
+    distribution: CountDistribution,
+) -> None:
     assert distribution.pgf(1.0) == pytest.approx(1.0, abs=1e-15)
     slope = distribution.pgf_slope(np.linspace(0, 1, 201))
     assert np.all(np.diff(slope) >= -1e-12)
@@ -110,7 +116,11 @@ def test_mean_is_met_to_nine_digits(shape: float, mean: float) -> None:
     distribution = NegativeBinomial(shape, mean)
     with mpmath.workdps(80):
         gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(shape)
-        first = (1 - gamma) / -mpmath.log(gamma) if shape == 0 else eta * (1 - gamma) / (gamma**-eta - 1)
+        first = (
+            (1 - gamma) / -mpmath.log(gamma)
+            if shape == 0
+            else eta * (1 - gamma) / (gamma**-eta - 1)
+        )
         assert float(first * gamma ** -(1 + eta)) == pytest.approx(mean, rel=1e-9)
     assert distribution.pgf_slope(1.0) == pytest.approx(mean, rel=1e-9)
 
@@ -119,13 +129,19 @@ def test_named_distributions_are_special_negative_binomials() -> None:
     for z in (0.0, 0.3, 0.99):
         assert Geometric(7).pgf(z) == pytest.approx(NegativeBinomial(1, 7).pgf(z))
         assert Logarithmic(7).pgf(z) == pytest.approx(NegativeBinomial(0, 7).pgf(z))
-        assert Logarithmic(7).pgf_slope(z) == pytest.approx(NegativeBinomial(1e-7, 7).pgf_slope(z), rel=1e-5)
-    assert Geometric(7).pmf(np.arange(1, 9)) == pytest.approx(stats.geom.pmf(np.arange(1, 9), 1 / 7))
+        assert Logarithmic(7).pgf_slope(z) == pytest.approx(
+            NegativeBinomial(1e-7, 7).pgf_slope(z), rel=1e-5
+        )
+    assert Geometric(7).pmf(np.arange(1, 9)) == pytest.approx(
+        stats.geom.pmf(np.arange(1, 9), 1 / 7)
+    )
     assert Logarithmic(7).pmf(np.arange(1, 9)) == pytest.approx(
         stats.logser.pmf(np.arange(1, 9), 1 - Logarithmic(7).gamma)
     )
     assert Poisson(7).pmf(np.arange(9)) == pytest.approx(stats.poisson.pmf(np.arange(9), 7))
-    assert Binomial(9, 0.3).pmf(np.arange(10)) == pytest.approx(stats.binom.pmf(np.arange(10), 9, 0.3))
+    assert Binomial(9, 0.3).pmf(np.arange(10)) == pytest.approx(
+        stats.binom.pmf(np.arange(10), 9, 0.3)
+    )
     assert as_count_distribution(7) == Geometric(7)
     assert as_count_distribution(Fixed(2)) == Fixed(2)
 
@@ -139,30 +155,44 @@ def test_probabilities_far_out_keep_their_digits(distribution: CountDistribution
     """Where Γ-functions would cancel: against 50 digits."""
     with mpmath.workdps(50):
         gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(distribution.eta)
-        first = (1 - gamma) / -mpmath.log(gamma) if distribution.eta == 0 else eta * (1 - gamma) / (gamma**-eta - 1)
+        first = (
+            (1 - gamma) / -mpmath.log(gamma)
+            if distribution.eta == 0
+            else eta * (1 - gamma) / (gamma**-eta - 1)
+        )
         for k in (1, 50, 99_999, 100_001, 10**6, 5 * 10**6):
             exact = first * (1 - gamma) ** (k - 1) * mpmath.gammaprod([k + eta], [1 + eta, k + 1])
             assert distribution.pmf(k) == pytest.approx(float(exact), rel=1e-9)
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_probabilities_with_many_digits_are_those_in_doubles(distribution: CountDistribution) -> None:
+def test_probabilities_with_many_digits_are_those_in_doubles(
+    distribution: CountDistribution,
+) -> None:
     with mpmath.workprec(160):
         exact = [float(one) for one in islice(distribution.exact_pmf(), 50)]
-    assert distribution.pmf(distribution.lowest + np.arange(len(exact))) == pytest.approx(exact, rel=1e-9, abs=1e-15)
+    assert distribution.pmf(distribution.lowest + np.arange(len(exact))) == pytest.approx(
+        exact, rel=1e-9, abs=1e-15
+    )
 
 
-# --- utility ------------------------------------------------------------------------------------------------------
+# --- utility --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_expected_quantile_is_one_minus_the_mean_of_one_over_k_plus_one(distribution: CountDistribution) -> None:
+def test_expected_quantile_is_one_minus_the_mean_of_one_over_k_plus_one(
+    distribution: CountDistribution,
+) -> None:
     k = reach(distribution)
-    assert distribution.expected_quantile() == pytest.approx(1 - math.fsum(distribution.pmf(k) / (k + 1)), abs=1e-8)
+    assert distribution.expected_quantile() == pytest.approx(
+        1 - math.fsum(distribution.pmf(k) / (k + 1)), abs=1e-8
+    )
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_success_probability_is_that_of_at_least_one_success(distribution: CountDistribution) -> None:
+def test_success_probability_is_that_of_at_least_one_success(
+    distribution: CountDistribution,
+) -> None:
     k = reach(distribution)
     for share in (0.0, 1e-3, 0.3, 1.0):
         with np.errstate(under="ignore"):
@@ -172,7 +202,9 @@ def test_success_probability_is_that_of_at_least_one_success(distribution: Count
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_quantile_is_the_smallest_number_that_reaches_the_probability(distribution: CountDistribution) -> None:
+def test_quantile_is_the_smallest_number_that_reaches_the_probability(
+    distribution: CountDistribution,
+) -> None:
     cumulative = np.cumsum(distribution.pmf(reach(distribution)))
     for p in (0.0, 1e-3, 0.1, 0.5, 0.77, 0.99):
         found = distribution.quantile(p)
@@ -181,15 +213,21 @@ def test_quantile_is_the_smallest_number_that_reaches_the_probability(distributi
         assert found == distribution.lowest or cumulative[found - 1] < p + 1e-12
 
 
-# --- conditioning -------------------------------------------------------------------------------------------------
+# --- conditioning ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("distribution", [one for one in DISTRIBUTIONS if one.probability_of_none > 0], ids=repr)
-def test_input_records_at_least_one_run_probabilities_are_rescaled(distribution: CountDistribution) -> None:
+@pytest.mark.parametrize(
+    "distribution", [one for one in DISTRIBUTIONS if one.probability_of_none > 0], ids=repr
+)
+def test_input_records_at_least_one_run_probabilities_are_rescaled(
+    distribution: CountDistribution,
+) -> None:
     given, k = distribution.at_least_one(), np.arange(0, 30)
     expected = np.where(k > 0, distribution.pmf(k), 0.0) / (1 - distribution.probability_of_none)
     assert given.pmf(k) == pytest.approx(expected, rel=1e-9)
-    assert given.mean == pytest.approx(distribution.mean / (1 - distribution.probability_of_none), rel=1e-9)
+    assert given.mean == pytest.approx(
+        distribution.mean / (1 - distribution.probability_of_none), rel=1e-9
+    )
     assert given.pgf(0.0) == pytest.approx(0.0, abs=1e-15)
 
 
@@ -208,7 +246,13 @@ def test_a_cap_under_which_k_next_to_never_stays_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "distribution",
-    [Geometric(10), Poisson(4), Poisson(4).at_least_one(), Logarithmic(30), NegativeBinomial(3, 20)],
+    [
+        Geometric(10),
+        Poisson(4),
+        Poisson(4).at_least_one(),
+        Logarithmic(30),
+        NegativeBinomial(3, 20),
+    ],
     ids=repr,
 )
 def test_capped_distribution_is_the_distribution_given_that_it_stays_under_the_cap(
@@ -222,7 +266,7 @@ def test_capped_distribution_is_the_distribution_given_that_it_stays_under_the_c
     assert distribution.capped(200).capped(9).pmf(3) == pytest.approx(distribution.capped(9).pmf(3))
 
 
-# --- draws --------------------------------------------------------------------------------------------------------
+# --- draws ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -251,7 +295,12 @@ def test_draws_follow_the_distribution(distribution: CountDistribution) -> None:
     observed = np.append(observed[kept], number - observed[kept].sum())
     expected = np.append(expected[kept], number - expected[kept].sum())
     used = expected > 1e-6 * number
-    assert stats.chisquare(observed[used], expected[used] * observed[used].sum() / expected[used].sum()).pvalue > 1e-4
+    assert (
+        stats.chisquare(
+            observed[used], expected[used] * observed[used].sum() / expected[used].sum()
+        ).pvalue
+        > 1e-4
+    )
 
 
 class Bits:
@@ -302,7 +351,7 @@ def test_unseeded_draws_use_the_operating_system(monkeypatch: pytest.MonkeyPatch
     assert asked == [256] * 40
 
 
-# --- values -------------------------------------------------------------------------------------------------------
+# --- values ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -324,7 +373,10 @@ def test_unseeded_draws_use_the_operating_system(monkeypatch: pytest.MonkeyPatch
         (lambda: Geometric(3).quantile(1.0), "0 <= p < 1"),
         (lambda: Geometric(3).pgf(1.1), "0 <= z <= 1"),
         (lambda: Geometric(3).success_probability(-0.1), "0 <= share <= 1"),
-        (lambda: FromPMF([0.5, 0.0, 0.0, 0.5]).at_least_one().capped(1), "a cap that K can stay under"),
+        (
+            lambda: FromPMF([0.5, 0.0, 0.0, 0.5]).at_least_one().capped(1),
+            "a cap that K can stay under",
+        ),
         (lambda: Conditioned(distribution=Fixed(2)), "a distribution of K that may be 0"),
     ],
 )
@@ -335,7 +387,8 @@ def test_bad_parameters_say_what_was_expected(build, expected: str) -> None:
 
 
 def test_integers_of_numpy_do_not_wrap_around() -> None:
-    """20·19 does not fit into eight bits: the slope of the generating function would rise too slowly."""
+    """20·19 does not fit into eight bits: the slope of the generating function would rise too
+    slowly."""
     one = np.array([0.5])
     assert Fixed(np.uint8(20)).log_curvature(one, one) == Fixed(20).log_curvature(one, one)
     assert type(Fixed(np.uint8(20)).k) is int
@@ -345,21 +398,31 @@ def test_integers_of_numpy_do_not_wrap_around() -> None:
 
 @pytest.mark.parametrize("shape", [-0.5, 0.0, 0.5, 1.0, 5.0])
 @pytest.mark.parametrize("mean", [1 + 1e-12, 1 + 1e-9, 1.001, 10.0, 1e6])
-def test_generating_function_keeps_its_digits_where_one_run_is_nearly_certain(shape: float, mean: float) -> None:
-    """f(z) is nearly z there: it was wrong in the seventh digit, and with it what is said to be a lower bound."""
+def test_generating_function_keeps_its_digits_where_one_run_is_nearly_certain(
+    shape: float, mean: float
+) -> None:
+    """f(z) is nearly z there: it was wrong in the seventh digit, and with it what is said to be a
+    lower bound."""
     distribution = NegativeBinomial(shape, mean)
     with mpmath.workdps(80):
         gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(shape)
         for z in (1e-9, 0.1, 0.5, 0.9, 1 - 1e-9):
             base = 1 - (1 - gamma) * mpmath.mpf(z)
-            exact = mpmath.log(base) / mpmath.log(gamma) if shape == 0 else (base**-eta - 1) / (gamma**-eta - 1)
+            exact = (
+                mpmath.log(base) / mpmath.log(gamma)
+                if shape == 0
+                else (base**-eta - 1) / (gamma**-eta - 1)
+            )
             assert abs(distribution.pgf(z) - exact) <= 2e-15
 
 
 @pytest.mark.parametrize(
-    ("distribution", "deviation"), [(Poisson(1000), 31.7), (Geometric(1000), 1000.0), (Fixed(700), 0.0)]
+    ("distribution", "deviation"),
+    [(Poisson(1000), 31.7), (Geometric(1000), 1000.0), (Fixed(700), 0.0)],
 )
-def test_large_draws_are_as_large_as_the_distribution_says(distribution: CountDistribution, deviation: float) -> None:
+def test_large_draws_are_as_large_as_the_distribution_says(
+    distribution: CountDistribution, deviation: float
+) -> None:
     """Nothing is cut off, however much work it makes."""
     rng = random.Random(7)
     drawn = [distribution.sample(rng) for _ in range(300)]

@@ -47,7 +47,9 @@ CASES: dict[str, Guarantee] = {
     "mixture": mixture([PureDP(epsilon=1.0), compose(NET, PureDP(epsilon=0.1))], [0.5, 0.5]),
     "envelope": envelope([GaussianDP(mu=0.1), PureDP(epsilon=0.3)]),
     "best": best_of(compose(NET, PureDP(epsilon=0.1)), Geometric(3)),
-    "subset": subset_then_train(best_of(PureDP(epsilon=0.5), Geometric(3)), GaussianDP(mu=0.5), 0.2),
+    "subset": subset_then_train(
+        best_of(PureDP(epsilon=0.5), Geometric(3)), GaussianDP(mu=0.5), 0.2
+    ),
     "threshold": until_above(PureDP(epsilon=0.3), 0.1),
     "grid": noisy_max(5, 1, GumbelNoise(scale=2)),
 }

@@ -1,4 +1,5 @@
-"""What is not a guarantee is refused with the way to write one; statements of what was spent count as their total."""
+"""What is not a guarantee is refused with the way to write one; statements of what was spent count
+as their total."""
 
 from __future__ import annotations
 
@@ -97,7 +98,9 @@ class WithList(Guarantee):
         return PureDP(epsilon=max(self.levels)).pair
 
 
-@pytest.mark.parametrize("total", [lambda one: one, lambda one: best_of(one, 5)], ids=["alone", "best of 5"])
+@pytest.mark.parametrize(
+    "total", [lambda one: one, lambda one: best_of(one, 5)], ids=["alone", "best of 5"]
+)
 def test_guarantees_of_ones_own_are_not_mixed_up(total):
     assert total(Plain(1.0)).epsilon_at(1e-3) < 2.5 < total(Plain(3.0)).epsilon_at(1e-3)
 
@@ -107,7 +110,9 @@ def test_an_envelope_of_guarantees_of_ones_own_is_the_larger():
 
 
 def test_a_guarantee_that_cannot_be_hashed_is_worked_out_each_time():
-    assert WithList(levels=[1.0]).epsilon_at(1e-3) < 2.5 < WithList(levels=[1.0, 3.0]).epsilon_at(1e-3)
+    assert (
+        WithList(levels=[1.0]).epsilon_at(1e-3) < 2.5 < WithList(levels=[1.0, 3.0]).epsilon_at(1e-3)
+    )
 
 
 PARTS = {"tune": ONE, "train": ONE}
@@ -130,7 +135,9 @@ PARTS = {"tune": ONE, "train": ONE}
         lambda: TheoremSix(first=ONE),
         lambda: TheoremFour(**PARTS, fraction=2.0, train_on="rest"),
         lambda: TheoremFour(**PARTS, fraction=0.5, train_on="none"),
-        lambda: SubsetThenTrain(**PARTS | {"train": NonPrivate(neighboring="zero_out")}, fraction=0.5, train_on="all"),
+        lambda: SubsetThenTrain(
+            **PARTS | {"train": NonPrivate(neighboring="zero_out")}, fraction=0.5, train_on="all"
+        ),
         lambda: SubsetThenTrain(**PARTS, validate=ONE, fraction=0.5, share=-0.1, train_on="all"),
         lambda: OfGroup(one_record="PureDP", records=3),
         lambda: ChangedRecord(presence=1.0),
@@ -149,7 +156,10 @@ def test_every_value_checks_itself_when_built(build) -> None:
 
 def test_one_function_over_two_pairs_makes_two_guarantees() -> None:
     """Else the second search is reported with the ε of the first."""
-    strict, loose = (ProfileDP(profile=max_of_both, given_pair=PureDP(epsilon=epsilon).pair) for epsilon in (0.1, 3.0))
+    strict, loose = (
+        ProfileDP(profile=max_of_both, given_pair=PureDP(epsilon=epsilon).pair)
+        for epsilon in (0.1, 3.0)
+    )
     assert strict != loose
     epsilons = [best_of(one, Geometric(10)).epsilon_at(1e-6) for one in (strict, loose)]
     assert epsilons[1] > 3.0 > epsilons[0]

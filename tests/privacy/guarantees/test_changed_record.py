@@ -1,4 +1,5 @@
-"""From the presence of a record to its change: exact small chains x, z, x', where z holds neither record."""
+"""From the presence of a record to its change: exact small chains x, z, x', where z holds neither
+record."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ from sklearn_dpsearch.privacy import (
     envelope,
 )
 from sklearn_dpsearch.privacy.calibration import gaussian_target
-from sklearn_dpsearch.privacy.guarantees.neighboring_relations import ChangedRecord, delta_of_two_steps
+from sklearn_dpsearch.privacy.guarantees.neighboring_relations import (
+    ChangedRecord,
+    delta_of_two_steps,
+)
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.spent import PrivacySpent
 from tests.privacy.brute_force import (
@@ -46,13 +50,15 @@ Curve = Callable[[np.ndarray], np.ndarray]
 
 
 def random_chain(rng: np.random.Generator) -> Chain:
-    """Distributions of the output with one record, with none, and with another; some outcomes are impossible."""
+    """Distributions of the output with one record, with none, and with another; some outcomes are
+    impossible."""
     n = int(rng.integers(2, 7))
     distributions = rng.dirichlet(np.full(n, rng.choice([0.3, 1.0, 5.0])), size=3)
     if rng.random() < 0.4:
         distributions = distributions * (rng.random((3, n)) > 0.15)
         distributions[:, 0] = np.maximum(distributions[:, 0], 0.05)
-    if rng.random() < 0.4:  # what pushes away from nothing in one direction pushes back in the other
+    # what pushes away from nothing in one direction pushes back in the other
+    if rng.random() < 0.4:
         distributions[2] = distributions[1] ** 2 / np.maximum(distributions[0], 1e-3)
     first, none, last = distributions / distributions.sum(axis=1, keepdims=True)
     return first, none, last
@@ -61,7 +67,10 @@ def random_chain(rng: np.random.Generator) -> Chain:
 def presence_of(chain: Chain) -> Guarantee:
     """Exactly what the mechanism promises for the presence of either record."""
     first, none, last = chain
-    pairs = [exact_pair(Mechanism(distribution, none, np.zeros(none.size))) for distribution in (first, last)]
+    pairs = [
+        exact_pair(Mechanism(distribution, none, np.zeros(none.size)))
+        for distribution in (first, last)
+    ]
     return envelope([ProfileDP.from_pair(pair, "zero_out") for pair in pairs])
 
 
@@ -83,13 +92,17 @@ def check_random_chains(stated: Callable[[DominatingPair], Curve], number: int) 
 
 
 def canonical_chain(presence: Guarantee, cells: int = 600) -> Chain:
-    """The chain that loses most with a symmetric guarantee, on cells: x' uniform, z and x stacked to its end."""
-    level = np.concatenate([[0.0], np.geomspace(1e-12, 0.5, cells), 1 - np.geomspace(0.5, 1e-12, cells)[1:], [1.0]])
+    """The chain that loses most with a symmetric guarantee, on cells: x' uniform, z and x stacked
+    to its end."""
+    level = np.concatenate(
+        [[0.0], np.geomspace(1e-12, 0.5, cells), 1 - np.geomspace(0.5, 1e-12, cells)[1:], [1.0]]
+    )
     epsilon = np.linspace(-30.0, 30.0, 3001)
     delta = presence.pair.removed.delta_at(epsilon)
 
     def power(size: np.ndarray) -> np.ndarray:
-        """Largest probability of an event under one distribution that has this probability under the other."""
+        """Largest probability of an event under one distribution that has this probability under
+        the other."""
         return np.array([min(1.0, float(np.min(delta + np.exp(epsilon) * s))) for s in size])
 
     middle = power(level)
@@ -99,7 +112,7 @@ def canonical_chain(presence: Guarantee, cells: int = 600) -> Chain:
     return first, none, last
 
 
-# --- by the profile -----------------------------------------------------------------------------------------------
+# --- by the profile -------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -127,7 +140,9 @@ def test_the_statement_is_reached_by_the_worst_chain() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda pair, e: np.min([pair.delta_at(s * e) + pair.delta_at((1 - s) * e) for s in np.linspace(0, 1, 99)], 0),
+        lambda pair, e: np.min(
+            [pair.delta_at(s * e) + pair.delta_at((1 - s) * e) for s in np.linspace(0, 1, 99)], 0
+        ),
         lambda pair, e: 2 * pair.delta_at(e),
         lambda pair, e: pair.delta_at(e / 2),
     ],
@@ -140,7 +155,8 @@ def test_wrong_ways_to_carry_a_guarantee_over_are_noticed(wrong: Callable[..., n
 
 @pytest.mark.slow
 def test_parts_of_a_bound_are_not_carried_over_one_by_one() -> None:
-    """A net that keeps a Gaussian target is no composition of its parts: one by one they would promise too much."""
+    """A net that keeps a Gaussian target is no composition of its parts: one by one they would
+    promise too much."""
     target = gaussian_target(1.0, "zero_out", slack=1e-4)
     chain = canonical_chain(target)
     exact = presence_of(chain)
@@ -156,7 +172,7 @@ def test_a_gaussian_target_is_carried_over_as_a_whole() -> None:
     assert 1e-7 < as_replace_one(target).delta_at(100.0) < 1e-6
 
 
-# --- kinds that stay what they are --------------------------------------------------------------------------------
+# --- kinds that stay what they are ----------------------------------------------------------------
 
 
 def test_parameters_of_known_kinds() -> None:
@@ -186,7 +202,9 @@ def test_no_kind_is_below_a_chain_that_keeps_it() -> None:
         pairs = [(first, none), (none, first), (last, none), (none, last)]
         curve = [max(renyi(p, q, order) for p, q in pairs) for order in orders]
         largest = max(largest_loss(p, q) for p, q in pairs)
-        rho = max(renyi(p, q, order) / order for p, q in pairs for order in np.geomspace(1.001, 60, 60))
+        rho = max(
+            renyi(p, q, order) / order for p, q in pairs for order in np.geomspace(1.001, 60, 60)
+        )
         widest = max(float(np.ptp(np.log(p / q))) for p, q in pairs)
         kept = [
             PureDP(epsilon=largest),
@@ -199,7 +217,10 @@ def test_no_kind_is_below_a_chain_that_keeps_it() -> None:
         changed = as_replace_one(kept[2])
         for order in (1.25, 1.5, 2.0, 3.0, 8.0):
             assert renyi(first, last, order) <= float(changed.renyi(order)) + 1e-12
-            assert renyi(first, last, order) <= float(ChangedRecord(presence=kept[3]).renyi(order)) + 1e-12
+            assert (
+                renyi(first, last, order)
+                <= float(ChangedRecord(presence=kept[3]).renyi(order)) + 1e-12
+            )
 
 
 def test_a_renyi_curve_of_concentrated_privacy_counts_four_times() -> None:
@@ -215,9 +236,12 @@ def test_a_renyi_curve_that_is_known_near_one_alone_still_promises_what_its_prof
 
 
 @pytest.mark.parametrize(
-    ("noise", "rate", "steps"), [(2.0, 0.01, 500), (1.5, 1.0, 3), pytest.param(1.0, 0.02, 1500, marks=pytest.mark.slow)]
+    ("noise", "rate", "steps"),
+    [(2.0, 0.01, 500), (1.5, 1.0, 3), pytest.param(1.0, 0.02, 1500, marks=pytest.mark.slow)],
 )
-def test_dp_sgd_has_its_own_accounting_which_costs_less_than_the_chain(noise: float, rate: float, steps: int) -> None:
+def test_dp_sgd_has_its_own_accounting_which_costs_less_than_the_chain(
+    noise: float, rate: float, steps: int
+) -> None:
     presence = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps, neighboring="zero_out")
     ours = as_replace_one(presence).epsilon_at(1e-5)
     theirs = privacy_loss_distribution.from_gaussian_mechanism(
@@ -241,10 +265,15 @@ def test_replaced_records_of_dp_sgd_in_any_direction_are_covered() -> None:
         masses = rate * with_record + (1 - rate) * np.exp(-(grid**2).sum(1) / (2 * noise**2))
         return masses / masses.sum()
 
-    stated = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1, neighboring="replace_one").delta_at(EPSILONS[:9])
+    stated = DPSGD(
+        noise_multiplier=noise, sample_rate=rate, steps=1, neighboring="replace_one"
+    ).delta_at(EPSILONS[:9])
     shown = {
         (angle, length): np.array(
-            [hockey_stick(distribution(0.0), distribution(angle, length), epsilon) for epsilon in EPSILONS[:9]]
+            [
+                hockey_stick(distribution(0.0), distribution(angle, length), epsilon)
+                for epsilon in EPSILONS[:9]
+            ]
         )
         for angle in (0.5 * np.pi, 0.8 * np.pi, np.pi)
         for length in (0.0, 0.5, 1.0)
@@ -253,7 +282,7 @@ def test_replaced_records_of_dp_sgd_in_any_direction_are_covered() -> None:
     assert np.all(shown[np.pi, 1.0] >= 0.995 * stated)
 
 
-# --- in company ---------------------------------------------------------------------------------------------------
+# --- in company -----------------------------------------------------------------------------------
 
 
 def test_the_value_itself_holds_under_one_relation_alone() -> None:

@@ -25,12 +25,19 @@ from sklearn_dpsearch.privacy import (
     mixture,
 )
 from sklearn_dpsearch.privacy.guarantees import composition
-from tests.privacy.brute_force import EPSILONS, Mechanism, exact_pair, hockey_stick, random_mechanism, renyi
+from tests.privacy.brute_force import (
+    EPSILONS,
+    Mechanism,
+    exact_pair,
+    hockey_stick,
+    random_mechanism,
+    renyi,
+)
 
 SGD = DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300)
 
 
-# --- composition --------------------------------------------------------------------------------------------------
+# --- composition ----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -58,7 +65,10 @@ def test_pure_guarantees_add_up_at_delta_zero_and_gain_above() -> None:
 def test_closed_forms_add_up_exactly() -> None:
     assert compose(GaussianDP(mu=3.0), GaussianDP(mu=4.0)) == GaussianDP(mu=5.0)
     assert compose(ZCDP(rho=0.25), ZCDP(rho=0.5)) == ZCDP(rho=0.75)
-    left, right = RenyiDP(orders=[2.0, 4.0], epsilons=[0.1, 0.3]), RenyiDP(orders=[3.0, 8.0], epsilons=[0.2, 0.5])
+    left, right = (
+        RenyiDP(orders=[2.0, 4.0], epsilons=[0.1, 0.3]),
+        RenyiDP(orders=[3.0, 8.0], epsilons=[0.2, 0.5]),
+    )
     assert compose(left, right).renyi([2.0, 3.0, 4.0]) == pytest.approx([0.3, 0.5, 0.8])
 
 
@@ -79,7 +89,8 @@ def test_composition_is_never_above_its_renyi_route() -> None:
 
 
 def test_composing_with_a_search_that_may_not_run_is_above_the_exact_loss() -> None:
-    """The Rényi route has to know the outcome "no run", which a hockey-stick curve at ε ≥ 0 may forget."""
+    """The Rényi route has to know the outcome "no run", which a hockey-stick curve at ε ≥ 0 may
+    forget."""
     from sklearn_dpsearch.privacy import Poisson
     from tests.privacy.brute_force import release
 
@@ -87,15 +98,18 @@ def test_composing_with_a_search_that_may_not_run_is_above_the_exact_loss() -> N
     for mean in (0.01, 0.3, 2.0):
         distribution = Poisson(mean)
         p, q = (
-            np.append(release(distribution, side, response.scores), np.exp(-mean)) for side in (response.p, response.q)
+            np.append(release(distribution, side, response.scores), np.exp(-mean))
+            for side in (response.p, response.q)
         )
-        total = compose(best_of(PureDP(epsilon=np.log(9.0)), distribution), PureDP(epsilon=np.log(9.0)))
+        total = compose(
+            best_of(PureDP(epsilon=np.log(9.0)), distribution), PureDP(epsilon=np.log(9.0))
+        )
         for epsilon in EPSILONS[:-1]:
             exact = hockey_stick(np.outer(p, response.p), np.outer(q, response.q), epsilon)
             assert exact <= total.delta_at(epsilon) + 1e-14
 
 
-# --- mixtures -----------------------------------------------------------------------------------------------------
+# --- mixtures -------------------------------------------------------------------------------------
 
 
 def test_mixture_is_the_exact_average_of_discrete_mechanisms() -> None:
@@ -132,18 +146,23 @@ def test_mixture_with_no_promise_fails_as_often_as_it_is_drawn() -> None:
     assert best_of(half, Geometric(3)).delta_at(30.0) == pytest.approx(0.03, rel=0.1)
 
 
-# --- envelopes ----------------------------------------------------------------------------------------------------
+# --- envelopes ------------------------------------------------------------------------------------
 
 
 def test_envelope_is_the_largest_profile_and_its_pair_is_above_both_ways() -> None:
     parts = [GaussianDP(mu=0.5), PureDP(epsilon=0.9), SGD, ApproxDP(epsilon=0.1, delta=1e-4)]
     grid = np.linspace(0, 4, 333)
     worst = envelope(parts)
-    assert worst.delta_at(grid) == pytest.approx(np.max([one.delta_at(grid) for one in parts], axis=0))
+    assert worst.delta_at(grid) == pytest.approx(
+        np.max([one.delta_at(grid) for one in parts], axis=0)
+    )
     both_signs = np.linspace(-4, 4, 401)
     for one, parts_of in ((worst.pair.removed, "removed"), (worst.pair.added, "added")):
         for part in parts:
-            assert np.all(one.delta_at(both_signs) >= getattr(part.pair, parts_of).delta_at(both_signs) - 1e-11)
+            assert np.all(
+                one.delta_at(both_signs)
+                >= getattr(part.pair, parts_of).delta_at(both_signs) - 1e-11
+            )
 
 
 def test_the_pair_of_an_envelope_through_few_of_its_losses_is_above_all_parts(monkeypatch) -> None:
@@ -155,7 +174,8 @@ def test_the_pair_of_an_envelope_through_few_of_its_losses_is_above_all_parts(mo
         largest = np.max([getattr(part.pair, name).delta_at(epsilon) for part in parts], axis=0)
         found = getattr(whole, name).delta_at(epsilon)
         assert np.all(found[epsilon >= 0] >= largest[epsilon >= 0] * (1 - 1e-12))
-        assert np.all(found >= largest - 1e-9)  # below 0 both are above the truth, each by its own rounding
+        # below 0 both are above the truth, each by its own rounding
+        assert np.all(found >= largest - 1e-9)
         assert np.all(found <= largest + 0.01)
 
 
@@ -165,7 +185,7 @@ def test_envelope_of_pure_guarantees_is_the_largest() -> None:
     assert isinstance(envelope([SGD, NonPrivate()]), NonPrivate)
 
 
-# --- errors -------------------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -214,7 +234,10 @@ def test_average_of_failures_is_rounded_up() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         parts, weight = rng.uniform(0, 1, 2), Fraction(int(rng.integers(1, 64)), 64)
-        total = mixture([ApproxDP(epsilon=1.0, delta=float(d)) for d in parts], [float(weight), float(1 - weight)])
+        total = mixture(
+            [ApproxDP(epsilon=1.0, delta=float(d)) for d in parts],
+            [float(weight), float(1 - weight)],
+        )
         exact = weight * Fraction(float(parts[0])) + (1 - weight) * Fraction(float(parts[1]))
         assert Fraction(total.delta_at(2.0)) >= exact
 

@@ -73,7 +73,8 @@ def test_a_person_never_loses_more_than_is_stated() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("records", [2, 3, 7])
 def test_the_bound_is_reached_by_a_gaussian_chain(records: int) -> None:
-    """Means 0, μ, 2μ, …: the ends differ by records·μ, and the profile of one step says so to six digits."""
+    """Means 0, μ, 2μ, …: the ends differ by records·μ, and the profile of one step says so to six
+    digits."""
     by_profile = OfGroup(one_record=GaussianDP(mu=0.4), records=records)
     exact = GaussianDP(mu=0.4 * records)
     for delta in (1e-2, 1e-5):
@@ -83,7 +84,8 @@ def test_the_bound_is_reached_by_a_gaussian_chain(records: int) -> None:
 
 @pytest.mark.slow
 def test_an_epsilon_and_a_delta_grow_as_published() -> None:
-    """mε, with δ·(1 + e^ε + … + e^{(m−1)ε}) (Dwork & Roth 2014, Theorem 2.2, and its refinement)."""
+    """mε, with δ·(1 + e^ε + … + e^{(m−1)ε}) (Dwork & Roth 2014, Theorem 2.2, and its
+    refinement)."""
     five = for_group(ApproxDP(epsilon=0.3, delta=1e-6), 5)
     published = 1e-6 * np.exp(0.3 * np.arange(5)).sum()
     assert published * (1 - 1e-5) <= five.delta_at(1.5) <= published * (1 + 1e-5)
@@ -115,7 +117,9 @@ def test_one_record_changes_nothing_and_no_record_is_refused() -> None:
 
 def test_a_statement_says_for_whom_it_holds() -> None:
     one = ApproxDP(epsilon=0.5, delta=1e-8)
-    spent = PrivacySpent(guarantee=one, delta=1e-6, components=(Component(name="training", guarantee=one),))
+    spent = PrivacySpent(
+        guarantee=one, delta=1e-6, components=(Component(name="training", guarantee=one),)
+    )
     person = spent.for_group(2)
     assert (spent.unit, person.unit) == ("record", "2 records of one person")
     assert person.epsilon == for_group(one, 2).epsilon_at(1e-6)
@@ -129,9 +133,15 @@ def test_a_statement_says_for_whom_it_holds() -> None:
 def test_statements_for_groups_and_for_records_never_mix() -> None:
     one = PureDP(epsilon=0.5)
     spent = PrivacySpent(guarantee=one, delta=0.0)
-    for combine in (compose, lambda *several: envelope(several), lambda *several: mixture(several, [0.5, 0.5])):
+    for combine in (
+        compose,
+        lambda *several: envelope(several),
+        lambda *several: mixture(several, [0.5, 0.5]),
+    ):
         for other in (spent, one, spent.for_group(3)):
-            with pytest.raises(MixedNeighborsError, match="2 records of one person.*then call for_group"):
+            with pytest.raises(
+                MixedNeighborsError, match="2 records of one person.*then call for_group"
+            ):
                 combine(spent.for_group(2), other)
     assert compose(spent.for_group(2), spent.for_group(2)).epsilon_at(0.0) == 2.0
 
@@ -147,5 +157,9 @@ def test_no_profile_rises_where_numbers_end(records):
 @pytest.mark.parametrize("epsilon", [350.0, 720.0, 1500.0])
 def test_guarantees_of_no_worth_overflow_nowhere(epsilon):
     useless = ApproxDP(epsilon=epsilon, delta=1e-9)
-    for total in (best_of(useless, Poisson(5)), subset_then_train(useless, useless, 0.1), for_group(useless, 3)):
+    for total in (
+        best_of(useless, Poisson(5)),
+        subset_then_train(useless, useless, 0.1),
+        for_group(useless, 3),
+    ):
         assert all(0.0 < total.delta_at(at) <= 1.0 for at in (1.0, 800.0, 2000.0))

@@ -1,4 +1,5 @@
-"""Laplace noise: its closed forms against integrals, and several numbers against the one worst case."""
+"""Laplace noise: its closed forms against integrals, and several numbers against the one worst
+case."""
 
 from __future__ import annotations
 
@@ -36,7 +37,11 @@ def test_renyi_curve_is_that_of_two_laplace_distributions(epsilon: float) -> Non
         def density(x: float) -> float:
             return float(0.5 * np.exp(-order * abs(x) + (order - 1) * abs(x - epsilon)))
 
-        return np.log(integrate.quad(density, -40, 40, points=[0.0, epsilon], epsabs=0, epsrel=1e-11, limit=200)[0])
+        return np.log(
+            integrate.quad(
+                density, -40, 40, points=[0.0, epsilon], epsabs=0, epsrel=1e-11, limit=200
+            )[0]
+        )
 
     exact = np.array([log_moment(order) / (order - 1) for order in ORDERS])
     found = LaplaceDP(epsilon=epsilon).renyi(ORDERS)
@@ -45,7 +50,8 @@ def test_renyi_curve_is_that_of_two_laplace_distributions(epsilon: float) -> Non
 
 
 def test_noise_on_several_numbers_is_no_worse_than_on_one() -> None:
-    """Two numbers that move by a and by ε − a: the hockey-stick divergence of the product, by a fine grid of losses."""
+    """Two numbers that move by a and by ε − a: the hockey-stick divergence of the product, by a
+    fine grid of losses."""
     total, x = 1.5, np.linspace(-30, 30, 1201)
     for share in (0.1, 0.3, 0.5):
         distributions = []
@@ -54,13 +60,18 @@ def test_noise_on_several_numbers_is_no_worse_than_on_one() -> None:
             distributions.append((p, np.diff(stats.laplace.cdf(x, loc=shift))))
         p, q = (np.outer(distributions[0][side], distributions[1][side]) for side in (0, 1))
         for epsilon in (0.0, 0.4, 1.0):
-            assert np.maximum(p - np.exp(epsilon) * q, 0.0).sum() <= LaplaceDP(epsilon=total).delta_at(epsilon) + 1e-12
+            assert (
+                np.maximum(p - np.exp(epsilon) * q, 0.0).sum()
+                <= LaplaceDP(epsilon=total).delta_at(epsilon) + 1e-12
+            )
 
 
 def test_chains_stay_laplace() -> None:
     one, grid = LaplaceDP(epsilon=0.4), np.linspace(0.0, 1.1, 23)
     assert as_replace_one(one) == LaplaceDP(epsilon=0.8, neighboring="replace_one")
-    assert ChangedRecord(presence=one).delta_at(grid) == pytest.approx(as_replace_one(one).delta_at(grid), abs=1e-5)
+    assert ChangedRecord(presence=one).delta_at(grid) == pytest.approx(
+        as_replace_one(one).delta_at(grid), abs=1e-5
+    )
     assert OfGroup(one_record=one, records=3).delta_at(grid) == pytest.approx(
         for_group(one, 3).delta_at(grid), abs=1e-5
     )
@@ -69,7 +80,10 @@ def test_chains_stay_laplace() -> None:
 def test_it_is_between_nothing_and_pure() -> None:
     grid = np.linspace(0.0, 3.0, 31)
     for epsilon in (0.0, 1e-9, 1.0, 1000.0):
-        assert np.all(LaplaceDP(epsilon=epsilon).delta_at(grid) <= PureDP(epsilon=epsilon).delta_at(grid) + 1e-15)
+        assert np.all(
+            LaplaceDP(epsilon=epsilon).delta_at(grid)
+            <= PureDP(epsilon=epsilon).delta_at(grid) + 1e-15
+        )
     assert LaplaceDP(epsilon=0.0).delta_at(0.0) == 0.0
     with pytest.raises(ValueError, match="0 <= epsilon < inf"):
         LaplaceDP(epsilon=-1.0)

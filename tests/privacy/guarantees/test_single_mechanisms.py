@@ -63,7 +63,7 @@ def named(one: Guarantee) -> str:
     return repr(one)[:60]
 
 
-# --- consistent with themselves -----------------------------------------------------------------------------------
+# --- consistent with themselves -------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -87,7 +87,8 @@ def test_profile_never_rises_and_stays_a_probability(one: Guarantee) -> None:
 
 @pytest.mark.parametrize("one", [*SIMPLE, *DERIVED], ids=named)
 def test_dominating_pair_is_above_the_profile_and_close_to_it(one: Guarantee) -> None:
-    """A smallest of several bounds need not be convex; its pair is then below it, and still above the truth."""
+    """A smallest of several bounds need not be convex; its pair is then below it, and still above
+    the truth."""
     grid = np.linspace(0.0, 5.0, 313)
     pair, profile = one.pair.delta_at(grid), one._profile(grid)
     if not isinstance(one, BestOf):
@@ -126,13 +127,17 @@ def test_renyi_curve_grows_with_its_order_and_bounds_the_profile(one: Guarantee)
     route = RenyiDP(orders=ORDERS, epsilons=curve).delta_at(np.linspace(0.2, 4, 20))
     assert np.all(route >= one.delta_at(np.linspace(0.2, 4, 20)) * (1 - 5e-3) - 1e-11)
     # the curve of DP-SGD is that of an added record; a changed one has none
-    assert not DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=10, neighboring="replace_one").has_renyi
+    assert not DPSGD(
+        noise_multiplier=1.0, sample_rate=0.1, steps=10, neighboring="replace_one"
+    ).has_renyi
 
 
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.floats(1e-4, 8.0), st.floats(1e-12, 0.5))
-def test_gaussian_epsilon_is_within_a_billionth_of_the_exact_one_from_above(mu: float, delta: float) -> None:
+def test_gaussian_epsilon_is_within_a_billionth_of_the_exact_one_from_above(
+    mu: float, delta: float
+) -> None:
     from scipy import optimize
 
     from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian
@@ -141,11 +146,13 @@ def test_gaussian_epsilon_is_within_a_billionth_of_the_exact_one_from_above(mu: 
     if ours == 0:
         assert delta_of_gaussian(mu, np.array(0.0)) <= delta
         return
-    exact = optimize.brentq(lambda e: float(delta_of_gaussian(mu, np.array(e))) - delta, 0.0, ours + 1.0, xtol=1e-15)
+    exact = optimize.brentq(
+        lambda e: float(delta_of_gaussian(mu, np.array(e))) - delta, 0.0, ours + 1.0, xtol=1e-15
+    )
     assert exact - 1e-12 <= ours <= exact * (1 + 2e-9) + 2e-10
 
 
-# --- profiles of one's own ----------------------------------------------------------------------------------------
+# --- profiles of one's own ------------------------------------------------------------------------
 
 
 def test_profile_of_ones_own_is_reported_as_given_and_dominated_between() -> None:
@@ -154,7 +161,9 @@ def test_profile_of_ones_own_is_reported_as_given_and_dominated_between() -> Non
     assert own.delta_at(1.0) == base.delta_at(1.0)
     grid = np.linspace(0, 5, 999)
     assert np.all(own.pair.delta_at(grid) >= base.delta_at(grid) * (1 - 1e-11))
-    assert best_of(own, 10).epsilon_at(1e-6) == pytest.approx(best_of(base, 10).epsilon_at(1e-6), rel=1e-3)
+    assert best_of(own, 10).epsilon_at(1e-6) == pytest.approx(
+        best_of(base, 10).epsilon_at(1e-6), rel=1e-3
+    )
 
 
 def test_profile_that_stops_falling_keeps_its_floor_at_infinity() -> None:
@@ -175,14 +184,16 @@ def test_no_promise_is_an_infinite_epsilon_and_a_delta_of_one() -> None:
     assert NonPrivate().delta_at(100.0) == 1.0
 
 
-# --- limits -------------------------------------------------------------------------------------------------------
+# --- limits ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_losses_beyond_the_range_of_doubles_are_not_understated() -> None:
     assert PureDP(epsilon=800.0).epsilon_at(1e-5) == 800.0
     assert PureDP(epsilon=800.0).delta_at(750.0) == 1.0
-    assert best_of(PureDP(epsilon=800.0), Geometric(10)).epsilon_at(0.0) == pytest.approx(800 + 2 * np.log(10))
+    assert best_of(PureDP(epsilon=800.0), Geometric(10)).epsilon_at(0.0) == pytest.approx(
+        800 + 2 * np.log(10)
+    )
     with mpmath.workdps(60):
         mu, e = mpmath.mpf(100), mpmath.mpf(GaussianDP(mu=100.0).epsilon_at(1e-5))
         exact = mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
@@ -196,7 +207,7 @@ def test_renyi_curve_is_used_at_the_next_stated_order_above() -> None:
     assert one.renyi([1.5, 2.0, 2.1, 8.0, 9.0]).tolist() == [0.1, 0.1, 0.5, 0.5, np.inf]
 
 
-# --- errors -------------------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -211,10 +222,22 @@ def test_renyi_curve_is_used_at_the_next_stated_order_above() -> None:
         (lambda: RenyiDP(orders=[2.0], epsilons=[0.1, 0.2]), "same shape.*epsilons="),
         (lambda: RenyiDP(orders=[2.0], epsilons=[np.nan]), "epsilons >= 0.*nan"),
         (lambda: RenyiDP(orders=[], epsilons=[]), "n >= 1.*orders=.0,."),
-        (lambda: DPSGD(noise_multiplier=0.0, sample_rate=0.1, steps=1), "0 < noise_multiplier.*noise_multiplier=0.0"),
-        (lambda: DPSGD(noise_multiplier=1.0, sample_rate=1.1, steps=1), "0 < sample_rate <= 1.*sample_rate=1.1"),
-        (lambda: DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=1.5), "an integer steps.*steps=1.5"),
-        (lambda: PureDP(epsilon=1.0, neighboring="swap"), "neighboring to be one of.*neighboring='swap'"),  # type: ignore[arg-type]
+        (
+            lambda: DPSGD(noise_multiplier=0.0, sample_rate=0.1, steps=1),
+            "0 < noise_multiplier.*noise_multiplier=0.0",
+        ),
+        (
+            lambda: DPSGD(noise_multiplier=1.0, sample_rate=1.1, steps=1),
+            "0 < sample_rate <= 1.*sample_rate=1.1",
+        ),
+        (
+            lambda: DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=1.5),
+            "an integer steps.*steps=1.5",
+        ),
+        (
+            lambda: PureDP(epsilon=1.0, neighboring="swap"),
+            "neighboring to be one of.*neighboring='swap'",
+        ),  # type: ignore[arg-type]
         (lambda: PureDP(epsilon=1.0).delta_at(np.nan), "epsilon >= 0.*nan"),
         (lambda: PureDP(epsilon=1.0).epsilon_at([0.1, -0.1]), "0 <= delta < 1.*-0.1"),
     ],
@@ -237,7 +260,10 @@ def test_numbers_of_numpy_do_not_bring_their_precision() -> None:
     same = float(number)
     pairs = [
         (PureDP(epsilon=number), PureDP(epsilon=same)),
-        (ApproxDP(epsilon=number, delta=np.float32(1e-6)), ApproxDP(epsilon=same, delta=float(np.float32(1e-6)))),
+        (
+            ApproxDP(epsilon=number, delta=np.float32(1e-6)),
+            ApproxDP(epsilon=same, delta=float(np.float32(1e-6))),
+        ),
         (compose(*[GaussianDP(mu=number)] * 3), compose(*[GaussianDP(mu=same)] * 3)),
         (compose(*[ZCDP(rho=number)] * 3), compose(*[ZCDP(rho=same)] * 3)),
         (

@@ -12,7 +12,12 @@ from scipy import stats
 from scipy.special import ndtri
 
 from sklearn_dpsearch.privacy.mechanisms import array_sampling
-from sklearn_dpsearch.privacy.mechanisms.array_sampling import ACCURACY, bernoulli, rounded_normals, uniform_integers
+from sklearn_dpsearch.privacy.mechanisms.array_sampling import (
+    ACCURACY,
+    bernoulli,
+    rounded_normals,
+    uniform_integers,
+)
 from tests.privacy.brute_force import size
 
 
@@ -59,7 +64,8 @@ def test_a_tie_with_all_digits_is_no_success():
 
 
 def successful_words(probability, before):
-    """How many of the 2**64 words that may follow these ones are successes whatever comes later, by bisection."""
+    """How many of the 2**64 words that may follow these ones are successes whatever comes later, by
+    bisection."""
     low, high = 0, 2**64
     while low < high:
         middle = (low + high) // 2
@@ -88,10 +94,13 @@ def test_the_probability_is_the_float_to_the_last_bit(probability):
 def test_a_probability_of_1e_17_is_not_that_of_a_53_bit_uniform():
     """Words below 2**11 made a uniform double 0: eleven times as many as belong to 1e-17."""
     words = list(range(2048))
-    assert bernoulli(2048, 1e-17, scripted(*words, *[0] * 10)).sum() == 185  # 184 below, and the tie
+    # 184 below, and the tie
+    assert bernoulli(2048, 1e-17, scripted(*words, *[0] * 10)).sum() == 185
 
 
-@pytest.mark.parametrize(("probability", "all_of_them"), [(0, False), (1, True), (0.0, False), (1.0, True)])
+@pytest.mark.parametrize(
+    ("probability", "all_of_them"), [(0, False), (1, True), (0.0, False), (1.0, True)]
+)
 def test_certain_coins_need_no_randomness(probability, all_of_them):
     assert (bernoulli(5, probability, scripted()) == all_of_them).all()
 
@@ -112,13 +121,16 @@ def test_frequencies_are_the_probability(probability):
 @pytest.mark.parametrize("below", [1, 2, 3, 7, 1000])
 def test_integers_are_uniform(below):
     n = 200_000
-    counts = np.bincount(uniform_integers(n, below, random.Random(below).randbytes), minlength=below)
+    counts = np.bincount(
+        uniform_integers(n, below, random.Random(below).randbytes), minlength=below
+    )
     assert counts.size == below
     assert np.abs(counts - n / below).max() < 6 * np.sqrt(n / below)
 
 
 def test_integers_that_would_be_favoured_are_drawn_again():
-    rejected = 2 * ((2**63 // 3) * 3)  # the first word whose upper 63 bits are beyond the last whole multiple of 3
+    # the first word whose upper 63 bits are beyond the last whole multiple of 3
+    rejected = 2 * ((2**63 // 3) * 3)
     assert uniform_integers(2, 3, scripted(rejected, 2 * 4, 2 * 5)).tolist() == [2, 1]
 
 
@@ -160,7 +172,11 @@ def test_a_large_scale_loses_no_digits():
 def test_quantiles_of_scipy_are_far_more_accurate_than_is_assumed():
     rng, few = np.random.default_rng(0), size(500, 100)
     tails = np.concatenate(
-        [rng.uniform(0, 0.5, few), 0.5 * 10.0 ** -rng.uniform(0, 19, 2 * few), 0.5 - 10.0 ** -rng.uniform(1, 15, few)]
+        [
+            rng.uniform(0, 0.5, few),
+            0.5 * 10.0 ** -rng.uniform(0, 19, 2 * few),
+            0.5 - 10.0 ** -rng.uniform(1, 15, few),
+        ]
     )
     with mpmath.workprec(200):
         errors = [abs(quantile(tail) + float(ndtri(tail))) / (1 + quantile(tail)) for tail in tails]
@@ -169,7 +185,8 @@ def test_quantiles_of_scipy_are_far_more_accurate_than_is_assumed():
 
 @pytest.mark.slow
 def test_every_draw_lies_where_its_word_says():
-    """The whole interval of tails that a word stands for is rounded to the number that is returned."""
+    """The whole interval of tails that a word stands for is rounded to the number that is
+    returned."""
     words = np.random.default_rng(1).integers(0, 2**64, 300, dtype=np.uint64)
     drawn = rounded_normals(10**9, len(words), of_words(*words))
     with mpmath.workprec(200):
@@ -180,18 +197,23 @@ def test_every_draw_lies_where_its_word_says():
 
 
 def test_a_word_on_an_edge_is_decided_by_further_bits(monkeypatch):
-    """The tail at 0.5 ÷ scale lies inside of one word's interval: later bits round it up or down."""
+    """The tail at 0.5 ÷ scale lies inside of one word's interval: later bits round it up or
+    down."""
     with mpmath.workprec(200):
         exact = mpmath.ldexp(mpmath.ncdf(-mpmath.mpf(0.5) / 7), 64)
         word, rest = int(mpmath.floor(exact)), exact - mpmath.floor(exact)
         after = int(mpmath.floor(mpmath.ldexp(rest, 64)))
     asked = []
     refined = array_sampling._round_with_more_bits
-    monkeypatch.setattr(array_sampling, "_round_with_more_bits", lambda *given: asked.append(1) or refined(*given))
-    assert rounded_normals(7, 1, of_words(word << 1, after - 5)).tolist() == [1]  # less tail: further out
+    monkeypatch.setattr(
+        array_sampling, "_round_with_more_bits", lambda *given: asked.append(1) or refined(*given)
+    )
+    # less tail: further out
+    assert rounded_normals(7, 1, of_words(word << 1, after - 5)).tolist() == [1]
     assert rounded_normals(7, 1, of_words(word << 1, after + 5)).tolist() == [0]
     assert rounded_normals(7, 1, of_words(word << 1 | 1, after - 5)).tolist() == [-1]
-    assert rounded_normals(7, 1, of_words(word << 1, after, 0)).tolist() == [1]  # a third word decides
+    # a third word decides
+    assert rounded_normals(7, 1, of_words(word << 1, after, 0)).tolist() == [1]
     assert rounded_normals(7, 1, of_words(word << 1, after, 2**64 - 1)).tolist() == [0]
     assert len(asked) == 5
 

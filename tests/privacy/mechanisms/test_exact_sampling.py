@@ -27,7 +27,7 @@ from sklearn_dpsearch.privacy.mechanisms.exact_sampling import (
 from sklearn_dpsearch.privacy.numerics import arithmetic
 from tests.privacy.brute_force import size
 
-# --- every path of an algorithm, with its probability -------------------------------------------------------
+# --- every path of an algorithm, with its probability ---------------------------------------------
 
 
 class Pruned(Exception):
@@ -86,7 +86,9 @@ def coins(monkeypatch):
 @pytest.fixture
 def exponential_coins(coins, monkeypatch):
     """Coins with probability exp(−γ) too."""
-    monkeypatch.setattr(exact_sampling, "bernoulli_exp", lambda gamma, rng: rng.toss(math.exp(-gamma)))
+    monkeypatch.setattr(
+        exact_sampling, "bernoulli_exp", lambda gamma, rng: rng.toss(math.exp(-gamma))
+    )
 
 
 @pytest.mark.parametrize("p", [Fraction(0), Fraction(1), Fraction(2, 7), Fraction(5, 8)])
@@ -97,7 +99,9 @@ def test_bernoulli_has_exactly_the_stated_probability(p):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gamma", [0, Fraction(1, 1000), Fraction(1, 2), 1, Fraction(7, 3), size(5, 3)])
+@pytest.mark.parametrize(
+    "gamma", [0, Fraction(1, 1000), Fraction(1, 2), 1, Fraction(7, 3), size(5, 3)]
+)
 def test_bernoulli_exp_succeeds_with_probability_exp_minus_gamma(coins, gamma):
     found, pruned = distribution(lambda rng: bernoulli_exp(gamma, rng))
     assert pruned < 1e-9
@@ -111,7 +115,9 @@ def test_geometric_exp_has_the_stated_distribution(exponential_coins):
 
 
 @pytest.mark.parametrize("scale", [Fraction(1), Fraction(1, 3), Fraction(5, 2), Fraction(7)])
-def test_a_round_of_the_discrete_laplace_algorithm_has_exactly_the_stated_ratios(exponential_coins, scale):
+def test_a_round_of_the_discrete_laplace_algorithm_has_exactly_the_stated_ratios(
+    exponential_coins, scale
+):
     found, pruned = distribution(lambda rng: exact_sampling._try_discrete_laplace(scale, rng))
     assert pruned < 1e-9
     for value in range(-6, 7):
@@ -122,7 +128,8 @@ def test_a_round_of_the_discrete_laplace_algorithm_has_exactly_the_stated_ratios
 def test_a_round_of_the_discrete_gaussian_algorithm_has_exactly_the_stated_ratios(
     exponential_coins, monkeypatch, sigma_squared
 ):
-    """The proposal is replaced by one that offers each of −9 … 9 with its discrete Laplace probability."""
+    """The proposal is replaced by one that offers each of −9 … 9 with its discrete Laplace
+    probability."""
     support = range(-9, 10)
 
     class Again(Exception):
@@ -147,10 +154,12 @@ def test_a_round_of_the_discrete_gaussian_algorithm_has_exactly_the_stated_ratio
     found, pruned = distribution(draw, least=0.0)
     assert pruned == pytest.approx(0, abs=1e-12)
     for value in support:
-        assert found[value] / found[0] == pytest.approx(math.exp(-(value**2) / (2 * sigma_squared)), rel=1e-9)
+        assert found[value] / found[0] == pytest.approx(
+            math.exp(-(value**2) / (2 * sigma_squared)), rel=1e-9
+        )
 
 
-# --- draws --------------------------------------------------------------------------------------------------
+# --- draws ----------------------------------------------------------------------------------------
 
 
 def masses(log_weight: Callable[[np.ndarray], np.ndarray], reach: int) -> dict[int, float]:
@@ -170,7 +179,9 @@ def goodness_of_fit(draws: list[int], expected: dict[int, float]) -> float:
     observed = [counts[value] for value in cells]
     awaited = [expected[value] * len(draws) for value in cells]
     return stats.power_divergence(
-        [*observed, len(draws) - sum(observed)], [*awaited, len(draws) - sum(awaited)], lambda_="log-likelihood"
+        [*observed, len(draws) - sum(observed)],
+        [*awaited, len(draws) - sum(awaited)],
+        lambda_="log-likelihood",
     ).pvalue
 
 
@@ -189,7 +200,9 @@ def test_draws_follow_the_discrete_laplace_distribution(scale, number):
 def test_draws_follow_the_discrete_gaussian_distribution(sigma_squared, number):
     rng = random.Random(1)
     draws = [discrete_gaussian(sigma_squared, rng) for _ in range(number)]
-    assert goodness_of_fit(draws, masses(lambda k: -(k**2) / (2 * float(sigma_squared)), 100)) > 1e-3
+    assert (
+        goodness_of_fit(draws, masses(lambda k: -(k**2) / (2 * float(sigma_squared)), 100)) > 1e-3
+    )
 
 
 @pytest.mark.slow
@@ -212,7 +225,7 @@ def test_the_operating_system_is_the_default_source():
     assert len({discrete_laplace(Fraction(10**20)) for _ in range(5)}) == 5
 
 
-# --- arguments ----------------------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("draw", [bernoulli, bernoulli_exp, discrete_laplace, discrete_gaussian])
@@ -238,11 +251,27 @@ def test_numbers_out_of_range_are_refused(draw, value):
 
 
 def test_no_float_enters_the_module():
-    borrowed = (arithmetic.positive_fraction, arithmetic.exact_fraction, arithmetic._ratio, _checks.require)
+    borrowed = (
+        arithmetic.positive_fraction,
+        arithmetic.exact_fraction,
+        arithmetic._ratio,
+        _checks.require,
+    )
     tree = ast.parse("\n".join(map(inspect.getsource, (exact_sampling, *borrowed))))
-    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, float)]
-    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "float"]
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert not [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, float)
+    ]
+    assert not [
+        node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "float"
+    ]
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     numbers = {"exact_fraction", "positive_fraction"}
     assert imported <= {"annotations", "Fraction", "isqrt", "Protocol", "require", *numbers}
 
@@ -252,7 +281,8 @@ def test_integers_of_numpy_inside_of_a_fraction_do_not_wrap_around() -> None:
     variance = Fraction(np.int64(10**13), np.int64(7))
     assert type(variance.numerator) is not int
     ours, plain = (
-        [discrete_gaussian(one, random.Random(seed)) for seed in range(20)] for one in (variance, Fraction(10**13, 7))
+        [discrete_gaussian(one, random.Random(seed)) for seed in range(20)]
+        for one in (variance, Fraction(10**13, 7))
     )
     assert ours == plain
     assert all(type(one) is int for one in ours)

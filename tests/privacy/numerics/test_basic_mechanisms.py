@@ -16,21 +16,25 @@ ADD_REMOVE = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
 REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
 
 
-# --- randomised response ------------------------------------------------------------------------------------------
+# --- randomised response --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.3, 2.0, 30.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-8, 0.2])
-def test_randomised_response_has_the_profile_of_its_definition(epsilon: float, delta: float) -> None:
+def test_randomised_response_has_the_profile_of_its_definition(
+    epsilon: float, delta: float
+) -> None:
     """δ + (1−δ)·(e^{ε₀} − e^ε)/(1 + e^{ε₀}) up to ε₀, δ from there on."""
     grid = np.linspace(0, epsilon + 2, 41)
-    exact = delta + (1 - delta) * np.maximum(np.exp(epsilon) - np.exp(grid), 0) / (1 + np.exp(epsilon))
+    exact = delta + (1 - delta) * np.maximum(np.exp(epsilon) - np.exp(grid), 0) / (
+        1 + np.exp(epsilon)
+    )
     assert basic_mechanisms.randomized_response(epsilon, delta).delta_at(grid) == pytest.approx(
         exact, rel=1e-11, abs=1e-11
     )
 
 
-# --- Rényi curves -------------------------------------------------------------------------------------------------
+# --- Rényi curves ---------------------------------------------------------------------------------
 
 
 def test_conversion_from_renyi_is_above_the_mechanism_it_speaks_of() -> None:
@@ -41,7 +45,10 @@ def test_conversion_from_renyi_is_above_the_mechanism_it_speaks_of() -> None:
             basic_mechanisms.delta_of_renyi(orders, 0.5 * mu**2 * orders, grid)
             >= basic_mechanisms.delta_of_gaussian(mu, grid)
         )
-        assert np.all(basic_mechanisms.delta_of_zcdp(0.5 * mu**2, grid) >= basic_mechanisms.delta_of_gaussian(mu, grid))
+        assert np.all(
+            basic_mechanisms.delta_of_zcdp(0.5 * mu**2, grid)
+            >= basic_mechanisms.delta_of_gaussian(mu, grid)
+        )
 
 
 def test_orders_with_an_infinite_bound_say_nothing() -> None:
@@ -82,7 +89,11 @@ def test_concentrated_profile_holds_whatever_orders_are_tried(rho: float) -> Non
 
 @pytest.mark.parametrize(
     ("sigma", "rate"),
-    [(1.0, 0.01), pytest.param(2.0, 0.2, marks=pytest.mark.slow), pytest.param(0.8, 0.001, marks=pytest.mark.slow)],
+    [
+        (1.0, 0.01),
+        pytest.param(2.0, 0.2, marks=pytest.mark.slow),
+        pytest.param(0.8, 0.001, marks=pytest.mark.slow),
+    ],
 )
 def test_renyi_curve_of_a_subsampled_step_is_above_the_integral(sigma: float, rate: float) -> None:
     """Exact at integer orders, an upper bound between them, in the worse of both directions."""
@@ -98,24 +109,30 @@ def test_renyi_curve_of_a_subsampled_step_is_above_the_integral(sigma: float, ra
             def moment(x, a=a):
                 return (1 - q + q * density(x, 1) / density(x, 0)) ** a * density(x, 0)
 
-            exact = mpmath.log(mpmath.quad(moment, mpmath.linspace(-12 * s, 12 * s + a, 13))) / (a - 1)
+            exact = mpmath.log(mpmath.quad(moment, mpmath.linspace(-12 * s, 12 * s + a, 13))) / (
+                a - 1
+            )
             ours = float(basic_mechanisms.subsampled_gaussian_renyi(sigma, rate, np.array(order)))
             assert exact <= ours * (1 + mpmath.mpf(10) ** -7)
             if order == int(order):
                 assert ours == pytest.approx(float(exact), rel=1e-7)
 
 
-# --- DP-SGD -------------------------------------------------------------------------------------------------------
+# --- DP-SGD ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("sigma", "rate", "steps"), [(1.0, 0.01, 100), (2.0, 0.01, 1000), (1.1, 0.05, 20), (1.0, 1.0, 10)]
+    ("sigma", "rate", "steps"),
+    [(1.0, 0.01, 100), (2.0, 0.01, 1000), (1.1, 0.05, 20), (1.0, 1.0, 10)],
 )
 @pytest.mark.parametrize(
-    ("ours", "theirs"), [("add_remove", ADD_REMOVE), ("zero_out", ADD_REMOVE), ("replace_one", REPLACE_ONE)]
+    ("ours", "theirs"),
+    [("add_remove", ADD_REMOVE), ("zero_out", ADD_REMOVE), ("replace_one", REPLACE_ONE)],
 )
-def test_dpsgd_agrees_with_dp_accounting(sigma: float, rate: float, steps: int, ours: str, theirs) -> None:
+def test_dpsgd_agrees_with_dp_accounting(
+    sigma: float, rate: float, steps: int, ours: str, theirs
+) -> None:
     pld = privacy_loss_distribution.from_gaussian_mechanism(
         sigma, sampling_prob=rate, value_discretization_interval=1e-3, neighboring_relation=theirs
     ).self_compose(steps)
@@ -128,7 +145,9 @@ def test_dpsgd_agrees_with_dp_accounting(sigma: float, rate: float, steps: int, 
 @pytest.mark.parametrize(
     ("sigma", "rate"), [(1.0, 0.01), (2.0, 0.2), (0.5, 0.3), (1.0, 1.0), (5.0, 0.001), (1.0, 1e-9)]
 )
-def test_step_with_a_replaced_record_is_above_the_exact_one_at_all_epsilons(sigma: float, rate: float) -> None:
+def test_step_with_a_replaced_record_is_above_the_exact_one_at_all_epsilons(
+    sigma: float, rate: float
+) -> None:
     exact = privacy_loss_mechanism.GaussianPrivacyLoss(
         sigma, sampling_prob=rate, adjacency_type=privacy_loss_mechanism.AdjacencyType.REPLACE
     )
@@ -155,7 +174,7 @@ def test_replaced_record_costs_about_twice_an_added_one() -> None:
     assert 1.8 < two / one < 2.0
 
 
-# --- digits -------------------------------------------------------------------------------------------------------
+# --- digits ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mu", [1e-6, 0.03, 1.0, 40.0, 1000.0, 4412.8, 1e5])
@@ -171,15 +190,22 @@ def test_gaussian_profile_is_never_below_many_digits_however_large_mu_is(mu: flo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("noise", "rate"), [(0.1, 1.0), (0.2, 1.0), (0.1, 1 - 1e-12), (0.2, 0.999999), (0.3, 0.6)])
+@pytest.mark.parametrize(
+    ("noise", "rate"), [(0.1, 1.0), (0.2, 1.0), (0.1, 1 - 1e-12), (0.2, 0.999999), (0.3, 0.6)]
+)
 def test_both_directions_of_a_step_are_above_many_digits_where_almost_every_record_is_drawn(
     noise: float, rate: float
 ) -> None:
-    """1 − (1 − e^{−ε})/q has no digits left where e^{−ε} and 1 − q are small; at q = 1 both directions are the same."""
+    """1 − (1 − e^{−ε})/q has no digits left where e^{−ε} and 1 − q are small; at q = 1 both
+    directions are the same."""
     pair = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1).pair
     for epsilon in np.random.default_rng(0).uniform(0, 100, 100):
         with mpmath.workdps(120):
-            m, q, c = 1 / mpmath.mpf(noise), mpmath.mpf(rate), mpmath.exp(mpmath.mpf(float(epsilon)))
+            m, q, c = (
+                1 / mpmath.mpf(noise),
+                mpmath.mpf(rate),
+                mpmath.exp(mpmath.mpf(float(epsilon))),
+            )
 
             def gaussian(e: mpmath.mpf, m: mpmath.mpf = m) -> mpmath.mpf:
                 return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
@@ -187,16 +213,25 @@ def test_both_directions_of_a_step_are_above_many_digits_where_almost_every_reco
             left = (1 / c - 1 + q) / q
             added = c * q * left * gaussian(-mpmath.log(left)) if left > 0 else 0
             assert pair.added.delta_at(epsilon) >= added * (1 - mpmath.mpf("1e-9"))
-            assert pair.removed.delta_at(epsilon) >= q * gaussian(mpmath.log(1 + (c - 1) / q)) * (1 - 1e-9)
+            assert pair.removed.delta_at(epsilon) >= q * gaussian(mpmath.log(1 + (c - 1) / q)) * (
+                1 - 1e-9
+            )
 
 
-@pytest.mark.parametrize(("noise", "rate"), [(1.0, 1e-7), (1.0, 1e-9), (10.0, 1e-5), (50.0, 1e-3), (2.0, 0.01)])
+@pytest.mark.parametrize(
+    ("noise", "rate"), [(1.0, 1e-7), (1.0, 1e-9), (10.0, 1e-5), (50.0, 1e-3), (2.0, 0.01)]
+)
 @pytest.mark.parametrize("order", [2, 3, 16, 64, 300])
-def test_renyi_divergence_of_a_rare_step_keeps_its_digits(noise: float, rate: float, order: int) -> None:
+def test_renyi_divergence_of_a_rare_step_keeps_its_digits(
+    noise: float, rate: float, order: int
+) -> None:
     with mpmath.workdps(60):
         q, s = mpmath.mpf(rate), mpmath.mpf(noise)
         moment = mpmath.fsum(
-            mpmath.binomial(order, k) * (1 - q) ** (order - k) * q**k * mpmath.exp(k * (k - 1) / (2 * s**2))
+            mpmath.binomial(order, k)
+            * (1 - q) ** (order - k)
+            * q**k
+            * mpmath.exp(k * (k - 1) / (2 * s**2))
             for k in range(order + 1)
         )
         exact = mpmath.log(moment) / (order - 1)
@@ -209,13 +244,16 @@ def test_renyi_divergence_of_randomised_response_is_never_below_many_digits(epsi
     for order in (1.001, 1.5, 2.0, 17.0, 4096.0):
         with mpmath.workdps(60):
             a, e = mpmath.mpf(order), mpmath.mpf(epsilon)
-            exact = mpmath.log((mpmath.exp(a * e) + mpmath.exp((1 - a) * e)) / (1 + mpmath.exp(e))) / (a - 1)
+            exact = mpmath.log(
+                (mpmath.exp(a * e) + mpmath.exp((1 - a) * e)) / (1 + mpmath.exp(e))
+            ) / (a - 1)
             reported = float(PureDP(epsilon=epsilon).renyi(order))
             assert min(exact, e) <= reported <= exact * (1 + mpmath.mpf("1e-9"))
 
 
 def test_profile_of_a_renyi_bound_is_rounded_up() -> None:
-    """A run that loses one large loss with a small probability reaches it, but for e^{−(α−1)ρ} of it."""
+    """A run that loses one large loss with a small probability reaches it, but for e^{−(α−1)ρ} of
+    it."""
     rng = np.random.default_rng(0)
     for order, bound in zip(rng.uniform(20, 2000, 200), rng.uniform(5, 300, 200)):
         epsilon = float(bound) * 1.01

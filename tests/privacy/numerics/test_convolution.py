@@ -10,7 +10,10 @@ from scipy import fft, stats
 
 from sklearn_dpsearch.privacy import GaussianDP, PureDP, compose
 from sklearn_dpsearch.privacy.numerics import basic_mechanisms, convolution, grid_sums
-from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian, randomized_response
+from sklearn_dpsearch.privacy.numerics.basic_mechanisms import (
+    delta_of_gaussian,
+    randomized_response,
+)
 from sklearn_dpsearch.privacy.numerics.convolution import TAIL_MASS, convolve, cut_off
 from sklearn_dpsearch.privacy.numerics.grid_sums import GridPart
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, on_grid, on_points
@@ -19,7 +22,7 @@ from tests.privacy.brute_force import cases, hockey_stick, loss_distribution, ra
 ALL_EPSILONS = np.linspace(-6, 6, 241)
 
 
-# --- exact compositions -------------------------------------------------------------------------------------------
+# --- exact compositions ---------------------------------------------------------------------------
 
 
 def composed_exactly(parts, counts) -> tuple[np.ndarray, np.ndarray]:
@@ -55,7 +58,9 @@ def binomial_curve(epsilon: float, number: int, at: np.ndarray) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "number"), [(0.1, 200), (0.01, 20_000), (1e-3, 10**6)])
-def test_composed_randomised_responses_keep_their_digits_far_out(epsilon: float, number: int) -> None:
+def test_composed_randomised_responses_keep_their_digits_far_out(
+    epsilon: float, number: int
+) -> None:
     ours = convolve([randomized_response(epsilon, 0.0)], [number])
     deviation = epsilon * number**0.5
     at = 0.5 * deviation**2 + deviation * np.array([0.0, 3.0, 5.0, 7.0, 8.0, 9.0])
@@ -66,11 +71,17 @@ def test_composed_randomised_responses_keep_their_digits_far_out(epsilon: float,
 
 
 @pytest.mark.parametrize("number", [2, 11, pytest.param(1000, marks=pytest.mark.slow)])
-def test_composed_randomised_responses_are_above_the_exact_curve_at_any_epsilon(number: int) -> None:
-    """Once a bulk without spread had a grid whose indices no double could tell apart: 1.0 became 4e-5."""
+def test_composed_randomised_responses_are_above_the_exact_curve_at_any_epsilon(
+    number: int,
+) -> None:
+    """Once a bulk without spread had a grid whose indices no double could tell apart: 1.0 became
+    4e-5."""
     for epsilon in (*np.geomspace(1e-3, 20, 12), 8.882):
         at = number * epsilon * np.array([0.0, 0.25, 0.5, 0.9])
-        found, exact = compose(*[PureDP(epsilon=epsilon)] * number).delta_at(at), binomial_curve(epsilon, number, at)
+        found, exact = (
+            compose(*[PureDP(epsilon=epsilon)] * number).delta_at(at),
+            binomial_curve(epsilon, number, at),
+        )
         assert np.all(found >= exact * (1 - 1e-9))
 
 
@@ -91,11 +102,12 @@ def sampled(sigma: float, rate: float, steps: int) -> GridPart:
     return GridPart(*on_grid(one, interval), steps)
 
 
-# --- every mass is an upper bound ---------------------------------------------------------------------------------
+# --- every mass is an upper bound -----------------------------------------------------------------
 
 
 def lattice(epsilon: float, number: int) -> tuple[GridPart, np.ndarray]:
-    """Randomised responses on the grid that they lie on, and the exact masses of their sum from its lowest index on."""
+    """Randomised responses on the grid that they lie on, and the exact masses of their sum from its
+    lowest index on."""
     step = GridPart(*on_grid(randomized_response(epsilon, 0.0), epsilon), number)
     exact = np.zeros(2 * number + 1)
     exact[::2] = stats.binom.pmf(np.arange(number + 1), number, 1 / (1 + np.exp(-epsilon)))
@@ -104,7 +116,9 @@ def lattice(epsilon: float, number: int) -> tuple[GridPart, np.ndarray]:
 
 @pytest.mark.parametrize("tilt", [-0.3, -0.05, 0.0, 0.05, 0.3, 1.0])
 @pytest.mark.parametrize(("low", "high"), [(-400, 400), (-40, 40), (100, 180)])
-def test_every_tilt_bounds_every_mass_whatever_goes_around_the_circle(tilt: float, low: int, high: int) -> None:
+def test_every_tilt_bounds_every_mass_whatever_goes_around_the_circle(
+    tilt: float, low: int, high: int
+) -> None:
     step, exact = lattice(0.05, 400)
     bounds = grid_sums.masses_by(tilt, [step], low, high)
     assert np.all(bounds >= exact[low + 400 : high + 401] * (1 - 1e-10))
@@ -129,7 +143,12 @@ def test_what_lies_beyond_the_window_goes_to_infinity(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("sigma", "rate", "steps", "tilt"),
-    [(1.1, 0.00427, 2000, 0.0), (2.0, 0.01, 5000, 2e-3), (1.0, 1.0, 3, -1e-3), (0.7, 0.05, 500, 1e-3)],
+    [
+        (1.1, 0.00427, 2000, 0.0),
+        (2.0, 0.01, 5000, 2e-3),
+        (1.0, 1.0, 3, -1e-3),
+        (0.7, 0.05, 500, 1e-3),
+    ],
 )
 def test_what_the_transform_gets_wrong_is_far_below_the_allowance(
     sigma: float, rate: float, steps: int, tilt: float
@@ -149,7 +168,8 @@ def test_what_the_transform_gets_wrong_is_far_below_the_allowance(
 
 
 def test_tilts_reach_both_ends_of_the_window() -> None:
-    """Of a distribution with a heavy tail too: the last bulk is near the end, and neighbours' bulks meet."""
+    """Of a distribution with a heavy tail too: the last bulk is near the end, and neighbours' bulks
+    meet."""
     for sigma, rate, steps in ((1.0, 1e-4, 10_000), (2.0, 0.01, 1000)):
         step = sampled(sigma, rate, steps)
         low, high = grid_sums.tail_window([step], TAIL_MASS)
@@ -161,7 +181,7 @@ def test_tilts_reach_both_ends_of_the_window() -> None:
             assert means[i + 1] - means[i] <= 4 * (widths[i] + widths[i + 1])
 
 
-# --- grids, tails, infinity ---------------------------------------------------------------------------------------
+# --- grids, tails, infinity -----------------------------------------------------------------------
 
 
 def test_window_leaves_out_next_to_nothing_in_either_tail() -> None:
@@ -194,20 +214,24 @@ def test_composition_too_large_for_the_grid_takes_a_coarser_one_and_stays_above(
 
 
 def test_convolution_keeps_all_of_infinity_where_masses_exceed_one():
-    """A stated pair may hold more than mass 1 (an upper bound near ε = 0); its product is that of the measures."""
+    """A stated pair may hold more than mass 1 (an upper bound near ε = 0); its product is that of
+    the measures."""
     one = LossDistribution(np.array([0.0, 1.0]), np.array([0.9, 0.4]), 0.02)
     other = LossDistribution(np.array([-0.5, 0.5]), np.array([0.5, 0.8]), 0.03)
     composed = convolve([one, other], [1, 1])
     losses = (one.losses[:, None] + other.losses).ravel()
     masses = (one.masses[:, None] * other.masses).ravel()
-    infinity = (one.masses.sum() + 0.02) * (other.masses.sum() + 0.03) - one.masses.sum() * other.masses.sum()
+    infinity = (one.masses.sum() + 0.02) * (
+        other.masses.sum() + 0.03
+    ) - one.masses.sum() * other.masses.sum()
     for epsilon in (0.9, 1.2, 1.45, 2.0, 5.0):
         exact = infinity + float(masses @ np.maximum(1 - np.exp(epsilon - losses), 0))
         assert exact <= composed.delta_at(epsilon) < exact + 0.01
 
 
 def with_rare_outcomes(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """A mechanism whose outcomes are common with tiny losses, or rare with large losses of either sign."""
+    """A mechanism whose outcomes are common with tiny losses, or rare with large losses of either
+    sign."""
     common, rare = int(rng.integers(2, 4)), int(rng.integers(1, 4))
     p = np.append(rng.dirichlet(np.ones(common)), 10 ** rng.uniform(-9, -2, rare))
     scale = 10 ** rng.uniform(-5, -2)
@@ -223,10 +247,13 @@ def several_grids(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check_bound(parts, counts, p: np.ndarray, q: np.ndarray) -> None:
-    """Above the exact curve, and below that of larger losses: with few runs the common part of each run weighs much."""
+    """Above the exact curve, and below that of larger losses: with few runs the common part of each
+    run weighs much."""
     ours = convolve([loss_distribution(*one) for one in parts], counts).delta_at(ALL_EPSILONS)
     exact = np.array([hockey_stick(p, q, epsilon) for epsilon in ALL_EPSILONS])
-    before = np.array([hockey_stick(p, q, epsilon - 0.1 * abs(epsilon) - 0.02) for epsilon in ALL_EPSILONS])
+    before = np.array(
+        [hockey_stick(p, q, epsilon - 0.1 * abs(epsilon) - 0.02) for epsilon in ALL_EPSILONS]
+    )
     assert np.all(ours >= exact - 1e-15)
     assert np.all(ours <= before * 1.05 + 1e-8)
 
@@ -250,7 +277,9 @@ def test_bound_of_several_parts_is_above_their_exact_composition(seed: int) -> N
 @pytest.mark.slow
 @pytest.mark.usefixtures("several_grids")
 @pytest.mark.parametrize("seed", range(size(20, 5)))
-def test_compositions_of_compositions_are_above_the_exact_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compositions_of_compositions_are_above_the_exact_one(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(convolution, "LONG", 3)
     rng = np.random.default_rng(200 + seed)
     one, count = with_rare_outcomes(rng), int(rng.integers(4, 8))
@@ -274,15 +303,21 @@ def test_common_losses_may_be_so_large_that_their_other_mass_is_below_all_floats
 @pytest.mark.slow
 @pytest.mark.parametrize("mean", cases([0.0, 10.0, 1e3, 1e5, -10.0, -1e3], 0, 3, 5))
 @pytest.mark.parametrize("small", cases([1e-1, 1e-4, 1e-7, 1e-10, 1e-12, 0.0], 0, 3, 5))
-def test_two_scales_of_losses_around_any_mean_are_above_the_exact_composition(mean: float, small: float) -> None:
+def test_two_scales_of_losses_around_any_mean_are_above_the_exact_composition(
+    mean: float, small: float
+) -> None:
     """Up to what a double can tell of the sum."""
     for far, rare in itertools.product((1e-6, 1e-2, 1.0, 50.0, 1e4), (1e-9, 1e-4, 0.05)):
-        losses, places = np.unique([mean - small, mean + small, mean + far, mean - far], return_inverse=True)
+        losses, places = np.unique(
+            [mean - small, mean + small, mean + far, mean - far], return_inverse=True
+        )
         masses = np.bincount(places, [0.5 - rare, 0.5 - rare, rare, rare])
         sums, exact = np.zeros(1), np.ones(1)
         for _ in range(3):
             sums, exact = np.add.outer(sums, losses).ravel(), np.outer(exact, masses).ravel()
-        epsilons = 3 * mean + np.array([-far, -small, 0.0, small, far / 2, far, 1e-3, -1e-3, -3 * mean])
+        epsilons = 3 * mean + np.array(
+            [-far, -small, 0.0, small, far / 2, far, 1e-3, -1e-3, -3 * mean]
+        )
         reach = epsilons[:, None] - sums + 1e-11 * max(1.0, abs(3 * mean))
         ours = convolve([LossDistribution(losses, masses)], [3]).delta_at(epsilons)
         assert np.all(ours >= -np.expm1(np.minimum(reach, 0.0)) @ exact * (1 - 1e-6) - 1e-20)
@@ -297,7 +332,7 @@ def test_points_are_around_losses_that_rounding_cannot_tell_apart() -> None:
     assert np.all(thinned.delta_at(epsilons) >= one.delta_at(epsilons) * (1 - 1e-12))
 
 
-# --- one level ----------------------------------------------------------------------------------------------------
+# --- one level ------------------------------------------------------------------------------------
 
 
 def test_what_the_transforms_get_wrong_is_below_the_allowance() -> None:
@@ -305,13 +340,20 @@ def test_what_the_transforms_get_wrong_is_below_the_allowance() -> None:
     start = GridPart(-2, np.array([0.1, 0.2, 0.4, 0.2, 0.1]), 1)
     jump = GridPart(30, 1e-3 * np.array([0.5, 0.0, 0.3, 0.2]), 3)
     once = np.convolve(start.masses, jump.masses)
-    twice, thrice = np.convolve(once, jump.masses), np.convolve(np.convolve(once, jump.masses), jump.masses)
+    twice, thrice = (
+        np.convolve(once, jump.masses),
+        np.convolve(np.convolve(once, jump.masses), jump.masses),
+    )
     exact = np.zeros(200)
     for first, masses, ways in ((28, once, 3), (58, twice, 3), (88, thrice, 1)):
         exact[first : first + masses.size] += ways * masses
     for tilt in (-0.2, 0.0, 0.1, 0.3):
         bounds = convolution._masses_with_jumps(tilt, start, [jump], 0, 199)
-        untilt = np.exp(start.log_moment(tilt) + convolution._log_jump_rate([jump], tilt) - tilt * np.arange(200))
+        untilt = np.exp(
+            start.log_moment(tilt)
+            + convolution._log_jump_rate([jump], tilt)
+            - tilt * np.arange(200)
+        )
         assert np.all(bounds >= exact * (1 - 1e-12))
         assert np.all(bounds <= exact * (1 + 1e-9) + 1e-13 * untilt)
 

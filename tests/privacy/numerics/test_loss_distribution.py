@@ -11,14 +11,22 @@ from hypothesis import strategies as st
 from sklearn_dpsearch.privacy import GaussianDP
 from sklearn_dpsearch.privacy.numerics import basic_mechanisms
 from sklearn_dpsearch.privacy.numerics.arithmetic import log_expm1, log_mills_ratio, safe_exp
-from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian, randomized_response
-from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, connect_the_dots, mix, on_grid
+from sklearn_dpsearch.privacy.numerics.basic_mechanisms import (
+    delta_of_gaussian,
+    randomized_response,
+)
+from sklearn_dpsearch.privacy.numerics.loss_distribution import (
+    LossDistribution,
+    connect_the_dots,
+    mix,
+    on_grid,
+)
 from tests.privacy.brute_force import exact_pair, hockey_stick, loss_distribution, random_mechanism
 
 ALL_EPSILONS = np.linspace(-6, 6, 97)
 
 
-# --- hockey-stick curves ------------------------------------------------------------------------------------------
+# --- hockey-stick curves --------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -45,12 +53,14 @@ def test_one_direction_is_the_dual_of_the_other() -> None:
 def test_curve_never_rises_and_never_leaves_the_unit_interval() -> None:
     rng = np.random.default_rng(2)
     for _ in range(50):
-        values = loss_distribution(*random_mechanism(rng)[:2]).delta_at(np.linspace(-800, 800, 3001))
+        values = loss_distribution(*random_mechanism(rng)[:2]).delta_at(
+            np.linspace(-800, 800, 3001)
+        )
         assert np.all(np.diff(values) <= 1e-12)
         assert 0 <= values.min() <= values.max() <= 1
 
 
-# --- the Gaussian curve -------------------------------------------------------------------------------------------
+# --- the Gaussian curve ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mu", [1e-6, 1e-3, 0.1, 0.7, 3.0, 10.0])
@@ -64,7 +74,9 @@ def test_gaussian_curve_is_above_sixty_digits_and_close(mu: float) -> None:
 
 
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.01), (0.5, 0.2), (4.0, 0.5), (2.0, 1.0)])
-def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(sigma: float, rate: float) -> None:
+def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(
+    sigma: float, rate: float
+) -> None:
     step = basic_mechanisms._subsampled_gaussian_step(sigma, rate)
     removed, added = step.removed, step.added
     rng = np.random.default_rng(4)
@@ -74,7 +86,9 @@ def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(sigma: fl
         def gaussian(e):
             return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
 
-        for epsilon in np.append(0.0, rng.uniform(0, 3 * rate * np.expm1(min(1 / sigma**2, 3)) ** 0.5, 40)):
+        for epsilon in np.append(
+            0.0, rng.uniform(0, 3 * rate * np.expm1(min(1 / sigma**2, 3)) ** 0.5, 40)
+        ):
             c = mpmath.exp(float(epsilon))
             forward = q * gaussian(mpmath.log((c - 1 + q) / q))
             left = 1 - c * (1 - q)
@@ -84,13 +98,15 @@ def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(sigma: fl
                 assert exact <= value <= float(exact) * 1.01 + 1e-2 * rate
 
 
-# --- connecting the dots ------------------------------------------------------------------------------------------
+# --- connecting the dots --------------------------------------------------------------------------
 
 
 def true_curves(mu: float, weight: float):
     """A mixture of a Gaussian and a randomised-response curve, as functions of real ε."""
     response = randomized_response(1.0, 1e-4)
-    return lambda epsilon: weight * delta_of_gaussian(mu, epsilon) + (1 - weight) * response.delta_at(epsilon)
+    return lambda epsilon: (
+        weight * delta_of_gaussian(mu, epsilon) + (1 - weight) * response.delta_at(epsilon)
+    )
 
 
 @pytest.mark.slow
@@ -102,8 +118,11 @@ def true_curves(mu: float, weight: float):
     st.integers(0, 2**32 - 1),
     st.sampled_from(["exact", "factors", "offsets", "tiny", "first", "step"]),
 )
-def test_dots_are_connected_above_the_true_profile(mu: float, weight: float, number: int, seed: int, kind: str) -> None:
-    """Upper bounds of any shape, convex or not, the same or different for both directions: checked between dots too."""
+def test_dots_are_connected_above_the_true_profile(
+    mu: float, weight: float, number: int, seed: int, kind: str
+) -> None:
+    """Upper bounds of any shape, convex or not, the same or different for both directions: checked
+    between dots too."""
     rng = np.random.default_rng(seed)
     curve = true_curves(mu, weight)
     grid = np.append(0.0, np.sort(rng.uniform(0.01, 8.0, number)))
@@ -123,7 +142,8 @@ def test_dots_are_connected_above_the_true_profile(mu: float, weight: float, num
         )
     ours = connect_the_dots(grid, *(np.minimum(one, 1.0) for one in raised))
     fine = np.linspace(-9, 9, 721)
-    allowance = 2e-12 + 2e-15 * (fine / mu) ** 2  # of the curve itself, which is rounded up (delta_of_gaussian)
+    # of the curve itself, which is rounded up (delta_of_gaussian)
+    allowance = 2e-12 + 2e-15 * (fine / mu) ** 2
     assert np.all(ours.delta_at(fine) >= curve(fine) * (1 - allowance) - 1e-13)
     assert ours.infinity + ours.masses.sum() >= 1 - 1e-12
 
@@ -134,7 +154,9 @@ def test_unequal_distances_at_zero_do_not_lower_the_curve_below_zero_epsilon() -
     for excess in (1e-9, 1e-5, 1e-2):
         raised = exact + np.append(excess, np.zeros(500))
         for one in (connect_the_dots(grid, exact, raised), connect_the_dots(grid, raised, exact)):
-            assert np.all(one.delta_at(ALL_EPSILONS) >= delta_of_gaussian(1.0, ALL_EPSILONS) - 1e-13)
+            assert np.all(
+                one.delta_at(ALL_EPSILONS) >= delta_of_gaussian(1.0, ALL_EPSILONS) - 1e-13
+            )
 
 
 def test_dots_of_a_smooth_profile_cost_next_to_nothing() -> None:
@@ -151,7 +173,7 @@ def test_dots_of_a_constant_profile_promise_nothing() -> None:
     assert np.all(one.delta_at(np.array([0.0, 5.0, 100.0])) == 1.0)
 
 
-# --- mixing, and grids ----------------------------------------------------------------------------------------------
+# --- mixing, and grids ----------------------------------------------------------------------------
 
 
 def test_rounding_to_a_grid_keeps_both_masses_and_only_raises_the_curve() -> None:
@@ -164,7 +186,8 @@ def test_rounding_to_a_grid_keeps_both_masses_and_only_raises_the_curve() -> Non
         assert masses.sum() == pytest.approx(one.masses.sum(), rel=1e-12)
         assert masses @ np.exp(-losses) == pytest.approx(one.masses @ np.exp(-one.losses), rel=1e-9)
         spread = LossDistribution(losses, masses, one.infinity)
-        assert np.all(spread.delta_at(ALL_EPSILONS) >= one.delta_at(ALL_EPSILONS) - 2e-12)  # less its own slack
+        # less its own slack
+        assert np.all(spread.delta_at(ALL_EPSILONS) >= one.delta_at(ALL_EPSILONS) - 2e-12)
 
 
 def test_mixed_curve_is_the_average_of_the_curves() -> None:
@@ -176,7 +199,7 @@ def test_mixed_curve_is_the_average_of_the_curves() -> None:
         assert mix(parts, list(weights)).delta_at(ALL_EPSILONS) == pytest.approx(average, abs=1e-11)
 
 
-# --- log space ----------------------------------------------------------------------------------------------------
+# --- log space ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("x", [1e-300, 1e-9, 0.5, 1.0, 30.0, 700.0, 1e6])

@@ -1,4 +1,5 @@
-"""Theorem 1: never below the exact loss of any small mechanism, and close to what some mechanism really loses."""
+"""Theorem 1: never below the exact loss of any small mechanism, and close to what some mechanism
+really loses."""
 
 from __future__ import annotations
 
@@ -32,9 +33,22 @@ from sklearn_dpsearch.privacy.guarantees.base import CHORD
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.selection import best_of as best_of_file
 from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, best_of_pure
-from sklearn_dpsearch.privacy.selection.testing_region import AffineLines, Hinges, nodes, upper_envelope
+from sklearn_dpsearch.privacy.selection.testing_region import (
+    AffineLines,
+    Hinges,
+    nodes,
+    upper_envelope,
+)
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Mechanism, Violation, cases, check, random_distribution, random_mechanism, size
+from tests.privacy.brute_force import (
+    Mechanism,
+    Violation,
+    cases,
+    check,
+    random_distribution,
+    random_mechanism,
+    size,
+)
 from tests.privacy.never_smallest import bounds as published
 
 DELTA = 1e-6
@@ -55,7 +69,7 @@ def check_many(number: int, seed: int) -> float:
     return tightest
 
 
-# --- oracle -------------------------------------------------------------------------------------------------------
+# --- oracle ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -96,16 +110,25 @@ def test_bound_holds_for_a_base_known_only_by_one_epsilon_and_delta() -> None:
     for _ in range(brute_force.size(1500, 30)):
         one, distribution = random_mechanism(rng), random_distribution(rng)
         epsilon = float(rng.uniform(0, 3))
-        delta = max(brute_force.hockey_stick(one.p, one.q, epsilon), brute_force.hockey_stick(one.q, one.p, epsilon))
+        delta = max(
+            brute_force.hockey_stick(one.p, one.q, epsilon),
+            brute_force.hockey_stick(one.q, one.p, epsilon),
+        )
         if delta < 0.99:
-            check(best_of(ApproxDP(epsilon=epsilon, delta=delta + 1e-15), distribution), distribution, one)
+            check(
+                best_of(ApproxDP(epsilon=epsilon, delta=delta + 1e-15), distribution),
+                distribution,
+                one,
+            )
 
 
 @pytest.mark.parametrize("mu", [33.0, 44.0])
 def test_bound_holds_where_the_probability_of_the_lowest_ratios_underflows(mu: float) -> None:
-    """The lowest of 30 Gaussian numbers: whether it is above t tells nearly all 30 losses at once."""
+    """The lowest of 30 Gaussian numbers: whether it is above t tells nearly all 30 losses at
+    once."""
     t, runs = mu - 2.5, 30
-    above, other = (np.exp(runs * special.log_ndtr(mu - t)), runs * special.log_ndtr(-t))  # the other's logarithm
+    # the other's logarithm
+    above, other = (np.exp(runs * special.log_ndtr(mu - t)), runs * special.log_ndtr(-t))
     assert above > 0.8
     assert best_of(GaussianDP(mu=mu), Fixed(runs)).epsilon_at(0.3) >= np.log(above - 0.3) - other
 
@@ -122,12 +145,21 @@ def test_every_published_bound_is_above_the_exact_loss_too() -> None:
     for _ in range(brute_force.size(400, 25)):
         one, distribution = random_mechanism(rng, finite_loss=True), random_distribution(rng)
         loss = max(brute_force.largest_loss(one.p, one.q), brute_force.largest_loss(one.q, one.p))
-        for base in (PureDP(epsilon=loss * (1 + 1e-12)), ProfileDP.from_pair(brute_force.exact_pair(one))):
-            for name, bound in published.all_bounds(base, distribution).items() if distribution != Fixed(1) else ():
+        for base in (
+            PureDP(epsilon=loss * (1 + 1e-12)),
+            ProfileDP.from_pair(brute_force.exact_pair(one)),
+        ):
+            for name, bound in (
+                published.all_bounds(base, distribution).items() if distribution != Fixed(1) else ()
+            ):
                 check(bound, distribution, one)
                 seen.add(name)
-    of_2022 = {f"PS22 {name}" for name in ("Theorem 2", "Corollary 3", "Theorem 6", "Lemma 7", "Lemma 22")}
-    assert of_2022 | {"Theorem 1", "KRW24 Theorem 5.2", "KRW24 Corollary 5.8", "composition"} <= seen
+    of_2022 = {
+        f"PS22 {name}" for name in ("Theorem 2", "Corollary 3", "Theorem 6", "Lemma 7", "Lemma 22")
+    }
+    assert (
+        of_2022 | {"Theorem 1", "KRW24 Theorem 5.2", "KRW24 Corollary 5.8", "composition"} <= seen
+    )
 
 
 @pytest.mark.slow
@@ -142,7 +174,8 @@ def test_renyi_curve_is_above_the_exact_divergence_also_when_no_run_is_possible(
             continue
         none = 1.0 - sum(brute_force.release(distribution, one.p, one.scores))
         p, q = (
-            np.append(brute_force.release(distribution, side, one.scores), max(none, 0.0)) for side in (one.p, one.q)
+            np.append(brute_force.release(distribution, side, one.scores), max(none, 0.0))
+            for side in (one.p, one.q)
         )
         kept = np.minimum(p, q) > 1e-9  # the oracle's own differences of f are exact to about 1e-16
         exact = np.array([brute_force.renyi(p[kept], q[kept], order) for order in orders])
@@ -162,7 +195,7 @@ def test_renyi_bounds_of_a_search_that_mostly_runs_nothing_count_that_outcome() 
     assert bound.bounds["PS22 Theorem 6"].renyi(2.0) < exact <= bound.renyi(2.0)
 
 
-# --- the checker can fail -----------------------------------------------------------------------------------------
+# --- the checker can fail -------------------------------------------------------------------------
 
 
 def _slope_at_q_on_both_sides(one, distribution):
@@ -188,14 +221,16 @@ ORIGINAL = best_of_file.theorem_1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("broken", [_slope_at_q_on_both_sides, _upper_edge_for_lower, _half_the_expected_runs])
+@pytest.mark.parametrize(
+    "broken", [_slope_at_q_on_both_sides, _upper_edge_for_lower, _half_the_expected_runs]
+)
 def test_a_broken_accountant_is_caught(monkeypatch: pytest.MonkeyPatch, broken) -> None:
     monkeypatch.setattr(best_of_file, "theorem_1", broken)
     with np.errstate(all="ignore"), pytest.raises(Violation):
         check_many(200, seed=1)
 
 
-# --- the exact pure form ------------------------------------------------------------------------------------------
+# --- the exact pure form --------------------------------------------------------------------------
 
 
 PURE_DISTRIBUTIONS = [
@@ -212,7 +247,8 @@ PURE_DISTRIBUTIONS = [
 
 
 def brute_force_pure(epsilon: float, distribution: CountDistribution) -> float:
-    """sup over a fine grid of q, geometric towards 0 and 1, with the point where the edges of q_min meet."""
+    """sup over a fine grid of q, geometric towards 0 and 1, with the point where the edges of q_min
+    meet."""
     small = np.geomspace(1e-13, 0.5, 400_000)
     kink = 1.0 / (1.0 + np.exp(epsilon))
     u = np.concatenate([small, 1.0 - small, [kink]])
@@ -221,12 +257,16 @@ def brute_force_pure(epsilon: float, distribution: CountDistribution) -> float:
     lower = np.where(low, np.exp(-epsilon) * z, 1.0 - np.exp(epsilon) * u)
     lower_u = np.where(low, 1.0 - np.exp(-epsilon) * z, np.exp(epsilon) * u)
     with np.errstate(divide="ignore"):
-        return epsilon + float(np.max(distribution.log_slope(z, u) - distribution.log_slope(lower, lower_u)))
+        return epsilon + float(
+            np.max(distribution.log_slope(z, u) - distribution.log_slope(lower, lower_u))
+        )
 
 
 @pytest.mark.parametrize("distribution", PURE_DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
-def test_pure_form_is_the_supremum_over_the_testing_region(epsilon: float, distribution: CountDistribution) -> None:
+def test_pure_form_is_the_supremum_over_the_testing_region(
+    epsilon: float, distribution: CountDistribution
+) -> None:
     brute = brute_force_pure(epsilon, distribution)
     exact = best_of_pure(epsilon, distribution)
     assert brute - 1e-9 <= exact <= brute + 1e-6
@@ -234,13 +274,16 @@ def test_pure_form_is_the_supremum_over_the_testing_region(epsilon: float, distr
 
 
 @pytest.mark.parametrize(
-    "distribution", [Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), NegativeBinomial(5, 7)], ids=repr
+    "distribution",
+    [Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), NegativeBinomial(5, 7)],
+    ids=repr,
 )
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
 def test_pure_form_is_reached_by_a_mechanism_with_three_outcomes(
     epsilon: float, distribution: CountDistribution
 ) -> None:
-    """All of the supremum but a part in a thousand: outcomes rest < sliver < top, the sliver with odds e^ε."""
+    """All of the supremum but a part in a thousand: outcomes rest < sliver < top, the sliver with
+    odds e^ε."""
     top = np.geomspace(1e-7, 1 / (1 + np.exp(epsilon)), 4000)
     sliver = 1e-4 * top
     p = np.stack([1 - top - sliver, sliver, top], axis=-1)
@@ -249,7 +292,11 @@ def test_pure_form_is_reached_by_a_mechanism_with_three_outcomes(
     ours, theirs = (brute_force.releases(distribution, side)[:, 1] for side in (p, q))
     told = (q[:, 0] >= p[:, 0] * np.exp(-epsilon) * (1 - 1e-9)) & (ours > 1e-12) & (theirs > 0)
     best = float(np.max(np.log(ours[told] / theirs[told])))
-    assert best_of_pure(epsilon, distribution) * (1 - 5e-3) <= best <= best_of_pure(epsilon, distribution) + 1e-3
+    assert (
+        best_of_pure(epsilon, distribution) * (1 - 5e-3)
+        <= best
+        <= best_of_pure(epsilon, distribution) + 1e-3
+    )
 
 
 @pytest.mark.parametrize("shape", [-0.5, 0.0, 1.0, 5.0])
@@ -261,7 +308,7 @@ def test_pure_form_is_at_most_the_published_multiple(shape: float, mean: float) 
         assert bound.delta_at(bound.epsilon_at(0.0)) == 0.0
 
 
-# --- sandwich -----------------------------------------------------------------------------------------------------
+# --- sandwich -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -273,14 +320,20 @@ def test_gaussian_base_lies_between_witness_and_published_bounds(mu: float, shap
         reported = search.epsilon_at(DELTA)
         certain = witness_epsilon(GaussianDP(mu=mu), NegativeBinomial(shape, mean), DELTA)
         assert certain <= reported <= 1.01 * certain
-        for name, bound in published.all_bounds(GaussianDP(mu=mu), NegativeBinomial(shape, mean)).items():
+        for name, bound in published.all_bounds(
+            GaussianDP(mu=mu), NegativeBinomial(shape, mean)
+        ).items():
             assert reported <= bound.epsilon_at(DELTA), name
 
 
 @pytest.mark.slow
 def test_poisson_search_costs_at_most_the_stated_figure() -> None:
     base, distribution = GaussianDP(mu=0.2**0.5), Poisson(10)
-    assert witness_epsilon(base, distribution, DELTA) <= best_of(base, distribution).epsilon_at(DELTA) <= 3.70
+    assert (
+        witness_epsilon(base, distribution, DELTA)
+        <= best_of(base, distribution).epsilon_at(DELTA)
+        <= 3.70
+    )
 
 
 @pytest.mark.slow
@@ -294,13 +347,15 @@ def test_poisson_search_costs_at_most_the_stated_figure() -> None:
     ],
     ids=repr,
 )
-def test_figures_of_the_documentation(distribution: CountDistribution, theorem: float, certain: float) -> None:
+def test_figures_of_the_documentation(
+    distribution: CountDistribution, theorem: float, certain: float
+) -> None:
     base = GaussianDP(mu=0.2**0.5)
     assert best_of(base, distribution).epsilon_at(DELTA) <= theorem
     assert witness_epsilon(base, distribution, DELTA) == pytest.approx(certain, abs=2e-3)
 
 
-# --- limits and properties ----------------------------------------------------------------------------------------
+# --- limits and properties ------------------------------------------------------------------------
 
 
 BASES = [
@@ -333,12 +388,15 @@ def test_no_promise_stays_none() -> None:
 
 
 def test_a_base_that_may_fail_openly_fails_once_in_the_expected_number_of_runs() -> None:
-    """As ε grows only openly failing runs count: with two of them the loss is at most 2δ and at least 1 − (1 − δ)²."""
+    """As ε grows only openly failing runs count: with two of them the loss is at most 2δ and at
+    least 1 − (1 − δ)²."""
     delta = theorem_one(ApproxDP(epsilon=1.0, delta=0.1), Fixed(2)).delta_at(40.0)
     assert delta >= 1 - 0.9**2
 
 
-@pytest.mark.parametrize("cases", [5, pytest.param(brute_force.size(150, 25), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "cases", [5, pytest.param(brute_force.size(150, 25), marks=pytest.mark.slow)]
+)
 def test_pair_of_a_search_is_above_the_release_at_every_real_epsilon(cases: int) -> None:
     """What a later composition or search builds on; below ε = 0 the outcome "no run" counts too."""
     rng = np.random.default_rng(16)
@@ -347,18 +405,27 @@ def test_pair_of_a_search_is_above_the_release_at_every_real_epsilon(cases: int)
         one, distribution = random_mechanism(rng), random_distribution(rng)
         pair = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).pair
         for stated, part in ((pair.removed, one), (pair.added, one.reversed)):
-            released = [brute_force.release(distribution, side, one.scores) for side in (part.p, part.q)]
+            released = [
+                brute_force.release(distribution, side, one.scores) for side in (part.p, part.q)
+            ]
             p, q = (np.append(side, max(1 - side.sum(), 0.0)) for side in released)
             exact = np.array([brute_force.hockey_stick(p, q, epsilon) for epsilon in grid])
             assert np.all(stated.delta_at(grid) >= exact - 1e-12)
 
 
-@pytest.mark.parametrize("cases", [4, pytest.param(brute_force.size(100, 15), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "cases", [4, pytest.param(brute_force.size(100, 15), marks=pytest.mark.slow)]
+)
 def test_search_of_searches_is_above_the_exact_loss(cases: int) -> None:
-    """The best of several searches, each over a few runs of a small mechanism, with one and the same score."""
+    """The best of several searches, each over a few runs of a small mechanism, with one and the
+    same score."""
     rng = np.random.default_rng(17)
     for _ in range(cases):
-        one, inner, outer = random_mechanism(rng), random_distribution(rng).at_least_one(), random_distribution(rng)
+        one, inner, outer = (
+            random_mechanism(rng),
+            random_distribution(rng).at_least_one(),
+            random_distribution(rng),
+        )
         base = ProfileDP.from_pair(brute_force.exact_pair(one))
         total = theorem_one(theorem_one(base, inner), outer)
         p, q = (brute_force.release(inner, side, one.scores) for side in (one.p, one.q))
@@ -368,10 +435,15 @@ def test_search_of_searches_is_above_the_exact_loss(cases: int) -> None:
 @pytest.mark.slow
 def test_both_orders_of_the_neighbours_count() -> None:
     """A mechanism that loses much more one way round costs the same whichever way it is given."""
-    one = brute_force.exact_pair(Mechanism(np.array([0.98, 0.02]), np.array([0.7, 0.3]), np.array([0, 1])))
+    one = brute_force.exact_pair(
+        Mechanism(np.array([0.98, 0.02]), np.array([0.7, 0.3]), np.array([0, 1]))
+    )
     turned = DominatingPair(one.added, one.removed)
     epsilon = np.array([0.2, 1.0, 2.5])
-    costs = [best_of(ProfileDP.from_pair(pair), Poisson(3).at_least_one()).delta_at(epsilon) for pair in (one, turned)]
+    costs = [
+        best_of(ProfileDP.from_pair(pair), Poisson(3).at_least_one()).delta_at(epsilon)
+        for pair in (one, turned)
+    ]
     assert costs[0] == pytest.approx(costs[1])
     assert one.removed.delta_at(2.5)[()] < 1e-9 < 0.01 < costs[0][2]
 

@@ -1,4 +1,5 @@
-"""Published bounds: as dp_accounting computes them, as the papers print them, and above Theorem 1."""
+"""Published bounds: as dp_accounting computes them, as the papers print them, and above Theorem
+1."""
 
 from __future__ import annotations
 
@@ -53,17 +54,21 @@ COUNTS = [
 
 def renyi_of(event: dp_event.DpEvent) -> np.ndarray:
     """What dp_accounting says about an event at our orders."""
-    accountant = RdpAccountant(orders=ORDERS, neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE)
+    accountant = RdpAccountant(
+        orders=ORDERS, neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE
+    )
     accountant.compose(event)
     return np.asarray(accountant._rdp)
 
 
-# --- PS22 against dp_accounting -----------------------------------------------------------------------------------
+# --- PS22 against dp_accounting -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("shape", "mean"), SHAPES_AND_MEANS)
 @pytest.mark.parametrize("event", [GAUSSIAN, LAPLACE], ids=["Gaussian", "Laplace"])
-def test_theorem_2_agrees_with_dp_accounting_at_every_order(event, shape: float, mean: float) -> None:
+def test_theorem_2_agrees_with_dp_accounting_at_every_order(
+    event, shape: float, mean: float
+) -> None:
     """Both take the smallest value over all higher orders, ours when it is asked for it."""
     base = RenyiDP(orders=ORDERS, epsilons=renyi_of(event))
     ours = never_smallest.renyi_negative_binomial(base, NegativeBinomial(shape, mean), ORDERS)
@@ -74,10 +79,11 @@ def test_theorem_2_agrees_with_dp_accounting_at_every_order(event, shape: float,
 @pytest.mark.parametrize("mean", [1.0, 10.0, 300.0])
 @pytest.mark.parametrize("event", [GAUSSIAN, LAPLACE], ids=["Gaussian", "Laplace"])
 def test_theorem_6_agrees_with_dp_accounting_at_every_order(event, mean: float) -> None:
-    """A base known only by its Rényi curve at the same orders, so that both convert it to δ(ε̂) alike.
+    """A base known only by its Rényi curve at the same orders, so that both convert it to δ(ε̂)
+    alike.
 
-    Theirs also tries δ ≤ √(1 − e^{−KL}) at each order, which is smaller only where ε̂ is far below the divergences;
-    ours is then the larger, and by at most what that conversion gains.
+    Theirs also tries δ ≤ √(1 − e^{−KL}) at each order, which is smaller only where ε̂ is far below
+    the divergences; ours is then the larger, and by at most what that conversion gains.
     """
     base = RenyiDP(orders=ORDERS, epsilons=renyi_of(event))
     ours = published.renyi_poisson(base, Poisson(mean), ORDERS)
@@ -92,11 +98,15 @@ def test_theorem_6_agrees_with_dp_accounting_at_every_order(event, mean: float) 
 )
 def test_points_of_figure_4(distribution: CountDistribution, epsilon: float) -> None:
     """Papernot & Steinke, figure 4: a 0.1-zCDP run at δ = 1e-6."""
-    theorem = published.renyi_poisson if isinstance(distribution, Poisson) else never_smallest.renyi_negative_binomial
+    theorem = (
+        published.renyi_poisson
+        if isinstance(distribution, Poisson)
+        else never_smallest.renyi_negative_binomial
+    )
     assert theorem(ZCDP(rho=0.1), distribution).epsilon_at(1e-6) == pytest.approx(epsilon, abs=6e-3)
 
 
-# --- as printed ---------------------------------------------------------------------------------------------------
+# --- as printed -----------------------------------------------------------------------------------
 
 
 def test_lemma_7_is_at_most_the_theorems_that_follow_from_it() -> None:
@@ -115,7 +125,9 @@ def test_corollary_3_is_theorem_2_as_the_order_grows() -> None:
     assert never_smallest.renyi_negative_binomial(PureDP(epsilon=0.3), distribution, orders).renyi(
         1e7
     ) == pytest.approx(2.5 * 0.3, abs=1e-5)
-    assert never_smallest.pure_negative_binomial(PureDP(epsilon=0.3), distribution) == PureDP(epsilon=0.75)
+    assert never_smallest.pure_negative_binomial(PureDP(epsilon=0.3), distribution) == PureDP(
+        epsilon=0.75
+    )
 
 
 def test_lemma_20_fails_exactly_when_some_run_fails() -> None:
@@ -124,7 +136,9 @@ def test_lemma_20_fails_exactly_when_some_run_fails() -> None:
     ours = published.approx_negative_binomial(base, distribution)
     k = np.arange(1, 4000)
     assert ours.epsilon_at(0.9) == 0.0
-    assert ours.delta_at(3 * 0.2) == pytest.approx(float(distribution.pmf(k) @ (1 - 0.999**k)), rel=1e-9)
+    assert ours.delta_at(3 * 0.2) == pytest.approx(
+        float(distribution.pmf(k) @ (1 - 0.999**k)), rel=1e-9
+    )
 
 
 def test_corollary_21_holds_its_formula() -> None:
@@ -140,7 +154,10 @@ def test_corollary_5_8_is_the_limit_of_theorem_5_7() -> None:
     """Binomial(n, m/n) becomes Poisson(m)."""
     base = GaussianDP(mu=0.3)
     poisson = never_smallest.profile_poisson(base, Poisson(5)).epsilon_at(1e-6)
-    gaps = [published.profile_binomial(base, Binomial(n, 5 / n)).epsilon_at(1e-6) - poisson for n in (50, 1000, 10**6)]
+    gaps = [
+        published.profile_binomial(base, Binomial(n, 5 / n)).epsilon_at(1e-6) - poisson
+        for n in (50, 1000, 10**6)
+    ]
     assert gaps[0] > gaps[1] > gaps[2]
     assert abs(gaps[2]) < 1e-3
 
@@ -148,10 +165,18 @@ def test_corollary_5_8_is_the_limit_of_theorem_5_7() -> None:
 def test_condition_on_a_run_scales_delta_and_the_exponential_of_the_divergence() -> None:
     base, distribution = GaussianDP(mu=0.4), Poisson(2)
     factor = 1 / -np.expm1(-2.0)
-    free, given = (never_smallest.profile_poisson(base, one) for one in (distribution, distribution.at_least_one()))
+    free, given = (
+        never_smallest.profile_poisson(base, one)
+        for one in (distribution, distribution.at_least_one())
+    )
     assert given.delta_at(2.0) == pytest.approx(factor * free.delta_at(2.0))
-    free, given = (published.renyi_poisson(base, one, ORDERS) for one in (distribution, distribution.at_least_one()))
-    assert (ORDERS - 1) * (given.epsilons - free.epsilons) == pytest.approx(np.full(ORDERS.size, np.log(factor)))  # type: ignore[attr-defined]
+    free, given = (
+        published.renyi_poisson(base, one, ORDERS)
+        for one in (distribution, distribution.at_least_one())
+    )
+    assert (ORDERS - 1) * (given.epsilons - free.epsilons) == pytest.approx(
+        np.full(ORDERS.size, np.log(factor))
+    )  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("base", BASES, ids=lambda one: type(one).__name__)
@@ -176,9 +201,14 @@ SMALLEST = [
 
 
 @pytest.mark.parametrize(("name", "base", "distribution", "delta"), SMALLEST)
-def test_bounds_of_the_accountant_are_each_the_smallest_somewhere(name, base, distribution, delta) -> None:
+def test_bounds_of_the_accountant_are_each_the_smallest_somewhere(
+    name, base, distribution, delta
+) -> None:
     """Else they would belong outside."""
-    found = {which: float(one.epsilon_at(delta)) for which, one in best_of(base, distribution).bounds.items()}
+    found = {
+        which: float(one.epsilon_at(delta))
+        for which, one in best_of(base, distribution).bounds.items()
+    }
     assert found.pop(name) * (1 + 1e-4) < min(found.values())
 
 
@@ -186,14 +216,15 @@ def test_each_bound_of_the_accountant_has_such_a_case() -> None:
     assert {name for name, *_ in SMALLEST} == {"Theorem 1 (pure)", *BEST_OF}
 
 
-# --- which bounds apply, and where they lie -----------------------------------------------------------------------
+# --- which bounds apply, and where they lie -------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [-0.5, 0.0, 0.5, 1.0, 5.0])
 @pytest.mark.parametrize("mean", [1.0, 1.0000001, 10.0, 1e5])
 @pytest.mark.parametrize("delta", [1e-300, 1e-20, 3e-16, 1e-12, 1e-6, 1e-3])
 def test_failures_of_many_runs_keep_their_digits(shape: float, mean: float, delta: float) -> None:
-    """1 − f(1 − δ₀) is reached by a run whose failures are its best scores; 0 would claim pure privacy."""
+    """1 − f(1 − δ₀) is reached by a run whose failures are its best scores; 0 would claim pure
+    privacy."""
     distribution, run = NegativeBinomial(shape, mean), ApproxDP(epsilon=1.0, delta=delta)
     with mpmath.workdps(400):
         gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(shape)

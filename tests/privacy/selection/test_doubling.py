@@ -1,4 +1,5 @@
-"""The doubling walk: one round enumerated, short walks enumerated, and the worst case over all walks."""
+"""The doubling walk: one round enumerated, short walks enumerated, and the worst case over all
+walks."""
 
 from __future__ import annotations
 
@@ -26,11 +27,14 @@ from tests.privacy import brute_force
 from tests.privacy.brute_force import Violation, hockey_stick
 from tests.privacy.threshold_rounds import STEPS, neighbours, noise_distribution, one_round
 
-# --- short walks, enumerated --------------------------------------------------------------------------------------
+# --- short walks, enumerated ----------------------------------------------------------------------
 
 
-def transcripts(round_distribution: Callable[[int], np.ndarray], walk: DoublingSteps) -> list[float]:
-    """Probability of every sequence of results, in a fixed order; ``round_distribution`` is that of one round.
+def transcripts(
+    round_distribution: Callable[[int], np.ndarray], walk: DoublingSteps
+) -> list[float]:
+    """Probability of every sequence of results, in a fixed order; ``round_distribution`` is that of
+    one round.
 
     The walk is the one that runs: only its rounds are replaced by their distribution.
     """
@@ -39,8 +43,12 @@ def transcripts(round_distribution: Callable[[int], np.ndarray], walk: DoublingS
     *accepted, rejected = round_distribution(walk.asked)
     found: list[float] = []
     for chance in accepted:
-        found += [chance * rest for rest in transcripts(round_distribution, walk.after(accepted=True))]
-    return found + [rejected * rest for rest in transcripts(round_distribution, walk.after(accepted=False))]
+        found += [
+            chance * rest for rest in transcripts(round_distribution, walk.after(accepted=True))
+        ]
+    return found + [
+        rejected * rest for rest in transcripts(round_distribution, walk.after(accepted=False))
+    ]
 
 
 def started(levels: int, max_rounds: int) -> DoublingSteps:
@@ -48,7 +56,12 @@ def started(levels: int, max_rounds: int) -> DoublingSteps:
 
 
 def walk_distributions(
-    one: np.ndarray, other: np.ndarray, epsilon: float, levels: int, max_rounds: int, **changed: float
+    one: np.ndarray,
+    other: np.ndarray,
+    epsilon: float,
+    levels: int,
+    max_rounds: int,
+    **changed: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     cache: dict[tuple[bool, int], np.ndarray] = {}
 
@@ -58,26 +71,35 @@ def walk_distributions(
         return cache[first, level]
 
     return tuple(  # type: ignore[return-value]
-        np.array(transcripts(lambda level, first=first: distribution(first, level), started(levels, max_rounds)))
+        np.array(
+            transcripts(
+                lambda level, first=first: distribution(first, level), started(levels, max_rounds)
+            )
+        )
         for first in (True, False)
     )
 
 
 def check_walks(number: int, seed: int, cost: Callable[..., float], **changed: float) -> float:
-    """Raise ``Violation`` if a walk loses more than stated; the largest share of the stated pure loss that was seen."""
+    """Raise ``Violation`` if a walk loses more than stated; the largest share of the stated pure
+    loss that was seen."""
     rng = np.random.default_rng(seed)
     seen = 0.0
     for _ in range(number):
         levels, rounds = int(rng.integers(1, 7)), int(rng.integers(1, 6))
         epsilon = float(rng.choice([0.3, 1.0]))
-        one, other = neighbours(rng, int(rng.integers(1, 4)) if rounds > 3 else int(rng.choice([2, 6, 12])))
+        one, other = neighbours(
+            rng, int(rng.integers(1, 4)) if rounds > 3 else int(rng.choice([2, 6, 12]))
+        )
         p, q = walk_distributions(one, other, epsilon, levels, rounds, **changed)
         assert p.sum() == pytest.approx(1.0)
         stated = cost(epsilon, levels, rounds)
         told = p > 1e-12
         loss = float(np.max(np.abs(np.log(p[told] / q[told]))))
         if loss > stated * (1 + 1e-9):
-            raise Violation(f"loss {loss}, stated {stated}: {one}, {other}, {levels} levels, {rounds} rounds")
+            raise Violation(
+                f"loss {loss}, stated {stated}: {one}, {other}, {levels} levels, {rounds} rounds"
+            )
         seen = max(seen, loss / stated)
     return seen
 
@@ -106,8 +128,10 @@ def test_profile_of_walks_is_never_above_the_stated_one() -> None:
     "cost",
     [
         lambda epsilon, levels, rounds: epsilon * rounds / 3,  # as if most rounds were free
-        lambda epsilon, levels, rounds: epsilon * max(1.0, np.log2(levels)) / 2,  # as if the walk behaved
-        lambda epsilon, levels, rounds: 0.55 * worst_case(epsilon, levels, rounds),  # an accept for a reject's price
+        # as if the walk behaved
+        lambda epsilon, levels, rounds: epsilon * max(1.0, np.log2(levels)) / 2,
+        # an accept for a reject's price
+        lambda epsilon, levels, rounds: 0.55 * worst_case(epsilon, levels, rounds),
     ],
 )
 def test_a_cost_for_walks_that_behave_is_caught(cost: Callable[..., float]) -> None:
@@ -116,14 +140,18 @@ def test_a_cost_for_walks_that_behave_is_caught(cost: Callable[..., float]) -> N
 
 
 def one_draw_for_all(utilities: np.ndarray, epsilon: float, levels: int, rounds: int) -> np.ndarray:
-    """Distribution of the transcripts where the threshold's noise z is drawn once: given z, then averaged over z."""
+    """Distribution of the transcripts where the threshold's noise z is drawn once: given z, then
+    averaged over z."""
     total = 0.0
     for z, mass in zip(*noise_distribution(2 * STEPS / epsilon)):
         if mass > 1e-9:
             distributions = {
-                m: one_round(utilities - z, 8 * m, epsilon, threshold_scale=0.0) for m in range(1, 2 * levels + 2)
+                m: one_round(utilities - z, 8 * m, epsilon, threshold_scale=0.0)
+                for m in range(1, 2 * levels + 2)
             }
-            total = total + mass * np.array(transcripts(distributions.__getitem__, started(levels, rounds)))
+            total = total + mass * np.array(
+                transcripts(distributions.__getitem__, started(levels, rounds))
+            )
     return np.asarray(total)
 
 
@@ -134,7 +162,10 @@ def test_with_one_draw_for_the_threshold_an_accept_costs_half_and_a_reject_nothi
     for _ in range(brute_force.size(60, 6)):
         levels, rounds = int(rng.integers(1, 6)), int(rng.integers(1, 5))
         one, other = neighbours(rng, int(rng.integers(1, 3)))
-        p, q = one_draw_for_all(one, 1.0, levels, rounds), one_draw_for_all(other, 1.0, levels, rounds)
+        p, q = (
+            one_draw_for_all(one, 1.0, levels, rounds),
+            one_draw_for_all(other, 1.0, levels, rounds),
+        )
         stated = doubling_search(1.0, levels, rounds, threshold_noise="once").epsilon_at(0.0)
         told = np.minimum(p, q) > 1e-6
         loss = float(np.max(np.abs(np.log(p[told] / q[told]))))
@@ -143,7 +174,7 @@ def test_with_one_draw_for_the_threshold_an_accept_costs_half_and_a_reject_nothi
     assert seen > 0.25
 
 
-# --- the worst case -----------------------------------------------------------------------------------------------
+# --- the worst case -------------------------------------------------------------------------------
 
 
 def every_walk(levels: int, max_rounds: int) -> list[tuple[int, int]]:
@@ -181,24 +212,44 @@ def test_cost_is_that_of_the_worst_of_all_walks(levels: int, max_rounds: int) ->
     assert once.epsilon_at(0.0) == (max(accepts for accepts, _ in walks) + 1) / 2
 
 
-def random_tree(rng: np.random.Generator, epsilon: float, levels: int, rounds: int, level: int = 0, step: int = 1):
-    """Distribution of a walk whose rounds have losses within ±ε at accepts and ±ε/2 at rejects, chosen by round."""
+def random_tree(
+    rng: np.random.Generator,
+    epsilon: float,
+    levels: int,
+    rounds: int,
+    level: int = 0,
+    step: int = 1,
+):
+    """Distribution of a walk whose rounds have losses within ±ε at accepts and ±ε/2 at rejects,
+    chosen by round."""
     if rounds == 0 or step == 0 or level >= levels:
         return np.array([1.0]), np.array([1.0])
     kinds = [True, True, False]
-    ratio = np.exp([rng.choice([-1, 1]) * epsilon * (1.0 if accept else 0.5) for accept in kinds])  # Q/P
+    # Q/P
+    ratio = np.exp([rng.choice([-1, 1]) * epsilon * (1.0 if accept else 0.5) for accept in kinds])
     if np.all(ratio > 1) or np.all(ratio < 1):
         ratio[0] = 1 / ratio[0]
-    up, down = int(rng.choice(np.flatnonzero(ratio > 1))), int(rng.choice(np.flatnonzero(ratio < 1)))
+    up, down = (
+        int(rng.choice(np.flatnonzero(ratio > 1))),
+        int(rng.choice(np.flatnonzero(ratio < 1))),
+    )
     p = np.zeros(3)
     p[up] = (1 - ratio[down]) / (ratio[up] - ratio[down])
     p[down] = 1 - p[up]
     distribution = [
-        random_tree(rng, epsilon, levels, rounds - 1, *((level + step, 2 * step) if accept else (level, step // 2)))
+        random_tree(
+            rng,
+            epsilon,
+            levels,
+            rounds - 1,
+            *((level + step, 2 * step) if accept else (level, step // 2)),
+        )
         for accept in kinds
     ]
     ours = np.concatenate([mass * branch for mass, (branch, _) in zip(p, distribution)])
-    theirs = np.concatenate([mass * r * branch for mass, r, (_, branch) in zip(p, ratio, distribution)])
+    theirs = np.concatenate(
+        [mass * r * branch for mass, r, (_, branch) in zip(p, ratio, distribution)]
+    )
     return ours, theirs
 
 
@@ -206,7 +257,11 @@ def test_profile_is_above_that_of_every_tree_of_rounds_and_close_to_the_worst_of
     rng = np.random.default_rng(5)
     closest = 0.0
     for _ in range(brute_force.size(1000, 40)):
-        levels, rounds, epsilon = int(rng.integers(1, 6)), int(rng.integers(1, 4)), float(rng.choice([0.2, 1.0]))
+        levels, rounds, epsilon = (
+            int(rng.integers(1, 6)),
+            int(rng.integers(1, 4)),
+            float(rng.choice([0.2, 1.0])),
+        )
         p, q = random_tree(rng, epsilon, levels, rounds)
         assert p.sum() == pytest.approx(1.0)
         assert q.sum() == pytest.approx(1.0)
@@ -222,7 +277,9 @@ def test_figures_of_the_documentation() -> None:
     walk = doubling_search(0.1, levels=100)
     assert walk.epsilon_at(0.0) == pytest.approx(2.95)
     assert walk.epsilon_at(1e-6) == pytest.approx(2.258, abs=2e-3)
-    assert doubling_search(0.1, levels=100, threshold_noise="once").epsilon_at(0.0) == pytest.approx(1.15)
+    assert doubling_search(0.1, levels=100, threshold_noise="once").epsilon_at(
+        0.0
+    ) == pytest.approx(1.15)
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1.0, 40.0, 100.0, 400.0])
@@ -242,26 +299,38 @@ def test_lowest_levels_are_those_of_the_cheapest_order_of_answers() -> None:
     assert (2, 3) not in lowest
 
 
-@pytest.mark.parametrize(("levels", "expected"), [(1, 2), (2, 7), (3, 12), (4, 12), (100, 37), (128, 37), (129, 42)])
+@pytest.mark.parametrize(
+    ("levels", "expected"), [(1, 2), (2, 7), (3, 12), (4, 12), (100, 37), (128, 37), (129, 42)]
+)
 def test_default_number_of_rounds(levels: int, expected: int) -> None:
     assert default_max_rounds(levels) == expected
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [((0.0, 10), "round_epsilon"), ((0.1, 0), "levels"), ((0.1, 10, 0), "max_rounds"), ((0.1, 2.5), "levels")],
+    [
+        ((0.0, 10), "round_epsilon"),
+        ((0.1, 0), "levels"),
+        ((0.1, 10, 0), "max_rounds"),
+        ((0.1, 2.5), "levels"),
+    ],
 )
 def test_impossible_walks_are_refused(arguments: tuple, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         doubling_search(*arguments)
 
 
-# --- the mechanism ------------------------------------------------------------------------------------------------
+# --- the mechanism --------------------------------------------------------------------------------
 
 
-def walked(answers: Callable[[int], bool], levels: int, max_rounds: int | None = None) -> tuple[list[int], int]:
+def walked(
+    answers: Callable[[int], bool], levels: int, max_rounds: int | None = None
+) -> tuple[list[int], int]:
     """The levels that a walk asks about, and where it ends."""
-    walk, asked = started(levels, default_max_rounds(levels) if max_rounds is None else max_rounds), []
+    walk, asked = (
+        started(levels, default_max_rounds(levels) if max_rounds is None else max_rounds),
+        [],
+    )
     while not walk.over:
         asked.append(walk.asked)
         walk = walk.after(answers(walk.asked))
@@ -276,10 +345,18 @@ def test_a_walk_ends_at_the_highest_level_that_is_found_above() -> None:
 
 
 def drawn_walk(rng: random.Random, threshold_noise: str, lower: int = 0) -> tuple[int | None, ...]:
-    """The results of a walk that really runs: candidates 3 and 14 of utilities in multiples of the grid."""
-    question = AboveThreshold(round_epsilon=Fraction(1), sensitivity=Fraction(STEPS), grid=Fraction(1))
+    """The results of a walk that really runs: candidates 3 and 14 of utilities in multiples of the
+    grid."""
+    question = AboveThreshold(
+        round_epsilon=Fraction(1), sensitivity=Fraction(STEPS), grid=Fraction(1)
+    )
     rounds = DoublingRounds(
-        question, started(3, 3), lower=lower, granularity=8, threshold_noise=threshold_noise, bits=rng
+        question,
+        started(3, 3),
+        lower=lower,
+        granularity=8,
+        threshold_noise=threshold_noise,
+        bits=rng,
     )
     found = []
     while not rounds.over:
@@ -297,10 +374,14 @@ def results(walk: DoublingSteps) -> list[tuple[int | None, ...]]:
 
 @pytest.mark.parametrize("lower", [pytest.param(0, marks=pytest.mark.slow), 5])
 @pytest.mark.parametrize("threshold_noise", ["fresh", pytest.param("once", marks=pytest.mark.slow)])
-def test_walks_that_run_follow_the_enumerated_distribution(threshold_noise: str, lower: int) -> None:
+def test_walks_that_run_follow_the_enumerated_distribution(
+    threshold_noise: str, lower: int
+) -> None:
     utilities, walk, runs = np.array([3, 14]), started(3, 3), 3000
     if threshold_noise == "fresh":
-        distribution = np.array(transcripts(lambda level: one_round(utilities, 8 * level, 1.0), walk))
+        distribution = np.array(
+            transcripts(lambda level: one_round(utilities, 8 * level, 1.0), walk)
+        )
     else:
         distribution = one_draw_for_all(utilities, 1.0, 3, 3)
     rng = random.Random(7)
@@ -308,13 +389,17 @@ def test_walks_that_run_follow_the_enumerated_distribution(threshold_noise: str,
     places = results(walk)
     assert set(counts) <= set(places)
     seen = np.array([counts[place] for place in places]) / runs
-    assert np.all(np.abs(seen - distribution) < 5 * np.sqrt(np.maximum(distribution, 1 / runs) / runs))
+    assert np.all(
+        np.abs(seen - distribution) < 5 * np.sqrt(np.maximum(distribution, 1 / runs) / runs)
+    )
     assert np.sum(distribution > 0.02) > 4
 
 
 def test_the_threshold_that_is_released_is_the_one_passed_last() -> None:
     question = AboveThreshold(round_epsilon=Fraction(10**6), sensitivity=Fraction(1, 50))
-    rounds = DoublingRounds(question, started(10, 20), lower=Fraction(1, 10), granularity=Fraction(9, 100))
+    rounds = DoublingRounds(
+        question, started(10, 20), lower=Fraction(1, 10), granularity=Fraction(9, 100)
+    )
     released = [rounds.threshold]
     while not rounds.over:
         found = rounds.ask([Fraction(5, 8)])
@@ -329,7 +414,9 @@ def test_a_walk_that_has_ended_answers_nothing_more() -> None:
     rounds = DoublingRounds(question, started(10, 1), granularity=Fraction(1, 10))
     rounds.ask([Fraction(1)])
     steps = rounds.steps
-    with pytest.raises(PrivacyError, match="ended after 1 of them; more are not paid for. Begin another"):
+    with pytest.raises(
+        PrivacyError, match="ended after 1 of them; more are not paid for. Begin another"
+    ):
         rounds.ask([Fraction(1)])
     assert rounds.steps == steps
 

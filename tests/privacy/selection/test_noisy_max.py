@@ -1,4 +1,5 @@
-"""Report noisy max: exact distributions of the winner on neighbours, and the draws that follow them."""
+"""Report noisy max: exact distributions of the winner on neighbours, and the draws that follow
+them."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ STEPS = 2
 EPSILONS = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 1.6, 2.4])
 
 
-# --- exact distributions of the winner ----------------------------------------------------------------------------
+# --- exact distributions of the winner ------------------------------------------------------------
 
 
 def exponential_mechanism(utilities: np.ndarray, scale: float) -> np.ndarray:
@@ -63,7 +64,7 @@ def test_guarantee_is_never_below_the_exact_loss() -> None:
     assert tightest > 0.35
 
 
-# --- bounded range ------------------------------------------------------------------------------------------------
+# --- bounded range --------------------------------------------------------------------------------
 
 
 def test_exponential_mechanism_has_bounded_range() -> None:
@@ -75,7 +76,9 @@ def test_exponential_mechanism_has_bounded_range() -> None:
         p, q = exponential_mechanism(one, 4.0), exponential_mechanism(other, 4.0)
         widest = max(widest, float(np.ptp(np.log(p / q))))
         bound = BoundedRangeDP(epsilon=2 * STEPS / 4.0)
-        assert np.all(np.array([renyi(p, q, order) for order in orders]) <= bound.renyi(orders) + 1e-12)
+        assert np.all(
+            np.array([renyi(p, q, order) for order in orders]) <= bound.renyi(orders) + 1e-12
+        )
     assert widest == pytest.approx(2 * STEPS / 4.0)
 
 
@@ -87,7 +90,10 @@ def test_profile_of_bounded_range_is_the_worst_of_two_losses(epsilon: float) -> 
     bound = BoundedRangeDP(epsilon=epsilon)
     for at in np.linspace(0, epsilon, 7)[:-1]:
         exact = float(
-            np.max(p * np.maximum(1 - np.exp(at - t), 0) + (1 - p) * np.maximum(1 - np.exp(at - t + epsilon), 0))
+            np.max(
+                p * np.maximum(1 - np.exp(at - t), 0)
+                + (1 - p) * np.maximum(1 - np.exp(at - t + epsilon), 0)
+            )
         )
         assert exact <= bound.delta_at(at) <= exact * (1 + 1e-5) + 1e-12
         assert bound.delta_at(at) <= bound.pair.delta_at(at) * (1 + 1e-9)
@@ -100,7 +106,7 @@ def test_bounded_range_of_nothing_and_of_too_much() -> None:
     assert BoundedRangeDP(epsilon=5000.0).epsilon_at(0.0) == 5000.0
 
 
-# --- what is promised ---------------------------------------------------------------------------------------------
+# --- what is promised -----------------------------------------------------------------------------
 
 
 def test_one_candidate_costs_nothing() -> None:
@@ -135,7 +141,7 @@ def test_impossible_numbers_are_refused() -> None:
         noisy_max(0, Fraction(1), GumbelNoise(scale=Fraction(1)))
 
 
-# --- draws --------------------------------------------------------------------------------------------------------
+# --- draws ----------------------------------------------------------------------------------------
 
 
 class Coins:
@@ -159,8 +165,12 @@ class Coins:
         return chosen
 
 
-def test_a_try_of_the_exponential_mechanism_has_exactly_the_stated_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_noisy_max, "bernoulli_exp", lambda gamma, bits: bits.toss(math.exp(-gamma)))
+def test_a_try_of_the_exponential_mechanism_has_exactly_the_stated_ratios(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        report_noisy_max, "bernoulli_exp", lambda gamma, bits: bits.toss(math.exp(-gamma))
+    )
     noise, utilities = GumbelNoise(scale=Fraction(2)), (1, 4, 2)
     distribution = np.zeros(3)
     for index in range(3):
@@ -178,13 +188,23 @@ def test_integers_of_numpy_do_not_wrap_around(kind: type) -> None:
     assert fraction(kind(largest)) / Fraction(1, 10**20) == int(largest) * 10**20
     scale = positive_fraction(Fraction(kind(largest), kind(7)), "scale")
     assert scale * 10**20 == Fraction(int(largest), 7) * 10**20
-    assert GumbelNoise(scale=Fraction(1, 1000)).select([kind(1), kind(largest)], random.Random(0)) == 1
+    assert (
+        GumbelNoise(scale=Fraction(1, 1000)).select([kind(1), kind(largest)], random.Random(0)) == 1
+    )
 
 
 def test_no_float_is_made_where_the_winner_is_drawn() -> None:
     tree = ast.parse(inspect.getsource(GumbelNoise))
-    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, float)]
-    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in ("float", "exp", "log")]
+    assert not [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, float)
+    ]
+    assert not [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id in ("float", "exp", "log")
+    ]
 
 
 def test_agrees_with_opendp_on_the_price_of_the_exponential_mechanism() -> None:

@@ -1,4 +1,5 @@
-"""Theorem 5: any potential bounds the loss of any order; a good one is close to a certificate near ε = 0."""
+"""Theorem 5: any potential bounds the loss of any order; a good one is close to a certificate near
+ε = 0."""
 
 from __future__ import annotations
 
@@ -33,33 +34,49 @@ EPSILONS = (0.0, 0.2, 0.7, 1.5)
 
 
 def check_many(cases: int, seed: int) -> float:
-    """The bound by a random potential, and by a good one, for random mechanisms in both directions; tightest ratio."""
+    """The bound by a random potential, and by a good one, for random mechanisms in both directions;
+    tightest ratio."""
     rng = np.random.default_rng(seed)
     tightest = 0.0
     for _ in range(cases):
-        one, distribution, epsilon = random_mechanism(rng), random_distribution(rng), float(rng.choice(EPSILONS))
+        one, distribution, epsilon = (
+            random_mechanism(rng),
+            random_distribution(rng),
+            float(rng.choice(EPSILONS)),
+        )
         pair = brute_force.exact_pair(one)
         for side, direction in enumerate((one, one.reversed)):
             exact = brute_force.exact_loss(direction, distribution, epsilon)
             good = theorem_5(pair, side, distribution, epsilon)
             other = by_random_potential(rng, pair, side, distribution, epsilon)
             if exact > min(good, other) + 1e-13:
-                raise Violation(f"{exact:.10g} > {good:.10g}, {other:.10g}: {one}, {distribution}, {epsilon}")
+                raise Violation(
+                    f"{exact:.10g} > {good:.10g}, {other:.10g}: {one}, {distribution}, {epsilon}"
+                )
             tightest = max(tightest, exact / good if good > 0 else 0.0)
     return tightest
 
 
-def by_random_potential(rng, pair, side: int, distribution: CountDistribution, epsilon: float) -> float:
+def by_random_potential(
+    rng, pair, side: int, distribution: CountDistribution, epsilon: float
+) -> float:
     """Small coefficients, so that the bound is not 1."""
     pld, reverse = pair.directions[side], pair.directions[-1 - side]
     mesh = mesh_of(pld, np.append(np.linspace(0, 0.9, 30), [0.95, 0.99, 1.0]), np.linspace(0, 1, 7))
     number = potential_basis(distribution, np.zeros(1), np.zeros(1))[0].shape[1]
     return bound_by_potential(
-        pld, reverse, distribution, epsilon, mesh, potential_values(mesh, distribution, rng.normal(0, 0.03, number))
+        pld,
+        reverse,
+        distribution,
+        epsilon,
+        mesh,
+        potential_values(mesh, distribution, rng.normal(0, 0.03, number)),
     )
 
 
-@pytest.mark.parametrize("cases", [12, pytest.param(brute_force.size(400, 20), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "cases", [12, pytest.param(brute_force.size(400, 20), marks=pytest.mark.slow)]
+)
 def test_bound_by_any_potential_is_never_below_the_exact_loss(cases: int) -> None:
     assert 0.75 < check_many(cases, seed=cases) <= 1.0 + 1e-9
 
@@ -67,19 +84,25 @@ def test_bound_by_any_potential_is_never_below_the_exact_loss(cases: int) -> Non
 @pytest.mark.slow
 def test_a_bound_without_the_reversed_curve_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = brute_force.loss_distribution(np.ones(1), np.ones(1))
-    monkeypatch.setattr(potentials, "bound_by_potential", lambda pld, _, *rest: bound_by_potential(pld, nothing, *rest))
+    monkeypatch.setattr(
+        potentials,
+        "bound_by_potential",
+        lambda pld, _, *rest: bound_by_potential(pld, nothing, *rest),
+    )
     with pytest.raises(Violation):
         check_many(40, seed=1)
 
 
-# --- the mesh -----------------------------------------------------------------------------------------------------
+# --- the mesh -------------------------------------------------------------------------------------
 
 
 def test_mesh_covers_the_testing_region() -> None:
     rng = np.random.default_rng(4)
     for _ in range(15):
         one = random_mechanism(rng)
-        mesh = mesh_of(brute_force.exact_pair(one).removed, np.linspace(0, 1, 14), np.linspace(0, 1, 4))
+        mesh = mesh_of(
+            brute_force.exact_pair(one).removed, np.linspace(0, 1, 14), np.linspace(0, 1, 4)
+        )
         below = np.sort(rng.random((300, one.p.size)), axis=1)[:, rng.permutation(one.p.size)]
         u, v = below @ one.p, below @ one.q
         assert np.all(_inside(mesh, u, v))
@@ -103,11 +126,13 @@ def test_potential_0_gives_theorem_1() -> None:
     base, distribution = GaussianDP(mu=0.7), Geometric(5)
     mesh = fine_mesh(base.pair.removed)
     first = best_of(base, distribution).bounds["Theorem 1"].delta_at(1.5)
-    zero = bound_by_potential(base.pair.removed, base.pair.added, distribution, 1.5, mesh, np.zeros(mesh.u.size))
+    zero = bound_by_potential(
+        base.pair.removed, base.pair.added, distribution, 1.5, mesh, np.zeros(mesh.u.size)
+    )
     assert first * (1 - 1e-6) <= zero <= first * 1.2
 
 
-# --- what it is for -----------------------------------------------------------------------------------------------
+# --- what it is for -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -115,27 +140,34 @@ def test_potential_0_gives_theorem_1() -> None:
     [
         (GaussianDP(mu=0.3), Geometric(10), 1.15),
         pytest.param(
-            *(DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000), Geometric(10), 1.2), marks=pytest.mark.slow
+            *(DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000), Geometric(10), 1.2),
+            marks=pytest.mark.slow,
         ),
         (PureDP(epsilon=0.5), Geometric(10), 1.4),
     ],
     ids=repr,
 )
-def test_delta_at_0_is_close_to_a_certificate(base, distribution: CountDistribution, close: float) -> None:
+def test_delta_at_0_is_close_to_a_certificate(
+    base, distribution: CountDistribution, close: float
+) -> None:
     search = best_of(base, distribution)
     certain, reported = witness(base, distribution, 0.0), search.delta_at(0.0)
     assert certain <= reported <= close * certain
     assert reported < 0.55 * search.bounds["Theorem 1"].delta_at(0.0)
 
 
-@pytest.mark.parametrize("cases", [3, pytest.param(brute_force.size(150, 6), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "cases", [3, pytest.param(brute_force.size(150, 6), marks=pytest.mark.slow)]
+)
 def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
     rng = np.random.default_rng(cases)
     for _ in range(cases):
         one, distribution = random_mechanism(rng), random_distribution(rng)
         if distribution != Fixed(1):
             check(
-                best_of(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).bounds["Theorem 5"],
+                best_of(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).bounds[
+                    "Theorem 5"
+                ],
                 distribution,
                 one,
             )
@@ -143,7 +175,8 @@ def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
 
 @pytest.mark.slow
 def test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated() -> None:
-    """Randomised response whose truth scores lowest: both of two runs must tell it, so the loss is that of two."""
+    """Randomised response whose truth scores lowest: both of two runs must tell it, so the loss is
+    that of two."""
     search = best_of(PureDP(epsilon=400.0), Fixed(2))
     at = np.array([500.0, 650.0, 799.0])
     assert np.all(search.delta_at(at) >= -np.expm1(at - 800.0) * (1.0 - 1e-9))

@@ -1,4 +1,5 @@
-"""Theorem 6: any prices bound the loss of any order; good ones come close to what some order loses."""
+"""Theorem 6: any prices bound the loss of any order; good ones come close to what some order
+loses."""
 
 from __future__ import annotations
 
@@ -33,14 +34,22 @@ from sklearn_dpsearch.privacy.selection.prices_on_places import (
     total,
 )
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Mechanism, Violation, all_orders, check, random_distribution, random_mechanism
+from tests.privacy.brute_force import (
+    Mechanism,
+    Violation,
+    all_orders,
+    check,
+    random_distribution,
+    random_mechanism,
+)
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5, 4.0)
 SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
 
 
 def in_pieces(rng: np.random.Generator, one: Mechanism) -> Mechanism:
-    """The same distributions; the score tosses coins, so that parts of one outcome have many places in the order."""
+    """The same distributions; the score tosses coins, so that parts of one outcome have many places
+    in the order."""
     number = rng.integers(1, 9, one.p.size)
     shares = np.concatenate([rng.dirichlet(np.ones(n)) for n in number])
     p, q = np.repeat(one.p, number) * shares, np.repeat(one.q, number) * shares
@@ -66,7 +75,9 @@ def best_of_many_orders(
 
 def light_distribution(rng: np.random.Generator) -> CountDistribution:
     number = int(rng.integers(2, 50))
-    return [Poisson(float(number)), Binomial(number, 0.5), Fixed(number)][int(rng.integers(3))].at_least_one()
+    return [Poisson(float(number)), Binomial(number, 0.5), Fixed(number)][
+        int(rng.integers(3))
+    ].at_least_one()
 
 
 def ground_of(one: Mechanism, distribution: CountDistribution) -> Ground:
@@ -84,7 +95,8 @@ def any_prices(rng: np.random.Generator, room: Room, epsilon: float) -> float:
 
 
 def check_many(cases: int, seed: int, any_distribution: bool = False) -> float:
-    """The bound by any prices and by good ones, for random mechanisms in both directions; tightest ratio."""
+    """The bound by any prices and by good ones, for random mechanisms in both directions; tightest
+    ratio."""
     rng = np.random.default_rng(seed)
     tightest = 0.0
     for _ in range(cases):
@@ -94,18 +106,25 @@ def check_many(cases: int, seed: int, any_distribution: bool = False) -> float:
             float(rng.choice(EPSILONS)),
         )
         for side in (one, one.reversed):
-            exact, ground = best_of_many_orders(rng, side, distribution, epsilon), ground_of(side, distribution)
+            exact, ground = (
+                best_of_many_orders(rng, side, distribution, epsilon),
+                ground_of(side, distribution),
+            )
             room = Room(ground, float(np.exp(rng.normal(0.3, 1.0))))
             bounds = [bound_by_prices(best_room(ground, epsilon), epsilon)]
             if room.whole > 0:
                 bounds += [bound_by_prices(room, epsilon), any_prices(rng, room, epsilon)]
             if exact > min(bounds) + 1e-13:
-                raise Violation(f"{exact:.10g} > {bounds}: {side}, {distribution}, {epsilon}, {room.slope}")
+                raise Violation(
+                    f"{exact:.10g} > {bounds}: {side}, {distribution}, {epsilon}, {room.slope}"
+                )
             tightest = max(tightest, exact / bounds[0] if bounds[0] > 1e-9 else 0.0)
     return tightest
 
 
-@pytest.mark.parametrize("cases", [4, pytest.param(brute_force.size(1500, 10), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "cases", [4, pytest.param(brute_force.size(1500, 10), marks=pytest.mark.slow)]
+)
 def test_bound_by_any_prices_is_never_below_the_exact_loss(cases: int) -> None:
     assert 0.5 < check_many(cases, seed=cases) <= 1.0 + 1e-9
 
@@ -122,11 +141,12 @@ def test_it_holds_for_every_order_of_the_outcomes() -> None:
         if one.p.size <= 4:
             bound = bound_by_prices(best_room(ground_of(one, distribution), 0.4), 0.4)
             assert all(
-                brute_force.exact_loss(ordered, distribution, 0.4) <= bound + 1e-13 for ordered in all_orders(one)
+                brute_force.exact_loss(ordered, distribution, 0.4) <= bound + 1e-13
+                for ordered in all_orders(one)
             )
 
 
-# --- an order that uses every place once --------------------------------------------------------------------------
+# --- an order that uses every place once ----------------------------------------------------------
 
 PURE, MANY = PureDP(epsilon=1.0), Poisson(100)
 
@@ -134,16 +154,20 @@ PURE, MANY = PureDP(epsilon=1.0), Poisson(100)
 def worst_order(epsilon: float, parts: int = 4000) -> float:
     """δ of pure runs in the best order known.
 
-    The outcomes of loss 1 that count are mixed with those of loss −1 such that each gains most where it is.
+    The outcomes of loss 1 that count are mixed with those of loss −1 such that each gains most
+    where it is.
     """
     p = np.array([np.e, 1.0]) / (1 + np.e)
     counting = np.linspace(0.0, 0.25, parts + 1)  # of loss 1, from the top
     theta, mean = (epsilon - 1.0) / MANY.mean, MANY.mean
-    below = np.minimum((theta + 1.0 / mean + (1.0 - np.exp(-1.0)) * counting) / (np.e - 1.0), p[1])  # of loss −1, above
+    # of loss −1, above
+    below = np.minimum((theta + 1.0 / mean + (1.0 - np.exp(-1.0)) * counting) / (np.e - 1.0), p[1])
     gains = []
     for low, high, other in zip(counting[:-1], counting[1:], below[1:]):
         ours = np.exp(-mean * (low + other)) - np.exp(-mean * (high + other))
-        theirs = np.exp(-mean * (low / np.e + np.e * other)) - np.exp(-mean * (high / np.e + np.e * other))
+        theirs = np.exp(-mean * (low / np.e + np.e * other)) - np.exp(
+            -mean * (high / np.e + np.e * other)
+        )
         gains.append(ours - np.exp(epsilon) * theirs)
     assert np.all(np.diff(below) >= 0)  # those of loss −1 come in one order too
     return float(np.sum(np.maximum(gains, 0.0)))
@@ -152,14 +176,20 @@ def worst_order(epsilon: float, parts: int = 4000) -> float:
 def test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it() -> None:
     for epsilon in (20.0, 22.4, 24.0):
         pld = PURE.pair.removed
-        bound = bound_by_prices(best_room(Ground.of(pld, MANY, theorem_1(pld, MANY)), epsilon), epsilon)
+        bound = bound_by_prices(
+            best_room(Ground.of(pld, MANY, theorem_1(pld, MANY)), epsilon), epsilon
+        )
         assert worst_order(epsilon) <= bound <= 1.9 * worst_order(epsilon)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("base", [PURE, GaussianDP(mu=0.4), SGD], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "base", [PURE, GaussianDP(mu=0.4), SGD], ids=lambda one: type(one).__name__
+)
 @pytest.mark.parametrize("distribution", [Poisson(60), Binomial(150, 0.5), Fixed(40)], ids=repr)
-def test_reported_epsilon_is_above_what_is_certified(base: Guarantee, distribution: CountDistribution) -> None:
+def test_reported_epsilon_is_above_what_is_certified(
+    base: Guarantee, distribution: CountDistribution
+) -> None:
     """For few and for many runs, and never above Theorem 1."""
     search = best_of(base, distribution)
     for delta in (1e-4, 1e-8):
@@ -195,16 +225,20 @@ def test_pure_runs_cost_at_most_a_twentieth_more_than_an_order_loses() -> None:
     assert worst_order(epsilon / 1.05) > 1e-6
 
 
-# --- the guarantee ------------------------------------------------------------------------------------------------
+# --- the guarantee --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cases", [3, pytest.param(brute_force.size(150, 6), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "cases", [3, pytest.param(brute_force.size(150, 6), marks=pytest.mark.slow)]
+)
 def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
     rng = np.random.default_rng(cases)
     for _ in range(cases):
         one, distribution = random_mechanism(rng), Poisson(float(rng.uniform(8, 60)))
         check(
-            best_of(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).bounds["Theorem 6"],
+            best_of(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).bounds[
+                "Theorem 6"
+            ],
             distribution,
             one,
         )
@@ -223,7 +257,8 @@ def test_profile_never_rises_and_agrees_with_epsilon() -> None:
 
 @pytest.mark.slow
 def test_epsilon_is_found_where_bounds_further_out_are_larger() -> None:
-    """Prices vary in quality: near the largest loss of pure runs δ(14.7) is stated above δ(11.5)."""
+    """Prices vary in quality: near the largest loss of pure runs δ(14.7) is stated above
+    δ(11.5)."""
     search = best_of(PURE, Poisson(30).at_least_one())
     sixth = search.bounds["Theorem 6"]
     assert sixth.delta_at(14.7) > 1e-3 > sixth.delta_at(11.5)
@@ -280,8 +315,11 @@ def test_prices_take_a_tenth_to_a_third_off_many_runs(
 
 
 def test_a_slope_that_gains_nothing_is_replaced_by_the_one_before() -> None:
-    """Else the bound rises a hundredfold between two places, and the ε of a δ depends on the way it is looked for."""
+    """Else the bound rises a hundredfold between two places, and the ε of a δ depends on the way it
+    is looked for."""
     one_run = mixture([PureDP(epsilon=epsilon) for epsilon in (0.2, 1.0, 2.0)], [1 / 3] * 3)
     bounds = best_of(one_run, Poisson(10)).bounds
-    first, sixth = (bounds[name].delta_at(np.array([6.405, 6.409, 6.41])) for name in ("Theorem 1", "Theorem 6"))
+    first, sixth = (
+        bounds[name].delta_at(np.array([6.405, 6.409, 6.41])) for name in ("Theorem 1", "Theorem 6")
+    )
     assert np.all(sixth < 0.02 * first)

@@ -1,4 +1,5 @@
-"""ε itself in the grid: the exact largest loss of a search over candidates with different pure guarantees."""
+"""ε itself in the grid: the exact largest loss of a search over candidates with different pure
+guarantees."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def mixed(epsilons: tuple[float, ...], weights: tuple[float, ...]) -> Guarantee:
     return mixture([PureDP(epsilon=one) for one in epsilons], weights)
 
 
-def outcomes(epsilons: tuple[float, ...], weights: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+def outcomes(
+    epsilons: tuple[float, ...], weights: tuple[float, ...]
+) -> tuple[np.ndarray, np.ndarray]:
     """Randomised response with each ε, which is told: probabilities on both neighbours."""
     truth = 1.0 / (1.0 + np.exp(-np.array(epsilons)))
     p = np.concatenate([weights * truth, weights * (1 - truth)])
@@ -48,18 +51,29 @@ def outcomes(epsilons: tuple[float, ...], weights: tuple[float, ...]) -> tuple[n
 def largest_loss_of_all_orders(
     epsilons: tuple[float, ...], weights: tuple[float, ...], distribution: CountDistribution
 ) -> float:
-    """Every order of the outcomes, and a sliver of the one with the largest loss anywhere within it.
+    """Every order of the outcomes, and a sliver of the one with the largest loss anywhere within
+    it.
 
-    As the sliver shrinks, its loss tends to ε + log f'(q)/f'(q'), with (q, q') the probabilities of what scores less.
+    As the sliver shrinks, its loss tends to ε + log f'(q)/f'(q'), with (q, q') the probabilities of
+    what scores less.
     """
     p, q = outcomes(epsilons, weights)
     best = -np.inf
     for order in permutations(range(p.size)):
-        places = np.append(0.0, np.cumsum(p[list(order)])), np.append(0.0, np.cumsum(q[list(order)]))
-        at = np.interp(np.linspace(0, p.size, 31), np.arange(p.size + 1), np.minimum(places[0], 1.0))
-        there = np.interp(np.linspace(0, p.size, 31), np.arange(p.size + 1), np.minimum(places[1], 1.0))
+        places = (
+            np.append(0.0, np.cumsum(p[list(order)])),
+            np.append(0.0, np.cumsum(q[list(order)])),
+        )
+        at = np.interp(
+            np.linspace(0, p.size, 31), np.arange(p.size + 1), np.minimum(places[0], 1.0)
+        )
+        there = np.interp(
+            np.linspace(0, p.size, 31), np.arange(p.size + 1), np.minimum(places[1], 1.0)
+        )
         told = (at > 0) & (there > 0)
-        ratio = distribution.log_slope(at[told], 1 - at[told]) - distribution.log_slope(there[told], 1 - there[told])
+        ratio = distribution.log_slope(at[told], 1 - at[told]) - distribution.log_slope(
+            there[told], 1 - there[told]
+        )
         best = max(best, float(np.max(ratio)))
     return max(epsilons) + best
 
@@ -92,7 +106,9 @@ def test_a_grid_of_epsilons_costs_what_the_worst_of_all_orders_loses() -> None:
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_exact_form_agrees_with_all_orders_of_two_candidates(distribution: CountDistribution) -> None:
+def test_exact_form_agrees_with_all_orders_of_two_candidates(
+    distribution: CountDistribution,
+) -> None:
     epsilons, weights = (0.3, 1.5), (0.6, 0.4)
     exact = best_of(mixed(epsilons, weights), distribution).epsilon_at(0.0)
     brute = largest_loss_of_all_cuts(epsilons, weights, distribution)

@@ -1,4 +1,5 @@
-"""Orders of many groups: real losses of real scores, and the largest there are where all orders can be tried."""
+"""Orders of many groups: real losses of real scores, and the largest there are where all orders can
+be tried."""
 
 from __future__ import annotations
 
@@ -18,7 +19,12 @@ from sklearn_dpsearch.privacy import (
     witness,
     witness_epsilon,
 )
-from sklearn_dpsearch.privacy.selection.witness import ManyGroups, Outcomes, best_order, group_outcomes
+from sklearn_dpsearch.privacy.selection.witness import (
+    ManyGroups,
+    Outcomes,
+    best_order,
+    group_outcomes,
+)
 from tests.privacy.brute_force import hockey_stick, random_distribution, releases
 
 SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
@@ -32,7 +38,9 @@ def random_outcomes(rng: np.random.Generator, number: int) -> tuple[np.ndarray, 
     return p[order], (q / q.sum())[order]
 
 
-def largest_of_all_orders(p: np.ndarray, q: np.ndarray, distribution: CountDistribution, epsilon: float) -> float:
+def largest_of_all_orders(
+    p: np.ndarray, q: np.ndarray, distribution: CountDistribution, epsilon: float
+) -> float:
     orders = np.array(list(permutations(range(p.size))))
     ours, theirs = releases(distribution, p[orders]), releases(distribution, q[orders])
     return float(np.max(np.sum(np.maximum(ours - np.exp(epsilon) * theirs, 0.0), axis=1)))
@@ -45,7 +53,9 @@ def ratio_to_all_orders(seed: int, cases: int) -> list[float]:
         p, q = random_outcomes(rng, int(rng.integers(2, 7)))
         distribution, epsilon = random_distribution(rng), float(rng.uniform(0, 2))
         exact = largest_of_all_orders(p, q, distribution, epsilon)
-        found = max(best_order(Outcomes(p, q), cut, distribution, epsilon) for cut in range(1, p.size))
+        found = max(
+            best_order(Outcomes(p, q), cut, distribution, epsilon) for cut in range(1, p.size)
+        )
         assert found <= exact + 1e-13
         if exact > 1e-6:
             ratios.append(found / exact)
@@ -60,7 +70,8 @@ def test_best_order_is_never_above_all_orders_and_mostly_the_largest() -> None:
 
 
 def test_gain_is_what_an_order_written_out_loses() -> None:
-    """The order behind the best gain, found again by trying all mixtures of both sequences, and worked out exactly."""
+    """The order behind the best gain, found again by trying all mixtures of both sequences, and
+    worked out exactly."""
     rng = np.random.default_rng(2)
     for _ in range(20):
         p, q = random_outcomes(rng, 6)
@@ -72,12 +83,17 @@ def test_gain_is_what_an_order_written_out_loses() -> None:
                 order = [next(upper if mask >> i & 1 else lower) for i in range(6)]
                 ours, theirs = releases(distribution, p[order]), releases(distribution, q[order])
                 counted = np.array(order) >= counting
-                best = max(best, float(np.sum(np.maximum(ours - np.exp(epsilon) * theirs, 0.0)[counted])))
-        assert best_order(Outcomes(p, q), counting, distribution, epsilon) == pytest.approx(best, abs=1e-11)
+                best = max(
+                    best, float(np.sum(np.maximum(ours - np.exp(epsilon) * theirs, 0.0)[counted]))
+                )
+        assert best_order(Outcomes(p, q), counting, distribution, epsilon) == pytest.approx(
+            best, abs=1e-11
+        )
 
 
 def test_groups_are_a_coarser_mechanism() -> None:
-    """Each is a part of neighbouring outcomes; to say only which group it is loses no more than the outcome itself."""
+    """Each is a part of neighbouring outcomes; to say only which group it is loses no more than the
+    outcome itself."""
     rng = np.random.default_rng(3)
     for _ in range(20):
         p, q = random_outcomes(rng, 6)
@@ -93,7 +109,9 @@ def test_groups_are_a_coarser_mechanism() -> None:
 def test_an_error_of_the_masses_counts_against_the_order() -> None:
     p, q = random_outcomes(np.random.default_rng(4), 6)
     distribution = Poisson(8)
-    exact, unsure = (best_order(Outcomes(p, q, error), 3, distribution, 0.2) for error in (0.0, 1e-3))
+    exact, unsure = (
+        best_order(Outcomes(p, q, error), 3, distribution, 0.2) for error in (0.0, 1e-3)
+    )
     assert unsure < exact
     off = Outcomes(p + 5e-5, q - 5e-5, 5e-4)  # masses that are wrong by no more than is said
     assert best_order(off, 3, distribution, 0.2) <= exact
@@ -109,9 +127,14 @@ def test_an_error_of_the_masses_counts_against_the_order() -> None:
     ],
     ids=repr,
 )
-def test_many_groups_certify_more_than_three_and_less_than_is_reported(base, distribution, three, close) -> None:
+def test_many_groups_certify_more_than_three_and_less_than_is_reported(
+    base, distribution, three, close
+) -> None:
     delta = 1e-5 if base == SGD else 1e-6
-    certain, reported = witness_epsilon(base, distribution, delta), best_of(base, distribution).epsilon_at(delta)
+    certain, reported = (
+        witness_epsilon(base, distribution, delta),
+        best_of(base, distribution).epsilon_at(delta),
+    )
     assert three < certain <= reported <= close * certain
     assert witness(base, distribution, certain) >= delta * (1 - 1e-3)
 

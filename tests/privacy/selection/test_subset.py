@@ -1,4 +1,5 @@
-"""Theorems 2 and 4: never below the exact loss of a small search on a random subset, and exact given its parts."""
+"""Theorems 2 and 4: never below the exact loss of a small search on a random subset, and exact
+given its parts."""
 
 from __future__ import annotations
 
@@ -27,11 +28,22 @@ from sklearn_dpsearch.privacy import (
     subset_then_train,
     witness,
 )
-from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution, normalized
+from sklearn_dpsearch.privacy.numerics.loss_distribution import (
+    DominatingPair,
+    LossDistribution,
+    normalized,
+)
 from sklearn_dpsearch.privacy.selection import subset
 from sklearn_dpsearch.privacy.selection.subset import TheoremFour, coupled, delta_removed
 from tests.privacy import brute_force, subset_search
-from tests.privacy.brute_force import Mechanism, Violation, exact_pair, hockey_stick, random_mechanism, small_mechanism
+from tests.privacy.brute_force import (
+    Mechanism,
+    Violation,
+    exact_pair,
+    hockey_stick,
+    random_mechanism,
+    small_mechanism,
+)
 from tests.privacy.subset_search import EPSILONS, VARIANTS, Search, check, neighbours
 
 SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
@@ -40,7 +52,11 @@ DELTA = 1e-5
 
 def theorem(search: Search, fraction: float, train_on: str, share: float = 1.0) -> TheoremFour:
     """Theorem 4, or Theorem 2 where nothing validates."""
-    parts = {"tune": search.tune_guarantee, "validate": search.validate_guarantee, "train": search.train_guarantee}
+    parts = {
+        "tune": search.tune_guarantee,
+        "validate": search.validate_guarantee,
+        "train": search.train_guarantee,
+    }
     return TheoremFour(**parts, fraction=fraction, share=share, train_on=train_on)
 
 
@@ -48,7 +64,9 @@ def theorem_two(tune: Guarantee, train: Guarantee, fraction: float, train_on: st
     return TheoremFour(tune=tune, train=train, fraction=fraction, train_on=train_on)
 
 
-def check_many(number: int, seed: int, kind=subset_search.of_one_record, accounted: str = "") -> float:
+def check_many(
+    number: int, seed: int, kind=subset_search.of_one_record, accounted: str = ""
+) -> float:
     """The theorem for random searches of a kind; the tightest ratio met."""
     rng = np.random.default_rng(seed)
     tightest = 0.0
@@ -61,7 +79,7 @@ def check_many(number: int, seed: int, kind=subset_search.of_one_record, account
     return tightest
 
 
-# --- oracle -------------------------------------------------------------------------------------------------------
+# --- oracle ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [subset_search.of_one_record, subset_search.silent])
@@ -70,10 +88,13 @@ def test_bound_is_never_below_the_exact_loss(kind) -> None:
     assert 1.0 - 1e-9 < tightest <= 1.0 + 1e-9
 
 
-@pytest.mark.parametrize(("kind", "number"), [(subset_search.of_many_records, 1500), (subset_search.of_best_runs, 200)])
+@pytest.mark.parametrize(
+    ("kind", "number"), [(subset_search.of_many_records, 1500), (subset_search.of_best_runs, 200)]
+)
 @pytest.mark.slow
 def test_bound_holds_for_several_records_and_for_the_best_of_k_runs(kind, number: int) -> None:
-    """Training depends on tuning; the runs' outcomes have one score order, and Theorem 1 states both parts."""
+    """Training depends on tuning; the runs' outcomes have one score order, and Theorem 1 states
+    both parts."""
     tightest = check_many(brute_force.size(number, 8), 2, kind)
     assert 0.8 < tightest <= 1.0 + 1e-9
 
@@ -81,7 +102,8 @@ def test_bound_holds_for_several_records_and_for_the_best_of_k_runs(kind, number
 @pytest.mark.parametrize("order", ["together", "silent"])
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_bound_is_exact_where_both_ratios_rise_together(train_on: str, order: str) -> None:
-    """Then the release itself is the pair that the theorem speaks of, in both directions, and its pair is above."""
+    """Then the release itself is the pair that the theorem speaks of, in both directions, and its
+    pair is above."""
     rng, grid = np.random.default_rng(4), np.linspace(-5, 5, 41)
     for number in range(brute_force.size(40, 8)):
         search = subset_search.of_one_record(rng, order)
@@ -93,21 +115,27 @@ def test_bound_is_exact_where_both_ratios_rise_together(train_on: str, order: st
             assert bound.direction(index)(EPSILONS) == pytest.approx(exact, rel=1e-9, abs=1e-10)
             if number == 0:
                 stated = (bound.pair.removed, bound.pair.added)[index].delta_at(grid)
-                assert np.all(stated >= [hockey_stick(one, other, epsilon) - 1e-12 for epsilon in grid])
+                assert np.all(
+                    stated >= [hockey_stick(one, other, epsilon) - 1e-12 for epsilon in grid]
+                )
 
 
 @pytest.mark.parametrize("share", [None, 0.4])
-def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached(share: float | None) -> None:
+def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached(
+    share: float | None,
+) -> None:
     rng = np.random.default_rng(6)
     for _ in range(3):
         a, b, d, fraction = *rng.uniform(0, 3, 3), float(rng.uniform(0.01, 0.99))
         b = 0.0 if share is None else b
         distributions = [np.array([1.0, np.exp(-one)]) / (1 + np.exp(-one)) for one in (a, b, d)]
-        # Without the record the ratios of both parts are largest together, in outcomes of this probability.
+        # Without the record the ratios of both parts are largest together, in outcomes of this
+        # probability.
         ends = np.array([*sorted(1 / (1 + np.exp(one)) for one in (a, b)), 1.0])
         weights = np.diff(ends, prepend=0.0)
         tuned, scored = (
-            weights * np.exp(np.where(ends <= 1 / (1 + np.exp(one)) * (1 + 1e-12), one, -one)) for one in (a, b)
+            weights * np.exp(np.where(ends <= 1 / (1 + np.exp(one)) * (1 + 1e-12), one, -one))
+            for one in (a, b)
         )
         nobody, somebody = frozenset[int](), frozenset([0])
         search = Search(
@@ -116,9 +144,15 @@ def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached(s
             1,
             *(PureDP(epsilon=float(one)) for one in (a, b, d)),
         )
-        given = {} if share is None else {"validate": PureDP(epsilon=float(b)), "validated_share": share}
+        given = (
+            {}
+            if share is None
+            else {"validate": PureDP(epsilon=float(b)), "validated_share": share}
+        )
         for train_on in VARIANTS:
-            bound = subset_then_train(search.tune_guarantee, search.train_guarantee, fraction, train_on, **given)
+            bound = subset_then_train(
+                search.tune_guarantee, search.train_guarantee, fraction, train_on, **given
+            )
             p, q = neighbours(search, fraction, train_on, share or 1.0)
             check(bound, p, q)
             exact = float(np.max(np.abs(np.log(p / q))))
@@ -136,12 +170,17 @@ def test_gaussian_parts_agree_with_a_quadrature(train_on: str) -> None:
     x, v, y = (np.exp(one * z - 0.5 * one**2) for one in mu)
     both = weight[:, None] * weight[None]
     tune, validate, train = (GaussianDP(mu=one) for one in mu)
-    bound = TheoremFour(tune=tune, validate=validate, train=train, fraction=q, share=share, train_on=train_on)
+    bound = TheoremFour(
+        tune=tune, validate=validate, train=train, fraction=q, share=share, train_on=train_on
+    )
     tuned, scored = q * x[:, None], ((1 - q) * (share * v + 1 - share))[:, None]
     ratio = tuned + scored * y if train_on == "rest" else (tuned + scored) * y
     for epsilon in (0.2, 0.8, 1.5):
         c = np.exp(epsilon)
-        exact = [np.sum(both * np.maximum(ratio - c, 0)), np.sum(both * np.maximum(1 - c * ratio, 0))]
+        exact = [
+            np.sum(both * np.maximum(ratio - c, 0)),
+            np.sum(both * np.maximum(1 - c * ratio, 0)),
+        ]
         for index, value in enumerate(exact):
             stated = float(bound.direction(index)(np.array([epsilon]))[0])
             assert value * (1 - 1e-4) - 1e-15 <= stated <= value * (1 + 2e-3) + 1e-12
@@ -157,13 +196,14 @@ def test_composition_of_totals_is_above_the_exact_product() -> None:
         check(compose(total, total), np.outer(p, p).ravel(), np.outer(q, q).ravel())
 
 
-# --- coins that are known, and records that change ----------------------------------------------------------------
+# --- coins that are known, and records that change ------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_the_average_over_known_membership_is_never_below_the_exact_loss(relation: str) -> None:
-    """Parts that may use who does what in any way: other distributions for each use of each of two slots."""
+    """Parts that may use who does what in any way: other distributions for each use of each of two
+    slots."""
     rng = np.random.default_rng(7)
     tightest = 0.0
     for _ in range(brute_force.size(1500, 10)):
@@ -174,13 +214,17 @@ def test_the_average_over_known_membership_is_never_below_the_exact_loss(relatio
             for size, number in ((sizes[0], 1), (sizes[1], sizes[0]))
         )
         fraction, share = float(rng.choice([0.05, 0.3, 0.8])), float(rng.choice([0.3, 1.0]))
-        promises = [_promise([tune[use][0] for use in uses if use[-1] == role], relation) for role in (0, 1)]
+        promises = [
+            _promise([tune[use][0] for use in uses if use[-1] == role], relation) for role in (0, 1)
+        ]
         promises.append(_promise([one for use in uses for one in train[use]], relation))
         for train_on in VARIANTS:
             given = {"validate": promises[1], "validated_share": share, "secret_membership": False}
             total = subset_then_train(promises[0], promises[2], fraction, train_on, **given)
             assert list(total.bounds) == ["mixture"]  # type: ignore[attr-defined]
-            tightest = max(tightest, check(total, *_with_and_without(tune, train, fraction, share, train_on)))
+            tightest = max(
+                tightest, check(total, *_with_and_without(tune, train, fraction, share, train_on))
+            )
     assert 0.3 < tightest <= 1.0 + 1e-9
 
 
@@ -189,7 +233,8 @@ def _promise(mechanisms: list, relation: str) -> Guarantee:
 
 
 def _with_and_without(tune, train, fraction, share, train_on):
-    """Distributions of (tuning, training) with the last slot's record as it is and as it is on the neighbour."""
+    """Distributions of (tuning, training) with the last slot's record as it is and as it is on the
+    neighbour."""
     chances = (fraction, (1 - fraction) * share, (1 - fraction) * (1 - share))
     distributions = [np.zeros(1), np.zeros(1)]
     for use, (first,) in tune.items():
@@ -197,19 +242,26 @@ def _with_and_without(tune, train, fraction, share, train_on):
         tuned, trained = use[-1] < 2, train_on == "all" or use[-1] > 0
         for k, present in enumerate((True, False)):
             outer = first.p if present or not tuned else first.q
-            rows = [p * (one.p if present or not trained else one.q) for p, one in zip(outer, train[use])]
+            rows = [
+                p * (one.p if present or not trained else one.q)
+                for p, one in zip(outer, train[use])
+            ]
             distributions[k] = distributions[k] + weight * np.concatenate(rows)
     return distributions
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-def test_a_changed_record_and_known_membership_cost_the_average_over_the_coin(relation: str) -> None:
+def test_a_changed_record_and_known_membership_cost_the_average_over_the_coin(
+    relation: str,
+) -> None:
     tune, validate, train = (PureDP(epsilon=one, neighboring=relation) for one in (2.0, 1.5, 1.0))
     known = {"secret_membership": False} if relation == "zero_out" else {}
     for train_on, inside in (("rest", tune), ("all", compose(tune, train))):
         totals = [
             subset_then_train(tune, train, 0.1, train_on, **known),
-            subset_then_train(tune, train, 0.1, train_on, validate=validate, validated_share=0.3, **known),
+            subset_then_train(
+                tune, train, 0.1, train_on, validate=validate, validated_share=0.3, **known
+            ),
         ]
         averages = [
             mixture([inside, train], [0.1, 0.9]),
@@ -217,7 +269,9 @@ def test_a_changed_record_and_known_membership_cost_the_average_over_the_coin(re
         ]
         for total, average in zip(totals, averages):
             assert total.tightest(0.0) == "mixture"
-            assert [total.epsilon_at(d) for d in (0.0, 1e-3)] == [average.epsilon_at(d) for d in (0.0, 1e-3)]
+            assert [total.epsilon_at(d) for d in (0.0, 1e-3)] == [
+                average.epsilon_at(d) for d in (0.0, 1e-3)
+            ]
 
 
 @pytest.mark.parametrize("train_on", VARIANTS)
@@ -227,7 +281,13 @@ def test_publishing_who_was_in_the_subset_costs_the_mixture_and_is_caught(train_
         search = subset_search.of_one_record(rng, "silent")
         told = neighbours(search, 0.3, train_on, reveal=True)
         check(
-            subset_then_train(search.tune_guarantee, search.train_guarantee, 0.3, train_on, secret_membership=False),
+            subset_then_train(
+                search.tune_guarantee,
+                search.train_guarantee,
+                0.3,
+                train_on,
+                secret_membership=False,
+            ),
             *told,
         )
         try:
@@ -237,7 +297,7 @@ def test_publishing_who_was_in_the_subset_costs_the_mixture_and_is_caught(train_
     assert caught
 
 
-# --- limits -------------------------------------------------------------------------------------------------------
+# --- limits ---------------------------------------------------------------------------------------
 
 
 PARTS = [
@@ -270,13 +330,20 @@ def test_a_subset_of_all_or_of_no_records_leaves_the_parts_that_see_the_record()
     assert subset_then_train(tune, train, 1.0, "rest", validate=validate) is tune
     assert subset_then_train(tune, train, 1.0, "all", validate=validate) == compose(tune, train)
     for train_on in VARIANTS:
-        assert subset_then_train(tune, train, 0.0, train_on, validate=validate) == compose(validate, train)
-    nearly = [theorem_two(tune, train, 1 - 1e-9, train_on).epsilon_at(DELTA) for train_on in VARIANTS]
-    assert nearly == pytest.approx([tune.epsilon_at(DELTA), compose(tune, train).epsilon_at(DELTA)], rel=5e-3)
+        assert subset_then_train(tune, train, 0.0, train_on, validate=validate) == compose(
+            validate, train
+        )
+    nearly = [
+        theorem_two(tune, train, 1 - 1e-9, train_on).epsilon_at(DELTA) for train_on in VARIANTS
+    ]
+    assert nearly == pytest.approx(
+        [tune.epsilon_at(DELTA), compose(tune, train).epsilon_at(DELTA)], rel=5e-3
+    )
 
 
 def test_sampling_alone_amplifies_as_known() -> None:
-    """(ε, δ) becomes (log(1 + q(e^ε − 1)), qδ); training on the rest alone is training on a sample."""
+    """(ε, δ) becomes (log(1 + q(e^ε − 1)), qδ); training on the rest alone is training on a
+    sample."""
     nothing = PureDP(epsilon=0.0)
     for total in (
         theorem_two(ApproxDP(epsilon=1.2, delta=1e-4), nothing, 0.2, "all"),
@@ -290,9 +357,13 @@ def test_sampling_alone_amplifies_as_known() -> None:
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_no_promise_fails_as_often_as_it_sees_the_record(train_on: str) -> None:
     private = GaussianDP(mu=0.3)
-    total = subset_then_train(private, private, 0.1, train_on, validate=NonPrivate(), validated_share=0.5)
+    total = subset_then_train(
+        private, private, 0.1, train_on, validate=NonPrivate(), validated_share=0.5
+    )
     assert total.delta_at(40.0) == pytest.approx(0.45)
-    assert subset_then_train(NonPrivate(), private, 0.01, train_on).delta_at(40.0) == pytest.approx(0.01)
+    assert subset_then_train(NonPrivate(), private, 0.01, train_on).delta_at(40.0) == pytest.approx(
+        0.01
+    )
     nothing = subset_then_train(private, NonPrivate(), 0.01, train_on)
     assert nothing.delta_at(40.0) == pytest.approx(0.99 if train_on == "rest" else 1.0)
 
@@ -302,7 +373,9 @@ def test_tiny_fraction_keeps_its_digits(fraction: float) -> None:
     """Beyond all finite losses the total fails as often as the parts do on average."""
     exact = Fraction(fraction) * Fraction(0.1) + (1 - Fraction(fraction)) * Fraction(1e-12)
     for losses in ((24.0, 0.0), (0.0, 24.0)):
-        tune, train = (ApproxDP(epsilon=one, delta=delta) for one, delta in zip(losses, (0.1, 1e-12)))
+        tune, train = (
+            ApproxDP(epsilon=one, delta=delta) for one, delta in zip(losses, (0.1, 1e-12))
+        )
         stated = theorem_two(tune, train, fraction, "rest").delta_at(60.0)
         assert exact <= Fraction(stated)
         assert stated == pytest.approx(float(exact), abs=1.01e-12)
@@ -340,7 +413,7 @@ def test_relations_do_not_mix_and_parameters_are_checked() -> None:
             subset_then_train(one, one, **given)
 
 
-# --- the checker can fail -----------------------------------------------------------------------------------------
+# --- the checker can fail -------------------------------------------------------------------------
 
 
 def test_using_the_subset_again_without_composing_is_caught() -> None:
@@ -360,21 +433,27 @@ BROKEN = {
 
 @pytest.mark.parametrize(("name", "broken"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_accountant_is_caught(monkeypatch: pytest.MonkeyPatch, name: str, broken) -> None:
-    """Further ones are among the mutants: another coupling, and a record that pays for its score alone."""
+    """Further ones are among the mutants: another coupling, and a record that pays for its score
+    alone."""
     monkeypatch.setattr(subset, name, broken)
     with np.errstate(all="ignore"), pytest.raises(Violation):
         check_many(100, seed=8)
 
 
-# --- the figures of the documentation -----------------------------------------------------------------------------
+# --- the figures of the documentation -------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_geometric_distribution_keeps_the_total_near_one_run() -> None:
-    """Total ÷ one run on all records (docs/theory/subset_costs.md), without and with scores on the rest."""
+    """Total ÷ one run on all records (docs/theory/subset_costs.md), without and with scores on the
+    rest."""
     tune, one_run = best_of(SGD, Geometric(15)), SGD.epsilon_at(DELTA)
     for train_on, ratio in (("rest", 0.96), ("all", 1.12)):
-        assert ratio - 0.02 < subset_then_train(tune, SGD, 0.1, train_on).epsilon_at(DELTA) / one_run <= ratio
+        assert (
+            ratio - 0.02
+            < subset_then_train(tune, SGD, 0.1, train_on).epsilon_at(DELTA) / one_run
+            <= ratio
+        )
     for noise, ratio in ((33.0, 1.02), (100.0, 0.976)):
         validate = best_of(GaussianDP(mu=1.0 / noise), Geometric(15))
         total = subset_then_train(tune, SGD, 0.1, validate=validate).epsilon_at(DELTA)
@@ -384,10 +463,15 @@ def test_geometric_distribution_keeps_the_total_near_one_run() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_no_bound_can_be_below_what_tuning_alone_gives_away(train_on: str) -> None:
-    """What tuning releases on the sampled subset is q·A + (1−q)·A' with the record: δ(ε) = q·δ_A(log(1 + (e^ε−1)/q)).
+    """What tuning releases on the sampled subset is q·A + (1−q)·A' with the record: δ(ε) =
+    q·δ_A(log(1 + (e^ε−1)/q)).
 
     ``witness`` is a δ_A that tuning over some DP-SGD run really has, whatever training does.
     """
     epsilon, one_run = 1.13, ProfileDP.from_pair(DominatingPair(SGD.pair.removed, SGD.pair.removed))
     certain = 0.1 * witness(one_run, Poisson(15), float(np.log1p(np.expm1(epsilon) / 0.1)))
-    assert DELTA < certain <= subset_then_train(best_of(SGD, Poisson(15)), SGD, 0.1, train_on).delta_at(epsilon)
+    assert (
+        DELTA
+        < certain
+        <= subset_then_train(best_of(SGD, Poisson(15)), SGD, 0.1, train_on).delta_at(epsilon)
+    )

@@ -1,4 +1,5 @@
-"""Published bounds for searches on a random subset: as printed, above brute force, and above Theorem 2."""
+"""Published bounds for searches on a random subset: as printed, above brute force, and above
+Theorem 2."""
 
 from __future__ import annotations
 
@@ -8,9 +9,24 @@ import mpmath
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import DPSGD, ZCDP, ApproxDP, GaussianDP, Geometric, Poisson, PureDP, RenyiDP, best_of
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    Geometric,
+    Poisson,
+    PureDP,
+    RenyiDP,
+    best_of,
+)
 from sklearn_dpsearch.privacy.selection import published_bounds as published
-from sklearn_dpsearch.privacy.selection.published_bounds import INTEGER_ORDERS, SUBSET, renyi_all, renyi_rest
+from sklearn_dpsearch.privacy.selection.published_bounds import (
+    INTEGER_ORDERS,
+    SUBSET,
+    renyi_all,
+    renyi_rest,
+)
 from sklearn_dpsearch.privacy.selection.subset import subset_then_train
 from tests.privacy import brute_force, subset_search
 from tests.privacy.brute_force import largest_loss, renyi
@@ -20,12 +36,13 @@ SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
 DELTA = 1e-5
 
 
-# --- the papers ---------------------------------------------------------------------------------------------------
+# --- the papers -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("mean", "rest", "on_all"), [(15, 2.455, 2.914), (45, 6.988, 6.946)])
 def test_points_of_figure_1(mean: float, rest: float, on_all: float) -> None:
-    """Koskela & Kulkarni, figure 1 at q = 0.1: Rényi curves all the way, PS22 Theorem 6 for the tuning."""
+    """Koskela & Kulkarni, figure 1 at q = 0.1: Rényi curves all the way, PS22 Theorem 6 for the
+    tuning."""
     base = RenyiDP(orders=INTEGER_ORDERS, epsilons=SGD.renyi(INTEGER_ORDERS))
     tune = published.renyi_poisson(base, Poisson(mean), INTEGER_ORDERS)
     assert renyi_rest(tune, base, 0.1).epsilon_at(DELTA) == pytest.approx(rest, abs=2e-3)
@@ -35,21 +52,29 @@ def test_points_of_figure_1(mean: float, rest: float, on_all: float) -> None:
 def test_bounds_hold_their_formulas() -> None:
     tune, train, q, order = GaussianDP(mu=1.1), GaussianDP(mu=0.6), 0.3, 7
     m_tune, m_train = (
-        [np.exp(max(k - 1, 0) * (float(one.renyi(float(k))) if k > 1 else 0.0)) for k in range(order + 1)]
+        [
+            np.exp(max(k - 1, 0) * (float(one.renyi(float(k))) if k > 1 else 0.0))
+            for k in range(order + 1)
+        ]
         for one in (tune, train)
     )
     more = sum(
-        comb(order, j) * q ** (order - j) * (1 - q) ** j * m_tune[order - j] * m_train[j] for j in range(order + 1)
+        comb(order, j) * q ** (order - j) * (1 - q) ** j * m_tune[order - j] * m_train[j]
+        for j in range(order + 1)
     )
     less = sum(
         comb(order - 1, j) * q**j * (1 - q) ** (order - 1 - j) * m_tune[j + 1] * m_train[order - j]
         for j in range(order)
     )
     orders = np.array([float(order)])
-    assert renyi_rest(tune, train, q, orders).renyi(7.0) == pytest.approx(np.log(max(more, less)) / (order - 1))
+    assert renyi_rest(tune, train, q, orders).renyi(7.0) == pytest.approx(
+        np.log(max(more, less)) / (order - 1)
+    )
     amplified = (1 - q) ** (order - 1) * (order * q - q + 1)
     amplified += comb(order, 2) * q**2 * (1 - q) ** (order - 2) * m_tune[2]
-    amplified += 3 * sum(comb(order, j) * q**j * (1 - q) ** (order - j) * m_tune[j] for j in range(3, order + 1))
+    amplified += 3 * sum(
+        comb(order, j) * q**j * (1 - q) ** (order - j) * m_tune[j] for j in range(3, order + 1)
+    )
     assert renyi_all(tune, train, q, orders).renyi(7.0) == pytest.approx(
         np.log(amplified) / (order - 1) + train.renyi(7.0)
     )
@@ -61,20 +86,32 @@ def test_curves_are_never_below_forty_digits_and_close(fraction: float) -> None:
     for order in (2, 9, 40):
         with mpmath.workdps(40):
             q = mpmath.mpf(fraction)
-            m_tune, m_train = ([mpmath.exp(one.rho * k * (k - 1)) for k in range(order + 1)] for one in (tune, train))
-            shares = [mpmath.binomial(order, j) * q**j * (1 - q) ** (order - j) for j in range(order + 1)]
-            fewer = [mpmath.binomial(order - 1, j) * q**j * (1 - q) ** (order - 1 - j) for j in range(order)]
+            m_tune, m_train = (
+                [mpmath.exp(one.rho * k * (k - 1)) for k in range(order + 1)]
+                for one in (tune, train)
+            )
+            shares = [
+                mpmath.binomial(order, j) * q**j * (1 - q) ** (order - j) for j in range(order + 1)
+            ]
+            fewer = [
+                mpmath.binomial(order - 1, j) * q**j * (1 - q) ** (order - 1 - j)
+                for j in range(order)
+            ]
             more = mpmath.fsum(shares[j] * m_tune[j] * m_train[order - j] for j in range(order + 1))
             less = mpmath.fsum(fewer[j] * m_tune[j + 1] * m_train[order - j] for j in range(order))
-            amplified = mpmath.fsum(shares[j] * (1 if j < 3 else 3) * m_tune[j] for j in range(order + 1))
+            amplified = mpmath.fsum(
+                shares[j] * (1 if j < 3 else 3) * m_tune[j] for j in range(order + 1)
+            )
             exact = [mpmath.log(max(more, less)), mpmath.log(amplified * m_train[order])]
         orders = np.array([float(order)])
         for curve, least in zip((renyi_rest, renyi_all), exact):
-            stated = mpmath.mpf(float(curve(tune, train, fraction, orders).renyi(order))) * (order - 1)
+            stated = mpmath.mpf(float(curve(tune, train, fraction, orders).renyi(order))) * (
+                order - 1
+            )
             assert least <= stated <= least * (1 + 1e-11) + 1e-11
 
 
-# --- brute force --------------------------------------------------------------------------------------------------
+# --- brute force ----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -88,7 +125,10 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
         parts = [_largest_loss(one, search.number) for one in (tuned, *search.train)]
         if search.validate_guarantee is not None or not np.all(np.isfinite(parts)):
             continue
-        tune, train = PureDP(epsilon=parts[0] * (1 + 1e-12)), PureDP(epsilon=max(parts[1:]) * (1 + 1e-12))
+        tune, train = (
+            PureDP(epsilon=parts[0] * (1 + 1e-12)),
+            PureDP(epsilon=max(parts[1:]) * (1 + 1e-12)),
+        )
         for train_on in VARIANTS:
             p, q = neighbours(search, fraction, train_on)
             kept = (p > 0) & (q > 0)
@@ -102,11 +142,14 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
 
 def _largest_loss(distributions: dict[frozenset[int], np.ndarray], number: int) -> float:
     last = number - 1
-    pairs = [(distributions[one | {last}], distributions[one]) for one in subset_search.subsets(frozenset(range(last)))]
+    pairs = [
+        (distributions[one | {last}], distributions[one])
+        for one in subset_search.subsets(frozenset(range(last)))
+    ]
     return max(max(largest_loss(p, q), largest_loss(q, p)) for p, q in pairs)
 
 
-# --- sandwich -----------------------------------------------------------------------------------------------------
+# --- sandwich -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -119,14 +162,16 @@ def _largest_loss(distributions: dict[frozenset[int], np.ndarray], number: int) 
     ],
     ids=["rest", "rest, a search", "all"],
 )
-def test_published_bounds_are_the_smallest_for_weak_renyi_curves(tune, train_on, fraction, name) -> None:
+def test_published_bounds_are_the_smallest_for_weak_renyi_curves(
+    tune, train_on, fraction, name
+) -> None:
     """By up to 3 %, which is why they are in the accountant."""
     search = subset_then_train(tune, ZCDP(rho=0.01), fraction, train_on)
     found = {which: float(one.epsilon_at(DELTA)) for which, one in search.bounds.items()}
     assert found.pop(name) * (1 + 1e-3) < min(found.values())
 
 
-# --- which bounds apply -------------------------------------------------------------------------------------------
+# --- which bounds apply ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("train_on", VARIANTS)

@@ -1,4 +1,5 @@
-"""Subset searches for a replaced record: above the exact loss, the smaller of a chain and of known membership."""
+"""Subset searches for a replaced record: above the exact loss, the smaller of a chain and of known
+membership."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ ONE_RUN = PureDP(epsilon=0.5, neighboring="zero_out")
 
 
 def three_data_sets(rng: np.random.Generator) -> tuple[np.ndarray, ProfileDP]:
-    """Distributions on nothing, on one record and on another in its place; the guarantee for the presence of either."""
+    """Distributions on nothing, on one record and on another in its place; the guarantee for the
+    presence of either."""
     size = int(rng.integers(2, 5))
     nothing = rng.dirichlet(np.ones(size))
     tilted = nothing * np.exp(rng.normal(size=(2, size)) * rng.choice([0.1, 0.5, 2.0]))
@@ -41,7 +43,9 @@ def three_data_sets(rng: np.random.Generator) -> tuple[np.ndarray, ProfileDP]:
     return found, envelope([ProfileDP.from_pair(pair, "zero_out") for pair in pairs])
 
 
-def release(tune: np.ndarray, train: np.ndarray, record: int, fraction: float, train_on: str) -> np.ndarray:
+def release(
+    tune: np.ndarray, train: np.ndarray, record: int, fraction: float, train_on: str
+) -> np.ndarray:
     """Probabilities of both results where the slot holds a record (1 or 2); its coin is thrown."""
     if train_on == "all":
         return np.outer(fraction * tune[record] + (1 - fraction) * tune[0], train[record]).ravel()
@@ -63,7 +67,10 @@ def test_bound_is_never_below_the_exact_loss(train_on: str) -> None:
         for p, q in ((one, other), (other, one)):
             exact = np.array([hockey_stick(p, q, epsilon) for epsilon in EPSILONS])
             assert np.all(stated >= exact - 1e-12)
-            tightest = max(tightest, float(np.max(exact[exact > 1e-6] / stated.min(axis=0)[exact > 1e-6], initial=0.0)))
+            tightest = max(
+                tightest,
+                float(np.max(exact[exact > 1e-6] / stated.min(axis=0)[exact > 1e-6], initial=0.0)),
+            )
     assert tightest > 0.5
 
 
@@ -71,7 +78,12 @@ def test_bound_is_never_below_the_exact_loss(train_on: str) -> None:
 @pytest.mark.parametrize(
     ("run", "fraction", "rest", "everything"),
     [
-        (DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000, neighboring="zero_out"), 0.1, 3.01, 3.37),
+        (
+            DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000, neighboring="zero_out"),
+            0.1,
+            3.01,
+            3.37,
+        ),
         (GaussianDP(mu=0.3, neighboring="zero_out"), 0.1, 2.33, None),
         (ONE_RUN, 0.1, None, None),
     ],
@@ -87,19 +99,25 @@ def test_a_chain_is_smaller_where_membership_is_secret(run, fraction, rest, ever
 
 
 def cells_of_the_largest(mu: float, runs: int) -> np.ndarray:
-    """Distributions of the largest of some normals, in 400 cells, on nothing and on records that pull to both sides."""
+    """Distributions of the largest of some normals, in 400 cells, on nothing and on records that
+    pull to both sides."""
     cuts = np.linspace(-8.0, 8.0, 399) - mu * np.array([[0.0], [1.0], [-1.0]])
     ends = np.pad(norm.cdf(cuts), ((0, 0), (1, 1)), constant_values=(0.0, 1.0))
     return np.diff(ends**runs, axis=1)
 
 
 @pytest.mark.parametrize("runs", [1, 2])
-def test_half_of_the_loss_for_each_step_is_stated_within_a_percent_of_the_exact_loss(runs: int) -> None:
-    """Normals of both signs, μ = .5 for a replaced record: a total 1 % smaller would be below the exact loss."""
+def test_half_of_the_loss_for_each_step_is_stated_within_a_percent_of_the_exact_loss(
+    runs: int,
+) -> None:
+    """Normals of both signs, μ = .5 for a replaced record: a total 1 % smaller would be below the
+    exact loss."""
     run = GaussianDP(mu=0.25, neighboring="zero_out")
     assert as_replace_one(run) == GaussianDP(mu=0.5, neighboring="replace_one")
     for fraction, train_on in ((0.02, "rest"), (0.1, "all")):
-        stated = as_replace_one(subset_then_train(best_of(run, Fixed(runs)), run, fraction, train_on)).epsilon_at(1e-5)
+        stated = as_replace_one(
+            subset_then_train(best_of(run, Fixed(runs)), run, fraction, train_on)
+        ).epsilon_at(1e-5)
         tune, train = cells_of_the_largest(0.25, runs), cells_of_the_largest(0.25, 1)
         one, other = (release(tune, train, record, fraction, train_on) for record in (1, 2))
 
@@ -112,7 +130,10 @@ def test_half_of_the_loss_for_each_step_is_stated_within_a_percent_of_the_exact_
 @pytest.mark.slow
 def test_scores_on_the_rest_are_carried_over_too() -> None:
     run = GaussianDP(mu=0.3, neighboring="zero_out")
-    search, scores = best_of(run, Geometric(10)), best_of(GaussianDP(mu=0.04, neighboring="zero_out"), Geometric(10))
+    search, scores = (
+        best_of(run, Geometric(10)),
+        best_of(GaussianDP(mu=0.04, neighboring="zero_out"), Geometric(10)),
+    )
     presence = subset_then_train(search, run, 0.1, validate=scores)
     total = as_replace_one(presence)
     assert set(total.bounds) == {"chain", "known membership"}

@@ -45,7 +45,14 @@ def test_hinges_are_the_upper_envelope_of_their_lines() -> None:
             assert value == pytest.approx(envelope, rel=1e-9, abs=1e-12)
 
 
-DISTRIBUTIONS = [Geometric(10), Logarithmic(300), Poisson(5), Fixed(2), Fixed(20), FromPMF([0.1, 0.0, 0.4, 0.5])]
+DISTRIBUTIONS = [
+    Geometric(10),
+    Logarithmic(300),
+    Poisson(5),
+    Fixed(2),
+    Fixed(20),
+    FromPMF([0.1, 0.0, 0.4, 0.5]),
+]
 
 
 def random_nodes(rng: np.random.Generator, number: int = 400) -> Nodes:
@@ -56,12 +63,15 @@ def random_nodes(rng: np.random.Generator, number: int = 400) -> Nodes:
 
 def largest_line(one, distribution: CountDistribution, z: np.ndarray) -> np.ndarray:
     return np.max(
-        [np.max(part.height - z[:, None] * part.fall, axis=1) for part in cell_lines(one, distribution, nodes())],
+        [
+            np.max(part.height - z[:, None] * part.fall, axis=1)
+            for part in cell_lines(one, distribution, nodes())
+        ],
         axis=0,
     )
 
 
-# --- nodes --------------------------------------------------------------------------------------------------------
+# --- nodes ----------------------------------------------------------------------------------------
 
 
 def test_nodes_cover_the_unit_interval_in_order_and_know_their_complements() -> None:
@@ -74,7 +84,7 @@ def test_nodes_cover_the_unit_interval_in_order_and_know_their_complements() -> 
     assert np.min(grid.u[grid.u > 0]) == pytest.approx(1e-18)
 
 
-# --- lower edge ---------------------------------------------------------------------------------------------------
+# --- lower edge -----------------------------------------------------------------------------------
 
 
 def test_lower_edge_is_just_below_the_exact_one() -> None:
@@ -110,12 +120,15 @@ def test_slope_of_the_lower_edge_is_a_tangent_to_it() -> None:
         edge, slope = lower_edge(loss_distribution(one.p, one.q), at)
         for q in rng.random(20):
             tangent = edge.q + slope * (q - at.q)
-            assert np.all(tangent <= brute_force.lower_edge(one, np.array([q])) + 4e-15 + 4e-16 * slope)
+            assert np.all(
+                tangent <= brute_force.lower_edge(one, np.array([q])) + 4e-15 + 4e-16 * slope
+            )
 
 
 @pytest.mark.parametrize("mu", [1.0, 6.0, 9.0])
 def test_lower_edge_of_a_composed_pair_is_safe_where_its_slope_is_enormous(mu: float) -> None:
-    """With losses of −40 a sum of probabilities that is wrong by 1e-15 would move the edge from 0 to 1."""
+    """With losses of −40 a sum of probabilities that is wrong by 1e-15 would move the edge from 0
+    to 1."""
     from scipy import special
 
     half = GaussianDP(mu=mu / 2**0.5).pair.removed
@@ -125,7 +138,7 @@ def test_lower_edge_of_a_composed_pair_is_safe_where_its_slope_is_enormous(mu: f
     assert np.all(edge.u >= exact_complement * (1 - 1e-12))
 
 
-# --- lines --------------------------------------------------------------------------------------------------------
+# --- lines ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -141,14 +154,18 @@ def test_lines_are_above_what_they_bound_at_random_points() -> None:
         z = np.exp(rng.uniform(-5, 5, 30))
         exact = np.maximum(np.max(height - z[:, None] * fall, axis=1), 0.0)
         assert np.all(
-            np.maximum(largest_line(loss_distribution(one.p, one.q), distribution, z), 0) >= exact * (1 - 1e-12)
+            np.maximum(largest_line(loss_distribution(one.p, one.q), distribution, z), 0)
+            >= exact * (1 - 1e-12)
         )
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.1, 0.3, 0.7])
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_lines_are_above_the_kink_where_open_failures_end(delta: float, distribution: CountDistribution) -> None:
-    """q_min is 0 up to q = δ, a point inside a cell: for large z the value there, f'(δ) − z·f'(0), is the largest."""
+def test_lines_are_above_the_kink_where_open_failures_end(
+    delta: float, distribution: CountDistribution
+) -> None:
+    """q_min is 0 up to q = δ, a point inside a cell: for large z the value there, f'(δ) − z·f'(0),
+    is the largest."""
     one = ApproxDP(epsilon=1.0, delta=delta).pair.removed
     for z in (1.0, 1e2, 1e6):
         exact = distribution.pgf_slope(delta) - z * distribution.pgf_slope(0.0)
@@ -166,17 +183,25 @@ def test_slope_ratio_is_above_the_ratio_inside_each_cell() -> None:
         bound = slope_ratio(one, distribution, grid)
         for _ in range(20):
             share = rng.random(grid.q.size - 1)
-            inside = Nodes(grid.q[:-1] + share * np.diff(grid.q), grid.u[:-1] + share * np.diff(grid.u))
+            inside = Nodes(
+                grid.q[:-1] + share * np.diff(grid.q), grid.u[:-1] + share * np.diff(grid.u)
+            )
             edge, _ = lower_edge(one, inside)
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = distribution.log_slope(inside.q, inside.u) - distribution.log_slope(edge.q, edge.u)
+                ratio = distribution.log_slope(inside.q, inside.u) - distribution.log_slope(
+                    edge.q, edge.u
+                )
             told = np.isfinite(ratio)
             assert np.all(bound[told] >= ratio[told] - 1e-9)
 
 
 @pytest.mark.parametrize(
     "base",
-    [GaussianDP(mu=0.3), DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=200), PureDP(epsilon=50.0)],
+    [
+        GaussianDP(mu=0.3),
+        DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=200),
+        PureDP(epsilon=50.0),
+    ],
     ids=lambda one: type(one).__name__,
 )
 def test_lines_of_heavy_and_light_distributions_are_finite_numbers(base: Guarantee) -> None:

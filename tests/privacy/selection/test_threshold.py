@@ -9,11 +9,25 @@ import mpmath
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import DPSGD, ZCDP, GaussianDP, Guarantee, NonPrivate, ProfileDP, PureDP, RenyiDP
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    GaussianDP,
+    Guarantee,
+    NonPrivate,
+    ProfileDP,
+    PureDP,
+    RenyiDP,
+)
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 from sklearn_dpsearch.privacy.selection import threshold
 from sklearn_dpsearch.privacy.selection.published_bounds import renyi_threshold
-from sklearn_dpsearch.privacy.selection.threshold import TheoremThree, UntilAbove, until_above, until_above_pure
+from sklearn_dpsearch.privacy.selection.threshold import (
+    TheoremThree,
+    UntilAbove,
+    until_above,
+    until_above_pure,
+)
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, hockey_stick, random_mechanism
 
@@ -29,20 +43,23 @@ def coarse_cells(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def release(side: np.ndarray, accepted: np.ndarray, p: float) -> np.ndarray:
-    """Distribution of the release: "none", then each outcome; ``accepted`` holds their chances of acceptance."""
+    """Distribution of the release: "none", then each outcome; ``accepted`` holds their chances of
+    acceptance."""
     kept = np.append(p, (1 - p) * side * accepted)
     return kept / kept.sum()
 
 
 def acceptances(rng: np.random.Generator, size: int) -> list[np.ndarray]:
-    """Every threshold on every order of a few outcomes is a set of accepted outcomes; ties are split by coins."""
+    """Every threshold on every order of a few outcomes is a set of accepted outcomes; ties are
+    split by coins."""
     sets = [np.array(one, dtype=float) for one in product((0.0, 1.0), repeat=size)]
     kept = sets if size <= 4 else [sets[int(i)] for i in rng.integers(len(sets), size=16)]
     return [*kept, *rng.random((6, size))]
 
 
 def check(guarantee: Guarantee, one: Mechanism, accepted: np.ndarray, p: float) -> float:
-    """Raise ``Violation`` if the release loses more than ``guarantee`` says; return the tightest δ ratio."""
+    """Raise ``Violation`` if the release loses more than ``guarantee`` says; return the tightest δ
+    ratio."""
     tightest = 0.0
     for direction in (one, one.reversed):
         ours, theirs = (release(side, accepted, p) for side in (direction.p, direction.q))
@@ -52,7 +69,8 @@ def check(guarantee: Guarantee, one: Mechanism, accepted: np.ndarray, p: float) 
         if np.any(exact > stated + 4e-15 * (1 + np.exp(epsilons))):
             worst = int(np.argmax(exact - stated))
             raise Violation(
-                f"delta({epsilons[worst]}) is {exact[worst]}, stated {stated[worst]}: {one}, {accepted}, {p}"
+                f"delta({epsilons[worst]}) is {exact[worst]}, stated {stated[worst]}: {one}, "
+                f"{accepted}, {p}"
             )
         told = exact > 1e-9
         tightest = max([tightest, *(exact[told] / stated[told])])
@@ -69,12 +87,19 @@ def check_many(number: int, seed: int) -> float:
     tightest = 0.0
     for _ in range(number):
         one, p = random_mechanism(rng), random_stop(rng)
-        bound = TheoremThree(one_run=ProfileDP.from_pair(brute_force.exact_pair(one)), stop_probability=p)
-        tightest = max([tightest, *(check(bound, one, accepted, p) for accepted in acceptances(rng, one.p.size))])
+        bound = TheoremThree(
+            one_run=ProfileDP.from_pair(brute_force.exact_pair(one)), stop_probability=p
+        )
+        tightest = max(
+            [
+                tightest,
+                *(check(bound, one, accepted, p) for accepted in acceptances(rng, one.p.size)),
+            ]
+        )
     return tightest
 
 
-# --- oracle -------------------------------------------------------------------------------------------------------
+# --- oracle ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -89,17 +114,25 @@ def test_bound_with_fine_cells_is_never_below_the_exact_loss_and_is_met() -> Non
 
 
 def attained(one: Mechanism, p: float, epsilon: float) -> float:
-    """The largest δ over scores that accept the outcomes of highest and of lowest likelihood ratio."""
+    """The largest δ over scores that accept the outcomes of highest and of lowest likelihood
+    ratio."""
     ratio = np.argsort(one.q / np.maximum(one.p, 1e-300))
     corners = np.concatenate([np.cumsum(one.p[ratio]), np.cumsum(one.p[ratio[::-1]])])
     cuts = np.unique(
-        np.concatenate([np.geomspace(1e-7, 0.1, 250), np.linspace(0.1, 1.0, 250), np.minimum(corners, 1.0)])
+        np.concatenate(
+            [np.geomspace(1e-7, 0.1, 250), np.linspace(0.1, 1.0, 250), np.minimum(corners, 1.0)]
+        )
     )
     q_min, q_max = brute_force.lower_edge(one, cuts), 1.0 - brute_force.lower_edge(one, 1.0 - cuts)
     e, r = np.append(0.0, cuts)[:, None], np.append(0.0, cuts)[None, :]
-    low, high = np.append(0.0, q_min)[:, None], np.append(max(1.0 - one.q[one.p > 0].sum(), 0.0), q_max)[None, :]
+    low, high = (
+        np.append(0.0, q_min)[:, None],
+        np.append(max(1.0 - one.q[one.p > 0].sum(), 0.0), q_max)[None, :],
+    )
     s, other = p + (1 - p) * (e + r), p + (1 - p) * (low + high)
-    values = (1 - p) * (e / s - np.exp(epsilon) * low / other) + p * np.maximum(1 / s - np.exp(epsilon) / other, 0.0)
+    values = (1 - p) * (e / s - np.exp(epsilon) * low / other) + p * np.maximum(
+        1 / s - np.exp(epsilon) / other, 0.0
+    )
     return float(np.max(np.where(e + r <= 1.0 + 1e-12, values, 0.0)))
 
 
@@ -108,7 +141,9 @@ def test_bound_is_reached_by_a_score_that_accepts_the_highest_and_the_lowest_rat
     rng = np.random.default_rng(6)
     for _ in range(brute_force.size(60, 4)):
         one, p = random_mechanism(rng), random_stop(rng)
-        bound = TheoremThree(one_run=ProfileDP.from_pair(brute_force.exact_pair(one)), stop_probability=p)
+        bound = TheoremThree(
+            one_run=ProfileDP.from_pair(brute_force.exact_pair(one)), stop_probability=p
+        )
         for epsilon in (0.0, 0.2, 0.7, 1.5):
             best = max(attained(one, p, epsilon), attained(one.reversed, p, epsilon))
             stated = bound.delta_at(epsilon)
@@ -147,7 +182,8 @@ def test_bound_holds_for_a_pair_whose_masses_exceed_one(loss: float, p: float) -
     base = ProfileDP(profile=OnePoint(loss))
     assert base.pair.removed.masses.sum() > 1.05
     epsilon = np.linspace(0.0, 2 * loss, 21)
-    least = TheoremThree(one_run=PureDP(epsilon=loss), stop_probability=p).delta_at(epsilon)  # some mechanism has it
+    # some mechanism has it
+    least = TheoremThree(one_run=PureDP(epsilon=loss), stop_probability=p).delta_at(epsilon)
     assert np.all(until_above(base, p).delta_at(epsilon) >= least * (1 - 1e-3))
     assert np.all(until_above(base, p).pair.delta_at(epsilon) >= least * (1 - 1e-3))
 
@@ -174,11 +210,18 @@ def test_published_curve_is_the_smallest_for_weak_bases_and_long_searches() -> N
 
 
 def brute_force_curve(one: Mechanism) -> RenyiDP:
-    orders = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
+    orders = np.unique(
+        np.concatenate(
+            [1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]
+        )
+    )
     worst = []
     for order in orders:
         both = np.log(one.p) - np.log(one.q)
-        moments = [np.logaddexp.reduce(np.log(p) + (order - 1) * s * both) for p, s in ((one.p, 1), (one.q, -1))]
+        moments = [
+            np.logaddexp.reduce(np.log(p) + (order - 1) * s * both)
+            for p, s in ((one.p, 1), (one.q, -1))
+        ]
         worst.append(max(moments) / (order - 1))
     return RenyiDP(orders=orders, epsilons=np.maximum(worst, 0.0) + 1e-12)
 
@@ -197,7 +240,7 @@ def test_pair_of_the_search_is_above_the_release_at_every_real_epsilon(coarse_ce
                 assert np.all(stated.delta_at(grid) >= exact - 1e-12)
 
 
-# --- the checker can fail -----------------------------------------------------------------------------------------
+# --- the checker can fail -------------------------------------------------------------------------
 
 
 def _half_of_the_lowest_ratios(one: LossDistribution, p: float) -> threshold.Polygon:
@@ -218,13 +261,15 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("name", "broken"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_accountant_is_caught(coarse_cells: None, monkeypatch: pytest.MonkeyPatch, name: str, broken) -> None:
+def test_a_broken_accountant_is_caught(
+    coarse_cells: None, monkeypatch: pytest.MonkeyPatch, name: str, broken
+) -> None:
     monkeypatch.setattr(threshold, name, broken)
     with pytest.raises(Violation):
         check_many(60, seed=1)
 
 
-# --- the exact pure form ------------------------------------------------------------------------------------------
+# --- the exact pure form --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
@@ -241,7 +286,8 @@ def test_pure_form_is_the_supremum_over_the_testing_region_and_less_than_twice_t
 
 @pytest.mark.parametrize("p", [1e-3, 0.1, 0.5])
 def test_pure_form_is_reached_by_a_mechanism_with_four_outcomes(p: float) -> None:
-    """A sliver of odds e^ε, the rest of those odds, and its mirror image; the score accepts sliver and mirror."""
+    """A sliver of odds e^ε, the rest of those odds, and its mirror image; the score accepts sliver
+    and mirror."""
     truth, sliver = 1 / (1 + np.exp(-1.0)), 1e-9
     one_side = np.array([sliver, truth - sliver, 1 - truth])
     other = one_side * np.exp([-1.0, -1.0, 1.0])
@@ -257,10 +303,14 @@ def test_pure_form_is_never_below_many_digits_and_close() -> None:
         with mpmath.workdps(260):
             grown = mpmath.exp(epsilon)
             exact = epsilon + mpmath.log((grown + p) / (1 + p * grown))
-            assert exact <= until_above_pure(float(epsilon), float(p)) <= exact * (1 + mpmath.mpf(1e-14))
+            assert (
+                exact
+                <= until_above_pure(float(epsilon), float(p))
+                <= exact * (1 + mpmath.mpf(1e-14))
+            )
 
 
-# --- figures ------------------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -273,21 +323,26 @@ def test_gaussian_base_costs_what_the_documentation_says() -> None:
 
 
 def gaussian_witness(mu: float, p: float, epsilon: float) -> float:
-    """δ of the Gaussian mechanism with a score that accepts both tails of the likelihood ratio: a lower bound."""
+    """δ of the Gaussian mechanism with a score that accepts both tails of the likelihood ratio: a
+    lower bound."""
     from scipy.special import ndtr
 
     upper = np.linspace(-2, 8, 601)[:, None]  # E: z > upper under N(0, 1) against N(−μ, 1)
     lower = np.linspace(-6, 2, 401)[None, :]  # R: z < lower
     e, low, r, high = ndtr(-upper), ndtr(-upper - mu), ndtr(lower), ndtr(lower + mu)
     s, other = p + (1 - p) * (e + r), p + (1 - p) * (low + high)
-    values = (1 - p) * (e / s - np.exp(epsilon) * low / other) + p * np.maximum(1 / s - np.exp(epsilon) / other, 0.0)
+    values = (1 - p) * (e / s - np.exp(epsilon) * low / other) + p * np.maximum(
+        1 / s - np.exp(epsilon) / other, 0.0
+    )
     return float(np.max(np.where(lower <= upper, values, 0.0)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.1, 0.2**0.5, 1.0])
 @pytest.mark.parametrize("p", [1e-3, 0.1])
-def test_gaussian_base_lies_between_what_a_score_reaches_and_the_published_bounds(mu: float, p: float) -> None:
+def test_gaussian_base_lies_between_what_a_score_reaches_and_the_published_bounds(
+    mu: float, p: float
+) -> None:
     search = until_above(GaussianDP(mu=mu), p)
     for delta in (1e-2, DELTA):
         epsilon = search.epsilon_at(delta)
@@ -296,7 +351,7 @@ def test_gaussian_base_lies_between_what_a_score_reaches_and_the_published_bound
         assert all(epsilon <= bound.epsilon_at(delta) for bound in search.bounds.values())
 
 
-# --- limits and properties ----------------------------------------------------------------------------------------
+# --- limits and properties ------------------------------------------------------------------------
 
 
 def test_no_promise_stays_none() -> None:
@@ -318,4 +373,7 @@ def test_stop_probability_has_to_be_one(p: float) -> None:
 
 
 def test_neighbours_of_the_base_are_those_of_the_search() -> None:
-    assert until_above(PureDP(epsilon=1.0, neighboring="replace_one"), 0.2).neighboring == "replace_one"
+    assert (
+        until_above(PureDP(epsilon=1.0, neighboring="replace_one"), 0.2).neighboring
+        == "replace_one"
+    )

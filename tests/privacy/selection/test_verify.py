@@ -23,24 +23,39 @@ from sklearn_dpsearch.privacy import (
     compose,
     verify,
 )
-from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution, symmetric_pair
+from sklearn_dpsearch.privacy.numerics.loss_distribution import (
+    DominatingPair,
+    LossDistribution,
+    symmetric_pair,
+)
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Mechanism, hockey_stick, random_distribution, release, small_mechanism
+from tests.privacy.brute_force import (
+    Mechanism,
+    hockey_stick,
+    random_distribution,
+    release,
+    small_mechanism,
+)
 
 #: One run with ε = 2.00 at δ = 1e-6, as in the table of docs/theory/witness.md.
 GAUSSIAN = GaussianDP(mu=0.2**0.5)
 
 
 def worst_of_orders(one: Mechanism, distribution, epsilon: float) -> float:
-    """The largest δ of the release, over all orders of the outcomes and both orders of the neighbours."""
+    """The largest δ of the release, over all orders of the outcomes and both orders of the
+    neighbours."""
     return max(
-        hockey_stick(release(distribution, p, order.scores), release(distribution, q, order.scores), epsilon)
+        hockey_stick(
+            release(distribution, p, order.scores), release(distribution, q, order.scores), epsilon
+        )
         for order in brute_force.all_orders(one)
         for p, q in ((one.p, one.q), (one.q, one.p))
     )
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(one, marks=pytest.mark.slow) for one in (0, 2, 3, 4, 5))])
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(one, marks=pytest.mark.slow) for one in (0, 2, 3, 4, 5))]
+)
 def test_a_claim_below_what_a_mechanism_loses_is_never_found_true(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(brute_force.size(60, 6)):
@@ -53,27 +68,44 @@ def test_a_claim_below_what_a_mechanism_loses_is_never_found_true(seed: int) -> 
 
 
 def best_of_three_blocks(one: Mechanism, distribution, epsilon: float, pieces: int = 60) -> float:
-    """The largest A(S) − e^ε·A'(S) over all cuts of the outcomes, each split in ``pieces``, into C (lowest ratios, best
-    scores), B (lowest scores) and S (highest ratios): a mechanism that one can write down."""
+    """The largest A(S) − e^ε·A'(S) over all cuts of the outcomes, each split in ``pieces``, into C
+    (lowest ratios, best scores), B (lowest scores) and S (highest ratios): a mechanism that one can
+    write down."""
     with np.errstate(divide="ignore"):
-        order = np.argsort(np.where(one.q > 0, one.p / np.where(one.q > 0, one.q, 1.0), np.inf), kind="stable")
-    below = [np.append(0.0, np.cumsum(np.repeat(side[order] / pieces, pieces))) for side in (one.p, one.q)]
+        order = np.argsort(
+            np.where(one.q > 0, one.p / np.where(one.q > 0, one.q, 1.0), np.inf), kind="stable"
+        )
+    below = [
+        np.append(0.0, np.cumsum(np.repeat(side[order] / pieces, pieces)))
+        for side in (one.p, one.q)
+    ]
     ours, theirs = (
         distribution.pgf(np.clip(1 - side, 0, 1))[:, None]
         - distribution.pgf(np.clip(side[None, :] - side[:, None], 0, 1))
         for side in below
     )
-    first, last = np.indices(ours.shape)  # C is everything before ``first``, S everything from ``last`` on
+    # C is everything before ``first``, S everything from ``last`` on
+    first, last = np.indices(ours.shape)
     return float(np.max(np.where(first <= last, ours - np.exp(epsilon) * theirs, 0.0)))
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2, 3))])
-def test_a_claim_is_found_false_only_where_a_mechanism_that_can_be_written_down_loses_more(seed: int) -> None:
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2, 3))]
+)
+def test_a_claim_is_found_false_only_where_a_mechanism_that_can_be_written_down_loses_more(
+    seed: int,
+) -> None:
     rng = np.random.default_rng(100 + seed)
     for _ in range(brute_force.size(60, 4)):
-        one, distribution, epsilon = small_mechanism(rng), random_distribution(rng), float(rng.uniform(0, 1.5))
+        one, distribution, epsilon = (
+            small_mechanism(rng),
+            random_distribution(rng),
+            float(rng.uniform(0, 1.5)),
+        )
         base = ProfileDP.from_pair(brute_force.exact_pair(one))
-        found = max(best_of_three_blocks(side, distribution, epsilon) for side in (one, one.reversed))
+        found = max(
+            best_of_three_blocks(side, distribution, epsilon) for side in (one, one.reversed)
+        )
         assert verify(base, distribution, epsilon, 0.0).witness <= found * 1.1 + 0.01
         if found > 1e-3:
             assert verify(base, distribution, epsilon, found * 0.9) == "false"
@@ -88,8 +120,11 @@ def test_a_claim_is_found_false_only_where_a_mechanism_that_can_be_written_down_
         (Poisson(10), 3.675, 3.62),
     ],
 )
-def test_the_table_of_the_certificates_is_reproduced(distribution, proved: float, certain: float) -> None:
-    """docs/theory/witness.md: Theorem 1 and the witness, for a Gaussian base with ε = 2 at δ = 1e-6."""
+def test_the_table_of_the_certificates_is_reproduced(
+    distribution, proved: float, certain: float
+) -> None:
+    """docs/theory/witness.md: Theorem 1 and the witness, for a Gaussian base with ε = 2 at δ =
+    1e-6."""
     assert verify(GAUSSIAN, distribution, proved, 1e-6) == "true"
     assert verify(GAUSSIAN, distribution, certain, 1e-6) == "false"
     between = verify(GAUSSIAN, distribution, (proved + certain) / 2, 1e-6)
@@ -132,8 +167,11 @@ def delta_of_one_step(noise: float, rate: float, relation: str, epsilon: float) 
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize(("noise", "rate", "steps"), [(2.0, 1.0, 7), (0.8, 1.0, 1), (1.1, 0.1, 1)])
-def test_the_mechanism_that_refutes_dp_sgd_loses_no_more_than_dp_sgd(relation, noise, rate, steps) -> None:
-    """Against closed forms: many steps with all records are one Gaussian; one step is a mixture of two."""
+def test_the_mechanism_that_refutes_dp_sgd_loses_no_more_than_dp_sgd(
+    relation, noise, rate, steps
+) -> None:
+    """Against closed forms: many steps with all records are one Gaussian; one step is a mixture of
+    two."""
     far = 2.0 if relation == "replace_one" else 1.0
     base = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps, neighboring=relation)
     for epsilon in (0.1, 0.6):
@@ -174,10 +212,13 @@ def test_a_pair_that_no_mechanism_has_refutes_nothing() -> None:
     heavy = LossDistribution(np.array([0.0, 1.0]), np.array([0.7, 0.7]))
     assert verify(ProfileDP.from_pair(symmetric_pair(heavy)), 10, 0.1, 0.5) != "false"
     mild = LossDistribution(np.array([0.0]), np.array([1.0]), 0.0, 0.0)
-    missing = LossDistribution(np.array([0.5]), np.array([1.0]))  # the rest of Q lies where P is impossible
+    # the rest of Q lies where P is impossible
+    missing = LossDistribution(np.array([0.5]), np.array([1.0]))
     assert verify(ProfileDP.from_pair(DominatingPair(missing, mild)), 10, 0.1, 0.01) != "false"
     assert verify(ProfileDP.from_pair(symmetric_pair(missing)), 10, 0.1, 0.01) != "false"
-    strong = LossDistribution(np.array([-2.0, 2.0]), np.array([1, np.exp(2)]) / (1 + np.exp(2)), 0.0, 0.0)
+    strong = LossDistribution(
+        np.array([-2.0, 2.0]), np.array([1, np.exp(2)]) / (1 + np.exp(2)), 0.0, 0.0
+    )
     assert verify(ProfileDP.from_pair(DominatingPair(strong, mild)), 10, 0.1, 0.5) != "false"
     assert verify(ProfileDP.from_pair(symmetric_pair(strong)), 10, 0.1, 0.5) == "false"
 

@@ -31,7 +31,13 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.arithmetic import safe_exp
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
-from sklearn_dpsearch.privacy.selection.witness import cuts, gaussian_tails, largest_gain, pgf_increase, probabilities
+from sklearn_dpsearch.privacy.selection.witness import (
+    cuts,
+    gaussian_tails,
+    largest_gain,
+    pgf_increase,
+    probabilities,
+)
 from tests.privacy import brute_force
 from tests.privacy.brute_force import random_distribution, random_mechanism
 
@@ -50,24 +56,42 @@ DISTRIBUTIONS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(distribution, epsilon: float) -> None:
-    """Randomised response whose outcomes are cut in three: the best cut by brute force is no better and as good."""
+def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(
+    distribution, epsilon: float
+) -> None:
+    """Randomised response whose outcomes are cut in three: the best cut by brute force is no better
+    and as good."""
     truth = 1 / (1 + np.exp(-epsilon))
     for at in (0.0, epsilon):
-        c, s = np.meshgrid(np.append(0.0, np.geomspace(1e-6, 1 - truth, 60)), np.geomspace(1e-6, truth, 60))
+        c, s = np.meshgrid(
+            np.append(0.0, np.geomspace(1e-6, 1 - truth, 60)), np.geomspace(1e-6, truth, 60)
+        )
         p = np.stack([1 - c - s, s, c], axis=-1)
         q = np.stack(
-            [1 - s * np.exp(-epsilon) - c * np.exp(epsilon), s * np.exp(-epsilon), c * np.exp(epsilon)], axis=-1
+            [
+                1 - s * np.exp(-epsilon) - c * np.exp(epsilon),
+                s * np.exp(-epsilon),
+                c * np.exp(epsilon),
+            ],
+            axis=-1,
         )
-        ours, theirs = (brute_force.releases(distribution, np.maximum(side, 0.0))[..., 1] for side in (p, q))
+        ours, theirs = (
+            brute_force.releases(distribution, np.maximum(side, 0.0))[..., 1] for side in (p, q)
+        )
         best = float(np.max(ours - np.exp(at) * theirs))
-        found = largest_gain(cuts(probabilities(PureDP(epsilon=epsilon).pair.removed)), distribution, at)
+        found = largest_gain(
+            cuts(probabilities(PureDP(epsilon=epsilon).pair.removed)), distribution, at
+        )
         assert best * (1 - 1e-6) <= found <= best * 1.02 + 1e-6
         assert found <= witness(PureDP(epsilon=epsilon), distribution, at)
 
 
-@pytest.mark.parametrize("cases", [2, pytest.param(brute_force.size(25, 10), marks=pytest.mark.slow)])
-def test_witness_is_never_above_theorem_1_for_random_mechanisms_and_distributions(cases: int) -> None:
+@pytest.mark.parametrize(
+    "cases", [2, pytest.param(brute_force.size(25, 10), marks=pytest.mark.slow)]
+)
+def test_witness_is_never_above_theorem_1_for_random_mechanisms_and_distributions(
+    cases: int,
+) -> None:
     rng = np.random.default_rng(0)
     for _ in range(cases):
         one, distribution = random_mechanism(rng), random_distribution(rng)
@@ -95,7 +119,9 @@ def random_base(rng: np.random.Generator):
         ),
         lambda: PureDP(epsilon=float(rng.uniform(0, 6))),
         lambda: GaussianDP(mu=float(rng.uniform(0.05, 4))),
-        lambda: compose(PureDP(epsilon=float(rng.uniform(0, 1))), GaussianDP(mu=float(rng.uniform(0.05, 3)))),
+        lambda: compose(
+            PureDP(epsilon=float(rng.uniform(0, 1))), GaussianDP(mu=float(rng.uniform(0.05, 3)))
+        ),
         lambda: compose(
             ApproxDP(epsilon=float(rng.uniform(0, 3)), delta=float(10 ** rng.uniform(-9, -3))),
             LaplaceDP(epsilon=float(rng.uniform(0, 2))),
@@ -113,7 +139,9 @@ def check_that_no_certificate_exceeds_a_bound(base, distribution, rng: np.random
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "distribution", [*DISTRIBUTIONS, Logarithmic(10), NegativeBinomial(-0.5, 10), NegativeBinomial(2, 15)], ids=repr
+    "distribution",
+    [*DISTRIBUTIONS, Logarithmic(10), NegativeBinomial(-0.5, 10), NegativeBinomial(2, 15)],
+    ids=repr,
 )
 @pytest.mark.parametrize("base", [TOO_MUCH, random_base], ids=["too much", "random"])
 def test_no_certificate_exceeds_a_proved_bound(base, distribution) -> None:
@@ -133,26 +161,34 @@ def test_a_mass_above_one_certifies_no_more_than_is_reported() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_probabilities_of_rounded_masses_have_totals_of_one_and_a_curve_nowhere_above(seed: int) -> None:
+def test_probabilities_of_rounded_masses_have_totals_of_one_and_a_curve_nowhere_above(
+    seed: int,
+) -> None:
     rng = np.random.default_rng(seed)
     losses = np.sort(rng.uniform(-5, 5, 8))
     masses = rng.dirichlet(np.ones(8)) * 0.99
     masses[rng.integers(4)] *= 1 + 10 ** rng.uniform(-9, -2)
     pld = LossDistribution(losses, masses, 0.02)
-    # A true curve is at least 1 − c. Where this one would be below, its least atom has the ratio that is missing.
+    # A true curve is at least 1 − c. Where this one would be below, its least atom has the ratio
+    # that is missing.
     low = 1.0 - float((masses[1:] * np.exp(-losses[1:])).sum())
     masses[0] = max(low * np.exp(losses[0]) * (1 + 1e-6), masses[0])
     found = probabilities(pld)
     assert found.p.sum() == pytest.approx(1.0, abs=1e-14)
     assert found.q.sum() == pytest.approx(1.0, abs=1e-14)
     for epsilon in np.linspace(-6, 6, 121):
-        stated = float(np.sum(np.maximum(masses - np.exp(epsilon) * masses * safe_exp(-losses), 0.0))) + 0.02
+        stated = (
+            float(np.sum(np.maximum(masses - np.exp(epsilon) * masses * safe_exp(-losses), 0.0)))
+            + 0.02
+        )
         if stated >= 1 - np.exp(epsilon):
             assert brute_force.hockey_stick(found.p, found.q, epsilon) <= stated + 1e-13
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0])
-def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gaussian(mu: float) -> None:
+def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gaussian(
+    mu: float,
+) -> None:
     """A finely binned Gaussian is a mechanism with hardly less than the same guarantee."""
     from scipy import special
 
@@ -163,9 +199,15 @@ def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gau
     low, high = low[high > low], high[high > low]
 
     def middle(side: np.ndarray) -> np.ndarray:
-        """Probability of releasing the highest bins, which score between the rest and the lowest ones."""
-        below, above = np.append(0.0, np.cumsum(side))[low], np.append(np.cumsum(side[::-1])[::-1], 0.0)[high]
-        return brute_force.releases(distribution, np.stack([1 - below - above, above, below], axis=-1))[:, 1]
+        """Probability of releasing the highest bins, which score between the rest and the lowest
+        ones."""
+        below, above = (
+            np.append(0.0, np.cumsum(side))[low],
+            np.append(np.cumsum(side[::-1])[::-1], 0.0)[high],
+        )
+        return brute_force.releases(
+            distribution, np.stack([1 - below - above, above, below], axis=-1)
+        )[:, 1]
 
     best = float(np.max(middle(p) - np.exp(epsilon) * middle(q)))
     assert largest_gain(gaussian_tails(mu), distribution, epsilon) == pytest.approx(best, rel=0.02)
@@ -178,7 +220,11 @@ def test_witness_falls_with_epsilon_and_its_epsilon_meets_it() -> None:
     values = [witness(base, distribution, epsilon) for epsilon in np.linspace(0, 5, 9)]
     assert np.all(np.diff(values) <= 1e-9)
     certain = witness_epsilon(base, distribution, 1e-6)
-    assert witness(base, distribution, certain * 1.001) < 1e-6 <= witness(base, distribution, certain * 0.999)
+    assert (
+        witness(base, distribution, certain * 1.001)
+        < 1e-6
+        <= witness(base, distribution, certain * 0.999)
+    )
     assert witness_epsilon(ZCDP(rho=0.08), distribution, 1e-6) == certain
 
 
@@ -191,7 +237,9 @@ def test_witness_of_a_base_that_fails_openly_never_vanishes() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("base", [PureDP(epsilon=700.0), PureDP(epsilon=601.0), GaussianDP(mu=100.0)], ids=repr)
+@pytest.mark.parametrize(
+    "base", [PureDP(epsilon=700.0), PureDP(epsilon=601.0), GaussianDP(mu=100.0)], ids=repr
+)
 def test_large_losses_are_not_taken_for_infinite_ones(base) -> None:
     reported = best_of(base, Fixed(2)).epsilon_at(0.3)
     assert 500 < witness_epsilon(base, Fixed(2), 0.3) <= 600 < reported < np.inf
@@ -231,6 +279,8 @@ def test_rise_of_the_generating_function_is_bracketed_with_sixty_digits(distribu
     with mpmath.workdps(60):
         for top in (0.0, 1e-12, 1e-5, 0.3):
             for width in (1e-15, 1e-9, 1e-3, 0.5):
-                exactly = exact(1 - mpmath.mpf(top)) - exact(1 - mpmath.mpf(top) - mpmath.mpf(width))
+                exactly = exact(1 - mpmath.mpf(top)) - exact(
+                    1 - mpmath.mpf(top) - mpmath.mpf(width)
+                )
                 least, most = pgf_increase(distribution, np.array(top), np.array(width))
                 assert float(least) <= exactly <= float(most)

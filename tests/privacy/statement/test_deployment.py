@@ -1,4 +1,5 @@
-"""Entries of the registry of deployments: valid against its own schema, and complete but for questions to a person."""
+"""Entries of the registry of deployments: valid against its own schema, and complete but for
+questions to a person."""
 
 from __future__ import annotations
 
@@ -60,11 +61,15 @@ STATEMENTS = {
 
 @pytest.fixture(scope="module")
 def schema():
-    return yaml.safe_load(Path(__file__).with_name("deployments_schema.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load(
+        Path(__file__).with_name("deployments_schema.yaml").read_text(encoding="utf-8")
+    )
 
 
 def entry(name, tmp_path, **about):
-    path = STATEMENTS[name].report(about=about, date="2026-01-31").save(tmp_path / "deployment.yaml")
+    path = (
+        STATEMENTS[name].report(about=about, date="2026-01-31").save(tmp_path / "deployment.yaml")
+    )
     return path.read_text(encoding="utf-8")
 
 
@@ -87,9 +92,15 @@ def test_only_answers_of_persons_are_missing(schema, tmp_path):
     asked = re.findall(r"^ *# (\w+): .*\?", text, re.MULTILINE)
     assert set(asked) == REQUIRED | OPTIONAL
     assert text.count("(required)") == len(REQUIRED)
-    answers = {"data_curators": '["A"]', "registry_authors": '["A"]', "data_product_sector": "Finance"}
+    answers = {
+        "data_curators": '["A"]',
+        "registry_authors": '["A"]',
+        "data_product_sector": "Finance",
+    }
     answers["data_source_type"] = "Static"
-    filled = re.sub(r"# (\w+): .*\?.*", lambda one: f"{one[1]}: {answers.get(one[1], 'An answer')}", text)
+    filled = re.sub(
+        r"# (\w+): .*\?.*", lambda one: f"{one[1]}: {answers.get(one[1], 'An answer')}", text
+    )
     jsonschema.validate(yaml.safe_load(filled), schema)
 
 
@@ -99,9 +110,18 @@ def test_numbers_are_those_of_the_statement(tmp_path):
     assert loss["privacy_unit"] == "record"
     assert spent.epsilon <= loss["privacy_parameters"]["epsilon"] <= spent.epsilon + 0.02
     assert loss["privacy_parameters"]["delta"] == 1e-6
-    assert yaml.safe_load(entry("persons", tmp_path))["deployment"]["privacy_loss"]["privacy_unit"] == "person"
-    variants = {name: yaml.safe_load(entry(name, tmp_path))["deployment"]["dp_variant"] for name in STATEMENTS}
-    assert [variants[name]["variant_name"] for name in ("pure", "a search")] == ["Pure DP", "Approximate DP"]
+    assert (
+        yaml.safe_load(entry("persons", tmp_path))["deployment"]["privacy_loss"]["privacy_unit"]
+        == "person"
+    )
+    variants = {
+        name: yaml.safe_load(entry(name, tmp_path))["deployment"]["dp_variant"]
+        for name in STATEMENTS
+    }
+    assert [variants[name]["variant_name"] for name in ("pure", "a search")] == [
+        "Pure DP",
+        "Approximate DP",
+    ]
     nothing = yaml.safe_load(entry("nothing", tmp_path))["deployment"]["privacy_loss"]
     assert nothing["privacy_parameters"] == {"delta": 1e-6}
     ledger = yaml.safe_load(entry("a ledger", tmp_path))["deployment"]["deployment_model"]
@@ -115,23 +135,34 @@ def test_tuning_is_written_in_full(tmp_path):
     said = yaml.safe_load(entry("a search", tmp_path))["deployment"]["implementation"]
     alone = GaussianDP(mu=0.2).epsilon_at(1e-6)
     share = 1 - alone / STATEMENTS["a search"].epsilon
-    assert said[field].startswith("Yes. Every choice made by looking at the records, the hyperparameters included")
+    assert said[field].startswith(
+        "Yes. Every choice made by looking at the records, the hyperparameters included"
+    )
     assert "How: search." in said[field]
     found = re.search(
-        r"One run alone, with its score, would take ε = ([\d.]+): the choice takes ([\d.]+) %", said[field]
+        r"One run alone, with its score, would take ε = ([\d.]+): the choice takes ([\d.]+) %",
+        said[field],
     )
     assert alone <= float(found[1]) <= alone + 0.01
     assert 100 * share <= float(found[2]) <= 100 * share + 1
     assert "best of K runs, with K drawn from" in said["mechanisms"]
-    assert yaml.safe_load(entry("pure", tmp_path))["deployment"]["implementation"][field].startswith("No. ")
+    assert yaml.safe_load(entry("pure", tmp_path))["deployment"]["implementation"][
+        field
+    ].startswith("No. ")
 
 
 @pytest.mark.parametrize(("tuning", "train_on"), [(0.5, "all"), (0.01, "rest")])
 def test_a_subset_search_states_a_share_where_the_training_alone_takes_less(tuning, train_on):
-    """Where only a secret part of the records trains, the whole may take less than a training on all of them."""
-    total = subset_then_train(best_of(PureDP(epsilon=tuning), Geometric(5)), PureDP(epsilon=1.0), 0.1, train_on)
+    """Where only a secret part of the records trains, the whole may take less than a training on
+    all of them."""
+    total = subset_then_train(
+        best_of(PureDP(epsilon=tuning), Geometric(5)), PureDP(epsilon=1.0), 0.1, train_on
+    )
     spent = PrivacySpent(
-        guarantee=total, delta=1e-6, components=(Component(name="search", guarantee=total),), release=RELEASE
+        guarantee=total,
+        delta=1e-6,
+        components=(Component(name="search", guarantee=total),),
+        release=RELEASE,
     )
     said = str(spent.report("markdown")).replace("\\", "")
     assert "without a choice, would take ε = 1.0" in said
@@ -143,11 +174,15 @@ def test_a_run_alone_is_stated_under_the_relation_of_the_statement():
     run = GaussianDP(mu=0.5)
     total = as_replace_one(best_of(run, Geometric(5)))
     spent = PrivacySpent(
-        guarantee=total, delta=1e-6, components=(Component(name="search", guarantee=total),), release=RELEASE
+        guarantee=total,
+        delta=1e-6,
+        components=(Component(name="search", guarantee=total),),
+        release=RELEASE,
     )
     alone = as_replace_one(run).epsilon_at(1e-6)
     said = re.search(
-        r"One run alone, with its score, would take ε = ([\d.]+)", str(spent.report("markdown")).replace("\\", "")
+        r"One run alone, with its score, would take ε = ([\d.]+)",
+        str(spent.report("markdown")).replace("\\", ""),
     )
     assert alone <= float(said.group(1)) <= alone + 1e-3
     assert alone > 1.9 * run.epsilon_at(1e-6)

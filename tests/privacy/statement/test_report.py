@@ -1,4 +1,5 @@
-"""The statement for people: numbers that are never below, one content in every form, untrusted text, fixed places."""
+"""The statement for people: numbers that are never below, one content in every form, untrusted
+text, fixed places."""
 
 from __future__ import annotations
 
@@ -82,7 +83,10 @@ TOLD = Release(
 SPENT = PrivacySpent(
     guarantee=compose(SEARCH, RUN),
     delta=1e-6,
-    components=(Component(name="best of K runs", guarantee=SEARCH), Component(name="refit", guarantee=RUN)),
+    components=(
+        Component(name="best of K runs", guarantee=SEARCH),
+        Component(name="refit", guarantee=RUN),
+    ),
     assumptions=("Every record is valid.",),
     release=TOLD,
 )
@@ -130,7 +134,10 @@ class Page(HTMLParser):
 def texts_of(spent: PrivacySpent, **given: object) -> dict[str, str]:
     """What a reader of each form reads."""
     one = {form: str(spent.report(form, date=DAY, **given)) for form in ("html", "markdown")}
-    return {"html": "\n".join(Page(one["html"]).texts), "markdown": ESCAPED.sub(r"\1", one["markdown"])}
+    return {
+        "html": "\n".join(Page(one["html"]).texts),
+        "markdown": ESCAPED.sub(r"\1", one["markdown"]),
+    }
 
 
 def section(spent: PrivacySpent, key: str) -> Section:
@@ -142,15 +149,16 @@ def rows(spent: PrivacySpent, key: str) -> dict[str, str]:
     return {row[0]: row[1] for row in section(spent, key).rows}
 
 
-# --- what is said -------------------------------------------------------------------------------------------------
+# --- what is said ---------------------------------------------------------------------------------
 
 
 NEEDED = (
-    "DPRandomSearchCV|Net|best_params_, best_score_, best_estimator_|replace_one|replaced by anything|public|refit|"
-    "at δ = 1e-06|Python|best of K runs|Theorem 1|hyperparameters included|How long the fit took|the trained model|"
-    "bounds, classes, the schema|right more often than wrong|Annex: the terms|This is paid for|Central model|"
-    "operating system|Every record is valid.|not stated|2026-01-31|scikit-learn|if it mistakes 0.1 % of|"
-    f"with probability 50 % before|{np.__version__}"
+    "DPRandomSearchCV|Net|best_params_, best_score_, best_estimator_|replace_one|replaced by "
+    "anything|public|refit|at δ = 1e-06|Python|best of K runs|Theorem 1|hyperparameters "
+    "included|How long the fit took|the trained model|bounds, classes, the schema|right more often "
+    "than wrong|Annex: the terms|This is paid for|Central model|operating system|Every record is "
+    f"valid.|not stated|2026-01-31|scikit-learn|if it mistakes 0.1 % of|with probability 50 % "
+    f"before|{np.__version__}"
 )
 
 
@@ -181,7 +189,9 @@ def test_the_first_page_has_no_term_of_the_field(kind: str, relation: str) -> No
 
 
 def test_a_word_that_the_registry_does_not_have_is_an_error() -> None:
-    with pytest.raises(ValueError, match="'Health'.*'Technology', 'Healthcare'.*Did you mean 'Healthcare'"):
+    with pytest.raises(
+        ValueError, match="'Health'.*'Technology', 'Healthcare'.*Did you mean 'Healthcare'"
+    ):
         SPENT.report(about={"Sector": "Health"})
 
 
@@ -207,7 +217,9 @@ def test_a_field_that_a_statement_has_no_place_for_is_an_error_that_lists_the_fi
     ):
         SPENT.report(about={"Contakt": "officer@example.org"})
     documented = " ".join((PrivacySpent.report.__doc__ or "").split())
-    page = " ".join((Path(__file__).parents[3] / "docs" / "learn" / "statement.md").read_text().split())
+    page = " ".join(
+        (Path(__file__).parents[3] / "docs" / "learn" / "statement.md").read_text().split()
+    )
     for name in SENTENCES["curator"]["asked"]:
         SPENT.report(about={name: "told"})
         assert f'"{name}"' in documented
@@ -215,30 +227,42 @@ def test_a_field_that_a_statement_has_no_place_for_is_an_error_that_lists_the_fi
 
 
 def test_a_search_without_a_release_still_says_that_tuning_is_included() -> None:
-    assert "the hyperparameters included, is counted" in texts_of(replace(SPENT, release=None))["markdown"]
+    assert (
+        "the hyperparameters included, is counted"
+        in texts_of(replace(SPENT, release=None))["markdown"]
+    )
 
 
 def test_a_known_seed_is_said_first() -> None:
     spent = replace(SPENT, release=replace(TOLD, seeded=True))
-    assert all("nothing is promised" in section(spent, key).sentences[0] for key in ("summary", "randomness"))
+    assert all(
+        "nothing is promised" in section(spent, key).sentences[0]
+        for key in ("summary", "randomness")
+    )
 
 
 def test_no_promise_is_called_no_promise() -> None:
     nothing = NonPrivate()
-    spent = PrivacySpent(guarantee=nothing, delta=1e-6, components=(Component(name="all", guarantee=nothing),))
+    spent = PrivacySpent(
+        guarantee=nothing, delta=1e-6, components=(Component(name="all", guarantee=nothing),)
+    )
     assert section(spent, "summary").sentences[0].startswith("Nothing is promised")
     assert spent.to_dict()["epsilon"] is spent.to_dict()["components"][0]["epsilon_alone"] is None
     assert section(spent, "risk").sentences[0].startswith("Nothing is promised")
     assert rows(spent, "risk")[ADVANTAGE] == "100.00 %"
 
 
-@pytest.mark.parametrize(("relation", "number"), [("add_remove", "private"), ("zero_out", "public")])
-def test_whether_the_number_of_records_is_protected_depends_on_the_relation(relation: str, number: str) -> None:
+@pytest.mark.parametrize(
+    ("relation", "number"), [("add_remove", "private"), ("zero_out", "public")]
+)
+def test_whether_the_number_of_records_is_protected_depends_on_the_relation(
+    relation: str, number: str
+) -> None:
     spent = PrivacySpent(guarantee=PureDP(epsilon=1.0, neighboring=relation), delta=0.0)
     assert rows(spent, "unit")["Number of records"] == number
-    assert any("number of records" in text for text in section(spent, "not_protected").sentences) is (
-        number == "public"
-    )
+    assert any(
+        "number of records" in text for text in section(spent, "not_protected").sentences
+    ) is (number == "public")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +274,9 @@ def test_whether_the_number_of_records_is_protected_depends_on_the_relation(rela
     ],
 )
 def test_a_statement_for_persons_says_so(relation: str, said: str) -> None:
-    spent = PrivacySpent(guarantee=GaussianDP(mu=0.5, neighboring=relation), delta=1e-6, unit="person")
+    spent = PrivacySpent(
+        guarantee=GaussianDP(mu=0.5, neighboring=relation), delta=1e-6, unit="person"
+    )
     assert said in rows(spent, "unit")["In words"]
     assert "Number of persons" in rows(spent, "unit")
     for text in texts_of(spent).values():
@@ -269,12 +295,16 @@ def test_a_statement_for_groups_speaks_of_persons() -> None:
         assert "A person with several records: the statement is about one" not in text
 
 
-# --- numbers ------------------------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("total", [SPENT.guarantee, PureDP(epsilon=0.1 + 0.2), ApproxDP(epsilon=1.0, delta=1e-7)])
+@pytest.mark.parametrize(
+    "total", [SPENT.guarantee, PureDP(epsilon=0.1 + 0.2), ApproxDP(epsilon=1.0, delta=1e-7)]
+)
 def test_no_number_is_below_that_of_the_guarantee(total: object) -> None:
-    spent = PrivacySpent(guarantee=total, delta=1e-6, components=(Component(name="all", guarantee=total),))
+    spent = PrivacySpent(
+        guarantee=total, delta=1e-6, components=(Component(name="all", guarantee=total),)
+    )
     profile = rows(spent, "parameters")
     assert "1e-06" in profile
     for delta, text in profile.items():
@@ -286,7 +316,9 @@ def test_no_number_is_below_that_of_the_guarantee(total: object) -> None:
         assert float(text.removesuffix(" %")) / 100 >= bound * (1 - 1e-15)
     advantage = told[ADVANTAGE]
     assert float(advantage.removesuffix(" %")) / 100 >= total.advantage()
-    membership = next(text for name, text in told.items() if re.search("half of the persons|as likely", name))
+    membership = next(
+        text for name, text in told.items() if re.search("half of the persons|as likely", name)
+    )
     assert float(membership.removesuffix(" %")) / 100 >= total.bayes_risk(0.5, "membership")
 
 
@@ -303,10 +335,12 @@ def test_the_curve_is_that_of_the_guarantee_from_guessing_nobody_to_accusing_all
 
 def test_parts_are_stated_alone_beside_the_total() -> None:
     told = rows(SPENT, "composition")
-    assert (told["refit"], told["best of K runs"]) == tuple(up(one.epsilon_at(1e-6)) for one in (RUN, SEARCH))
+    assert (told["refit"], told["best of K runs"]) == tuple(
+        up(one.epsilon_at(1e-6)) for one in (RUN, SEARCH)
+    )
 
 
-# --- nothing is lost, and nothing breaks out ------------------------------------------------------------------------
+# --- nothing is lost, and nothing breaks out ------------------------------------------------------
 
 
 def test_the_guarantee_is_the_same_after_the_way_through_json() -> None:
@@ -342,12 +376,19 @@ def test_a_row_of_markdown_stays_a_row() -> None:
     lines = str(odd("a | b\n\n# c").report("markdown", date=DAY)).splitlines()
     tables = [line for line in lines if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} <= {3, 4, 5}
-    assert [line for line in lines if line.startswith("# ")] == ["# Privacy statement of a \\| b \\# c"]
+    assert [line for line in lines if line.startswith("# ")] == [
+        "# Privacy statement of a \\| b \\# c"
+    ]
 
 
 def test_control_characters_and_halves_of_letters_are_replaced(tmp_path) -> None:
     for form in ("html", "markdown"):
-        text = odd("a\x00b\x1bc\u202ed\ud800e").report(form, date=DAY).save(tmp_path / form).read_text("utf-8")
+        text = (
+            odd("a\x00b\x1bc\u202ed\ud800e")
+            .report(form, date=DAY)
+            .save(tmp_path / form)
+            .read_text("utf-8")
+        )
         assert not re.search("[\x00\x1b\u202e]", text)
         assert "a�b�c�d�e" in text
 
@@ -357,7 +398,7 @@ def test_the_short_forms_escape_too() -> None:
     assert html.escape(ODD) in odd(ODD)._repr_html_()
 
 
-# --- the page -----------------------------------------------------------------------------------------------------
+# --- the page -------------------------------------------------------------------------------------
 
 
 def test_the_page_stands_alone_and_can_be_read_by_everybody() -> None:
@@ -383,21 +424,32 @@ TEXTS = texts_of(SPENT)
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-3])
 def test_one_fit_has_one_risk_wherever_it_is_printed(delta: float) -> None:
-    """It once depended on the δ of the statement: 0.463 in print, 12.60 points in the report, 0.875 in a ledger."""
+    """It once depended on the δ of the statement: 0.463 in print, 12.60 points in the report, 0.875
+    in a ledger."""
     spent = PrivacySpent(guarantee=GaussianDP(mu=0.3), delta=delta)
-    said = f"true positives exceed false positives by at most {hundredths_up(spent.advantage())} percentage points."
-    for printed in (str(spent), spent._repr_html_(), str(spent.report("markdown")), str(spent.report("html"))):
+    said = (
+        f"true positives exceed false positives by at most {hundredths_up(spent.advantage())} "
+        f"percentage points."
+    )
+    for printed in (
+        str(spent),
+        spent._repr_html_(),
+        str(spent.report("markdown")),
+        str(spent.report("html")),
+    ):
         assert " ".join(printed.split()).count(said) == 1
         assert "whether the record of one person was in the data" in printed
     assert spent.advantage() == GaussianDP(mu=0.3).advantage() < 0.12
 
 
-# --- words instead of code ------------------------------------------------------------------------------------------
+# --- words instead of code ------------------------------------------------------------------------
 
 
 def test_numbers_in_words_never_understate_a_loss():
     assert in_words(PureDP(epsilon=1.00000001)) == "any mechanism with ε = 1.00001 at δ = 0"
-    assert "noise of 1.29999 clipping norms" in in_words(DPSGD(noise_multiplier=1.2999999, sample_rate=0.01, steps=10))
+    assert "noise of 1.29999 clipping norms" in in_words(
+        DPSGD(noise_multiplier=1.2999999, sample_rate=0.01, steps=10)
+    )
 
 
 FACTS = replace(TOLD, n_samples=32_561, columns=("age", "job"), target="income")
@@ -409,11 +461,18 @@ def test_public_facts_of_the_table_are_stated():
         assert "age, job" in text
         assert "income" in text
         assert "public: 32,561" in text
-        assert "well below 1 divided by the number of records: here 3.07e-05, as they are 32,561" in text
+        assert (
+            "well below 1 divided by the number of records: here 3.07e-05, as they are 32,561"
+            in text
+        )
         assert "schema_report(table, schema, epsilon=0.1)" in text
         assert "Part 1" in text
     assert Release.from_dict(json.loads(json.dumps(FACTS.to_dict()))) == FACTS
-    old = {name: value for name, value in TOLD.to_dict().items() if name not in ("n_samples", "columns", "target")}
+    old = {
+        name: value
+        for name, value in TOLD.to_dict().items()
+        if name not in ("n_samples", "columns", "target")
+    }
     assert Release.from_dict(old) == TOLD
 
 
