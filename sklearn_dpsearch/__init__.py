@@ -69,10 +69,10 @@ def __getattr__(name: str) -> Any:
         return import_module(f".{name}", __name__)
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(
+    public = globals()[name] = getattr(
         import_module(f".{_HOMES.get(name, 'search')}", __name__), name
     )
-    return found
+    return public
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,6 @@
 """Docstrings of classes whose parameters and attributes are described once: in the class that
-declares them."""
+declares them.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +16,27 @@ SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
 
 def documented(kind: Kind) -> Kind:
     """Decorator that adds the parameters and attributes of the classes above to a docstring, each
-    name once."""
-    ours = [
-        one
-        for one in kind.__mro__
-        if one.__module__.partition(".")[0] == __name__.partition(".")[0]
+    name once.
+    """
+    classes = [
+        base
+        for base in kind.__mro__
+        if base.__module__.partition(".")[0] == __name__.partition(".")[0]
     ]
-    summary, own = _parts(kind)
-    above = [_parts(one)[1] for one in ours[1:]]
+    summary, sections = _parts(kind)
+    above = [_parts(base)[1] for base in classes[1:]]
     notes = {name: text for sections in reversed(above) for name, text in sections.items()}
-    found = {
-        **{name: text for name, text in (notes | own).items() if name in ("Notes", "Examples")},
+    merged = {
         **{
-            name: _entries(*(one.get(name) for one in (own, *above)))
+            name: text for name, text in (notes | sections).items() if name in ("Notes", "Examples")
+        },
+        **{
+            name: _entries(*(described.get(name) for described in (sections, *above)))
             for name in ("Parameters", "Attributes")
         },
     }
     ordered = [
-        f"{name}\n{'-' * len(name)}\n{found[name].strip()}" for name in ORDER if found.get(name)
+        f"{name}\n{'-' * len(name)}\n{merged[name].strip()}" for name in ORDER if merged.get(name)
     ]
     kind.__doc__ = "\n\n".join([summary.strip(), *ordered]) + "\n"
     return kind
@@ -40,7 +44,8 @@ def documented(kind: Kind) -> Kind:
 
 def _entries(*texts: str | None) -> str:
     """Entries of sections, each name once, as the first text describes it; ``**kwargs`` at the
-    end."""
+    end.
+    """
     entries = [entry for text in texts if text for entry in re.split(r"\n(?=\S)", text.strip())]
     once: dict[str, str] = {}
     for entry in entries:
@@ -50,5 +55,5 @@ def _entries(*texts: str | None) -> str:
 
 def _parts(kind: type) -> tuple[str, dict[str, str]]:
     """Summary and sections of the docstring of a class itself."""
-    summary, *rest = SECTION.split(inspect.cleandoc(vars(kind).get("__doc__") or ""))
-    return summary, dict(zip(rest[::2], rest[1::2]))
+    summary, *parts = SECTION.split(inspect.cleandoc(vars(kind).get("__doc__") or ""))
+    return summary, dict(zip(parts[::2], parts[1::2]))

@@ -15,7 +15,8 @@ START = len(HEADER) + hashlib.sha256().digest_size
 
 def write_through(path: Path, *parts: bytes, mode: int = 0o600) -> None:
     """Write a file, by default one that only its owner can read, and wait until it is on the
-    disk."""
+    disk.
+    """
     # a link could lead secrets elsewhere
     kind = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | kind, mode)
@@ -39,9 +40,9 @@ def sync_folder(folder: Path) -> None:
 
 def read_whole(path: Path) -> bytes | None:
     """Read a file of ``write_whole``; None if it is damaged; an OSError if it cannot be read."""
-    found = path.read_bytes()
-    rest = found[START:]
-    return rest if found[:START] == HEADER + hashlib.sha256(rest).digest() else None
+    content = path.read_bytes()
+    payload = content[START:]
+    return payload if content[:START] == HEADER + hashlib.sha256(payload).digest() else None
 
 
 def write_whole(path: Path, payload: bytes) -> None:
@@ -51,7 +52,8 @@ def write_whole(path: Path, payload: bytes) -> None:
 
 def replace_through(path: Path, *parts: bytes, mode: int = 0o600) -> None:
     """Replace a file as a whole or not at all, also across a power cut; the previous file stays
-    until then."""
+    until then.
+    """
     new = path.with_name(path.name + NEW)
     try:
         write_through(new, *parts, mode=mode)

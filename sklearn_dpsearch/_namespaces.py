@@ -39,9 +39,9 @@ def system() -> Any:
     return ctypes.CDLL(None)
 
 
-def _call(function: str, *given: object) -> bool:
+def _call(function: str, *arguments: object) -> bool:
     """Call a function of the system, and return whether it succeeded."""
-    return int(getattr(system(), function)(*given)) == 0
+    return int(getattr(system(), function)(*arguments)) == 0
 
 
 def begin() -> bool:
@@ -97,15 +97,16 @@ def _enter() -> bool:
 
 def fork() -> int:
     """Fork a child that is the first process of a namespace, after ``begin`` and if the system
-    allows it."""
-    here = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-    own, child = _call("unshare", NEW_PROCESSES), -1
+    allows it.
+    """
+    namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    is_new, child = _call("unshare", NEW_PROCESSES), -1
     try:
         child = os.fork()
     finally:
-        if own and child != 0:
-            _call("setns", here, NEW_PROCESSES)
-        os.close(here)
+        if is_new and child != 0:
+            _call("setns", namespace, NEW_PROCESSES)
+        os.close(namespace)
     return child
 
 

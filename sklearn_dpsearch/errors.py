@@ -38,8 +38,7 @@ class BudgetUnreachableError(PrivacyError):
 
 
 class BudgetExceededError(PrivacyError):
-    """The total cost with earlier entries on the same records would exceed the budget of a
-    ledger."""
+    """The total cost with earlier entries on the same records would exceed a ledger's budget."""
 
 
 class MissingDeltaError(PrivacyError):
@@ -48,11 +47,21 @@ class MissingDeltaError(PrivacyError):
 
 #: Arguments of other libraries ↦ arguments of ours.
 MEANT = {
-    "epsilon": "target_epsilon", "delta": "target_delta", "mu": "target_mu", "epochs": "max_epochs",
-    "n_epochs": "max_epochs", "num_epochs": "max_epochs", "max_norm": "max_grad_norm", "l2_norm_clip": "max_grad_norm",
-    "clipping_norm": "max_grad_norm", "sigma": "noise_multiplier", "n_estimators": "max_iter", "n_rounds": "max_iter",
-    "learning_rate_init": "learning_rate", "categories": "schema", "columns": "schema", "bounds": "bounds_X",
-}  # fmt: skip
+    name: argument
+    for argument, names in {
+        "target_epsilon": "epsilon",
+        "target_delta": "delta",
+        "target_mu": "mu",
+        "max_epochs": "epochs n_epochs num_epochs",
+        "max_grad_norm": "max_norm l2_norm_clip clipping_norm",
+        "noise_multiplier": "sigma",
+        "max_iter": "n_estimators n_rounds",
+        "learning_rate": "learning_rate_init",
+        "schema": "categories columns",
+        "bounds_X": "bounds",
+    }.items()
+    for name in names.split()
+}
 
 
 #: Arguments of scikit-learn's searches ↦ what a private search has instead.
@@ -86,7 +95,8 @@ GONE = {
 
 def missing_name(module: str, name: str) -> AttributeError:
     """Error for a name that a module does not have, with what serves instead of one that is
-    gone."""
+    gone.
+    """
     return AttributeError(
         " ".join(filter(None, [f"module {module!r} has no attribute {name!r}", GONE.get(name)]))
     )
@@ -102,50 +112,50 @@ def check_arguments_of(kind: type, named: Iterable[str]) -> None:
     A class with open arguments checks names of parts, which have two underscores, by itself.
     """
     constructors = [
-        vars(one)["__init__"]
-        for one in kind.__mro__
-        if "__init__" in vars(one) and one is not object
+        vars(base)["__init__"]
+        for base in kind.__mro__
+        if "__init__" in vars(base) and base is not object
     ]
-    parameters = [one for made in constructors for one in signature(made).parameters.values()]
-    known = {one.name for one in parameters}
-    is_open = any(
-        one.kind is one.VAR_KEYWORD for one in signature(constructors[0]).parameters.values()
-    )
+    signatures = [signature(constructor).parameters.values() for constructor in constructors]
+    names = {parameter.name for parameters in signatures for parameter in parameters}
+    is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signatures[0])
     strange = [
         name
         for name in named
-        if name not in known and not (is_open and ("__" in name or name[0] == "_"))
+        if name not in names and not (is_open and ("__" in name or name[0] == "_"))
     ]
     if strange:
-        told = " ".join(f"Unknown: {name}{_meant(name, known)}." for name in strange)
-        raise TypeError(f"Found arguments that {kind.__name__} does not have. {told}")
+        unknown = " ".join(f"Unknown: {name}{_meant(name, names)}." for name in strange)
+        raise TypeError(f"Found arguments that {kind.__name__} does not have. {unknown}")
 
 
-def _meant(name: str, known: set[str]) -> str:
+def _meant(name: str, names: set[str]) -> str:
     if name in INSTEAD:
         return f": {INSTEAD[name]}"
-    near = difflib.get_close_matches(name, sorted(known), 1, 0.5)
-    meant = MEANT[name] if MEANT.get(name, "") in known else next(iter(near), None)
+    matches = difflib.get_close_matches(name, sorted(names), 1, 0.5)
+    meant = MEANT[name] if MEANT.get(name, "") in names else next(iter(matches), None)
     return "" if meant is None else f"; {meant} is meant"
 
 
-def did_you_mean(found: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, names: Iterable[str]) -> str:
     """A suggestion to end an error message with, or nothing."""
-    close = difflib.get_close_matches(str(found), list(known), 1, 0.5)
+    close = difflib.get_close_matches(str(name), list(names), 1, 0.5)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def not_once(columns: Sequence[str], wanted: Iterable[str]) -> str:
     """Message that lists all wanted columns that a table lacks, or has twice; empty if it has each
-    of them once."""
+    of them once.
+    """
     wrong = [name for name in wanted if columns.count(name) != 1]
     missing = [name for name in wrong if name not in columns]
     twice = [name for name in wrong if name in columns]
-    told = [
-        f"column{'s' * (len(found) > 1)} {', '.join(map(repr, found))} of the schema {there} the "
-        f"table"
-        for found, there in ((missing, "missing from"), (twice, "twice in"))
-        if found
+    mistakes = [
+        f"column{'s' * (len(names) > 1)} {', '.join(map(repr, names))} of the schema {place} table"
+        for names, place in ((missing, "missing from the"), (twice, "twice in the"))
+        if names
     ]
-    near = "".join(dict.fromkeys(did_you_mean(name, columns) for name in missing))
-    return f"Found {' and '.join(told)}, whose columns are {list(columns)}.{near}" if told else ""
+    if not mistakes:
+        return ""
+    hints = "".join(dict.fromkeys(did_you_mean(name, columns) for name in missing))
+    return f"Found {' and '.join(mistakes)}, whose columns are {list(columns)}.{hints}"

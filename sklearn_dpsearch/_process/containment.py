@@ -1,5 +1,6 @@
 """Failures and warnings of other code, contained in private processes, and rehearsals with
-shortened trainings."""
+shortened trainings.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def is_private() -> bool:
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
     """Contain the failure of one candidate: of any type in a private process, which no interrupt
-    reaches."""
+    reaches.
+    """
     try:
         yield
     except Exception:
@@ -121,11 +123,13 @@ _MOST_THREADS: ContextVar[int | None] = ContextVar("most_threads", default=None)
 
 def at_most_threads(number: int) -> contextlib.AbstractContextManager[None]:
     """Let models that share their records among threads have no more of them, while the block
-    lasts."""
+    lasts.
+    """
     return flagged(_MOST_THREADS, number)
 
 
 def threads_now(n_jobs: int | None) -> int:
     """Number of threads of a model by its ``n_jobs``: one a processor at most, and fewer in a run
-    beside others."""
+    beside others.
+    """
     return int(min(effective_n_jobs(n_jobs), _MOST_THREADS.get() or cpu_count()))

@@ -46,7 +46,8 @@ def speaking(work: str, wanted: bool) -> Callable[[Stage], None]:
 
 class Progress:
     """Stage of a search; ``moments`` says whether ends of runs may be seen, which depend on their
-    secret number."""
+    secret number.
+    """
 
     def __init__(
         self, say: Callable[[Stage], None] = lambda stage: None, moments: bool = False
@@ -64,14 +65,16 @@ class Progress:
 
     def done(self, tasks: int, of: int) -> None:
         """Report the share of finished tasks, of a public number of trainings; reports may be late
-        or repeated."""
+        or repeated.
+        """
         stage = self._stage
         if stage.total is not None and (done := stage.total * tasks // of) > stage.done:
             self._say(stage._replace(done=done))
 
     def last_training(self) -> None:
         """Report that the training after the runs begins, or its stand-in where no run
-        succeeded."""
+        succeeded.
+        """
         if self._moments:
             self._say(Stage("training the final model"))
 

@@ -90,7 +90,7 @@ KINDS = (np.random.BitGenerator, np.random.RandomState, random.Random)
 RECEIVED: list[Any] = []
 
 
-def all_generators(known: Collection[str] = ()) -> list[Any]:
+def all_generators(excluded: Collection[str] = ()) -> list[Any]:
     """All generators of this process, but for those of frozen objects (``gc.freeze``) and of known
     modules.
 
@@ -100,14 +100,14 @@ def all_generators(known: Collection[str] = ()) -> list[Any]:
         Names of modules.
     """
     objects = gc.get_objects()
-    kinds = {kind: issubclass(kind, KINDS) for kind in {type(one) for one in objects}}
-    found = [one for one in objects if kinds[type(one)]]
+    kinds = {kind: issubclass(kind, KINDS) for kind in {type(element) for element in objects}}
+    generators = [element for element in objects if kinds[type(element)]]
     torch = _torch()
     if torch is None:
-        return found
-    modules = [module for name, module in list(sys.modules.items()) if name not in known]
+        return generators
+    modules = [module for name, module in list(sys.modules.items()) if name not in excluded]
     held = (value for module in modules for value in list(vars(module).values()))
-    return [*found, *RECEIVED, *(value for value in held if type(value) is torch.Generator)]
+    return [*generators, *RECEIVED, *(value for value in held if type(value) is torch.Generator)]
 
 
 def refresh(generator: Any) -> None:
@@ -127,7 +127,8 @@ def refresh(generator: Any) -> None:
 
 def reduction(thing: Any) -> tuple[Any, ...] | None:
     """Reduction of a generator for pickles that go to other processes: there it has a fresh state.
-    None for others."""
+    None for others.
+    """
     torch = _torch()
     if thing is np.random.mtrand._rand or thing is getattr(random, "_inst", None):
         return _of_the_process, ("numpy" if thing is np.random.mtrand._rand else "python",)
@@ -163,7 +164,7 @@ def _of_the_process(library: str) -> Any:
 def _of_torch(device: str) -> Any:
     import torch
 
-    made = torch.Generator(device)
-    seed_torch(made, _of_the_system())
-    RECEIVED.append(made)
-    return made
+    generator = torch.Generator(device)
+    seed_torch(generator, _of_the_system())
+    RECEIVED.append(generator)
+    return generator

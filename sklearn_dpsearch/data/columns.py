@@ -62,7 +62,8 @@ class Given(NamedTuple):
 
 def library_of(values: Any) -> str | None:
     """Name of the library of a container, None for unknown ones, also for subclasses, which may do
-    anything."""
+    anything.
+    """
     kind = type(values)
     if kind is ChosenRows:
         return "numpy"
@@ -134,8 +135,8 @@ def columns_of(X: Any, wanted: Sequence[str], exact: Collection[str] = ()) -> Ma
     names = names_of(X)
     if names is None:
         return dict(zip(wanted, map(_read_numpy, _check_array(X, wanted).T)))
-    if told := not_once(names, wanted):
-        raise ValueError(told)
+    if message := not_once(names, wanted):
+        raise ValueError(message)
     return {name: read_column(_column_at(X, names.index(name)), name in exact) for name in wanted}
 
 
@@ -182,7 +183,8 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
     values = [plain_objects(column) if column.dtype.kind == "O" else column for column in read]
     index = X.index if type(X) is pd.DataFrame else None
     columns = {
-        place: pd.Series(one, index, one.dtype, copy=False) for place, one in enumerate(values)
+        place: pd.Series(column, index, column.dtype, copy=False)
+        for place, column in enumerate(values)
     }
     frame = pd.DataFrame(columns, index, copy=False)
     frame.columns = labels
@@ -222,14 +224,14 @@ def array_of(X: Any, name: str = "X", row_shape: tuple[int, ...] | None = None) 
         return np.asarray(X.detach().cpu().numpy())
     if is_frame(X):
         columns = [read_column(column).values for column in columns_in(X)]
-        others = [
+        labels = [
             label
             for label, column in zip(names_of(X) or (), columns)
             if column.dtype.kind not in NUMBERS
         ]
-        if others:
+        if labels:
             raise ValueError(
-                NO_NUMBERS.format(f"{name} with columns that do not hold numbers: {others}")
+                NO_NUMBERS.format(f"{name} with columns that do not hold numbers: {labels}")
             )
         if len({column.dtype for column in columns}) > 1:
             # a warning would tell of a long double beyond all doubles
@@ -317,17 +319,17 @@ def _read_pandas(column: Any, exact: bool) -> Given:
 def _read_polars(column: Any, exact: bool) -> Given:
     """Read a column of polars by its dtype."""
     dtype, name = column.dtype, str(column.dtype).partition("(")[0]
-    whole = "i" if dtype.is_integer() else "b" if name == "Boolean" else ""
-    if whole and exact:
-        return Given(objects(column.to_list()), whole)
-    if whole or dtype.is_numeric():
-        return Given(np.asarray(column.cast(float, strict=False).to_numpy()), whole or "f")
+    kind = "i" if dtype.is_integer() else "b" if name == "Boolean" else ""
+    if kind and exact:
+        return Given(objects(column.to_list()), kind)
+    if kind or dtype.is_numeric():
+        return Given(np.asarray(column.cast(float, strict=False).to_numpy()), kind or "f")
     if name == "Datetime" and dtype.time_zone is not None:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     if name in ("Date", "Datetime", "Duration"):
-        found = np.asarray(column.to_numpy())
+        times = np.asarray(column.to_numpy())
         return (
-            Given(found, "m") if name == "Duration" else Given(found.astype("datetime64[us]"), "M")
+            Given(times, "m") if name == "Duration" else Given(times.astype("datetime64[us]"), "M")
         )
     return Given(
         objects(column.to_list()), "T" if name in ("String", "Categorical", "Enum") else "O"
@@ -339,14 +341,14 @@ def _read_pyarrow(column: Any, exact: bool) -> Given:
     arrow, dtype = sys.modules["pyarrow"], column.type
     kinds = arrow.types
     inner = dtype.value_type if kinds.is_dictionary(dtype) else dtype
-    whole = "i" if kinds.is_integer(inner) else "b" if kinds.is_boolean(inner) else ""
+    kind = "i" if kinds.is_integer(inner) else "b" if kinds.is_boolean(inner) else ""
     if inner is not dtype:
         column = column.cast(inner)
-    if whole and exact:
-        return Given(_arrow_objects(column), whole)
-    if whole or kinds.is_floating(inner) or kinds.is_decimal(inner):
-        column = column.cast("uint8") if whole == "b" else column
-        return Given(_arrow_to_numpy(column.cast("float64", safe=False)), whole or "f")
+    if kind and exact:
+        return Given(_arrow_objects(column), kind)
+    if kind or kinds.is_floating(inner) or kinds.is_decimal(inner):
+        column = column.cast("uint8") if kind == "b" else column
+        return Given(_arrow_to_numpy(column.cast("float64", safe=False)), kind or "f")
     if kinds.is_timestamp(inner) or kinds.is_date(inner):
         unit = inner.unit if kinds.is_timestamp(inner) else "s" if kinds.is_date32(inner) else "ms"
         return Given(_arrow_to_numpy(column.cast(arrow.timestamp(unit))), "M")
@@ -383,8 +385,8 @@ def _none_if_unreadable(read_one: Callable[[int], Any], place: int) -> Any:
 def _arrow_to_numpy(column: Any) -> NDArray[Any]:
     """NumPy's array of a PyArrow column, or of its chunks."""
     chunks = column.chunks if hasattr(column, "chunks") else [column]
-    found = [chunk.to_numpy(zero_copy_only=False) for chunk in chunks]
-    return np.concatenate(found) if found else np.asarray(column.to_numpy())
+    arrays = [chunk.to_numpy(zero_copy_only=False) for chunk in chunks]
+    return np.concatenate(arrays) if arrays else np.asarray(column.to_numpy())
 
 
 READERS: Mapping[str, Callable[[Any, bool], Given]] = {

@@ -156,7 +156,8 @@ def _arrays_held(source: Any) -> list[Any] | None:
 
 def record_tensors(item: Any) -> Item | None:
     """Input of one record, or inputs by name, as tensors in the user's precision; None for what
-    holds no numbers."""
+    holds no numbers.
+    """
     if isinstance(item, Mapping):
         parts = {str(name): _record_tensor(part) for name, part in item.items()}
         return None if any(part is None for part in parts.values()) else parts

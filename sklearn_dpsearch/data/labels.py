@@ -34,16 +34,17 @@ def positions(y: Any, classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64
     """Positions of labels among the classes, −1 for others, shape (n,)."""
     places = {label: place for place, label in enumerate(as_array(classes).tolist())}
     labels = column_of(as_array(y))
-    found = [
+    blocks = [
         places_of(labels[start : start + BLOCK].tolist(), places, -1)
         for start in range(0, len(labels), BLOCK)
     ]
-    return np.concatenate([np.empty(0, np.int64), *found])
+    return np.concatenate([np.empty(0, np.int64), *blocks])
 
 
 def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.signedinteger]:
     """Codes of labels among declared classes, −1 for others, as small integers: there is one for
-    each record."""
+    each record.
+    """
     return positions(y, classes).astype(np.min_scalar_type(-len(classes)))
 
 
@@ -75,7 +76,8 @@ def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
 
 def sorted_classes(declared: Any) -> NDArray[Any]:
     """Declared classes in order; a missing value is an error, as a record with a missing label is
-    blank."""
+    blank.
+    """
     if any(label is None or label != label for label in declared):
         raise ValueError(
             f"Found classes={list(declared)!r}: a missing value is no class, as a record without a "
@@ -126,7 +128,7 @@ def check_kind(classes: Any, kind: str) -> None:
 
 
 def class_weights(
-    given: Any, classes: NDArray[Any] | None, *, zero: bool = True
+    class_weight: Any, classes: NDArray[Any] | None, *, zero: bool = True
 ) -> NDArray[np.float64]:
     """Weight of each class, from public constants.
 
@@ -137,29 +139,29 @@ def class_weights(
     PrivacyError, ValueError
         For weights that are not public constants of classes, at least 0 (``zero``) or above 0.
     """
-    if isinstance(given, str):
+    if isinstance(class_weight, str):
         raise PrivacyError(
-            f"Found class_weight={given!r}, which counts the labels in y: each record would change "
-            "the weights of all others. Give constants that are known without the data, e.g. "
-            "class_weight={0: 1.0, 1: 5.0}."
+            f"Found class_weight={class_weight!r}, which counts the labels in y: each record would "
+            "change the weights of all others. Give constants that are known without the data, "
+            "e.g. class_weight={0: 1.0, 1: 5.0}."
         )
-    known = {} if given is None else given
-    labels = list(known) if classes is None else classes.tolist()
-    if not isinstance(known, Mapping) or not all(
-        label in labels and _is_weight(weight, zero) for label, weight in known.items()
+    weights = {} if class_weight is None else class_weight
+    labels = list(weights) if classes is None else classes.tolist()
+    if not isinstance(weights, Mapping) or not all(
+        label in labels and _is_weight(weight, zero) for label, weight in weights.items()
     ):
         raise ValueError(
-            f"Found class_weight={given!r}; a dict of "
+            f"Found class_weight={class_weight!r}; a dict of "
             f"labels{'' if classes is None else f' among {labels}'} and finite weights "
             f"{'>=' if zero else '>'} 0 is needed, e.g. {{0: 1.0, 1: 5.0}}."
         )
-    return np.array([float(known.get(label, 1.0)) for label in labels])
+    return np.array([float(weights.get(label, 1.0)) for label in labels])
 
 
 def _is_weight(weight: object, zero: bool) -> bool:
     """Return whether a value is a finite weight."""
-    known = isinstance(weight, numbers.Real) and not isinstance(weight, bool)
-    return known and 0 <= float(weight) < np.inf and (zero or float(weight) > 0)  # type: ignore[arg-type]
+    is_real = isinstance(weight, numbers.Real) and not isinstance(weight, bool)
+    return is_real and 0 <= float(weight) < np.inf and (zero or float(weight) > 0)  # type: ignore[arg-type]
 
 
 def targets_in(y: Any, numeric: bool, fewest: int = 1) -> NDArray[Any]:
@@ -179,15 +181,15 @@ def targets_in(y: Any, numeric: bool, fewest: int = 1) -> NDArray[Any]:
     ValueError
         For another shape, complex numbers, and too few targets.
     """
-    found = as_array(y)
-    if found.dtype.kind == "c":
+    values = as_array(y)
+    if values.dtype.kind == "c":
         raise ValueError(
             "Complex data not supported: y has a complex dtype. Give real numbers, or labels."
         )
-    found = numbers_of(found) if numeric else found
+    values = numbers_of(values) if numeric else values
     options = {"ensure_2d": False, "ensure_all_finite": False, "ensure_min_samples": fewest}
-    found = check_array(found, dtype=None, input_name="y", **options)
-    targets: NDArray[Any] = column_or_1d(found, warn=True)
+    values = check_array(values, dtype=None, input_name="y", **options)
+    targets: NDArray[Any] = column_or_1d(values, warn=True)
     return targets
 
 
@@ -251,7 +253,7 @@ def as_array(y: Any) -> NDArray[Any]:
     if library == "numpy":
         return np.asarray(y)
     if library == "builtins":
-        return objects([one if type(one) in PLAIN else label_of(one) for one in y])
+        return objects([label if type(label) in PLAIN else label_of(label) for label in y])
     if library == "torch":
         return np.asarray(y.detach().cpu().numpy())
     if library is None:
@@ -259,8 +261,8 @@ def as_array(y: Any) -> NDArray[Any]:
     if not is_frame(y):
         return read_column(y, exact=True).values
     columns = [read_column(column, exact=True).values for column in columns_in(y)]
-    alike = len({one.dtype for one in columns}) == 1
-    return np.column_stack(columns if alike else [one.astype(object) for one in columns])
+    alike = len({column.dtype for column in columns}) == 1
+    return np.column_stack(columns if alike else [column.astype(object) for column in columns])
 
 
 def label_of(value: Any) -> Any:
@@ -275,7 +277,7 @@ def label_of(value: Any) -> Any:
         return None
     if not isinstance(value, (list, tuple)):
         return value
-    labels = tuple(one.tolist() if isinstance(one, np.generic) else one for one in value)
+    labels = tuple(part.tolist() if isinstance(part, np.generic) else part for part in value)
     return labels[0] if len(labels) == 1 else labels
 
 

@@ -95,10 +95,10 @@ def labels_in(
         )
     if classes is None:
         return np.asarray([_integer_if_whole(label) for label in labels])
-    known = [_python_scalar(label) for label in classes]
+    declared = [_python_scalar(label) for label in classes]
     places, kinds = (
-        {label: place for place, label in enumerate(known)},
-        np.asarray([*known, _label_outside(known)]),
+        {label: place for place, label in enumerate(declared)},
+        np.asarray([*declared, _label_outside(declared)]),
     )
     return kinds[places_of(labels, places, -1)]
 
@@ -155,7 +155,8 @@ def _common_shape(shapes: Iterable[tuple[int, ...] | None], name: str) -> tuple[
 
 def _cells(row: Any, shape: tuple[int, ...]) -> list[Any]:
     """Entries of a row of a declared shape: None for a row of another, and for a list in place of a
-    value."""
+    value.
+    """
     if not shape:
         return [None if isinstance(row, list) else row]
     if not isinstance(row, list) or len(row) != shape[0]:
@@ -178,16 +179,16 @@ def places_of(values: Sequence[Any], places: dict[Any, int], unknown: int) -> ND
     ``unknown`` for others, also if they cannot be looked up.
     """
     try:
-        found = np.fromiter(
+        positions = np.fromiter(
             map(places.get, values, itertools.repeat(unknown)), np.intp, len(values)
         )
     except Exception:  # not hashable, or not comparable
-        found = np.fromiter(
+        positions = np.fromiter(
             (_place_or_unknown(value, places, unknown) for value in values), np.intp, len(values)
         )
-    for place in np.flatnonzero(found == unknown).tolist():
-        found[place] = _place_or_unknown(_in_other_form(values[place]), places, unknown)
-    return found
+    for place in np.flatnonzero(positions == unknown).tolist():
+        positions[place] = _place_or_unknown(_in_other_form(values[place]), places, unknown)
+    return positions
 
 
 def _in_other_form(value: Any) -> Any:
@@ -197,8 +198,8 @@ def _in_other_form(value: Any) -> Any:
     """
     if isinstance(value, str):
         return said_by(value)
-    whole = type(value) in (int, float) and abs(value) < LARGEST_WHOLE and value == int(value)
-    return str(int(value)) if whole else value
+    is_integer = type(value) in (int, float) and abs(value) < LARGEST_WHOLE and value == int(value)
+    return str(int(value)) if is_integer else value
 
 
 def _place_or_unknown(value: Any, places: dict[Any, int], unknown: int) -> int:
@@ -243,13 +244,13 @@ def said_by(text: str) -> Any:
 
 def _integer_if_whole(label: Any) -> Any:
     """Integer for a whole float or a flag; others unchanged."""
-    whole = isinstance(label, bool) or (isinstance(label, float) and label.is_integer())
-    return int(label) if whole else label
+    is_integer = isinstance(label, bool) or (isinstance(label, float) and label.is_integer())
+    return int(label) if is_integer else label
 
 
-def _label_outside(known: list[Any]) -> Any:
+def _label_outside(classes: list[Any]) -> Any:
     """Label of the same kind that is none of the classes."""
-    others = itertools.count()
-    if any(isinstance(label, str) for label in known):
-        return next(text for text in map("no class {}".format, others) if text not in known)
-    return next(number for number in others if number not in known)
+    numbers = itertools.count()
+    if any(isinstance(label, str) for label in classes):
+        return next(text for text in map("no class {}".format, numbers) if text not in classes)
+    return next(number for number in numbers if number not in classes)

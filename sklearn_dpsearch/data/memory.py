@@ -17,17 +17,17 @@ SEARCHED = 10**6
 STORES = ("_ndarray", "_data", "_codes", "_pa_array", "asi8")
 
 
-def share_memory(one: Any, other: Any) -> bool:
+def share_memory(container: Any, other: Any) -> bool:
     """Return whether two containers are the same, or may hold the same memory: a doubt is a yes."""
-    if one is other:
+    if container is other:
         return True
-    mine, theirs = list(_memory_of(one)), list(_memory_of(other))
-    return any(_overlap(first, second) for first in mine for second in theirs)
+    views, other_views = list(_memory_of(container)), list(_memory_of(other))
+    return any(_overlap(view, other_view) for view in views for other_view in other_views)
 
 
-def _overlap(one: NDArray[Any], other: NDArray[Any]) -> bool:
+def _overlap(view: NDArray[Any], other: NDArray[Any]) -> bool:
     try:
-        return np.shares_memory(one, other, SEARCHED)  # type: ignore[arg-type]
+        return np.shares_memory(view, other, SEARCHED)  # type: ignore[arg-type]
     except Exception:  # NumPy's, of which the name differs by version: it is too hard to see
         return True
 
@@ -60,12 +60,12 @@ def _memory_of(values: Any) -> Iterator[NDArray[Any]]:
 
 def _memory_of_pandas(array: Any) -> Iterator[NDArray[Any]]:
     stores = (vars(array).get(name, None) for name in STORES) if hasattr(array, "__dict__") else ()
-    found = next((store for store in stores if store is not None), None)
-    if found is None:
-        found = next(
+    memory = next((store for store in stores if store is not None), None)
+    if memory is None:
+        memory = next(
             (store for name in STORES if (store := getattr(array, name, None)) is not None), None
         )
-    yield from [_address(id(array))] if found is None else _memory_of(found)
+    yield from [_address(id(array))] if memory is None else _memory_of(memory)
 
 
 def _memory_of_polars(series: Any) -> Iterator[NDArray[Any]]:

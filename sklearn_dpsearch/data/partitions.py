@@ -95,8 +95,8 @@ def check_partition(frame: Any, names: Sequence[str]) -> Any:
         raise TypeError(
             f"Found a partition of type {type(frame).__name__}; a data frame is needed."
         )
-    if told := not_once(names_of(frame) or [], names):
-        raise ValueError(told)
+    if message := not_once(names_of(frame) or [], names):
+        raise ValueError(message)
     return frame
 
 
@@ -132,7 +132,8 @@ def _digest(frame: Any) -> bytes:
 
 def _text_of(entry: Any) -> str:
     """Text of an entry, which is the same whenever the entry is read again; of other types their
-    name."""
+    name.
+    """
     try:
         return repr(entry) if type(entry) in PLAIN else type(entry).__name__
     except Exception:  # of thousands of digits

@@ -42,10 +42,10 @@ def persons_in(groups: Any, n_samples: int) -> PersonCodes:
             f"record is needed, shape ({n_samples},). Give the column that names them."
         )
     missing = missing_among(values)
-    known = _codes_of_equal(values[~missing])
+    named = _codes_of_equal(values[~missing])
     codes = np.empty(n_samples, np.int64)
-    codes[~missing] = known
-    codes[missing] = np.arange(missing.sum()) + number_of_persons(known)
+    codes[~missing] = named
+    codes[missing] = np.arange(missing.sum()) + number_of_persons(named)
     return codes
 
 
@@ -81,8 +81,8 @@ def missing_among(values: NDArray[Any]) -> NDArray[np.bool_]:
     """
     if values.dtype.kind == "O":
         return np.fromiter(map(_is_missing, values), np.bool_, len(values))
-    found: NDArray[np.bool_] = values != values  # nan and NaT
-    return found
+    missing: NDArray[np.bool_] = values != values  # nan and NaT
+    return missing
 
 
 def _is_missing(name: Any) -> bool:
@@ -122,7 +122,7 @@ def _codes_of_equal(values: NDArray[Any]) -> PersonCodes:
         return np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
     codes: dict[Any, int] = {}
     return np.fromiter(
-        (_code_of_name(name_of(one), codes) for one in values.tolist()), np.int64, len(values)
+        (_code_of_name(name_of(name), codes) for name in values.tolist()), np.int64, len(values)
     )
 
 

@@ -1,5 +1,6 @@
 """Records behind the door: all that a search, its processes and estimators of others get of what a
-user gave."""
+user gave.
+"""
 
 from __future__ import annotations
 
@@ -175,7 +176,8 @@ def read_parameter(name: str, value: Any) -> Any:
 
 def _is_part(value: Any) -> bool:
     """True for a container inside of a parameter, as in ``eval_set=(X, y)``; rows of numbers are
-    lists."""
+    lists.
+    """
     return not isinstance(value, list) and library_of(value) is not None
 
 
@@ -221,11 +223,11 @@ def _slices_of_arrays(X: Any) -> Any:
     return type(X)(**{name: _plain_array(as_array(part)) for name, part in X.items()})
 
 
-def _kind_of(given: Any, values: Any) -> str:
+def _kind_of(declared: Any, values: Any) -> str:
     """NumPy's letter for a declared type; empty for lists, objects, tables and data sets."""
-    if given is None or library_of(values) != "numpy":
+    if declared is None or library_of(values) != "numpy":
         return ""
-    kind = label_kind(given) or values.dtype.kind
+    kind = label_kind(declared) or values.dtype.kind
     return "" if kind == "O" else kind
 
 

@@ -36,9 +36,9 @@ def stacked(parts: Sequence[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def rows_in_file(X: Any, least: int) -> Any:
+def rows_in_file(X: Any, n_bytes: int) -> Any:
     """Rows of an array in a file of at least so many bytes; other containers as they are."""
-    in_file = type(X) is np.memmap and X.nbytes >= least
+    in_file = type(X) is np.memmap and X.nbytes >= n_bytes
     return ChosenRows(X) if in_file else X
 
 

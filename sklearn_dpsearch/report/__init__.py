@@ -1,5 +1,6 @@
 """Comparison of searches before any data, displays of trade-offs and shapes, and a report on the
-fit of a schema."""
+fit of a schema.
+"""
 
 from typing import Any
 

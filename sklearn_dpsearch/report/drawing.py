@@ -28,7 +28,8 @@ class Display:
 
 def axes_of(ax: Any, asking: str) -> Any:
     """Return the given axes or those of a new figure; without matplotlib raise an error with the
-    remedy."""
+    remedy.
+    """
     if ax is not None:
         return ax
     try:

@@ -1,5 +1,6 @@
 """Comparison of searches for one budget, before any data: a table, as text, HTML or a data
-frame."""
+frame.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +34,17 @@ FIT, RANDOM, SUBSET, GRID = "one fit", "random", "subset", "grid"
 #: time.
 GUESSES = {FIT: None, RANDOM: 0.7, SUBSET: 1.02, GRID: 0.83}
 WHY = {
-    SUBSET: f"{MANY:,} records or more: the final model of a subset search has nearly all of ε, so it costs little "
-    "even where there was nothing to find.",
-    RANDOM: f"Fewer than {MANY:,} records: search only where candidates differ by much, as the winner has little more "
-    "than half of ε.",
+    SUBSET: f"{MANY:,} records or more: the final model of a subset search has nearly all of ε, so "
+    "it costs little even where there was nothing to find.",
+    RANDOM: f"Fewer than {MANY:,} records: search only where candidates differ by much, as the "
+    "winner has little more than half of ε.",
     FIT: "With few records and a small ε one fit at good defaults beats every search.",
 }
 NOT_PLANNED = "The rules name {!r}, which cannot be planned here (see left_out)."
-FIRST = "Start with one fit at the defaults, and tune what no default knows (docs/learn/which_search.md)."
+FIRST = (
+    "Start with one fit at the defaults, and tune what no default knows "
+    "(docs/learn/which_search.md)."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,24 +57,25 @@ class Asked:
     kind: str
     make: type[BasePrivateSearch]
     space: Any
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
 
     @property
     def name(self) -> str:
         """Name of a planned search: kind and differing arguments."""
-        return ", ".join([self.kind, *(f"{name}={value!r}" for name, value in self.given.items())])
+        return ", ".join(
+            [self.kind, *(f"{name}={value!r}" for name, value in self.arguments.items())]
+        )
 
     def search(self, estimator: Any, budget: Mapping[str, Any]) -> BasePrivateSearch:
         """Build the search with a budget."""
-        return self.make(estimator, self.space, **self.given, **budget)
+        return self.make(estimator, self.space, **self.arguments, **budget)
 
     def call(self, budget: Mapping[str, Any]) -> str:
         """Call of the search, as source code."""
         space = repr(self.space) if self.space == "auto" or self.space == {} else "space"
-        arguments = [
-            f"{name}={_as_source(value)}" for name, value in {**self.given, **budget}.items()
-        ]
-        return f"{self.make.__name__}({', '.join(['estimator', space, *arguments])})"
+        named = {**self.arguments, **budget}.items()
+        texts = ["estimator", space, *(f"{name}={_as_source(value)}" for name, value in named)]
+        return f"{self.make.__name__}({', '.join(texts)})"
 
 
 def _as_source(value: Any) -> str:
@@ -165,7 +170,9 @@ def plan(
             left_out[asked.name] = str(error)
     if not plans:
         raise PrivacyError(f"No search can be planned. {next(iter(left_out.values()))}")
-    rows = {name: _plan_row(name, *found, budget) for name, found in plans.items()}
+    rows = {
+        name: _plan_row(name, *planned_search, budget) for name, planned_search in plans.items()
+    }
     if time:
         settings = next(iter(rows.values())).noise
         speaking("plan", True)(Stage(f"timing one training on {n_samples:,} made-up records"))
@@ -200,25 +207,25 @@ def _requested_searches(
 
     One fit is a grid of one candidate: no choice, and no cost of a choice.
     """
-    yield Asked(kind=FIT, make=DPGridSearchCV, space={}, given={})
+    yield Asked(kind=FIT, make=DPGridSearchCV, space={}, arguments={})
     for distribution in distributions:
         if not isinstance(distribution, str):
             yield Asked(
                 kind=RANDOM,
                 make=DPRandomSearchCV,
                 space=space,
-                given={"n_iter": distribution or USUAL},
+                arguments={"n_iter": distribution or USUAL},
             )
     for distribution in distributions:
         for fraction in fractions:
             for share in shares:
-                given = {
+                arguments = {
                     "n_iter": distribution or "auto",
                     "subset_fraction": fraction,
                     **({} if share is None else {"tuning_share": share}),
                 }
-                yield Asked(kind=SUBSET, make=DPSubsetSearchCV, space=space, given=given)
-    yield Asked(kind=GRID, make=DPGridSearchCV, space=grid, given={})
+                yield Asked(kind=SUBSET, make=DPSubsetSearchCV, space=space, arguments=arguments)
+    yield Asked(kind=GRID, make=DPGridSearchCV, space=grid, arguments={})
 
 
 def _first_factor(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) -> float | None:
@@ -226,9 +233,9 @@ def _first_factor(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) ->
 
     That of the previous row of the kind, or a multiple of a single fit's factor.
     """
-    same = [found.factor for other, _, found in plans.values() if other.kind == asked.kind]
-    if same:
-        return same[-1]
+    factors = [plan.factor for other, _, plan in plans.values() if other.kind == asked.kind]
+    if factors:
+        return factors[-1]
     fit, multiple = plans.get(FIT), GUESSES[asked.kind]
     return (
         None
@@ -283,7 +290,7 @@ def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> tuple[str, 
 
 
 def planned(
-    search: BasePrivateSearch, n_samples: int, near: float | None = None
+    search: BasePrivateSearch, n_samples: int, factor: float | None = None
 ) -> tuple[Any, Plan]:
     """Strategy and plan of a search, without data.
 
@@ -296,7 +303,7 @@ def planned(
     """
     search._validate_params()
     strategy = search._strategy()
-    return strategy, search._plan(strategy, n_samples, False, search.delta, near=near)
+    return strategy, search._plan(strategy, n_samples, False, search.delta, near=factor)
 
 
 def expected_work(strategy: Any, plan: Plan) -> float:
@@ -490,8 +497,9 @@ class Comparison:
         )
         code = f"<p><b>recommended</b> <code>{html.escape(self._recommended)}</code></p>"
         columns = "<br>".join(map(html.escape, self.columns))
-        told = f"{code}<p>{html.escape(self.why)}</p><ul>{missing}</ul><p>{columns}</p>"
-        return f"<div><p>{html.escape(self._title)}</p><table><tr>{head}</tr>{body}</table>{told}</div>"
+        notes = f"{code}<p>{html.escape(self.why)}</p><ul>{missing}</ul><p>{columns}</p>"
+        table = f"<table><tr>{head}</tr>{body}</table>"
+        return f"<div><p>{html.escape(self._title)}</p>{table}{notes}</div>"
 
     def to_frame(self) -> Any:
         """Convert the rows to a pandas data frame.

@@ -1,5 +1,6 @@
 """Report on how well a schema fits the records: shares of missing, unknown and clipped values, with
-a price."""
+a price.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +141,8 @@ def schema_report(
     Examples
     --------
     >>> import pandas as pd
-    >>> people = pd.DataFrame({"age": [30, 40, None, 210] * 5000, "job": ["Clerk", "nurse"] * 10000})
+    >>> ages, jobs = [30, 40, None, 210] * 5000, ["Clerk", "nurse"] * 10000
+    >>> people = pd.DataFrame({"age": ages, "job": jobs})
     >>> report = schema_report(people, {"age": (17, 90), "job": ["clerk", "nurse"]}, epsilon=0.1)
     >>> round(report.shares["job"]["unknown"], 1), round(report.shares["age"]["missing"], 2)
     (0.5, 0.25)
@@ -149,19 +151,19 @@ def schema_report(
     require(0 < epsilon < math.inf, "0 < epsilon < inf", epsilon=epsilon)
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     check_neighboring(neighboring)
-    known = Schema.of(schema)
-    found = known.read_columns(X)
-    number = len(next(iter(found.values())).values)
+    checked = Schema.of(schema)
+    columns = checked.read_columns(X)
+    number = len(next(iter(columns.values())).values)
     persons = np.arange(number) if groups is None else persons_in(groups, number)
     if neighboring != "add_remove":
         check_size_of_delta("delta", delta, max(number_of_persons(persons), 1))
 
-    noise, guarantee = _count_noise(len(known), epsilon, delta, neighboring)
+    noise, guarantee = _count_noise(len(checked), epsilon, delta, neighboring)
     spent = PrivacySpent(
         guarantee=guarantee,
         delta=delta,
         components=(
-            Component(name=f"report on {len(known)} columns of a schema", guarantee=guarantee),
+            Component(name=f"report on {len(checked)} columns of a schema", guarantee=guarantee),
         ),
         assumptions=(PUBLIC,),
         unit="record" if groups is None else "person",
@@ -173,8 +175,8 @@ def schema_report(
 
     counted = slice(None) if groups is None else one_of_each(persons, secrets.token_bytes)
     shares, totals = dict[str, dict[str, float]](), list[float]()
-    for name, column in known.columns.items():
-        kinds = column.misfits(found[name].values[counted])
+    for name, column in checked.columns.items():
+        kinds = column.misfits(columns[name].values[counted])
         cells = (FITS, *column.ways_to_misfit)
         counts = np.bincount(kinds, minlength=len(cells))
         squared = Fraction(2 if neighboring == "replace_one" else 1)  # of one of the columns

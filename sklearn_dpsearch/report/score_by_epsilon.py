@@ -1,5 +1,6 @@
 """Smallest ε that reaches a score: from fits on public or made-up records, as many as there will be
-private ones."""
+private ones.
+"""
 
 from __future__ import annotations
 
@@ -187,8 +188,9 @@ def needed_epsilon(
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> schema = {"worst radius": (0, 50), "worst concave points": (0, 0.4)}
     >>> model = DPGradientBoostingClassifier(schema, classes=[0, 1], target_delta=1e-5)
-    >>> found = needed_epsilon(model, X, y, n_samples=5000, at_least=0.9, epsilons=[0.01, 1.0], random_state=0)
-    >>> found.epsilon
+    >>> needed_epsilon(
+    ...     model, X, y, n_samples=5000, at_least=0.9, epsilons=[0.01, 1.0], random_state=0
+    ... ).epsilon
     1.0
     """
     name = _epsilon_parameter(estimator)
@@ -209,9 +211,9 @@ def needed_epsilon(
 
 def _epsilon_parameter(estimator: Any) -> str:
     """Name of the parameter that sets ε of an estimator."""
-    given = estimator.get_params(deep=False)
+    parameters = estimator.get_params(deep=False)
     for name in ("target_epsilon", "epsilon"):
-        if name in given:
+        if name in parameters:
             return name
     raise ValueError(
         f"Found {type(estimator).__name__} without target_epsilon= or epsilon=; a model whose ε "

@@ -49,9 +49,8 @@ class ShapeDisplay(Display):
     >>> import numpy as np, pandas as pd
     >>> from sklearn_dpsearch.nets import DPTabularClassifier
     >>> table = pd.DataFrame({"age": np.arange(2000) % 60 + 20})
-    >>> net = DPTabularClassifier(
-    ...     {"age": (20, 80)}, classes=[0, 1], hidden_layer_sizes=(), target_epsilon=1.0, target_delta=1e-5
-    ... )
+    >>> facts = {"classes": [0, 1], "target_epsilon": 1.0, "target_delta": 1e-5}
+    >>> net = DPTabularClassifier({"age": (20, 80)}, hidden_layer_sizes=(), **facts)
     >>> display = ShapeDisplay.from_estimator(net.fit(table, (table["age"] - 50).abs() < 15))
     >>> shape = display.shapes["age"]
     >>> [round(float(age), 1) for age in shape.values[shape.effects[0] > 0][[0, -1]]]
@@ -148,18 +147,18 @@ class ShapeDisplay(Display):
 
 def _column_shapes(model: Any, columns: Sequence[str] | None) -> Mapping[str, Any]:
     """Shapes of the columns of a fitted model."""
-    found: Mapping[str, Any]
+    shapes: Mapping[str, Any]
     if (
         isinstance(model, Pipeline)
         and len(model) == 2
         and hasattr(model[0], "shapes")
         and hasattr(model[1], "coef_")
     ):
-        found = model[0].shapes(model[1].coef_, getattr(model[1], "coef_noise_", None), columns)
-        return found
+        shapes = model[0].shapes(model[1].coef_, getattr(model[1], "coef_noise_", None), columns)
+        return shapes
     if hasattr(model, "shapes"):
-        found = model.shapes(columns)
-        return found
+        shapes = model.shapes(columns)
+        return shapes
     raise TypeError(
         f"Found {type(model).__name__}; a fitted net for data frames, boosting for tables, or a "
         "pipeline of a TableEncoder and a model with coef_ is needed."

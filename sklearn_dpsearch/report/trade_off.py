@@ -136,10 +136,10 @@ class TradeOffDisplay(Display):
 
     def _draw_diagonal(self, ax: Any) -> None:
         """Draw the diagonal of pure guessing."""
-        both, ink = np.geomspace(LEAST, 1.0, 50), ax.xaxis.label.get_color()
+        rates, ink = np.geomspace(LEAST, 1.0, 50), ax.xaxis.label.get_color()
         named = any(line.get_label() == "guessing" for line in ax.get_lines())
         ax.plot(
-            both, both, color=ink, linestyle=":", linewidth=1, label="_" if named else "guessing"
+            rates, rates, color=ink, linestyle=":", linewidth=1, label="_" if named else "guessing"
         )
 
     def _draw_readings(self, ax: Any, color: str) -> None:
@@ -147,15 +147,15 @@ class TradeOffDisplay(Display):
 
         No line crosses it there.
         """
-        said = [
+        lines = [
             f"{percent_up(power)} found, {100 * rate:g} % accused"
             for rate, power in self.readings.items()
         ]
-        said.append(f"advantage {percent_up(self.advantage)}")
+        lines.append(f"advantage {percent_up(self.advantage)}")
         ax.plot(
             list(self.readings),
             list(self.readings.values()),
             "o",
             color=color,
-            label="\n".join(said),
+            label="\n".join(lines),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..privacy._checks import plain_number, require
@@ -110,14 +111,14 @@ def check_relation(neighboring: object) -> None:
     )
 
 
-def check_resolution(resolution: int, least: int = 1) -> int:
+def check_resolution(resolution: int, minimum: int = 1) -> int:
     """Resolution of a score as a Python integer, or an error.
 
     It does not wrap around like NumPy's.
     """
     plain_number("resolution", resolution)
-    whole = least <= resolution <= 10**9 and int(resolution) == resolution
-    require(whole, f"an integer {least} <= resolution <= 10**9", resolution=resolution)
+    is_valid = minimum <= resolution <= 10**9 and int(resolution) == resolution
+    require(is_valid, f"an integer {minimum} <= resolution <= 10**9", resolution=resolution)
     return int(resolution)
 
 
@@ -168,9 +169,7 @@ def standard_error(
         return scorer.score(noisy, max(n_scored + by, 1), neighboring)
 
     try:
-        errors = [
-            _half_difference(lambda by, i=i: moved(i, by), noise_std) for i in range(len(noisy))
-        ]  # type: ignore[misc]
+        errors = [_half_difference(partial(moved, place), noise_std) for place in range(len(noisy))]
         errors.append(_half_difference(resized, size_std))
     except Exception:  # a user's scorer may refuse other integers; its score remains valid
         return math.nan

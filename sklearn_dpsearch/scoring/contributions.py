@@ -60,10 +60,11 @@ def _checked_answers(method: Callable[[Any], Any], X: Any) -> Labels:
     """
     answers = method(X)
     are_several = hasattr(answers, "__len__") and getattr(answers, "ndim", 1) > 0
-    if (found := _num_samples(answers) if are_several else 1) != (needed := _num_samples(X)):
+    n_records, n_answers = _num_samples(X), _num_samples(answers) if are_several else 1
+    if n_answers != n_records:
         raise ValueError(
-            f"Found {found} answers of the estimator to {needed} records; one for each is needed. "
-            "Return an array of shape (n_samples,) or (n_samples, n_outputs)."
+            f"Found {n_answers} answers of the estimator to {n_records} records; one for each is "
+            "needed. Return an array of shape (n_samples,) or (n_samples, n_outputs)."
         )
     return as_array(answers)
 
@@ -129,7 +130,8 @@ def contributions(
 
 def quantised(values: Array, lower: float, upper: float, resolution: int) -> Places:
     """Numbers rounded to one of ``resolution + 1`` levels, from lower (0) to upper
-    (``resolution``)."""
+    (``resolution``).
+    """
     share = (np.clip(values, lower, upper) - lower) / (upper - lower)
     return np.clip(np.rint(share * resolution), 0, resolution).astype(np.int64)
 
@@ -151,11 +153,15 @@ def equal(first: Any, second: Any) -> Flags:
         "biuf"
     ):
         first, second = first.astype(object), second.astype(object)
-    same = np.asarray(first == second, dtype=bool)
-    return same if same.ndim == 1 else np.asarray(same.all(axis=tuple(range(1, same.ndim))))
+    equality = np.asarray(first == second, dtype=bool)
+    return (
+        equality
+        if equality.ndim == 1
+        else np.asarray(equality.all(axis=tuple(range(1, equality.ndim))))
+    )
 
 
 def numbers(values: Any) -> Array:
     """Number of each record, shape (n,), nan for several."""
-    found = column_of(as_array(values))
-    return found.astype(float) if found.ndim == 1 else np.full(len(found), np.nan)
+    column = column_of(as_array(values))
+    return column.astype(float) if column.ndim == 1 else np.full(len(column), np.nan)

@@ -1,5 +1,6 @@
 """Metrics from noisy histograms: balanced accuracy, precision, recall and F₁, and those of a
-ranking."""
+ranking.
+"""
 
 from __future__ import annotations
 
@@ -168,8 +169,10 @@ class RetrievalScorer(CountScorer):
 
     def cells(self, y: Any, response: Any) -> Places:
         positive = positions(y, [self.pos_label]) == 0
-        found = ~positive if response is None else positions(response, [self.pos_label]) == 0
-        return np.asarray(np.select([positive & found, found, positive], [0, 1, 2], default=-1))
+        retrieved = ~positive if response is None else positions(response, [self.pos_label]) == 0
+        return np.asarray(
+            np.select([positive & retrieved, retrieved, positive], [0, 1, 2], default=-1)
+        )
 
     def value(self, counts: Sequence[float]) -> float:
         numerator, denominator = RETRIEVAL[self.kind](*counts)
@@ -201,7 +204,8 @@ def roc_auc(positive: Array, negative: Array) -> float:
 
 def average_precision(positive: Array, negative: Array) -> float:
     """Mean over the positive records of the precision at their bin, from counts in bins of rising
-    scores."""
+    scores.
+    """
     if positive.sum() <= 0:
         return 0.0
     hits, alarms = (np.maximum(np.cumsum(counts[::-1])[::-1], 0) for counts in (positive, negative))
@@ -291,8 +295,8 @@ def _log_odds(estimator: Any, pos_label: Any) -> Callable[[Any], Array]:
 def _logit(shares: Array) -> Array:
     """Log-odds of probabilities, infinite at 0 and 1."""
     with np.errstate(all="ignore"):
-        found: Array = np.log(shares) - np.log1p(-shares)
-        return found
+        log_odds: Array = np.log(shares) - np.log1p(-shares)
+        return log_odds
 
 
 def _orient_to_class(decisions: Array, place: int) -> Array:

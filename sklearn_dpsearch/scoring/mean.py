@@ -60,9 +60,9 @@ class InTopK:
         if scores.ndim == 1:
             scores = np.column_stack([-scores, scores])
         place = positions(y, classes)
-        own = np.take_along_axis(scores, np.maximum(place, 0)[:, None], axis=1)
+        score = np.take_along_axis(scores, np.maximum(place, 0)[:, None], axis=1)
         later = np.arange(scores.shape[1]) > place[:, None]
-        ahead = np.sum((scores > own) | ((scores == own) & later), axis=1)
+        ahead = np.sum((scores > score) | ((scores == score) & later), axis=1)
         spoilt = np.isnan(scores).any(axis=1)
         return np.asarray((place >= 0) & (ahead < self.k) & ~spoilt, dtype=bool)
 
@@ -78,12 +78,12 @@ class LogLoss:
 
     def __call__(self, y: Any, response: Any, classes: Any) -> Array:
         place = positions(y, classes)
-        given = np.take_along_axis(
+        probability = np.take_along_axis(
             np.asarray(response, dtype=float), np.maximum(place, 0)[:, None], axis=1
         )[:, 0]
         smallest = np.finfo(float).eps
         loss: Array = np.where(
-            place >= 0, -np.log(np.where(given < smallest, smallest, given)), np.inf
+            place >= 0, -np.log(np.where(probability < smallest, smallest, probability)), np.inf
         )
         return loss
 
@@ -115,24 +115,24 @@ class OfPredictions:
 
     def _of_one(self, y: Labels, response: Labels) -> float:
         """Value of one record by the caller's function."""
-        found = np.asarray(self.score_func(_plain(y), _plain(response)), dtype=float)
-        if found.size != 1:
+        value = np.asarray(self.score_func(_plain(y), _plain(response)), dtype=float)
+        if value.size != 1:
             raise ValueError(
-                f"Found {found.size} values of score_func for one record; one is needed. It is "
+                f"Found {value.size} values of score_func for one record; one is needed. It is "
                 "called with arrays of one row: return an array of shape (1,), or a number."
             )
-        return float(found.item())
+        return float(value.item())
 
     def __repr__(self) -> str:
         return f"OfPredictions({getattr(self.score_func, '__qualname__', repr(self.score_func))})"
 
 
-def _plain(one: Labels) -> Labels:
+def _plain(record: Labels) -> Labels:
     """Single record as an array of its own type.
 
     No other record decides the type.
     """
-    return np.array(one.tolist()) if one.dtype == object else one
+    return np.array(record.tolist()) if record.dtype == object else record
 
 
 # --- their mean -----------------------------------------------------------------------------------
@@ -183,7 +183,8 @@ class MeanScorer(PrivateScorer):
     @property
     def several_targets(self) -> bool:
         """True if records may have several targets: rows of labels that must all be right, or a
-        user's own metric."""
+        user's own metric.
+        """
         return isinstance(self.values, (Match, OfPredictions))
 
     def __post_init__(self) -> None:
@@ -217,10 +218,10 @@ class MeanScorer(PrivateScorer):
         return Sensitivity(self.resolution, self.resolution**2)
 
     def score(self, noisy: Sequence[int], n_scored: int, neighboring: Neighboring) -> float:
-        total, whole = finite(noisy)[0], self.resolution * n_scored
+        total, largest = finite(noisy)[0], self.resolution * n_scored
         share = 0.5  # the middle, if no record was scored
-        if whole:
-            share = total / whole if neighboring == "replace_one" else 0.5 + total / (2 * whole)
+        if largest:
+            share = total / largest if neighboring == "replace_one" else 0.5 + total / (2 * largest)
         mean = self.lower + (self.upper - self.lower) * share
         return mean if self.greater_is_better else -mean
 

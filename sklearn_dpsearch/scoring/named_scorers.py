@@ -43,11 +43,11 @@ def stated_facts(estimator: Any) -> Mapping[str, Any]:
     return {**_classification_facts(classes), **_regression_facts(bounds)}
 
 
-def _classification_facts(given: Any) -> dict[str, Any]:
-    if given is None or isinstance(given, str) or callable(given):
+def _classification_facts(classes: Any) -> dict[str, Any]:
+    if classes is None or isinstance(classes, str) or callable(classes):
         return {}
     try:
-        classes = sorted(as_array(given).tolist())
+        classes = sorted(as_array(classes).tolist())
     except Exception:  # labels without an order: the user must name one
         return {}
     if 1 in classes:
@@ -55,20 +55,20 @@ def _classification_facts(given: Any) -> dict[str, Any]:
     return {"classes": classes, **({"pos_label": classes[1]} if len(classes) == 2 else {})}
 
 
-def _regression_facts(given: Any) -> dict[str, Any]:
+def _regression_facts(bounds: Any) -> dict[str, Any]:
     if (
-        not isinstance(given, Sequence)
-        or len(given) != 2
-        or not all(isinstance(end, numbers.Real) for end in given)
+        not isinstance(bounds, Sequence)
+        or len(bounds) != 2
+        or not all(isinstance(end, numbers.Real) for end in bounds)
     ):
         return {}
-    lower, upper = float(given[0]), float(given[1])
+    lower, upper = float(bounds[0]), float(bounds[1])
     return {"y_range": (lower, upper)} if lower < upper else {}
 
 
-def _share_scorer(name: str, values: Any, **given: Any) -> MeanScorer:
+def _share_scorer(name: str, values: Any, **fields: Any) -> MeanScorer:
     """Scorer of the share of records with some property."""
-    return MeanScorer(values=values, lower=0.0, upper=1.0, resolution=1, name=name, **given)
+    return MeanScorer(values=values, lower=0.0, upper=1.0, resolution=1, name=name, **fields)
 
 
 def _top_k_scorer(*, k: int = 2) -> MeanScorer:
@@ -82,13 +82,15 @@ def _top_k_scorer(*, k: int = 2) -> MeanScorer:
     )
 
 
-def _loss_scorer(name: str, values: Any, upper: float, resolution: int, **given: Any) -> MeanScorer:
+def _loss_scorer(
+    name: str, values: Any, upper: float, resolution: int, **fields: Any
+) -> MeanScorer:
     """Scorer of minus a mean of bounded losses.
 
     Each is at most ``upper``.
     """
-    given |= {"lower": 0.0, "upper": upper, "greater_is_better": False, "resolution": resolution}
-    return MeanScorer(values=values, name=name, **given)
+    fields |= {"lower": 0.0, "upper": upper, "greater_is_better": False, "resolution": resolution}
+    return MeanScorer(values=values, name=name, **fields)
 
 
 def _log_loss_scorer(*, clip: float = 5.0, resolution: int = 1000) -> MeanScorer:
@@ -194,16 +196,16 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
         why = next((why for start, why in REASONS.items() if str(name).startswith(start)), "")
         raise _refusal(f"scoring={name!r}", why, "" if why else did_you_mean(name, SCORERS))
     build, example = SCORERS[name]
-    known = inspect.signature(build).parameters
+    parameters = inspect.signature(build).parameters
     for option, value in options.items():
-        if option not in known:
-            taken = ", ".join(known) or "no options"
+        if option not in parameters:
+            accepted = ", ".join(parameters) or "no options"
             raise TypeError(
-                f"Found {option}={value!r} for the private scorer {name!r}, which takes {taken}."
-                + did_you_mean(option, known)
+                f"Found {option}={value!r} for the private scorer {name!r}, which takes {accepted}."
+                + did_you_mean(option, parameters)
             )
     needed = [
-        parameter.name for parameter in known.values() if parameter.default is Parameter.empty
+        parameter.name for parameter in parameters.values() if parameter.default is Parameter.empty
     ]
     missing = [option for option in needed if option not in options]
     if missing:
@@ -269,21 +271,24 @@ def _options_from_estimator(name: str, estimator: object) -> dict[str, Any]:
     """Arguments of a scorer that the estimator has as parameters."""
     if name not in SCORERS:
         return {}
-    known, facts = inspect.signature(SCORERS[name][0]).parameters, dict(stated_facts(estimator))
+    parameters, facts = (
+        inspect.signature(SCORERS[name][0]).parameters,
+        dict(stated_facts(estimator)),
+    )
     if name in CLIPS and "y_range" in facts:
         lower, upper = facts["y_range"]
         facts["clip"] = CLIPS[name] * (upper - lower)
     return {
         fact: value
         for fact, value in facts.items()
-        if fact in known and known[fact].default is Parameter.empty
+        if fact in parameters and parameters[fact].default is Parameter.empty
     }
 
 
-def _refusal(found: str, why: str, hint: str = "") -> UnknownSensitivityError:
+def _refusal(argument: str, why: str, hint: str = "") -> UnknownSensitivityError:
     return UnknownSensitivityError(
-        f"{found} has no usable sensitivity on private records{': ' + why if why else ''}. Use one "
-        f"of {', '.join(SCORERS)}; or make_private_scorer(score_func, lower=..., upper=...) for "
-        "the mean of a bounded value per record; or validate on public data, where every scorer is "
-        f"fine: fit(..., X_public=..., y_public=...).{hint}"
+        f"{argument} has no usable sensitivity on private records{': ' + why if why else ''}. Use "
+        f"one of {', '.join(SCORERS)}; or make_private_scorer(score_func, lower=..., upper=...) "
+        "for the mean of a bounded value per record; or validate on public data, where every "
+        f"scorer is fine: fit(..., X_public=..., y_public=...).{hint}"
     )

@@ -1,5 +1,6 @@
 """The least noise that makes a score as private as the training, or as private as the caller
-asks."""
+asks.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +108,7 @@ def _gaussian_of_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
     On the integers the profile has steps.
     """
     return _least_gaussian(
-        training, sensitivity, least=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2
+        training, sensitivity, minimum=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2
     )
 
 
@@ -137,14 +138,14 @@ def _largest_epsilon_under(training: Guarantee) -> float:
     The profile of ε′ is a line in e^ε that reaches 0 at ε′. The training's profile is convex and
     bends only at its losses, so a comparison there and at 0 is enough.
     """
-    most, losses = float(training.pure_epsilon or 0.0), training.pair.removed.losses
-    epsilon = np.append(0.0, losses[(losses > 0) & (losses < most)])
+    largest, losses = float(training.pure_epsilon or 0.0), training.pair.removed.losses
+    epsilon = np.append(0.0, losses[(losses > 0) & (losses < largest)])
     allowed = training.delta_at(epsilon) * (1.0 + 1e-9)
 
     def too_much(candidate: float) -> bool:
         return bool(np.any(PureDP(epsilon=candidate).delta_at(epsilon) > allowed))
 
-    turn = Turn(0.0, most) if too_much(most) else Turn(most, most)
+    turn = Turn(0.0, largest) if too_much(largest) else Turn(largest, largest)
     return float(narrow(too_much, turn, within(1e-9)).fails or 0.0)
 
 
@@ -164,7 +165,7 @@ def _laplace(epsilon: float, sensitivity: Sensitivity) -> DiscreteLaplaceNoise:
 
 
 def _least_gaussian(
-    training: Guarantee, sensitivity: Sensitivity, least: Fraction = Fraction(0)
+    training: Guarantee, sensitivity: Sensitivity, minimum: Fraction = Fraction(0)
 ) -> DiscreteGaussianNoise:
     """Least Gaussian noise with a profile under an allowed one.
 
@@ -188,7 +189,7 @@ def _least_gaussian(
     def close(low: float, high: float) -> bool:
         return high - low <= max(1, high // FINENESS)
 
-    first = max(-(-least // unit), 1)
+    first = max(-(-minimum // unit), 1)
     turn = narrow(
         fits, bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE)), close, whole_midpoint
     )

@@ -61,7 +61,7 @@ class R2Scorer(PrivateScorer):
         if self.clip is not None:
             plain_number("clip", self.clip)
             require(0 < self.clip < inf, "0 < clip < inf", clip=self.clip)
-        object.__setattr__(self, "resolution", check_resolution(self.resolution, least=10))
+        object.__setattr__(self, "resolution", check_resolution(self.resolution, minimum=10))
 
     @property
     def half(self) -> float:
@@ -98,11 +98,11 @@ class R2Scorer(PrivateScorer):
         Proofs: docs/theory/score_noise.md, "R²".
         """
         check_relation(neighboring)
-        whole = self.resolution
-        half = whole - whole // 2
+        unit = self.resolution
+        half = unit - unit // 2
         if neighboring == "zero_out":
-            return Sensitivity(2 * half + whole, 2 * half**2 + whole**2, (half, whole, half))
-        return Sensitivity(whole + (9 * whole) // 4 + 1, 5 * whole**2, (whole, 2 * whole, whole))
+            return Sensitivity(2 * half + unit, 2 * half**2 + unit**2, (half, unit, half))
+        return Sensitivity(unit + (9 * unit) // 4 + 1, 5 * unit**2, (unit, 2 * unit, unit))
 
     def score(self, noisy: Sequence[int], n_scored: int, neighboring: Neighboring) -> float:
         error, target, square = finite(noisy)
@@ -132,7 +132,8 @@ class R2Scorer(PrivateScorer):
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² as scikit-learn has it: nothing is clipped, neither errors nor targets nor the
-        score."""
+        score.
+        """
         return float(
             r2_score(y, response_function(estimator, "predict")(X), sample_weight=sample_weight)
         )

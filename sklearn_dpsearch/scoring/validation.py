@@ -177,7 +177,7 @@ class IndexFolds(Validation):
     """
 
     n_samples: int
-    given: tuple[Fold, ...]
+    fixed_folds: tuple[Fold, ...]
 
     def exposures(self) -> tuple[Exposure, ...]:
         trainings, scorings = (self._uses(side) for side in (0, 1))
@@ -189,7 +189,7 @@ class IndexFolds(Validation):
     def _uses(self, side: int) -> npt.NDArray[np.int64]:
         """Number of folds in which each record trains (0) or validates (1)."""
         uses = np.zeros(self.n_samples, np.int64)
-        for fold in self.given:
+        for fold in self.fixed_folds:
             # counts repeated records too
             uses += np.bincount(np.asarray(fold[side], int), minlength=self.n_samples)
         return uses
@@ -197,7 +197,7 @@ class IndexFolds(Validation):
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         if n_samples != self.n_samples:
             raise ValueError(f"Folds were made for {self.n_samples} records, found {n_samples}.")
-        return list(self.given)
+        return list(self.fixed_folds)
 
 
 #: Numbers and iterables that describe no folds.
@@ -331,13 +331,13 @@ def _as_fold(number: int, pair: object, n_samples: int) -> Fold:
     if (
         isinstance(pair, (str, bytes, Mapping))
         or not isinstance(pair, Iterable)
-        or len(both := list(pair)) != 2
+        or len(sides := list(pair)) != 2
     ):
         raise TypeError(
             f"Found {pair!r} as fold {number} of cv; a pair (train, test) of record numbers is "
             "needed. Write e.g. cv=[(train, test)], or cv=5 for five folds."
         )
-    train, test = (_as_indices(side, n_samples) for side in both)
+    train, test = (_as_indices(side, n_samples) for side in sides)
     if not len(train) or not len(test):
         raise ValueError(
             f"Found fold {number} of cv with {len(train)} training and {len(test)} validation "
@@ -355,27 +355,27 @@ def _as_fold(number: int, pair: object, n_samples: int) -> Fold:
 
 def _as_indices(indices: Any, n_samples: int) -> Indices:
     """Record numbers from indices or a mask."""
-    found = np.asarray(indices)
-    mask = found.dtype == bool and found.size == n_samples
-    if found.ndim != 1 or (found.size and not mask and found.dtype.kind not in "iu"):
+    numbers = np.asarray(indices)
+    mask = numbers.dtype == bool and numbers.size == n_samples
+    if numbers.ndim != 1 or (numbers.size and not mask and numbers.dtype.kind not in "iu"):
         raise TypeError(
-            f"Found {type(indices).__name__} of shape {found.shape} and dtype {found.dtype} as one "
-            f"side of a fold of cv; a list of record numbers, or a mask of {n_samples} booleans, "
-            f"is needed."
+            f"Found {type(indices).__name__} of shape {numbers.shape} and dtype {numbers.dtype} as "
+            f"one side of a fold of cv; a list of record numbers, or a mask of {n_samples} "
+            "booleans, is needed."
         )
     if mask:
-        found = np.flatnonzero(found)
-    if found.size and (found.min() < 0 or found.max() >= n_samples):
+        numbers = np.flatnonzero(numbers)
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= n_samples):
         raise ValueError(
-            f"Expected indices in [0, {n_samples}), got {found.min()} to {found.max()} in cv."
+            f"Expected indices in [0, {n_samples}), got {numbers.min()} to {numbers.max()} in cv."
         )
-    if np.unique(found).size < found.size:
+    if np.unique(numbers).size < numbers.size:
         raise PrivacyError(
             "Found a record more than once in one part of a split: it would count as often in one "
             "training or score, which no guarantee for single records covers. Give every record at "
             "most once, as KFold does."
         )
-    return found.astype(kind_of_numbers(n_samples))
+    return numbers.astype(kind_of_numbers(n_samples))
 
 
 #: The usual share, and the largest.

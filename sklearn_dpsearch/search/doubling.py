@@ -391,9 +391,10 @@ class PrivateWalk:
 
     def _begin(self, workers: Workers) -> Rounds:
         source, strategy = self.fit.source(), self.fit.strategy
-        rounds: Rounds = strategy.rounds(
-            self.fit.plan, self.fit.job((), source, workers), source, self.fit.progress()
-        )  # type: ignore[attr-defined]
+        job = self.fit.job((), source, workers)
+        rounds: Rounds = strategy.rounds(  # type: ignore[attr-defined]
+            self.fit.plan, job, source, self.fit.progress()
+        )
         return rounds
 
 

@@ -60,7 +60,7 @@ def test_index_folds_keep_the_uses_that_no_other_use_exceeds():
 
 def test_boolean_masks_are_indices():
     mask = np.array([True, False, True])
-    ((train, test),) = validation_of([(mask, ~mask)], 3, public=False).given
+    ((train, test),) = validation_of([(mask, ~mask)], 3, public=False).fixed_folds
     assert (train.tolist(), test.tolist()) == ([0, 2], [1])
 
 

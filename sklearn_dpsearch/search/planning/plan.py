@@ -379,7 +379,7 @@ def _of_other_sizes(
     subset) fall with it, so that equal guarantees at both ends of a range are equal inside.
     """
     public = (
-        {len(train) for train, _ in validation.given}
+        {len(train) for train, _ in validation.fixed_folds}
         if isinstance(validation, IndexFolds)
         else None
     )
