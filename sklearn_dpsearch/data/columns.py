@@ -53,7 +53,7 @@ NO_NUMBERS = (
 class Given(NamedTuple):
     """Column of a table: its values, and the letter of their kind.
 
-    Shape (n_samples,); NumPy's letter, and "T" is text.
+    Values have shape (n_samples,); kinds are NumPy's letters, and "T" is text.
     """
 
     values: NDArray[Any]
@@ -157,7 +157,7 @@ def read_column(column: Any, exact: bool = False) -> Given:
 def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
     """Data frame of pandas with NumPy's types, of any table.
 
-    One that has them already is not copied.
+    A frame that has them already is not copied.
 
     Raises
     ------
@@ -366,7 +366,7 @@ def _readable_objects(
 ) -> NDArray[np.object_]:
     """Python's objects of a column, None for unreadable entries.
 
-    Text that is no UTF-8, a duration of 10¹⁰ years.
+    Unreadable are text that is no UTF-8, and a duration of 10¹⁰ years.
     """
     try:
         return objects(read())

@@ -135,7 +135,7 @@ def arrays_from_dataset(X: Any, y: Any) -> tuple[Any, Any]:
 def _arrays_held(source: Any) -> list[Any] | None:
     """Arrays that a data set holds, one for each returned value.
 
-    By exact type: a subclass may do more.
+    The type has to be exact: a subclass may do more.
     """
     data, kind = sys.modules["torch.utils.data"], type(source)
     if kind is data.TensorDataset:

@@ -51,7 +51,7 @@ def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.signedinteger]:
 def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
     """Sorted classes, declared or those that occur.
 
-    Those that occur are public then.
+    If none are declared, those that occur are public.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def sorted_classes(declared: Any) -> NDArray[Any]:
 def label_kind(y: Any) -> str:
     """NumPy's letter for the declared type of labels.
 
-    Empty for lists, objects and containers of others.
+    It is empty for lists, objects and containers of others.
     """
     if (
         library_of(y) not in COLUMNS
@@ -105,7 +105,7 @@ def label_kind(y: Any) -> str:
 def check_kind(classes: Any, kind: str) -> None:
     """Raise where the type of labels excludes all classes.
 
-    It is public.
+    The declared type is public.
 
     Parameters
     ----------

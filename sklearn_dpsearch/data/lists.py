@@ -106,7 +106,7 @@ def labels_in(
 def _python_scalar(value: Any) -> Any:
     """Python's own form of a NumPy or PyTorch scalar.
 
-    Others as they are.
+    Others are returned as they are.
     """
     try:
         if type(value).__module__ == "torch":
@@ -176,7 +176,7 @@ def _numbers_of_row(row: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
 def places_of(values: Sequence[Any], places: dict[Any, int], unknown: int) -> NDArray[np.intp]:
     """Position of each value in a dictionary, or of its number.
 
-    ``unknown`` for others, also if they cannot be looked up.
+    It is ``unknown`` for others, also if they cannot be looked up.
     """
     try:
         positions = np.fromiter(
@@ -228,7 +228,7 @@ def number_of(value: Any) -> float:
 def said_by(text: str) -> Any:
     """Flag or number that a text says, else the text.
 
-    A whole number exactly.
+    A whole number is exact.
 
     Readers of CSV make text of some entries of a column, and numbers of others, if one entry is no
     number.

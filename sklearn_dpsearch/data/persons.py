@@ -20,7 +20,7 @@ NAMELESS = object()
 def persons_in(groups: Any, n_samples: int) -> PersonCodes:
     """Code of the person of each record, from groups.
 
-    0 … n_persons − 1; a record without one is of a person of its own.
+    Codes are 0 … n_persons − 1; a record without a name is of a person of its own.
 
     Parameters
     ----------
@@ -55,9 +55,7 @@ def number_of_persons(persons: PersonCodes) -> int:
 
 
 def one_of_each(persons: PersonCodes, random_bytes: Callable[[int], bytes]) -> NDArray[np.intp]:
-    """Draw one record of each person, uniformly among his records.
-
-    Numbers, in order.
+    """Numbers of one record of each person, in order, drawn uniformly among his records.
 
     Given the draws, a person has one record: what is differentially private in records is so in
     persons.
@@ -75,10 +73,7 @@ def one_of_each(persons: PersonCodes, random_bytes: Callable[[int], bytes]) -> N
 
 
 def missing_among(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mask of missing values: None, nan, NaT or NA.
-
-    Shape (n,).
-    """
+    """Mask of missing values (None, nan, NaT or NA), shape (n,)."""
     if values.dtype.kind == "O":
         return np.fromiter(map(_is_missing, values), np.bool_, len(values))
     missing: NDArray[np.bool_] = values != values  # nan and NaT
@@ -108,7 +103,7 @@ def name_of(value: Any) -> Any:
 def names_of_persons(groups: Any) -> list[Any]:
     """Different names of the persons in a column, without missing ones.
 
-    NAMELESS for all that cannot be looked up.
+    It is NAMELESS for all that cannot be looked up.
     """
     values, codes = column_of(as_array(groups)), dict[Any, int]()
     for value in values[~missing_among(values)].tolist():

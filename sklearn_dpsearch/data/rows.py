@@ -49,9 +49,7 @@ def array_in_memory(X: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ChosenRows:
-    """Chosen rows of an array, copied only as they are read.
-
-    A block, or a batch, at a time.
+    """Chosen rows of an array, copied as they are read: a block, or a batch, at a time.
 
     ``np.asarray`` copies all of the rows, so other code may treat the object as an array.
 
@@ -99,10 +97,7 @@ class ChosenRows:
         return np.array(self[:], dtype=dtype) if copy else np.asarray(self[:], dtype=dtype)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Yield the chosen rows in blocks, with their places.
-
-        Of at most ``size`` rows.
-        """
+        """Yield the chosen rows in blocks of at most ``size`` rows, with their places."""
         for start in range(0, len(self), size):
             places = slice(start, min(start + size, len(self)))
             yield places, self[places]

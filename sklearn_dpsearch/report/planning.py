@@ -49,10 +49,7 @@ FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Search to be planned: its kind and own arguments.
-
-    Besides estimator, budget and the common arguments.
-    """
+    """Search to be planned: its kind, and arguments besides the common ones."""
 
     kind: str
     make: type[BasePrivateSearch]
@@ -307,10 +304,7 @@ def planned(
 
 
 def expected_work(strategy: Any, plan: Plan) -> float:
-    """Expected number of records that a search processes.
-
-    In units of one training on all records.
-    """
+    """Expected number of records that a search processes, in units of one training on all."""
     if isinstance(strategy, SampleAndAggregate):
         candidates = strategy.space.size()
         return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
@@ -324,7 +318,7 @@ def expected_work(strategy: Any, plan: Plan) -> float:
 def _share_trained(validation: Validation) -> float:
     """Expected number of models that a record trains in a run.
 
-    The largest number where folds are public.
+    Where folds are public it is the largest number.
     """
     uses = validation.exposures()
     if any(use.probability is None for use in uses):
@@ -339,7 +333,7 @@ def seconds_of_training(
 ) -> float:
     """Measure the seconds of one training on public records.
 
-    On examples or made-up records; nan where records cannot be made up.
+    They are examples or made-up records; nan where records cannot be made up.
 
     The records decide about this time alone: the plan does not depend on them.
     """

@@ -91,9 +91,7 @@ def schema_report(
     ledger: PrivacyLedger | None = None,
     groups: Any = None,
 ) -> SchemaReport:
-    """Estimate shares of missing, unknown or clipped values, with privacy.
-
-    Of each column of a table.
+    """Estimate shares of missing, unknown or clipped values of each column, with privacy.
 
     Encoders and nets take every value without an error, because an error would reveal the value. So
     a schema that does not fit the records goes unnoticed: values that the schema spells otherwise

@@ -55,7 +55,7 @@ class NeededEpsilon(Display):
     def epsilon(self) -> float:
         """Smallest ε from which four of five fits reach the score.
 
-        inf where none of the given ones does.
+        It is inf where none does.
         """
         reached = np.mean(self.scores >= self.at_least, axis=1) >= MOST
         failed = np.flatnonzero(~reached)
@@ -86,7 +86,7 @@ class NeededEpsilon(Display):
     def plot(self, ax: Any = None, *, name: str = "mean") -> NeededEpsilon:
         """Draw scores over ε, and the score that is wanted.
 
-        The mean, and the band from the worst to the best fit.
+        The line is the mean, the band reaches from the worst to the best fit.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ def _splits(
 ) -> Iterator[tuple[Any, ...]]:
     """Splits of public records for fitting and scoring.
 
-    ``n_samples`` records to fit on; classes are spread evenly.
+    ``n_samples`` records are there to fit on; classes are spread evenly.
     """
     places, labels = np.arange(len(y)), np.asarray(y)
     stratify = None if type_of_target(labels).startswith("continuous") else labels

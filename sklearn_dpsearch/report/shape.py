@@ -21,7 +21,7 @@ PARTIAL = "the model is more than the sum of these curves"
 class ShapeDisplay(Display):
     """Display of the effect of each value of each column.
 
-    In the column's own unit, with the standard deviation of the noise.
+    Values are in the column's own unit, effects have the standard deviation of their noise.
 
     It follows from the schema and the released weights: no record is needed, and it costs no
     privacy.
@@ -192,7 +192,7 @@ def _draw_curve(panel: Any, shape: Any, curve: int, label: str, look: Look) -> N
 def _draw_list(panel: Any, shape: Any, curve: int, label: str, look: Look) -> None:
     """Draw the effect of listed values as points.
 
-    Curves of several classes beside each other.
+    Points of several classes are beside each other.
     """
     places = np.arange(len(shape.values)) + 0.08 * curve
     noise = None if shape.noise is None else shape.noise[curve]

@@ -21,9 +21,7 @@ LEAST = 1e-4
 
 @dataclass(kw_only=True, eq=False)
 class TradeOffDisplay(Display):
-    """Display of the largest true positive rates of any attack.
-
-    Over its false positive rate.
+    """Display of the largest true positive rate of any attack over its false positive rate.
 
     The trade-off curve upside down, in the form of scikit-learn's ROC curves: guessing lies on the
     diagonal.
@@ -143,10 +141,7 @@ class TradeOffDisplay(Display):
         )
 
     def _draw_readings(self, ax: Any, color: str) -> None:
-        """Mark readings on the curve, with text in the legend.
-
-        No line crosses it there.
-        """
+        """Mark readings on the curve, with text in the legend, where no line crosses it."""
         lines = [
             f"{percent_up(power)} found, {100 * rate:g} % accused"
             for rate, power in self.readings.items()

@@ -16,7 +16,7 @@ from .noise import Sensitivity
 class PrivateScorer(ABC):
     """Scorer of fitted models on private records.
 
-    A score through a vector of integers of known sensitivity.
+    A score follows from a vector of integers of known sensitivity.
 
     The search computes ``statistic``, adds noise drawn for ``sensitivity`` to each integer, and
     passes the noisy integers to ``score``, which sees nothing else of the data. All three receive
@@ -46,7 +46,7 @@ class PrivateScorer(ABC):
     def score(self, noisy: Sequence[int], n_scored: int, neighboring: Neighboring) -> float:
         """Score from noisy integers and public numbers.
 
-        Greater is better; always finite.
+        A greater score is better, and it is always finite.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ def standard_error(
 ) -> float:
     """Standard error of a score through its noise, as a function.
 
-    Of the same numbers as ``scorer.score(noisy, n_scored, neighboring)``.
+    It takes the numbers that ``scorer.score(noisy, n_scored, neighboring)`` takes.
 
     Each noisy integer, and the number of records, is moved up and down by its standard deviation;
     half the differences of the score add up in squares. This reads nothing but noisy integers and

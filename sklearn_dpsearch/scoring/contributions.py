@@ -33,7 +33,7 @@ LARGEST = 10**30
 def response_function(estimator: Any, methods: str | Sequence[str]) -> Respond:
     """First available response method of an estimator, as a function.
 
-    X ↦ an array with one row for each record.
+    It maps X to an array with one row for each record.
 
     Whether the estimator is fitted follows from its attributes: an exception on a record says
     nothing about that.

@@ -45,7 +45,7 @@ class HistogramScorer(PrivateScorer):
     def responding(self, estimator: object) -> Respond:
         """Response of a model that cells are made of, as a function.
 
-        X ↦ one row for each record.
+        It maps X to one row for each record.
         """
 
     @abstractmethod
@@ -104,7 +104,7 @@ class CountScorer(HistogramScorer):
 class BalancedAccuracyScorer(CountScorer):
     """Scorer of balanced accuracy, from noisy counts.
 
-    Mean over the classes of their share of right predictions.
+    It is the mean over the classes of their share of right predictions.
 
     Right and wrong predictions of each class are counted, without records of other labels. A class
     with noisy counts of 0 and 0 is left out, as scikit-learn leaves out a class without records.
@@ -280,7 +280,7 @@ class RankingScorer(HistogramScorer):
 def _log_odds(estimator: Any, pos_label: Any) -> Callable[[Any], Array]:
     """Log-odds of one class by a model, as a function of records.
 
-    X ↦ shape (n,); each from its record alone, nan if missing.
+    It maps X to shape (n,), each entry from its record alone, nan if missing.
     """
     place = int(positions([pos_label], estimator.classes_)[0])
     if place < 0:  # a model that does not know the class
@@ -302,6 +302,6 @@ def _logit(shares: Array) -> Array:
 def _orient_to_class(decisions: Array, place: int) -> Array:
     """Decision function turned towards one of two classes.
 
-    That of two classes is for the second.
+    The function of a model of two classes is for the second.
     """
     return decisions[:, place] if decisions.ndim == 2 else decisions if place == 1 else -decisions

@@ -71,7 +71,7 @@ class InTopK:
 class LogLoss:
     """Value −log of the probability given to the label.
 
-    Infinite for a label that the model does not know.
+    It is infinite for a label that the model does not know.
 
     A probability of 0 counts as the smallest step of a double, as in scikit-learn.
     """
@@ -128,10 +128,7 @@ class OfPredictions:
 
 
 def _plain(record: Labels) -> Labels:
-    """Single record as an array of its own type.
-
-    No other record decides the type.
-    """
+    """Single record as an array of a type that no other record decides."""
     return np.array(record.tolist()) if record.dtype == object else record
 
 
@@ -142,7 +139,7 @@ def _plain(record: Labels) -> Labels:
 class MeanScorer(PrivateScorer):
     """Scorer of the mean of a bounded value over the records.
 
-    Bounds are public.
+    The bounds are public.
 
     ``private_scorer`` and ``make_private_scorer`` build it.
 
@@ -257,9 +254,7 @@ def make_private_scorer(
     resolution: int = 1000,
     name: str | None = None,
 ) -> MeanScorer:
-    """Make a private scorer from a function of truth and prediction.
-
-    Of one record.
+    """Make a private scorer from a function of one record's truth and prediction.
 
     Parameters
     ----------

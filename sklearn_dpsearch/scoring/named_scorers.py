@@ -85,19 +85,13 @@ def _top_k_scorer(*, k: int = 2) -> MeanScorer:
 def _loss_scorer(
     name: str, values: Any, upper: float, resolution: int, **fields: Any
 ) -> MeanScorer:
-    """Scorer of minus a mean of bounded losses.
-
-    Each is at most ``upper``.
-    """
+    """Scorer of minus a mean of losses of at most ``upper`` each."""
     fields |= {"lower": 0.0, "upper": upper, "greater_is_better": False, "resolution": resolution}
     return MeanScorer(values=values, name=name, **fields)
 
 
 def _log_loss_scorer(*, clip: float = 5.0, resolution: int = 1000) -> MeanScorer:
-    """Scorer of minus the mean log loss, in nats, clipped.
-
-    Each is at most ``clip``.
-    """
+    """Scorer of minus the mean log loss in nats, of which each is at most ``clip``."""
     return _loss_scorer(
         "neg_log_loss", LogLoss(), clip, resolution, response_method="predict_proba"
     )
@@ -116,10 +110,7 @@ def _ranking_scorer(kind: str) -> Callable[..., PrivateScorer]:
 
 
 def _error_scorer(name: str, power: int) -> Callable[..., PrivateScorer]:
-    """Scorer of minus a mean power of absolute errors, clipped.
-
-    Each error is at most ``clip``.
-    """
+    """Scorer of minus a mean power of absolute errors of at most ``clip`` each."""
     return lambda *, clip, resolution=1000: _loss_scorer(
         name, ErrorPower(power), clip**power, resolution
     )

@@ -195,7 +195,7 @@ class Noise(ABC):
     def guarantee(self, sensitivity: Sensitivity, neighboring: Neighboring) -> Guarantee:
         """Guarantee of adding noise to every component of a statistic.
 
-        Independent draws; rounded up.
+        Draws are independent, and the guarantee is rounded up.
         """
 
 
@@ -203,7 +203,7 @@ class Noise(ABC):
 class DiscreteLaplaceNoise(Noise):
     """Discrete Laplace noise, P[k] ∝ exp(−|k|/scale).
 
-    Pure differential privacy with ε = l1/scale.
+    It gives pure differential privacy with ε = l1/scale.
 
     Parameters
     ----------
@@ -281,9 +281,7 @@ class DiscreteGaussianNoise(Noise):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteGaussianDP(Guarantee):
-    """Guarantee of discrete Gaussian noise on every component.
-
-    Of a statistic of integers.
+    """Guarantee of discrete Gaussian noise on every component of a statistic of integers.
 
     Two bounds hold, and the smaller is reported at each ε. One is the exact profile of a single
     component that moves by ``l1``: by the lemma above the worst case for that ``l1``, and hence

@@ -38,9 +38,7 @@ LARGEST_MULTIPLE = FINENESS * 2**80
 
 
 def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
-    """Least noise of a score that is as private as training.
-
-    At every ε.
+    """Least noise of a score that is as private as training at every ε.
 
     With such noise a record that is only scored loses no more privacy than a record that is only
     trained on. So scores on held-out records cost nothing extra.
@@ -131,9 +129,7 @@ def _laplace_if_all_are_pure(training: Mixture, sensitivity: Sensitivity) -> Noi
 
 
 def _largest_epsilon_under(training: Guarantee) -> float:
-    """Largest pure ε with a profile at most a mixture's.
-
-    That of a public mixture of randomised responses.
+    """Largest pure ε with a profile at most that of a public mixture of randomised responses.
 
     The profile of ε′ is a line in e^ε that reaches 0 at ε′. The training's profile is convex and
     bends only at its losses, so a comparison there and at 0 is enough.

@@ -76,7 +76,7 @@ class R2Scorer(PrivateScorer):
     def _rows(self, y: Any, prediction: Any) -> Array:
         """Clipped error and target of each record, as shares.
 
-        (e, t), not yet clipped to [0, 1] and [−1, 1].
+        They are (e, t), not yet clipped to [0, 1] and [−1, 1].
         """
         y, middle = numbers(y), self.y_range[0] + self.half
         return np.column_stack(
@@ -110,10 +110,7 @@ class R2Scorer(PrivateScorer):
         return self._ratio(error + middle, target, square + middle, n_scored)
 
     def _ratio(self, error: float, target: float, square: float, n: float) -> float:
-        """Clipped R² from sums in units of 1/R.
-
-        1 − SSE/SST.
-        """
+        """Clipped R² = 1 − SSE/SST from sums in units of 1/R."""
         low, high = self.score_range
         total = square / self.resolution - (target / self.resolution) ** 2 / n if n > 0 else 0.0
         if total <= 0:

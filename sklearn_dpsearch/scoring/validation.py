@@ -28,10 +28,7 @@ MOST_FOLDS = 1000
 
 
 def kind_of_numbers(n: int) -> type[np.integer[Any]]:
-    """Integer type that holds the numbers of n records.
-
-    Four bytes each where enough.
-    """
+    """Integer type that holds the numbers of n records, of four bytes where these are enough."""
     return np.int32 if n < 2**31 else np.int64
 
 
@@ -77,7 +74,7 @@ class Validation(ABC):
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         """Training and validation records of each fold.
 
-        Never an error, even for few records.
+        Few records are no error.
         """
 
     def check(self, n_samples: int) -> None:
@@ -87,9 +84,9 @@ class Validation(ABC):
     def draw(
         self, n_samples: int, random_bytes: RandomBytes
     ) -> tuple[npt.NDArray[np.bool_], list[Fold]]:
-        """Draw the participating records, and their folds.
+        """Draw the participating records, a mask of shape (n_samples,), and their folds.
 
-        Shape (n_samples,). By default every record takes part.
+        By default every record takes part.
         """
         return np.ones(n_samples, dtype=bool), self.folds(n_samples, random_bytes)
 
@@ -173,7 +170,7 @@ class RandomFolds(Validation):
 class IndexFolds(Validation):
     """Validation on folds fixed by index.
 
-    Independent of the data; accounted by the records that are used most.
+    They are independent of the data, and accounted by the records that are used most.
     """
 
     n_samples: int
@@ -324,10 +321,7 @@ def _split_blindly(cv: Any, n_samples: int) -> list[Any]:
 
 
 def _as_fold(number: int, pair: object, n_samples: int) -> Fold:
-    """Training and validation records of one fold, checked.
-
-    Both not empty, and disjoint.
-    """
+    """Training and validation records of one fold, checked: not empty, and disjoint."""
     if (
         isinstance(pair, (str, bytes, Mapping))
         or not isinstance(pair, Iterable)
@@ -385,9 +379,7 @@ LEAST, ENOUGH = 40, 3000
 
 
 def default_share(n_records: float, epsilon: float | None) -> float:
-    """Default share of records that validates.
-
-    A tenth; less of many records, more of few.
+    """Default share of records that validates: a tenth, less of many records, more of few.
 
     Parameters
     ----------
