@@ -21,7 +21,7 @@ from sklearn.metrics import (
     top_k_accuracy_score,
 )
 
-from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
+from sklearn_dpsearch.scoring import make_private_scorer, named_scorers, private_scorer
 from sklearn_dpsearch.scoring.contributions import BLOCK, contributions
 from sklearn_dpsearch.scoring.counts import BalancedAccuracyScorer
 from sklearn_dpsearch.scoring.r2 import R2Scorer
@@ -69,21 +69,21 @@ def cubed(y_true, y_pred):
 
 SCORERS = {
     "accuracy": private_scorer("accuracy"),
-    "top k": private_scorer("top_k_accuracy", k=2),
-    "log loss": private_scorer("neg_log_loss", clip=3.0),
-    "absolute error": private_scorer("neg_mean_absolute_error", clip=2.0, resolution=7),
-    "squared error": private_scorer("neg_mean_squared_error", clip=2.0),
+    "top_k_accuracy": private_scorer("top_k_accuracy", k=2),
+    "neg_log_loss": private_scorer("neg_log_loss", clip=3.0),
+    "neg_mean_absolute_error": private_scorer("neg_mean_absolute_error", clip=2.0, resolution=7),
+    "neg_mean_squared_error": private_scorer("neg_mean_squared_error", clip=2.0),
     "pinball": make_private_scorer(
         pinball, lower=0, upper=1.5, greater_is_better=False, resolution=10
     ),
     "cubed": make_private_scorer(cubed, lower=-3, upper=5, resolution=1),
-    "balanced accuracy": private_scorer("balanced_accuracy", classes=[0, 1, 2]),
+    "balanced_accuracy": private_scorer("balanced_accuracy", classes=[0, 1, 2]),
     "f1": private_scorer("f1", pos_label=1),
     "precision": private_scorer("precision", pos_label=1),
     "recall": private_scorer("recall", pos_label=2),
-    "roc auc": private_scorer("roc_auc", pos_label=1, n_bins=5),
+    "roc_auc": private_scorer("roc_auc", pos_label=1, n_bins=5),
     "roc auc of a class that the model does not know": private_scorer("roc_auc", pos_label=3),
-    "average precision": private_scorer("average_precision", pos_label=2),
+    "average_precision": private_scorer("average_precision", pos_label=2),
     "r2": private_scorer("r2", y_range=(-1.0, 3.0)),
     "r2 with odd resolution": private_scorer("r2", y_range=(-1.0, 3.0), clip=0.5, resolution=11),
 }
@@ -108,6 +108,10 @@ def statistic(scorer, rows, neighboring):
 def assert_within(change, sensitivity):
     assert np.abs(change).sum() <= sensitivity.l1
     assert (change**2).sum() <= sensitivity.l2_squared
+
+
+def test_every_private_metric_is_tried_here():
+    assert set(named_scorers.SCORERS) <= set(SCORERS)
 
 
 # --- sensitivity ----------------------------------------------------------------------------------
@@ -184,11 +188,11 @@ def test_no_records_give_zeros_without_asking_the_model(name, relation):
 def test_a_record_that_cannot_be_scored_counts_as_the_worst():
     bad = [[POISON, 0, 0, 0, 1.0]]
     assert list(statistic(SCORERS["accuracy"], bad, "zero_out")) == [-1]
-    assert list(statistic(SCORERS["log loss"], bad, "replace_one")) == [1000]
-    assert list(statistic(SCORERS["balanced accuracy"], bad, "zero_out")) == [0, 0, 0, 1, 0, 0]
+    assert list(statistic(SCORERS["neg_log_loss"], bad, "replace_one")) == [1000]
+    assert list(statistic(SCORERS["balanced_accuracy"], bad, "zero_out")) == [0, 0, 0, 1, 0, 0]
     assert list(statistic(SCORERS["f1"], bad, "zero_out")) == [0, 0, 1]
-    assert list(statistic(SCORERS["roc auc"], bad, "zero_out")) == [1, *[0] * 9]
-    assert list(statistic(SCORERS["roc auc"], [[POISON, 0, 0, 0, 2.0]], "zero_out")) == [
+    assert list(statistic(SCORERS["roc_auc"], bad, "zero_out")) == [1, *[0] * 9]
+    assert list(statistic(SCORERS["roc_auc"], [[POISON, 0, 0, 0, 2.0]], "zero_out")) == [
         *[0] * 9,
         1,
     ]

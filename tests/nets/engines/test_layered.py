@@ -190,6 +190,11 @@ def in_double_precision(net, inputs, targets, summed):
     return expected, 64 * float(moved.max())
 
 
+def test_every_rule_is_tried_on_a_net():
+    layers = {type(layer) for make, _ in NETS.values() for layer in seeded(make).modules()}
+    assert set(layer_gradients.RULES) <= layers
+
+
 @pytest.mark.parametrize("most", [1, 3, 100])
 @pytest.mark.parametrize(("make", "shape"), NETS.values(), ids=NETS)
 def test_every_rule_gives_what_autograd_gives_record_by_record(make, shape, most):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sklearn_dpsearch import privacy
 from sklearn_dpsearch.privacy import (
     Binomial,
     CountDistribution,
@@ -60,6 +61,13 @@ Z = np.concatenate([np.linspace(0, 1, 41), 1 - np.geomspace(1e-9, 1e-2, 8)])
 def reach(distribution: CountDistribution) -> np.ndarray:
     """K so far out that what is left does not count."""
     return np.arange(0, int(min(distribution.highest, 40_000)) + 1)
+
+
+def test_every_distribution_is_tried_here() -> None:
+    public = (getattr(privacy, name) for name in privacy.__all__)
+    kinds = {kind for kind in public if isinstance(kind, type)} - {CountDistribution}
+    distributions = {kind for kind in kinds if issubclass(kind, CountDistribution)}
+    assert distributions <= {type(distribution) for distribution in DISTRIBUTIONS}
 
 
 # --- values against series ------------------------------------------------------------------------
