@@ -143,11 +143,9 @@ def reduction(thing: Any) -> tuple[Any, ...] | None:
         return _new_generator, (type(thing), type(bits))
     if torch is None or type(thing) is not torch.Generator:
         return None
-    return (
-        (_of_the_process, ("torch",))
-        if thing is torch.default_generator
-        else (_of_torch, (str(thing.device),))
-    )
+    if thing is torch.default_generator:
+        return (_of_the_process, ("torch",))
+    return (_of_torch, (str(thing.device),))
 
 
 def _new_generator(kind: Any, bits: Any) -> Any:

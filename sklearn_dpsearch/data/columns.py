@@ -72,11 +72,9 @@ def library_of(values: Any) -> str | None:
     arrays = {"pyarrow": "lib.Array", "pandas": "api.extensions.ExtensionArray"}.get(name)
     if arrays is not None and isinstance(values, attrgetter(arrays)(library)):
         return name
-    return (
-        name
-        if kind.__name__ in CONTAINERS.get(name, ()) and getattr(library, kind.__name__) is kind
-        else None
-    )
+    if kind.__name__ in CONTAINERS.get(name, ()) and getattr(library, kind.__name__) is kind:
+        return name
+    return None
 
 
 def is_frame(values: Any) -> bool:
@@ -264,13 +262,11 @@ def refused(values: Any, name: str = "X") -> TypeError:
 def _column_at(X: Any, place: int) -> Any:
     """Column of a table at a place."""
     library = library_of(X)
-    return (
-        X.iloc[:, place]
-        if library == "pandas"
-        else X.column(place)
-        if library == "pyarrow"
-        else X[:, place]
-    )
+    if library == "pandas":
+        return X.iloc[:, place]
+    if library == "pyarrow":
+        return X.column(place)
+    return X[:, place]
 
 
 def _check_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:

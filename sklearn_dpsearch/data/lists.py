@@ -111,11 +111,9 @@ def _python_scalar(value: Any) -> Any:
     try:
         if type(value).__module__ == "torch":
             return value.detach().tolist()
-        return (
-            value.item()
-            if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
-            else value
-        )
+        if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0:
+            return value.item()
+        return value
     except Exception:  # an error would tell of the entry
         return None
 

@@ -234,11 +234,9 @@ def _first_factor(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) ->
     if factors:
         return factors[-1]
     fit, multiple = plans.get(FIT), GUESSES[asked.kind]
-    return (
-        None
-        if fit is None or fit[-1].factor is None or multiple is None
-        else multiple * fit[-1].factor
-    )
+    if fit is None or fit[-1].factor is None or multiple is None:
+        return None
+    return multiple * fit[-1].factor
 
 
 def _plan_row(name: str, asked: Asked, strategy: Any, plan: Plan, budget: Mapping[str, Any]) -> Row:

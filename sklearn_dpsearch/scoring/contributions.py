@@ -154,11 +154,9 @@ def equal(first: Any, second: Any) -> Flags:
     ):
         first, second = first.astype(object), second.astype(object)
     equality = np.asarray(first == second, dtype=bool)
-    return (
-        equality
-        if equality.ndim == 1
-        else np.asarray(equality.all(axis=tuple(range(1, equality.ndim))))
-    )
+    if equality.ndim == 1:
+        return equality
+    return np.asarray(equality.all(axis=tuple(range(1, equality.ndim))))
 
 
 def numbers(values: Any) -> Array:

@@ -133,11 +133,9 @@ class BalancedAccuracyScorer(CountScorer):
     def value(self, counts: Sequence[float]) -> float:
         pairs = np.reshape(counts, (-1, 2))
         pairs = pairs[pairs.sum(axis=1) > 0]
-        return (
-            float(np.mean(pairs[:, 0] / pairs.sum(axis=1)))
-            if len(pairs)
-            else 1.0 / len(self.classes)
-        )
+        if len(pairs):
+            return float(np.mean(pairs[:, 0] / pairs.sum(axis=1)))
+        return 1.0 / len(self.classes)
 
 
 #: Score of (true positives, false positives, false negatives) as numerator and denominator.
