@@ -305,7 +305,7 @@ class GradientBoosting(TableModel):
                     f"{type(self).__name__}; predictions of init may have others. Leave one of "
                     f"them out."
                 )
-        rounds = self._pace.most if self.max_iter == RULE else int(self.max_iter)
+        rounds = self._pace.maximum if self.max_iter == RULE else int(self.max_iter)
         self._noise_scale(SoftmaxLoss(2), self._n_releases(rounds))  # no loss needs more
         for name, stated in facts.items():
             if getattr(self, name) is not None:
@@ -434,7 +434,7 @@ class GradientBoosting(TableModel):
             terms, constant = monotone_terms(coded.features, draws.drawn, boosted)
             first = first + constant
         self.partitions_: list[Any] = [
-            tuple(one) for one in (WHOLE, *index.partitions, *terms.partitions)
+            tuple(partition) for partition in (WHOLE, *index.partitions, *terms.partitions)
         ]
         self.weights_ = [first, *index.weights, *terms.weights]
         self.weight_noise_ = [*index.noise, *terms.noise]
@@ -536,7 +536,7 @@ class GradientBoosting(TableModel):
                 "directions out."
             )
         codes = coded.codes(X)
-        partitions = [Partition(*one) for one in self.partitions_]
+        partitions = [Partition(*fields) for fields in self.partitions_]
         staged = staged_outputs(
             partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1])
         )
@@ -547,7 +547,7 @@ class GradientBoosting(TableModel):
         """Outputs of boosting for a table, shape (n_outputs, n_samples)."""
         check_is_fitted(self, "weights_")
         codes = self._coded_columns().codes(X)
-        partitions = [Partition(*one) for one in self.partitions_]
+        partitions = [Partition(*fields) for fields in self.partitions_]
         outputs = self._init_outputs(X, codes.shape[1])
 
         def predict_block(rows: slice) -> None:
@@ -602,14 +602,14 @@ class GradientBoosting(TableModel):
         coded, schema = self._coded_columns(), self._features()
         wanted = list(schema) if columns is None else list(schema.only(*columns))
         rounds = [
-            Round(Partition(*one), *found)
-            for one, *found in zip(self.partitions_[1:], self.weights_[1:], self.weight_noise_)
+            Round(Partition(*fields), *weights)
+            for fields, *weights in zip(self.partitions_[1:], self.weights_[1:], self.weight_noise_)
         ]
         features = list(zip(coded.features, coded.values()))
         return {
-            given.name: effect_curve(rounds, place, given, self._curves_of_outputs())
+            values.name: effect_curve(rounds, place, values, self._curves_of_outputs())
             for name in wanted
-            for place, (feature, given) in enumerate(features)
+            for place, (feature, values) in enumerate(features)
             if feature.column == list(schema).index(name)
         }
 
@@ -648,12 +648,12 @@ def _importances(
     partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]
 ) -> Array:
     """Share of each column in the gains of rounds with one feature."""
-    found = np.zeros(1 + max(feature.column for feature in features))
+    importances = np.zeros(1 + max(feature.column for feature in features))
     for partition, gain in zip(partitions, gains):
         if len(partition.features) == 1:
-            found[features[partition.features[0]].column] += gain
-    found = np.maximum(found, 0.0)
-    return found / (found.sum() or 1.0)
+            importances[features[partition.features[0]].column] += gain
+    importances = np.maximum(importances, 0.0)
+    return importances / (importances.sum() or 1.0)
 
 
 def _generator_of(seed: Seed) -> np.random.Generator:

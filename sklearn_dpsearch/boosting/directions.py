@@ -117,7 +117,7 @@ def start_along_index(
     Terms
         The steps.
     """
-    known = KnownHessians(
+    known_hessians = KnownHessians(
         start.total, start.variance, noise * HESSIAN_NOISE * records.loss.hessian_unit
     )
     terms, step = Terms([], [], []), start.outputs
@@ -127,10 +127,12 @@ def start_along_index(
         partition = Partition((place,), (groups,), BINS)
         scores, hessians = release(records.sums(step, partition))
         step = RATE * _rising_line(
-            scores[0], np.maximum(known.see(hessians)[0][0], 0.0), noise, records.loss
+            scores[0], np.maximum(known_hessians.see(hessians)[0][0], 0.0), noise, records.loss
         )
         terms.append(partition, step, np.zeros_like(step))
-    return start._replace(outputs=step, total=known.total, variance=known.variance), terms
+    return start._replace(
+        outputs=step, total=known_hessians.total, variance=known_hessians.variance
+    ), terms
 
 
 def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Array:
@@ -218,19 +220,20 @@ def monotone_terms(
             continue
         shape, groups = _shape(partition), list(_groups(partition))
         grid, squares, masses = (
-            each.reshape(shape) for each in (weights, np.square(noise), np.maximum(hessians, 0.0))
+            values.reshape(shape)
+            for values in (weights, np.square(noise), np.maximum(hessians, 0.0))
         )
         for axis in directed:
             effects.append(_effect_on_axis(partition, groups, axis, grid, squares, masses))
             grid = grid - _along(effects[-1].effects, axis, grid.ndim)
-        others = [
+        undirected = [
             number for number in range(len(groups)) if len(groups) - 1 - number not in directed
         ]
-        if not others:
+        if not undirected:
             constant += float(grid.flat[0])
             continue
-        places = tuple(partition.features[number] for number in others)
-        smaller = Partition(places, *_numbered([groups[number] for number in others]))
+        places = tuple(partition.features[number] for number in undirected)
+        smaller = Partition(places, *_numbered([groups[number] for number in undirected]))
         first = tuple(0 if axis in directed else slice(None) for axis in range(len(shape)))
         count = math.prod(shape[axis] for axis in directed)
         terms.append(
@@ -257,15 +260,15 @@ def _effect_on_axis(
     masses: Array,
 ) -> _Effect:
     """Effect of a column that acts by itself, from the cells of one group of every other column."""
-    number, others = (
+    number, other_axes = (
         len(groups) - 1 - axis,
         tuple(other for other in range(grid.ndim) if other != axis),
     )
     count = grid.size // grid.shape[axis]
     along = grid[tuple(slice(None) if other == axis else 0 for other in range(grid.ndim))]
-    noise = np.sqrt(squares.sum(others)) / count
+    noise = np.sqrt(squares.sum(other_axes)) / count
     return _Effect(
-        partition.features[number], groups[number], along - along[0], noise, masses.sum(others)
+        partition.features[number], groups[number], along - along[0], noise, masses.sum(other_axes)
     )
 
 
@@ -277,9 +280,9 @@ def _along(values: Array, axis: int, ndim: int) -> Array:
 def _numbered(groups: Sequence[NDArray[np.intp]]) -> tuple[tuple[CellNumbers, ...], int]:
     """Lookups of a partition and its number of cells, from the group of each code."""
     lookups, n_cells = [], 1
-    for each in groups:
-        lookups.append(each * n_cells)
-        n_cells *= int(each.max()) + 1
+    for numbers in groups:
+        lookups.append(numbers * n_cells)
+        n_cells *= int(numbers.max()) + 1
     return tuple(lookup.astype(np.min_scalar_type(n_cells - 1)) for lookup in lookups), n_cells
 
 
@@ -312,10 +315,16 @@ def _masses(effects: Sequence[_Effect]) -> Array:
         [effect.groups for effect in effects],
         [np.maximum(effect.masses, 0.0) for effect in effects],
     )
-    n_codes, total = len(groups[0]), float(np.mean([each.sum() for each in sums]))
+    n_codes, total = (
+        len(groups[0]),
+        float(np.mean([masses_of_groups.sum() for masses_of_groups in sums])),
+    )
     masses = np.full(n_codes, total / n_codes + LEAST_MASS)
     for _ in range(FITTINGS):
-        ratios = [each / np.bincount(group, masses) for group, each in zip(groups, sums)]
+        ratios = [
+            masses_of_groups / np.bincount(group, masses)
+            for group, masses_of_groups in zip(groups, sums)
+        ]
         masses *= np.mean([ratio[group] for group, ratio in zip(groups, ratios)], axis=0)
         masses = np.maximum(masses, LEAST_MASS * max(float(masses.max()), 1.0))
     return masses

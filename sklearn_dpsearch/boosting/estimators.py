@@ -145,8 +145,8 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return SoftmaxLoss(len(self.classes_)), codes, codes < 0
 
     def _from_init(self) -> tuple[ToOutputs, int]:
-        known = self.classes_ if self.init is None else np.asarray(self.init.classes_)
-        return logits_from_probabilities(self.classes_, known), 1 if len(
+        labels = self.classes_ if self.init is None else np.asarray(self.init.classes_)
+        return logits_from_probabilities(self.classes_, labels), 1 if len(
             self.classes_
         ) == 2 else len(self.classes_)
 
@@ -273,15 +273,15 @@ def log_probabilities(logits: Array) -> Array:
 
     Shape (n_samples, n_classes); logits are of all classes, or of the second one alone.
     """
-    both = np.column_stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits
-    found: Array = log_softmax(both, axis=1)
-    return found
+    by_class = np.column_stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits
+    logarithms: Array = log_softmax(by_class, axis=1)
+    return logarithms
 
 
 # --- bounds of numbers ----------------------------------------------------------------------------
 
 
-def checked_bounds(given: Any) -> tuple[float, float]:
+def checked_bounds(bounds: Any) -> tuple[float, float]:
     """Checked public bounds of a regressor's target.
 
     Raises
@@ -290,14 +290,14 @@ def checked_bounds(given: Any) -> tuple[float, float]:
         Unless there are two finite numbers in order.
     """
     if (
-        isinstance(given, Sequence)
-        and len(given) == 2
-        and all(isinstance(end, numbers.Real) for end in given)
+        isinstance(bounds, Sequence)
+        and len(bounds) == 2
+        and all(isinstance(end, numbers.Real) for end in bounds)
     ):
-        lower, upper = float(given[0]), float(given[1])
+        lower, upper = float(bounds[0]), float(bounds[1])
         if -np.inf < lower < upper < np.inf:
             return lower, upper
     raise ValueError(
-        f"Found bounds_y={given!r}; two finite numbers, lower < upper, that y lies between are "
+        f"Found bounds_y={bounds!r}; two finite numbers, lower < upper, that y lies between are "
         "needed, as bounds_y or from a target in the schema."
     )

@@ -101,36 +101,38 @@ class CodedColumns:
             _bin_edges(column, max_bins) if isinstance(column, Range) else [np.empty(0)]
             for column in columns
         ]
-        self.edges = [np.unique(np.concatenate(found)) for found in scales]
+        self.edges = [np.unique(np.concatenate(edges)) for edges in scales]
         self._bins = [BinLookup(edges) for edges in self.edges]
         self.features = tuple(
             feature
-            for place, (column, found) in enumerate(zip(columns, scales))
-            for feature in _features_of_column(place, column, self.edges[place], found)
+            for place, (column, column_scales) in enumerate(zip(columns, scales))
+            for feature in _features_of_column(place, column, self.edges[place], column_scales)
         )
         self.directed = any(feature.direction for feature in self.features)
 
-    def described(self, most: int) -> list[str]:
+    def described(self, max_values: int) -> list[str]:
         """One line for each column of the schema.
 
-        ``most`` is the largest number of listed values that are shown.
+        ``max_values`` is the largest number of listed values that are shown.
         """
         bins = {name: len(edges) + 1 for name, edges in zip(self._schema, self.edges)}
-        return self._schema.described(bins, most)
+        return self._schema.described(bins, max_values)
 
     def codes(self, X: Any) -> Codes:
         """Codes of a table's columns, shape (n_features, n_samples)."""
         chosen = X if isinstance(X, ChosenRows) else None
-        given = self._schema.read_columns(X if chosen is None else chosen.data)
-        values = [given[name].values for name in self._schema]
+        columns = self._schema.read_columns(X if chosen is None else chosen.data)
+        values = [columns[name].values for name in self._schema]
         number = len(values[0]) if chosen is None else len(chosen)
-        most = max(feature.size for feature in self.features)
-        codes = np.empty((len(self.features) + self.directed, number), np.min_scalar_type(most - 1))
+        largest = max(feature.size for feature in self.features)
+        codes = np.empty(
+            (len(self.features) + self.directed, number), np.min_scalar_type(largest - 1)
+        )
         for start in range(0, number, BLOCK):
             rows = slice(start, start + BLOCK)
-            block = [each[rows] for each in values] if chosen is None else list(chosen[rows].T)
-            for place, found in enumerate(self._code_columns(block)):
-                codes[place, rows] = found
+            block = [column[rows] for column in values] if chosen is None else list(chosen[rows].T)
+            for place, column_codes in enumerate(self._code_columns(block)):
+                codes[place, rows] = column_codes
             if self.directed:
                 codes[-1, rows] = self._index(codes[:-1, rows])
         return codes
@@ -154,18 +156,18 @@ class CodedColumns:
         for place in directed:
             total += self.features[place].ramp()[codes[place]]
         rising = sum(self.features[place].direction > 0 for place in directed)
-        falling, most = len(directed) - rising, np.sqrt(len(directed))  # sums beyond it are rare
-        lower, upper = -min(falling, most), min(rising, most)
+        falling, bound = len(directed) - rising, np.sqrt(len(directed))  # sums beyond it are rare
+        lower, upper = -min(falling, bound), min(rising, bound)
         share = (np.clip(total, lower, upper) - lower) / (upper - lower)
         index: NDArray[np.intp] = np.minimum((share * INDEX_SIZE).astype(np.intp), INDEX_SIZE - 1)
         return index
 
     def _code_columns(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
-        for column, bins, given in zip(self._schema.columns.values(), self._bins, values):
+        for column, bins, column_values in zip(self._schema.columns.values(), self._bins, values):
             if isinstance(column, Range):
-                yield from _codes_of_range(column, bins, given)
+                yield from _codes_of_range(column, bins, column_values)
             elif isinstance(column, OneHot):
-                yield column.places(given)
+                yield column.places(column_values)
 
 
 def _features_of_column(
@@ -195,13 +197,13 @@ def _bin_edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
     if column.bins not in (ENCODER, AUTO, None):
         return [column.edges(Detail())]
     lower, upper = (float(end) for end in column.ends())
-    whole = isinstance(column, NumberRange) and column.of_whole_numbers
-    found = [column.edges(Detail(bins=max_bins))]
-    if whole and upper - lower < max_bins:
-        return [np.arange(lower + 0.5, upper), *found]
+    integers = isinstance(column, NumberRange) and column.of_whole_numbers
+    scales = [column.edges(Detail(bins=max_bins))]
+    if integers and upper - lower < max_bins:
+        return [np.arange(lower + 0.5, upper), *scales]
     if isinstance(column, NumberRange) and column.scale != LOG and upper - lower >= WIDE:
-        found.append(NumberRange(column.lower, column.upper, max_bins, LOG).edges(Detail()))
-    return [np.unique(np.floor(edges) + 0.5) for edges in found] if whole else found
+        scales.append(NumberRange(column.lower, column.upper, max_bins, LOG).edges(Detail()))
+    return [np.unique(np.floor(edges) + 0.5) for edges in scales] if integers else scales
 
 
 class BinLookup:
@@ -232,27 +234,27 @@ class BinLookup:
         """Bin of each number, none of which is missing."""
         if self._most > MOST_EDGES:
             return np.searchsorted(self.edges, numbers, side="right")
-        found: NDArray[np.intp] = np.zeros(numbers.shape, np.intp)
+        bins: NDArray[np.intp] = np.zeros(numbers.shape, np.intp)
         if self._scale:
-            found = self._first.take(self._part(numbers))
+            bins = self._first.take(self._part(numbers))
         for _ in range(self._most):
-            found += self._ends.take(found) <= numbers
-        return found
+            bins += self._ends.take(bins) <= numbers
+        return bins
 
     def _part(self, numbers: NDArray[np.float64]) -> NDArray[np.intp]:
         with np.errstate(over="ignore"):
-            found: NDArray[np.float64] = (numbers - self.edges[0]) * self._scale
-        return np.clip(found, 0, PARTS * len(self.edges), out=found).astype(np.intp)
+            parts: NDArray[np.float64] = (numbers - self.edges[0]) * self._scale
+        return np.clip(parts, 0, PARTS * len(self.edges), out=parts).astype(np.intp)
 
 
 def _codes_of_range(
-    column: Range, bins: BinLookup, given: NDArray[Any]
+    column: Range, bins: BinLookup, values: NDArray[Any]
 ) -> Iterator[NDArray[np.intp]]:
-    numbers = column.numbers(given)
+    numbers = column.numbers(values)
     missing = np.isnan(numbers)
-    there = np.where(missing, 0.0, numbers)
-    yield np.where(missing, len(bins.edges) + 1, bins.bins(there))
-    inside = np.clip(there, *column.ends())
+    present = np.where(missing, 0.0, numbers)
+    yield np.where(missing, len(bins.edges) + 1, bins.bins(present))
+    inside = np.clip(present, *column.ends())
     for part in _parts(column):
         yield np.where(missing, part.size, part.place(inside))
 

@@ -85,17 +85,17 @@ def _predict_frame(frame: Any, model: Any, method: str) -> Any:
     for other frames."""
     pandas = sys.modules["pandas"]
     with at_most_threads(1):
-        found = getattr(model, method)(frame)
-    if found.ndim == 1:
-        return pandas.Series(found, frame.index, name="predictions")
-    return pandas.DataFrame(found, frame.index, columns=list(model.classes_))
+        predictions = getattr(model, method)(frame)
+    if predictions.ndim == 1:
+        return pandas.Series(predictions, frame.index, name="predictions")
+    return pandas.DataFrame(predictions, frame.index, columns=list(model.classes_))
 
 
 # --- on workers -----------------------------------------------------------------------------------
 
 
 @dataclass
-class KeptPartition:
+class WorkerPartition:
     """Partition that a worker keeps, with its number of calls and last answer.
 
     ``records`` is None for an empty one.
@@ -118,7 +118,7 @@ class KeptPartition:
 
 
 #: Partitions that this process keeps, by fit and number.
-KEPT: dict[tuple[str, int], KeptPartition] = {}
+PARTITIONS: dict[tuple[str, int], WorkerPartition] = {}
 
 
 @dataclass(frozen=True)
@@ -212,8 +212,8 @@ def _read_partition(
     """
     try:
         records, persons = reading.records(part, y)
-        KEPT[reading.fit, number] = kept = KeptPartition(records)
-        kept.catch_up(0, calls)
+        PARTITIONS[reading.fit, number] = partition = WorkerPartition(records)
+        partition.catch_up(0, calls)
         return PartitionFacts(_worker_address(), 0 if records is None else records.n_units, persons)
     except Exception as error:
         if type(error) in OF_THE_DOOR:
@@ -226,20 +226,24 @@ def _sum_of_answers(fit: str, numbers: Sequence[int], first: int, calls: Sequenc
 
     If it does not keep them all, it answers with its name.
     """
-    kept = [KEPT.get((fit, number)) for number in numbers]
-    if any(one is None or not first <= one.done <= first + len(calls) for one in kept):
+    partitions = [PARTITIONS.get((fit, number)) for number in numbers]
+    if any(
+        partition is None or not first <= partition.done <= first + len(calls)
+        for partition in partitions
+    ):
         return _worker_address()
     try:
         return functools.reduce(
-            np.add, (one.catch_up(first, calls) for one in kept if one is not None)
+            np.add,
+            (partition.catch_up(first, calls) for partition in partitions if partition is not None),
         )
     except Exception:
         return TrainingStoppedError(STOPPED.format("a model over partitions"))
 
 
 def _forget_fit(fit: str) -> None:
-    for place in [place for place in KEPT if place[0] == fit]:
-        del KEPT[place]
+    for place in [place for place in PARTITIONS if place[0] == fit]:
+        del PARTITIONS[place]
 
 
 def _worker_address() -> str:
@@ -278,14 +282,14 @@ class PartitionedRecords:
     def __enter__(self) -> Self:
         try:
             work = functools.partial(self._read_partitions, range(len(self._parts)))
-            found = in_fixed_words(type(self._reading.model).__name__, work)
-            for one in found:
-                if isinstance(one, Exception):
-                    raise one
-            self.n_units = sum(one.n_units for one in found)
+            answers = in_fixed_words(type(self._reading.model).__name__, work)
+            for answer in answers:
+                if isinstance(answer, Exception):
+                    raise answer
+            self.n_units = sum(answer.n_units for answer in answers)
             if self.n_units == 0 and self._reading.model.neighboring != "add_remove":
-                raise ValueError(f"Found no record in {len(found)} partitions.")
-            self._check_persons([one.persons for one in found])
+                raise ValueError(f"Found no record in {len(answers)} partitions.")
+            self._check_persons([answer.persons for answer in answers])
         except BaseException:
             self.__exit__()
             raise
@@ -294,12 +298,12 @@ class PartitionedRecords:
     def __exit__(self, *error: object) -> None:
         self._client.run(_forget_fit, self._reading.fit, on_error="ignore")
 
-    def _check_persons(self, found: Sequence[NDArray[np.uint64]]) -> None:
+    def _check_persons(self, pseudonyms: Sequence[NDArray[np.uint64]]) -> None:
         """Raise if a person has records in two partitions.
 
         He would add to the sums twice.
         """
-        persons = np.concatenate(found)
+        persons = np.concatenate(pseudonyms)
         if len(np.unique(persons)) < len(persons):
             raise PrivacyError(
                 "Found records of one person in several partitions; they must be in one: "
@@ -380,9 +384,9 @@ class PartitionedRecords:
             by_worker.setdefault(self._workers[number], []).append(number)
         return [
             (worker, share)
-            for worker, mine in by_worker.items()
+            for worker, partitions in by_worker.items()
             for first in range(self._threads.get(worker, 1))
-            if (share := mine[first :: self._threads.get(worker, 1)])
+            if (share := partitions[first :: self._threads.get(worker, 1)])
         ]
 
     def _read_partitions(self, numbers: Sequence[int]) -> list[Any]:
@@ -391,14 +395,14 @@ class PartitionedRecords:
 
         read = functools.partial(_read_partition, self._reading, self._calls[: self._made])
         tasks = [delayed(read, pure=False)(number, *self._parts[number]) for number in numbers]
-        found: list[Any] = self._client.gather(self._client.compute(tasks))
+        answers: list[Any] = self._client.gather(self._client.compute(tasks))
         self._threads = self._client.nthreads()
         self._workers |= {
-            number: one.worker
-            for number, one in zip(numbers, found)
-            if isinstance(one, PartitionFacts)
+            number: answer.worker
+            for number, answer in zip(numbers, answers)
+            if isinstance(answer, PartitionFacts)
         }
-        return found
+        return answers
 
 
 def partitioned_records(

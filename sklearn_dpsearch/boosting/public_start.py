@@ -60,10 +60,10 @@ def init_outputs(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_output
     records = columns_of_init(init, X)
     unused = np.zeros(number_of_records(records))
     respond = response_function(init, method)
-    found: Array = contributions(
+    by_record: Array = contributions(
         respond, lambda _, answers: to_outputs(answers), records, unused, [0.0] * n_outputs
     )
-    outputs: Array = np.ascontiguousarray(found.T)
+    outputs: Array = np.ascontiguousarray(by_record.T)
     return outputs
 
 
@@ -75,10 +75,10 @@ def columns_of_init(init: Any, X: Any) -> Any:
     ValueError
         If some are missing; names are public.
     """
-    wanted, given = getattr(init, "feature_names_in_", None), names_of(X)
-    if wanted is None or given is None:
+    wanted, names = getattr(init, "feature_names_in_", None), names_of(X)
+    if wanted is None or names is None:
         return X
-    if missing := [str(name) for name in wanted if str(name) not in given]:
+    if missing := [str(name) for name in wanted if str(name) not in names]:
         raise ValueError(
             f"Found no column {missing} in X, which init was fitted on. Give X with all of its "
             f"columns."
@@ -86,7 +86,7 @@ def columns_of_init(init: Any, X: Any) -> Any:
     return X[list(wanted)]
 
 
-def logits_from_probabilities(classes: NDArray[Any], known: NDArray[Any]) -> ToOutputs:
+def logits_from_probabilities(classes: NDArray[Any], labels: NDArray[Any]) -> ToOutputs:
     """Map from class probabilities of ``init`` to outputs of boosting.
 
     One logit for two classes, else one for each.
@@ -99,11 +99,11 @@ def logits_from_probabilities(classes: NDArray[Any], known: NDArray[Any]) -> ToO
     ValueError
         If no class is known: labels are of another kind, or of another question.
     """
-    places = {label: place for place, label in enumerate(known.tolist())}
-    columns = [places.get(label) for label in classes.tolist()]
+    places = {name: place for place, name in enumerate(labels.tolist())}
+    columns = [places.get(name) for name in classes.tolist()]
     if columns.count(None) == len(columns):
         raise ValueError(
-            f"Found an init with the classes {known.tolist()}, of which none is declared: "
+            f"Found an init with the classes {labels.tolist()}, of which none is declared: "
             f"{classes.tolist()}. Fit it on labels of the same kind."
         )
 

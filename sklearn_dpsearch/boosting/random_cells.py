@@ -34,10 +34,10 @@ class Partition(NamedTuple):
         ]
         if not groups:
             return np.zeros(codes.shape[1], np.uint8)
-        found: CellNumbers = groups[0]
-        for others in groups[1:]:
-            found += others
-        return found
+        numbers: CellNumbers = groups[0]
+        for group in groups[1:]:
+            numbers += group
+        return numbers
 
 
 #: Share of the rounds in which all features are drawn as often, and of later draws that follow the
@@ -122,11 +122,14 @@ class PartitionDraws:
 
 
 def _random_partition(
-    features: Sequence[Feature], chosen: Sequence[int], most: int, random_state: np.random.Generator
+    features: Sequence[Feature],
+    chosen: Sequence[int],
+    n_groups: int,
+    random_state: np.random.Generator,
 ) -> Partition:
     lookups, n_cells = [], 1
     for place in chosen:
-        groups = _random_groups(features[place], most, len(chosen) == 1, random_state)
+        groups = _random_groups(features[place], n_groups, len(chosen) == 1, random_state)
         lookups.append(groups * n_cells)
         n_cells *= int(groups.max()) + 1
     small = np.min_scalar_type(n_cells - 1)
@@ -134,7 +137,7 @@ def _random_partition(
 
 
 def _random_groups(
-    feature: Feature, most: int, apart: bool, random_state: np.random.Generator
+    feature: Feature, n_groups: int, apart: bool, random_state: np.random.Generator
 ) -> NDArray[np.intp]:
     """Random group of each code of a feature; all groups occur.
 
@@ -142,8 +145,8 @@ def _random_groups(
     equal size. Missing ones have a group of their own, ``apart``, or else join a random one.
     """
     if feature.cuts is None:
-        return random_state.permutation(np.arange(feature.size) % most)
+        return random_state.permutation(np.arange(feature.size) % n_groups)
     scale = feature.cuts[int(random_state.integers(len(feature.cuts)))]
-    cuts = np.sort(random_state.choice(scale, min(most - 1, len(scale)), replace=False))
+    cuts = np.sort(random_state.choice(scale, min(n_groups - 1, len(scale)), replace=False))
     groups = np.searchsorted(cuts, np.arange(feature.size - 1), side="left")
     return np.append(groups, len(cuts) + 1 if apart else random_state.integers(len(cuts) + 1))

@@ -77,12 +77,12 @@ class PriorScale:
     ----------
     factor : float
         Multiple of the measured size that is expected.
-    least : float
+    smallest : float
         Smallest size that is measured.
     """
 
     factor: float
-    least: float
+    smallest: float
     rounds: int = 0
     signal: float = 0.0
     weight: float = 0.0
@@ -101,7 +101,7 @@ class PriorScale:
         self.uncertainty += 2.0 * float(np.sum(np.square(variances)))
         if self.rounds >= UNMEASURED:
             size = math.sqrt(max(self._mean_square(), 0.0))
-            self.value = self.factor * min(max(size, self.least), MOST_SCALE)
+            self.value = self.factor * min(max(size, self.smallest), MOST_SCALE)
 
     def _mean_square(self) -> float:
         """Mean square of the weights so far, shrunk to what was expected."""
@@ -143,9 +143,9 @@ class KnownHessians:
         """
         n_cells, variance = hessians.shape[1], self.variance + np.square(DRIFT * self.total)
         gain = variance / (variance + n_cells * self.noise**2)
-        seen = self.total + gain * (hessians.sum(axis=1, keepdims=True) - self.total)
+        total = self.total + gain * (hessians.sum(axis=1, keepdims=True) - self.total)
         self.total, self.variance = (
-            np.maximum(seen, LEAST_TOTAL * self.total),
+            np.maximum(total, LEAST_TOTAL * self.total),
             (1.0 - gain) * variance,
         )
         mean = self.total / n_cells
@@ -270,10 +270,10 @@ class TrainingRecords:
             hashed = _splitmix64(
                 hashed ^ (column.view(np.uint64) if column.dtype == np.float64 else column)
             )
-        found: NDArray[np.uint64] = hashed.sum(axis=1)
+        fingerprint: NDArray[np.uint64] = hashed.sum(axis=1)
         if self._persons is not None:
-            found += _splitmix64(self._persons.sums_of_several_records(hashed)).sum(axis=1)
-        return found
+            fingerprint += _splitmix64(self._persons.sums_of_several_records(hashed)).sum(axis=1)
+        return fingerprint
 
     def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]:
         """Take the last round's step, and sum derivatives over new cells.
@@ -347,11 +347,11 @@ class TrainingRecords:
         self, of_block: Callable[[slice, Numbers | None], NDArray[np.int64]], n_cells: int
     ) -> NDArray[np.int64]:
         """Sum of what is computed of each block, each thread taking its share of them."""
-        nothing = np.zeros((2 * self.loss.n_outputs, n_cells), np.int64)
+        zeros = np.zeros((2 * self.loss.n_outputs, n_cells), np.int64)
 
         def of_thread(first: int, step: int) -> NDArray[np.int64]:
             blocks = itertools.islice(self._blocks(n_cells), first, None, step)
-            return functools.reduce(np.add, itertools.starmap(of_block, blocks), nothing)
+            return functools.reduce(np.add, itertools.starmap(of_block, blocks), zeros)
 
         if self._pool is None:
             return of_thread(0, 1)
@@ -425,21 +425,21 @@ def release_start(
         Where it is public: it tells the sum of the Hessians better than noise does, unless many
         records are blank.
     """
-    loss, nothing = records.loss, np.zeros((records.loss.n_outputs, 1))
-    scores, hessians = release(records.sums(nothing, WHOLE))
+    loss, zeros = records.loss, np.zeros((records.loss.n_outputs, 1))
+    scores, hessians = release(records.sums(zeros, WHOLE))
     error, before = (
         noise * HESSIAN_NOISE * loss.hessian_unit,
-        loss.derivatives(nothing, np.zeros(1)).hessians,
+        loss.derivatives(zeros, np.zeros(1)).hessians,
     )
     if n_records is not None and (np.abs(hessians - n_records * before) < DIFFERENT * error).all():
         hessians = n_records * before
     outputs = loss.start(
         scores * _shrunk_inverse(hessians, noise), noise / np.maximum(hessians, noise)
     )
-    there = loss.derivatives(outputs, np.zeros(1)).hessians
-    least = np.maximum(hessians, error) / before
+    at_start = loss.derivatives(outputs, np.zeros(1)).hessians
+    number = np.maximum(hessians, error) / before
     return BoostingStart(
-        outputs, least * there, np.square(error * there / before), float(least.mean())
+        outputs, number * at_start, np.square(error * at_start / before), float(number.mean())
     )
 
 
@@ -498,8 +498,8 @@ def outputs_on_line(constant: Array, outputs: Array, way: float) -> Array:
 
     The way begins at constant outputs, and is followed for FARTHEST at most.
     """
-    found: Array = constant + way * np.clip(outputs - constant, -FARTHEST, FARTHEST)
-    return found
+    place: Array = constant + way * np.clip(outputs - constant, -FARTHEST, FARTHEST)
+    return place
 
 
 def boost(
@@ -538,10 +538,10 @@ def boost(
         Boosted([start.outputs], [0.0], [], []),
         PriorScale(prior_factor, records.loss.least_scale),
     )
-    known = KnownHessians(start.total, start.variance, noise_of_hessians)
+    known_hessians = KnownHessians(start.total, start.variance, noise_of_hessians)
     for partition in draws:
         scores, hessians = release(records.sums(step, partition))
-        hessians, believed = known.see(hessians)
+        hessians, believed = known_hessians.see(hessians)
         variances = noise**2 + records.loss.spread * np.maximum(hessians, 0.0)
         floor = np.sqrt(variances) / prior.value
         multiple = learning_rate * _shrunk_inverse(hessians, floor)
@@ -563,10 +563,10 @@ def boost(
 
 def _splitmix64(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Mix the bits of whole numbers by SplitMix64 (Steele, Lea & Flood 2014)."""
-    found = values + np.uint64(0x9E3779B97F4A7C15)
+    mixed = values + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
-    return found ^ (found >> np.uint64(31))
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 def _shrunk_inverse(hessians: Array, floor: Array | float) -> Array:
@@ -577,17 +577,17 @@ def _shrunk_inverse(hessians: Array, floor: Array | float) -> Array:
     With floor = standard deviation of the score ÷ that of the weights, its product with the score
     is the posterior mean of the Newton step, at known H.
     """
-    known = np.maximum(hessians, 0.0)
-    found: Array = known / (np.square(known) + np.square(floor))
-    return found
+    positive = np.maximum(hessians, 0.0)
+    inverse: Array = positive / (np.square(positive) + np.square(floor))
+    return inverse
 
 
 def _shrunk_inverse_slope(hessians: Array, floor: Array, by_noise: float) -> Array:
     """Derivative of the shrunk inverse in the Hessian, in which ``floor``² grows linearly from
     ``by_noise``²."""
-    known = np.square(np.maximum(hessians, 0.0))
-    found: Array = (hessians > 0) * (by_noise**2 - known) / np.square(known + np.square(floor))
-    return found
+    squares = np.square(np.maximum(hessians, 0.0))
+    slope: Array = (hessians > 0) * (by_noise**2 - squares) / np.square(squares + np.square(floor))
+    return slope
 
 
 def _loss_decrease(scores: Array, hessians: Array, multiple: Array, noise: float) -> float:
@@ -663,12 +663,12 @@ class RecordsByPerson:
 
         Of one person all are in one block.
         """
-        first, most = 0, max(PAIRS // n_cells, 1)
+        first, limit = 0, max(PAIRS // n_cells, 1)
         while first < len(self._starts) - 1:
             fitting = (
                 int(np.searchsorted(self._starts, self._starts[first] + PERSONS, side="right")) - 1
             )
-            last = min(max(fitting, first + 1), first + most)
+            last = min(max(fitting, first + 1), first + limit)
             rows = slice(*self._starts[[first, min(last, len(self._starts) - 1)]].tolist())
             yield rows, self._numbers[rows] - first
             first = last
@@ -707,7 +707,7 @@ def clip_persons(
     )
 
 
-def _shorten_persons(values: Array, persons: Numbers, most: int) -> Array:
+def _shorten_persons(values: Array, persons: Numbers, bound: int) -> Array:
     """Scale down persons whose squared norm is too large.
 
     They are rounded towards zero; those that are still longer are set to 0.
@@ -716,9 +716,9 @@ def _shorten_persons(values: Array, persons: Numbers, most: int) -> Array:
     that.
     """
     norms = np.bincount(persons, column_squares(values))
-    if (norms > most).any():
-        values *= np.sqrt(most / np.maximum(norms, most)).take(persons)
+    if (norms > bound).any():
+        values *= np.sqrt(bound / np.maximum(norms, bound)).take(persons)
         np.trunc(values, out=values)
-        if (longer := np.bincount(persons, column_squares(values)) > most).any():
+        if (longer := np.bincount(persons, column_squares(values)) > bound).any():
             values[:, longer[persons]] = 0.0
     return values

@@ -99,8 +99,8 @@ class TableModel(BaseEstimator):
     def __new__(cls, *positional: Any, **named: Any) -> Self:
         """A model, unless it is given arguments that it does not have."""
         check_arguments_of(cls, named)
-        made: Self = super().__new__(cls)
-        return made
+        model: Self = super().__new__(cls)
+        return model
 
     def scaled_privacy(
         self, factor: float, varying: frozenset[str] = frozenset()
@@ -172,19 +172,19 @@ class TableModel(BaseEstimator):
 
     def _mu(self) -> float:
         """μ of one fit, as stated or calibrated."""
-        given = {
+        stated = {
             name: float(value) for name in TARGETS if (value := getattr(self, name)) is not None
         }
-        if set(given) not in ({"target_epsilon", "target_delta"}, {"target_mu"}):
+        if set(stated) not in ({"target_epsilon", "target_delta"}, {"target_mu"}):
             raise PrivacyError(
-                f"Found {given or 'none of target_epsilon, target_delta, target_mu'}; "
+                f"Found {stated or 'none of target_epsilon, target_delta, target_mu'}; "
                 "target_epsilon with target_delta, or target_mu, is needed: target_epsilon=1.0, "
                 f"target_delta=1e-6, say, and in a search epsilon=1.0, delta=1e-6 of the search "
                 f"alone. How to choose them: {SITE}/learn/budget.html."
             )
-        if "target_mu" in given:
-            return given["target_mu"]
-        return self._calibrated_mu(given["target_epsilon"], given["target_delta"])
+        if "target_mu" in stated:
+            return stated["target_mu"]
+        return self._calibrated_mu(stated["target_epsilon"], stated["target_delta"])
 
     @abstractmethod
     def _directions(self, columns: Sequence[str]) -> dict[str, int]:

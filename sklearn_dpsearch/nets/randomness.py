@@ -76,8 +76,8 @@ def seed_sequence(seed: Seed = None) -> np.random.SeedSequence:
 
 def seed_of_training(seed: Seed, words: Sequence[int]) -> np.random.SeedSequence:
     """Seed sequence of a seed and of a training's fingerprint."""
-    own = seed_sequence(seed).generate_state(8)
-    return np.random.SeedSequence([*map(int, own), *words], pool_size=8)
+    entropy = seed_sequence(seed).generate_state(8)
+    return np.random.SeedSequence([*map(int, entropy), *words], pool_size=8)
 
 
 def _stream_seed(source: np.random.SeedSequence, name: str) -> np.random.SeedSequence:

@@ -119,18 +119,18 @@ class TrainingData(ABC):
 
     def digests(self) -> list[str]:
         """Digests of inputs and targets, equal for all forms of records."""
-        found: list[Any] = []
+        digests: list[Any] = []
         with self.opened(0) as records:
             for places in torch.arange(len(records)).split(BLOCK):
                 inputs, targets = records.take(places)
                 tensors = [*list_tensors(inputs), targets]
-                found = found or [hashlib.blake2b() for _ in tensors]
-                for one, rows in zip(found, tensors):
-                    one.update(
+                digests = digests or [hashlib.blake2b() for _ in tensors]
+                for digest, rows in zip(digests, tensors):
+                    digest.update(
                         rows.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
                     )
         persons = [] if self.persons is None else [hashlib.blake2b(self.persons.codes.tobytes())]
-        return [one.hexdigest() for one in (*found, *persons)]
+        return [digest.hexdigest() for digest in (*digests, *persons)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -147,10 +147,10 @@ class HeldRecords(TrainingData):
             other.inputs
         ):
             return False
-        mine, theirs = (
+        tensors, other_tensors = (
             [*list_tensors(records.inputs), records.targets] for records in (self, other)
         )
-        return self.persons is other.persons and all(map(_equal_tensors, mine, theirs))
+        return self.persons is other.persons and all(map(_equal_tensors, tensors, other_tensors))
 
 
 def take_rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
@@ -159,27 +159,27 @@ def take_rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     Shape (*places.shape, ...).
     """
     flat, n = places.reshape(-1), len(rows)
-    taken = (
+    selected = (
         rows.index_select(0, flat.clamp(max=n - 1))
         if n
         else rows.new_empty((len(flat), *rows.shape[1:]))
     )
     blank = flat >= n
-    if taken.device.type == "cpu":
+    if selected.device.type == "cpu":
         # fast, but elsewhere it would wait for the device
-        taken.index_fill_(0, torch.nonzero(blank).view(-1), 0)
+        selected.index_fill_(0, torch.nonzero(blank).view(-1), 0)
     else:
-        taken.masked_fill_(blank.view(-1, *(1,) * (taken.dim() - 1)), 0)
-    return taken.view(*places.shape, *rows.shape[1:])
+        selected.masked_fill_(blank.view(-1, *(1,) * (selected.dim() - 1)), 0)
+    return selected.view(*places.shape, *rows.shape[1:])
 
 
-def _equal_tensors(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
-    if mine.dtype != theirs.dtype or mine.shape != theirs.shape or mine.device != theirs.device:
+def _equal_tensors(first: torch.Tensor, second: torch.Tensor) -> bool:
+    if first.dtype != second.dtype or first.shape != second.shape or first.device != second.device:
         return False
-    same = mine.data_ptr() == theirs.data_ptr() and mine.stride() == theirs.stride()
+    shared = first.data_ptr() == second.data_ptr() and first.stride() == second.stride()
     # nan is nan
-    return same or bool(
-        torch.equal(*(one.contiguous().view(torch.uint8) for one in (mine, theirs)))
+    return shared or bool(
+        torch.equal(*(tensor.contiguous().view(torch.uint8) for tensor in (first, second)))
     )
 
 
@@ -228,10 +228,12 @@ def converted_rows(
     """
     if how not in rows.converted:
         # NumPy asks for large pages: filling 200 MB takes a sixth of the time.
-        found = torch.from_numpy(np.empty(rows.shape, np.dtype(str(dtype).removeprefix("torch."))))
+        converted = torch.from_numpy(
+            np.empty(rows.shape, np.dtype(str(dtype).removeprefix("torch.")))
+        )
         for places, block in rows.blocks(size):
-            convert(block, found[places])
-        rows.converted[how] = found
+            convert(block, converted[places])
+        rows.converted[how] = converted
     return rows.converted[how]
 
 
@@ -265,11 +267,13 @@ class MappedRecords(TrainingData):
         return rows.unflatten(0, places.shape), take_rows(self.targets, places)
 
     def are(self, other: TrainingData) -> bool:
-        same = (
+        same_rows = (
             isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how
         )
         return (
-            same and self.persons is other.persons and _equal_tensors(self.targets, other.targets)
+            same_rows
+            and self.persons is other.persons
+            and _equal_tensors(self.targets, other.targets)
         )
 
 
@@ -312,8 +316,8 @@ class ReadRecords(TrainingData):
         flat = places.reshape(-1)
         inputs = map_tensors(lambda row: row.repeat_interleave(len(flat), 0), self.inputs)
         targets = self.targets.repeat_interleave(len(flat), 0)
-        there = torch.nonzero(flat < len(self)).reshape(-1)
-        for row, record in zip(there.tolist(), self.read_each(flat[there].tolist())):
+        present = torch.nonzero(flat < len(self)).reshape(-1)
+        for row, record in zip(present.tolist(), self.read_each(flat[present].tolist())):
             if record is None:
                 targets[row] = torch.nan if targets.is_floating_point() else -1
                 continue

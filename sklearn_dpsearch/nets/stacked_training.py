@@ -103,10 +103,14 @@ def noise_scale(task: TrainingTask, rows: int) -> float:
 
 
 def _batch_source(
-    task: TrainingTask, own: Secrets, records: TrainingData
+    task: TrainingTask, secrets: Secrets, records: TrainingData
 ) -> PoissonBatches | PersonBatches:
-    drawn = PoissonBatches(own.coins, own.rows, task.sample_rate, task.places or records.units)
-    return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)
+    drawn = PoissonBatches(
+        secrets.coins, secrets.rows, task.sample_rate, task.places or records.units
+    )
+    return (
+        drawn if records.persons is None else PersonBatches(drawn, records.persons, secrets.turns)
+    )
 
 
 class Stack:
@@ -150,7 +154,9 @@ class Stack:
         # One source of secrets per net: nets that shared batches or noise would not be independent
         # runs, which the theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
-        self.batches = [_batch_source(task, own, records) for task, own in zip(tasks, self.secrets)]
+        self.batches = [
+            _batch_source(task, secrets, records) for task, secrets in zip(tasks, self.secrets)
+        ]
         self.done = 0  # steps
         self._allocate()
 
@@ -202,10 +208,10 @@ class Stack:
         for net, task in enumerate(self.tasks):
             declared = task.max_grad_norm * rounding.noise_factor(self.batches[net].rows)
             declared *= 2.0 if task.neighboring == "replace_one" else 1.0
-            own = noise[net].numpy(force=True)
-            exact = self.sums[net].numpy(force=True) - own
+            noise_of_net = noise[net].numpy(force=True)
+            exact = self.sums[net].numpy(force=True) - noise_of_net
             answer = release_sum(
-                "clipped gradients", exact, Fraction(declared) ** 2, partial(np.add, own)
+                "clipped gradients", exact, Fraction(declared) ** 2, partial(np.add, noise_of_net)
             )
             self.sums[net].copy_(torch.from_numpy(answer))
 
@@ -223,8 +229,8 @@ class Stack:
 
     def _finish(self, t: int) -> None:
         """Take nets out of the stack that have taken all their steps."""
-        kept = [i for i, task in enumerate(self.tasks) if task.steps > t]
-        if len(kept) == len(self.tasks):
+        unfinished = [i for i, task in enumerate(self.tasks) if task.steps > t]
+        if len(unfinished) == len(self.tasks):
             return
         for i, task in enumerate(self.tasks):
             if task.steps <= t:
@@ -234,12 +240,12 @@ class Stack:
                     kept=self.stepper.memory(i, task.steps),
                 )
                 self.engine.layout.write(self.trained[i], task.module)
-        self.trained, self.frozen = self.trained[kept], self.frozen[kept]
-        self.tasks = [self.tasks[i] for i in kept]
-        self.secrets = [self.secrets[i] for i in kept]
-        self.batches = [self.batches[i] for i in kept]
-        self.stepper.keep(kept)
-        if kept:
+        self.trained, self.frozen = self.trained[unfinished], self.frozen[unfinished]
+        self.tasks = [self.tasks[i] for i in unfinished]
+        self.secrets = [self.secrets[i] for i in unfinished]
+        self.batches = [self.batches[i] for i in unfinished]
+        self.stepper.keep(unfinished)
+        if unfinished:
             self._allocate()
 
     def _allocate(self) -> None:
@@ -248,7 +254,7 @@ class Stack:
         self.sums = torch.empty_like(self.trained, dtype=torch.float64)
         self.norms = self._as_column([task.max_grad_norm for task in self.tasks]).float()
         rows = [batches.rows for batches in self.batches]
-        self.scales = [noise_scale(task, own) for task, own in zip(self.tasks, rows)]
+        self.scales = [noise_scale(task, n_rows) for task, n_rows in zip(self.tasks, rows)]
         self.divisors = self._as_column([task.expected_batch_size for task in self.tasks]).float()
         self.engine.piece = min(map(rounding.records_per_piece, rows), default=1)
         self.width, self.rows = self._chunk_width(max(rows, default=0))

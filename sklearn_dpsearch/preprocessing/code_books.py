@@ -80,9 +80,9 @@ def columns_of_book(book: Any) -> Any:
             return columns_of_book(inner)
     fields = book.get("fields")
     if isinstance(fields, list) and all(
-        isinstance(one, Mapping) and "name" in one for one in fields
+        isinstance(field, Mapping) and "name" in field for field in fields
     ):
-        return {one["name"]: one for one in fields}
+        return {field["name"]: field for field in fields}
     return book
 
 
@@ -145,34 +145,34 @@ def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
     for word in ALTERNATIVES:
         alternatives = stated.get(word)
         if not isinstance(alternatives, list) or not all(
-            isinstance(each, Mapping) for each in alternatives
+            isinstance(alternative, Mapping) for alternative in alternatives
         ):
             continue
-        others = {key: value for key, value in stated.items() if key != word}
+        entry = {key: value for key, value in stated.items() if key != word}
         not_null = [
-            each
-            for each in alternatives
-            if each.get("type") != "null" and each.get("const", 0) is not None
+            alternative
+            for alternative in alternatives
+            if alternative.get("type") != "null" and alternative.get("const", 0) is not None
         ]
-        if not_null and all("const" in each for each in not_null):
-            return {**others, "enum": [each["const"] for each in not_null]}
+        if not_null and all("const" in alternative for alternative in not_null):
+            return {**entry, "enum": [alternative["const"] for alternative in not_null]}
         if len(not_null) == 1:
-            return {**others, **not_null[0]}
+            return {**entry, **not_null[0]}
     return stated
 
 
 def _codes_with_labels(codes: list[Any]) -> CodeBookEntry:
     """Codes of a dictionary from codes to labels; whole numbers in text are numbers, as JSON has no
     others."""
-    whole = all(isinstance(code, str) and WHOLE.fullmatch(code) for code in codes)
-    if whole:
+    are_integers = all(isinstance(code, str) and WHOLE.fullmatch(code) for code in codes)
+    if are_integers:
         codes = [int(float(code)) for code in codes]
     are_numbers = all(isinstance(code, numbers.Real) for code in codes)
     return CodeBookEntry({"values": codes}, "numbers" if are_numbers else "")
 
 
 def _declared_kind(name: str, stated: Any) -> str:
-    kinds = [one for one in stated if one != "null"] if isinstance(stated, list) else [stated]
+    kinds = [kind for kind in stated if kind != "null"] if isinstance(stated, list) else [stated]
     if kinds == [None]:
         return ""
     if len(kinds) != 1 or kinds[0] not in TYPES:

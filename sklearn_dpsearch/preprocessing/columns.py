@@ -185,7 +185,7 @@ class Column(ABC):
         """Entry of the schema as the user wrote it."""
 
     @abstractmethod
-    def described(self, bins: int = 0, most: int | None = None) -> str:
+    def described(self, bins: int = 0, max_values: int | None = None) -> str:
         """Column of the schema in words.
 
         With a number of bins, and with at most this many listed values.
@@ -265,7 +265,7 @@ class Choice(OneHot):
         text = [isinstance(value, str) for value in self.values]
         if all(text) and kind in "biufM":
             raise TypeError(
-                f"Found {said_of(kind)} in column {name!r}, and {list(self.values)!r} in the "
+                f"Found {kind_in_words(kind)} in column {name!r}, and {list(self.values)!r} in the "
                 "schema: none of them can be in it. Write the values in the schema as the column "
                 "has them, or convert it."
             )
@@ -286,10 +286,10 @@ class Choice(OneHot):
 
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
         missing = np.fromiter((_is_missing(value) for value in values.tolist()), bool, len(values))
-        found: NDArray[np.intp] = np.where(
+        misfits: NDArray[np.intp] = np.where(
             self.places(values) < len(self.values), 0, np.where(missing, 1, 2)
         )
-        return found
+        return misfits
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
         """Every value at least once, if there are enough records."""
@@ -305,12 +305,12 @@ class Choice(OneHot):
             {"values": list(self.values), **self.stated_direction()} if asked else list(self.values)
         )
 
-    def described(self, bins: int = 0, most: int | None = None) -> str:
-        shown = ", ".join(map(repr, self.values[:most]))
+    def described(self, bins: int = 0, max_values: int | None = None) -> str:
+        shown = ", ".join(map(repr, self.values[:max_values]))
         more = (
             ""
-            if most is None or len(self.values) <= most
-            else f" and {len(self.values) - most} more"
+            if max_values is None or len(self.values) <= max_values
+            else f" and {len(self.values) - max_values} more"
         )
         return ", ".join(
             [f"one of {len(self.values)} values: {shown}{more}", *self.direction_in_words()]
@@ -334,9 +334,9 @@ class Hashed(OneHot):
         return (*range(self.buckets), MISSING)
 
     def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        known: dict[bytes, int] = {}
+        buckets: dict[bytes, int] = {}
         return np.fromiter(
-            (self._bucket(value, known) for value in values.tolist()), np.intp, len(values)
+            (self._bucket(value, buckets) for value in values.tolist()), np.intp, len(values)
         )
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
@@ -348,8 +348,8 @@ class Hashed(OneHot):
     def refuse(self, name: str, kind: str) -> None:
         if kind in "cmV":
             raise TypeError(
-                f"Found {said_of(kind)} in column {name!r}, and buckets in the schema: convert it "
-                f"to text."
+                f"Found {kind_in_words(kind)} in column {name!r}, and buckets in the schema: "
+                "convert it to text."
             )
 
     ways_to_misfit = (MISSING,)
@@ -365,21 +365,21 @@ class Hashed(OneHot):
     def stated(self) -> Any:
         return {"buckets": self.buckets}
 
-    def described(self, bins: int = 0, most: int | None = None) -> str:
+    def described(self, bins: int = 0, max_values: int | None = None) -> str:
         return f"any value, in {self.buckets} buckets"
 
-    def _bucket(self, value: Any, known: dict[bytes, int]) -> int:
+    def _bucket(self, value: Any, buckets: dict[bytes, int]) -> int:
         """Bucket of a value, the last one if it is missing.
 
-        ``known`` spares hashing a text twice. Equal values may have different texts.
+        ``buckets`` spares hashing a text twice. Equal values may have different texts.
         """
         try:
             if value is None or value != value:
                 return self.buckets
             text = str.encode(value if isinstance(value, str) else _text_of(value))
-            if text not in known:
-                known[text] = self._bucket_of_text(text.decode())
-            return known[text]
+            if text not in buckets:
+                buckets[text] = self._bucket_of_text(text.decode())
+            return buckets[text]
         except Exception:  # pandas' missing value, or no text at all
             return self.buckets
 
@@ -461,6 +461,6 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def said_of(kind: str) -> str:
+def kind_in_words(kind: str) -> str:
     """Words for a kind of values, by NumPy's letter."""
     return KINDS.get(kind, "something else")

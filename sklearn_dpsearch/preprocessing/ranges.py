@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.lists import number_of, objects
-from .columns import ABOVE, BELOW, MISSING, Array, Column, CurvePoints, Detail, Unit, said_of
+from .columns import ABOVE, BELOW, MISSING, Array, Column, CurvePoints, Detail, Unit, kind_in_words
 
 #: Scales of numbers; bins as the encoder says, or by the rule; bins of the rule.
 LINEAR, LOG, ENCODER, AUTO, AUTO_BINS = "linear", "log", "encoder", "auto", 16
@@ -125,16 +125,16 @@ class Range(Column):
     mean_square, lowest = 1.0 / 3.0, -1.0
 
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        found, (lower, upper) = self.numbers(values), self.ends()
-        return np.select([np.isnan(found), found < lower, found > upper], [1, 2, 3], 0)
+        numbers, (lower, upper) = self.numbers(values), self.ends()
+        return np.select([np.isnan(numbers), numbers < lower, numbers > upper], [1, 2, 3], 0)
 
-    def _encode_numbers(self, found: Array, detail: Detail) -> Array:
+    def _encode_numbers(self, numbers: Array, detail: Detail) -> Array:
         """Outputs of numbers, nan for missing ones."""
-        missing = np.isnan(found)
+        missing = np.isnan(numbers)
         unit = self._value_unit("")
         with np.errstate(over="ignore"):  # overflow is far outside the range, and is clipped
             inside = np.where(
-                missing, 0.0, np.clip((self.warped(found) - unit.middle) / unit.half, -1.0, 1.0)
+                missing, 0.0, np.clip((self.warped(numbers) - unit.middle) / unit.half, -1.0, 1.0)
             )
         columns = [
             inside[:, np.newaxis],
@@ -175,7 +175,7 @@ class Range(Column):
         yield self._value_unit(name)
         edges = self.edges(detail)
         if len(edges):
-            ends = [self.lower, *map(self.said, edges), self.upper]
+            ends = [self.lower, *map(self.edge_label, edges), self.upper]
             for low, high in itertools.pairwise(ends):
                 yield Unit(f"{name}_{low}_to_{high}", beside=True)
             for part in self.parts():
@@ -213,7 +213,7 @@ class Range(Column):
     def squared_norm(self, detail: Detail) -> float:
         return 1.0 + (1.0 + len(self.parts()) if len(self.edges(detail)) else 0.0)
 
-    def said(self, edge: float) -> str:
+    def edge_label(self, edge: float) -> str:
         """Text of an edge, as part of the name of a bin."""
         return f"{edge:.6g}"
 
@@ -234,7 +234,7 @@ class Range(Column):
     #: Kind of the values, in a word.
     noun: ClassVar[str]
 
-    def described(self, bins: int = 0, most: int | None = None) -> str:
+    def described(self, bins: int = 0, max_values: int | None = None) -> str:
         options = [
             *self._options_in_words(),
             *([f"{bins} bins"] if bins else []),
@@ -287,15 +287,15 @@ class NumberRange(Range):
         if values.dtype.kind in "biuf":
             # a warning would tell of a long double beyond all doubles
             with np.errstate(over="ignore"):
-                found: Array = values.astype(np.float64)
-            return found
+                numbers: Array = values.astype(np.float64)
+            return numbers
         return np.fromiter((number_of(value) for value in values), np.float64, len(values))
 
     def refuse(self, name: str, kind: str) -> None:
         if kind not in "biufO":  # entries of a column of objects are read one by one
             raise TypeError(
-                f"Found {said_of(kind)} in column {name!r}, and ({self.lower}, {self.upper}) in "
-                "the schema: numbers are needed. List its values in the schema, or convert the "
+                f"Found {kind_in_words(kind)} in column {name!r}, and ({self.lower}, {self.upper}) "
+                "in the schema: numbers are needed. List its values in the schema, or convert the "
                 "column: pandas.to_numeric(column, errors='coerce') reads each entry on its own."
             )
 
@@ -326,8 +326,8 @@ class DateRange(Range):
     def refuse(self, name: str, kind: str) -> None:
         if kind not in "MOT":
             raise TypeError(
-                f"Found {said_of(kind)} in column {name!r}, and dates in the schema: dates, or "
-                "text such as 2024-05-31, are needed."
+                f"Found {kind_in_words(kind)} in column {name!r}, and dates in the schema: dates, "
+                "or text such as 2024-05-31, are needed."
             )
 
     def parts(self) -> Sequence[DatePart]:
@@ -340,7 +340,7 @@ class DateRange(Range):
         long_enough = (upper - lower >= SPAN_OF_MONTHS, upper - lower >= SPAN_OF_WEEKDAYS, timed)
         return [part for part, wanted in zip((MONTH, WEEKDAY, HOUR), long_enough) if wanted]
 
-    def said(self, edge: float) -> str:
+    def edge_label(self, edge: float) -> str:
         return str(np.datetime64(math.floor(edge), "D"))
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:

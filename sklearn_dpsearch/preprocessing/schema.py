@@ -80,21 +80,21 @@ class Schema(Mapping[str, Any]):
                 f'{{"age": (17, 90), "job": ["clerk", "nurse"]}}, or a file of JSON or YAML. '
                 f"{DRAFT}"
             )
-        made = columns.columns if isinstance(columns, Schema) else columns
+        entries = columns.columns if isinstance(columns, Schema) else columns
         self.columns = MappingProxyType(
-            {name: column_of(name, stated) for name, stated in made.items()}
+            {name: column_of(name, stated) for name, stated in entries.items()}
         )
 
     @staticmethod
-    def of(given: Schema | Mapping[str, Any]) -> Schema:
+    def of(schema: Schema | Mapping[str, Any]) -> Schema:
         """Return a schema, built from a mapping if need be; a file is read once, by who makes the
         schema."""
-        if isinstance(given, (str, Path)):
+        if isinstance(schema, (str, Path)):
             raise TypeError(
-                f"Found schema={str(given)!r}; a file is read by Schema: "
-                f"schema=Schema({str(given)!r})."
+                f"Found schema={str(schema)!r}; a file is read by Schema: "
+                f"schema=Schema({str(schema)!r})."
             )
-        return given if isinstance(given, Schema) else Schema(given)
+        return schema if isinstance(schema, Schema) else Schema(schema)
 
     def __getitem__(self, name: str) -> Any:
         return self.columns[name].stated()
@@ -111,7 +111,7 @@ class Schema(Mapping[str, Any]):
         )
 
     def described(
-        self, bins: Mapping[str, int] | None = None, most: int | None = None
+        self, bins: Mapping[str, int] | None = None, max_values: int | None = None
     ) -> list[str]:
         """Lines that describe each column as it was understood.
 
@@ -130,7 +130,7 @@ class Schema(Mapping[str, Any]):
         }
         numbers_of_bins = stated if bins is None else bins
         return [
-            f"{name}: {column.described(numbers_of_bins.get(name, 0), most)}"
+            f"{name}: {column.described(numbers_of_bins.get(name, 0), max_values)}"
             for name, column in self.columns.items()
         ]
 
@@ -177,10 +177,10 @@ class Schema(Mapping[str, Any]):
             As ``columns_of``, and for a column whose type can never fit its entry.
         """
         listed = [name for name, column in self.columns.items() if isinstance(column, Choice)]
-        found = columns_of(X, list(self), listed)
+        columns = columns_of(X, list(self), listed)
         for name, column in self.columns.items():
-            column.refuse(name, found[name].kind)
-        return found
+            column.refuse(name, columns[name].kind)
+        return columns
 
     def classes(self, name: str) -> list[Any]:
         """Values of a column, for ``classes=`` of a classifier."""
@@ -224,8 +224,8 @@ class Schema(Mapping[str, Any]):
             if isinstance(source, str) and "\n" in source
             else Path(source).read_text(encoding="utf-8")
         )
-        found = yaml_module().safe_load(text)
-        return cls(found)
+        entries = yaml_module().safe_load(text)
+        return cls(entries)
 
     @classmethod
     def from_json(cls, source: str | Path) -> Self:
@@ -296,9 +296,9 @@ def _yaml_entry(column: Column) -> Any:
 def _python_types(value: Any) -> Any:
     """Entry with Python's types in place of NumPy's."""
     if isinstance(value, list):
-        return [_python_types(one) for one in value]
+        return [_python_types(entry) for entry in value]
     if isinstance(value, dict):
-        return {name: _python_types(one) for name, one in value.items()}
+        return {name: _python_types(entry) for name, entry in value.items()}
     if isinstance(value, np.datetime64):
         return value.astype("datetime64[us]").item()
     return value.item() if isinstance(value, np.generic) else value
@@ -320,7 +320,7 @@ def column_of(name: str, stated: Any) -> Column:
         return stated
     stated, declared = entry_of(name, stated)
     if isinstance(stated, Mapping) and "direction" in stated:
-        word, others = (
+        word, entry = (
             stated["direction"],
             {key: value for key, value in stated.items() if key != "direction"},
         )
@@ -329,7 +329,7 @@ def column_of(name: str, stated: Any) -> Column:
                 f"Found direction={word!r} for column {name!r} of the schema; one of "
                 f"{sorted(DIRECTIONS)} is needed."
             )
-        return _directed(name, column_of(name, others), DIRECTIONS[word])
+        return _directed(name, column_of(name, entry), DIRECTIONS[word])
     if isinstance(stated, tuple) and len(stated) == 2:
         stated = {"lower": stated[0], "upper": stated[1]}
     if isinstance(stated, Mapping) and set(stated) == {"buckets"}:
@@ -471,18 +471,18 @@ def _choice_of_values(
     return Choice(tuple(values), kind, confirmed)
 
 
-def _range_end(given: Any) -> Any:
+def _range_end(end: Any) -> Any:
     """End of a range; text is a date.
 
     JSON has no dates.
     """
-    if not isinstance(given, str):
-        return given
+    if not isinstance(end, str):
+        return end
     try:
-        found = datetime.fromisoformat(given)
+        instant = datetime.fromisoformat(end)
     except ValueError:
-        return given
-    return found.date() if len(given) <= len("2024-05-31") else found
+        return end
+    return instant.date() if len(end) <= len("2024-05-31") else instant
 
 
 def _is_number(value: Any) -> bool:

@@ -141,7 +141,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         schema = self._checked_schema()
         read = [
-            (schema.columns[name], given.values) for name, given in schema.read_columns(X).items()
+            (schema.columns[name], entries.values)
+            for name, entries in schema.read_columns(X).items()
         ]
         width, scale, n = len(self._output_units(schema)), self._row_scale(schema), len(read[0][1])
         for start in range(0, max(n, 1), size or max(n, 1)):
@@ -193,7 +194,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         }
         edges = {name: column.edges(detail) for name, column in ranges.items()}
         return schema.described(
-            {name: len(found) + 1 for name, found in edges.items() if len(found)}, MOST_SHOWN
+            {
+                name: len(edges_of_column) + 1
+                for name, edges_of_column in edges.items()
+                if len(edges_of_column)
+            },
+            MOST_SHOWN,
         )
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
@@ -266,10 +272,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         schema = self._checked_schema()
         units, scale = self._output_units(schema), self._row_scale(schema)
-        given = np.asarray(coefficients, dtype=np.float64)
-        _check_shape(given, (len(units),))
-        own = {unit.name: float(scale * value / unit.half) for unit, value in zip(units, given)}
-        return own, float(intercept) - sum(own[unit.name] * unit.middle for unit in units)
+        array = np.asarray(coefficients, dtype=np.float64)
+        _check_shape(array, (len(units),))
+        in_own_units = {
+            unit.name: float(scale * value / unit.half) for unit, value in zip(units, array)
+        }
+        return in_own_units, float(intercept) - sum(
+            in_own_units[unit.name] * unit.middle for unit in units
+        )
 
     def shapes(
         self,
@@ -299,18 +309,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         schema = self._checked_schema()
         chosen = schema if columns is None else schema.only(*columns)
-        given = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
+        array = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
         places, scale = self._output_places(schema), self._row_scale(schema)
-        _check_shape(given, (len(given), len(self._output_units(schema))))
+        _check_shape(array, (len(array), len(self._output_units(schema))))
         spread = (
             None
             if noise is None
-            else np.broadcast_to(np.asarray(noise, dtype=np.float64), given.shape) * scale
+            else np.broadcast_to(np.asarray(noise, dtype=np.float64), array.shape) * scale
         )
         return {
             points.name: shape_of(
                 points,
-                given[:, places[name]] * scale,
+                array[:, places[name]] * scale,
                 None if spread is None else spread[:, places[name]],
             )
             for name, column in chosen.columns.items()
@@ -341,9 +351,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         units: dict[str, Unit] = {}
         for column_name, column in schema.columns.items():
             for unit in column.outputs(column_name, self._detail):
-                same = (f"{unit.name}_{number}" for number in itertools.count(2))
+                numbered = (f"{unit.name}_{number}" for number in itertools.count(2))
                 name = next(
-                    name for name in itertools.chain([unit.name], same) if name not in units
+                    name for name in itertools.chain([unit.name], numbered) if name not in units
                 )
                 units[name] = unit._replace(name=name)
         return list(units.values())

@@ -51,8 +51,8 @@ MUTANTS = {
     "noise of boosting used twice": Mutant(
         mistake="Noise that is drawn ahead is not taken away from what is left.",
         file="boosting/noise.py",
-        old="found, self._ahead = self._ahead[:size], self._ahead[size:]",
-        new="found, self._ahead = self._ahead[:size], self._ahead",
+        old="noise, self._ahead = self._ahead[:size], self._ahead[size:]",
+        new="noise, self._ahead = self._ahead[:size], self._ahead",
         tests=(
             "boosting/test_noise.py::test_released_sums_have_the_stated_noise_and_their_own_units",
         ),
@@ -111,8 +111,8 @@ MUTANTS = {
             "come before."
         ),
         file="boosting/losses.py",
-        old="    found: Array = EXPONENTIALS[places]",
-        new="    found: Array = np.exp(-values)",
+        old="    exponentials: Array = EXPONENTIALS[places]",
+        new="    exponentials: Array = np.exp(-values)",
         tests=(
             "boosting/test_losses.py::test_exponentials_are_looked_up_within_half_a_step_of_the_table",
         ),

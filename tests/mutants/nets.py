@@ -90,7 +90,7 @@ MUTANTS = {
     "warm start free": Mutant(
         mistake="A second training from the parameters of the first costs what it costs alone.",
         file="nets/estimators/cost.py",
-        old="guarantee=compose(*(one.guarantee for one in spent)),",
+        old="guarantee=compose(*(statement.guarantee for statement in spent)),",
         new="guarantee=spent[-1].guarantee,",
         tests=(
             "nets/estimators/test_array_estimators.py::test_partial_fit_and_warm_start_add_to_the_cost",
@@ -152,7 +152,7 @@ MUTANTS = {
     "noise alone": Mutant(
         mistake="A module without a finite gradient on single records is trained: on noise.",
         file="nets/engines/engine_choice.py",
-        old="    if not any(bool(one.isfinite()) for one in single):\n",
+        old="    if not any(bool(record_loss.isfinite()) for record_loss in single):\n",
         new="    if False:\n",
         tests=("nets/engines/test_engine_choice.py::test_refusals_say_what_it_is",),
     ),

@@ -76,7 +76,7 @@ class SingleNetEngine(Engine):
     """Engine for one net, with the gradients of a chunk of records at once."""
 
     #: Most records in a chunk.
-    most: int
+    chunk_size: int
 
     def __init__(
         self,
@@ -101,17 +101,19 @@ class SingleNetEngine(Engine):
         self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in moving}
 
     def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
-        for start in range(0, targets.shape[1], self.most):
-            part = slice(start, start + self.most)
+        for start in range(0, targets.shape[1], self.chunk_size):
+            part = slice(start, start + self.chunk_size)
             rows = map_tensors(operator.itemgetter((0, part)), inputs)
             gradients, blank = self._gradients_or_blanks(rows, targets[0, part])
-            norms = norms_from_squares(torch.stack([one.squares() for one in gradients.values()]))
+            norms = norms_from_squares(
+                torch.stack([gradient.squares() for gradient in gradients.values()])
+            )
             finite = finite_mask(norms)
             factors = clip_factors(norms, bounds[0, part], finite)
             if blank is not None:
                 factors = factors * ~blank
-            for name, one in gradients.items():
-                one.add(self._sums[name], factors, finite, self.piece)
+            for name, gradient in gradients.items():
+                gradient.add(self._sums[name], factors, finite, self.piece)
 
     def _gradients_or_blanks(
         self, inputs: Inputs, targets: torch.Tensor
@@ -189,9 +191,9 @@ def failing_records(
     halves = [slice(0, n)]
     while halves:
         part = halves.pop()
-        others = torch.ones_like(blank)
-        others[part] = False
-        if not fails(others):
+        outside = torch.ones_like(blank)
+        outside[part] = False
+        if not fails(outside):
             continue
         if part.stop - part.start == 1:
             blank[part] = True
@@ -221,9 +223,9 @@ def restore_generators(device: torch.device, states: Sequence[torch.Tensor]) -> 
         torch.cuda.set_rng_state(states[1], device)
 
 
-def records_per_chunk(bytes_at_once: int, numbers: int, most: int) -> int:
+def records_per_chunk(bytes_at_once: int, numbers: int, limit: int) -> int:
     """Number of records whose per-record gradients fit into memory at once."""
-    return max(LEAST, min(bytes_at_once // (4 * max(1, numbers)), most))
+    return max(LEAST, min(bytes_at_once // (4 * max(1, numbers)), limit))
 
 
 def finite_mask(norms: torch.Tensor) -> torch.Tensor | None:
@@ -285,7 +287,7 @@ class ParameterLayout:
     ) -> torch.Tensor:
         """Copy the parameters of several modules into rows of flat storage."""
         # Always in single precision: the bound on rounding is for single precision.
-        nothing, names = (
+        empty, names = (
             torch.empty(0, dtype=torch.float32, device=device),
             set(self.names(trained)),
         )
@@ -297,7 +299,7 @@ class ParameterLayout:
             ]
             for module in modules
         ]
-        return torch.stack([torch.cat([nothing, *flat]) for flat in rows])
+        return torch.stack([torch.cat([empty, *flat]) for flat in rows])
 
     def write(self, row: torch.Tensor, module: nn.Module) -> None:
         """Copy a row of flat trained parameters back into a module."""

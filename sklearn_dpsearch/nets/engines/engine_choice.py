@@ -93,11 +93,13 @@ def choose_engine(
     targets = made_up_labels(outputs, labels.to(device))
     if outputs is not None:
         losses.check_criterion_outputs(criterion, outputs)
-    known = outputs is not None and losses.sums_one_loss_per_record(criterion, outputs, targets)
-    if known and sequence is not None:
+    known_loss = outputs is not None and losses.sums_one_loss_per_record(
+        criterion, outputs, targets
+    )
+    if known_loss and sequence is not None:
         return EngineChoice(LinearEngine, (sequence, *_criterion_signature(criterion)))
     traced, reason = _checked_graph(module, rows, outputs)
-    if not known or traced is None:
+    if not known_loss or traced is None:
         _check_vmap_on_made_up(reason, module, criterion, rows, targets)
         return EngineChoice(
             VmapEngine,
@@ -163,14 +165,14 @@ def _graph_agrees_with_module(traced: Traced, module: nn.Module, rows: Inputs) -
 
     A function may have a gradient of its own.
     """
-    graph, own = (
+    graph, original = (
         _outputs_and_gradients(runnable, rows)
         for runnable in (traced.runnable, in_training(copy_with_same_parameters(module)))
     )
-    return graph.keys() == own.keys() and all(
-        graph[name].shape == own[name].shape
-        and torch.allclose(graph[name], own[name], rtol=1e-3, atol=1e-5, equal_nan=True)
-        for name in own
+    return graph.keys() == original.keys() and all(
+        graph[name].shape == original[name].shape
+        and torch.allclose(graph[name], original[name], rtol=1e-3, atol=1e-5, equal_nan=True)
+        for name in original
     )
 
 
@@ -178,15 +180,17 @@ def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, torch.T
     """Outputs of a module, and gradients of their weighted sum by parameter."""
     with seeded_for(module):
         outputs = module(rows)
-    found = {"": outputs.detach()}
+    tensors = {"": outputs.detach()}
     trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
     if trained and outputs.requires_grad:
         weights = torch.linspace(0.5, 1.5, outputs.numel(), device=outputs.device).view_as(outputs)
-        slopes = torch.autograd.grad(
+        gradients = torch.autograd.grad(
             (outputs * weights).sum(), list(trained.values()), materialize_grads=True
         )
-        found |= {name: slope for name, slope in zip(trained, slopes) if bool(slope.any())}
-    return found
+        tensors |= {
+            name: gradient for name, gradient in zip(trained, gradients) if bool(gradient.any())
+        }
+    return tensors
 
 
 def _check_vmap_on_made_up(
@@ -234,21 +238,23 @@ def _refusal(
             "need whole numbers, from 0 to num_embeddings - 1. Give tokens of a whole type: "
             "X.astype('int64')."
         )
-    said = (
+    first_line = (
         str(error).strip().splitlines()[0][:200].rstrip(".")
         if str(error).strip()
         else type(error).__name__
     )
-    meant = next((meaning for words, meaning in MEANINGS.items() if words in str(error)), said)
+    cause = next(
+        (meaning for words, meaning in MEANINGS.items() if words in str(error)), first_line
+    )
     if any("one_hot" in (frame.line or "") for frame in traceback.extract_tb(error.__traceback__)):
-        meant = (
+        cause = (
             "F.one_hot, which looks at values (the same is x.unsqueeze(-1) == self.numbers, a "
             "buffer torch.arange(10))"
         )
     return LeakingEstimatorError(
         f"Found {net_name(module)} with {type(criterion).__name__}, which cannot be shown to act "
         f"on each record alone. As a graph: {reason}. One record at a time (torch.func.vmap): "
-        f"{meant}. Needed: outputs and a loss that are computed from each record alone, without "
+        f"{cause}. Needed: outputs and a loss that are computed from each record alone, without "
         "branches on values, .item() or NumPy. Use torch.where in place of if, x.shape[0] in place "
         "of len(x), constants known in advance in place of statistics of a batch, and layers of "
         "PyTorch."
@@ -353,7 +359,7 @@ def check_batch_is_sum_of_records(
         compared = [(loss_of(part, 0), single[part]) for part in (every, ordinary)]
     except Exception:  # no conclusion from made-up records that the code does not take
         return
-    if not any(bool(one.isfinite()) for one in single):
+    if not any(bool(record_loss.isfinite()) for record_loss in single):
         raise LeakingEstimatorError(
             f"{net_name(module)} with {type(criterion).__name__} has no finite loss on any made-up "
             "record by itself: such records contribute nothing, and noise alone would be trained. "
@@ -361,10 +367,12 @@ def check_batch_is_sum_of_records(
             "outputs from each record alone."
         )
     for together, alone in compared:
-        total, most = torch.stack(alone).sum(), TOLERANCE * torch.stack(alone).abs().sum()
-        sums = ((total, most), (total / len(alone), most / len(alone)))
+        total, tolerance = torch.stack(alone).sum(), TOLERANCE * torch.stack(alone).abs().sum()
+        sums = ((total, tolerance), (total / len(alone), tolerance / len(alone)))
         comparable = bool(total.isfinite()) and bool(together.isfinite())
-        if comparable and not any(bool((together - one).abs() <= limit) for one, limit in sums):
+        if comparable and not any(
+            bool((together - expected).abs() <= limit) for expected, limit in sums
+        ):
             raise LeakingEstimatorError(
                 f"The loss of {net_name(module)} with {type(criterion).__name__} on several "
                 "records is neither the sum nor the mean of the losses on each: something couples "

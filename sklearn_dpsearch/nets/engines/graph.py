@@ -141,20 +141,20 @@ class _OperationRecorder(fx.Tracer):
         if isinstance(a, torch.Tensor):
             names = [
                 name
-                for name, own in (*self.root.named_parameters(), *self.root.named_buffers())
-                if own is a
+                for name, tensor in (*self.root.named_parameters(), *self.root.named_buffers())
+                if tensor is a
             ]
             if not names:
                 raise NotPerRecord("a tensor that forward makes itself (keep constants as buffers)")
             return self.create_node("get_attr", names[0], (), {})
-        found = super().create_arg(a)
+        argument = super().create_arg(a)
         if (
-            isinstance(found, fx.Node)
-            and found.op == "get_attr"
+            isinstance(argument, fx.Node)
+            and argument.op == "get_attr"
             and not isinstance(a, (fx.Node, fx.Proxy))
         ):
             raise NotPerRecord(f"an object that forward brings ({type(a).__name__})")
-        return found
+        return argument
 
 
 def _record_graph(module: nn.Module) -> fx.Graph:
@@ -227,13 +227,13 @@ class _OperationChecker(fx.Interpreter):
         """Check one operation of a traced graph by its rule, and run it."""
         kind = _kind_by_rule(self.module, n, self.kinds)
         try:
-            found = super().run_node(n)
+            value = super().run_node(n)
         except Exception as error:
             raise NotPerRecord(
                 f"{_op_name(self.module, n)} fails on made-up records ({_error_summary(error)})"
             ) from None
-        self.kinds[n] = _kind_of_result(n, found) if kind is None else kind
-        return found
+        self.kinds[n] = _kind_of_result(n, value) if kind is None else kind
+        return value
 
 
 def _kind_by_rule(
@@ -311,9 +311,9 @@ def _op_name(runnable: fx.GraphModule, node: fx.Node) -> str:
 
 def _input_shape(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> torch.Size:
     """Shape of a traced layer's input, records first; empty for other inputs."""
-    given = kinds.get(node.args[0]) if node.args and not node.kwargs else None
-    given = given.rows if isinstance(given, Turned) else given
-    return given.shape if isinstance(given, Rows) else torch.Size()
+    kind = kinds.get(node.args[0]) if node.args and not node.kwargs else None
+    kind = kind.rows if isinstance(kind, Turned) else kind
+    return kind.shape if isinstance(kind, Rows) else torch.Size()
 
 
 def _values_per_record(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> int:
@@ -345,9 +345,11 @@ def _gradient_values(layer: nn.Module, shape: torch.Size) -> int:
 def _own_all_parameters(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:
     """Return whether these layers own all parameters, each called once, without sharing."""
     once = len({id(layer) for layer in used}) == len(used) > 0
-    own = [id(p) for layer in used for _, p in layer.named_parameters(remove_duplicate=False)]
+    identities = [
+        id(p) for layer in used for _, p in layer.named_parameters(remove_duplicate=False)
+    ]
     parameters = dict(runnable.named_parameters())
-    apart = len(set(own)) == len(own) == len(parameters)
+    apart = len(set(identities)) == len(identities) == len(parameters)
     inside = not parameters.keys() & {
         str(node.target) for node in runnable.graph.nodes if node.op == "get_attr"
     }
@@ -359,11 +361,13 @@ def _graph_signature(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module])
 
     Operations with constants, attributes of layers, shapes, flags and buffers.
     """
-    own = [(layer.extra_repr(), operations.layer_signature(layer)) for layer in layers.values()]
+    signatures = [
+        (layer.extra_repr(), operations.layer_signature(layer)) for layer in layers.values()
+    ]
     parameters = [
         (name, tuple(p.shape), p.requires_grad) for name, p in runnable.named_parameters()
     ]
     buffers = [
         (name, buffer.detach().cpu().numpy().tobytes()) for name, buffer in runnable.named_buffers()
     ]
-    return (str(runnable.graph), tuple(own), tuple(parameters), tuple(buffers))
+    return (str(runnable.graph), tuple(signatures), tuple(parameters), tuple(buffers))

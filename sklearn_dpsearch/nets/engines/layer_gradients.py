@@ -34,7 +34,7 @@ class PerSampleGradients(ABC):
 
     @abstractmethod
     def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
+        self, sums: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor | None, piece: int
     ) -> None:
         """Add the sum of the records' gradients, each times its factor."""
 
@@ -53,12 +53,12 @@ class DenseGradients(PerSampleGradients):
         return row_norms([self.gradients])[0].square()
 
     def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
+        self, sums: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor | None, piece: int
     ) -> None:
         add_products(
             sums.view(1, 1, -1),
             factors[None, :, None],
-            _without_dropped(self.gradients, kept)[None],
+            _without_dropped(self.gradients, finite)[None],
             piece,
         )
 
@@ -74,10 +74,10 @@ class ConvolutionGradients(DenseGradients):
         self.shape = gradients.shape[1:]
 
     def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
+        self, sums: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor | None, piece: int
     ) -> None:
         turned = sums.new_zeros(self.shape)
-        super().add(turned, factors, kept, piece)
+        super().add(turned, factors, finite, piece)
         sums.add_(turned.movedim(-1, 1))
 
 
@@ -94,11 +94,11 @@ class OuterProducts(PerSampleGradients):
         return row_norms([self.grad_outputs])[0].mul_(row_norms([self.inputs])[0]).square()
 
     def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
+        self, sums: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor | None, piece: int
     ) -> None:
-        grad_outputs = _without_dropped(self.grad_outputs, kept) * factors[:, None]
+        grad_outputs = _without_dropped(self.grad_outputs, finite) * factors[:, None]
         add_products(
-            sums[None], grad_outputs[None], _without_dropped(self.inputs, kept)[None], piece
+            sums[None], grad_outputs[None], _without_dropped(self.inputs, finite)[None], piece
         )
 
 
@@ -125,23 +125,23 @@ class EmbeddingGradients(PerSampleGradients):
         self.owners, self.words, self.records = pairs // number, pairs % number, len(words)
 
     def squares(self) -> torch.Tensor:
-        each = row_norms([self.rows])[0].square()
-        return each.new_zeros(self.records).index_add_(0, self.owners, each)
+        squares = row_norms([self.rows])[0].square()
+        return squares.new_zeros(self.records).index_add_(0, self.owners, squares)
 
     def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
+        self, sums: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor | None, piece: int
     ) -> None:
-        rows = _without_dropped(self.rows, None if kept is None else kept[self.owners])
+        rows = _without_dropped(self.rows, None if finite is None else finite[self.owners])
         # in double precision, any order
         sums.index_add_(0, self.words, rows.double() * factors[self.owners, None])
 
 
-def _without_dropped(rows: torch.Tensor, kept: torch.Tensor | None) -> torch.Tensor:
+def _without_dropped(rows: torch.Tensor, finite: torch.Tensor | None) -> torch.Tensor:
     """Set the gradients of dropped records to zero.
 
     A factor of 0 is not enough, because 0·∞ is not a number.
     """
-    return rows if kept is None else torch.where(kept.unsqueeze(-1), rows, 0.0)
+    return rows if finite is None else torch.where(finite.unsqueeze(-1), rows, 0.0)
 
 
 # --- layers ---------------------------------------------------------------------------------------
@@ -203,8 +203,8 @@ def _convolution_windows(
     between = [step * stride for step, stride in zip(steps, layer.stride)]
     inside = [step * apart for step, apart in zip(steps, layer.dilation)]
     shape = (len(inputs), layer.groups, *places, *layer.kernel_size, images.shape[-1])
-    seen = images.as_strided(shape, (images.stride(0), images.stride(-2), *between, *inside, 1))
-    return seen.reshape(len(inputs) * layer.groups, math.prod(places), -1)
+    windows = images.as_strided(shape, (images.stride(0), images.stride(-2), *between, *inside, 1))
+    return windows.reshape(len(inputs) * layer.groups, math.prod(places), -1)
 
 
 def _convolution_padding(layer: Convolution) -> list[int]:
@@ -212,8 +212,8 @@ def _convolution_padding(layer: Convolution) -> list[int]:
     if layer.padding == "valid":
         return [0] * (2 * len(layer.kernel_size))
     if layer.padding == "same":
-        whole = [apart * (size - 1) for apart, size in zip(layer.dilation, layer.kernel_size)]
-        return [end for total in reversed(whole) for end in (total // 2, total - total // 2)]
+        totals = [apart * (size - 1) for apart, size in zip(layer.dilation, layer.kernel_size)]
+        return [end for total in reversed(totals) for end in (total // 2, total - total // 2)]
     return [size for size in reversed(layer.padding) for _ in range(2)]
 
 

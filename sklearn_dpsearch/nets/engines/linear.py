@@ -36,7 +36,7 @@ ELEMENTWISE: dict[
 }
 #: Number of a layer, its inputs, shape (M, B, in), and the loss's gradient in its outputs, shape
 #: (M, B, out).
-Seen: TypeAlias = tuple[int, torch.Tensor, torch.Tensor]
+LayerPass: TypeAlias = tuple[int, torch.Tensor, torch.Tensor]
 
 
 class LinearEngine(Engine):
@@ -110,23 +110,23 @@ class LinearEngine(Engine):
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
     def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
-        seen = (
+        passes = (
             self._backpropagate_graph(inputs, targets)
             if self.sequence is None
             else self._backpropagate_sequence(inputs, targets)
         )
-        seen.sort(key=operator.itemgetter(0))
+        passes.sort(key=operator.itemgetter(0))
         activations, grad_outputs = (
-            [a for _, a, _ in seen],
-            [grad_output for _, _, grad_output in seen],
+            [a for _, a, _ in passes],
+            [grad_output for _, _, grad_output in passes],
         )
         along, across = row_norms([*activations, *grad_outputs]).square_().chunk(2)
         # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
-        whole = norms_from_squares(
+        norms = norms_from_squares(
             torch.addcmul(self._has_bias, along, self._has_weight).mul_(across)
         )
-        finite = finite_mask(whole)
-        factors = clip_factors(whole, bounds, finite).unsqueeze(-1)
+        finite = finite_mask(norms)
+        factors = clip_factors(norms, bounds, finite).unsqueeze(-1)
         if finite is not None:  # a factor of 0 is not enough: 0·∞ is not a number, for all records
             activations = [torch.where(finite.unsqueeze(-1), rows, 0.0) for rows in activations]
             grad_outputs = [
@@ -134,50 +134,54 @@ class LinearEngine(Engine):
             ]
         self._add([grad_output * factors for grad_output in grad_outputs], activations)
 
-    def _backpropagate_sequence(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
+    def _backpropagate_sequence(
+        self, inputs: torch.Tensor, targets: torch.Tensor
+    ) -> list[LayerPass]:
         """Back-propagate through a sequence of layers, without autograd."""
         assert self.sequence is not None
-        seen = [inputs]
+        activations = [inputs]
         for layer in self.sequence:
-            seen.append(
-                self._affine_map(layer, seen[-1])
+            activations.append(
+                self._affine_map(layer, activations[-1])
                 if isinstance(layer, int)
-                else layer.forward(seen[-1])
+                else layer.forward(activations[-1])
             )
         grad_output = losses.loss_gradient(
-            self.criterion, seen[-1].flatten(0, 1), targets.flatten(0, 1)
-        ).view_as(seen[-1])
-        found = []
+            self.criterion, activations[-1].flatten(0, 1), targets.flatten(0, 1)
+        ).view_as(activations[-1])
+        passes = []
         first = next(k for k, layer in enumerate(self.sequence) if isinstance(layer, int))
         # before the first linear layer nothing is trained
         for k in range(len(self.sequence) - 1, first - 1, -1):
             layer = self.sequence[k]
             if not isinstance(layer, int):
-                grad_output = ELEMENTWISE[type(layer)](layer, grad_output, seen[k], seen[k + 1])
+                grad_output = ELEMENTWISE[type(layer)](
+                    layer, grad_output, activations[k], activations[k + 1]
+                )
                 continue
-            found.append((layer, seen[k], grad_output))
+            passes.append((layer, activations[k], grad_output))
             if k > first:
                 grad_output = torch.bmm(grad_output, self._weights[layer])
-        return found
+        return passes
 
-    def _backpropagate_graph(self, inputs: Inputs, targets: torch.Tensor) -> list[Seen]:
+    def _backpropagate_graph(self, inputs: Inputs, targets: torch.Tensor) -> list[LayerPass]:
         """Run a traced graph of linear layers, and back-propagate by autograd."""
         self._nets = len(targets)
-        self._seen: list[Seen] = []
+        self._passes: list[LayerPass] = []
         outputs = self.template(map_tensors(lambda rows: rows.flatten(0, 1), inputs))
-        seen, self._seen = self._seen, []
+        passes, self._passes = self._passes, []
         grad_output = losses.loss_gradient(self.criterion, outputs.detach(), targets.flatten(0, 1))
         grad_outputs = torch.autograd.grad(
-            outputs, [after for _, _, after in seen], grad_output, materialize_grads=True
+            outputs, [after for _, _, after in passes], grad_output, materialize_grads=True
         )
-        return [(i, a, grad_output) for (i, a, _), grad_output in zip(seen, grad_outputs)]
+        return [(i, a, grad_output) for (i, a, _), grad_output in zip(passes, grad_outputs)]
 
     def _watched(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
         stacked = inputs.reshape(self._nets, len(inputs) // self._nets, -1)
         outputs = self._affine_map(i, stacked)
         if not outputs.requires_grad:
             outputs.requires_grad_()
-        self._seen.append((i, stacked.detach(), outputs))
+        self._passes.append((i, stacked.detach(), outputs))
         return outputs.flatten(0, 1)
 
     def _add(self, grad_outputs: list[torch.Tensor], activations: list[torch.Tensor]) -> None:
@@ -211,15 +215,15 @@ def sequence_structure(module: nn.Module) -> Hashable | None:
 
     Modules of equal structure differ in their parameters alone.
     """
-    known = (nn.Sequential, nn.Linear, *ELEMENTWISE)
-    if not all(type(layer) in known and not is_altered(layer) for layer in module.modules()):
+    kinds = (nn.Sequential, nn.Linear, *ELEMENTWISE)
+    if not all(type(layer) in kinds and not is_altered(layer) for layer in module.modules()):
         return None
     layers = flattened_layers(module)
-    own = [p for layer in layers for p in layer.parameters()]
+    parameters = [p for layer in layers for p in layer.parameters()]
     if (
-        not own
-        or len({id(p) for p in own}) < len(own)
-        or any(p.dtype is not torch.float32 for p in own)
+        not parameters
+        or len({id(p) for p in parameters}) < len(parameters)
+        or any(p.dtype is not torch.float32 for p in parameters)
     ):
         return None  # no parameters, used twice, or of another type
     return tuple(

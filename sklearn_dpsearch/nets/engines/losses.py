@@ -91,10 +91,12 @@ def loss_gradient(
     # step.
     classes = type(criterion) is nn.CrossEntropyLoss and outputs.dim() == 2 and targets.dim() == 1
     if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
-        found = _fast_softmax(outputs)
+        gradient = _fast_softmax(outputs)
         places = targets.unsqueeze(-1)
-        found = found.scatter_add_(-1, places, found.new_full((1, 1), -1.0).expand(places.shape))
-        return found if criterion.weight is None else found * criterion.weight[places]
+        gradient = gradient.scatter_add_(
+            -1, places, gradient.new_full((1, 1), -1.0).expand(places.shape)
+        )
+        return gradient if criterion.weight is None else gradient * criterion.weight[places]
     if type(criterion) is nn.MSELoss:
         return (outputs - targets) * 2.0
     leaf = outputs.requires_grad_()
@@ -141,12 +143,12 @@ def check_criterion_kind(criterion: object, outputs: str) -> None:
     ------
     ValueError
     """
-    kind, (misfits, told) = (
+    kind, (misfits, explanation) = (
         criterion if isinstance(criterion, type) else type(criterion),
         MISFITS[outputs],
     )
     if issubclass(kind, misfits):
-        raise TrainingError(f"Found criterion {kind.__name__} {told}")
+        raise TrainingError(f"Found criterion {kind.__name__} {explanation}")
 
 
 def check_criterion_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None:
@@ -160,8 +162,8 @@ def check_criterion_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None
     """
     if outputs.dim() < 2 or outputs.shape[1] < 2 or not bool(outputs.isfinite().all()):
         return
-    whole = outputs.double().sum(1)
-    probabilities = bool((outputs >= 0).all()) and bool(((whole - 1).abs() < 1e-4).all())
+    totals = outputs.double().sum(1)
+    probabilities = bool((outputs >= 0).all()) and bool(((totals - 1).abs() < 1e-4).all())
     if isinstance(criterion, nn.CrossEntropyLoss) and probabilities:
         raise TrainingError(
             "Found a module that returns probabilities (a softmax at its end) with "

@@ -202,7 +202,7 @@ def is_random_op(target: Callable[..., Any] | str, layer: nn.Module | None = Non
         if isinstance(target, str)
         else target.__name__
     )
-    return name.lower() in {known.replace("_", "") for known in RANDOM} | RANDOM
+    return name.lower() in {random_name.replace("_", "") for random_name in RANDOM} | RANDOM
 
 
 def layer_constants(layer: nn.Module) -> dict[str, Any]:

@@ -57,7 +57,9 @@ class VmapEngine(SingleNetEngine):
             # gradients come from torch.func alone, and none is left on a module
             parameter.requires_grad_(False)
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
-        self.most = records_per_chunk(room, self.layout.trained, MOST_ON.get(device.type, MOST))
+        self.chunk_size = records_per_chunk(
+            room, self.layout.trained, MOST_ON.get(device.type, MOST)
+        )
 
     def per_sample_gradients(
         self, inputs: Inputs, targets: torch.Tensor
@@ -72,10 +74,10 @@ class VmapEngine(SingleNetEngine):
 
         trained = {name: p for name, p in self.template.named_parameters() if name in self._sums}
         # "different": each record has its own dropout mask, as in a batch.
-        found = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(
+        gradients = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(
             trained, inputs, targets
         )
-        return {name: DenseGradients(gradient.detach()) for name, gradient in found.items()}
+        return {name: DenseGradients(gradient.detach()) for name, gradient in gradients.items()}
 
     def _fresh(self) -> tuple[nn.Module, nn.Module]:
         """Copy module and criterion in their initial state, with the given parameters."""
@@ -143,7 +145,7 @@ class OpacusEngine(SingleNetEngine):
             for name, layer in layers.items()
             if type(layer) is nn.Embedding and layer.padding_idx is not None
         }
-        self.most = records_per_chunk(
+        self.chunk_size = records_per_chunk(
             MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE), self.layout.trained, MOST
         )
 
@@ -152,23 +154,23 @@ class OpacusEngine(SingleNetEngine):
     ) -> dict[str, PerSampleGradients]:
         with torch.enable_grad():
             self.criterion(self._running(inputs), targets).sum().backward()
-        found = {name: p.grad_sample for name, p in self._parameters.items()}
+        gradients = {name: p.grad_sample for name, p in self._parameters.items()}
         for parameter in self._parameters.values():
             parameter.grad = parameter.grad_sample = None
         for name, place in self._paddings.items():
-            if name in found:
-                found[name][:, place] = 0.0  # PyTorch's embeddings have no gradient there
+            if name in gradients:
+                gradients[name][:, place] = 0.0  # PyTorch's embeddings have no gradient there
         n = len(targets)
         missing = [
             name
-            for name, one in found.items()
-            if not isinstance(one, torch.Tensor) or len(one) != n
+            for name, gradient in gradients.items()
+            if not isinstance(gradient, torch.Tensor) or len(gradient) != n
         ]
         if missing:
             raise TrainingError(
                 f"Opacus found no gradient of each record for {missing}; freeze them, or use them."
             )
-        return {name: DenseGradients(one.detach()) for name, one in found.items()}
+        return {name: DenseGradients(gradient.detach()) for name, gradient in gradients.items()}
 
     def recover(self) -> None:
         for layer in self.template.modules():

@@ -90,10 +90,10 @@ def refuse_module(module: nn.Module) -> None:
         buffers of a type of one's own.
     """
     for name, layer in module.named_modules():
-        for applies, found, remedy in KINDS:
+        for applies, effect, remedy in KINDS:
             if applies(layer):
                 where = f"Layer {name!r} ({type(layer).__name__})" if name else type(layer).__name__
-                raise LeakingEstimatorError(f"{where} {found}. {remedy}.")
+                raise LeakingEstimatorError(f"{where} {effect}. {remedy}.")
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
         if type(tensor) not in (torch.Tensor, nn.Parameter):
             raise LeakingEstimatorError(
@@ -125,7 +125,7 @@ def is_altered(layer: nn.Module) -> bool:
 
 def _is_patched(kind: type[nn.Module]) -> bool:
     """Return whether a class of PyTorch has a method of other code."""
-    methods = (one for parent in kind.__mro__[:-1] for one in vars(parent).values())
+    methods = (attribute for parent in kind.__mro__[:-1] for attribute in vars(parent).values())
     return not all(_is_pytorchs(method) for method in methods if inspect.isfunction(method))
 
 

@@ -42,8 +42,8 @@ TINY = 1e-18
 
 def records_per_piece(rows: int) -> int:
     """Number of records added in single precision before double takes over."""
-    most = max(1, min(rows, CHUNK))
-    return math.floor(min(LOSS / (SINGLE * most) - 3.0, most))
+    chunk = max(1, min(rows, CHUNK))
+    return math.floor(min(LOSS / (SINGLE * chunk) - 3.0, chunk))
 
 
 def noise_factor(rows: int) -> float:
@@ -68,10 +68,12 @@ def _blockwise_norm(table: torch.Tensor) -> torch.Tensor:
     size = table.shape[-1]
     if size <= LONG:
         return torch.linalg.vector_norm(table, dim=-1).double()
-    whole = size - size % LONG
-    blocks = torch.linalg.vector_norm(table[..., :whole].unflatten(-1, (-1, LONG)), dim=-1)
+    multiple = size - size % LONG
+    blocks = torch.linalg.vector_norm(table[..., :multiple].unflatten(-1, (-1, LONG)), dim=-1)
     joined = torch.linalg.vector_norm(blocks.double(), dim=-1)
-    return joined if whole == size else torch.hypot(joined, _blockwise_norm(table[..., whole:]))
+    return (
+        joined if multiple == size else torch.hypot(joined, _blockwise_norm(table[..., multiple:]))
+    )
 
 
 def norms_from_squares(squares: torch.Tensor) -> torch.Tensor:
@@ -82,7 +84,7 @@ def norms_from_squares(squares: torch.Tensor) -> torch.Tensor:
     return squares.sum(0).float().sqrt_().add_(TINY)
 
 
-def add_products(sums: torch.Tensor, left: torch.Tensor, right: torch.Tensor, piece: int) -> None:
+def add_products(sums: torch.Tensor, first: torch.Tensor, second: torch.Tensor, piece: int) -> None:
     """Add the sum of outer products over records in double precision.
 
     Products of ``piece`` records at a time are summed in single precision.
@@ -92,6 +94,6 @@ def add_products(sums: torch.Tensor, left: torch.Tensor, right: torch.Tensor, pi
     sums : tensor of shape (M, p, q)
     left, right : tensors of shape (M, B, p) and (M, B, q)
     """
-    for start in range(0, left.shape[1], piece):
+    for start in range(0, first.shape[1], piece):
         part = slice(start, start + piece)
-        sums.add_(torch.bmm(left[:, part].mT, right[:, part]))
+        sums.add_(torch.bmm(first[:, part].mT, second[:, part]))

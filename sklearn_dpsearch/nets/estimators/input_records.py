@@ -93,7 +93,7 @@ def tensors_from_arrays(X: Any) -> Inputs:
 def training_records(
     X: Any,
     y: Any,
-    taken: Callable[[Inputs], Inputs],
+    convert: Callable[[Inputs], Inputs],
     encode: Encode,
     device: Any,
     one_by_one: OneByOne,
@@ -115,17 +115,17 @@ def training_records(
     """
     X, y = arrays_from_dataset(X, y)
     if (source := source_of(X, y)) is not None:
-        return dataset_records(source, taken, one_by_one)
+        return dataset_records(source, convert, one_by_one)
     if y is None:
         raise ValueError(
             "Found y=None with X that is no Dataset; the target of each record is needed."
         )
     rows = rows_in_file(X, least_bytes_in_file(device))
     if not (isinstance(rows, ChosenRows) and stays_in_file(rows, device)):
-        inputs, targets = taken(tensors_from_arrays(rows)), encode(y)
+        inputs, targets = convert(tensors_from_arrays(rows)), encode(y)
         check_same_number(len(list_tensors(inputs)[0]), len(targets))
         return HeldRecords(inputs=inputs, targets=targets)
-    row, targets = taken(zero_row(rows)), encode(y)
+    row, targets = convert(zero_row(rows)), encode(y)
     check_same_number(len(rows), len(targets))
     assert isinstance(row, torch.Tensor)
     kind = row.dtype
@@ -161,19 +161,19 @@ def numeric_array(name: str, data: Any) -> NDArray[Any]:
     ValueError
         The message quotes no record.
     """
-    found = array_of(data, name)
-    if found.dtype.kind not in "fiub":
+    array = array_of(data, name)
+    if array.dtype.kind not in "fiub":
         raise ValueError(
-            f"Expected {name} as numbers, got an array of {KINDS.get(found.dtype.kind, 'others')}."
+            f"Expected {name} as numbers, got an array of {KINDS.get(array.dtype.kind, 'others')}."
         )
-    return np.require(found, requirements=["C", "W"])
+    return np.require(array, requirements=["C", "W"])
 
 
 # --- data sets ------------------------------------------------------------------------------------
 
 
 def dataset_records(
-    source: RecordSource, taken: Callable[[Inputs], Inputs], facts: OneByOne
+    source: RecordSource, convert: Callable[[Inputs], Inputs], facts: OneByOne
 ) -> ReadRecords:
     """Records of a data set, each read when a batch needs it; none is read for its shape.
 
@@ -198,7 +198,7 @@ def dataset_records(
             "needed."
         )
     zeros = map_tensors(lambda part: single_precision(torch.zeros_like(part).unsqueeze(0)), row)
-    inputs = taken(zeros)
+    inputs = convert(zeros)
     return ReadRecords(
         source=source, encode=facts.encode, inputs=inputs, targets=facts.blank_target()
     )

@@ -43,7 +43,7 @@ from .settings import Settings
 from .step_size import StepFacts, StepSize
 
 #: Arguments of all nets.
-SHARED = [one for one in fields(DPSGDEstimator) if one.init]
+SHARED = [argument for argument in fields(DPSGDEstimator) if argument.init]
 #: Arguments of a skorch net that would read or show records, with their only allowed value.
 FIXED: dict[str, Any] = {"train_split": None, "compile": False}
 #: Assumption about modules and criteria of a user's own, until a fit has shown whether it is
@@ -113,9 +113,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self, module: Any, *, criterion: Any, lr: StepSize = "auto", lr_factor: float = 1.0, engine: str = "auto",
         example_input: Any = None, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        own = {one.name: kwargs.pop(one.name, one.default) for one in SHARED}
+        shared = {argument.name: kwargs.pop(argument.name, argument.default) for argument in SHARED}
         super().__init__(module, criterion=criterion, lr=lr, train_split=train_split, **kwargs)
-        self.__dict__.update(own, lr_factor=lr_factor, engine=engine, example_input=example_input)
+        self.__dict__.update(
+            shared, lr_factor=lr_factor, engine=engine, example_input=example_input
+        )
 
     @property
     def _default_callbacks(self) -> list[Any]:
@@ -132,13 +134,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; unknown ones are an error at once."""
-        known = set(self.get_params(deep=False))
+        valid = set(self.get_params(deep=False))
         for name in params:
             prefix = name.partition("__")[0]
-            if name not in known and (prefix == name or prefix not in self._prefixes):
+            if name not in valid and (prefix == name or prefix not in self._prefixes):
                 raise ValueError(
                     f"Invalid parameter {name!r} for estimator {type(self).__name__}. Valid "
-                    f"parameters are: {sorted(known)}, and those that start with one of "
+                    f"parameters are: {sorted(valid)}, and those that start with one of "
                     f"{[f'{owner}__' for owner in self._prefixes]}."
                 )
         if "callbacks" in params:  # skorch's own way needs an existing one
@@ -201,8 +203,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         Trained in place, it would be the start of the next fit, or of a clone.
         """
-        made = super().initialized_instance(instance_or_cls, kwargs)
-        return copy.deepcopy(made) if made is instance_or_cls else made
+        instance = super().initialized_instance(instance_or_cls, kwargs)
+        return copy.deepcopy(instance) if instance is instance_or_cls else instance
 
     def initialize_criterion(self) -> Self:
         """Make the user's criterion with summed losses.
@@ -300,9 +302,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             super().load_params(*args, **kwargs)
         if notes and notes[-1]:
             cost.put_notes(self.module_, notes[-1])
-            found = cost.costs_on_module(self.module_)
+            costs = cost.costs_on_module(self.module_)
             self.__dict__["privacy_spent_"] = (
-                cost.combined(found, found[0].delta) if len(found) > 1 else found[0]
+                cost.combined(costs, costs[0].delta) if len(costs) > 1 else costs[0]
             )
             cost.remember_parameters(self)
 
@@ -314,19 +316,19 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             "module_" in vars(self),
             isinstance(self.module, torch.nn.Module),
         )
-        found = []
+        sentences = []
         if trained and not cost.costs_on_module(self.module):
-            found.append(
+            sentences.append(
                 "the initial parameters, given as a module instance, hold nothing of the private "
                 "records."
             )
         elif trained:
-            found.append(
+            sentences.append(
                 "the initial parameters, given as a trained module, are as a private training has "
                 "left them."
             )
             if not fitted:
-                found.append(
+                sentences.append(
                     "the initial parameters, given as a trained module, have a cost that is not "
                     "part of this."
                 )
@@ -334,9 +336,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             if self.engine != "opacus" and not (
                 is_pytorchs_own(self.module) and is_pytorchs_own(self.criterion)
             ):
-                found.append(OWN_CODE)
-            found.append(f"if records come from a Dataset, {ALONE}")
-        return tuple(f"{name}: {said}" for said in found)
+                sentences.append(OWN_CODE)
+            sentences.append(f"if records come from a Dataset, {ALONE}")
+        return tuple(f"{name}: {sentence}" for sentence in sentences)
 
     # --- fitting ----------------------------------------------------------------------------------
 
@@ -350,9 +352,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             with global_torch_seed(0):
                 module = self.initialized_instance(module, self.get_params_for("module"))
         layers = [
-            one
-            for one in module.modules()
-            if isinstance(one, (torch.nn.Embedding, torch.nn.EmbeddingBag))
+            layer
+            for layer in module.modules()
+            if isinstance(layer, (torch.nn.Embedding, torch.nn.EmbeddingBag))
         ]
         return min((layer.num_embeddings for layer in layers), default=None)
 
@@ -392,10 +394,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if fresh:
             self.initialize()
         one_by_one = OneByOne(self.example_input, self._encoded_targets, self._blank_target)
-        given = training_records(X, y, self._note_inputs, self._targets, self.device, one_by_one)
+        records = training_records(X, y, self._note_inputs, self._targets, self.device, one_by_one)
         if self.output_shape_ is not None:
-            self._check_outputs(self.output_shape_, given.targets)
-        return given
+            self._check_outputs(self.output_shape_, records.targets)
+        return records
 
     def _note_inputs(self, inputs: Inputs) -> Inputs:
         """Convert inputs for the module, and note their public facts."""
@@ -405,11 +407,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self.history_ = None  # skorch's history would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in list_tensors(inputs))
         freeze_parameters(self.module_, self.callbacks)
-        taken = self._in_kinds_of_module(inputs)
-        outputs = self._made_up_outputs(taken)
+        converted = self._in_kinds_of_module(inputs)
+        outputs = self._made_up_outputs(converted)
         #: Shape of a record's outputs; None if made-up records do not tell it.
         self.output_shape_ = None if outputs is None else tuple(outputs.shape[1:])
-        return taken
+        return converted
 
     def _in_kinds_of_module(self, inputs: Inputs) -> Inputs:
         """Inputs whose whole numbers are tokens, if the module takes made-up ones; else real
@@ -458,17 +460,17 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- the step size ----------------------------------------------------------------------------
 
     def _step_facts(self, settings: Settings) -> StepFacts:
-        given = vars(self).get("optimizer__lr", self.lr)
+        lr = vars(self).get("optimizer__lr", self.lr)
         momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
         # A derived step size falls, unless a schedule is given.
-        own = (
+        by_user = (
             self.lr != "auto"
             or "optimizer__lr" in vars(self)
             or callbacks_of_kind(self.callbacks, LRScheduler)
         )
-        decay = step_size.step_decay("constant" if own else "linear", settings.steps)
+        decay = step_size.step_decay("constant" if by_user else "linear", settings.steps)
         return StepFacts(
-            given,
+            lr,
             self.lr_factor,
             momentum,
             decay,
@@ -477,12 +479,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
         """Return skorch's parameters, with a derived step size as a number."""
-        args, found = super().get_params_for_optimizer(prefix, named_parameters, **kwargs)
-        if found["lr"] != "auto":
-            return args, {**found, "lr": self.lr_factor * found["lr"]}
+        args, arguments = super().get_params_for_optimizer(prefix, named_parameters, **kwargs)
+        if arguments["lr"] != "auto":
+            return args, {**arguments, "lr": self.lr_factor * arguments["lr"]}
         # No step size is derived before training, when skorch makes an optimizer that is never
         # used.
-        return args, {**found, "lr": vars(self).get("learning_rate_init_", 1.0)}
+        return args, {**arguments, "lr": vars(self).get("learning_rate_init_", 1.0)}
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         return [step_size.step_factor_space("lr_factor", self.lr_factor, grid=grid)]
@@ -503,10 +505,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _optimizer(self) -> torch.optim.Optimizer:
         """Optimizer of PyTorch as skorch makes it, over a dummy parameter."""
-        nothing = torch.nn.Parameter(torch.zeros(1))
-        args, kwargs = self.get_params_for_optimizer("optimizer", [("nothing", nothing)])
-        found: torch.optim.Optimizer = self.optimizer(*args, **kwargs)
-        return found
+        dummy = torch.nn.Parameter(torch.zeros(1))
+        args, kwargs = self.get_params_for_optimizer("optimizer", [("nothing", dummy)])
+        optimizer: torch.optim.Optimizer = self.optimizer(*args, **kwargs)
+        return optimizer
 
     def _update(self) -> UpdateRule:
         return UpdateRule.of(self._optimizer())
@@ -528,12 +530,15 @@ def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., Non
     It takes them as ``**kwargs``.
     """
     of_nets = {
-        one.name: Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default) for one in SHARED
+        argument.name: Parameter(argument.name, Parameter.KEYWORD_ONLY, default=argument.default)
+        for argument in SHARED
     }
-    shared, own = (inspect.signature(one).parameters for one in (SkorchNet.__init__, constructor))
-    named = {**shared, **of_nets, **own}
-    others = named.pop("kwargs")
-    vars(constructor)["__signature__"] = inspect.Signature([*named.values(), others])
+    shared, of_class = (
+        inspect.signature(function).parameters for function in (SkorchNet.__init__, constructor)
+    )
+    named = {**shared, **of_nets, **of_class}
+    keywords = named.pop("kwargs")
+    vars(constructor)["__signature__"] = inspect.Signature([*named.values(), keywords])
     return constructor
 
 

@@ -91,8 +91,8 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record."""
-        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return found
+        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels
 
 
 @documented
@@ -118,8 +118,8 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
         super().__init__(module, criterion=criterion, **kwargs)
 
     def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
-        known = type(self.criterion_) in losses.KNOWN  # others may take other shapes
-        if known and shape != targets.shape[1:]:
+        known_loss = type(self.criterion_) in losses.KNOWN  # others may take other shapes
+        if known_loss and shape != targets.shape[1:]:
             raise ValueError(
                 f"Found outputs of shape {shape} and targets of shape {tuple(targets.shape[1:])} "
                 "per record; give the module as many outputs as y has columns."
@@ -141,8 +141,8 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted values, in the shape of the y that was fitted."""
-        found: NDArray[Any] = super().predict(X)
-        return found if getattr(self, "y_is_column_", True) else found[:, 0]
+        values: NDArray[Any] = super().predict(X)
+        return values if getattr(self, "y_is_column_", True) else values[:, 0]
 
 
 # --- one logit per label --------------------------------------------------------------------------
@@ -251,15 +251,15 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
 
     def _encoded_targets(self, y: Any) -> torch.Tensor:
         codes = label_targets(y, self.classes_)
-        found = torch.where(codes < 0, torch.nan, codes.float())
-        return found if self.output_shape_ == () else found.unsqueeze(1)
+        targets = torch.where(codes < 0, torch.nan, codes.float())
+        return targets if self.output_shape_ == () else targets.unsqueeze(1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each record."""
-        found: NDArray[Any] = self.classes_[
+        labels: NDArray[Any] = self.classes_[
             (self.predict_proba(X)[:, 1] > self.threshold).astype(int)
         ]
-        return found
+        return labels
 
 
 @documented
@@ -341,8 +341,8 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """1 where a record has a label, shape (n_samples, n_labels)."""
-        found: NDArray[Any] = (self.predict_proba(X) > self.threshold).astype(int)
-        return found
+        indicators: NDArray[Any] = (self.predict_proba(X) > self.threshold).astype(int)
+        return indicators
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -360,15 +360,15 @@ def label_indicators(y: Any) -> torch.Tensor:
     ValueError
         For y without columns, and for columns that are no numbers.
     """
-    found = array_of(y, "y")
-    if found.ndim != 2:
+    array = array_of(y, "y")
+    if array.ndim != 2:
         raise ValueError(
             f"Expected y with a column for each label, shape (n_samples, n_labels), got "
-            f"{found.shape}."
+            f"{array.shape}."
         )
-    if found.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         raise ValueError(
             "Expected y of 0 and 1: whether a record has each label (sklearn's "
             "MultiLabelBinarizer)."
         )
-    return torch.from_numpy(np.where(np.isin(found, (0, 1)), found, np.nan).astype(np.float32))
+    return torch.from_numpy(np.where(np.isin(array, (0, 1)), array, np.nan).astype(np.float32))
