@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,33 +55,6 @@ class _Effect(NamedTuple):
     effects: Array
     noise: Array
     masses: Array
-
-
-def directions_of(stated: Any, columns: Sequence[str]) -> dict[str, int]:
-    """Directions by column, from ``monotonic_cst``.
-
-    Raises
-    ------
-    ValueError
-        For other numbers than -1, 0 and 1, and for an array of another length than that of the
-        columns.
-    """
-    values = (
-        stated
-        if isinstance(stated, dict)
-        else dict(enumerate(np.asarray(stated, dtype=object).ravel().tolist()))
-    )
-    wrong = [value for value in values.values() if value not in (-1, 0, 1)]
-    if wrong or (values is not stated and len(values) != len(columns)):
-        raise ValueError(
-            f"Found monotonic_cst={stated!r}; -1, 0 or 1 by the name of a column, or for each of "
-            f"{list(columns)}, is needed."
-        )
-    return (
-        values
-        if values is stated
-        else {name: int(values[place]) for place, name in enumerate(columns)}
-    )
 
 
 # --- the start ------------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         codes = class_codes(y, self.classes_)
         if len(self.classes_) == 2:
             return BinaryLoss(), np.where(codes == 1, np.int8(1), np.int8(-1)), codes < 0
-        if self._coded_columns().directed:
+        if self._facts.coded.directed:
             raise ValueError(
                 f"Found directions of columns, and {len(self.classes_)} classes of "
                 f"{type(self).__name__}; they need two classes, or numbers. Leave monotonic_cst "

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
 
 from ..data.lists import objects
 from ..data.rows import ChosenRows
 from ..preprocessing import Schema
 from ..preprocessing.columns import Array, Column, Detail, OneHot
 from ..preprocessing.ranges import AUTO, ENCODER, LOG, DatePart, NumberRange, Range
+from ..privacy._checks import cached_property
 
 #: Codes of a table, shape (n_features, n_samples); one byte each, unless a column has more than 256
 #: values.
@@ -32,6 +34,8 @@ INDEX_SIZE = 256
 PARTS, MOST_EDGES = 8, 3
 #: Places within a bin at which a curve is computed: its edge, and just below the next one.
 WITHIN = np.array([0.0, 1.0 - 1e-9])
+#: Arguments of a model from which the facts about its table follow.
+ARGUMENTS = ("schema", "target", "monotonic_cst", "max_bins")
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,63 @@ class CodedValues(NamedTuple):
     values: NDArray[Any]
     codes: NDArray[np.intp]
     weights: Array
+
+
+class TableFacts:
+    """Facts about a table that a model's arguments state, resolved once.
+
+    Parameters
+    ----------
+    model : GradientBoosting
+
+    Attributes
+    ----------
+    schema, features : Schema
+        All columns, and those without the target, with their directions.
+    of_target : dict
+        Facts about the target, by the names of parameters.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._arguments = {name: getattr(model, name) for name in ARGUMENTS}
+        self.schema = Schema.of(model.schema)
+        self.of_target = self.schema.facts_of(
+            model.target, numeric=isinstance(model, RegressorMixin)
+        )
+        columns = self.schema if model.target is None else self.schema.without(model.target)
+        self.features = columns.directed(directions_of(model.monotonic_cst, list(columns)))
+
+    @cached_property
+    def coded(self) -> CodedColumns:
+        """Features as codes."""
+        return CodedColumns(self.features, int(self._arguments["max_bins"]))
+
+    def follow_from(self, model: Any) -> bool:
+        """Return whether a model's arguments are those of which these are the facts."""
+        return all(getattr(model, name) is value for name, value in self._arguments.items())
+
+
+def directions_of(stated: Any, columns: Sequence[str]) -> dict[str, int]:
+    """Directions by column, from ``monotonic_cst``.
+
+    Raises
+    ------
+    ValueError
+        For other numbers than -1, 0 and 1, and for an array of another length than that of the
+        columns.
+    """
+    if stated is None:
+        return {}
+    if isinstance(stated, dict):
+        names, values = list(stated), list(stated.values())
+    else:
+        names, values = list(columns), np.asarray(stated, dtype=object).ravel().tolist()
+    if len(names) != len(values) or any(value not in (-1, 0, 1) for value in values):
+        raise ValueError(
+            f"Found monotonic_cst={stated!r}; -1, 0 or 1 by the name of a column, or for each of "
+            f"{list(columns)}, is needed."
+        )
+    return {name: int(value) for name, value in zip(names, values)}
 
 
 class CodedColumns:

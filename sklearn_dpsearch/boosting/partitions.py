@@ -161,7 +161,7 @@ class PartitionReader:
 
     def _read_file(self, path: Any) -> Any:
         """Read the columns of a file that the fit needs."""
-        names = [*self.model._features(), self.target, self.groups]
+        names = [*self.model._facts.features, self.target, self.groups]
         read = functools.partial(
             read_file, path, [name for name in names if name is not None], self.newlines_in_values
         )

@@ -103,14 +103,13 @@ def noise_scale(task: TrainingTask, rows: int) -> float:
 
 
 def _batch_source(
-    task: TrainingTask, secrets: Secrets, records: TrainingData
+    task: TrainingTask, randomness: Secrets, records: TrainingData
 ) -> PoissonBatches | PersonBatches:
-    drawn = PoissonBatches(
-        secrets.coins, secrets.rows, task.sample_rate, task.places or records.units
-    )
-    return (
-        drawn if records.persons is None else PersonBatches(drawn, records.persons, secrets.turns)
-    )
+    n = task.places or records.units
+    batches = PoissonBatches(randomness.coins, randomness.rows, task.sample_rate, n)
+    if records.persons is None:
+        return batches
+    return PersonBatches(batches, records.persons, randomness.turns)
 
 
 class Stack:
@@ -154,9 +153,8 @@ class Stack:
         # One source of secrets per net: nets that shared batches or noise would not be independent
         # runs, which the theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
-        self.batches = [
-            _batch_source(task, secrets, records) for task, secrets in zip(tasks, self.secrets)
-        ]
+        pairs = zip(tasks, self.secrets)
+        self.batches = [_batch_source(task, randomness, records) for task, randomness in pairs]
         self.done = 0  # steps
         self._allocate()
 
