@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import numbers
 import secrets
 from abc import abstractmethod
@@ -24,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._process import in_fixed_words, steps_now, threads_now
 from .._site import SITE, linked
-from ..boosting import capacity
+from ..boosting import capacity, directions, rounds
 from ..data.columns import names_of
 from ..data.labels import check_kind, label_kind, targets_in
 from ..data.partitions import is_partitioned
@@ -40,7 +41,6 @@ from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import Release, up
-from .directions import RELEASES, Terms, monotone_terms, start_along_index, without_interactions
 from .effect_curves import Round, effect_curve
 from .features import BLOCK, MAX_BINS, Feature, TableFacts
 from .losses import Array, Loss, SoftmaxLoss
@@ -48,17 +48,7 @@ from .noise import UNIT, NoisySums, noise_scale, squared_distance
 from .partitions import partitioned_records
 from .public_start import ToOutputs, check_init, init_outputs
 from .random_cells import WHOLE, Partition, PartitionDraws
-from .rounds import (
-    EVERY,
-    WAYS,
-    PublicLine,
-    RecordSums,
-    TrainingRecords,
-    boost,
-    outputs_on_line,
-    release_start,
-    staged_outputs,
-)
+from .rounds import PublicLine, RecordSums, TrainingRecords
 
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | np.random.RandomState | None
@@ -77,16 +67,6 @@ RULE = "rule"
 #: Factors on ``prior_factor`` that a search tries, drawn log-uniformly between the ends or all in a
 #: grid.
 FACTORS = (0.7, 1.0, 1.4)
-#: Attributes of a model after a successful fit.
-FITTED = (
-    "partitions_",
-    "weights_",
-    "init_weights_",
-    "weight_noise_",
-    "feature_importances_",
-    "privacy_spent_",
-    "n_iter_",
-)
 
 
 @linked
@@ -206,10 +186,8 @@ class GradientBoosting(BaseEstimator):
         "expected_samples": [Interval(numbers.Real, 0, None, closed="neither"), None],
         "n_jobs": [
             None,
-            *(
-                Interval(numbers.Integral, *ends, closed="neither")
-                for ends in ((0, None), (None, 0))
-            ),
+            Interval(numbers.Integral, 0, None, closed="neither"),
+            Interval(numbers.Integral, None, 0, closed="neither"),
         ],
     }
     schema: Schema | Mapping[str, Any] = field(kw_only=False)
@@ -295,49 +273,39 @@ class GradientBoosting(BaseEstimator):
         GaussianDP
         """
         self._check_arguments()
-        return self._guarantee()
-
-    def _guarantee(self) -> Guarantee:
         return GaussianDP(mu=self._mu(), neighboring=self.neighboring)
 
     def privacy_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the guarantee, as plain sentences."""
         name = type(self).__name__
-        seeded = (
-            f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for "
-            f"tests.",
-        )
-        return (
+        assumptions = (
             f"{name}: the schema was not taken from the records, and the types of its columns are "
             f"public.",
             f"{name}: SciPy's quantiles of the normal distribution have an error below 2^-46.",
             *self._assumptions_of_init(),
-            *self._assumptions_of_directions(),
-            *(seeded if self.noise_seed is not None else ()),
         )
-
-    def _assumptions_of_directions(self) -> tuple[str, ...]:
         ways, columns = {-1: "falling", 1: "rising"}, self._facts.features.columns
-        if not (directed := {name: column for name, column in columns.items() if column.direction}):
-            return ()
-        directions = ", ".join(
-            f"{name} {ways[column.direction]}" for name, column in directed.items()
-        )
-        return (
-            f"{type(self).__name__}: the directions of columns were not taken from the records: "
-            f"{directions}.",
-        )
+        directed = {name: column.direction for name, column in columns.items() if column.direction}
+        if directed:
+            stated = ", ".join(f"{column} {ways[way]}" for column, way in directed.items())
+            assumptions += (
+                f"{name}: the directions of columns were not taken from the records: {stated}.",
+            )
+        if self.noise_seed is not None:
+            assumptions += (
+                f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for "
+                f"tests.",
+            )
+        return assumptions
 
     def _assumptions_of_init(self) -> tuple[str, ...]:
         if self.init is None:
             return ()
         name, kind = type(self).__name__, type(getattr(self.init, "estimator", self.init)).__name__
         spent = getattr(self.init, "privacy_spent_", None)
-        cost = (
-            f" (epsilon = {up(spent.epsilon)} at delta = {spent.delta:g})"
-            if isinstance(spent, PrivacySpent)
-            else ""
-        )
+        cost = ""
+        if isinstance(spent, PrivacySpent):
+            cost = f" (epsilon = {up(spent.epsilon)} at delta = {spent.delta:g})"
         return (
             f"{name}: init ({kind}) saw no private record, or is an earlier release, whose "
             f"cost{cost} comes on top; what it predicts for a record depends on that record alone, "
@@ -377,10 +345,8 @@ class GradientBoosting(BaseEstimator):
 
         Without a target 1 stands for μ = 1.
         """
-        return {
-            **dict.fromkeys(TARGETS),
-            "target_mu": (self._mu() if self._has_target else 1.0) * factor,
-        }
+        mu = self._mu() if self._has_target else 1.0
+        return {**dict.fromkeys(TARGETS), "target_mu": mu * factor}
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         """Candidates around the current parameters, for a search with
@@ -406,9 +372,8 @@ class GradientBoosting(BaseEstimator):
 
     def _mu(self) -> float:
         """μ of one fit, as stated or calibrated."""
-        stated = {
-            name: float(value) for name in TARGETS if (value := getattr(self, name)) is not None
-        }
+        targets = {name: getattr(self, name) for name in TARGETS}
+        stated = {name: float(value) for name, value in targets.items() if value is not None}
         if set(stated) not in ({"target_epsilon", "target_delta"}, {"target_mu"}):
             raise PrivacyError(
                 f"Found {stated or 'none of target_epsilon, target_delta, target_mu'}; "
@@ -438,8 +403,8 @@ class GradientBoosting(BaseEstimator):
                     f"{type(self).__name__}; predictions of init may have others. Leave one of "
                     f"them out."
                 )
-        rounds = self._pace.maximum if self.max_iter == RULE else int(self.max_iter)
-        self._noise_scale(SoftmaxLoss(2), self._n_releases(rounds))  # no loss needs more
+        n_rounds = self._pace.maximum if self.max_iter == RULE else int(self.max_iter)
+        self._noise_scale(SoftmaxLoss(2), self._n_releases(n_rounds))  # no loss needs more
         for name, stated in self.public_facts.items():
             if getattr(self, name) is not None:
                 raise ValueError(
@@ -478,8 +443,8 @@ class GradientBoosting(BaseEstimator):
         self : object
         """
         self._check_arguments()
-        for name in FITTED:
-            self.__dict__.pop(name, None)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # of an earlier fit
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} needs y, the target of each record, and got None."
@@ -487,8 +452,8 @@ class GradientBoosting(BaseEstimator):
         with (
             partitioned_records(self, X, y, groups, newlines_in_values)
             if is_partitioned(X)
-            else self._records(X, y, groups) as records
-        ):
+            else self._records(X, y, groups)
+        ) as records:
             # else their number is private
             if self.target_delta is not None and self.neighboring != "add_remove":
                 check_size_of_delta("target_delta", float(self.target_delta), records.n_units)
@@ -501,7 +466,7 @@ class GradientBoosting(BaseEstimator):
 
     def _cost_of_fit(self, records: RecordSums) -> PrivacySpent:
         """Cost of a fit, before it uses a record."""
-        guarantee = self._guarantee()
+        guarantee = GaussianDP(mu=self._mu(), neighboring=self.neighboring)
         return PrivacySpent(
             guarantee=guarantee,
             delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
@@ -521,51 +486,54 @@ class GradientBoosting(BaseEstimator):
         )
 
     def _train(self, records: RecordSums) -> None:
-        public, loss, of_persons = (
-            _generator_of(self.random_state),
-            records.loss,
-            records.of_persons,
-        )
+        public = _generator_of(self.random_state)
+        loss, of_persons = records.loss, records.of_persons
         random_bytes = self._noise_source(records, repr(public.bit_generator.state))
-        scale = self._noise_scale(loss, capacity.START, of_persons)
         squared = squared_distance(loss, self.neighboring, of_persons)
+        scale = self._noise_scale(loss, capacity.START, of_persons)
         release, noise = NoisySums(loss, scale, random_bytes, squared).release, scale / UNIT
-        start = release_start(records, release, noise, self._public_number(records))
-        line, index = None, Terms([], [], [])
-        coded, first = self._facts.coded, start.outputs
+        start = rounds.release_start(records, release, noise, self._public_number(records))
+        line, index, coded = None, directions.Terms([], [], []), self._facts.coded
+        first, n_features = start.outputs, len(coded.features)
         if self.init is not None:
             line = PublicLine(start.outputs)
             start = line.start(records, release, noise, start.n_records)
             first = start.outputs
         elif coded.directed:
-            start, index = start_along_index(
-                records, start, release, noise, len(coded.features), public
+            start, index = directions.start_along_index(
+                records, start, release, noise, n_features, public
             )
         # both are released
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records
-        rounds = self._n_rounds(information, size)
-        draws = PartitionDraws(
-            coded.features, rounds, self._groups(information, len(coded.features)), public
+        n_rounds = steps_now(self._n_rounds(information, size))
+        groups = self._groups(information, n_features)
+        draws = PartitionDraws(coded.features, n_rounds, groups, public)
+        scale = self._noise_scale(loss, self._n_releases(n_rounds), of_persons)
+        boosted = rounds.boost(
+            records,
+            start,
+            draws,
+            NoisySums(loss, scale, random_bytes, squared).release,
+            learning_rate=self._learning_rate(n_rounds),
+            noise=scale / UNIT,
+            prior_factor=float(self.prior_factor),
+            line=line,
+            rule=partial(directions.without_interactions, coded.features)
+            if coded.directed
+            else None,
         )
-        scale = self._noise_scale(loss, self._n_releases(rounds), of_persons)
-        boosted = boost(
-            records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
-            learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor), line=line,
-            rule=partial(without_interactions, coded.features) if coded.directed else None,
-        )  # fmt: skip
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
-        self.feature_importances_ = _importances(
-            [WHOLE, *draws.drawn], boosted.gains, coded.features
-        )
-        self.n_iter_ = rounds
-        terms = Terms(draws.drawn, boosted.weights[1:], boosted.noise)
+        partitions = [WHOLE, *draws.drawn]
+        self.feature_importances_ = _importances(partitions, boosted.gains, coded.features)
+        self.n_iter_ = n_rounds
+        terms = directions.Terms(draws.drawn, boosted.weights[1:], boosted.noise)
         if coded.directed:
-            terms, constant = monotone_terms(coded.features, draws.drawn, boosted)
+            terms, constant = directions.monotone_terms(coded.features, draws.drawn, boosted)
             first = first + constant
-        self.partitions_: list[Any] = [
-            tuple(partition) for partition in (WHOLE, *index.partitions, *terms.partitions)
-        ]
+        self.partitions_: list[Any] = list(
+            map(tuple, (WHOLE, *index.partitions, *terms.partitions))
+        )
         self.weights_ = [first, *index.weights, *terms.weights]
         self.weight_noise_ = [*index.noise, *terms.noise]
 
@@ -573,20 +541,17 @@ class GradientBoosting(BaseEstimator):
         """Read a table and its targets as records for boosting."""
         # without a public number, none may be told from one
         fewest = 0 if self.neighboring == "add_remove" else 1
-        if (
-            not isinstance(self, RegressorMixin)
-            and (declared := self._declared("classes")) is not None
-        ):
+        numeric = isinstance(self, RegressorMixin)
+        if not numeric and (declared := self._declared("classes")) is not None:
             check_kind(declared, label_kind(y))
-        y = targets_in(y, numeric=isinstance(self, RegressorMixin), fewest=fewest)
+        y = targets_in(y, numeric=numeric, fewest=fewest)
         check_same_number(number_of_records(X), len(y))
         persons = None if groups is None else persons_in(groups, len(y))
         loss, targets, blank = self._loss_and_targets(y)
         codes = self._facts.coded.codes(X)
         initial = None if self.init is None else self._init_outputs(X, codes.shape[1], fitting=True)
-        return TrainingRecords(
-            codes, targets, loss, persons, initial, blank, threads_now(self.n_jobs)
-        )
+        n_threads = threads_now(self.n_jobs)
+        return TrainingRecords(codes, targets, loss, persons, initial, blank, n_threads)
 
     def _public_number(self, records: RecordSums) -> float | None:
         """Number of records as far as it is public; persons have any number of them."""
@@ -604,43 +569,38 @@ class GradientBoosting(BaseEstimator):
         """
         if (seed := self.noise_seed) is None:
             return secrets.token_bytes
-        arguments = {
-            name: value for name, value in self.get_params().items() if name not in NOT_IN_SUMS
-        }
+        arguments = {k: value for k, value in self.get_params().items() if k not in NOT_IN_SUMS}
         of_fit = joblib.hash((type(self).__name__, arguments, records.fingerprint(), generator))
         words = check_random_state(seed).randint(2**32, size=8, dtype=np.uint64).tolist()
         words += np.frombuffer(bytes.fromhex(of_fit), np.uint32).tolist()
         source: RandomBytes = np.random.RandomState(words).bytes
         return source
 
-    def _n_releases(self, rounds: int) -> Fraction:
+    def _n_releases(self, n_rounds: int) -> Fraction:
         """Number of equal releases of which a round is one.
 
         Beside them are starts with a share of 1/START of μ² each.
         """
-        starts, steps = (1, 0) if self.init is None else (2 + len(WAYS), rounds // EVERY)
+        starts, steps = (1, 0)
+        if self.init is not None:
+            starts, steps = 2 + len(rounds.WAYS), n_rounds // rounds.EVERY
         if self._facts.coded.directed:
-            starts += RELEASES
-        return Fraction((rounds + steps) * capacity.START, capacity.START - starts)
+            starts += directions.RELEASES
+        return Fraction((n_rounds + steps) * capacity.START, capacity.START - starts)
 
     def _n_rounds(self, information: float, size: float) -> int:
-        by_rule = self.max_iter == RULE
-        return steps_now(
-            capacity.rounds_by_rule(information, size, self._pace)
-            if by_rule
-            else int(self.max_iter)
-        )
+        if self.max_iter == RULE:
+            return capacity.rounds_by_rule(information, size, self._pace)
+        return int(self.max_iter)
 
-    def _step(self, rounds: int) -> float:
-        by_rule = self.learning_rate == RULE
-        return capacity.step_by_rule(rounds, self._pace) if by_rule else float(self.learning_rate)
+    def _learning_rate(self, n_rounds: int) -> float:
+        if self.learning_rate == RULE:
+            return capacity.step_by_rule(n_rounds, self._pace)
+        return float(self.learning_rate)
 
     def _groups(self, information: float, n_features: int) -> Mapping[int, int]:
-        parts = (
-            capacity.parts_by_rule(information, n_features)
-            if self.parts == RULE
-            else int(self.parts)
-        )
+        by_rule = self.parts == RULE
+        parts = capacity.parts_by_rule(information, n_features) if by_rule else int(self.parts)
         return capacity.parts_by_cell_width(parts, int(self.max_features_per_cell))
 
     def _note_features(self, X: Any) -> None:
@@ -666,10 +626,9 @@ class GradientBoosting(BaseEstimator):
                 "directions out."
             )
         codes = coded.codes(X)
-        partitions = [Partition(*fields) for fields in self.partitions_]
-        staged = staged_outputs(
-            partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1])
-        )
+        partitions = list(itertools.starmap(Partition, self.partitions_))
+        outputs = self._init_outputs(X, codes.shape[1])
+        staged = rounds.staged_outputs(partitions, self.weights_, codes, outputs)
         next(staged)  # the start alone is no round
         yield from staged
 
@@ -677,16 +636,17 @@ class GradientBoosting(BaseEstimator):
         """Outputs of boosting for a table, shape (n_outputs, n_samples)."""
         check_is_fitted(self, "weights_")
         codes = self._facts.coded.codes(X)
-        partitions = [Partition(*fields) for fields in self.partitions_]
+        partitions = list(itertools.starmap(Partition, self.partitions_))
         outputs = self._init_outputs(X, codes.shape[1])
 
-        def predict_block(rows: slice) -> None:
-            for _ in staged_outputs(partitions, self.weights_, codes[:, rows], outputs[:, rows]):
+        def predict_block(part: slice) -> None:
+            block = codes[:, part], outputs[:, part]
+            for _ in rounds.staged_outputs(partitions, self.weights_, *block):
                 pass  # changed in place
 
         blocks = (slice(start, start + BLOCK) for start in range(0, codes.shape[1], BLOCK))
         in_threads = joblib.Parallel(n_jobs=threads_now(self.n_jobs), require="sharedmem")
-        in_threads(joblib.delayed(predict_block)(rows) for rows in blocks)
+        in_threads(joblib.delayed(predict_block)(part) for part in blocks)
         return outputs
 
     def _init_outputs(self, X: Any, n_samples: int, *, fitting: bool = False) -> Array:
@@ -701,11 +661,10 @@ class GradientBoosting(BaseEstimator):
             X, Declared(of_objects=True, row_shape=(len(self._facts.features),))
         )
         outputs = init_outputs(self.init, self._method, records, to_outputs, n_outputs)
-        return (
-            outputs
-            if fitting
-            else outputs_on_line(self.init_weights_[0], outputs, self.init_weights_[1])
-        )
+        if fitting:
+            return outputs
+        constant, way = self.init_weights_
+        return rounds.outputs_on_line(constant, outputs, way)
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
         """Effects of the values of each column.
@@ -733,16 +692,14 @@ class GradientBoosting(BaseEstimator):
         check_is_fitted(self, "weights_")
         coded, schema = self._facts.coded, self._facts.features
         wanted = list(schema) if columns is None else list(schema.only(*columns))
-        rounds = [
-            Round(Partition(*fields), *weights)
-            for fields, *weights in zip(self.partitions_[1:], self.weights_[1:], self.weight_noise_)
-        ]
-        features = list(zip(coded.features, coded.values()))
+        arrays = zip(self.partitions_[1:], self.weights_[1:], self.weight_noise_)
+        steps = [Round(Partition(*fields), *weights) for fields, *weights in arrays]
+        features, places = list(zip(coded.features, coded.values())), list(schema)
         return {
-            values.name: effect_curve(rounds, place, values, self._curves_of_outputs())
+            values.name: effect_curve(steps, place, values, self._curves_of_outputs())
             for name in wanted
             for place, (feature, values) in enumerate(features)
-            if feature.column == list(schema).index(name)
+            if feature.column == places.index(name)
         }
 
     def __getstate__(self) -> dict[str, Any]:
@@ -761,9 +718,8 @@ class GradientBoosting(BaseEstimator):
 
     # --- hooks for classes and numbers ------------------------------------------------------------
 
-    #: Pace of the rounds by rule.
+    #: Pace of the rounds by rule, and the method of ``init`` that is asked.
     _pace: ClassVar[capacity.Pace]
-    #: Method of ``init`` that is asked.
     _method: ClassVar[str]
 
     @abstractmethod

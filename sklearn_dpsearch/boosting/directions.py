@@ -90,18 +90,16 @@ def start_along_index(
     Terms
         The steps.
     """
-    known_hessians = KnownHessians(
-        start.total, start.variance, noise * HESSIAN_NOISE * records.loss.hessian_unit
-    )
+    noise_of_hessians = noise * HESSIAN_NOISE * records.loss.hessian_unit
+    known_hessians = KnownHessians(start.total, start.variance, noise_of_hessians)
     terms, step = Terms([], [], []), start.outputs
     for _ in range(RELEASES):
         cuts = (np.arange(1, BINS) + random_state.uniform(-0.5, 0.5)) * INDEX_SIZE / BINS
         groups = np.searchsorted(cuts, np.arange(INDEX_SIZE), side="right").astype(np.uint8)
         partition = Partition((place,), (groups,), BINS)
         scores, hessians = release(records.sums(step, partition))
-        step = RATE * _rising_line(
-            scores[0], np.maximum(known_hessians.see(hessians)[0][0], 0.0), noise, records.loss
-        )
+        hessians = np.maximum(known_hessians.see(hessians)[0][0], 0.0)
+        step = RATE * _rising_line(scores[0], hessians, noise, records.loss)
         terms.append(partition, step, np.zeros_like(step))
     return start._replace(
         outputs=step, total=known_hessians.total, variance=known_hessians.variance
@@ -145,11 +143,8 @@ def without_interactions(
 def _directed_axes(features: Sequence[Feature], partition: Partition) -> list[int]:
     """Axes of a round's cells whose columns have a direction."""
     last = len(partition.features) - 1
-    return [
-        last - number
-        for number, place in enumerate(partition.features)
-        if features[place].direction
-    ]
+    places = enumerate(partition.features)
+    return [last - number for number, place in places if features[place].direction]
 
 
 def _shape(partition: Partition) -> tuple[int, ...]:
@@ -184,24 +179,21 @@ def monotone_terms(
         Rounds without interactions of directed columns.
     """
     terms, constant, effects = Terms([], [], []), 0.0, list[_Effect]()
-    for partition, weights, noise, hessians in zip(
-        partitions, boosted.weights[1:], boosted.noise, boosted.hessians
-    ):
+    rounds = zip(partitions, boosted.weights[1:], boosted.noise, boosted.hessians)
+    for partition, weights, noise, hessians in rounds:
         directed = _directed_axes(features, partition)
         if not directed:
             terms.append(partition, weights, noise)
             continue
         shape, groups = _shape(partition), list(_groups(partition))
-        grid, squares, masses = (
-            values.reshape(shape)
-            for values in (weights, np.square(noise), np.maximum(hessians, 0.0))
-        )
+        grid, squares = weights.reshape(shape), np.square(noise).reshape(shape)
+        masses = np.maximum(hessians, 0.0).reshape(shape)
         for axis in directed:
             effects.append(_effect_on_axis(partition, groups, axis, grid, squares, masses))
-            grid = grid - _along(effects[-1].effects, axis, grid.ndim)
-        undirected = [
-            number for number in range(len(groups)) if len(groups) - 1 - number not in directed
-        ]
+            along = [-1 if other == axis else 1 for other in range(grid.ndim)]
+            grid = grid - effects[-1].effects.reshape(along)
+        last = len(groups) - 1
+        undirected = [number for number in range(len(groups)) if last - number not in directed]
         if not undirected:
             constant += float(grid.flat[0])
             continue
@@ -209,16 +201,14 @@ def monotone_terms(
         smaller = Partition(places, *_numbered([groups[number] for number in undirected]))
         first = tuple(0 if axis in directed else slice(None) for axis in range(len(shape)))
         count = math.prod(shape[axis] for axis in directed)
-        terms.append(
-            smaller,
-            grid[first].reshape(1, -1),
-            np.sqrt(squares.sum(tuple(directed)).reshape(1, -1)) / count,
-        )
+        spread = np.sqrt(squares.sum(tuple(directed)).reshape(1, -1)) / count
+        terms.append(smaller, grid[first].reshape(1, -1), spread)
     for place in sorted({effect.place for effect in effects}):
-        size = features[place].size
-        monotone, noise = _table(
-            features[place], [effect for effect in effects if effect.place == place]
+        size, of_place = (
+            features[place].size,
+            [effect for effect in effects if effect.place == place],
         )
+        monotone, noise = _table(features[place], of_place)
         codes = np.arange(size).astype(np.min_scalar_type(size - 1))
         terms.append(Partition((place,), (codes,), size), monotone, noise)
     return terms, constant
@@ -233,21 +223,13 @@ def _effect_on_axis(
     masses: Array,
 ) -> _Effect:
     """Effect of a column that acts by itself, from the cells of one group of every other column."""
-    number, other_axes = (
-        len(groups) - 1 - axis,
-        tuple(other for other in range(grid.ndim) if other != axis),
-    )
+    number = len(groups) - 1 - axis
+    other_axes = tuple(other for other in range(grid.ndim) if other != axis)
     count = grid.size // grid.shape[axis]
     along = grid[tuple(slice(None) if other == axis else 0 for other in range(grid.ndim))]
     noise = np.sqrt(squares.sum(other_axes)) / count
-    return _Effect(
-        partition.features[number], groups[number], along - along[0], noise, masses.sum(other_axes)
-    )
-
-
-def _along(values: Array, axis: int, ndim: int) -> Array:
-    """Values along one of some axes."""
-    return values.reshape([-1 if other == axis else 1 for other in range(ndim)])
+    place, mass = partition.features[number], masses.sum(other_axes)
+    return _Effect(place, groups[number], along - along[0], noise, mass)
 
 
 def _numbered(groups: Sequence[NDArray[np.intp]]) -> tuple[tuple[CellNumbers, ...], int]:
@@ -271,9 +253,8 @@ def _table(feature: Feature, effects: Sequence[_Effect]) -> tuple[Array, Array]:
         table += effect.effects[effect.groups]
         squares += np.square(effect.noise)[effect.groups]
     weights = _masses(effects[-MASS_ROUNDS:])[:-1]
-    ordered = isotonic_regression(
-        table[:-1], sample_weight=weights, increasing=feature.direction > 0
-    )
+    rising = feature.direction > 0
+    ordered = isotonic_regression(table[:-1], sample_weight=weights, increasing=rising)
     return np.append(ordered, table[-1])[np.newaxis], np.sqrt(squares)[np.newaxis]
 
 
@@ -284,20 +265,12 @@ def _masses(effects: Sequence[_Effect]) -> Array:
     It finds codes that many records have, whatever codes share their groups (Richardson 1972, Lucy
     1974).
     """
-    groups, sums = (
-        [effect.groups for effect in effects],
-        [np.maximum(effect.masses, 0.0) for effect in effects],
-    )
-    n_codes, total = (
-        len(groups[0]),
-        float(np.mean([masses_of_groups.sum() for masses_of_groups in sums])),
-    )
+    groups = [effect.groups for effect in effects]
+    sums = [np.maximum(effect.masses, 0.0) for effect in effects]
+    n_codes, total = len(groups[0]), float(np.mean([values.sum() for values in sums]))
     masses = np.full(n_codes, total / n_codes + LEAST_MASS)
     for _ in range(FITTINGS):
-        ratios = [
-            masses_of_groups / np.bincount(group, masses)
-            for group, masses_of_groups in zip(groups, sums)
-        ]
+        ratios = [values / np.bincount(group, masses) for group, values in zip(groups, sums)]
         masses *= np.mean([ratio[group] for group, ratio in zip(groups, ratios)], axis=0)
         masses = np.maximum(masses, LEAST_MASS * max(float(masses.max()), 1.0))
     return masses

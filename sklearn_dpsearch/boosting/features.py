@@ -158,10 +158,7 @@ class CodedColumns:
     def __init__(self, schema: Schema, max_bins: int) -> None:
         self._schema = schema
         columns = schema.columns.values()
-        scales = [
-            _bin_edges(column, max_bins) if isinstance(column, Range) else [np.empty(0)]
-            for column in columns
-        ]
+        scales = [_bin_edges(column, max_bins) for column in columns]
         self.edges = [np.unique(np.concatenate(edges)) for edges in scales]
         self._bins = [BinLookup(edges) for edges in self.edges]
         self.features = tuple(
@@ -205,9 +202,8 @@ class CodedColumns:
                 yield from _values_of_range(name, column, edges)
             else:
                 (points,) = column.curves(name, Detail())
-                yield CodedValues(
-                    name, points.values, np.arange(len(points.values)), points.weights
-                )
+                codes = np.arange(len(points.values))
+                yield CodedValues(name, points.values, codes, points.weights)
 
     def _index(self, codes: Codes) -> NDArray[np.intp]:
         """Bin of the sum of all directed columns, shape (n_samples,); it rises with each of them in
@@ -250,11 +246,13 @@ def _parts(column: Range) -> Sequence[DatePart]:
     return () if column.direction else column.parts()
 
 
-def _bin_edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
-    """Inner edges of a range's bins, for each of its scales.
+def _bin_edges(column: Column, max_bins: int) -> list[NDArray[np.float64]]:
+    """Inner edges of a column's bins, for each of its scales; none of other columns than ranges.
 
     They are in the column's own numbers.
     """
+    if not isinstance(column, Range):
+        return [np.empty(0)]
     if column.bins not in (ENCODER, AUTO, None):
         return [column.edges(Detail())]
     lower, upper = (float(end) for end in column.ends())

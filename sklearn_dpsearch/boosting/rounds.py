@@ -106,9 +106,8 @@ class PriorScale:
     def _mean_square(self) -> float:
         """Mean square of the weights so far, shrunk to what was expected."""
         before, certainty = FIRST_SCALE**-4 / 2.0, self.weight / self.uncertainty
-        return (certainty * self.signal + before * FIRST_SCALE**2) / (
-            certainty * self.weight + before
-        )
+        signal = certainty * self.signal + before * FIRST_SCALE**2
+        return signal / (certainty * self.weight + before)
 
 
 @dataclass
@@ -144,14 +143,11 @@ class KnownHessians:
         n_cells, variance = hessians.shape[1], self.variance + np.square(DRIFT * self.total)
         gain = variance / (variance + n_cells * self.noise**2)
         total = self.total + gain * (hessians.sum(axis=1, keepdims=True) - self.total)
-        self.total, self.variance = (
-            np.maximum(total, LEAST_TOTAL * self.total),
-            (1.0 - gain) * variance,
-        )
+        self.total = np.maximum(total, LEAST_TOTAL * self.total)
+        self.variance = (1.0 - gain) * variance
         mean = self.total / n_cells
-        spread = np.maximum(
-            np.square(hessians - mean).mean(axis=1, keepdims=True) - self.noise**2, 0.0
-        )
+        spread = np.square(hessians - mean).mean(axis=1, keepdims=True) - self.noise**2
+        spread = np.maximum(spread, 0.0)
         believed = spread / (spread + self.noise**2)
         return mean + believed * (hessians - mean), believed
 
@@ -258,15 +254,12 @@ class TrainingRecords:
         It is a sum of hashes.
         """
         initial = self._initial if self._initial.size else ()
-        hashed = np.arange(LANES, dtype=np.uint64)[:, np.newaxis] + np.zeros(
-            len(self._targets), np.uint64
-        )
-        targets = (
-            np.where(self._blank, np.nan, self._targets)
-            if self._blank is not None
-            else self._targets
-        )
-        for column in (*self._codes, targets.astype(np.float64).view(np.uint64), *initial):
+        lanes, n = np.arange(LANES, dtype=np.uint64)[:, np.newaxis], len(self._targets)
+        hashed = lanes + np.zeros(n, np.uint64)
+        targets = self._targets.astype(np.float64)
+        if self._blank is not None:
+            targets[self._blank] = np.nan
+        for column in (*self._codes, targets, *initial):
             hashed = _splitmix64(
                 hashed ^ (column.view(np.uint64) if column.dtype == np.float64 else column)
             )
@@ -327,11 +320,9 @@ class TrainingRecords:
         """
 
         def of_block(rows: slice, persons: Numbers | None) -> NDArray[np.int64]:
-            outputs = (
-                self.outputs[:, rows]
-                if way is None
-                else outputs_on_line(constant, self._initial[:, rows], way)
-            )
+            outputs = self.outputs[:, rows]
+            if way is not None:
+                outputs = outputs_on_line(constant, self._initial[:, rows], way)
             scores, hessians = self.loss.derivatives(outputs, self._targets[rows])
             slopes = Derivatives(scores * self._line_direction(constant, rows), hessians)
             added, cells = packed_records(slopes, self.loss), np.zeros(outputs.shape[1], np.uint8)
@@ -367,10 +358,8 @@ class TrainingRecords:
         if self._persons is not None:
             yield from self._persons.blocks(n_cells)
         else:
-            number = self._codes.shape[1]
-            n_blocks = self._n_threads * -(
-                -number * self.loss.n_outputs // (self._n_threads * BLOCK)
-            )
+            number, at_once = self._codes.shape[1], self._n_threads * BLOCK
+            n_blocks = self._n_threads * -(-number * self.loss.n_outputs // at_once)
             length = -(-number // max(n_blocks, 1))
             for start in range(0, number, length or 1):
                 yield slice(start, start + length), None
@@ -388,9 +377,8 @@ class TrainingRecords:
             added[:, self._blank[rows]] = 0
         if persons is None:
             return packed_sums(added, cells, n_cells)
-        clipped = clip_persons(
-            unpacked(added).astype(np.float64), cells, n_cells, persons, self.loss
-        )
+        values = unpacked(added).astype(np.float64)
+        clipped = clip_persons(values, cells, n_cells, persons, self.loss)
         return cell_sums(clipped, cells, n_cells).astype(np.int64)
 
 
@@ -427,20 +415,16 @@ def release_start(
     """
     loss, zeros = records.loss, np.zeros((records.loss.n_outputs, 1))
     scores, hessians = release(records.sums(zeros, WHOLE))
-    error, before = (
-        noise * HESSIAN_NOISE * loss.hessian_unit,
-        loss.derivatives(zeros, np.zeros(1)).hessians,
-    )
+    error = noise * HESSIAN_NOISE * loss.hessian_unit
+    before = loss.derivatives(zeros, np.zeros(1)).hessians
     if n_records is not None and (np.abs(hessians - n_records * before) < DIFFERENT * error).all():
         hessians = n_records * before
-    outputs = loss.start(
-        scores * _shrunk_inverse(hessians, noise), noise / np.maximum(hessians, noise)
-    )
+    means = scores * _shrunk_inverse(hessians, noise)
+    outputs = loss.start(means, noise / np.maximum(hessians, noise))
     at_start = loss.derivatives(outputs, np.zeros(1)).hessians
     number = np.maximum(hessians, error) / before
-    return BoostingStart(
-        outputs, number * at_start, np.square(error * at_start / before), float(number.mean())
-    )
+    squared_error = np.square(error * at_start / before)
+    return BoostingStart(outputs, number * at_start, squared_error, float(number.mean()))
 
 
 @dataclass
@@ -479,12 +463,9 @@ class PublicLine:
 
         Beside other weights less of it may be right, or more.
         """
-        slope = self._slope(records, release)
-        move = (
-            slope
-            * float(_shrunk_inverse(np.array(self.curvature), noise / (CHANGE * FARTHEST)))
-            / FARTHEST
-        )
+        floor = np.array(noise / (CHANGE * FARTHEST))
+        inverse = float(_shrunk_inverse(np.array(self.curvature), floor))
+        move = self._slope(records, release) * inverse / FARTHEST
         move = min(max(self.way + move, 0.0), MOST_WAY) - self.way
         self.way += move
         records.move_on_line(self.constant, move)
@@ -534,10 +515,8 @@ def boost(
         Changes the weights of each round before they are taken.
     """
     step, noise_of_hessians = start.outputs, noise * HESSIAN_NOISE * records.loss.hessian_unit
-    boosted, prior = (
-        Boosted([start.outputs], [0.0], [], []),
-        PriorScale(prior_factor, records.loss.least_scale),
-    )
+    boosted = Boosted([start.outputs], [0.0], [], [])
+    prior = PriorScale(prior_factor, records.loss.least_scale)
     known_hessians = KnownHessians(start.total, start.variance, noise_of_hessians)
     for partition in draws:
         scores, hessians = release(records.sums(step, partition))
@@ -598,11 +577,8 @@ def _loss_decrease(scores: Array, hessians: Array, multiple: Array, noise: float
     The product of score and step counts the noise, multiple·noise², too often.
     """
     step = scores * multiple
-    return float(
-        np.sum(
-            step * scores - multiple * noise**2 - np.maximum(hessians, 0.0) * np.square(step) / 2
-        )
-    )
+    linear = step * scores - multiple * noise**2
+    return float(np.sum(linear - np.maximum(hessians, 0.0) * np.square(step) / 2))
 
 
 def staged_outputs(
@@ -665,9 +641,8 @@ class RecordsByPerson:
         """
         first, limit = 0, max(PAIRS // n_cells, 1)
         while first < len(self._starts) - 1:
-            fitting = (
-                int(np.searchsorted(self._starts, self._starts[first] + PERSONS, side="right")) - 1
-            )
+            end = self._starts[first] + PERSONS
+            fitting = int(np.searchsorted(self._starts, end, side="right")) - 1
             last = min(max(fitting, first + 1), first + limit)
             rows = slice(*self._starts[[first, min(last, len(self._starts) - 1)]].tolist())
             yield rows, self._numbers[rows] - first
@@ -700,11 +675,8 @@ def clip_persons(
     pairs = persons * n_cells + cells.astype(np.int64)
     places = np.empty(int(persons[-1] + 1) * n_cells, np.uint32)
     places[pairs] = np.arange(len(pairs), dtype=np.uint32)
-    return _shorten_persons(
-        cell_sums(values, places.take(pairs), len(pairs)),
-        persons,
-        int(squared_distance(loss) * UNIT**2),
-    )
+    sums = cell_sums(values, places.take(pairs), len(pairs))
+    return _shorten_persons(sums, persons, int(squared_distance(loss) * UNIT**2))
 
 
 def _shorten_persons(values: Array, persons: Numbers, bound: int) -> Array:
