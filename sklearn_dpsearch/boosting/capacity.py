@@ -60,12 +60,9 @@ def rounds_by_rule(information: float, size: float, pace: Pace) -> int:
         n·μ.
     pace : Pace
     """
-    few = min(max(information, pace.minimum), pace.usual)
-    return (
-        int(min(max(few, pace.usual * size / MANY), pace.maximum))
-        if information >= pace.usual
-        else int(few)
-    )
+    if information < pace.usual:
+        return int(max(information, pace.minimum))
+    return int(min(max(pace.usual, pace.usual * size / MANY), pace.maximum))
 
 
 def step_by_rule(rounds: int, pace: Pace) -> float:

@@ -18,7 +18,7 @@ from sklearn.isotonic import isotonic_regression
 from .features import INDEX_SIZE, Feature
 from .losses import Array, Loss
 from .noise import HESSIAN_NOISE
-from .random_cells import CellNumbers, Partition
+from .random_cells import Partition
 from .rounds import Boosted, BoostingStart, KnownHessians, RecordSums, SumRelease
 
 #: Releases that find the slope along the index, bins of each, share of each step, and the slope
@@ -197,8 +197,8 @@ def monotone_terms(
         if not undirected:
             constant += float(grid.flat[0])
             continue
-        places = tuple(partition.features[number] for number in undirected)
-        smaller = Partition(places, *_numbered([groups[number] for number in undirected]))
+        places = [partition.features[number] for number in undirected]
+        smaller = Partition.of_groups(places, [groups[number] for number in undirected])
         first = tuple(0 if axis in directed else slice(None) for axis in range(len(shape)))
         count = math.prod(shape[axis] for axis in directed)
         spread = np.sqrt(squares.sum(tuple(directed)).reshape(1, -1)) / count
@@ -209,8 +209,7 @@ def monotone_terms(
             [effect for effect in effects if effect.place == place],
         )
         monotone, noise = _table(features[place], of_place)
-        codes = np.arange(size).astype(np.min_scalar_type(size - 1))
-        terms.append(Partition((place,), (codes,), size), monotone, noise)
+        terms.append(Partition.of_groups((place,), [np.arange(size)]), monotone, noise)
     return terms, constant
 
 
@@ -230,15 +229,6 @@ def _effect_on_axis(
     noise = np.sqrt(squares.sum(other_axes)) / count
     place, mass = partition.features[number], masses.sum(other_axes)
     return _Effect(place, groups[number], along - along[0], noise, mass)
-
-
-def _numbered(groups: Sequence[NDArray[np.intp]]) -> tuple[tuple[CellNumbers, ...], int]:
-    """Lookups of a partition and its number of cells, from the group of each code."""
-    lookups, n_cells = [], 1
-    for numbers in groups:
-        lookups.append(numbers * n_cells)
-        n_cells *= int(numbers.max()) + 1
-    return tuple(lookup.astype(np.min_scalar_type(n_cells - 1)) for lookup in lookups), n_cells
 
 
 def _table(feature: Feature, effects: Sequence[_Effect]) -> tuple[Array, Array]:

@@ -60,9 +60,8 @@ def _sum_of_rows(rows: Array) -> Array:
 def mean_within(means: Array, errors: Array, lower: float, upper: float) -> Array:
     """Expected true means between two ends, if noise with these standard deviations was added to
     them."""
-    mean: Array = truncnorm.mean(
-        (lower - means) / errors, (upper - means) / errors, loc=means, scale=errors
-    )
+    ends = (lower - means) / errors, (upper - means) / errors
+    mean: Array = truncnorm.mean(*ends, loc=means, scale=errors)
     return np.clip(mean, lower, upper)
 
 
@@ -172,9 +171,8 @@ class SoftmaxLoss(Loss):
     def start(self, mean_scores: Array, errors: Array) -> Array:
         even = 1.0 / self.n_outputs
         unit = even * (1.0 - even)
-        chances = np.maximum(
-            mean_within(even + mean_scores * unit, errors * unit, 0.0, 1.0), LEAST_PROBABILITY
-        )
+        chances = mean_within(even + mean_scores * unit, errors * unit, 0.0, 1.0)
+        chances = np.maximum(chances, LEAST_PROBABILITY)
         logits: Array = np.log(chances) - np.log(chances).mean()
         return logits
 

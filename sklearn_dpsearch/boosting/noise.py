@@ -192,12 +192,9 @@ def _all_fit(scores: Array, hessians: Array, loss: Loss) -> bool:
     if len(scores) != 1 or not scores.size:
         return False
     low, high = (CONSTANT, CONSTANT) if loss.constant_hessians else (0, _largest_hessian(loss))
-    return bool(
-        scores.min() >= -UNIT
-        and scores.max() <= UNIT
-        and hessians.min() >= low
-        and hessians.max() <= high
-    )  # no comparison with NaN is true
+    # no comparison with NaN is true
+    fit = scores.min() >= -UNIT and scores.max() <= UNIT
+    return bool(fit and hessians.min() >= low and hessians.max() <= high)
 
 
 @functools.lru_cache(maxsize=64)  # asked for every block of records
@@ -260,12 +257,8 @@ class NoisySums:
     def __init__(
         self, loss: Loss, scale: int, random_bytes: RandomBytes, squared: Fraction = Fraction(0)
     ) -> None:
-        self._loss, self._scale, self._random_bytes, self._squared = (
-            loss,
-            scale,
-            random_bytes,
-            squared * UNIT**2,
-        )
+        self._loss, self._scale, self._random_bytes = loss, scale, random_bytes
+        self._squared = squared * UNIT**2
         self._ahead = np.empty(0, np.int64)  # noise that no release had yet
 
     def release(self, sums: NDArray[np.int64]) -> tuple[Array, Array]:

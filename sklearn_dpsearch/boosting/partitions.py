@@ -70,12 +70,8 @@ def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
             raise TypeError(
                 f"Found a {type(X).__name__} of partitions; predictions need a DataFrame of Dask."
             )
-        return X.map_partitions(
-            _predict_frame,
-            self,
-            method.__name__,
-            meta=_predict_frame(X._meta, self, method.__name__),
-        )
+        meta = _predict_frame(X._meta, self, method.__name__)
+        return X.map_partitions(_predict_frame, self, method.__name__, meta=meta)
 
     return answer
 
@@ -174,10 +170,8 @@ class PartitionReader:
         """
         if persons is None:
             return np.empty(0, np.uint64)
-        written = (
-            _person_as_text(name).encode("utf-8", "surrogatepass")
-            for name in names_of_persons(persons)
-        )
+        texts = map(_person_as_text, names_of_persons(persons))
+        written = (text.encode("utf-8", "surrogatepass") for text in texts)
         digests = (hashlib.blake2b(name, digest_size=8, key=self.key).digest() for name in written)
         return np.frombuffer(b"".join(digests), np.uint64)
 
@@ -226,17 +220,13 @@ def _sum_of_answers(fit: str, numbers: Sequence[int], first: int, calls: Sequenc
 
     If it does not keep them all, it answers with its name.
     """
+    numbers_of_calls = range(first, first + len(calls) + 1)
     partitions = [PARTITIONS.get((fit, number)) for number in numbers]
-    if any(
-        partition is None or not first <= partition.done <= first + len(calls)
-        for partition in partitions
-    ):
+    held = [part for part in partitions if part is not None and part.done in numbers_of_calls]
+    if len(held) < len(numbers):
         return _worker_address()
     try:
-        return functools.reduce(
-            np.add,
-            (partition.catch_up(first, calls) for partition in partitions if partition is not None),
-        )
+        return functools.reduce(np.add, (partition.catch_up(first, calls) for partition in held))
     except Exception:
         return TrainingStoppedError(STOPPED.format("a model over partitions"))
 
@@ -271,10 +261,9 @@ class PartitionedRecords:
         self, client: Any, reading: PartitionReader, parts: Sequence[tuple[Any, ...]], loss: Loss
     ) -> None:
         self.loss, self.of_persons = loss, reading.groups is not None
-        closed = (
-            (CLOSED.format(type(reading.model).__name__),) if reading.newlines_in_values else ()
-        )
-        self.assumptions: tuple[str, ...] = (TRUSTED.format(type(reading.model).__name__), *closed)
+        name = type(reading.model).__name__
+        closed = (CLOSED.format(name),) if reading.newlines_in_values else ()
+        self.assumptions: tuple[str, ...] = (TRUSTED.format(name), *closed)
         self._client, self._reading, self._parts = client, reading, parts
         self._calls: list[Call] = []
         self._made, self._workers, self._threads = 0, dict[int, str](), dict[str, int]()
@@ -362,17 +351,9 @@ class PartitionedRecords:
         Each is computed where the partitions are, if that worker is there.
         """
         calls, fit = self._calls[self._made :], self._reading.fit
+        submit = functools.partial(self._client.submit, allow_other_workers=True, pure=False)
         futures = [
-            self._client.submit(
-                _sum_of_answers,
-                fit,
-                numbers,
-                self._made,
-                calls,
-                workers=[worker],
-                allow_other_workers=True,
-                pure=False,
-            )
+            submit(_sum_of_answers, fit, numbers, self._made, calls, workers=[worker])
             for worker, numbers in shares
         ]
         return list(self._client.gather(futures))
@@ -382,12 +363,12 @@ class PartitionedRecords:
         by_worker: dict[str, list[int]] = {}
         for number in numbers:
             by_worker.setdefault(self._workers[number], []).append(number)
-        return [
-            (worker, share)
-            for worker, partitions in by_worker.items()
-            for first in range(self._threads.get(worker, 1))
-            if (share := partitions[first :: self._threads.get(worker, 1)])
-        ]
+        shares = []
+        for worker, partitions in by_worker.items():
+            threads = self._threads.get(worker, 1)
+            parts = (partitions[first::threads] for first in range(threads))
+            shares += [(worker, part) for part in parts if part]
+        return shares
 
     def _read_partitions(self, numbers: Sequence[int]) -> list[Any]:
         """Let workers read partitions, and make the calls that were made before."""
@@ -397,11 +378,9 @@ class PartitionedRecords:
         tasks = [delayed(read, pure=False)(number, *self._parts[number]) for number in numbers]
         answers: list[Any] = self._client.gather(self._client.compute(tasks))
         self._threads = self._client.nthreads()
-        self._workers |= {
-            number: answer.worker
-            for number, answer in zip(numbers, answers)
-            if isinstance(answer, PartitionFacts)
-        }
+        pairs = zip(numbers, answers)
+        done = {number: answer for number, answer in pairs if isinstance(answer, PartitionFacts)}
+        self._workers |= {number: facts.worker for number, facts in done.items()}
         return answers
 
 

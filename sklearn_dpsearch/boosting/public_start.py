@@ -16,6 +16,7 @@ from ..data.records import number_of_records
 from ..scoring.contributions import contributions, response_function
 from .losses import LEAST_PROBABILITY, Array
 
+MOST_PROBABILITY = 1.0 - LEAST_PROBABILITY
 #: Answers of a model, one row for each record ↦ outputs, shape (n_samples, n_outputs).
 ToOutputs = Callable[[NDArray[Any]], Array]
 
@@ -59,9 +60,9 @@ def init_outputs(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_output
     """
     records = columns_of_init(init, X)
     unused = np.zeros(number_of_records(records))
-    respond = response_function(init, method)
+    respond, worst = response_function(init, method), [0.0] * n_outputs
     by_record: Array = contributions(
-        respond, lambda _, answers: to_outputs(answers), records, unused, [0.0] * n_outputs
+        respond, lambda _, answers: to_outputs(answers), records, unused, worst
     )
     outputs: Array = np.ascontiguousarray(by_record.T)
     return outputs
@@ -111,9 +112,7 @@ def logits_from_probabilities(classes: NDArray[Any], labels: NDArray[Any]) -> To
         chances = np.full((len(answers), len(columns)), LEAST_PROBABILITY)
         for column, place in enumerate(columns):
             if place is not None:
-                chances[:, column] = np.clip(
-                    answers[:, place], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY
-                )
+                chances[:, column] = np.clip(answers[:, place], LEAST_PROBABILITY, MOST_PROBABILITY)
         logits: Array = np.log(chances)
         base: Array = logits[:, :1] if len(columns) == 2 else logits.mean(axis=1, keepdims=True)
         return logits[:, 1:] - base if len(columns) == 2 else logits - base

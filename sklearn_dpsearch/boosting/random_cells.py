@@ -3,6 +3,8 @@ what was released."""
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -26,18 +28,23 @@ class Partition(NamedTuple):
     lookups: tuple[CellNumbers, ...]
     n_cells: int
 
+    @classmethod
+    def of_groups(cls, features: Sequence[int], groups: Sequence[NDArray[np.intp]]) -> Partition:
+        """Partition by the group of each code of some features."""
+        lookups, n_cells = [], 1
+        for numbers in groups:
+            lookups.append(numbers * n_cells)
+            n_cells *= int(numbers.max()) + 1
+        small = np.min_scalar_type(n_cells - 1)
+        return cls(tuple(features), tuple(lookup.astype(small) for lookup in lookups), n_cells)
+
     def cells(self, codes: Codes) -> CellNumbers:
         """Number of the cell of each record, by the record's codes."""
-        groups = [
-            lookup.take(codes[place], mode="wrap")
-            for place, lookup in zip(self.features, self.lookups)
-        ]
+        pairs = zip(self.features, self.lookups)
+        groups = [lookup.take(codes[place], mode="wrap") for place, lookup in pairs]
         if not groups:
             return np.zeros(codes.shape[1], np.uint8)
-        numbers: CellNumbers = groups[0]
-        for group in groups[1:]:
-            numbers += group
-        return numbers
+        return functools.reduce(operator.iadd, groups)
 
 
 #: Share of the rounds in which all features are drawn as often, and of later draws that follow the
@@ -88,21 +95,23 @@ class PartitionDraws:
         self.drawn: list[Partition] = []
 
     def __iter__(self) -> Iterator[Partition]:
-        many = np.array(
-            [feature.cuts is None and feature.size > MANY_VALUES for feature in self._features]
-        )
+        unordered = [feature.size if feature.cuts is None else 0 for feature in self._features]
+        many = np.array(unordered) > MANY_VALUES
+        random_state = self._random_state
         for drawn in self._widths:
-            alone = many.any() and self._random_state.random() < ALONE
+            alone = many.any() and random_state.random() < ALONE
             wanted = 1 if alone else drawn
             width = min(wanted, len(self._features))
             # the first ones are drawn
-            turns = self._random_state.exponential(size=len(self._features)) / self._odds()
+            turns = random_state.exponential(size=len(self._features)) / self._odds()
             chosen = np.argsort(np.where(many, turns, np.inf) if alone else turns)[:width]
-            self.drawn.append(
-                _random_partition(
-                    self._features, chosen.tolist(), self._groups[wanted], self._random_state
+            groups = [
+                _random_groups(
+                    self._features[place], self._groups[wanted], width == 1, random_state
                 )
-            )
+                for place in chosen
+            ]
+            self.drawn.append(Partition.of_groups(chosen.tolist(), groups))
             yield self.drawn[-1]
 
     def see(self, gain: float) -> None:
@@ -119,21 +128,6 @@ class PartitionDraws:
         roots = np.sqrt(np.maximum(self._gains / np.maximum(self._counts, 1), 0.0))
         mean = float(roots.mean())
         return equal if mean == 0.0 else (1.0 - BY_GAINS) + BY_GAINS / mean * roots
-
-
-def _random_partition(
-    features: Sequence[Feature],
-    chosen: Sequence[int],
-    n_groups: int,
-    random_state: np.random.Generator,
-) -> Partition:
-    lookups, n_cells = [], 1
-    for place in chosen:
-        groups = _random_groups(features[place], n_groups, len(chosen) == 1, random_state)
-        lookups.append(groups * n_cells)
-        n_cells *= int(groups.max()) + 1
-    small = np.min_scalar_type(n_cells - 1)
-    return Partition(tuple(chosen), tuple(lookup.astype(small) for lookup in lookups), n_cells)
 
 
 def _random_groups(
