@@ -23,8 +23,9 @@ LINEAR, LOG, ENCODER, AUTO, AUTO_BINS = "linear", "log", "encoder", "auto", 16
 #: Dates as numbers: days, whose fractions are the time of day.
 DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
 #: Text of a date of ISO 8601, with or without a time of day and its offset.
+_OFFSET = r"(?P<offset>[zZ]|[+-]\d\d(:?\d\d(:?\d\d)?)?)?"
 DATE = re.compile(
-    r"[+-]?\d{4,6}(-\d\d(-\d\d([Tt ]\d\d(:?\d\d(:?\d\d([.,]\d+)?)?)?(?P<offset>[zZ]|[+-]\d\d(:?\d\d(:?\d\d)?)?)?)?)?)?"
+    rf"[+-]?\d{{4,6}}(-\d\d(-\d\d([Tt ]\d\d(:?\d\d(:?\d\d([.,]\d+)?)?)?{_OFFSET})?)?)?"
 )
 #: Days in a range of dates from which months, and weekdays, are worth outputs.
 SPAN_OF_MONTHS, SPAN_OF_WEEKDAYS = 60, 14
@@ -47,10 +48,8 @@ class DatePart(NamedTuple):
 
 def _month(days: Array) -> NDArray[np.int64]:
     """Month of days since 1970, 0 is January."""
-    months: NDArray[np.int64] = (
-        np.floor(days).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-    )
-    return months % 12
+    months = np.floor(days).astype("datetime64[D]").astype("datetime64[M]")
+    return months.astype(np.int64) % 12
 
 
 def _weekday(days: Array) -> NDArray[np.int64]:
@@ -133,14 +132,11 @@ class Range(Column):
         missing = np.isnan(numbers)
         unit = self._value_unit("")
         with np.errstate(over="ignore"):  # overflow is far outside the range, and is clipped
-            inside = np.where(
-                missing, 0.0, np.clip((self.warped(numbers) - unit.middle) / unit.half, -1.0, 1.0)
-            )
-        columns = [
-            inside[:, np.newaxis],
-            *self._one_hot_outputs(inside * unit.half + unit.middle, missing, detail),
-        ]
-        return np.hstack([*columns, missing[:, np.newaxis]] if detail.indicators else columns)
+            share = np.clip((self.warped(numbers) - unit.middle) / unit.half, -1.0, 1.0)
+        inside = np.where(missing, 0.0, share)
+        one_hot = self._one_hot_outputs(inside * unit.half + unit.middle, missing, detail)
+        indicator = [missing[:, np.newaxis]] if detail.indicators else []
+        return np.hstack([inside[:, np.newaxis], *one_hot, *indicator])
 
     def _one_hot_outputs(
         self, warped: Array, missing: NDArray[np.bool_], detail: Detail
@@ -151,10 +147,13 @@ class Range(Column):
         """
         edges = self.edges(detail)
         if len(edges):
-            places = np.searchsorted(self.warped(edges), warped, side="right")
-            yield np.eye(len(edges) + 1)[places] * ~missing[:, np.newaxis]
+            places, present = (
+                np.searchsorted(self.warped(edges), warped, side="right"),
+                ~missing[:, np.newaxis],
+            )
+            yield np.eye(len(edges) + 1)[places] * present
             for part in self.parts():
-                yield np.eye(part.size)[part.place(self.unwarped(warped))] * ~missing[:, np.newaxis]
+                yield np.eye(part.size)[part.place(self.unwarped(warped))] * present
 
     def edges(self, detail: Detail) -> Array:
         """Inner edges of the bins, none without bins.
@@ -197,17 +196,14 @@ class Range(Column):
         rows = self._encode_numbers(numbers, detail)
         width, first = rows.shape[1], len(edges) + 2
         rows[:, first:] = 0.0
-        yield CurvePoints(
-            name, self.values_of(numbers), rows, np.repeat(np.diff(ends), len(WITHIN))
-        )
+        weights = np.repeat(np.diff(ends), len(WITHIN))
+        yield CurvePoints(name, self.values_of(numbers), rows, weights)
         for part in self.parts() if len(edges) else ():
-            labels = range(part.first, part.first + part.size)
-            yield CurvePoints(
-                f"{name}_{part.name}",
-                objects(labels),
+            labels, one_hot = (
+                range(part.first, part.first + part.size),
                 np.eye(part.size, width, first),
-                np.ones(part.size),
             )
+            yield CurvePoints(f"{name}_{part.name}", objects(labels), one_hot, np.ones(part.size))
             first += part.size
 
     def squared_norm(self, detail: Detail) -> float:
@@ -218,36 +214,29 @@ class Range(Column):
         return f"{edge:.6g}"
 
     def stated(self) -> Any:
-        bins = (
-            {}
-            if self.bins == ENCODER
-            else {"bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins}
-        )
-        scale = {} if self.scale == LINEAR else {"scale": self.scale}
-        options = {**bins, **scale, **self.stated_direction()}
-        return (
-            {"lower": self.lower, "upper": self.upper, **options}
-            if options
-            else (self.lower, self.upper)
-        )
+        options: dict[str, Any] = {}
+        if self.bins != ENCODER:
+            options["bins"] = list(self.bins) if isinstance(self.bins, tuple) else self.bins
+        if self.scale != LINEAR:
+            options["scale"] = self.scale
+        options |= self.stated_direction()
+        ends = self.lower, self.upper
+        return {**dict(zip(("lower", "upper"), ends)), **options} if options else ends
 
     #: Kind of the values, in a word.
     noun: ClassVar[str]
 
     def described(self, bins: int = 0, max_values: int | None = None) -> str:
-        options = [
-            *self._options_in_words(),
-            *([f"{bins} bins"] if bins else []),
-            *self.direction_in_words(),
-        ]
-        return ", ".join([f"{self.noun} from {self.lower} to {self.upper}", *options])
-
-    def _options_in_words(self) -> list[str]:
-        """Scale and bins that the schema states, in words."""
-        scale = ["on a logarithmic scale"] if self.scale == LOG else []
+        words = [f"{self.noun} from {self.lower} to {self.upper}"]
+        if self.scale == LOG:
+            words.append("on a logarithmic scale")
         if isinstance(self.bins, tuple):
-            return [*scale, f"cut at {', '.join(map(str, self.bins))}"]
-        return [*scale, "without bins"] if self.bins is None else scale
+            words.append(f"cut at {', '.join(map(str, self.bins))}")
+        if self.bins is None:
+            words.append("without bins")
+        if bins:
+            words.append(f"{bins} bins")
+        return ", ".join([*words, *self.direction_in_words()])
 
     def ends(self) -> Array:
         """Both ends of the range as numbers."""
@@ -316,9 +305,8 @@ class DateRange(Range):
     def numbers(self, values: Any) -> Array:
         if values.dtype.kind == "M":
             return _days_since_1970(values)
-        return _days_since_1970(
-            np.array([_as_instant(value) for value in values], dtype="datetime64[us]")
-        )
+        instants = [_as_instant(value) for value in values]
+        return _days_since_1970(np.array(instants, dtype="datetime64[us]"))
 
     def values_of(self, numbers: Array) -> NDArray[Any]:
         return np.asarray((numbers * DAY).astype("datetime64[us]"))

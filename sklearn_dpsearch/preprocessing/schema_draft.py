@@ -46,9 +46,9 @@ def schema_of(public_sample: Any, *, max_values: int = 50) -> Schema:
             f"Found {type(public_sample).__name__}; a data frame, which names its columns, is "
             f"needed."
         )
-    columns = columns_of(public_sample, names)
+    entries = columns_of(public_sample, names).items()
     return Schema(
-        {name: _draft_column(name, column.values, max_values) for name, column in columns.items()}
+        {name: _draft_column(name, column.values, max_values) for name, column in entries}
     )
 
 
@@ -58,9 +58,8 @@ def _draft_column(name: str, values: NDArray[Any], max_values: int) -> Any:
         return _draft_date_range(name, values)
     if values.dtype.kind in "iuf":
         return _draft_number_range(name, values)
-    entries = sorted(
-        {value for value in values.tolist() if value is not None and value == value}, key=str
-    )
+    present = {value for value in values.tolist() if value is not None and value == value}
+    entries = sorted(present, key=str)
     if not 0 < len(entries) <= max_values:
         raise ValueError(
             f"Found {len(entries)} different values in column {name!r}; 1 to {max_values} can be "
@@ -86,14 +85,10 @@ def _draft_number_range(name: str, values: NDArray[Any]) -> Any:
 
 def _draft_date_range(name: str, values: NDArray[Any]) -> Any:
     """Range of dates, rounded outwards."""
-    days = _finite_values(
-        name, DateRange(np.datetime64(0, "D"), np.datetime64(1, "D")).numbers(values)
-    )
-    first, last = (
-        np.datetime64(math.floor(days.min()), "D"),
-        np.datetime64(math.floor(days.max()) + 1, "D"),
-    )
-    return first.item(), last.item()
+    dates = DateRange(np.datetime64(0, "D"), np.datetime64(1, "D"))
+    days = _finite_values(name, dates.numbers(values))
+    ends = math.floor(days.min()), math.floor(days.max()) + 1
+    return tuple(np.datetime64(end, "D").item() for end in ends)
 
 
 def _finite_values(name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -140,10 +140,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (at most size, n_outputs)
         """
         schema = self._checked_schema()
-        read = [
-            (schema.columns[name], entries.values)
-            for name, entries in schema.read_columns(X).items()
-        ]
+        columns = schema.read_columns(X).items()
+        read = [(schema.columns[name], entries.values) for name, entries in columns]
         width, scale, n = len(self._output_units(schema)), self._row_scale(schema), len(read[0][1])
         for start in range(0, max(n, 1), size or max(n, 1)):
             rows = slice(start, min(start + size, n) if size else n)
@@ -173,34 +171,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Of pandas; without it an array of objects.
         """
         rng = np.random.default_rng(random_state)
-        columns = {
-            name: column.made_up(rng, n_samples)
-            for name, column in self._checked_schema().columns.items()
-        }
+        columns = self._checked_schema().columns.items()
+        values = {name: column.made_up(rng, n_samples) for name, column in columns}
         try:
             import pandas as pd
         except ImportError:
-            return np.column_stack([values.astype(object) for values in columns.values()])
-        return pd.DataFrame(columns)
+            return np.column_stack([part.astype(object) for part in values.values()])
+        return pd.DataFrame(values)
 
     def columns_read(self) -> list[str]:
         """Lines that say how each column is read.
 
         ``age: number from 18 to 90, 17 bins``.
         """
-        schema, detail = self._checked_schema(), self._detail
-        ranges = {
-            name: column for name, column in schema.columns.items() if isinstance(column, Range)
+        schema = self._checked_schema()
+        bins = {
+            name: len(edges) + 1
+            for name, column in schema.columns.items()
+            if isinstance(column, Range) and len(edges := column.edges(self._detail))
         }
-        edges = {name: column.edges(detail) for name, column in ranges.items()}
-        return schema.described(
-            {
-                name: len(edges_of_column) + 1
-                for name, edges_of_column in edges.items()
-                if len(edges_of_column)
-            },
-            MOST_SHOWN,
-        )
+        return schema.described(bins, MOST_SHOWN)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Names of the outputs, shape (n_outputs,): ``age``, ``age_missing``, ``job_clerk``,
@@ -211,9 +201,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         input_features : object
             Not used: the schema has the names.
         """
-        return np.array(
-            [unit.name for unit in self._output_units(self._checked_schema())], dtype=object
-        )
+        units = self._output_units(self._checked_schema())
+        return np.array([unit.name for unit in units], dtype=object)
 
     @property
     def bounds(self) -> tuple[Array, Array]:
@@ -244,11 +233,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         ``data_norm`` of diffprivlib.
         """
-        return (
-            self._longest_row(self._checked_schema())
-            if self.row_norm is None
-            else float(self.row_norm)
-        )
+        if self.row_norm is None:
+            return self._longest_row(self._checked_schema())
+        return float(self.row_norm)
 
     def in_units(
         self, coefficients: ArrayLike, intercept: float = 0.0
@@ -312,20 +299,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         array = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
         places, scale = self._output_places(schema), self._row_scale(schema)
         _check_shape(array, (len(array), len(self._output_units(schema))))
-        spread = (
-            None
-            if noise is None
-            else np.broadcast_to(np.asarray(noise, dtype=np.float64), array.shape) * scale
-        )
-        return {
-            points.name: shape_of(
-                points,
-                array[:, places[name]] * scale,
-                None if spread is None else spread[:, places[name]],
-            )
-            for name, column in chosen.columns.items()
-            for points in column.curves(name, self._detail)
-        }
+        spread = None
+        if noise is not None:
+            spread = np.broadcast_to(np.asarray(noise, dtype=np.float64), array.shape) * scale
+        effects = {}
+        for name, column in chosen.columns.items():
+            weights = array[:, places[name]] * scale
+            errors = None if spread is None else spread[:, places[name]]
+            for points in column.curves(name, self._detail):
+                effects[points.name] = shape_of(points, weights, errors)
+        return effects
 
     def _output_places(self, schema: Schema) -> dict[str, slice]:
         """Places of each column's outputs."""
@@ -352,25 +335,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for column_name, column in schema.columns.items():
             for unit in column.outputs(column_name, self._detail):
                 numbered = (f"{unit.name}_{number}" for number in itertools.count(2))
-                name = next(
-                    name for name in itertools.chain([unit.name], numbered) if name not in units
-                )
+                names = itertools.chain([unit.name], numbered)
+                name = next(name for name in names if name not in units)
                 units[name] = unit._replace(name=name)
         return list(units.values())
 
     def _row_scale(self, schema: Schema) -> float:
         """Constant factor that keeps rows within ``row_norm``."""
-        return (
-            1.0
-            if self.row_norm is None
-            else math.nextafter(float(self.row_norm) / self._longest_row(schema), 0.0)
-        )
+        if self.row_norm is None:
+            return 1.0
+        return math.nextafter(float(self.row_norm) / self._longest_row(schema), 0.0)
 
     def _longest_row(self, schema: Schema) -> float:
         """Largest norm of a row before scaling."""
-        return math.sqrt(
-            sum(column.squared_norm(self._detail) for column in schema.columns.values())
-        )
+        columns = schema.columns.values()
+        return math.sqrt(sum(column.squared_norm(self._detail) for column in columns))
 
     @property
     def _detail(self) -> Detail:
