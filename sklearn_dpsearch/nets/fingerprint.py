@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .engines.operations import layer_constants
 from .records import TrainingData
@@ -25,7 +24,7 @@ def text_of_value(value: Any) -> str:
     Of modules it has types and constants without parameters, of classes and functions the names,
     and of all other objects types and attributes.
     """
-    if isinstance(value, (np.ndarray, torch.Tensor)) and value.dtype != object:
+    if isinstance(value, (np.ndarray, Tensor)) and value.dtype != object:
         return digest_of_arrays(value)
     if isinstance(value, Mapping):
         pairs = (f"{text_of_value(key)}: {text_of_value(entry)}" for key, entry in value.items())
@@ -45,12 +44,12 @@ def text_of_value(value: Any) -> str:
     return text_of_value(type(value)) if " at 0x" in repr(value) else repr(value)
 
 
-def digest_of_arrays(*tensors: np.ndarray | torch.Tensor) -> str:
+def digest_of_arrays(*tensors: np.ndarray | Tensor) -> str:
     """SHA-256 digest of the contents of tensors, or arrays, in order."""
     digest = hashlib.sha256()
     for tensor in tensors:
         values = np.ascontiguousarray(
-            tensor.detach().cpu().numpy() if isinstance(tensor, torch.Tensor) else tensor
+            tensor.detach().cpu().numpy() if isinstance(tensor, Tensor) else tensor
         )
         digest.update(f"{values.dtype}{values.shape}".encode())
         digest.update(values.reshape(-1).view(np.uint8).data)

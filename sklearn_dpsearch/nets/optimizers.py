@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from .._process import without_warnings
@@ -89,11 +90,11 @@ class Stepper(ABC):
     def __init__(self, rates: Rates, flag: bool) -> None:
         self.rates, self.flag = rates, flag
         self._decay, self._momentum = rates.any("weight_decay"), rates.any("momentum")
-        self.state: list[torch.Tensor] = []
+        self.state: list[Tensor] = []
         self._before = 0  # steps of earlier trainings
 
     @abstractmethod
-    def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
+    def step(self, weights: Tensor, gradients: Tensor, t: int) -> None:
         """Take step number ``t`` of all optimizers, from 0."""
 
     def keep(self, places: list[int]) -> None:
@@ -128,7 +129,7 @@ class StackedSGD(Stepper):
     """``torch.optim.SGD`` with weight decay, momentum, dampening; Nesterov's momentum by the
     flag."""
 
-    def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
+    def step(self, weights: Tensor, gradients: Tensor, t: int) -> None:
         moved = gradients
         if self._decay:
             moved = moved + weights * self.rates("weight_decay", t)
@@ -150,7 +151,7 @@ class StackedAdam(Stepper):
     There is no AMSGrad.
     """
 
-    def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
+    def step(self, weights: Tensor, gradients: Tensor, t: int) -> None:
         rate, first, second = (
             self.rates("lr", t),
             self.rates("betas", t, 0),
@@ -263,13 +264,11 @@ def memory_on_cpu(memory: Memory) -> Memory:
 
     Every machine can read it there.
     """
-    copy: Memory = tree_map(
-        lambda held: held.cpu() if isinstance(held, torch.Tensor) else held, memory
-    )
+    copy: Memory = tree_map(lambda held: held.cpu() if isinstance(held, Tensor) else held, memory)
     return copy
 
 
-def _subtract_step(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Tensor) -> None:
+def _subtract_step(weights: Tensor, moved: Tensor, rate: float | Tensor) -> None:
     if isinstance(rate, float):
         weights.sub_(moved, alpha=rate)
     else:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from .._process import generators_kept
 from ..data.datasets import RecordSource
@@ -60,13 +61,13 @@ class TrainingData(ABC):
     """
 
     inputs: Inputs
-    targets: torch.Tensor
+    targets: Tensor
     persons: RecordsOfPersons | None = None
     lacking: bool = False
     stacks: ClassVar[bool] = True
 
     @staticmethod
-    def of(inputs: Inputs, targets: torch.Tensor, device: torch.device = CPU) -> HeldRecords:
+    def of(inputs: Inputs, targets: Tensor, device: torch.device = CPU) -> HeldRecords:
         """Records of inputs and targets of shapes (n, ...)."""
         return HeldRecords(inputs=inputs, targets=targets).on(device)
 
@@ -90,7 +91,7 @@ class TrainingData(ABC):
         return len(self.targets)
 
     @abstractmethod
-    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+    def take(self, places: Tensor) -> tuple[Inputs, Tensor]:
         """Inputs and targets of the records with these numbers.
 
         Shapes (*places.shape, ...); zeros in places without a record.
@@ -137,7 +138,7 @@ class TrainingData(ABC):
 class HeldRecords(TrainingData):
     """Records in memory, on the device of the training."""
 
-    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+    def take(self, places: Tensor) -> tuple[Inputs, Tensor]:
         return map_tensors(lambda rows: take_rows(rows, places), self.inputs), take_rows(
             self.targets, places
         )
@@ -153,7 +154,7 @@ class HeldRecords(TrainingData):
         return self.persons is other.persons and all(map(_equal_tensors, tensors, other_tensors))
 
 
-def take_rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+def take_rows(rows: Tensor, places: Tensor) -> Tensor:
     """Rows of a tensor at these places; zeros at places that it lacks.
 
     Shape (*places.shape, ...).
@@ -173,7 +174,7 @@ def take_rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     return selected.view(*places.shape, *rows.shape[1:])
 
 
-def _equal_tensors(first: torch.Tensor, second: torch.Tensor) -> bool:
+def _equal_tensors(first: Tensor, second: Tensor) -> bool:
     if first.dtype != second.dtype or first.shape != second.shape or first.device != second.device:
         return False
     shared = first.data_ptr() == second.data_ptr() and first.stride() == second.stride()
@@ -183,7 +184,7 @@ def _equal_tensors(first: torch.Tensor, second: torch.Tensor) -> bool:
     )
 
 
-def single_precision(values: torch.Tensor) -> torch.Tensor:
+def single_precision(values: Tensor) -> Tensor:
     """Tensor with floats in single precision; integers stay as tokens."""
     return values.float() if values.is_floating_point() else values.long()
 
@@ -208,9 +209,9 @@ def converted_rows(
     rows: ChosenRows,
     how: Hashable,
     dtype: torch.dtype,
-    convert: Callable[[NDArray[Any], torch.Tensor], object],
+    convert: Callable[[NDArray[Any], Tensor], object],
     size: int,
-) -> torch.Tensor:
+) -> Tensor:
     """Copy of an array's rows in another form, kept for other nets.
 
     It is made in blocks.
@@ -257,10 +258,10 @@ class MappedRecords(TrainingData):
     """
 
     rows: ChosenRows
-    convert: Callable[[NDArray[Any]], torch.Tensor]
+    convert: Callable[[NDArray[Any]], Tensor]
     how: Hashable
 
-    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+    def take(self, places: Tensor) -> tuple[Inputs, Tensor]:
         flat = places.reshape(-1)
         rows = self.convert(self.rows[flat.clamp(max=len(self) - 1).cpu().numpy()]).to(self.device)
         rows[flat >= len(self)] = 0
@@ -300,7 +301,7 @@ class ReadRecords(TrainingData):
     """
 
     source: RecordSource
-    encode: Callable[[list[Any]], torch.Tensor]
+    encode: Callable[[list[Any]], Tensor]
     coins: np.random.Generator | None = None
     stacks: ClassVar[bool] = False
 
@@ -312,7 +313,7 @@ class ReadRecords(TrainingData):
     def __len__(self) -> int:
         return len(self.source)
 
-    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+    def take(self, places: Tensor) -> tuple[Inputs, Tensor]:
         flat = places.reshape(-1)
         inputs = map_tensors(lambda row: row.repeat_interleave(len(flat), 0), self.inputs)
         targets = self.targets.repeat_interleave(len(flat), 0)
@@ -326,7 +327,7 @@ class ReadRecords(TrainingData):
         shaped = partial(torch.unflatten, dim=0, sizes=places.shape)
         return map_tensors(shaped, inputs), shaped(targets)
 
-    def read_each(self, numbers: Sequence[int]) -> list[list[torch.Tensor] | None]:
+    def read_each(self, numbers: Sequence[int]) -> list[list[Tensor] | None]:
         """Read records by their numbers, each with generators of its own; None for blank ones."""
         assert self.coins is not None  # opened
         records = []
@@ -339,7 +340,7 @@ class ReadRecords(TrainingData):
                 records.append(self._fitting(self.source.read(number)))
         return records
 
-    def _fitting(self, record: tuple[Inputs, Any] | None) -> list[torch.Tensor] | None:
+    def _fitting(self, record: tuple[Inputs, Any] | None) -> list[Tensor] | None:
         """Tensors of a record of the declared shapes and kinds, inputs and target; None for
         another."""
         names = input_names(self.inputs)
@@ -372,14 +373,14 @@ def _seed_global_generators(words: np.ndarray, device: torch.device) -> None:
             torch.cuda.manual_seed(seed)
 
 
-def _has_shape_and_kind(kind: torch.Tensor, row: torch.Tensor) -> bool:
+def _has_shape_and_kind(kind: Tensor, row: Tensor) -> bool:
     return kind.shape[1:] == row.shape and (kind.is_floating_point() or not row.is_floating_point())
 
 
 # --- targets --------------------------------------------------------------------------------------
 
 
-def label_targets(y: Any, classes: np.ndarray) -> torch.Tensor:
+def label_targets(y: Any, classes: np.ndarray) -> Tensor:
     """Position of each label among the declared classes, −1 for others.
 
     A record with another label adds nothing.

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .._process import Stage
 from ..privacy._types import Neighboring
@@ -187,7 +187,7 @@ class Stack:
         memory = max(1, self.rows * len(self.tasks))
         return max(1, min(min(task.steps for task in self.tasks) - t, AHEAD // memory))
 
-    def _step(self, batches: torch.Tensor, t: int) -> None:
+    def _step(self, batches: Tensor, t: int) -> None:
         """Take one DP-SGD step: noise, clipped sums, division, optimizer."""
         # Noise first: the sums are added to it, in double precision, so that rounding to single
         # comes after noise.
@@ -201,7 +201,7 @@ class Stack:
         self.gradients.copy_(self.sums).div_(self.divisors)
         self.stepper.step(self.trained, self.gradients, t)
 
-    def _replay_release(self, noise: torch.Tensor) -> None:
+    def _replay_release(self, noise: Tensor) -> None:
         """Let an audit hear the clipped sums, and replace the noisy ones."""
         for net, task in enumerate(self.tasks):
             declared = task.max_grad_norm * rounding.noise_factor(self.batches[net].rows)
@@ -213,7 +213,7 @@ class Stack:
             )
             self.sums[net].copy_(torch.from_numpy(answer))
 
-    def _add(self, chunk: torch.Tensor) -> None:
+    def _add(self, chunk: Tensor) -> None:
         """Add clipped gradients of a chunk of each net's batch.
 
         Shape (M, width).
@@ -265,5 +265,5 @@ class Stack:
         width = max(1, math.ceil(rows / chunks))
         return width, width * chunks
 
-    def _as_column(self, values: Sequence[float]) -> torch.Tensor:
+    def _as_column(self, values: Sequence[float]) -> Tensor:
         return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)

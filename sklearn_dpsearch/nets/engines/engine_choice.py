@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ..engines import linear, losses, operations
@@ -58,7 +58,7 @@ class EngineChoice:
 
 
 def choose_engine(
-    module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: torch.Tensor
+    module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: Tensor
 ) -> EngineChoice:
     """Choose the fastest engine that sums clipped gradients of single records.
 
@@ -82,9 +82,7 @@ def choose_engine(
     device = next(module.parameters()).device
     rows, labels = made_up_batch(inputs, targets)
     sequence = (
-        linear.sequence_structure(module)
-        if isinstance(rows, torch.Tensor) and rows.dim() == 2
-        else None
+        linear.sequence_structure(module) if isinstance(rows, Tensor) and rows.dim() == 2 else None
     )
     rows = map_tensors(lambda values: values.to(device), rows)
     outputs = outputs_on_made_up(
@@ -115,7 +113,7 @@ def choose_engine(
 
 
 def _checked_graph(
-    module: nn.Module, rows: Inputs, outputs: torch.Tensor | None
+    module: nn.Module, rows: Inputs, outputs: Tensor | None
 ) -> tuple[Traced | None, str]:
     """Graph of a module that computes what it does, or why there is none."""
     try:
@@ -135,14 +133,14 @@ def seeded_for(module: nn.Module, seed: int = 0) -> contextlib.AbstractContextMa
     return global_torch_seed(seed, device)
 
 
-def outputs_on_made_up(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
+def outputs_on_made_up(module: nn.Module, rows: Inputs) -> Tensor | None:
     """Outputs of a module on made-up records; None if it refuses them."""
     try:
         with torch.no_grad(), seeded_for(module):
             outputs = module(rows)
     except Exception:  # where an output is needed, the third way raises the explaining error
         return None
-    return outputs if isinstance(outputs, torch.Tensor) else None
+    return outputs if isinstance(outputs, Tensor) else None
 
 
 def _criterion_signature(criterion: nn.Module) -> tuple[Hashable, ...]:
@@ -176,7 +174,7 @@ def _graph_agrees_with_module(traced: Traced, module: nn.Module, rows: Inputs) -
     )
 
 
-def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, torch.Tensor]:
+def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, Tensor]:
     """Outputs of a module, and gradients of their weighted sum by parameter."""
     with seeded_for(module):
         outputs = module(rows)
@@ -194,7 +192,7 @@ def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, torch.T
 
 
 def _check_vmap_on_made_up(
-    reason: str, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
+    reason: str, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: Tensor
 ) -> None:
     """Try vmap on a made-up record, and compare a batch with its records."""
     device = next(module.parameters()).device
@@ -270,7 +268,7 @@ ROWS = 8
 TOLERANCE = 1e-4
 
 
-def made_up_batch(inputs: Inputs, targets: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+def made_up_batch(inputs: Inputs, targets: Tensor) -> tuple[Inputs, Tensor]:
     """Made-up records and targets with the shapes and kinds of real ones.
 
     A few are ordinary, one is large.
@@ -286,7 +284,7 @@ def made_up_batch(inputs: Inputs, targets: torch.Tensor) -> tuple[Inputs, torch.
     return rows, labels
 
 
-def _made_up_tensor(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
+def _made_up_tensor(values: Tensor, rng: torch.Generator) -> Tensor:
     shape = (ROWS, *values.shape[1:])
     if values.is_floating_point():
         return torch.randn(shape, generator=rng).to(values.dtype)
@@ -294,7 +292,7 @@ def _made_up_tensor(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
     return torch.randint(0, 2, shape, generator=rng).to(values.dtype)
 
 
-def made_up_labels(outputs: torch.Tensor | None, labels: torch.Tensor) -> torch.Tensor:
+def made_up_labels(outputs: Tensor | None, labels: Tensor) -> Tensor:
     """Made-up labels that reach from the first class to the last."""
     if (
         outputs is None
@@ -310,7 +308,7 @@ def made_up_labels(outputs: torch.Tensor | None, labels: torch.Tensor) -> torch.
 
 
 def check_batch_is_sum_of_records(
-    module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
+    module: nn.Module, criterion: nn.Module, rows: Inputs, targets: Tensor
 ) -> None:
     """Raise if a module means something else on a batch than on its records.
 
@@ -333,7 +331,7 @@ def check_batch_is_sum_of_records(
         if isinstance(layer, nn.modules.dropout._DropoutNd):
             layer.p = 0.0
 
-    def loss_of(part: slice, seed: int) -> torch.Tensor:
+    def loss_of(part: slice, seed: int) -> Tensor:
         with torch.no_grad(), seeded_for(probed, seed):
             return (
                 loss(probed(map_tensors(lambda values: values[part], rows)), targets[part])

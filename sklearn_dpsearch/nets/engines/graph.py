@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import fx, nn
+from torch import Tensor, fx, nn
 
 from ..engines import layer_gradients, operations
 from ..engines import operation_rules as rules
@@ -134,11 +134,11 @@ class _OperationRecorder(fx.Tracer):
     def __init__(self, root: nn.Module) -> None:
         super().__init__()
         self.root, self.graph = root, fx.Graph()
-        self.tensor_attrs: dict[torch.Tensor, str] = {}
+        self.tensor_attrs: dict[Tensor, str] = {}
 
     def create_arg(self, a: Any) -> Any:
         # constants that were computed from parameters would not follow them
-        if isinstance(a, torch.Tensor):
+        if isinstance(a, Tensor):
             names = [
                 name
                 for name, tensor in (*self.root.named_parameters(), *self.root.named_buffers())
@@ -281,9 +281,9 @@ def _kind_of_result(node: fx.Node, value: object) -> Rows | Constant | Several |
         return Named(
             {name: Rows(part.shape, not part.is_floating_point()) for name, part in value.items()}
         )
-    if node.op == "get_attr" and isinstance(value, torch.Tensor):
+    if node.op == "get_attr" and isinstance(value, Tensor):
         return Constant(value.shape)
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, Tensor):
         return Rows(value.shape, not value.is_floating_point())
     if isinstance(value, (tuple, list)):
         return Several(tuple(_kind_of_result(node, part) for part in value))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .rounding import add_products, row_norms
@@ -22,20 +22,18 @@ from .rounding import add_products, row_norms
 Convolution: TypeAlias = nn.Conv1d | nn.Conv2d | nn.Conv3d
 #: (layer, its inputs, gradient of the loss in its outputs) ↦ per-record gradients of the
 #: parameters, by name.
-LayerRule = Callable[[Any, torch.Tensor, torch.Tensor], "LayerGradients"]
+LayerRule = Callable[[Any, Tensor, Tensor], "LayerGradients"]
 
 
 class PerSampleGradients(ABC):
     """The gradients of B records in one parameter."""
 
     @abstractmethod
-    def squares(self) -> torch.Tensor:
+    def squares(self) -> Tensor:
         """Squared norms of the records' gradients, in double precision, shape (B,)."""
 
     @abstractmethod
-    def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor | None, piece: int
-    ) -> None:
+    def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
         """Add the sum of the records' gradients, each times its factor."""
 
 
@@ -46,15 +44,13 @@ LayerGradients: TypeAlias = dict[str, PerSampleGradients]
 class DenseGradients(PerSampleGradients):
     """Gradients of B records in full, shape (B, ...)."""
 
-    def __init__(self, gradients: torch.Tensor) -> None:
+    def __init__(self, gradients: Tensor) -> None:
         self.gradients = gradients.reshape(len(gradients), -1)
 
-    def squares(self) -> torch.Tensor:
+    def squares(self) -> Tensor:
         return row_norms([self.gradients])[0].square()
 
-    def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor | None, piece: int
-    ) -> None:
+    def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
         add_products(
             sums.view(1, 1, -1),
             factors[None, :, None],
@@ -69,13 +65,11 @@ class ConvolutionGradients(DenseGradients):
     Shape (B, outputs, *window, inputs); PyTorch has channels second.
     """
 
-    def __init__(self, gradients: torch.Tensor) -> None:
+    def __init__(self, gradients: Tensor) -> None:
         super().__init__(gradients)
         self.shape = gradients.shape[1:]
 
-    def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor | None, piece: int
-    ) -> None:
+    def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
         turned = sums.new_zeros(self.shape)
         super().add(turned, factors, finite, piece)
         sums.add_(turned.movedim(-1, 1))
@@ -87,15 +81,13 @@ class OuterProducts(PerSampleGradients):
     δ has the shape (B, p), a the shape (B, q).
     """
 
-    def __init__(self, grad_outputs: torch.Tensor, inputs: torch.Tensor) -> None:
+    def __init__(self, grad_outputs: Tensor, inputs: Tensor) -> None:
         self.grad_outputs, self.inputs = grad_outputs, inputs
 
-    def squares(self) -> torch.Tensor:
+    def squares(self) -> Tensor:
         return row_norms([self.grad_outputs])[0].mul_(row_norms([self.inputs])[0]).square()
 
-    def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor | None, piece: int
-    ) -> None:
+    def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
         grad_outputs = _without_dropped(self.grad_outputs, finite) * factors[:, None]
         add_products(
             sums[None], grad_outputs[None], _without_dropped(self.inputs, finite)[None], piece
@@ -113,7 +105,7 @@ class EmbeddingGradients(PerSampleGradients):
         Rows of the table.
     """
 
-    def __init__(self, words: torch.Tensor, grad_outputs: torch.Tensor, number: int) -> None:
+    def __init__(self, words: Tensor, grad_outputs: Tensor, number: int) -> None:
         self.number = number
         owners = torch.arange(len(words), device=words.device).unsqueeze(1).expand_as(words)
         # A word that occurs twice in a record has one row: its gradients are added before the norm.
@@ -124,19 +116,17 @@ class EmbeddingGradients(PerSampleGradients):
         )
         self.owners, self.words, self.records = pairs // number, pairs % number, len(words)
 
-    def squares(self) -> torch.Tensor:
+    def squares(self) -> Tensor:
         squares = row_norms([self.rows])[0].square()
         return squares.new_zeros(self.records).index_add_(0, self.owners, squares)
 
-    def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor | None, piece: int
-    ) -> None:
+    def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
         rows = _without_dropped(self.rows, None if finite is None else finite[self.owners])
         # in double precision, any order
         sums.index_add_(0, self.words, rows.double() * factors[self.owners, None])
 
 
-def _without_dropped(rows: torch.Tensor, finite: torch.Tensor | None) -> torch.Tensor:
+def _without_dropped(rows: Tensor, finite: Tensor | None) -> Tensor:
     """Set the gradients of dropped records to zero.
 
     A factor of 0 is not enough, because 0·∞ is not a number.
@@ -147,9 +137,7 @@ def _without_dropped(rows: torch.Tensor, finite: torch.Tensor | None) -> torch.T
 # --- layers ---------------------------------------------------------------------------------------
 
 
-def _linear_gradients(
-    layer: nn.Module, inputs: torch.Tensor, grad_outputs: torch.Tensor
-) -> LayerGradients:
+def _linear_gradients(layer: nn.Module, inputs: Tensor, grad_outputs: Tensor) -> LayerGradients:
     if inputs.dim() == 2:
         return {"weight": OuterProducts(grad_outputs, inputs), "bias": DenseGradients(grad_outputs)}
     inputs, grad_outputs = inputs.flatten(1, -2), grad_outputs.flatten(1, -2)
@@ -159,9 +147,7 @@ def _linear_gradients(
     }
 
 
-def _recurrent_gradients(
-    layer: nn.RNNBase, inputs: torch.Tensor, grad_outputs: torch.Tensor
-) -> LayerGradients:
+def _recurrent_gradients(layer: nn.RNNBase, inputs: Tensor, grad_outputs: Tensor) -> LayerGradients:
     """Per-record gradients of one affine map in a recurrent layer.
 
     The steps are in the first dimension of inputs and grad_outputs.
@@ -170,7 +156,7 @@ def _recurrent_gradients(
 
 
 def _convolution_gradients(
-    layer: Convolution, inputs: torch.Tensor, grad_outputs: torch.Tensor
+    layer: Convolution, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
     # (B · groups, places, numbers in a window)
     windows = _convolution_windows(layer, inputs, grad_outputs.shape[2:])
@@ -184,9 +170,7 @@ def _convolution_gradients(
     }
 
 
-def _convolution_windows(
-    layer: Convolution, inputs: torch.Tensor, places: Sequence[int]
-) -> torch.Tensor:
+def _convolution_windows(layer: Convolution, inputs: Tensor, places: Sequence[int]) -> Tensor:
     """Windows of a convolution's input at each place.
 
     Channels come last, so that whole lines are copied.
@@ -218,7 +202,7 @@ def _convolution_padding(layer: Convolution) -> list[int]:
 
 
 def _embedding_gradients(
-    layer: nn.Embedding, inputs: torch.Tensor, grad_outputs: torch.Tensor
+    layer: nn.Embedding, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
     words, grad_outputs = (
         inputs.reshape(len(inputs), -1),
@@ -230,7 +214,7 @@ def _embedding_gradients(
 
 
 def _layer_norm_gradients(
-    layer: nn.LayerNorm, inputs: torch.Tensor, grad_outputs: torch.Tensor
+    layer: nn.LayerNorm, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
     scaled = F.layer_norm(inputs, layer.normalized_shape, eps=layer.eps)
     size = math.prod(layer.normalized_shape)
@@ -239,7 +223,7 @@ def _layer_norm_gradients(
 
 
 def _group_norm_gradients(
-    layer: nn.GroupNorm, inputs: torch.Tensor, grad_outputs: torch.Tensor
+    layer: nn.GroupNorm, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
     scaled = F.group_norm(inputs, layer.num_groups, eps=layer.eps)
     return _scale_and_shift_gradients(
@@ -247,9 +231,7 @@ def _group_norm_gradients(
     )
 
 
-def _scale_and_shift_gradients(
-    scaled: torch.Tensor, grad_outputs: torch.Tensor, places: int
-) -> LayerGradients:
+def _scale_and_shift_gradients(scaled: Tensor, grad_outputs: Tensor, places: int) -> LayerGradients:
     """Per-record gradients of a factor and a term for each channel."""
     return {
         "weight": DenseGradients((scaled * grad_outputs).sum(places)),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..named_tensors import Inputs
@@ -21,10 +21,10 @@ from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, records_per_chunk
 from .graph import Traced
 from .layer_gradients import RULES, PerSampleGradients
 
-States: TypeAlias = tuple[torch.Tensor, ...]
+States: TypeAlias = tuple[Tensor, ...]
 #: (end of the names of a weight and a bias, inputs of their affine map, its outputs), the steps in
 #: the first dimension.
-Watch: TypeAlias = Callable[[str, torch.Tensor, torch.Tensor], None]
+Watch: TypeAlias = Callable[[str, Tensor, Tensor], None]
 #: Bytes in use at once: on a CPU more would not fit into its caches, and be slower.
 MEMORY = {"cpu": 2**24}
 #: Bytes with recurrent layers: each step fits into the caches, and its operations are faster on
@@ -70,10 +70,10 @@ class LayeredEngine(SingleNetEngine):
         self.chunk_size = records_per_chunk(room, traced.numbers, MOST)
 
     def per_sample_gradients(
-        self, inputs: Inputs, targets: torch.Tensor
+        self, inputs: Inputs, targets: Tensor
     ) -> dict[str, PerSampleGradients]:
         """Contributions of each record to each trained parameter."""
-        self._calls: list[tuple[str, nn.Module, str, torch.Tensor, torch.Tensor]] = []
+        self._calls: list[tuple[str, nn.Module, str, Tensor, Tensor]] = []
         loss = self.criterion(self.template(inputs), targets)
         calls, self._calls = self._calls, []
         grad_outputs = torch.autograd.grad(
@@ -86,7 +86,7 @@ class LayeredEngine(SingleNetEngine):
         return {name: gradient for name, gradient in gradients.items() if name in self._sums}
 
     def _watch(
-        self, name: str, layer: nn.Module, end: str, inputs: torch.Tensor, outputs: torch.Tensor
+        self, name: str, layer: nn.Module, end: str, inputs: Tensor, outputs: Tensor
     ) -> None:
         if not outputs.requires_grad:
             outputs.requires_grad_()
@@ -94,11 +94,8 @@ class LayeredEngine(SingleNetEngine):
 
 
 def _watched_forward(
-    layer: nn.Module,
-    forward: Callable[[torch.Tensor], torch.Tensor],
-    watch: Watch,
-    inputs: torch.Tensor,
-) -> torch.Tensor:
+    layer: nn.Module, forward: Callable[[Tensor], Tensor], watch: Watch, inputs: Tensor
+) -> Tensor:
     """Run a layer, and show its inputs and outputs."""
     outputs = forward(inputs)
     if type(layer) is nn.Conv2d and outputs.device.type == "cpu":
@@ -112,13 +109,13 @@ def _watched_forward(
 # --- recurrent layers -----------------------------------------------------------------------------
 
 
-def _lstm_step(input_gates: torch.Tensor, hidden_gates: torch.Tensor, states: States) -> States:
+def _lstm_step(input_gates: Tensor, hidden_gates: Tensor, states: States) -> States:
     in_gate, forget_gate, cell_gate, out_gate = hidden_gates.chunk(4, 1)
     cell = torch.sigmoid(forget_gate) * states[1] + torch.sigmoid(in_gate) * torch.tanh(cell_gate)
     return torch.sigmoid(out_gate) * torch.tanh(cell), cell
 
 
-def _gru_step(input_gates: torch.Tensor, hidden_gates: torch.Tensor, states: States) -> States:
+def _gru_step(input_gates: Tensor, hidden_gates: Tensor, states: States) -> States:
     reset_i, update_i, new_i = input_gates.chunk(3, 1)
     reset_h, update_h, new_h = hidden_gates.chunk(3, 1)
     new = torch.tanh(new_i + torch.sigmoid(reset_i + reset_h) * new_h)
@@ -127,7 +124,7 @@ def _gru_step(input_gates: torch.Tensor, hidden_gates: torch.Tensor, states: Sta
 
 #: Kind of a layer, as PyTorch names it ↦ one step: (affine map of the inputs, that of the hidden
 #: state, states) ↦ states. The second map has the first added to it, except in a GRU.
-STEPS: dict[str, Callable[[torch.Tensor, torch.Tensor, States], States]] = {
+STEPS: dict[str, Callable[[Tensor, Tensor, States], States]] = {
     "GRU": _gru_step,
     "LSTM": _lstm_step,
     "RNN_RELU": lambda input_gates, hidden_gates, states: (torch.relu(hidden_gates),),
@@ -136,11 +133,8 @@ STEPS: dict[str, Callable[[torch.Tensor, torch.Tensor, States], States]] = {
 
 
 def unrolled_forward(
-    layer: nn.RNNBase,
-    watch: Watch,
-    input: torch.Tensor,
-    hx: torch.Tensor | States | None = None,
-) -> tuple[torch.Tensor, torch.Tensor | States]:
+    layer: nn.RNNBase, watch: Watch, input: Tensor, hx: Tensor | States | None = None
+) -> tuple[Tensor, Tensor | States]:
     """Run a recurrent layer step by step: outputs and last states."""
     if hx is None:
         records = input.shape[0 if layer.batch_first else 1]
@@ -170,8 +164,8 @@ def unrolled_forward(
 
 
 def _run_one_direction(
-    layer: nn.RNNBase, name: str, watch: Watch, input: torch.Tensor, states: States
-) -> tuple[torch.Tensor, States]:
+    layer: nn.RNNBase, name: str, watch: Watch, input: Tensor, states: States
+) -> tuple[Tensor, States]:
     """Run one direction of a recurrent layer: hidden states, and the last states."""
     weight_ih, weight_hh = (getattr(layer, f"weight_{end}_{name}") for end in ("ih", "hh"))
     no_bias = weight_ih.new_zeros(len(weight_ih))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..engines import losses, operations
 from ..named_tensors import Inputs, map_tensors
@@ -21,9 +21,7 @@ aten = torch.ops.aten
 
 #: Element-wise layers, by exact type (a subclass may compute something else) ↦ (layer, gradient in
 #: the outputs, inputs, outputs) ↦ gradient in the inputs.
-ELEMENTWISE: dict[
-    type[nn.Module], Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-] = {
+ELEMENTWISE: dict[type[nn.Module], Callable[[Any, Tensor, Tensor, Tensor], Tensor]] = {
     nn.ELU: lambda m, g, x, y: aten.elu_backward(g, m.alpha, 1.0, 1.0, False, x),
     nn.GELU: lambda m, g, x, y: aten.gelu_backward(g, x, approximate=m.approximate),
     nn.Identity: lambda m, g, x, y: g,
@@ -36,7 +34,7 @@ ELEMENTWISE: dict[
 }
 #: Number of a layer, its inputs, shape (M, B, in), and the loss's gradient in its outputs, shape
 #: (M, B, out).
-LayerPass: TypeAlias = tuple[int, torch.Tensor, torch.Tensor]
+LayerPass: TypeAlias = tuple[int, Tensor, Tensor]
 
 
 class LinearEngine(Engine):
@@ -88,7 +86,7 @@ class LinearEngine(Engine):
             # not those in training: of no use outside of their layers
             parameter.data.fill_(torch.nan)
 
-    def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
+    def bind(self, trained: Tensor, frozen: Tensor, sums: Tensor) -> None:
         self._all, piece = sums, torch.zeros_like(trained)  # zero where no layer writes
         self._piece_of_all = piece
         stored = {name: self.layout.view(name, trained, frozen) for name in self.layout.entries}
@@ -109,7 +107,7 @@ class LinearEngine(Engine):
         )
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
-    def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
+    def add_clipped(self, inputs: Inputs, targets: Tensor, bounds: Tensor) -> None:
         passes = (
             self._backpropagate_graph(inputs, targets)
             if self.sequence is None
@@ -134,9 +132,7 @@ class LinearEngine(Engine):
             ]
         self._add([grad_output * factors for grad_output in grad_outputs], activations)
 
-    def _backpropagate_sequence(
-        self, inputs: torch.Tensor, targets: torch.Tensor
-    ) -> list[LayerPass]:
+    def _backpropagate_sequence(self, inputs: Tensor, targets: Tensor) -> list[LayerPass]:
         """Back-propagate through a sequence of layers, without autograd."""
         assert self.sequence is not None
         activations = [inputs]
@@ -164,7 +160,7 @@ class LinearEngine(Engine):
                 grad_output = torch.bmm(grad_output, self._weights[layer])
         return passes
 
-    def _backpropagate_graph(self, inputs: Inputs, targets: torch.Tensor) -> list[LayerPass]:
+    def _backpropagate_graph(self, inputs: Inputs, targets: Tensor) -> list[LayerPass]:
         """Run a traced graph of linear layers, and back-propagate by autograd."""
         self._nets = len(targets)
         self._passes: list[LayerPass] = []
@@ -176,7 +172,7 @@ class LinearEngine(Engine):
         )
         return [(i, a, grad_output) for (i, a, _), grad_output in zip(passes, grad_outputs)]
 
-    def _watched(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
+    def _watched(self, i: int, inputs: Tensor) -> Tensor:
         stacked = inputs.reshape(self._nets, len(inputs) // self._nets, -1)
         outputs = self._affine_map(i, stacked)
         if not outputs.requires_grad:
@@ -184,7 +180,7 @@ class LinearEngine(Engine):
         self._passes.append((i, stacked.detach(), outputs))
         return outputs.flatten(0, 1)
 
-    def _add(self, grad_outputs: list[torch.Tensor], activations: list[torch.Tensor]) -> None:
+    def _add(self, grad_outputs: list[Tensor], activations: list[Tensor]) -> None:
         """Add the sums over records of δ⊗a and of δ.
 
         Pieces are in single precision, their sums in double.
@@ -201,7 +197,7 @@ class LinearEngine(Engine):
                     torch.sum(grad_output, -2, out=bias)
             self._all.add_(self._piece_of_all)
 
-    def _affine_map(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
+    def _affine_map(self, i: int, inputs: Tensor) -> Tensor:
         """Apply linear layer ``i`` of every net to inputs of shape (M, B, in)."""
         turned, bias = self._turned[i], self._biases[i]
         return torch.bmm(inputs, turned) if bias is None else torch.baddbmm(bias, inputs, turned)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ...errors import TrainingError
 from .refused_modules import is_altered
@@ -54,14 +54,12 @@ class NLLOfProbabilities(nn.Module):
         super().__init__()
         self.criterion = criterion
 
-    def forward(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Negative log-likelihood of the targets."""
         return self.criterion(torch.log(outputs + torch.finfo(outputs.dtype).eps), targets)
 
 
-def sums_one_loss_per_record(
-    criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor
-) -> bool:
+def sums_one_loss_per_record(criterion: nn.Module, outputs: Tensor, targets: Tensor) -> bool:
     """Return whether a criterion is known to sum one loss per record."""
     if type(criterion) is NLLOfProbabilities:
         return not is_altered(criterion) and sums_one_loss_per_record(
@@ -83,9 +81,7 @@ def sums_one_loss_per_record(
 SHORT = 32
 
 
-def loss_gradient(
-    criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor
-) -> torch.Tensor:
+def loss_gradient(criterion: nn.Module, outputs: Tensor, targets: Tensor) -> Tensor:
     """Gradient of a known criterion's summed loss in the outputs."""
     # The two most frequent losses have formulas: autograd would take longer than the rest of the
     # step.
@@ -103,7 +99,7 @@ def loss_gradient(
     return torch.autograd.grad(criterion(leaf, targets), leaf)[0]
 
 
-def _fast_softmax(logits: torch.Tensor) -> torch.Tensor:
+def _fast_softmax(logits: Tensor) -> Tensor:
     """Softmax over the last axis.
 
     If that axis is short, PyTorch is ten times faster over another one.
@@ -151,7 +147,7 @@ def check_criterion_kind(criterion: object, outputs: str) -> None:
         raise TrainingError(f"Found criterion {kind.__name__} {explanation}")
 
 
-def check_criterion_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None:
+def check_criterion_outputs(criterion: nn.Module, outputs: Tensor) -> None:
     """Raise where a module's outputs on made-up records do not fit the criterion.
 
     Raises

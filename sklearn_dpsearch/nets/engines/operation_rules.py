@@ -386,8 +386,7 @@ def matmul(input: object, other: object) -> None:
         needs(len(other.shape) <= 2, "constant matrices of more than two dimensions")
     else:
         needs(
-            rows.rank >= 3 and require_rows(other, 3).rank == rows.rank,
-            "a product across records",
+            rows.rank >= 3 and require_rows(other, 3).rank == rows.rank, "a product across records"
         )
 
 

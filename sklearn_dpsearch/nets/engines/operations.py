@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..engines import operation_rules as rules
@@ -133,7 +133,7 @@ FUNCTIONS: dict[Any, OperationRule] = {
 }
 #: Methods of tensors ↦ rule.
 METHODS: dict[str, OperationRule] = {
-    **{name: rule for name, rule in _NAMED.items() if hasattr(torch.Tensor, name)},
+    **{name: rule for name, rule in _NAMED.items() if hasattr(Tensor, name)},
     "new_zeros": lambda value, *sizes, **kwargs: rules.zeros(*sizes, **kwargs),
     "size": rules.size,
     "dim": lambda value: rules.require_rows(value).rank,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from ...errors import TrainingError
@@ -62,13 +62,11 @@ class VmapEngine(SingleNetEngine):
         )
 
     def per_sample_gradients(
-        self, inputs: Inputs, targets: torch.Tensor
+        self, inputs: Inputs, targets: Tensor
     ) -> dict[str, PerSampleGradients]:
         module, criterion = self._fresh()
 
-        def loss(
-            trained: Mapping[str, torch.Tensor], record: Inputs, target: torch.Tensor
-        ) -> torch.Tensor:
+        def loss(trained: Mapping[str, Tensor], record: Inputs, target: Tensor) -> Tensor:
             alone = map_tensors(lambda part: part.unsqueeze(0), record)  # a batch of one
             return criterion(functional_call(module, trained, (alone,)), target.unsqueeze(0)).sum()
 
@@ -88,7 +86,7 @@ class VmapEngine(SingleNetEngine):
 
 
 def _recurrent_forward_with_states(
-    layer: nn.RNNBase, inputs: torch.Tensor, state: torch.Tensor | None = None
+    layer: nn.RNNBase, inputs: Tensor, state: Tensor | None = None
 ) -> Any:
     """Run a recurrent layer with initial states of its own per record.
 
@@ -150,7 +148,7 @@ class OpacusEngine(SingleNetEngine):
         )
 
     def per_sample_gradients(
-        self, inputs: Inputs, targets: torch.Tensor
+        self, inputs: Inputs, targets: Tensor
     ) -> dict[str, PerSampleGradients]:
         with torch.enable_grad():
             self.criterion(self._running(inputs), targets).sum().backward()
@@ -164,7 +162,7 @@ class OpacusEngine(SingleNetEngine):
         missing = [
             name
             for name, gradient in gradients.items()
-            if not isinstance(gradient, torch.Tensor) or len(gradient) != n
+            if not isinstance(gradient, Tensor) or len(gradient) != n
         ]
         if missing:
             raise TrainingError(

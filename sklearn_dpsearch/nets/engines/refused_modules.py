@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ...privacy import LeakingEstimatorError
 
@@ -20,7 +20,7 @@ def has_frozen_statistics(layer: nn.Module) -> bool:
     """
     fixed = type(layer) in BATCH_NORMS and not layer.training and not is_altered(layer)
     return fixed and all(
-        isinstance(getattr(layer, name), torch.Tensor) for name in ("running_mean", "running_var")
+        isinstance(getattr(layer, name), Tensor) for name in ("running_mean", "running_var")
     )
 
 
@@ -95,7 +95,7 @@ def refuse_module(module: nn.Module) -> None:
                 where = f"Layer {name!r} ({type(layer).__name__})" if name else type(layer).__name__
                 raise LeakingEstimatorError(f"{where} {effect}. {remedy}.")
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-        if type(tensor) not in (torch.Tensor, nn.Parameter):
+        if type(tensor) not in (Tensor, nn.Parameter):
             raise LeakingEstimatorError(
                 f"Found {name!r} of type {type(tensor).__name__}: the operations of a subclass of "
                 "Tensor are its own, and may see several records at once. Make it an nn.Parameter, "

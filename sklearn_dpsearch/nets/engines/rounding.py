@@ -22,6 +22,7 @@ import math
 from collections.abc import Iterable
 
 import torch
+from torch import Tensor
 
 #: Half the spacing of single-precision, and of double-precision numbers at 1.
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53
@@ -52,7 +53,7 @@ def noise_factor(rows: int) -> float:
     return 1.0 + OWN + single + DOUBLE * float(rows) ** 2
 
 
-def row_norms(tables: Iterable[torch.Tensor]) -> torch.Tensor:
+def row_norms(tables: Iterable[Tensor]) -> Tensor:
     """Norms over the last axis of tensors, in double precision, plus ``TINY``.
 
     Squares below 1e-45 vanish in single precision, and long sums lose too much.
@@ -60,7 +61,7 @@ def row_norms(tables: Iterable[torch.Tensor]) -> torch.Tensor:
     return torch.stack([_blockwise_norm(table) for table in tables]).add_(TINY)
 
 
-def _blockwise_norm(table: torch.Tensor) -> torch.Tensor:
+def _blockwise_norm(table: Tensor) -> Tensor:
     """Norm from blocks in single precision that are combined in double.
 
     This is ten times faster than double precision throughout.
@@ -76,7 +77,7 @@ def _blockwise_norm(table: torch.Tensor) -> torch.Tensor:
     )
 
 
-def norms_from_squares(squares: torch.Tensor) -> torch.Tensor:
+def norms_from_squares(squares: Tensor) -> Tensor:
     """Gradient norms from the squared norms of their parts.
 
     In single precision; infinite beyond 1e19.
@@ -84,7 +85,7 @@ def norms_from_squares(squares: torch.Tensor) -> torch.Tensor:
     return squares.sum(0).float().sqrt_().add_(TINY)
 
 
-def add_products(sums: torch.Tensor, first: torch.Tensor, second: torch.Tensor, piece: int) -> None:
+def add_products(sums: Tensor, first: Tensor, second: Tensor, piece: int) -> None:
     """Add the sum of outer products over records in double precision.
 
     Products of ``piece`` records at a time are summed in single precision.

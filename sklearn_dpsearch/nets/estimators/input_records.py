@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from ...data.columns import array_of
 from ...data.datasets import (
@@ -45,7 +45,7 @@ KINDS = {
     "m": "durations",
 }
 #: Targets in the user's form ↦ targets for the loss.
-Encode = Callable[[Any], torch.Tensor]
+Encode = Callable[[Any], Tensor]
 
 
 class OneByOne(NamedTuple):
@@ -57,7 +57,7 @@ class OneByOne(NamedTuple):
 
     example: Any
     encode: Encode
-    blank_target: Callable[[], torch.Tensor]
+    blank_target: Callable[[], Tensor]
 
 
 def tensors_from_arrays(X: Any) -> Inputs:
@@ -127,7 +127,7 @@ def training_records(
         return HeldRecords(inputs=inputs, targets=targets)
     row, targets = convert(zero_row(rows)), encode(y)
     check_same_number(len(rows), len(targets))
-    assert isinstance(row, torch.Tensor)
+    assert isinstance(row, Tensor)
     kind = row.dtype
     return MappedRecords(
         rows=rows,
@@ -138,12 +138,12 @@ def training_records(
     )
 
 
-def zero_row(rows: ChosenRows) -> torch.Tensor:
+def zero_row(rows: ChosenRows) -> Tensor:
     """Tensor with one row of zeros, like the rows of an array."""
     return single_precision(torch.from_numpy(np.zeros((1, *rows.shape[1:]), rows.dtype)))
 
 
-def tensor_from_block(block: Any, name: str = "X") -> torch.Tensor:
+def tensor_from_block(block: Any, name: str = "X") -> Tensor:
     """Rows of an array as a tensor in single precision.
 
     Integers stay integers.

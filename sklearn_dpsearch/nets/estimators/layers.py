@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 #: Accepted arguments.
 HiddenLayerSizes = int | Sequence[int] | Literal["auto"]
@@ -94,7 +94,7 @@ class WideAndDeep(nn.Module):
         self.deep = deep
         self.first = deep[0].in_features
 
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+    def forward(self, inputs: Tensor) -> Tensor:
         """Outputs of both parts, added up, shape (n_samples, n_outputs)."""
         return self.wide(inputs) + self.deep(inputs[:, : self.first])
 

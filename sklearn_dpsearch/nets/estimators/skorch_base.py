@@ -19,6 +19,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.callbacks import LRScheduler, ProgressBar
 from skorch.utils import to_tensor
+from torch import Tensor
 
 from ...data.datasets import arrays_by_name, source_for_prediction
 from ...privacy import LeakingEstimatorError, PrivacyError
@@ -263,7 +264,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         )
         return outputs.reshape(-1) if self.one_logit else outputs
 
-    def _inputs_for_prediction(self, values: Any) -> torch.Tensor:
+    def _inputs_for_prediction(self, values: Any) -> Tensor:
         numbers = single_precision(
             torch.as_tensor(values if torch.is_tensor(values) else np.array(values))
         )
@@ -419,9 +420,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if all(part.is_floating_point() for part in list_tensors(inputs)):
             return inputs
         takes_tokens = self._made_up_outputs(inputs) is not None
-        return inputs if takes_tokens else map_tensors(torch.Tensor.float, inputs)
+        return inputs if takes_tokens else map_tensors(Tensor.float, inputs)
 
-    def _made_up_outputs(self, inputs: Inputs) -> torch.Tensor | None:
+    def _made_up_outputs(self, inputs: Inputs) -> Tensor | None:
         """Outputs of the module on made-up records like these inputs.
 
         None if the module does not take them.
@@ -442,19 +443,19 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         """Raise for arguments about the target that are wrong for all records."""
 
     @abstractmethod
-    def _targets(self, y: Any) -> torch.Tensor:
+    def _targets(self, y: Any) -> Tensor:
         """Targets of all records as a tensor for the loss; their public shape is noted."""
 
     @abstractmethod
-    def _encoded_targets(self, y: Any) -> torch.Tensor:
+    def _encoded_targets(self, y: Any) -> Tensor:
         """Targets of some records as a tensor for the loss; nothing of them is noted."""
 
     @abstractmethod
-    def _blank_target(self) -> torch.Tensor:
+    def _blank_target(self) -> Tensor:
         """One row of zeros, of the shape and kind of targets for the module's outputs."""
 
     @abstractmethod
-    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+    def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
         """Raise where a record's outputs do not fit the targets."""
 
     # --- the step size ----------------------------------------------------------------------------
@@ -470,11 +471,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         )
         decay = step_size.step_decay("constant" if by_user else "linear", settings.steps)
         return StepFacts(
-            lr,
-            self.lr_factor,
-            momentum,
-            decay,
-            step_size.largest_record_norm(self.n_features_in_),
+            lr, self.lr_factor, momentum, decay, step_size.largest_record_norm(self.n_features_in_)
         )
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
