@@ -72,8 +72,8 @@ MUTANTS = {
     "places one by one": Mutant(
         mistake="The norm of a convolution is that of its places' terms, whose sum can be longer.",
         file="nets/engines/layer_gradients.py",
-        old="DenseGradients(grad_outputs.flatten(2).sum(2)),",
-        new="DenseGradients(grad_outputs.flatten(2).norm(dim=2)),",
+        old="DenseGradients(grad_outputs.flatten(2).sum(2))",
+        new="DenseGradients(grad_outputs.flatten(2).norm(dim=2))",
         tests=(
             "nets/engines/test_layered.py::test_every_rule_gives_what_autograd_gives_record_by_record",
         ),

@@ -95,10 +95,11 @@ class SingleNetEngine(Engine):
         if len(trained) != 1:
             raise TrainingError(f"Expected one net at a time, got {len(trained)}.")
         for name, parameter in self.template.named_parameters():
-            # moves with the training
-            parameter.data = self.layout.view(name, trained[0], frozen[0])
-        moving = self.layout.names(trained=True)
-        self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in moving}
+            parameter.data = self.layout.view(
+                name, trained[0], frozen[0]
+            )  # moves with the training
+        names = self.layout.names(trained=True)
+        self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in names}
 
     def add_clipped(self, inputs: Inputs, targets: Tensor, bounds: Tensor) -> None:
         for start in range(0, targets.shape[1], self.chunk_size):
@@ -206,10 +207,8 @@ def with_blank_rows(values: Tensor, blank: Tensor) -> Tensor:
 
 def generator_states(device: torch.device) -> list[Tensor]:
     """States of PyTorch's generators that a computation draws from."""
-    return [
-        torch.get_rng_state(),
-        *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else []),
-    ]
+    on_device = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+    return [torch.get_rng_state(), *on_device]
 
 
 def restore_generators(device: torch.device, states: Sequence[Tensor]) -> None:
@@ -279,19 +278,12 @@ class ParameterLayout:
     def read(self, modules: Sequence[nn.Module], device: torch.device, trained: bool) -> Tensor:
         """Copy the parameters of several modules into rows of flat storage."""
         # Always in single precision: the bound on rounding is for single precision.
-        empty, names = (
-            torch.empty(0, dtype=torch.float32, device=device),
-            set(self.names(trained)),
-        )
-        rows = [
-            [
-                p.detach().reshape(-1).to(device, torch.float32)
-                for name, p in module.named_parameters()
-                if name in names
-            ]
-            for module in modules
-        ]
-        return torch.stack([torch.cat([empty, *flat]) for flat in rows])
+        names, rows = set(self.names(trained)), []
+        for module in modules:
+            parameters = [p for name, p in module.named_parameters() if name in names]
+            flat = [p.detach().reshape(-1).to(device, torch.float32) for p in parameters]
+            rows.append(torch.cat([torch.empty(0, dtype=torch.float32, device=device), *flat]))
+        return torch.stack(rows)
 
     def write(self, row: Tensor, module: nn.Module) -> None:
         """Copy a row of flat trained parameters back into a module."""

@@ -81,13 +81,11 @@ def choose_engine(
     refuse_module(criterion)
     device = next(module.parameters()).device
     rows, labels = made_up_batch(inputs, targets)
-    sequence = (
-        linear.sequence_structure(module) if isinstance(rows, Tensor) and rows.dim() == 2 else None
-    )
+    is_table = isinstance(rows, Tensor) and rows.dim() == 2
+    sequence = linear.sequence_structure(module) if is_table else None
     rows = map_tensors(lambda values: values.to(device), rows)
-    outputs = outputs_on_made_up(
-        in_training(module if sequence is not None else copy.deepcopy(module)), rows
-    )
+    probed = module if sequence is not None else copy.deepcopy(module)
+    outputs = outputs_on_made_up(in_training(probed), rows)
     targets = made_up_labels(outputs, labels.to(device))
     if outputs is not None:
         losses.check_criterion_outputs(criterion, outputs)
@@ -99,11 +97,8 @@ def choose_engine(
     traced, reason = _checked_graph(module, rows, outputs)
     if not known_loss or traced is None:
         _check_vmap_on_made_up(reason, module, criterion, rows, targets)
-        return EngineChoice(
-            VmapEngine,
-            None,
-            (TRUST.format(module=net_name(module), criterion=type(criterion).__name__),),
-        )
+        trust = TRUST.format(module=net_name(module), criterion=type(criterion).__name__)
+        return EngineChoice(VmapEngine, None, (trust,))
     if traced.linear:
         key = None if traced.random else (traced.signature, *_criterion_signature(criterion))
         return EngineChoice(partial(LinearEngine, template=traced.runnable), key)
@@ -163,14 +158,12 @@ def _graph_agrees_with_module(traced: Traced, module: nn.Module, rows: Inputs) -
 
     A function may have a gradient of its own.
     """
-    graph, original = (
-        _outputs_and_gradients(runnable, rows)
-        for runnable in (traced.runnable, in_training(copy_with_same_parameters(module)))
-    )
-    return graph.keys() == original.keys() and all(
-        graph[name].shape == original[name].shape
-        and torch.allclose(graph[name], original[name], rtol=1e-3, atol=1e-5, equal_nan=True)
-        for name in original
+    original = in_training(copy_with_same_parameters(module))
+    expected, of_graph = (_outputs_and_gradients(net, rows) for net in (original, traced.runnable))
+    return of_graph.keys() == expected.keys() and all(
+        of_graph[name].shape == values.shape
+        and torch.allclose(of_graph[name], values, rtol=1e-3, atol=1e-5, equal_nan=True)
+        for name, values in expected.items()
     )
 
 
@@ -182,9 +175,8 @@ def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, Tensor]
     trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
     if trained and outputs.requires_grad:
         weights = torch.linspace(0.5, 1.5, outputs.numel(), device=outputs.device).view_as(outputs)
-        gradients = torch.autograd.grad(
-            (outputs * weights).sum(), list(trained.values()), materialize_grads=True
-        )
+        weighted = (outputs * weights).sum()
+        gradients = torch.autograd.grad(weighted, list(trained.values()), materialize_grads=True)
         tensors |= {
             name: gradient for name, gradient in zip(trained, gradients) if bool(gradient.any())
         }
@@ -236,14 +228,9 @@ def _refusal(
             "need whole numbers, from 0 to num_embeddings - 1. Give tokens of a whole type: "
             "X.astype('int64')."
         )
-    first_line = (
-        str(error).strip().splitlines()[0][:200].rstrip(".")
-        if str(error).strip()
-        else type(error).__name__
-    )
-    cause = next(
-        (meaning for words, meaning in MEANINGS.items() if words in str(error)), first_line
-    )
+    text = str(error).strip()
+    first_line = text.splitlines()[0][:200].rstrip(".") if text else type(error).__name__
+    cause = next((meaning for words, meaning in MEANINGS.items() if words in text), first_line)
     if any("one_hot" in (frame.line or "") for frame in traceback.extract_tb(error.__traceback__)):
         cause = (
             "F.one_hot, which looks at values (the same is x.unsqueeze(-1) == self.numbers, a "
@@ -274,10 +261,8 @@ def made_up_batch(inputs: Inputs, targets: Tensor) -> tuple[Inputs, Tensor]:
     A few are ordinary, one is large.
     """
     rng = torch.Generator().manual_seed(0)  # public, and the same every time
-    rows, labels = (
-        map_tensors(lambda values: _made_up_tensor(values, rng), inputs),
-        _made_up_tensor(targets, rng),
-    )
+    rows = map_tensors(lambda values: _made_up_tensor(values, rng), inputs)
+    labels = _made_up_tensor(targets, rng)
     for row in list_tensors(rows):
         if row.is_floating_point():
             row[-1] *= 50
@@ -294,17 +279,12 @@ def _made_up_tensor(values: Tensor, rng: torch.Generator) -> Tensor:
 
 def made_up_labels(outputs: Tensor | None, labels: Tensor) -> Tensor:
     """Made-up labels that reach from the first class to the last."""
-    if (
-        outputs is None
-        or outputs.dim() != 2
-        or outputs.shape[1] <= 2
-        or labels.is_floating_point()
-        or labels.dim() > 1
-    ):
+    if outputs is None or outputs.dim() != 2 or outputs.shape[1] <= 2:
         return labels
-    return (
-        torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device).round().to(labels.dtype)
-    )
+    if labels.is_floating_point() or labels.dim() > 1:
+        return labels
+    codes = torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device)
+    return codes.round().to(labels.dtype)
 
 
 def check_batch_is_sum_of_records(
@@ -333,24 +313,19 @@ def check_batch_is_sum_of_records(
 
     def loss_of(part: slice, seed: int) -> Tensor:
         with torch.no_grad(), seeded_for(probed, seed):
-            return (
-                loss(probed(map_tensors(lambda values: values[part], rows)), targets[part])
-                .double()
-                .sum()
-            )
+            outputs = probed(map_tensors(lambda values: values[part], rows))
+            return loss(outputs, targets[part]).double().sum()
 
     every, ordinary = slice(None), slice(0, -1)
     try:
         if len({loss_of(every, seed).item() for seed in (0, 1, 1)}) > 1:
             return
         with torch.no_grad(), seeded_for(probed):
-            equal = probed(
-                map_tensors(lambda values: values[torch.zeros(ROWS, dtype=torch.long)], rows)
-            )
+            first = torch.zeros(ROWS, dtype=torch.long)
+            equal = probed(map_tensors(lambda values: values[first], rows))
         # Numbers may be drawn by place, from another generator.
-        if not torch.allclose(
-            equal, equal[:1].expand_as(equal), rtol=TOLERANCE, atol=1e-6, equal_nan=True
-        ):
+        expected = equal[:1].expand_as(equal)
+        if not torch.allclose(equal, expected, rtol=TOLERANCE, atol=1e-6, equal_nan=True):
             return
         # Without the large record too, which would hide differences.
         single = [loss_of(slice(i, i + 1), 0) for i in range(ROWS)]

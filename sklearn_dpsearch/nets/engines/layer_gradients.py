@@ -51,12 +51,8 @@ class DenseGradients(PerSampleGradients):
         return row_norms([self.gradients])[0].square()
 
     def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
-        add_products(
-            sums.view(1, 1, -1),
-            factors[None, :, None],
-            _without_dropped(self.gradients, finite)[None],
-            piece,
-        )
+        gradients = _without_dropped(self.gradients, finite)
+        add_products(sums.view(1, 1, -1), factors[None, :, None], gradients[None], piece)
 
 
 class ConvolutionGradients(DenseGradients):
@@ -89,9 +85,8 @@ class OuterProducts(PerSampleGradients):
 
     def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
         grad_outputs = _without_dropped(self.grad_outputs, finite) * factors[:, None]
-        add_products(
-            sums[None], grad_outputs[None], _without_dropped(self.inputs, finite)[None], piece
-        )
+        inputs = _without_dropped(self.inputs, finite)
+        add_products(sums[None], grad_outputs[None], inputs[None], piece)
 
 
 class EmbeddingGradients(PerSampleGradients):
@@ -110,10 +105,9 @@ class EmbeddingGradients(PerSampleGradients):
         owners = torch.arange(len(words), device=words.device).unsqueeze(1).expand_as(words)
         # A word that occurs twice in a record has one row: its gradients are added before the norm.
         pairs, places = torch.unique(owners * number + words, return_inverse=True)
+        grad_outputs = grad_outputs.reshape(-1, grad_outputs.shape[-1])
         self.rows = grad_outputs.new_zeros(len(pairs), grad_outputs.shape[-1])
-        self.rows.index_add_(
-            0, places.reshape(-1), grad_outputs.reshape(-1, grad_outputs.shape[-1])
-        )
+        self.rows.index_add_(0, places.reshape(-1), grad_outputs)
         self.owners, self.words, self.records = pairs // number, pairs % number, len(words)
 
     def squares(self) -> Tensor:
@@ -161,13 +155,9 @@ def _convolution_gradients(
     # (B · groups, places, numbers in a window)
     windows = _convolution_windows(layer, inputs, grad_outputs.shape[2:])
     places = grad_outputs.flatten(2).reshape(len(windows), -1, windows.shape[1])
-    gradients = torch.bmm(places, windows).view(
-        len(inputs), layer.out_channels, *layer.kernel_size, -1
-    )
-    return {
-        "weight": ConvolutionGradients(gradients),
-        "bias": DenseGradients(grad_outputs.flatten(2).sum(2)),
-    }
+    shape = (len(inputs), layer.out_channels, *layer.kernel_size, -1)
+    weight = ConvolutionGradients(torch.bmm(places, windows).view(shape))
+    return {"weight": weight, "bias": DenseGradients(grad_outputs.flatten(2).sum(2))}
 
 
 def _convolution_windows(layer: Convolution, inputs: Tensor, places: Sequence[int]) -> Tensor:
@@ -177,11 +167,8 @@ def _convolution_windows(layer: Convolution, inputs: Tensor, places: Sequence[in
     """
     padding = _convolution_padding(layer)
     if any(padding):
-        inputs = F.pad(
-            inputs,
-            padding,
-            mode="constant" if layer.padding_mode == "zeros" else layer.padding_mode,
-        )
+        mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
+        inputs = F.pad(inputs, padding, mode=mode)
     images = inputs.movedim(1, -1).contiguous().unflatten(-1, (layer.groups, -1))
     steps = images.stride()[1:-2]
     between = [step * stride for step, stride in zip(steps, layer.stride)]
@@ -204,10 +191,8 @@ def _convolution_padding(layer: Convolution) -> list[int]:
 def _embedding_gradients(
     layer: nn.Embedding, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
-    words, grad_outputs = (
-        inputs.reshape(len(inputs), -1),
-        grad_outputs.reshape(len(inputs), -1, layer.embedding_dim),
-    )
+    words = inputs.reshape(len(inputs), -1)
+    grad_outputs = grad_outputs.reshape(len(inputs), -1, layer.embedding_dim)
     if layer.padding_idx is not None:
         grad_outputs = torch.where((words == layer.padding_idx).unsqueeze(-1), 0.0, grad_outputs)
     return {"weight": EmbeddingGradients(words, grad_outputs, layer.num_embeddings)}
@@ -226,9 +211,8 @@ def _group_norm_gradients(
     layer: nn.GroupNorm, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
     scaled = F.group_norm(inputs, layer.num_groups, eps=layer.eps)
-    return _scale_and_shift_gradients(
-        scaled.unsqueeze(-1).flatten(2), grad_outputs.unsqueeze(-1).flatten(2), 2
-    )
+    scaled, grad_outputs = (rows.unsqueeze(-1).flatten(2) for rows in (scaled, grad_outputs))
+    return _scale_and_shift_gradients(scaled, grad_outputs, 2)
 
 
 def _scale_and_shift_gradients(scaled: Tensor, grad_outputs: Tensor, places: int) -> LayerGradients:
@@ -241,14 +225,10 @@ def _scale_and_shift_gradients(scaled: Tensor, grad_outputs: Tensor, places: int
 
 #: Layers by exact type ↦ rule.
 RULES: dict[type[nn.Module], LayerRule] = {
-    nn.Conv1d: _convolution_gradients,
-    nn.Conv2d: _convolution_gradients,
-    nn.Conv3d: _convolution_gradients,
+    **dict.fromkeys((nn.Conv1d, nn.Conv2d, nn.Conv3d), _convolution_gradients),
+    **dict.fromkeys((nn.GRU, nn.LSTM, nn.RNN), _recurrent_gradients),
     nn.Embedding: _embedding_gradients,
-    nn.GRU: _recurrent_gradients,
     nn.GroupNorm: _group_norm_gradients,
     nn.LayerNorm: _layer_norm_gradients,
-    nn.LSTM: _recurrent_gradients,
     nn.Linear: _linear_gradients,
-    nn.RNN: _recurrent_gradients,
 }

@@ -53,16 +53,13 @@ class LayeredEngine(SingleNetEngine):
         super().__init__(module, criterion, device, traced.runnable)
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
         for name, layer in self.template.named_modules():
-            if type(layer) not in RULES or not any(
-                parameter.requires_grad for parameter in layer.parameters()
-            ):
+            trained = any(parameter.requires_grad for parameter in layer.parameters())
+            if type(layer) not in RULES or not trained:
                 continue
             watch = functools.partial(self._watch, name, layer)
             if isinstance(layer, nn.RNNBase):
-                layer.forward, room = (
-                    functools.partial(unrolled_forward, layer, watch),
-                    max(room, MEMORY_OF_STEPS),
-                )
+                layer.forward = functools.partial(unrolled_forward, layer, watch)
+                room = max(room, MEMORY_OF_STEPS)
             else:
                 layer.forward = functools.partial(_watched_forward, layer, layer.forward, watch)
         for parameter in self.template.parameters():
@@ -76,9 +73,8 @@ class LayeredEngine(SingleNetEngine):
         self._calls: list[tuple[str, nn.Module, str, Tensor, Tensor]] = []
         loss = self.criterion(self.template(inputs), targets)
         calls, self._calls = self._calls, []
-        grad_outputs = torch.autograd.grad(
-            loss, [outputs for *_, outputs in calls], materialize_grads=True
-        )
+        outputs = [output for *_, output in calls]
+        grad_outputs = torch.autograd.grad(loss, outputs, materialize_grads=True)
         gradients: dict[str, PerSampleGradients] = {}
         for (name, layer, end, inside, _), grad_output in zip(calls, grad_outputs):
             of_layer = RULES[type(layer)](layer, inside, grad_output)
@@ -138,9 +134,8 @@ def unrolled_forward(
     """Run a recurrent layer step by step: outputs and last states."""
     if hx is None:
         records = input.shape[0 if layer.batch_first else 1]
-        zeros = input.new_zeros(
-            layer.num_layers * (1 + layer.bidirectional), records, layer.hidden_size
-        )
+        n_states = layer.num_layers * (1 + layer.bidirectional)
+        zeros = input.new_zeros(n_states, records, layer.hidden_size)
         hx = (zeros, zeros) if layer.mode == "LSTM" else zeros
     first = list(zip(*hx)) if isinstance(hx, tuple) else [(state,) for state in hx]
     steps = input.transpose(0, 1) if layer.batch_first else input
@@ -151,16 +146,14 @@ def unrolled_forward(
         outputs = []
         for end in ("", "_reverse")[: 1 + layer.bidirectional]:
             sequence = steps.flip(0) if end else steps
-            hidden, states = _run_one_direction(
-                layer, f"l{i}{end}", watch, sequence, first[len(last)]
-            )
+            name, hidden_0 = f"l{i}{end}", first[len(last)]
+            hidden, states = _run_one_direction(layer, name, watch, sequence, hidden_0)
             outputs.append(hidden.flip(0) if end else hidden)
             last.append(states)
         steps = torch.cat(outputs, -1)
-    together = tuple(torch.stack(states) for states in zip(*last))
-    return steps.transpose(0, 1) if layer.batch_first else steps, together if len(
-        together
-    ) > 1 else together[0]
+    h_n = tuple(torch.stack(states) for states in zip(*last))
+    output = steps.transpose(0, 1) if layer.batch_first else steps
+    return output, h_n if len(h_n) > 1 else h_n[0]
 
 
 def _run_one_direction(
@@ -178,10 +171,9 @@ def _run_one_direction(
     if not input_gates.requires_grad:
         input_gates.requires_grad_()
     hidden = [states[0]]
+    step = STEPS[layer.mode]
     for input_gate, hidden_gate in zip(input_gates, hidden_gates):
-        states = STEPS[layer.mode](
-            input_gate, torch.addmm(hidden_gate, states[0], weight_hh.t()), states
-        )
+        states = step(input_gate, torch.addmm(hidden_gate, states[0], weight_hh.t()), states)
         hidden.append(states[0])
     outputs = torch.stack(hidden)
     watch(f"_ih_{name}", input, input_gates)
