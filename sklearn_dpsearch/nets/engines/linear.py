@@ -64,18 +64,14 @@ class LinearEngine(Engine):
         template: nn.Module | None = None,
     ) -> None:
         super().__init__(module, criterion, device, template)
-        self.layers = [
-            (name, layer)
-            for name, layer in self.template.named_modules()
-            if type(layer) is nn.Linear
-        ]
+        modules = self.template.named_modules()
+        self.layers = [(name, layer) for name, layer in modules if type(layer) is nn.Linear]
         numbers = {id(layer): i for i, (_, layer) in enumerate(self.layers)}
         #: Number of each linear layer of a sequence, and any other layer itself; None of a graph.
         self.sequence: list[int | nn.Module] | None = None
         if template is None:
-            self.sequence = [
-                numbers.get(id(layer), layer) for layer in flattened_layers(self.template)
-            ]
+            layers = flattened_layers(self.template)
+            self.sequence = [numbers.get(id(layer), layer) for layer in layers]
         for layer in self.template.modules():
             if type(layer) is nn.Linear:
                 layer.forward = functools.partial(self._watched, numbers[id(layer)])
@@ -89,47 +85,37 @@ class LinearEngine(Engine):
     def bind(self, trained: Tensor, frozen: Tensor, sums: Tensor) -> None:
         self._all, piece = sums, torch.zeros_like(trained)  # zero where no layer writes
         self._piece_of_all = piece
-        stored = {name: self.layout.view(name, trained, frozen) for name in self.layout.entries}
-        summed = {
-            name: self.layout.view(name, piece, piece) for name in self.layout.names(trained=True)
-        }
-        names = [
-            [f"{name}.{end}" if name else end for end in ("weight", "bias")]
-            for name, _ in self.layers
-        ]
+        view, trained_names = self.layout.view, self.layout.names(trained=True)
+        stored = {name: view(name, trained, frozen) for name in self.layout.entries}
+        summed = {name: view(name, piece, piece) for name in trained_names}
+        prefixes = [f"{name}." if name else "" for name, _ in self.layers]
+        names = [(f"{prefix}weight", f"{prefix}bias") for prefix in prefixes]
         self._weights = [stored[weight] for weight, _ in names]
         self._turned = [weight.mT for weight in self._weights]
         self._biases = [stored[bias].unsqueeze(1) if bias in stored else None for _, bias in names]
         self._pieces = [[summed.get(name) for name in pair] for pair in names]
         # 1 for trained parameters: frozen ones do not count in the clipped norm.
-        present = torch.tensor(
-            [[view is not None for view in pair] for pair in self._pieces], dtype=torch.float64
-        )
-        self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
+        present = [[view is not None for view in pair] for pair in self._pieces]
+        flags = torch.tensor(present, dtype=torch.float64, device=sums.device)
+        self._has_weight, self._has_bias = flags.T.unsqueeze(-1).unsqueeze(-1)
 
     def add_clipped(self, inputs: Inputs, targets: Tensor, bounds: Tensor) -> None:
-        passes = (
-            self._backpropagate_graph(inputs, targets)
-            if self.sequence is None
-            else self._backpropagate_sequence(inputs, targets)
-        )
+        if self.sequence is None:
+            passes = self._backpropagate_graph(inputs, targets)
+        else:
+            passes = self._backpropagate_sequence(inputs, targets)
         passes.sort(key=operator.itemgetter(0))
-        activations, grad_outputs = (
-            [a for _, a, _ in passes],
-            [grad_output for _, _, grad_output in passes],
-        )
+        _, activations, grad_outputs = map(list, zip(*passes))
         along, across = row_norms([*activations, *grad_outputs]).square_().chunk(2)
         # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
-        norms = norms_from_squares(
-            torch.addcmul(self._has_bias, along, self._has_weight).mul_(across)
-        )
+        squares = torch.addcmul(self._has_bias, along, self._has_weight).mul_(across)
+        norms = norms_from_squares(squares)
         finite = finite_mask(norms)
         factors = clip_factors(norms, bounds, finite).unsqueeze(-1)
         if finite is not None:  # a factor of 0 is not enough: 0·∞ is not a number, for all records
-            activations = [torch.where(finite.unsqueeze(-1), rows, 0.0) for rows in activations]
-            grad_outputs = [
-                torch.where(finite.unsqueeze(-1), grad_output, 0.0) for grad_output in grad_outputs
-            ]
+            finite = finite.unsqueeze(-1)
+            activations = [torch.where(finite, rows, 0.0) for rows in activations]
+            grad_outputs = [torch.where(finite, rows, 0.0) for rows in grad_outputs]
         self._add([grad_output * factors for grad_output in grad_outputs], activations)
 
     def _backpropagate_sequence(self, inputs: Tensor, targets: Tensor) -> list[LayerPass]:
@@ -137,23 +123,21 @@ class LinearEngine(Engine):
         assert self.sequence is not None
         activations = [inputs]
         for layer in self.sequence:
+            inputs = activations[-1]
             activations.append(
-                self._affine_map(layer, activations[-1])
-                if isinstance(layer, int)
-                else layer.forward(activations[-1])
+                self._affine_map(layer, inputs) if isinstance(layer, int) else layer.forward(inputs)
             )
-        grad_output = losses.loss_gradient(
-            self.criterion, activations[-1].flatten(0, 1), targets.flatten(0, 1)
-        ).view_as(activations[-1])
+        outputs = activations[-1].flatten(0, 1)
+        grad_output = losses.loss_gradient(self.criterion, outputs, targets.flatten(0, 1))
+        grad_output = grad_output.view_as(activations[-1])
         passes = []
         first = next(k for k, layer in enumerate(self.sequence) if isinstance(layer, int))
         # before the first linear layer nothing is trained
         for k in range(len(self.sequence) - 1, first - 1, -1):
             layer = self.sequence[k]
             if not isinstance(layer, int):
-                grad_output = ELEMENTWISE[type(layer)](
-                    layer, grad_output, activations[k], activations[k + 1]
-                )
+                before, after = activations[k], activations[k + 1]
+                grad_output = ELEMENTWISE[type(layer)](layer, grad_output, before, after)
                 continue
             passes.append((layer, activations[k], grad_output))
             if k > first:
@@ -167,9 +151,8 @@ class LinearEngine(Engine):
         outputs = self.template(map_tensors(lambda rows: rows.flatten(0, 1), inputs))
         passes, self._passes = self._passes, []
         grad_output = losses.loss_gradient(self.criterion, outputs.detach(), targets.flatten(0, 1))
-        grad_outputs = torch.autograd.grad(
-            outputs, [after for _, _, after in passes], grad_output, materialize_grads=True
-        )
+        watched = [after for _, _, after in passes]
+        grad_outputs = torch.autograd.grad(outputs, watched, grad_output, materialize_grads=True)
         return [(i, a, grad_output) for (i, a, _), grad_output in zip(passes, grad_outputs)]
 
     def _watched(self, i: int, inputs: Tensor) -> Tensor:
@@ -216,19 +199,12 @@ def sequence_structure(module: nn.Module) -> Hashable | None:
         return None
     layers = flattened_layers(module)
     parameters = [p for layer in layers for p in layer.parameters()]
-    if (
-        not parameters
-        or len({id(p) for p in parameters}) < len(parameters)
-        or any(p.dtype is not torch.float32 for p in parameters)
-    ):
+    distinct = len({id(p) for p in parameters}) == len(parameters) > 0
+    if not distinct or any(p.dtype is not torch.float32 for p in parameters):
         return None  # no parameters, used twice, or of another type
-    return tuple(
-        (
-            operations.layer_signature(layer),
-            *((tuple(p.shape), p.requires_grad) for p in layer.parameters()),
-        )
-        for layer in layers
-    )
+    shapes = [[(tuple(p.shape), p.requires_grad) for p in layer.parameters()] for layer in layers]
+    signatures = map(operations.layer_signature, layers)
+    return tuple((signature, *shape) for signature, shape in zip(signatures, shapes))
 
 
 def flattened_layers(module: nn.Module) -> list[nn.Module]:

@@ -62,19 +62,14 @@ class NLLOfProbabilities(nn.Module):
 def sums_one_loss_per_record(criterion: nn.Module, outputs: Tensor, targets: Tensor) -> bool:
     """Return whether a criterion is known to sum one loss per record."""
     if type(criterion) is NLLOfProbabilities:
-        return not is_altered(criterion) and sums_one_loss_per_record(
-            criterion.criterion, outputs, targets
-        )
+        inner = criterion.criterion
+        return not is_altered(criterion) and sums_one_loss_per_record(inner, outputs, targets)
     fits = KNOWN.get(type(criterion))
     if fits is None or is_altered(criterion) or getattr(criterion, "reduction", None) != "sum":
         return False
-    weights = [*criterion.buffers(), *criterion.parameters()]
-    spread = any(weight.dim() >= outputs.dim() for weight in weights)  # an entry per record
-    return (
-        not spread
-        and not any(True for _ in criterion.parameters())
-        and fits(outputs.shape[1:], targets.shape[1:])
-    )
+    trained = any(True for _ in criterion.parameters())
+    spread = any(weight.dim() >= outputs.dim() for weight in criterion.buffers())  # one per record
+    return not trained and not spread and fits(outputs.shape[1:], targets.shape[1:])
 
 
 #: Classes up to which ``_fast_softmax`` runs over the other axis.
@@ -139,10 +134,8 @@ def check_criterion_kind(criterion: object, outputs: str) -> None:
     ------
     ValueError
     """
-    kind, (misfits, explanation) = (
-        criterion if isinstance(criterion, type) else type(criterion),
-        MISFITS[outputs],
-    )
+    kind = criterion if isinstance(criterion, type) else type(criterion)
+    misfits, explanation = MISFITS[outputs]
     if issubclass(kind, misfits):
         raise TrainingError(f"Found criterion {kind.__name__} {explanation}")
 

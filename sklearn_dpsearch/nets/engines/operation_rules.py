@@ -95,16 +95,8 @@ Kind: TypeAlias = (
 )
 #: Constants of Python and PyTorch, by exact type.
 PLAIN = (
-    bool,
-    int,
-    float,
-    str,
-    type(None),
-    torch.dtype,
-    torch.device,
-    torch.memory_format,
-    torch.layout,
-    _Property,
+    *(bool, int, float, str, type(None)),
+    *(torch.dtype, torch.device, torch.memory_format, torch.layout, _Property),
 )
 OperationRule: TypeAlias = Callable[..., Any]
 
@@ -124,10 +116,11 @@ def require_inner_dim(dim: object, rank: int) -> None:
 
 def require_inner_dims(dims: object, rank: int) -> None:
     """Require dimensions of a tensor that leave out that of the records."""
-    needs(
-        dims is not None,
-        "an operation over all dimensions, that of the records included; name the others (dim=...)",
-    )
+    if dims is None:
+        raise NotPerRecord(
+            "an operation over all dimensions, that of the records included; name the others "
+            "(dim=...)"
+        )
     for dim in dims if isinstance(dims, (tuple, list)) else (dims,):
         require_inner_dim(dim, rank)
     # to PyTorch an empty list means all
@@ -154,10 +147,8 @@ def arguments_by_name(
     names: tuple[str, ...], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> dict[str, object]:
     """Arguments of an operation by their names."""
-    needs(
-        len(args) <= len(names) and set(kwargs) <= set(names[len(args) :]),
-        "arguments that are not known",
-    )
+    fit = len(args) <= len(names) and set(kwargs) <= set(names[len(args) :])
+    needs(fit, "arguments that are not known")
     return {**dict(zip(names, args)), **kwargs}
 
 
@@ -261,10 +252,8 @@ def new_rows(*sizes: object, **kwargs: object) -> None:
     if len(shape) == 1 and isinstance(shape[0], Shape):  # that of a tensor of records
         return
     constant = all(type(size) is int for size in shape[1:])
-    needs(
-        len(shape) >= 1 and shape[0] is BATCH_SIZE and constant,
-        "a new tensor without a row for each record",
-    )
+    rows = len(shape) >= 1 and shape[0] is BATCH_SIZE and constant
+    needs(rows, "a new tensor without a row for each record")
 
 
 def zeros(*sizes: object, **kwargs: object) -> Turned | None:
@@ -324,10 +313,8 @@ def swap_records_and_steps(value: object) -> Rows | Turned:
 
 def permute(value: object, *dims: object) -> Rows | Turned | None:
     """Rule of ``torch.permute``: the records stay first, or change with the second."""
-    rows, order = (
-        value.rows if isinstance(value, Turned) else require_rows(value),
-        listed_arguments(dims),
-    )
+    rows = value.rows if isinstance(value, Turned) else require_rows(value)
+    order = listed_arguments(dims)
     require_constants(*order)
     if tuple(order) == (1, 0, *range(2, rows.rank)):
         return swap_records_and_steps(value)
@@ -363,9 +350,8 @@ def unsqueeze(value: object, dim: object) -> None:
 def expand(value: object, *sizes: object) -> None:
     """Rule of ``Tensor.expand``: repeats in each record alone."""
     rows, shape = require_rows(value), listed_arguments(sizes)
-    needs(
-        len(shape) == rows.rank and (shape[0] is BATCH_SIZE or shape[0] == -1), "records repeated"
-    )
+    apart = len(shape) == rows.rank and (shape[0] is BATCH_SIZE or shape[0] == -1)
+    needs(apart, "records repeated")
     require_constants(*shape[1:])
 
 
@@ -385,9 +371,8 @@ def matmul(input: object, other: object) -> None:
     if isinstance(other, Constant):
         needs(len(other.shape) <= 2, "constant matrices of more than two dimensions")
     else:
-        needs(
-            rows.rank >= 3 and require_rows(other, 3).rank == rows.rank, "a product across records"
-        )
+        apart = rows.rank >= 3 and require_rows(other, 3).rank == rows.rank
+        needs(apart, "a product across records")
 
 
 def einsum(equation: object, *operands: object) -> None:
@@ -401,16 +386,11 @@ def einsum(equation: object, *operands: object) -> None:
     terms = inputs.split(",")
     needs(len(terms) == len(operands) and output != "", "einsum without a result for each record")
     for term, operand in zip(terms, operands):
-        records_first = (
-            term[:1] == output[0] and output[0] not in term[1:]
-            if isinstance(operand, Rows)
-            else output[0] not in term
-        )
-        needs(records_first and isinstance(operand, (Rows, Constant)), "einsum across records")
-    needs(
-        output[0] not in output[1:] and any(isinstance(operand, Rows) for operand in operands),
-        "einsum across records",
-    )
+        first = term[:1] == output[0] and output[0] not in term[1:]
+        apart = first if isinstance(operand, Rows) else output[0] not in term
+        needs(apart and isinstance(operand, (Rows, Constant)), "einsum across records")
+    of_records = any(isinstance(operand, Rows) for operand in operands)
+    needs(output[0] not in output[1:] and of_records, "einsum across records")
 
 
 def linear(value: object, weight: object, bias: object = None) -> None:
@@ -440,24 +420,18 @@ def layer_norm(
 ) -> None:
     """Rule of ``F.layer_norm``: normalisation over dimensions of a record."""
     require_constants(shape, eps)
-    needs(
-        isinstance(shape, (tuple, list)) and require_rows(value).rank > len(shape),
-        "normalisation over the records",
-    )
-    needs(
-        all(scale is None or isinstance(scale, Constant) for scale in (weight, bias)),
-        "scales that are not constant",
-    )
+    inner = isinstance(shape, (tuple, list)) and require_rows(value).rank > len(shape)
+    needs(inner, "normalisation over the records")
+    constant = all(scale is None or isinstance(scale, Constant) for scale in (weight, bias))
+    needs(constant, "scales that are not constant")
 
 
 def rule_for_images(rank: int) -> OperationRule:
     """Rule for pooling, padding and the like on (records, channels, places)."""
 
     def rule(value: object, *args: object, **kwargs: object) -> None:
-        needs(
-            require_rows(value).rank == rank,
-            f"an input that is not of rank {rank}: (records, channels, ...)",
-        )
+        fits = require_rows(value).rank == rank
+        needs(fits, f"an input that is not of rank {rank}: (records, channels, ...)")
         needs(not kwargs.get("return_indices"), "an argument return_indices")
         require_constants(*args, *kwargs.values())
 
@@ -481,9 +455,8 @@ def getitem(value: object, index: object) -> Kind | None:
         return None
     if isinstance(value, Shape):
         return _part_of_shape(value.rows, index)
-    _require_same_place_of_each(
-        require_rows(value, 2), index if isinstance(index, tuple) else (index,)
-    )
+    places = index if isinstance(index, tuple) else (index,)
+    _require_same_place_of_each(require_rows(value, 2), places)
     return None
 
 
@@ -495,9 +468,8 @@ def _require_same_place_of_each(value: Rows, places: tuple[object, ...]) -> None
     else:
         needs(places[0] == slice(None) and Ellipsis not in places[1:], "an index over the records")
     for place in places[1:]:
-        require_constants(
-            *((place.start, place.stop, place.step) if isinstance(place, slice) else (place,))
-        )
+        parts = (place.start, place.stop, place.step) if isinstance(place, slice) else (place,)
+        require_constants(*parts)
         needs(type(place) in (int, slice, type(None)), "an index that is not constant")
 
 
@@ -547,9 +519,8 @@ def rule_for_layers_of_rank(
         needs(min_rank <= rank <= max_rank, f"{type(layer).__name__} on an input of rank {rank}")
         needs(not getattr(layer, "return_indices", False), "an argument return_indices")
         statistics = getattr(layer, "track_running_stats", False) or frozen
-        needs(
-            not statistics or has_frozen_statistics(layer), "statistics over the records of a batch"
-        )
+        constant = not statistics or has_frozen_statistics(layer)
+        needs(constant, "statistics over the records of a batch")
 
     return rule
 
@@ -558,10 +529,8 @@ def embedding(layer: nn.Embedding, value: object) -> None:
     """Rule of ``nn.Embedding``: rows of a table, by integers."""
     needs(require_rows(value).integers, NO_TOKENS)
     needs(layer.max_norm is None, "Embedding(max_norm=...), which changes parameters")
-    needs(
-        not layer.scale_grad_by_freq,
-        "Embedding(scale_grad_by_freq=True), which counts over the batch",
-    )
+    reason = "Embedding(scale_grad_by_freq=True), which counts over the batch"
+    needs(not layer.scale_grad_by_freq, reason)
     needs(not layer.sparse, "Embedding(sparse=True)")
 
 
@@ -575,8 +544,7 @@ def recurrent(layer: nn.RNNBase, value: object, start: object = ()) -> Several:
     needs(layer.proj_size == 0, "LSTM(proj_size=...)")
     directions = 1 + layer.bidirectional
     outputs = Rows(torch.Size((*first.shape[:2], directions * layer.hidden_size)))
-    state = Turned(
-        Rows(torch.Size((first.shape[0], directions * layer.num_layers, layer.hidden_size)))
-    )
+    shape = (first.shape[0], directions * layer.num_layers, layer.hidden_size)
+    state = Turned(Rows(torch.Size(shape)))
     states = Several((state, state)) if type(layer) is nn.LSTM else state
     return Several((outputs if layer.batch_first else Turned(outputs), states))

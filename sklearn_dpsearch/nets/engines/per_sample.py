@@ -134,18 +134,15 @@ class OpacusEngine(SingleNetEngine):
                 "or leave out engine='opacus'."
             )
         self._running = GradSampleModule(self.template, batch_first=True, loss_reduction="sum")
-        self._parameters = {
-            name: p for name, p in self.template.named_parameters() if p.requires_grad
-        }
-        layers = dict(self.template.named_modules())
+        parameters = self.template.named_parameters()
+        self._parameters = {name: p for name, p in parameters if p.requires_grad}
         self._paddings = {
             f"{name}.weight": layer.padding_idx
-            for name, layer in layers.items()
+            for name, layer in self.template.named_modules()
             if type(layer) is nn.Embedding and layer.padding_idx is not None
         }
-        self.chunk_size = records_per_chunk(
-            MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE), self.layout.trained, MOST
-        )
+        room = MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE)
+        self.chunk_size = records_per_chunk(room, self.layout.trained, MOST)
 
     def per_sample_gradients(
         self, inputs: Inputs, targets: Tensor
@@ -153,17 +150,15 @@ class OpacusEngine(SingleNetEngine):
         with torch.enable_grad():
             self.criterion(self._running(inputs), targets).sum().backward()
         gradients = {name: p.grad_sample for name, p in self._parameters.items()}
-        for parameter in self._parameters.values():
-            parameter.grad = parameter.grad_sample = None
+        self._forget_gradients()
         for name, place in self._paddings.items():
             if name in gradients:
                 gradients[name][:, place] = 0.0  # PyTorch's embeddings have no gradient there
-        n = len(targets)
-        missing = [
-            name
+        lengths = {
+            name: len(gradient) if isinstance(gradient, Tensor) else None
             for name, gradient in gradients.items()
-            if not isinstance(gradient, Tensor) or len(gradient) != n
-        ]
+        }
+        missing = [name for name, length in lengths.items() if length != len(targets)]
         if missing:
             raise TrainingError(
                 f"Opacus found no gradient of each record for {missing}; freeze them, or use them."
@@ -173,9 +168,13 @@ class OpacusEngine(SingleNetEngine):
     def recover(self) -> None:
         for layer in self.template.modules():
             vars(layer).pop("activations", None)
+        self._forget_gradients()
+        for parameter in self._parameters.values():
+            parameter._forward_counter = 0
+
+    def _forget_gradients(self) -> None:
         for parameter in self._parameters.values():
             parameter.grad = parameter.grad_sample = None
-            parameter._forward_counter = 0
 
 
 def _refuse_padding(module: nn.Module) -> None:
