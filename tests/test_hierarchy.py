@@ -42,7 +42,7 @@ DEFAULTS = {
     # what most scorers and columns do
     "PrivateScorer": {"plain"},
     "HistogramScorer": {"plain"},
-    "Range": {"auto_edges", "said"},
+    "Range": {"auto_edges", "edge_label"},
     "TrainingData": {"opened"},
     "DenseGradients": {"add"},
     # after a record that failed; an engine with hooks takes them away

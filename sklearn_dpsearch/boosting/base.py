@@ -3,68 +3,62 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import numbers
 import secrets
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from os import PathLike
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import loguniform
-from sklearn.base import RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from .._process import in_fixed_words, steps_now, threads_now
-from ..boosting import capacity
+from .._site import SITE, linked
+from ..boosting import capacity, directions, rounds
 from ..data.columns import names_of
 from ..data.labels import check_kind, label_kind, targets_in
 from ..data.partitions import is_partitioned
 from ..data.persons import persons_in
 from ..data.records import Declared, check_same_number, number_of_records, read_features
-from ..ledger.fits import enter_fit
-from ..preprocessing import ColumnShape
-from ..preprocessing.columns import Column
-from ..privacy import GaussianDP, Guarantee, calibrate
+from ..errors import check_arguments_of
+from ..ledger.fits import enter_fit, state_in_block
+from ..preprocessing import ColumnShape, Schema, TableEncoder
+from ..preprocessing.schema import MOST_SHOWN
+from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
 from ..privacy._checks import check_size_of_delta
-from ..privacy._types import Neighboring
+from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import Release, up
-from .directions import (
-    RELEASES,
-    Terms,
-    directions_of,
-    monotone_terms,
-    start_along_index,
-    without_interactions,
-)
 from .effect_curves import Round, effect_curve
-from .features import BLOCK, MAX_BINS, Feature
+from .features import BLOCK, MAX_BINS, Feature, TableFacts
 from .losses import Array, Loss, SoftmaxLoss
 from .noise import UNIT, NoisySums, noise_scale, squared_distance
 from .partitions import partitioned_records
 from .public_start import ToOutputs, check_init, init_outputs
 from .random_cells import WHOLE, Partition, PartitionDraws
-from .rounds import (
-    EVERY,
-    WAYS,
-    PublicLine,
-    RecordSums,
-    TrainingRecords,
-    boost,
-    outputs_on_line,
-    release_start,
-    staged_outputs,
-)
-from .table_model import STATED_DELTA, Seed, TableModel
+from .rounds import PublicLine, RecordSums, TrainingRecords
 
+#: Accepted seeds; None: the operating system.
+Seed: TypeAlias = int | np.random.RandomState | None
+#: Ways to state the privacy of one fit.
+TARGETS = ("target_epsilon", "target_delta", "target_mu")
+#: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives
+#: any other.
+STATED_DELTA = 1e-5
+#: Attribute for the resolved facts about the table: not in copies, nor in pickles.
+FACTS = "_table_facts"
 #: Arguments without effect on the noisy sums, or that the public generator shows.
 NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight", "n_jobs")
 #: Capacity that follows from the start, or a number.
@@ -73,20 +67,11 @@ RULE = "rule"
 #: Factors on ``prior_factor`` that a search tries, drawn log-uniformly between the ends or all in a
 #: grid.
 FACTORS = (0.7, 1.0, 1.4)
-#: Attributes of a model after a successful fit.
-FITTED = (
-    "partitions_",
-    "weights_",
-    "init_weights_",
-    "weight_noise_",
-    "feature_importances_",
-    "privacy_spent_",
-    "n_iter_",
-)
 
 
+@linked
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class GradientBoosting(TableModel):
+class GradientBoosting(BaseEstimator):
     """Gradient boosting on cells that are drawn from a schema, a public seed and what was released.
 
     Parameters
@@ -124,6 +109,24 @@ class GradientBoosting(TableModel):
         which -1 stands for. None: one, unless joblib is configured otherwise. The model is the
         same, to the last bit, for any number. Side by side, candidates of a search share the
         processors; partitions have the threads of Dask.
+    schema : Schema or dict
+        Columns by name, as ``TableEncoder`` takes them: ranges, lists of all values, dictionaries
+        with options. It is public knowledge. Other columns of a data frame are left out.
+    target : str, optional
+        Column of the schema that is predicted, and no feature. The schema then states ``classes``,
+        or ``bounds_y``.
+    target_epsilon, target_delta : float, optional
+        Guarantee of one fit, to which the noise is calibrated.
+    target_mu : float, optional
+        Instead: μ of its Gaussian guarantee.
+    neighboring : {"add_remove", "zero_out", "replace_one"}, default="zero_out"
+        Neighbouring relation. The first two cost the same; under "replace_one" the noise is twice
+        as large. The number of records is never used.
+    random_state : None, int or RandomState
+        Seeds the cells, which are public. Never the noise.
+    noise_seed : None, int or RandomState
+        For tests only: it voids the guarantee. The noise follows from the seed, the records, the
+        cells and all arguments: fits that differ share no noise.
 
     Attributes
     ----------
@@ -138,6 +141,12 @@ class GradientBoosting(TableModel):
         sums: free.
     n_iter_ : int
         Rounds of the last fit; by rule they follow from its noisy start.
+    privacy_spent_ : PrivacySpent
+        Cost of the fit.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        The schema's columns without the target; only after ``fit`` on a data frame.
 
     Notes
     -----
@@ -147,13 +156,26 @@ class GradientBoosting(TableModel):
     Boosted Decision Trees with Differential Privacy".
     """
 
+    #: Without a seed, the noise comes from the operating system, in each fit.
+    secure_without_seed = True
+    #: Persons may come as ``groups``: a search hands them on.
+    takes_groups = True
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
     takes_chosen_rows = True
     #: Records may come in partitions of Dask.
     takes_partitions = True
+    #: Constructor arguments on which the guarantee depends.
+    privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **TableModel._parameter_constraints,
+        "schema": [Mapping, str, PathLike],  # of files ``Schema.of`` says more
+        "target": [None, str],
+        "target_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
+        "target_delta": [None, Interval(numbers.Real, 0, 1, closed="neither")],
+        "target_mu": [None, Interval(numbers.Real, 0, None, closed="neither")],
+        "neighboring": [StrOptions(set(NEIGHBORING))],
+        "random_state": ["random_state"],
+        "noise_seed": ["random_state"],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left"), StrOptions({RULE})],
         "learning_rate": [Interval(numbers.Real, 0, 1e6, closed="right"), StrOptions({RULE})],
         "prior_factor": [Interval(numbers.Real, 1e-6, 1e6, closed="both")],
@@ -164,12 +186,18 @@ class GradientBoosting(TableModel):
         "expected_samples": [Interval(numbers.Real, 0, None, closed="neither"), None],
         "n_jobs": [
             None,
-            *(
-                Interval(numbers.Integral, *ends, closed="neither")
-                for ends in ((0, None), (None, 0))
-            ),
+            Interval(numbers.Integral, 0, None, closed="neither"),
+            Interval(numbers.Integral, None, 0, closed="neither"),
         ],
     }
+    schema: Schema | Mapping[str, Any] = field(kw_only=False)
+    target: str | None = None
+    target_epsilon: float | None = None
+    target_delta: float | None = None
+    target_mu: float | None = None
+    neighboring: Neighboring = "zero_out"
+    random_state: Seed = None
+    noise_seed: Seed = None
     max_iter: int | ByRule = "rule"
     learning_rate: float | ByRule = "rule"
     prior_factor: float = 1.8
@@ -180,6 +208,55 @@ class GradientBoosting(TableModel):
     monotonic_cst: Mapping[str, int] | ArrayLike | None = None
     init: Any = None
     n_jobs: int | None = None
+
+    def __new__(cls, *positional: Any, **named: Any) -> Self:
+        """A model, unless it is given arguments that it does not have."""
+        check_arguments_of(cls, named)
+        model: Self = super().__new__(cls)
+        return model
+
+    @property
+    def _facts(self) -> TableFacts:
+        """Facts about the table, resolved anew where an argument was replaced."""
+        facts: TableFacts | None = vars(self).get(FACTS)
+        if facts is None or not facts.follow_from(self):
+            facts = self.__dict__[FACTS] = TableFacts(self)
+        return facts
+
+    @property
+    def public_facts(self) -> dict[str, Any]:
+        """Facts about the target that the schema states, by the names of parameters: ``classes`` or
+        ``bounds_y``."""
+        return self._facts.of_target
+
+    def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
+        """Make up records that fit the schema, for a dry run.
+
+        They hold nothing about real records.
+
+        Parameters
+        ----------
+        n_samples : int
+        random_state : int
+            A public seed.
+
+        Returns
+        -------
+        DataFrame of shape (n_samples, n_columns)
+            Of pandas; without it an array of objects.
+        """
+        return TableEncoder(self._facts.features).made_up(n_samples, random_state)
+
+    def columns_read(self) -> list[str]:
+        """One line for each column, as the schema is understood.
+
+        For example ``age: number from 18 to 90, 17 bins``.
+        """
+        columns = self._facts.coded.described(MOST_SHOWN)
+        if self.target is None:
+            return columns
+        (target,) = self._facts.schema.only(self.target).described({}, MOST_SHOWN)
+        return [*columns, f"{target} (the target)"]
 
     # --- guarantee of one fit, from constructor arguments alone -----------------------------------
 
@@ -201,41 +278,34 @@ class GradientBoosting(TableModel):
     def privacy_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the guarantee, as plain sentences."""
         name = type(self).__name__
-        seeded = (
-            f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for "
-            f"tests.",
-        )
-        return (
+        assumptions = (
             f"{name}: the schema was not taken from the records, and the types of its columns are "
             f"public.",
             f"{name}: SciPy's quantiles of the normal distribution have an error below 2^-46.",
             *self._assumptions_of_init(),
-            *self._assumptions_of_directions(),
-            *(seeded if self.noise_seed is not None else ()),
         )
-
-    def _assumptions_of_directions(self) -> tuple[str, ...]:
-        ways = [
-            f"{name} {way}"
-            for name, column in self._features().columns.items()
-            for way in _way(column)
-        ]
-        stated = (
-            f"{type(self).__name__}: the directions of columns were not taken from the records: "
-            f"{', '.join(ways)}."
-        )
-        return (stated,) if ways else ()
+        ways, columns = {-1: "falling", 1: "rising"}, self._facts.features.columns
+        directed = {name: column.direction for name, column in columns.items() if column.direction}
+        if directed:
+            stated = ", ".join(f"{column} {ways[way]}" for column, way in directed.items())
+            assumptions += (
+                f"{name}: the directions of columns were not taken from the records: {stated}.",
+            )
+        if self.noise_seed is not None:
+            assumptions += (
+                f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for "
+                f"tests.",
+            )
+        return assumptions
 
     def _assumptions_of_init(self) -> tuple[str, ...]:
         if self.init is None:
             return ()
         name, kind = type(self).__name__, type(getattr(self.init, "estimator", self.init)).__name__
         spent = getattr(self.init, "privacy_spent_", None)
-        cost = (
-            f" (epsilon = {up(spent.epsilon)} at delta = {spent.delta:g})"
-            if isinstance(spent, PrivacySpent)
-            else ""
-        )
+        cost = ""
+        if isinstance(spent, PrivacySpent):
+            cost = f" (epsilon = {up(spent.epsilon)} at delta = {spent.delta:g})"
         return (
             f"{name}: init ({kind}) saw no private record, or is an earlier release, whose "
             f"cost{cost} comes on top; what it predicts for a record depends on that record alone, "
@@ -244,7 +314,7 @@ class GradientBoosting(TableModel):
 
     def check_target_of_partitions(self, name: str) -> None:
         """Raise for a column that is a feature too, in a table that comes in partitions."""
-        if name in self._features():
+        if name in self._facts.features:
             raise ValueError(
                 f"Found the target {name!r} among the features. Give target={name!r} to the model."
             )
@@ -266,6 +336,18 @@ class GradientBoosting(TableModel):
         halved = self._has_target and self.neighboring == "replace_one" != neighboring
         return {"neighboring": neighboring, **(self.scaled_privacy(0.5) if halved else {})}
 
+    def scaled_privacy(
+        self, factor: float, varying: frozenset[str] = frozenset()
+    ) -> dict[str, float | None]:
+        """Parameters that make every fit ``factor`` times less private.
+
+        1 stands for the target as configured.
+
+        Without a target 1 stands for μ = 1.
+        """
+        mu = self._mu() if self._has_target else 1.0
+        return {**dict.fromkeys(TARGETS), "target_mu": mu * factor}
+
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         """Candidates around the current parameters, for a search with
         ``param_distributions="auto"``.
@@ -283,8 +365,25 @@ class GradientBoosting(TableModel):
         low, middle, high = (self.prior_factor * factor for factor in FACTORS)
         return [{"prior_factor": [low, middle, high] if grid else loguniform(low, high)}]
 
-    def _calibrated_mu(self, epsilon: float, delta: float) -> float:
-        return calibrated_mu(epsilon, delta)
+    @property
+    def _has_target(self) -> bool:
+        """Return whether a target is given."""
+        return any(getattr(self, name) is not None for name in TARGETS)
+
+    def _mu(self) -> float:
+        """μ of one fit, as stated or calibrated."""
+        targets = {name: getattr(self, name) for name in TARGETS}
+        stated = {name: float(value) for name, value in targets.items() if value is not None}
+        if set(stated) not in ({"target_epsilon", "target_delta"}, {"target_mu"}):
+            raise PrivacyError(
+                f"Found {stated or 'none of target_epsilon, target_delta, target_mu'}; "
+                "target_epsilon with target_delta, or target_mu, is needed: target_epsilon=1.0, "
+                f"target_delta=1e-6, say, and in a search epsilon=1.0, delta=1e-6 of the search "
+                f"alone. How to choose them: {SITE}/learn/budget.html."
+            )
+        if "target_mu" in stated:
+            return stated["target_mu"]
+        return calibrated_mu(stated["target_epsilon"], stated["target_delta"])
 
     def _noise_scale(self, loss: Loss, releases: int | Fraction, persons: bool = False) -> int:
         """Noise of one of some equal releases of sums, in whole numbers."""
@@ -295,27 +394,23 @@ class GradientBoosting(TableModel):
         validate_parameter_constraints(
             self._parameter_constraints, self.get_params(deep=False), type(self).__name__
         )
-        facts = self.public_facts
-        self._features()
+        self.__dict__.pop(FACTS, None)  # a dictionary of columns may have changed
         if self.init is not None:
             check_init(self.init, self._method, type(self).__name__, self.neighboring)
-            if self._coded_columns().directed:
+            if self._facts.coded.directed:
                 raise ValueError(
                     f"Found init and directions of columns (monotonic_cst, or in the schema) of "
                     f"{type(self).__name__}; predictions of init may have others. Leave one of "
                     f"them out."
                 )
-        rounds = self._pace.most if self.max_iter == RULE else int(self.max_iter)
-        self._noise_scale(SoftmaxLoss(2), self._n_releases(rounds))  # no loss needs more
-        for name, stated in facts.items():
+        n_rounds = self._pace.maximum if self.max_iter == RULE else int(self.max_iter)
+        self._noise_scale(SoftmaxLoss(2), self._n_releases(n_rounds))  # no loss needs more
+        for name, stated in self.public_facts.items():
             if getattr(self, name) is not None:
                 raise ValueError(
                     f"Found {name}={getattr(self, name)!r} and target={self.target!r}, for which "
                     f"the schema states {stated!r}. Leave one of them out."
                 )
-
-    def _directions(self, columns: Sequence[str]) -> dict[str, int]:
-        return {} if self.monotonic_cst is None else directions_of(self.monotonic_cst, columns)
 
     def _declared(self, name: str) -> Any:
         return self.public_facts.get(name, getattr(self, name))
@@ -348,8 +443,8 @@ class GradientBoosting(TableModel):
         self : object
         """
         self._check_arguments()
-        for name in FITTED:
-            self.__dict__.pop(name, None)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # of an earlier fit
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} needs y, the target of each record, and got None."
@@ -357,21 +452,21 @@ class GradientBoosting(TableModel):
         with (
             partitioned_records(self, X, y, groups, newlines_in_values)
             if is_partitioned(X)
-            else self._records(X, y, groups) as records
-        ):
+            else self._records(X, y, groups)
+        ) as records:
             # else their number is private
             if self.target_delta is not None and self.neighboring != "add_remove":
                 check_size_of_delta("target_delta", float(self.target_delta), records.n_units)
             self._note_features(X)
             spent = self._cost_of_fit(records)
-            enter_fit(self, spent, list(self._features()))
+            enter_fit(self, spent, list(self._facts.features))
             in_fixed_words(type(self).__name__, partial(self._train, records))
             self.privacy_spent_ = spent
         return self
 
     def _cost_of_fit(self, records: RecordSums) -> PrivacySpent:
         """Cost of a fit, before it uses a record."""
-        guarantee = self.privacy_guarantee()
+        guarantee = GaussianDP(mu=self._mu(), neighboring=self.neighboring)
         return PrivacySpent(
             guarantee=guarantee,
             delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
@@ -385,57 +480,60 @@ class GradientBoosting(TableModel):
                 tuned=False,
                 seeded=self.noise_seed is not None,
                 n_samples=None if self.neighboring == "add_remove" else records.n_units,
-                columns=tuple(self._features()),
+                columns=tuple(self._facts.features),
                 target=self.target,
             ),
         )
 
     def _train(self, records: RecordSums) -> None:
-        public, loss, of_persons = (
-            _generator_of(self.random_state),
-            records.loss,
-            records.of_persons,
-        )
+        public = _generator_of(self.random_state)
+        loss, of_persons = records.loss, records.of_persons
         random_bytes = self._noise_source(records, repr(public.bit_generator.state))
-        scale = self._noise_scale(loss, capacity.START, of_persons)
         squared = squared_distance(loss, self.neighboring, of_persons)
+        scale = self._noise_scale(loss, capacity.START, of_persons)
         release, noise = NoisySums(loss, scale, random_bytes, squared).release, scale / UNIT
-        start = release_start(records, release, noise, self._public_number(records))
-        line, index = None, Terms([], [], [])
-        coded, first = self._coded_columns(), start.outputs
+        start = rounds.release_start(records, release, noise, self._public_number(records))
+        line, index, coded = None, directions.Terms([], [], []), self._facts.coded
+        first, n_features = start.outputs, len(coded.features)
         if self.init is not None:
             line = PublicLine(start.outputs)
             start = line.start(records, release, noise, start.n_records)
             first = start.outputs
         elif coded.directed:
-            start, index = start_along_index(
-                records, start, release, noise, len(coded.features), public
+            start, index = directions.start_along_index(
+                records, start, release, noise, n_features, public
             )
         # both are released
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records
-        rounds = self._n_rounds(information, size)
-        draws = PartitionDraws(
-            coded.features, rounds, self._groups(information, len(coded.features)), public
+        n_rounds = steps_now(self._n_rounds(information, size))
+        groups = self._groups(information, n_features)
+        draws = PartitionDraws(coded.features, n_rounds, groups, public)
+        scale = self._noise_scale(loss, self._n_releases(n_rounds), of_persons)
+        boosted = rounds.boost(
+            records,
+            start,
+            draws,
+            NoisySums(loss, scale, random_bytes, squared).release,
+            learning_rate=self._learning_rate(n_rounds),
+            noise=scale / UNIT,
+            prior_factor=float(self.prior_factor),
+            line=line,
+            rule=partial(directions.without_interactions, coded.features)
+            if coded.directed
+            else None,
         )
-        scale = self._noise_scale(loss, self._n_releases(rounds), of_persons)
-        boosted = boost(
-            records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
-            learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor), line=line,
-            rule=partial(without_interactions, coded.features) if coded.directed else None,
-        )  # fmt: skip
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
-        self.feature_importances_ = _importances(
-            [WHOLE, *draws.drawn], boosted.gains, coded.features
-        )
-        self.n_iter_ = rounds
-        terms = Terms(draws.drawn, boosted.weights[1:], boosted.noise)
+        partitions = [WHOLE, *draws.drawn]
+        self.feature_importances_ = _importances(partitions, boosted.gains, coded.features)
+        self.n_iter_ = n_rounds
+        terms = directions.Terms(draws.drawn, boosted.weights[1:], boosted.noise)
         if coded.directed:
-            terms, constant = monotone_terms(coded.features, draws.drawn, boosted)
+            terms, constant = directions.monotone_terms(coded.features, draws.drawn, boosted)
             first = first + constant
-        self.partitions_: list[Any] = [
-            tuple(one) for one in (WHOLE, *index.partitions, *terms.partitions)
-        ]
+        self.partitions_: list[Any] = list(
+            map(tuple, (WHOLE, *index.partitions, *terms.partitions))
+        )
         self.weights_ = [first, *index.weights, *terms.weights]
         self.weight_noise_ = [*index.noise, *terms.noise]
 
@@ -443,20 +541,17 @@ class GradientBoosting(TableModel):
         """Read a table and its targets as records for boosting."""
         # without a public number, none may be told from one
         fewest = 0 if self.neighboring == "add_remove" else 1
-        if (
-            not isinstance(self, RegressorMixin)
-            and (declared := self._declared("classes")) is not None
-        ):
+        numeric = isinstance(self, RegressorMixin)
+        if not numeric and (declared := self._declared("classes")) is not None:
             check_kind(declared, label_kind(y))
-        y = targets_in(y, numeric=isinstance(self, RegressorMixin), fewest=fewest)
+        y = targets_in(y, numeric=numeric, fewest=fewest)
         check_same_number(number_of_records(X), len(y))
         persons = None if groups is None else persons_in(groups, len(y))
         loss, targets, blank = self._loss_and_targets(y)
-        codes = self._coded_columns().codes(X)
+        codes = self._facts.coded.codes(X)
         initial = None if self.init is None else self._init_outputs(X, codes.shape[1], fitting=True)
-        return TrainingRecords(
-            codes, targets, loss, persons, initial, blank, threads_now(self.n_jobs)
-        )
+        n_threads = threads_now(self.n_jobs)
+        return TrainingRecords(codes, targets, loss, persons, initial, blank, n_threads)
 
     def _public_number(self, records: RecordSums) -> float | None:
         """Number of records as far as it is public; persons have any number of them."""
@@ -474,47 +569,42 @@ class GradientBoosting(TableModel):
         """
         if (seed := self.noise_seed) is None:
             return secrets.token_bytes
-        arguments = {
-            name: value for name, value in self.get_params().items() if name not in NOT_IN_SUMS
-        }
+        arguments = {k: value for k, value in self.get_params().items() if k not in NOT_IN_SUMS}
         of_fit = joblib.hash((type(self).__name__, arguments, records.fingerprint(), generator))
         words = check_random_state(seed).randint(2**32, size=8, dtype=np.uint64).tolist()
         words += np.frombuffer(bytes.fromhex(of_fit), np.uint32).tolist()
         source: RandomBytes = np.random.RandomState(words).bytes
         return source
 
-    def _n_releases(self, rounds: int) -> Fraction:
+    def _n_releases(self, n_rounds: int) -> Fraction:
         """Number of equal releases of which a round is one.
 
         Beside them are starts with a share of 1/START of μ² each.
         """
-        starts, steps = (1, 0) if self.init is None else (2 + len(WAYS), rounds // EVERY)
-        if self._coded_columns().directed:
-            starts += RELEASES
-        return Fraction((rounds + steps) * capacity.START, capacity.START - starts)
+        starts, steps = (1, 0)
+        if self.init is not None:
+            starts, steps = 2 + len(rounds.WAYS), n_rounds // rounds.EVERY
+        if self._facts.coded.directed:
+            starts += directions.RELEASES
+        return Fraction((n_rounds + steps) * capacity.START, capacity.START - starts)
 
     def _n_rounds(self, information: float, size: float) -> int:
-        by_rule = self.max_iter == RULE
-        return steps_now(
-            capacity.rounds_by_rule(information, size, self._pace)
-            if by_rule
-            else int(self.max_iter)
-        )
+        if self.max_iter == RULE:
+            return capacity.rounds_by_rule(information, size, self._pace)
+        return int(self.max_iter)
 
-    def _step(self, rounds: int) -> float:
-        by_rule = self.learning_rate == RULE
-        return capacity.step_by_rule(rounds, self._pace) if by_rule else float(self.learning_rate)
+    def _learning_rate(self, n_rounds: int) -> float:
+        if self.learning_rate == RULE:
+            return capacity.step_by_rule(n_rounds, self._pace)
+        return float(self.learning_rate)
 
     def _groups(self, information: float, n_features: int) -> Mapping[int, int]:
-        parts = (
-            capacity.parts_by_rule(information, n_features)
-            if self.parts == RULE
-            else int(self.parts)
-        )
+        by_rule = self.parts == RULE
+        parts = capacity.parts_by_rule(information, n_features) if by_rule else int(self.parts)
         return capacity.parts_by_cell_width(parts, int(self.max_features_per_cell))
 
     def _note_features(self, X: Any) -> None:
-        schema = self._features()
+        schema = self._facts.features
         self.n_features_in_ = len(schema)
         self.__dict__.pop("feature_names_in_", None)
         if is_partitioned(X) or names_of(X) is not None:
@@ -528,7 +618,7 @@ class GradientBoosting(TableModel):
         Shape (n_outputs, n_samples).
         """
         check_is_fitted(self, "weights_")
-        coded = self._coded_columns()
+        coded = self._facts.coded
         if coded.directed:
             raise ValueError(
                 f"Found directions of columns of {type(self).__name__}, which only the whole model "
@@ -536,27 +626,27 @@ class GradientBoosting(TableModel):
                 "directions out."
             )
         codes = coded.codes(X)
-        partitions = [Partition(*one) for one in self.partitions_]
-        staged = staged_outputs(
-            partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1])
-        )
+        partitions = list(itertools.starmap(Partition, self.partitions_))
+        outputs = self._init_outputs(X, codes.shape[1])
+        staged = rounds.staged_outputs(partitions, self.weights_, codes, outputs)
         next(staged)  # the start alone is no round
         yield from staged
 
     def _outputs(self, X: Any) -> Array:
         """Outputs of boosting for a table, shape (n_outputs, n_samples)."""
         check_is_fitted(self, "weights_")
-        codes = self._coded_columns().codes(X)
-        partitions = [Partition(*one) for one in self.partitions_]
+        codes = self._facts.coded.codes(X)
+        partitions = list(itertools.starmap(Partition, self.partitions_))
         outputs = self._init_outputs(X, codes.shape[1])
 
-        def predict_block(rows: slice) -> None:
-            for _ in staged_outputs(partitions, self.weights_, codes[:, rows], outputs[:, rows]):
+        def predict_block(part: slice) -> None:
+            block = codes[:, part], outputs[:, part]
+            for _ in rounds.staged_outputs(partitions, self.weights_, *block):
                 pass  # changed in place
 
         blocks = (slice(start, start + BLOCK) for start in range(0, codes.shape[1], BLOCK))
         in_threads = joblib.Parallel(n_jobs=threads_now(self.n_jobs), require="sharedmem")
-        in_threads(joblib.delayed(predict_block)(rows) for rows in blocks)
+        in_threads(joblib.delayed(predict_block)(part) for part in blocks)
         return outputs
 
     def _init_outputs(self, X: Any, n_samples: int, *, fitting: bool = False) -> Array:
@@ -567,13 +657,14 @@ class GradientBoosting(TableModel):
         to_outputs, n_outputs = self._from_init()
         if self.init is None:
             return np.zeros((n_outputs, n_samples))
-        records = read_features(X, Declared(of_objects=True, row_shape=(len(self._features()),)))
-        outputs = init_outputs(self.init, self._method, records, to_outputs, n_outputs)
-        return (
-            outputs
-            if fitting
-            else outputs_on_line(self.init_weights_[0], outputs, self.init_weights_[1])
+        records = read_features(
+            X, Declared(of_objects=True, row_shape=(len(self._facts.features),))
         )
+        outputs = init_outputs(self.init, self._method, records, to_outputs, n_outputs)
+        if fitting:
+            return outputs
+        constant, way = self.init_weights_
+        return rounds.outputs_on_line(constant, outputs, way)
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
         """Effects of the values of each column.
@@ -599,25 +690,36 @@ class GradientBoosting(TableModel):
             … The noise is that of all sums, to first order.
         """
         check_is_fitted(self, "weights_")
-        coded, schema = self._coded_columns(), self._features()
+        coded, schema = self._facts.coded, self._facts.features
         wanted = list(schema) if columns is None else list(schema.only(*columns))
-        rounds = [
-            Round(Partition(*one), *found)
-            for one, *found in zip(self.partitions_[1:], self.weights_[1:], self.weight_noise_)
-        ]
-        features = list(zip(coded.features, coded.values()))
+        arrays = zip(self.partitions_[1:], self.weights_[1:], self.weight_noise_)
+        steps = [Round(Partition(*fields), *weights) for fields, *weights in arrays]
+        features, places = list(zip(coded.features, coded.values())), list(schema)
         return {
-            given.name: effect_curve(rounds, place, given, self._curves_of_outputs())
+            values.name: effect_curve(steps, place, values, self._curves_of_outputs())
             for name in wanted
-            for place, (feature, given) in enumerate(features)
-            if feature.column == list(schema).index(name)
+            for place, (feature, values) in enumerate(features)
+            if feature.column == places.index(name)
         }
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a model for a pickle, without the noise seed if fitted.
+
+        The seed would be enough to undo the noise.
+        """
+        state = {name: value for name, value in super().__getstate__().items() if name != FACTS}
+        return {**state, "noise_seed": None} if "privacy_spent_" in state else state_in_block(state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
 
     # --- hooks for classes and numbers ------------------------------------------------------------
 
-    #: Pace of the rounds by rule.
+    #: Pace of the rounds by rule, and the method of ``init`` that is asked.
     _pace: ClassVar[capacity.Pace]
-    #: Method of ``init`` that is asked.
     _method: ClassVar[str]
 
     @abstractmethod
@@ -639,21 +741,16 @@ def calibrated_mu(epsilon: float, delta: float) -> float:
     return calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta)
 
 
-def _way(column: Column) -> Sequence[str]:
-    """Direction of a column in a word, if it has one."""
-    return [{-1: "falling", 1: "rising"}[column.direction]] if column.direction else []
-
-
 def _importances(
     partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]
 ) -> Array:
     """Share of each column in the gains of rounds with one feature."""
-    found = np.zeros(1 + max(feature.column for feature in features))
+    importances = np.zeros(1 + max(feature.column for feature in features))
     for partition, gain in zip(partitions, gains):
         if len(partition.features) == 1:
-            found[features[partition.features[0]].column] += gain
-    found = np.maximum(found, 0.0)
-    return found / (found.sum() or 1.0)
+            importances[features[partition.features[0]].column] += gain
+    importances = np.maximum(importances, 0.0)
+    return importances / (importances.sum() or 1.0)
 
 
 def _generator_of(seed: Seed) -> np.random.Generator:

@@ -34,15 +34,15 @@ class Pace(NamedTuple):
 
     Parameters
     ----------
-    fewest, usual, most : int
+    minimum, usual, maximum : int
         Rounds where I is smallest, where it is not small, and where n·μ is largest.
     path : float
         Rounds × share of each step that is taken.
     """
 
-    fewest: int
+    minimum: int
     usual: int
-    most: int
+    maximum: int
     path: float
 
 
@@ -60,12 +60,9 @@ def rounds_by_rule(information: float, size: float, pace: Pace) -> int:
         n·μ.
     pace : Pace
     """
-    few = min(max(information, pace.fewest), pace.usual)
-    return (
-        int(min(max(few, pace.usual * size / MANY), pace.most))
-        if information >= pace.usual
-        else int(few)
-    )
+    if information < pace.usual:
+        return int(max(information, pace.minimum))
+    return int(min(max(pace.usual, pace.usual * size / MANY), pace.maximum))
 
 
 def step_by_rule(rounds: int, pace: Pace) -> float:
@@ -75,8 +72,8 @@ def step_by_rule(rounds: int, pace: Pace) -> float:
 
 def parts_by_rule(information: float, n_features: int) -> int:
     """Parts by rule of a feature that is alone in a cell."""
-    found = PARTS * math.sqrt(max(information, 0.0) / n_features)
-    return int(max(min(found, MOST_PARTS, ALL_PARTS / n_features), FEWEST_PARTS))
+    parts = PARTS * math.sqrt(max(information, 0.0) / n_features)
+    return int(max(min(parts, MOST_PARTS, ALL_PARTS / n_features), FEWEST_PARTS))
 
 
 def parts_by_cell_width(parts: int, max_features: int) -> Mapping[int, int]:
@@ -84,10 +81,10 @@ def parts_by_cell_width(parts: int, max_features: int) -> Mapping[int, int]:
 
     Widths with one part alone are left out.
     """
-    found = {1: parts, **{width: 1 + parts // share for width, share in SHARED.items()}}
-    largest = {width: int((MOST_CELLS - 1) ** (1 / width)) for width in found}
+    by_width = {1: parts, **{width: 1 + parts // share for width, share in SHARED.items()}}
+    largest = {width: int((MOST_CELLS - 1) ** (1 / width)) for width in by_width}
     return {
         width: min(groups, largest[width])
-        for width, groups in found.items()
+        for width, groups in by_width.items()
         if groups > 1 and width <= max_features
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from sklearn.isotonic import isotonic_regression
 from .features import INDEX_SIZE, Feature
 from .losses import Array, Loss
 from .noise import HESSIAN_NOISE
-from .random_cells import CellNumbers, Partition
+from .random_cells import Partition
 from .rounds import Boosted, BoostingStart, KnownHessians, RecordSums, SumRelease
 
 #: Releases that find the slope along the index, bins of each, share of each step, and the slope
@@ -57,33 +57,6 @@ class _Effect(NamedTuple):
     masses: Array
 
 
-def directions_of(stated: Any, columns: Sequence[str]) -> dict[str, int]:
-    """Directions by column, from ``monotonic_cst``.
-
-    Raises
-    ------
-    ValueError
-        For other numbers than -1, 0 and 1, and for an array of another length than that of the
-        columns.
-    """
-    values = (
-        stated
-        if isinstance(stated, dict)
-        else dict(enumerate(np.asarray(stated, dtype=object).ravel().tolist()))
-    )
-    wrong = [value for value in values.values() if value not in (-1, 0, 1)]
-    if wrong or (values is not stated and len(values) != len(columns)):
-        raise ValueError(
-            f"Found monotonic_cst={stated!r}; -1, 0 or 1 by the name of a column, or for each of "
-            f"{list(columns)}, is needed."
-        )
-    return (
-        values
-        if values is stated
-        else {name: int(values[place]) for place, name in enumerate(columns)}
-    )
-
-
 # --- the start ------------------------------------------------------------------------------------
 
 
@@ -117,20 +90,20 @@ def start_along_index(
     Terms
         The steps.
     """
-    known = KnownHessians(
-        start.total, start.variance, noise * HESSIAN_NOISE * records.loss.hessian_unit
-    )
+    noise_of_hessians = noise * HESSIAN_NOISE * records.loss.hessian_unit
+    known_hessians = KnownHessians(start.total, start.variance, noise_of_hessians)
     terms, step = Terms([], [], []), start.outputs
     for _ in range(RELEASES):
         cuts = (np.arange(1, BINS) + random_state.uniform(-0.5, 0.5)) * INDEX_SIZE / BINS
         groups = np.searchsorted(cuts, np.arange(INDEX_SIZE), side="right").astype(np.uint8)
         partition = Partition((place,), (groups,), BINS)
         scores, hessians = release(records.sums(step, partition))
-        step = RATE * _rising_line(
-            scores[0], np.maximum(known.see(hessians)[0][0], 0.0), noise, records.loss
-        )
+        hessians = np.maximum(known_hessians.see(hessians)[0][0], 0.0)
+        step = RATE * _rising_line(scores[0], hessians, noise, records.loss)
         terms.append(partition, step, np.zeros_like(step))
-    return start._replace(outputs=step, total=known.total, variance=known.variance), terms
+    return start._replace(
+        outputs=step, total=known_hessians.total, variance=known_hessians.variance
+    ), terms
 
 
 def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Array:
@@ -170,11 +143,8 @@ def without_interactions(
 def _directed_axes(features: Sequence[Feature], partition: Partition) -> list[int]:
     """Axes of a round's cells whose columns have a direction."""
     last = len(partition.features) - 1
-    return [
-        last - number
-        for number, place in enumerate(partition.features)
-        if features[place].direction
-    ]
+    places = enumerate(partition.features)
+    return [last - number for number, place in places if features[place].direction]
 
 
 def _shape(partition: Partition) -> tuple[int, ...]:
@@ -209,42 +179,37 @@ def monotone_terms(
         Rounds without interactions of directed columns.
     """
     terms, constant, effects = Terms([], [], []), 0.0, list[_Effect]()
-    for partition, weights, noise, hessians in zip(
-        partitions, boosted.weights[1:], boosted.noise, boosted.hessians
-    ):
+    rounds = zip(partitions, boosted.weights[1:], boosted.noise, boosted.hessians)
+    for partition, weights, noise, hessians in rounds:
         directed = _directed_axes(features, partition)
         if not directed:
             terms.append(partition, weights, noise)
             continue
         shape, groups = _shape(partition), list(_groups(partition))
-        grid, squares, masses = (
-            each.reshape(shape) for each in (weights, np.square(noise), np.maximum(hessians, 0.0))
-        )
+        grid, squares = weights.reshape(shape), np.square(noise).reshape(shape)
+        masses = np.maximum(hessians, 0.0).reshape(shape)
         for axis in directed:
             effects.append(_effect_on_axis(partition, groups, axis, grid, squares, masses))
-            grid = grid - _along(effects[-1].effects, axis, grid.ndim)
-        others = [
-            number for number in range(len(groups)) if len(groups) - 1 - number not in directed
-        ]
-        if not others:
+            along = [-1 if other == axis else 1 for other in range(grid.ndim)]
+            grid = grid - effects[-1].effects.reshape(along)
+        last = len(groups) - 1
+        undirected = [number for number in range(len(groups)) if last - number not in directed]
+        if not undirected:
             constant += float(grid.flat[0])
             continue
-        places = tuple(partition.features[number] for number in others)
-        smaller = Partition(places, *_numbered([groups[number] for number in others]))
+        places = [partition.features[number] for number in undirected]
+        smaller = Partition.of_groups(places, [groups[number] for number in undirected])
         first = tuple(0 if axis in directed else slice(None) for axis in range(len(shape)))
         count = math.prod(shape[axis] for axis in directed)
-        terms.append(
-            smaller,
-            grid[first].reshape(1, -1),
-            np.sqrt(squares.sum(tuple(directed)).reshape(1, -1)) / count,
-        )
+        spread = np.sqrt(squares.sum(tuple(directed)).reshape(1, -1)) / count
+        terms.append(smaller, grid[first].reshape(1, -1), spread)
     for place in sorted({effect.place for effect in effects}):
-        size = features[place].size
-        monotone, noise = _table(
-            features[place], [effect for effect in effects if effect.place == place]
+        size, of_place = (
+            features[place].size,
+            [effect for effect in effects if effect.place == place],
         )
-        codes = np.arange(size).astype(np.min_scalar_type(size - 1))
-        terms.append(Partition((place,), (codes,), size), monotone, noise)
+        monotone, noise = _table(features[place], of_place)
+        terms.append(Partition.of_groups((place,), [np.arange(size)]), monotone, noise)
     return terms, constant
 
 
@@ -257,30 +222,13 @@ def _effect_on_axis(
     masses: Array,
 ) -> _Effect:
     """Effect of a column that acts by itself, from the cells of one group of every other column."""
-    number, others = (
-        len(groups) - 1 - axis,
-        tuple(other for other in range(grid.ndim) if other != axis),
-    )
+    number = len(groups) - 1 - axis
+    other_axes = tuple(other for other in range(grid.ndim) if other != axis)
     count = grid.size // grid.shape[axis]
     along = grid[tuple(slice(None) if other == axis else 0 for other in range(grid.ndim))]
-    noise = np.sqrt(squares.sum(others)) / count
-    return _Effect(
-        partition.features[number], groups[number], along - along[0], noise, masses.sum(others)
-    )
-
-
-def _along(values: Array, axis: int, ndim: int) -> Array:
-    """Values along one of some axes."""
-    return values.reshape([-1 if other == axis else 1 for other in range(ndim)])
-
-
-def _numbered(groups: Sequence[NDArray[np.intp]]) -> tuple[tuple[CellNumbers, ...], int]:
-    """Lookups of a partition and its number of cells, from the group of each code."""
-    lookups, n_cells = [], 1
-    for each in groups:
-        lookups.append(each * n_cells)
-        n_cells *= int(each.max()) + 1
-    return tuple(lookup.astype(np.min_scalar_type(n_cells - 1)) for lookup in lookups), n_cells
+    noise = np.sqrt(squares.sum(other_axes)) / count
+    place, mass = partition.features[number], masses.sum(other_axes)
+    return _Effect(place, groups[number], along - along[0], noise, mass)
 
 
 def _table(feature: Feature, effects: Sequence[_Effect]) -> tuple[Array, Array]:
@@ -295,9 +243,8 @@ def _table(feature: Feature, effects: Sequence[_Effect]) -> tuple[Array, Array]:
         table += effect.effects[effect.groups]
         squares += np.square(effect.noise)[effect.groups]
     weights = _masses(effects[-MASS_ROUNDS:])[:-1]
-    ordered = isotonic_regression(
-        table[:-1], sample_weight=weights, increasing=feature.direction > 0
-    )
+    rising = feature.direction > 0
+    ordered = isotonic_regression(table[:-1], sample_weight=weights, increasing=rising)
     return np.append(ordered, table[-1])[np.newaxis], np.sqrt(squares)[np.newaxis]
 
 
@@ -308,14 +255,12 @@ def _masses(effects: Sequence[_Effect]) -> Array:
     It finds codes that many records have, whatever codes share their groups (Richardson 1972, Lucy
     1974).
     """
-    groups, sums = (
-        [effect.groups for effect in effects],
-        [np.maximum(effect.masses, 0.0) for effect in effects],
-    )
-    n_codes, total = len(groups[0]), float(np.mean([each.sum() for each in sums]))
+    groups = [effect.groups for effect in effects]
+    sums = [np.maximum(effect.masses, 0.0) for effect in effects]
+    n_codes, total = len(groups[0]), float(np.mean([values.sum() for values in sums]))
     masses = np.full(n_codes, total / n_codes + LEAST_MASS)
     for _ in range(FITTINGS):
-        ratios = [each / np.bincount(group, masses) for group, each in zip(groups, sums)]
+        ratios = [values / np.bincount(group, masses) for group, values in zip(groups, sums)]
         masses *= np.mean([ratio[group] for group, ratio in zip(groups, ratios)], axis=0)
         masses = np.maximum(masses, LEAST_MASS * max(float(masses.max()), 1.0))
     return masses

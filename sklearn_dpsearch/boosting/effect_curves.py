@@ -38,7 +38,7 @@ class _Effects(NamedTuple):
 
 
 def effect_curve(
-    rounds: Sequence[Round], place: int, given: CodedValues, contrasts: Array
+    rounds: Sequence[Round], place: int, coded: CodedValues, contrasts: Array
 ) -> ColumnShape:
     """Effect curve of a feature: the sum of its steps in all rounds.
 
@@ -52,33 +52,35 @@ def effect_curve(
     contrasts : ndarray of shape (n_curves, n_outputs)
         Curves as sums of outputs.
     """
-    nothing = np.empty((contrasts.shape[1], 0))
-    found = [_Effects(nothing, nothing, np.empty((len(given.codes), 0)))]
-    found += [
-        _effects_in_round(one, place, given) for one in rounds if place in one.partition.features
+    empty = np.empty((contrasts.shape[1], 0))
+    by_round = [_Effects(empty, empty, np.empty((len(coded.codes), 0)))]
+    by_round += [
+        _effects_in_round(cells, place, coded)
+        for cells in rounds
+        if place in cells.partition.features
     ]
-    effects, noise, rows = (np.hstack(parts) for parts in zip(*found))
-    points = CurvePoints(given.name, given.values, rows, given.weights)
+    effects, noise, rows = (np.hstack(parts) for parts in zip(*by_round))
+    points = CurvePoints(coded.name, coded.values, rows, coded.weights)
     return shape_of(points, contrasts @ effects, np.sqrt(contrasts**2 @ noise**2))
 
 
-def _effects_in_round(one: Round, place: int, given: CodedValues) -> _Effects:
+def _effects_in_round(cells: Round, place: int, coded: CodedValues) -> _Effects:
     """Effects of a feature in a round, averaged over the other features.
 
     All codes of these count the same, but for the last, which is for missing values.
     """
-    others, shares = np.zeros(1, np.intp), np.ones(1)
-    for feature, lookup in zip(one.partition.features, one.partition.lookups):
+    other_cells, shares = np.zeros(1, np.intp), np.ones(1)
+    for feature, lookup in zip(cells.partition.features, cells.partition.lookups):
         if feature == place:
-            mine = lookup
+            groups_of_codes = lookup
         else:
             groups, counts = np.unique(lookup[:-1], return_counts=True)
-            others = np.add.outer(others, groups).ravel()
+            other_cells = np.add.outer(other_cells, groups).ravel()
             shares = np.multiply.outer(shares, counts / counts.sum()).ravel()
-    groups = np.unique(mine)
-    cells = np.add.outer(groups, others)
+    groups = np.unique(groups_of_codes)
+    numbers = np.add.outer(groups, other_cells)
     return _Effects(
-        one.weights[:, cells] @ shares,
-        np.sqrt(np.square(one.noise[:, cells]) @ np.square(shares)),
-        (mine[given.codes][:, np.newaxis] == groups).astype(np.float64),
+        cells.weights[:, numbers] @ shares,
+        np.sqrt(np.square(cells.noise[:, numbers]) @ np.square(shares)),
+        (groups_of_codes[coded.codes][:, np.newaxis] == groups).astype(np.float64),
     )

@@ -54,7 +54,9 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     >>> table = pd.DataFrame({"age": np.arange(1000) % 60 + 20, "job": ["clerk", "nurse"] * 500})
     >>> table["pay"] = np.where((table["age"] > 40) & (table["age"] < 60), "high", "low")
     >>> schema = {"age": (20, 80), "job": ["clerk", "nurse"], "pay": ["low", "high"]}
-    >>> model = DPGradientBoostingClassifier(schema, target="pay", target_epsilon=3.0, target_delta=1e-5)
+    >>> model = DPGradientBoostingClassifier(
+    ...     schema, target="pay", target_epsilon=3.0, target_delta=1e-5
+    ... )
     >>> bool(model.fit(table, table["pay"]).score(table, table["pay"]) > 0.8)
     True
     """
@@ -136,7 +138,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         codes = class_codes(y, self.classes_)
         if len(self.classes_) == 2:
             return BinaryLoss(), np.where(codes == 1, np.int8(1), np.int8(-1)), codes < 0
-        if self._coded_columns().directed:
+        if self._facts.coded.directed:
             raise ValueError(
                 f"Found directions of columns, and {len(self.classes_)} classes of "
                 f"{type(self).__name__}; they need two classes, or numbers. Leave monotonic_cst "
@@ -145,10 +147,9 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return SoftmaxLoss(len(self.classes_)), codes, codes < 0
 
     def _from_init(self) -> tuple[ToOutputs, int]:
-        known = self.classes_ if self.init is None else np.asarray(self.init.classes_)
-        return logits_from_probabilities(self.classes_, known), 1 if len(
-            self.classes_
-        ) == 2 else len(self.classes_)
+        labels = self.classes_ if self.init is None else np.asarray(self.init.classes_)
+        n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        return logits_from_probabilities(self.classes_, labels), n_outputs
 
     def _curves_of_outputs(self) -> Array:
         n_classes = len(self.classes_)
@@ -228,7 +229,6 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        checked_bounds(self._declared("bounds_y"))
         if not self._scale()[1] > 0:
             raise ValueError(
                 f"Found bounds_y={self._declared('bounds_y')!r} and "
@@ -237,29 +237,38 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
             )
 
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
-        (lower, upper), (middle, unit) = checked_bounds(self._declared("bounds_y")), self._scale()
+        (lower, upper), (middle, unit) = self._bounds(), self._scale()
         missing = np.isnan(y)
-        return (
-            SquaredLoss(),
-            (np.clip(np.where(missing, middle, y), lower, upper) - middle) / unit,
-            missing,
-        )
+        values = np.clip(np.where(missing, middle, y), lower, upper)
+        return SquaredLoss(), (values - middle) / unit, missing
 
     def _from_init(self) -> tuple[ToOutputs, int]:
-        lower, upper = checked_bounds(self._declared("bounds_y"))
-        middle, unit = self._scale()
-        return lambda answers: (np.clip(answers, lower, upper) - middle) / unit, 1
+        bounds, (middle, unit) = self._bounds(), self._scale()
+        return lambda answers: (np.clip(answers, *bounds) - middle) / unit, 1
 
     def _curves_of_outputs(self) -> Array:
         return np.full((1, 1), self._scale()[1])
 
     def _values_from_outputs(self, outputs: Array) -> Array:
         middle, unit = self._scale()
-        return np.clip(outputs * unit + middle, *checked_bounds(self._declared("bounds_y")))
+        return np.clip(outputs * unit + middle, *self._bounds())
+
+    def _bounds(self) -> tuple[float, float]:
+        """Checked public bounds of the target: two finite numbers in order."""
+        bounds = self._declared("bounds_y")
+        is_pair = isinstance(bounds, Sequence) and len(bounds) == 2
+        if is_pair and all(isinstance(end, numbers.Real) for end in bounds):
+            lower, upper = float(bounds[0]), float(bounds[1])
+            if -np.inf < lower < upper < np.inf:
+                return lower, upper
+        raise ValueError(
+            f"Found bounds_y={bounds!r}; two finite numbers, lower < upper, that y lies between "
+            "are needed, as bounds_y or from a target in the schema."
+        )
 
     def _scale(self) -> tuple[float, float]:
         """Value that stands for 0, and largest residual, which stands for 1."""
-        lower, upper = checked_bounds(self._declared("bounds_y"))
+        lower, upper = self._bounds()
         return lower / 2 + upper / 2, float(self.max_residual) * (upper / 2 - lower / 2)
 
     def __sklearn_tags__(self) -> Any:
@@ -273,31 +282,7 @@ def log_probabilities(logits: Array) -> Array:
 
     Shape (n_samples, n_classes); logits are of all classes, or of the second one alone.
     """
-    both = np.column_stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits
-    found: Array = log_softmax(both, axis=1)
-    return found
-
-
-# --- bounds of numbers ----------------------------------------------------------------------------
-
-
-def checked_bounds(given: Any) -> tuple[float, float]:
-    """Checked public bounds of a regressor's target.
-
-    Raises
-    ------
-    ValueError
-        Unless there are two finite numbers in order.
-    """
-    if (
-        isinstance(given, Sequence)
-        and len(given) == 2
-        and all(isinstance(end, numbers.Real) for end in given)
-    ):
-        lower, upper = float(given[0]), float(given[1])
-        if -np.inf < lower < upper < np.inf:
-            return lower, upper
-    raise ValueError(
-        f"Found bounds_y={given!r}; two finite numbers, lower < upper, that y lies between are "
-        "needed, as bounds_y or from a target in the schema."
-    )
+    if logits.ndim == 1:
+        logits = np.column_stack([np.zeros_like(logits), logits])
+    logarithms: Array = log_softmax(logits, axis=1)
+    return logarithms

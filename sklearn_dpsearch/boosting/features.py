@@ -8,12 +8,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
 
 from ..data.lists import objects
 from ..data.rows import ChosenRows
 from ..preprocessing import Schema
 from ..preprocessing.columns import Array, Column, Detail, OneHot
 from ..preprocessing.ranges import AUTO, ENCODER, LOG, DatePart, NumberRange, Range
+from ..privacy._checks import cached_property
 
 #: Codes of a table, shape (n_features, n_samples); one byte each, unless a column has more than 256
 #: values.
@@ -32,6 +34,8 @@ INDEX_SIZE = 256
 PARTS, MOST_EDGES = 8, 3
 #: Places within a bin at which a curve is computed: its edge, and just below the next one.
 WITHIN = np.array([0.0, 1.0 - 1e-9])
+#: Arguments of a model from which the facts about its table follow.
+ARGUMENTS = ("schema", "target", "monotonic_cst", "max_bins")
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,63 @@ class CodedValues(NamedTuple):
     weights: Array
 
 
+class TableFacts:
+    """Facts about a table that a model's arguments state, resolved once.
+
+    Parameters
+    ----------
+    model : GradientBoosting
+
+    Attributes
+    ----------
+    schema, features : Schema
+        All columns, and those without the target, with their directions.
+    of_target : dict
+        Facts about the target, by the names of parameters.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._arguments = {name: getattr(model, name) for name in ARGUMENTS}
+        self.schema = Schema.of(model.schema)
+        self.of_target = self.schema.facts_of(
+            model.target, numeric=isinstance(model, RegressorMixin)
+        )
+        columns = self.schema if model.target is None else self.schema.without(model.target)
+        self.features = columns.directed(directions_of(model.monotonic_cst, list(columns)))
+
+    @cached_property
+    def coded(self) -> CodedColumns:
+        """Features as codes."""
+        return CodedColumns(self.features, int(self._arguments["max_bins"]))
+
+    def follow_from(self, model: Any) -> bool:
+        """Return whether a model's arguments are those of which these are the facts."""
+        return all(getattr(model, name) is value for name, value in self._arguments.items())
+
+
+def directions_of(stated: Any, columns: Sequence[str]) -> dict[str, int]:
+    """Directions by column, from ``monotonic_cst``.
+
+    Raises
+    ------
+    ValueError
+        For other numbers than -1, 0 and 1, and for an array of another length than that of the
+        columns.
+    """
+    if stated is None:
+        return {}
+    if isinstance(stated, dict):
+        names, values = list(stated), list(stated.values())
+    else:
+        names, values = list(columns), np.asarray(stated, dtype=object).ravel().tolist()
+    if len(names) != len(values) or any(value not in (-1, 0, 1) for value in values):
+        raise ValueError(
+            f"Found monotonic_cst={stated!r}; -1, 0 or 1 by the name of a column, or for each of "
+            f"{list(columns)}, is needed."
+        )
+    return {name: int(value) for name, value in zip(names, values)}
+
+
 class CodedColumns:
     """Columns of a schema as small whole-number codes for boosting.
 
@@ -97,40 +158,39 @@ class CodedColumns:
     def __init__(self, schema: Schema, max_bins: int) -> None:
         self._schema = schema
         columns = schema.columns.values()
-        scales = [
-            _bin_edges(column, max_bins) if isinstance(column, Range) else [np.empty(0)]
-            for column in columns
-        ]
-        self.edges = [np.unique(np.concatenate(found)) for found in scales]
+        scales = [_bin_edges(column, max_bins) for column in columns]
+        self.edges = [np.unique(np.concatenate(edges)) for edges in scales]
         self._bins = [BinLookup(edges) for edges in self.edges]
         self.features = tuple(
             feature
-            for place, (column, found) in enumerate(zip(columns, scales))
-            for feature in _features_of_column(place, column, self.edges[place], found)
+            for place, (column, column_scales) in enumerate(zip(columns, scales))
+            for feature in _features_of_column(place, column, self.edges[place], column_scales)
         )
         self.directed = any(feature.direction for feature in self.features)
 
-    def described(self, most: int) -> list[str]:
+    def described(self, max_values: int) -> list[str]:
         """One line for each column of the schema.
 
-        ``most`` is the largest number of listed values that are shown.
+        ``max_values`` is the largest number of listed values that are shown.
         """
         bins = {name: len(edges) + 1 for name, edges in zip(self._schema, self.edges)}
-        return self._schema.described(bins, most)
+        return self._schema.described(bins, max_values)
 
     def codes(self, X: Any) -> Codes:
         """Codes of a table's columns, shape (n_features, n_samples)."""
         chosen = X if isinstance(X, ChosenRows) else None
-        given = self._schema.read_columns(X if chosen is None else chosen.data)
-        values = [given[name].values for name in self._schema]
+        columns = self._schema.read_columns(X if chosen is None else chosen.data)
+        values = [columns[name].values for name in self._schema]
         number = len(values[0]) if chosen is None else len(chosen)
-        most = max(feature.size for feature in self.features)
-        codes = np.empty((len(self.features) + self.directed, number), np.min_scalar_type(most - 1))
+        largest = max(feature.size for feature in self.features)
+        codes = np.empty(
+            (len(self.features) + self.directed, number), np.min_scalar_type(largest - 1)
+        )
         for start in range(0, number, BLOCK):
             rows = slice(start, start + BLOCK)
-            block = [each[rows] for each in values] if chosen is None else list(chosen[rows].T)
-            for place, found in enumerate(self._code_columns(block)):
-                codes[place, rows] = found
+            block = [column[rows] for column in values] if chosen is None else list(chosen[rows].T)
+            for place, column_codes in enumerate(self._code_columns(block)):
+                codes[place, rows] = column_codes
             if self.directed:
                 codes[-1, rows] = self._index(codes[:-1, rows])
         return codes
@@ -142,9 +202,8 @@ class CodedColumns:
                 yield from _values_of_range(name, column, edges)
             else:
                 (points,) = column.curves(name, Detail())
-                yield CodedValues(
-                    name, points.values, np.arange(len(points.values)), points.weights
-                )
+                codes = np.arange(len(points.values))
+                yield CodedValues(name, points.values, codes, points.weights)
 
     def _index(self, codes: Codes) -> NDArray[np.intp]:
         """Bin of the sum of all directed columns, shape (n_samples,); it rises with each of them in
@@ -154,18 +213,18 @@ class CodedColumns:
         for place in directed:
             total += self.features[place].ramp()[codes[place]]
         rising = sum(self.features[place].direction > 0 for place in directed)
-        falling, most = len(directed) - rising, np.sqrt(len(directed))  # sums beyond it are rare
-        lower, upper = -min(falling, most), min(rising, most)
+        falling, bound = len(directed) - rising, np.sqrt(len(directed))  # sums beyond it are rare
+        lower, upper = -min(falling, bound), min(rising, bound)
         share = (np.clip(total, lower, upper) - lower) / (upper - lower)
         index: NDArray[np.intp] = np.minimum((share * INDEX_SIZE).astype(np.intp), INDEX_SIZE - 1)
         return index
 
     def _code_columns(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
-        for column, bins, given in zip(self._schema.columns.values(), self._bins, values):
+        for column, bins, column_values in zip(self._schema.columns.values(), self._bins, values):
             if isinstance(column, Range):
-                yield from _codes_of_range(column, bins, given)
+                yield from _codes_of_range(column, bins, column_values)
             elif isinstance(column, OneHot):
-                yield column.places(given)
+                yield column.places(column_values)
 
 
 def _features_of_column(
@@ -187,21 +246,23 @@ def _parts(column: Range) -> Sequence[DatePart]:
     return () if column.direction else column.parts()
 
 
-def _bin_edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
-    """Inner edges of a range's bins, for each of its scales.
+def _bin_edges(column: Column, max_bins: int) -> list[NDArray[np.float64]]:
+    """Inner edges of a column's bins, for each of its scales; none of other columns than ranges.
 
     They are in the column's own numbers.
     """
+    if not isinstance(column, Range):
+        return [np.empty(0)]
     if column.bins not in (ENCODER, AUTO, None):
         return [column.edges(Detail())]
     lower, upper = (float(end) for end in column.ends())
-    whole = isinstance(column, NumberRange) and column.of_whole_numbers
-    found = [column.edges(Detail(bins=max_bins))]
-    if whole and upper - lower < max_bins:
-        return [np.arange(lower + 0.5, upper), *found]
+    integers = isinstance(column, NumberRange) and column.of_whole_numbers
+    scales = [column.edges(Detail(bins=max_bins))]
+    if integers and upper - lower < max_bins:
+        return [np.arange(lower + 0.5, upper), *scales]
     if isinstance(column, NumberRange) and column.scale != LOG and upper - lower >= WIDE:
-        found.append(NumberRange(column.lower, column.upper, max_bins, LOG).edges(Detail()))
-    return [np.unique(np.floor(edges) + 0.5) for edges in found] if whole else found
+        scales.append(NumberRange(column.lower, column.upper, max_bins, LOG).edges(Detail()))
+    return [np.unique(np.floor(edges) + 0.5) for edges in scales] if integers else scales
 
 
 class BinLookup:
@@ -232,27 +293,27 @@ class BinLookup:
         """Bin of each number, none of which is missing."""
         if self._most > MOST_EDGES:
             return np.searchsorted(self.edges, numbers, side="right")
-        found: NDArray[np.intp] = np.zeros(numbers.shape, np.intp)
+        bins: NDArray[np.intp] = np.zeros(numbers.shape, np.intp)
         if self._scale:
-            found = self._first.take(self._part(numbers))
+            bins = self._first.take(self._part(numbers))
         for _ in range(self._most):
-            found += self._ends.take(found) <= numbers
-        return found
+            bins += self._ends.take(bins) <= numbers
+        return bins
 
     def _part(self, numbers: NDArray[np.float64]) -> NDArray[np.intp]:
         with np.errstate(over="ignore"):
-            found: NDArray[np.float64] = (numbers - self.edges[0]) * self._scale
-        return np.clip(found, 0, PARTS * len(self.edges), out=found).astype(np.intp)
+            parts: NDArray[np.float64] = (numbers - self.edges[0]) * self._scale
+        return np.clip(parts, 0, PARTS * len(self.edges), out=parts).astype(np.intp)
 
 
 def _codes_of_range(
-    column: Range, bins: BinLookup, given: NDArray[Any]
+    column: Range, bins: BinLookup, values: NDArray[Any]
 ) -> Iterator[NDArray[np.intp]]:
-    numbers = column.numbers(given)
+    numbers = column.numbers(values)
     missing = np.isnan(numbers)
-    there = np.where(missing, 0.0, numbers)
-    yield np.where(missing, len(bins.edges) + 1, bins.bins(there))
-    inside = np.clip(there, *column.ends())
+    present = np.where(missing, 0.0, numbers)
+    yield np.where(missing, len(bins.edges) + 1, bins.bins(present))
+    inside = np.clip(present, *column.ends())
     for part in _parts(column):
         yield np.where(missing, part.size, part.place(inside))
 

@@ -33,8 +33,8 @@ def exp_of_minus(values: Array) -> Array:
     are the same everywhere.
     """
     places = np.rint(np.minimum(values, LONGEST) * GRID).astype(np.intp)
-    found: Array = EXPONENTIALS[places]
-    return found
+    exponentials: Array = EXPONENTIALS[places]
+    return exponentials
 
 
 #: Outputs of both signs at the places of that table.
@@ -43,10 +43,10 @@ PLACES = np.arange(-LONGEST * GRID, LONGEST * GRID + 1) / GRID
 
 def nearest_places(outputs: Array) -> NDArray[np.intp]:
     """Number of the nearest of ``PLACES`` to each output."""
-    found = outputs * GRID
-    np.clip(np.rint(found, out=found), -LONGEST * GRID, LONGEST * GRID, out=found)
-    found += LONGEST * GRID
-    return found.astype(np.intp)
+    places = outputs * GRID
+    np.clip(np.rint(places, out=places), -LONGEST * GRID, LONGEST * GRID, out=places)
+    places += LONGEST * GRID
+    return places.astype(np.intp)
 
 
 def _sum_of_rows(rows: Array) -> Array:
@@ -60,10 +60,9 @@ def _sum_of_rows(rows: Array) -> Array:
 def mean_within(means: Array, errors: Array, lower: float, upper: float) -> Array:
     """Expected true means between two ends, if noise with these standard deviations was added to
     them."""
-    found: Array = truncnorm.mean(
-        (lower - means) / errors, (upper - means) / errors, loc=means, scale=errors
-    )
-    return np.clip(found, lower, upper)
+    ends = (lower - means) / errors, (upper - means) / errors
+    mean: Array = truncnorm.mean(*ends, loc=means, scale=errors)
+    return np.clip(mean, lower, upper)
 
 
 class Derivatives(NamedTuple):
@@ -172,9 +171,8 @@ class SoftmaxLoss(Loss):
     def start(self, mean_scores: Array, errors: Array) -> Array:
         even = 1.0 / self.n_outputs
         unit = even * (1.0 - even)
-        chances = np.maximum(
-            mean_within(even + mean_scores * unit, errors * unit, 0.0, 1.0), LEAST_PROBABILITY
-        )
+        chances = mean_within(even + mean_scores * unit, errors * unit, 0.0, 1.0)
+        chances = np.maximum(chances, LEAST_PROBABILITY)
         logits: Array = np.log(chances) - np.log(chances).mean()
         return logits
 

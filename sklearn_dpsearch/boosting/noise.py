@@ -111,10 +111,10 @@ def whole_numbers(derivatives: Derivatives, loss: Loss) -> Array:
     They are scaled to just below the unit, so that rounding in double precision leads to no longer
     vector.
     """
-    found = np.concatenate(derivatives)
-    found[: loss.n_outputs] *= UNIT - 1
-    found[loss.n_outputs :] *= (UNIT - 1) / (HESSIAN_NOISE * loss.hessian_unit)
-    return np.trunc(found, out=found)
+    numbers = np.concatenate(derivatives)
+    numbers[: loss.n_outputs] *= UNIT - 1
+    numbers[loss.n_outputs :] *= (UNIT - 1) / (HESSIAN_NOISE * loss.hessian_unit)
+    return np.trunc(numbers, out=numbers)
 
 
 def bounded_records(values: Array, loss: Loss) -> Array:
@@ -170,8 +170,8 @@ def records_at(outputs: Array, targets: NDArray[Any], loss: Loss) -> PackedRecor
     places = nearest_places(outputs)
     places += np.multiply(targets == loss.labels[1], len(PLACES), dtype=np.intp)
     # no number is a place of the table, too
-    found: PackedRecords = _table(type(loss)).take(places, mode="clip")
-    return found
+    records: PackedRecords = _table(type(loss)).take(places, mode="clip")
+    return records
 
 
 @functools.lru_cache(maxsize=4)
@@ -180,8 +180,8 @@ def _table(kind: type[Loss]) -> PackedRecords:
     other."""
     loss = kind()
     outputs, targets = np.tile(PLACES, 2)[np.newaxis], np.repeat(loss.labels or (), len(PLACES))
-    found: PackedRecords = packed_records(loss.derivatives(outputs, targets), loss)[0]
-    return found
+    table: PackedRecords = packed_records(loss.derivatives(outputs, targets), loss)[0]
+    return table
 
 
 def _all_fit(scores: Array, hessians: Array, loss: Loss) -> bool:
@@ -191,13 +191,10 @@ def _all_fit(scores: Array, hessians: Array, loss: Loss) -> bool:
     """
     if len(scores) != 1 or not scores.size:
         return False
-    least, most = (CONSTANT, CONSTANT) if loss.constant_hessians else (0, _largest_hessian(loss))
-    return bool(
-        scores.min() >= -UNIT
-        and scores.max() <= UNIT
-        and hessians.min() >= least
-        and hessians.max() <= most
-    )  # no comparison with NaN is true
+    low, high = (CONSTANT, CONSTANT) if loss.constant_hessians else (0, _largest_hessian(loss))
+    # no comparison with NaN is true
+    fit = scores.min() >= -UNIT and scores.max() <= UNIT
+    return bool(fit and hessians.min() >= low and hessians.max() <= high)
 
 
 @functools.lru_cache(maxsize=64)  # asked for every block of records
@@ -208,8 +205,8 @@ def _largest_hessian(loss: Loss) -> int:
 
 def column_squares(values: Array) -> Array:
     """Squared norms of the columns of an array."""
-    found: Array = np.einsum("ij,ij->j", values, values)
-    return found
+    squares: Array = np.einsum("ij,ij->j", values, values)
+    return squares
 
 
 def packed_sums(
@@ -229,8 +226,8 @@ def packed_sums(
     places[n_full * PART :] += n_full * n_cells
     for sums, row in zip(parts, packed):
         np.add.at(sums.reshape(-1), places, row)
-    found: NDArray[np.int64] = unpacked(parts).sum(axis=1)
-    return found
+    total: NDArray[np.int64] = unpacked(parts).sum(axis=1)
+    return total
 
 
 def cell_sums(values: Array, cells: NDArray[np.integer[Any]], n_cells: int) -> Array:
@@ -260,12 +257,8 @@ class NoisySums:
     def __init__(
         self, loss: Loss, scale: int, random_bytes: RandomBytes, squared: Fraction = Fraction(0)
     ) -> None:
-        self._loss, self._scale, self._random_bytes, self._squared = (
-            loss,
-            scale,
-            random_bytes,
-            squared * UNIT**2,
-        )
+        self._loss, self._scale, self._random_bytes = loss, scale, random_bytes
+        self._squared = squared * UNIT**2
         self._ahead = np.empty(0, np.int64)  # noise that no release had yet
 
     def release(self, sums: NDArray[np.int64]) -> tuple[Array, Array]:
@@ -290,5 +283,5 @@ class NoisySums:
         """
         if len(self._ahead) < size:
             self._ahead = rounded_normals(self._scale, max(size, DRAWN), self._random_bytes)
-        found, self._ahead = self._ahead[:size], self._ahead[size:]
-        return found
+        noise, self._ahead = self._ahead[:size], self._ahead[size:]
+        return noise

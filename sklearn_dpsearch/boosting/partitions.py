@@ -70,12 +70,8 @@ def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
             raise TypeError(
                 f"Found a {type(X).__name__} of partitions; predictions need a DataFrame of Dask."
             )
-        return X.map_partitions(
-            _predict_frame,
-            self,
-            method.__name__,
-            meta=_predict_frame(X._meta, self, method.__name__),
-        )
+        meta = _predict_frame(X._meta, self, method.__name__)
+        return X.map_partitions(_predict_frame, self, method.__name__, meta=meta)
 
     return answer
 
@@ -85,17 +81,17 @@ def _predict_frame(frame: Any, model: Any, method: str) -> Any:
     for other frames."""
     pandas = sys.modules["pandas"]
     with at_most_threads(1):
-        found = getattr(model, method)(frame)
-    if found.ndim == 1:
-        return pandas.Series(found, frame.index, name="predictions")
-    return pandas.DataFrame(found, frame.index, columns=list(model.classes_))
+        predictions = getattr(model, method)(frame)
+    if predictions.ndim == 1:
+        return pandas.Series(predictions, frame.index, name="predictions")
+    return pandas.DataFrame(predictions, frame.index, columns=list(model.classes_))
 
 
 # --- on workers -----------------------------------------------------------------------------------
 
 
 @dataclass
-class KeptPartition:
+class WorkerPartition:
     """Partition that a worker keeps, with its number of calls and last answer.
 
     ``records`` is None for an empty one.
@@ -118,7 +114,7 @@ class KeptPartition:
 
 
 #: Partitions that this process keeps, by fit and number.
-KEPT: dict[tuple[str, int], KeptPartition] = {}
+PARTITIONS: dict[tuple[str, int], WorkerPartition] = {}
 
 
 @dataclass(frozen=True)
@@ -161,7 +157,7 @@ class PartitionReader:
 
     def _read_file(self, path: Any) -> Any:
         """Read the columns of a file that the fit needs."""
-        names = [*self.model._features(), self.target, self.groups]
+        names = [*self.model._facts.features, self.target, self.groups]
         read = functools.partial(
             read_file, path, [name for name in names if name is not None], self.newlines_in_values
         )
@@ -174,10 +170,8 @@ class PartitionReader:
         """
         if persons is None:
             return np.empty(0, np.uint64)
-        written = (
-            _person_as_text(name).encode("utf-8", "surrogatepass")
-            for name in names_of_persons(persons)
-        )
+        texts = map(_person_as_text, names_of_persons(persons))
+        written = (text.encode("utf-8", "surrogatepass") for text in texts)
         digests = (hashlib.blake2b(name, digest_size=8, key=self.key).digest() for name in written)
         return np.frombuffer(b"".join(digests), np.uint64)
 
@@ -212,8 +206,8 @@ def _read_partition(
     """
     try:
         records, persons = reading.records(part, y)
-        KEPT[reading.fit, number] = kept = KeptPartition(records)
-        kept.catch_up(0, calls)
+        PARTITIONS[reading.fit, number] = partition = WorkerPartition(records)
+        partition.catch_up(0, calls)
         return PartitionFacts(_worker_address(), 0 if records is None else records.n_units, persons)
     except Exception as error:
         if type(error) in OF_THE_DOOR:
@@ -226,20 +220,20 @@ def _sum_of_answers(fit: str, numbers: Sequence[int], first: int, calls: Sequenc
 
     If it does not keep them all, it answers with its name.
     """
-    kept = [KEPT.get((fit, number)) for number in numbers]
-    if any(one is None or not first <= one.done <= first + len(calls) for one in kept):
+    numbers_of_calls = range(first, first + len(calls) + 1)
+    partitions = [PARTITIONS.get((fit, number)) for number in numbers]
+    held = [part for part in partitions if part is not None and part.done in numbers_of_calls]
+    if len(held) < len(numbers):
         return _worker_address()
     try:
-        return functools.reduce(
-            np.add, (one.catch_up(first, calls) for one in kept if one is not None)
-        )
+        return functools.reduce(np.add, (partition.catch_up(first, calls) for partition in held))
     except Exception:
         return TrainingStoppedError(STOPPED.format("a model over partitions"))
 
 
 def _forget_fit(fit: str) -> None:
-    for place in [place for place in KEPT if place[0] == fit]:
-        del KEPT[place]
+    for place in [place for place in PARTITIONS if place[0] == fit]:
+        del PARTITIONS[place]
 
 
 def _worker_address() -> str:
@@ -267,10 +261,9 @@ class PartitionedRecords:
         self, client: Any, reading: PartitionReader, parts: Sequence[tuple[Any, ...]], loss: Loss
     ) -> None:
         self.loss, self.of_persons = loss, reading.groups is not None
-        closed = (
-            (CLOSED.format(type(reading.model).__name__),) if reading.newlines_in_values else ()
-        )
-        self.assumptions: tuple[str, ...] = (TRUSTED.format(type(reading.model).__name__), *closed)
+        name = type(reading.model).__name__
+        closed = (CLOSED.format(name),) if reading.newlines_in_values else ()
+        self.assumptions: tuple[str, ...] = (TRUSTED.format(name), *closed)
         self._client, self._reading, self._parts = client, reading, parts
         self._calls: list[Call] = []
         self._made, self._workers, self._threads = 0, dict[int, str](), dict[str, int]()
@@ -278,14 +271,14 @@ class PartitionedRecords:
     def __enter__(self) -> Self:
         try:
             work = functools.partial(self._read_partitions, range(len(self._parts)))
-            found = in_fixed_words(type(self._reading.model).__name__, work)
-            for one in found:
-                if isinstance(one, Exception):
-                    raise one
-            self.n_units = sum(one.n_units for one in found)
+            answers = in_fixed_words(type(self._reading.model).__name__, work)
+            for answer in answers:
+                if isinstance(answer, Exception):
+                    raise answer
+            self.n_units = sum(answer.n_units for answer in answers)
             if self.n_units == 0 and self._reading.model.neighboring != "add_remove":
-                raise ValueError(f"Found no record in {len(found)} partitions.")
-            self._check_persons([one.persons for one in found])
+                raise ValueError(f"Found no record in {len(answers)} partitions.")
+            self._check_persons([answer.persons for answer in answers])
         except BaseException:
             self.__exit__()
             raise
@@ -294,12 +287,12 @@ class PartitionedRecords:
     def __exit__(self, *error: object) -> None:
         self._client.run(_forget_fit, self._reading.fit, on_error="ignore")
 
-    def _check_persons(self, found: Sequence[NDArray[np.uint64]]) -> None:
+    def _check_persons(self, pseudonyms: Sequence[NDArray[np.uint64]]) -> None:
         """Raise if a person has records in two partitions.
 
         He would add to the sums twice.
         """
-        persons = np.concatenate(found)
+        persons = np.concatenate(pseudonyms)
         if len(np.unique(persons)) < len(persons):
             raise PrivacyError(
                 "Found records of one person in several partitions; they must be in one: "
@@ -358,17 +351,9 @@ class PartitionedRecords:
         Each is computed where the partitions are, if that worker is there.
         """
         calls, fit = self._calls[self._made :], self._reading.fit
+        submit = functools.partial(self._client.submit, allow_other_workers=True, pure=False)
         futures = [
-            self._client.submit(
-                _sum_of_answers,
-                fit,
-                numbers,
-                self._made,
-                calls,
-                workers=[worker],
-                allow_other_workers=True,
-                pure=False,
-            )
+            submit(_sum_of_answers, fit, numbers, self._made, calls, workers=[worker])
             for worker, numbers in shares
         ]
         return list(self._client.gather(futures))
@@ -378,12 +363,12 @@ class PartitionedRecords:
         by_worker: dict[str, list[int]] = {}
         for number in numbers:
             by_worker.setdefault(self._workers[number], []).append(number)
-        return [
-            (worker, share)
-            for worker, mine in by_worker.items()
-            for first in range(self._threads.get(worker, 1))
-            if (share := mine[first :: self._threads.get(worker, 1)])
-        ]
+        shares = []
+        for worker, partitions in by_worker.items():
+            threads = self._threads.get(worker, 1)
+            parts = (partitions[first::threads] for first in range(threads))
+            shares += [(worker, part) for part in parts if part]
+        return shares
 
     def _read_partitions(self, numbers: Sequence[int]) -> list[Any]:
         """Let workers read partitions, and make the calls that were made before."""
@@ -391,14 +376,12 @@ class PartitionedRecords:
 
         read = functools.partial(_read_partition, self._reading, self._calls[: self._made])
         tasks = [delayed(read, pure=False)(number, *self._parts[number]) for number in numbers]
-        found: list[Any] = self._client.gather(self._client.compute(tasks))
+        answers: list[Any] = self._client.gather(self._client.compute(tasks))
         self._threads = self._client.nthreads()
-        self._workers |= {
-            number: one.worker
-            for number, one in zip(numbers, found)
-            if isinstance(one, PartitionFacts)
-        }
-        return found
+        pairs = zip(numbers, answers)
+        done = {number: answer for number, answer in pairs if isinstance(answer, PartitionFacts)}
+        self._workers |= {number: facts.worker for number, facts in done.items()}
+        return answers
 
 
 def partitioned_records(

@@ -16,6 +16,7 @@ from ..data.records import number_of_records
 from ..scoring.contributions import contributions, response_function
 from .losses import LEAST_PROBABILITY, Array
 
+MOST_PROBABILITY = 1.0 - LEAST_PROBABILITY
 #: Answers of a model, one row for each record ↦ outputs, shape (n_samples, n_outputs).
 ToOutputs = Callable[[NDArray[Any]], Array]
 
@@ -59,11 +60,11 @@ def init_outputs(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_output
     """
     records = columns_of_init(init, X)
     unused = np.zeros(number_of_records(records))
-    respond = response_function(init, method)
-    found: Array = contributions(
-        respond, lambda _, answers: to_outputs(answers), records, unused, [0.0] * n_outputs
+    respond, worst = response_function(init, method), [0.0] * n_outputs
+    by_record: Array = contributions(
+        respond, lambda _, answers: to_outputs(answers), records, unused, worst
     )
-    outputs: Array = np.ascontiguousarray(found.T)
+    outputs: Array = np.ascontiguousarray(by_record.T)
     return outputs
 
 
@@ -75,10 +76,10 @@ def columns_of_init(init: Any, X: Any) -> Any:
     ValueError
         If some are missing; names are public.
     """
-    wanted, given = getattr(init, "feature_names_in_", None), names_of(X)
-    if wanted is None or given is None:
+    wanted, names = getattr(init, "feature_names_in_", None), names_of(X)
+    if wanted is None or names is None:
         return X
-    if missing := [str(name) for name in wanted if str(name) not in given]:
+    if missing := [str(name) for name in wanted if str(name) not in names]:
         raise ValueError(
             f"Found no column {missing} in X, which init was fitted on. Give X with all of its "
             f"columns."
@@ -86,7 +87,7 @@ def columns_of_init(init: Any, X: Any) -> Any:
     return X[list(wanted)]
 
 
-def logits_from_probabilities(classes: NDArray[Any], known: NDArray[Any]) -> ToOutputs:
+def logits_from_probabilities(classes: NDArray[Any], labels: NDArray[Any]) -> ToOutputs:
     """Map from class probabilities of ``init`` to outputs of boosting.
 
     One logit for two classes, else one for each.
@@ -99,11 +100,11 @@ def logits_from_probabilities(classes: NDArray[Any], known: NDArray[Any]) -> ToO
     ValueError
         If no class is known: labels are of another kind, or of another question.
     """
-    places = {label: place for place, label in enumerate(known.tolist())}
-    columns = [places.get(label) for label in classes.tolist()]
+    places = {name: place for place, name in enumerate(labels.tolist())}
+    columns = [places.get(name) for name in classes.tolist()]
     if columns.count(None) == len(columns):
         raise ValueError(
-            f"Found an init with the classes {known.tolist()}, of which none is declared: "
+            f"Found an init with the classes {labels.tolist()}, of which none is declared: "
             f"{classes.tolist()}. Fit it on labels of the same kind."
         )
 
@@ -111,9 +112,7 @@ def logits_from_probabilities(classes: NDArray[Any], known: NDArray[Any]) -> ToO
         chances = np.full((len(answers), len(columns)), LEAST_PROBABILITY)
         for column, place in enumerate(columns):
             if place is not None:
-                chances[:, column] = np.clip(
-                    answers[:, place], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY
-                )
+                chances[:, column] = np.clip(answers[:, place], LEAST_PROBABILITY, MOST_PROBABILITY)
         logits: Array = np.log(chances)
         base: Array = logits[:, :1] if len(columns) == 2 else logits.mean(axis=1, keepdims=True)
         return logits[:, 1:] - base if len(columns) == 2 else logits - base

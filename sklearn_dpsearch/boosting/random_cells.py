@@ -3,6 +3,8 @@ what was released."""
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -26,18 +28,23 @@ class Partition(NamedTuple):
     lookups: tuple[CellNumbers, ...]
     n_cells: int
 
+    @classmethod
+    def of_groups(cls, features: Sequence[int], groups: Sequence[NDArray[np.intp]]) -> Partition:
+        """Partition by the group of each code of some features."""
+        lookups, n_cells = [], 1
+        for numbers in groups:
+            lookups.append(numbers * n_cells)
+            n_cells *= int(numbers.max()) + 1
+        small = np.min_scalar_type(n_cells - 1)
+        return cls(tuple(features), tuple(lookup.astype(small) for lookup in lookups), n_cells)
+
     def cells(self, codes: Codes) -> CellNumbers:
         """Number of the cell of each record, by the record's codes."""
-        groups = [
-            lookup.take(codes[place], mode="wrap")
-            for place, lookup in zip(self.features, self.lookups)
-        ]
+        pairs = zip(self.features, self.lookups)
+        groups = [lookup.take(codes[place], mode="wrap") for place, lookup in pairs]
         if not groups:
             return np.zeros(codes.shape[1], np.uint8)
-        found: CellNumbers = groups[0]
-        for others in groups[1:]:
-            found += others
-        return found
+        return functools.reduce(operator.iadd, groups)
 
 
 #: Share of the rounds in which all features are drawn as often, and of later draws that follow the
@@ -88,21 +95,23 @@ class PartitionDraws:
         self.drawn: list[Partition] = []
 
     def __iter__(self) -> Iterator[Partition]:
-        many = np.array(
-            [feature.cuts is None and feature.size > MANY_VALUES for feature in self._features]
-        )
+        unordered = [feature.size if feature.cuts is None else 0 for feature in self._features]
+        many = np.array(unordered) > MANY_VALUES
+        random_state = self._random_state
         for drawn in self._widths:
-            alone = many.any() and self._random_state.random() < ALONE
+            alone = many.any() and random_state.random() < ALONE
             wanted = 1 if alone else drawn
             width = min(wanted, len(self._features))
             # the first ones are drawn
-            turns = self._random_state.exponential(size=len(self._features)) / self._odds()
+            turns = random_state.exponential(size=len(self._features)) / self._odds()
             chosen = np.argsort(np.where(many, turns, np.inf) if alone else turns)[:width]
-            self.drawn.append(
-                _random_partition(
-                    self._features, chosen.tolist(), self._groups[wanted], self._random_state
+            groups = [
+                _random_groups(
+                    self._features[place], self._groups[wanted], width == 1, random_state
                 )
-            )
+                for place in chosen
+            ]
+            self.drawn.append(Partition.of_groups(chosen.tolist(), groups))
             yield self.drawn[-1]
 
     def see(self, gain: float) -> None:
@@ -121,20 +130,8 @@ class PartitionDraws:
         return equal if mean == 0.0 else (1.0 - BY_GAINS) + BY_GAINS / mean * roots
 
 
-def _random_partition(
-    features: Sequence[Feature], chosen: Sequence[int], most: int, random_state: np.random.Generator
-) -> Partition:
-    lookups, n_cells = [], 1
-    for place in chosen:
-        groups = _random_groups(features[place], most, len(chosen) == 1, random_state)
-        lookups.append(groups * n_cells)
-        n_cells *= int(groups.max()) + 1
-    small = np.min_scalar_type(n_cells - 1)
-    return Partition(tuple(chosen), tuple(lookup.astype(small) for lookup in lookups), n_cells)
-
-
 def _random_groups(
-    feature: Feature, most: int, apart: bool, random_state: np.random.Generator
+    feature: Feature, n_groups: int, apart: bool, random_state: np.random.Generator
 ) -> NDArray[np.intp]:
     """Random group of each code of a feature; all groups occur.
 
@@ -142,8 +139,8 @@ def _random_groups(
     equal size. Missing ones have a group of their own, ``apart``, or else join a random one.
     """
     if feature.cuts is None:
-        return random_state.permutation(np.arange(feature.size) % most)
+        return random_state.permutation(np.arange(feature.size) % n_groups)
     scale = feature.cuts[int(random_state.integers(len(feature.cuts)))]
-    cuts = np.sort(random_state.choice(scale, min(most - 1, len(scale)), replace=False))
+    cuts = np.sort(random_state.choice(scale, min(n_groups - 1, len(scale)), replace=False))
     groups = np.searchsorted(cuts, np.arange(feature.size - 1), side="left")
     return np.append(groups, len(cuts) + 1 if apart else random_state.integers(len(cuts) + 1))

@@ -77,12 +77,12 @@ class PriorScale:
     ----------
     factor : float
         Multiple of the measured size that is expected.
-    least : float
+    smallest : float
         Smallest size that is measured.
     """
 
     factor: float
-    least: float
+    smallest: float
     rounds: int = 0
     signal: float = 0.0
     weight: float = 0.0
@@ -101,14 +101,13 @@ class PriorScale:
         self.uncertainty += 2.0 * float(np.sum(np.square(variances)))
         if self.rounds >= UNMEASURED:
             size = math.sqrt(max(self._mean_square(), 0.0))
-            self.value = self.factor * min(max(size, self.least), MOST_SCALE)
+            self.value = self.factor * min(max(size, self.smallest), MOST_SCALE)
 
     def _mean_square(self) -> float:
         """Mean square of the weights so far, shrunk to what was expected."""
         before, certainty = FIRST_SCALE**-4 / 2.0, self.weight / self.uncertainty
-        return (certainty * self.signal + before * FIRST_SCALE**2) / (
-            certainty * self.weight + before
-        )
+        signal = certainty * self.signal + before * FIRST_SCALE**2
+        return signal / (certainty * self.weight + before)
 
 
 @dataclass
@@ -143,15 +142,12 @@ class KnownHessians:
         """
         n_cells, variance = hessians.shape[1], self.variance + np.square(DRIFT * self.total)
         gain = variance / (variance + n_cells * self.noise**2)
-        seen = self.total + gain * (hessians.sum(axis=1, keepdims=True) - self.total)
-        self.total, self.variance = (
-            np.maximum(seen, LEAST_TOTAL * self.total),
-            (1.0 - gain) * variance,
-        )
+        total = self.total + gain * (hessians.sum(axis=1, keepdims=True) - self.total)
+        self.total = np.maximum(total, LEAST_TOTAL * self.total)
+        self.variance = (1.0 - gain) * variance
         mean = self.total / n_cells
-        spread = np.maximum(
-            np.square(hessians - mean).mean(axis=1, keepdims=True) - self.noise**2, 0.0
-        )
+        spread = np.square(hessians - mean).mean(axis=1, keepdims=True) - self.noise**2
+        spread = np.maximum(spread, 0.0)
         believed = spread / (spread + self.noise**2)
         return mean + believed * (hessians - mean), believed
 
@@ -258,22 +254,19 @@ class TrainingRecords:
         It is a sum of hashes.
         """
         initial = self._initial if self._initial.size else ()
-        hashed = np.arange(LANES, dtype=np.uint64)[:, np.newaxis] + np.zeros(
-            len(self._targets), np.uint64
-        )
-        targets = (
-            np.where(self._blank, np.nan, self._targets)
-            if self._blank is not None
-            else self._targets
-        )
-        for column in (*self._codes, targets.astype(np.float64).view(np.uint64), *initial):
+        lanes, n = np.arange(LANES, dtype=np.uint64)[:, np.newaxis], len(self._targets)
+        hashed = lanes + np.zeros(n, np.uint64)
+        targets = self._targets.astype(np.float64)
+        if self._blank is not None:
+            targets[self._blank] = np.nan
+        for column in (*self._codes, targets, *initial):
             hashed = _splitmix64(
                 hashed ^ (column.view(np.uint64) if column.dtype == np.float64 else column)
             )
-        found: NDArray[np.uint64] = hashed.sum(axis=1)
+        fingerprint: NDArray[np.uint64] = hashed.sum(axis=1)
         if self._persons is not None:
-            found += _splitmix64(self._persons.sums_of_several_records(hashed)).sum(axis=1)
-        return found
+            fingerprint += _splitmix64(self._persons.sums_of_several_records(hashed)).sum(axis=1)
+        return fingerprint
 
     def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]:
         """Take the last round's step, and sum derivatives over new cells.
@@ -327,11 +320,9 @@ class TrainingRecords:
         """
 
         def of_block(rows: slice, persons: Numbers | None) -> NDArray[np.int64]:
-            outputs = (
-                self.outputs[:, rows]
-                if way is None
-                else outputs_on_line(constant, self._initial[:, rows], way)
-            )
+            outputs = self.outputs[:, rows]
+            if way is not None:
+                outputs = outputs_on_line(constant, self._initial[:, rows], way)
             scores, hessians = self.loss.derivatives(outputs, self._targets[rows])
             slopes = Derivatives(scores * self._line_direction(constant, rows), hessians)
             added, cells = packed_records(slopes, self.loss), np.zeros(outputs.shape[1], np.uint8)
@@ -347,11 +338,11 @@ class TrainingRecords:
         self, of_block: Callable[[slice, Numbers | None], NDArray[np.int64]], n_cells: int
     ) -> NDArray[np.int64]:
         """Sum of what is computed of each block, each thread taking its share of them."""
-        nothing = np.zeros((2 * self.loss.n_outputs, n_cells), np.int64)
+        zeros = np.zeros((2 * self.loss.n_outputs, n_cells), np.int64)
 
         def of_thread(first: int, step: int) -> NDArray[np.int64]:
             blocks = itertools.islice(self._blocks(n_cells), first, None, step)
-            return functools.reduce(np.add, itertools.starmap(of_block, blocks), nothing)
+            return functools.reduce(np.add, itertools.starmap(of_block, blocks), zeros)
 
         if self._pool is None:
             return of_thread(0, 1)
@@ -367,10 +358,8 @@ class TrainingRecords:
         if self._persons is not None:
             yield from self._persons.blocks(n_cells)
         else:
-            number = self._codes.shape[1]
-            n_blocks = self._n_threads * -(
-                -number * self.loss.n_outputs // (self._n_threads * BLOCK)
-            )
+            number, at_once = self._codes.shape[1], self._n_threads * BLOCK
+            n_blocks = self._n_threads * -(-number * self.loss.n_outputs // at_once)
             length = -(-number // max(n_blocks, 1))
             for start in range(0, number, length or 1):
                 yield slice(start, start + length), None
@@ -388,9 +377,8 @@ class TrainingRecords:
             added[:, self._blank[rows]] = 0
         if persons is None:
             return packed_sums(added, cells, n_cells)
-        clipped = clip_persons(
-            unpacked(added).astype(np.float64), cells, n_cells, persons, self.loss
-        )
+        values = unpacked(added).astype(np.float64)
+        clipped = clip_persons(values, cells, n_cells, persons, self.loss)
         return cell_sums(clipped, cells, n_cells).astype(np.int64)
 
 
@@ -425,22 +413,18 @@ def release_start(
         Where it is public: it tells the sum of the Hessians better than noise does, unless many
         records are blank.
     """
-    loss, nothing = records.loss, np.zeros((records.loss.n_outputs, 1))
-    scores, hessians = release(records.sums(nothing, WHOLE))
-    error, before = (
-        noise * HESSIAN_NOISE * loss.hessian_unit,
-        loss.derivatives(nothing, np.zeros(1)).hessians,
-    )
+    loss, zeros = records.loss, np.zeros((records.loss.n_outputs, 1))
+    scores, hessians = release(records.sums(zeros, WHOLE))
+    error = noise * HESSIAN_NOISE * loss.hessian_unit
+    before = loss.derivatives(zeros, np.zeros(1)).hessians
     if n_records is not None and (np.abs(hessians - n_records * before) < DIFFERENT * error).all():
         hessians = n_records * before
-    outputs = loss.start(
-        scores * _shrunk_inverse(hessians, noise), noise / np.maximum(hessians, noise)
-    )
-    there = loss.derivatives(outputs, np.zeros(1)).hessians
-    least = np.maximum(hessians, error) / before
-    return BoostingStart(
-        outputs, least * there, np.square(error * there / before), float(least.mean())
-    )
+    means = scores * _shrunk_inverse(hessians, noise)
+    outputs = loss.start(means, noise / np.maximum(hessians, noise))
+    at_start = loss.derivatives(outputs, np.zeros(1)).hessians
+    number = np.maximum(hessians, error) / before
+    squared_error = np.square(error * at_start / before)
+    return BoostingStart(outputs, number * at_start, squared_error, float(number.mean()))
 
 
 @dataclass
@@ -479,12 +463,9 @@ class PublicLine:
 
         Beside other weights less of it may be right, or more.
         """
-        slope = self._slope(records, release)
-        move = (
-            slope
-            * float(_shrunk_inverse(np.array(self.curvature), noise / (CHANGE * FARTHEST)))
-            / FARTHEST
-        )
+        floor = np.array(noise / (CHANGE * FARTHEST))
+        inverse = float(_shrunk_inverse(np.array(self.curvature), floor))
+        move = self._slope(records, release) * inverse / FARTHEST
         move = min(max(self.way + move, 0.0), MOST_WAY) - self.way
         self.way += move
         records.move_on_line(self.constant, move)
@@ -498,8 +479,8 @@ def outputs_on_line(constant: Array, outputs: Array, way: float) -> Array:
 
     The way begins at constant outputs, and is followed for FARTHEST at most.
     """
-    found: Array = constant + way * np.clip(outputs - constant, -FARTHEST, FARTHEST)
-    return found
+    place: Array = constant + way * np.clip(outputs - constant, -FARTHEST, FARTHEST)
+    return place
 
 
 def boost(
@@ -534,14 +515,12 @@ def boost(
         Changes the weights of each round before they are taken.
     """
     step, noise_of_hessians = start.outputs, noise * HESSIAN_NOISE * records.loss.hessian_unit
-    boosted, prior = (
-        Boosted([start.outputs], [0.0], [], []),
-        PriorScale(prior_factor, records.loss.least_scale),
-    )
-    known = KnownHessians(start.total, start.variance, noise_of_hessians)
+    boosted = Boosted([start.outputs], [0.0], [], [])
+    prior = PriorScale(prior_factor, records.loss.least_scale)
+    known_hessians = KnownHessians(start.total, start.variance, noise_of_hessians)
     for partition in draws:
         scores, hessians = release(records.sums(step, partition))
-        hessians, believed = known.see(hessians)
+        hessians, believed = known_hessians.see(hessians)
         variances = noise**2 + records.loss.spread * np.maximum(hessians, 0.0)
         floor = np.sqrt(variances) / prior.value
         multiple = learning_rate * _shrunk_inverse(hessians, floor)
@@ -563,10 +542,10 @@ def boost(
 
 def _splitmix64(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Mix the bits of whole numbers by SplitMix64 (Steele, Lea & Flood 2014)."""
-    found = values + np.uint64(0x9E3779B97F4A7C15)
+    mixed = values + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
-    return found ^ (found >> np.uint64(31))
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 def _shrunk_inverse(hessians: Array, floor: Array | float) -> Array:
@@ -577,17 +556,17 @@ def _shrunk_inverse(hessians: Array, floor: Array | float) -> Array:
     With floor = standard deviation of the score ÷ that of the weights, its product with the score
     is the posterior mean of the Newton step, at known H.
     """
-    known = np.maximum(hessians, 0.0)
-    found: Array = known / (np.square(known) + np.square(floor))
-    return found
+    positive = np.maximum(hessians, 0.0)
+    inverse: Array = positive / (np.square(positive) + np.square(floor))
+    return inverse
 
 
 def _shrunk_inverse_slope(hessians: Array, floor: Array, by_noise: float) -> Array:
     """Derivative of the shrunk inverse in the Hessian, in which ``floor``² grows linearly from
     ``by_noise``²."""
-    known = np.square(np.maximum(hessians, 0.0))
-    found: Array = (hessians > 0) * (by_noise**2 - known) / np.square(known + np.square(floor))
-    return found
+    squares = np.square(np.maximum(hessians, 0.0))
+    slope: Array = (hessians > 0) * (by_noise**2 - squares) / np.square(squares + np.square(floor))
+    return slope
 
 
 def _loss_decrease(scores: Array, hessians: Array, multiple: Array, noise: float) -> float:
@@ -598,11 +577,8 @@ def _loss_decrease(scores: Array, hessians: Array, multiple: Array, noise: float
     The product of score and step counts the noise, multiple·noise², too often.
     """
     step = scores * multiple
-    return float(
-        np.sum(
-            step * scores - multiple * noise**2 - np.maximum(hessians, 0.0) * np.square(step) / 2
-        )
-    )
+    linear = step * scores - multiple * noise**2
+    return float(np.sum(linear - np.maximum(hessians, 0.0) * np.square(step) / 2))
 
 
 def staged_outputs(
@@ -663,12 +639,11 @@ class RecordsByPerson:
 
         Of one person all are in one block.
         """
-        first, most = 0, max(PAIRS // n_cells, 1)
+        first, limit = 0, max(PAIRS // n_cells, 1)
         while first < len(self._starts) - 1:
-            fitting = (
-                int(np.searchsorted(self._starts, self._starts[first] + PERSONS, side="right")) - 1
-            )
-            last = min(max(fitting, first + 1), first + most)
+            end = self._starts[first] + PERSONS
+            fitting = int(np.searchsorted(self._starts, end, side="right")) - 1
+            last = min(max(fitting, first + 1), first + limit)
             rows = slice(*self._starts[[first, min(last, len(self._starts) - 1)]].tolist())
             yield rows, self._numbers[rows] - first
             first = last
@@ -700,14 +675,11 @@ def clip_persons(
     pairs = persons * n_cells + cells.astype(np.int64)
     places = np.empty(int(persons[-1] + 1) * n_cells, np.uint32)
     places[pairs] = np.arange(len(pairs), dtype=np.uint32)
-    return _shorten_persons(
-        cell_sums(values, places.take(pairs), len(pairs)),
-        persons,
-        int(squared_distance(loss) * UNIT**2),
-    )
+    sums = cell_sums(values, places.take(pairs), len(pairs))
+    return _shorten_persons(sums, persons, int(squared_distance(loss) * UNIT**2))
 
 
-def _shorten_persons(values: Array, persons: Numbers, most: int) -> Array:
+def _shorten_persons(values: Array, persons: Numbers, bound: int) -> Array:
     """Scale down persons whose squared norm is too large.
 
     They are rounded towards zero; those that are still longer are set to 0.
@@ -716,9 +688,9 @@ def _shorten_persons(values: Array, persons: Numbers, most: int) -> Array:
     that.
     """
     norms = np.bincount(persons, column_squares(values))
-    if (norms > most).any():
-        values *= np.sqrt(most / np.maximum(norms, most)).take(persons)
+    if (norms > bound).any():
+        values *= np.sqrt(bound / np.maximum(norms, bound)).take(persons)
         np.trunc(values, out=values)
-        if (longer := np.bincount(persons, column_squares(values)) > most).any():
+        if (longer := np.bincount(persons, column_squares(values)) > bound).any():
             values[:, longer[persons]] = 0.0
     return values

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .engines.operations import layer_constants
 from .records import TrainingData
@@ -25,10 +24,11 @@ def text_of_value(value: Any) -> str:
     Of modules it has types and constants without parameters, of classes and functions the names,
     and of all other objects types and attributes.
     """
-    if isinstance(value, (np.ndarray, torch.Tensor)) and value.dtype != object:
+    if isinstance(value, (np.ndarray, Tensor)) and value.dtype != object:
         return digest_of_arrays(value)
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{text_of_value(key)}: {text_of_value(one)}' for key, one in value.items())}}}"
+        pairs = (f"{text_of_value(key)}: {text_of_value(entry)}" for key, entry in value.items())
+        return f"{{{', '.join(pairs)}}}"
     if isinstance(value, (set, frozenset)):
         return f"set{sorted(map(text_of_value, value))}"
     if isinstance(value, (list, tuple, np.ndarray)):
@@ -39,25 +39,25 @@ def text_of_value(value: Any) -> str:
         )
     if named := getattr(value, "__qualname__", None):
         return f"{value.__module__}.{named}"
-    if own := getattr(value, "__dict__", None):
-        return f"{text_of_value(type(value))}{text_of_value(own)}"
+    if attributes := getattr(value, "__dict__", None):
+        return f"{text_of_value(type(value))}{text_of_value(attributes)}"
     return text_of_value(type(value)) if " at 0x" in repr(value) else repr(value)
 
 
-def digest_of_arrays(*tensors: np.ndarray | torch.Tensor) -> str:
+def digest_of_arrays(*tensors: np.ndarray | Tensor) -> str:
     """SHA-256 digest of the contents of tensors, or arrays, in order."""
-    found = hashlib.sha256()
-    for one in tensors:
+    digest = hashlib.sha256()
+    for tensor in tensors:
         values = np.ascontiguousarray(
-            one.detach().cpu().numpy() if isinstance(one, torch.Tensor) else one
+            tensor.detach().cpu().numpy() if isinstance(tensor, Tensor) else tensor
         )
-        found.update(f"{values.dtype}{values.shape}".encode())
-        found.update(values.reshape(-1).view(np.uint8).data)
-    return found.hexdigest()
+        digest.update(f"{values.dtype}{values.shape}".encode())
+        digest.update(values.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def words_of_training(
-    module: nn.Module, arguments: Mapping[str, Any], given: TrainingData, trainings: int
+    module: nn.Module, arguments: Mapping[str, Any], records: TrainingData, trainings: int
 ) -> Sequence[int]:
     """Fingerprint of a training, as words for a seed.
 
@@ -78,5 +78,5 @@ def words_of_training(
     """
     named = {name: value for name, value in sorted(arguments.items()) if name not in WITHOUT_EFFECT}
     start = digest_of_arrays(*module.state_dict().values())
-    told = text_of_value([named, start, trainings, *given.digests()])
-    return [int(word) for word in np.frombuffer(hashlib.sha256(told.encode()).digest(), np.uint32)]
+    text = text_of_value([named, start, trainings, *records.digests()])
+    return [int(word) for word in np.frombuffer(hashlib.sha256(text.encode()).digest(), np.uint32)]

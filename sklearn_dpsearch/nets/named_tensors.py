@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 
 #: Inputs of a module, with the records in the first dimension of every tensor.
-Inputs: TypeAlias = torch.Tensor | dict[str, torch.Tensor]
+Inputs: TypeAlias = Tensor | dict[str, Tensor]
 
 
-def map_tensors(change: Callable[[torch.Tensor], torch.Tensor], inputs: Inputs) -> Inputs:
+def map_tensors(change: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
     """Apply a function to a module's input, or to each by name."""
     return (
         {name: change(part) for name, part in inputs.items()}
@@ -22,7 +21,7 @@ def map_tensors(change: Callable[[torch.Tensor], torch.Tensor], inputs: Inputs) 
     )
 
 
-def list_tensors(inputs: Inputs) -> list[torch.Tensor]:
+def list_tensors(inputs: Inputs) -> list[Tensor]:
     """Tensors of a module's input: one, or all by name."""
     return list(inputs.values()) if isinstance(inputs, dict) else [inputs]
 
@@ -46,7 +45,7 @@ class ByName(nn.Module):
         super().__init__()
         self.module, self.names = module, names
 
-    def forward(self, records: dict[str, torch.Tensor]) -> Any:
+    def forward(self, records: dict[str, Tensor]) -> Any:
         """Call the module as skorch does for a dict of inputs."""
         return self.module(**{name: records[name] for name in self.names})
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from .._process import without_warnings
@@ -47,10 +48,10 @@ class Rates:
                 for group, table in zip(self.groups, self.tables)
             ]
             numbers = [float(value if pick is None else value[pick]) for value in values]
-            same = len(set(numbers)) == 1
+            equal = len(set(numbers)) == 1
             self._columns[key] = (
                 numbers[0]
-                if same
+                if equal
                 else torch.tensor(numbers, dtype=torch.float32, device=self.device).unsqueeze(1)
             )
         return self._columns[key]
@@ -61,8 +62,11 @@ class Rates:
             any(table.get(name, ())) for table in self.tables
         )
 
-    def keep(self, kept: Sequence[int]) -> None:
-        self.groups, self.tables = [self.groups[i] for i in kept], [self.tables[i] for i in kept]
+    def keep(self, places: Sequence[int]) -> None:
+        self.groups, self.tables = (
+            [self.groups[i] for i in places],
+            [self.tables[i] for i in places],
+        )
         self._columns = {}
 
 
@@ -86,27 +90,27 @@ class Stepper(ABC):
     def __init__(self, rates: Rates, flag: bool) -> None:
         self.rates, self.flag = rates, flag
         self._decay, self._momentum = rates.any("weight_decay"), rates.any("momentum")
-        self.state: list[torch.Tensor] = []
+        self.state: list[Tensor] = []
         self._before = 0  # steps of earlier trainings
 
     @abstractmethod
-    def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
+    def step(self, weights: Tensor, gradients: Tensor, t: int) -> None:
         """Take step number ``t`` of all optimizers, from 0."""
 
-    def keep(self, kept: list[int]) -> None:
+    def keep(self, places: list[int]) -> None:
         """Go on with some of the nets alone.
 
         They are named by their places, ascending.
         """
-        self.rates.keep(kept)
-        self.state = [one[kept] for one in self.state]
+        self.rates.keep(places)
+        self.state = [values[places] for values in self.state]
 
     def memory(self, place: int, steps: int) -> Memory:
         """Memory of one net's optimizer, for a training that goes on.
 
         It is the memory after ``steps`` steps.
         """
-        rows = [one[place].detach().clone() for one in self.state]
+        rows = [values[place].detach().clone() for values in self.state]
         return {"optimizer": type(self).__name__, "state": rows, "steps": self._before + steps}
 
     def recall(self, memory: Memory) -> None:
@@ -125,7 +129,7 @@ class StackedSGD(Stepper):
     """``torch.optim.SGD`` with weight decay, momentum, dampening; Nesterov's momentum by the
     flag."""
 
-    def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
+    def step(self, weights: Tensor, gradients: Tensor, t: int) -> None:
         moved = gradients
         if self._decay:
             moved = moved + weights * self.rates("weight_decay", t)
@@ -147,7 +151,7 @@ class StackedAdam(Stepper):
     There is no AMSGrad.
     """
 
-    def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
+    def step(self, weights: Tensor, gradients: Tensor, t: int) -> None:
         rate, first, second = (
             self.rates("lr", t),
             self.rates("betas", t, 0),
@@ -162,9 +166,9 @@ class StackedAdam(Stepper):
         mean, square = self.state
         mean.mul_(first).add_(gradients * (1.0 - first))
         square.mul_(second).add_(gradients.square() * (1.0 - second))
-        taken = self._before + t + 1
-        scale = (square / (1.0 - second**taken)).sqrt_() + self.rates("eps", t)
-        _subtract_step(weights, mean / scale, rate / (1.0 - first**taken))
+        count = self._before + t + 1
+        scale = (square / (1.0 - second**count)).sqrt_() + self.rates("eps", t)
+        _subtract_step(weights, mean / scale, rate / (1.0 - first**count))
 
 
 @dataclass(frozen=True)
@@ -260,13 +264,11 @@ def memory_on_cpu(memory: Memory) -> Memory:
 
     Every machine can read it there.
     """
-    found: Memory = tree_map(
-        lambda held: held.cpu() if isinstance(held, torch.Tensor) else held, memory
-    )
-    return found
+    copy: Memory = tree_map(lambda held: held.cpu() if isinstance(held, Tensor) else held, memory)
+    return copy
 
 
-def _subtract_step(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Tensor) -> None:
+def _subtract_step(weights: Tensor, moved: Tensor, rate: float | Tensor) -> None:
     if isinstance(rate, float):
         weights.sub_(moved, alpha=rate)
     else:
@@ -301,7 +303,8 @@ def lr_table(
     rows: dict[str, list[Any]] = {name: [] for name in names}
     with without_warnings():  # "step of the optimizer was not called": it is not called on purpose
         running = [
-            (one._get_policy_cls()(optimizer, **one.kwargs), one.step_every) for one in schedulers
+            (scheduler._get_policy_cls()(optimizer, **scheduler.kwargs), scheduler.step_every)
+            for scheduler in schedulers
         ]
         for t in range(steps):
             for name in names:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from .._process.random_generators import WORDS, refresh, seed_torch
 
@@ -50,7 +51,7 @@ class Secrets:
         )
         self._noise = np.random.Generator(np.random.SFC64(_stream_seed(source, "noise")))
 
-    def normals(self, out: torch.Tensor, scale: float = 1.0) -> None:
+    def normals(self, out: Tensor, scale: float = 1.0) -> None:
         """Fill a double-precision tensor with independent normals of this scale.
 
         It is contiguous, on any device.
@@ -76,8 +77,8 @@ def seed_sequence(seed: Seed = None) -> np.random.SeedSequence:
 
 def seed_of_training(seed: Seed, words: Sequence[int]) -> np.random.SeedSequence:
     """Seed sequence of a seed and of a training's fingerprint."""
-    own = seed_sequence(seed).generate_state(8)
-    return np.random.SeedSequence([*map(int, own), *words], pool_size=8)
+    entropy = seed_sequence(seed).generate_state(8)
+    return np.random.SeedSequence([*map(int, entropy), *words], pool_size=8)
 
 
 def _stream_seed(source: np.random.SeedSequence, name: str) -> np.random.SeedSequence:
@@ -129,7 +130,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def fill_normals(sources: Sequence[Secrets], scales: Sequence[float], out: torch.Tensor) -> None:
+def fill_normals(sources: Sequence[Secrets], scales: Sequence[float], out: Tensor) -> None:
     """Fill one row of normals from each training's secrets.
 
     Each row has a scale of its own; shape (len(sources), n).

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from .._process import generators_kept
 from ..data.datasets import RecordSource
@@ -60,13 +61,13 @@ class TrainingData(ABC):
     """
 
     inputs: Inputs
-    targets: torch.Tensor
+    targets: Tensor
     persons: RecordsOfPersons | None = None
     lacking: bool = False
     stacks: ClassVar[bool] = True
 
     @staticmethod
-    def of(inputs: Inputs, targets: torch.Tensor, device: torch.device = CPU) -> HeldRecords:
+    def of(inputs: Inputs, targets: Tensor, device: torch.device = CPU) -> HeldRecords:
         """Records of inputs and targets of shapes (n, ...)."""
         return HeldRecords(inputs=inputs, targets=targets).on(device)
 
@@ -90,7 +91,7 @@ class TrainingData(ABC):
         return len(self.targets)
 
     @abstractmethod
-    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+    def take(self, places: Tensor) -> tuple[Inputs, Tensor]:
         """Inputs and targets of the records with these numbers.
 
         Shapes (*places.shape, ...); zeros in places without a record.
@@ -119,25 +120,25 @@ class TrainingData(ABC):
 
     def digests(self) -> list[str]:
         """Digests of inputs and targets, equal for all forms of records."""
-        found: list[Any] = []
+        digests: list[Any] = []
         with self.opened(0) as records:
             for places in torch.arange(len(records)).split(BLOCK):
                 inputs, targets = records.take(places)
                 tensors = [*list_tensors(inputs), targets]
-                found = found or [hashlib.blake2b() for _ in tensors]
-                for one, rows in zip(found, tensors):
-                    one.update(
+                digests = digests or [hashlib.blake2b() for _ in tensors]
+                for digest, rows in zip(digests, tensors):
+                    digest.update(
                         rows.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
                     )
         persons = [] if self.persons is None else [hashlib.blake2b(self.persons.codes.tobytes())]
-        return [one.hexdigest() for one in (*found, *persons)]
+        return [digest.hexdigest() for digest in (*digests, *persons)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HeldRecords(TrainingData):
     """Records in memory, on the device of the training."""
 
-    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+    def take(self, places: Tensor) -> tuple[Inputs, Tensor]:
         return map_tensors(lambda rows: take_rows(rows, places), self.inputs), take_rows(
             self.targets, places
         )
@@ -147,43 +148,43 @@ class HeldRecords(TrainingData):
             other.inputs
         ):
             return False
-        mine, theirs = (
+        tensors, other_tensors = (
             [*list_tensors(records.inputs), records.targets] for records in (self, other)
         )
-        return self.persons is other.persons and all(map(_equal_tensors, mine, theirs))
+        return self.persons is other.persons and all(map(_equal_tensors, tensors, other_tensors))
 
 
-def take_rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+def take_rows(rows: Tensor, places: Tensor) -> Tensor:
     """Rows of a tensor at these places; zeros at places that it lacks.
 
     Shape (*places.shape, ...).
     """
     flat, n = places.reshape(-1), len(rows)
-    taken = (
+    selected = (
         rows.index_select(0, flat.clamp(max=n - 1))
         if n
         else rows.new_empty((len(flat), *rows.shape[1:]))
     )
     blank = flat >= n
-    if taken.device.type == "cpu":
+    if selected.device.type == "cpu":
         # fast, but elsewhere it would wait for the device
-        taken.index_fill_(0, torch.nonzero(blank).view(-1), 0)
+        selected.index_fill_(0, torch.nonzero(blank).view(-1), 0)
     else:
-        taken.masked_fill_(blank.view(-1, *(1,) * (taken.dim() - 1)), 0)
-    return taken.view(*places.shape, *rows.shape[1:])
+        selected.masked_fill_(blank.view(-1, *(1,) * (selected.dim() - 1)), 0)
+    return selected.view(*places.shape, *rows.shape[1:])
 
 
-def _equal_tensors(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
-    if mine.dtype != theirs.dtype or mine.shape != theirs.shape or mine.device != theirs.device:
+def _equal_tensors(first: Tensor, second: Tensor) -> bool:
+    if first.dtype != second.dtype or first.shape != second.shape or first.device != second.device:
         return False
-    same = mine.data_ptr() == theirs.data_ptr() and mine.stride() == theirs.stride()
+    shared = first.data_ptr() == second.data_ptr() and first.stride() == second.stride()
     # nan is nan
-    return same or bool(
-        torch.equal(*(one.contiguous().view(torch.uint8) for one in (mine, theirs)))
+    return shared or bool(
+        torch.equal(*(tensor.contiguous().view(torch.uint8) for tensor in (first, second)))
     )
 
 
-def single_precision(values: torch.Tensor) -> torch.Tensor:
+def single_precision(values: Tensor) -> Tensor:
     """Tensor with floats in single precision; integers stay as tokens."""
     return values.float() if values.is_floating_point() else values.long()
 
@@ -208,9 +209,9 @@ def converted_rows(
     rows: ChosenRows,
     how: Hashable,
     dtype: torch.dtype,
-    convert: Callable[[NDArray[Any], torch.Tensor], object],
+    convert: Callable[[NDArray[Any], Tensor], object],
     size: int,
-) -> torch.Tensor:
+) -> Tensor:
     """Copy of an array's rows in another form, kept for other nets.
 
     It is made in blocks.
@@ -228,10 +229,12 @@ def converted_rows(
     """
     if how not in rows.converted:
         # NumPy asks for large pages: filling 200 MB takes a sixth of the time.
-        found = torch.from_numpy(np.empty(rows.shape, np.dtype(str(dtype).removeprefix("torch."))))
+        converted = torch.from_numpy(
+            np.empty(rows.shape, np.dtype(str(dtype).removeprefix("torch.")))
+        )
         for places, block in rows.blocks(size):
-            convert(block, found[places])
-        rows.converted[how] = found
+            convert(block, converted[places])
+        rows.converted[how] = converted
     return rows.converted[how]
 
 
@@ -255,21 +258,23 @@ class MappedRecords(TrainingData):
     """
 
     rows: ChosenRows
-    convert: Callable[[NDArray[Any]], torch.Tensor]
+    convert: Callable[[NDArray[Any]], Tensor]
     how: Hashable
 
-    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+    def take(self, places: Tensor) -> tuple[Inputs, Tensor]:
         flat = places.reshape(-1)
         rows = self.convert(self.rows[flat.clamp(max=len(self) - 1).cpu().numpy()]).to(self.device)
         rows[flat >= len(self)] = 0
         return rows.unflatten(0, places.shape), take_rows(self.targets, places)
 
     def are(self, other: TrainingData) -> bool:
-        same = (
+        same_rows = (
             isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how
         )
         return (
-            same and self.persons is other.persons and _equal_tensors(self.targets, other.targets)
+            same_rows
+            and self.persons is other.persons
+            and _equal_tensors(self.targets, other.targets)
         )
 
 
@@ -296,7 +301,7 @@ class ReadRecords(TrainingData):
     """
 
     source: RecordSource
-    encode: Callable[[list[Any]], torch.Tensor]
+    encode: Callable[[list[Any]], Tensor]
     coins: np.random.Generator | None = None
     stacks: ClassVar[bool] = False
 
@@ -308,12 +313,12 @@ class ReadRecords(TrainingData):
     def __len__(self) -> int:
         return len(self.source)
 
-    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+    def take(self, places: Tensor) -> tuple[Inputs, Tensor]:
         flat = places.reshape(-1)
         inputs = map_tensors(lambda row: row.repeat_interleave(len(flat), 0), self.inputs)
         targets = self.targets.repeat_interleave(len(flat), 0)
-        there = torch.nonzero(flat < len(self)).reshape(-1)
-        for row, record in zip(there.tolist(), self.read_each(flat[there].tolist())):
+        present = torch.nonzero(flat < len(self)).reshape(-1)
+        for row, record in zip(present.tolist(), self.read_each(flat[present].tolist())):
             if record is None:
                 targets[row] = torch.nan if targets.is_floating_point() else -1
                 continue
@@ -322,7 +327,7 @@ class ReadRecords(TrainingData):
         shaped = partial(torch.unflatten, dim=0, sizes=places.shape)
         return map_tensors(shaped, inputs), shaped(targets)
 
-    def read_each(self, numbers: Sequence[int]) -> list[list[torch.Tensor] | None]:
+    def read_each(self, numbers: Sequence[int]) -> list[list[Tensor] | None]:
         """Read records by their numbers, each with generators of its own; None for blank ones."""
         assert self.coins is not None  # opened
         records = []
@@ -335,7 +340,7 @@ class ReadRecords(TrainingData):
                 records.append(self._fitting(self.source.read(number)))
         return records
 
-    def _fitting(self, record: tuple[Inputs, Any] | None) -> list[torch.Tensor] | None:
+    def _fitting(self, record: tuple[Inputs, Any] | None) -> list[Tensor] | None:
         """Tensors of a record of the declared shapes and kinds, inputs and target; None for
         another."""
         names = input_names(self.inputs)
@@ -368,14 +373,14 @@ def _seed_global_generators(words: np.ndarray, device: torch.device) -> None:
             torch.cuda.manual_seed(seed)
 
 
-def _has_shape_and_kind(kind: torch.Tensor, row: torch.Tensor) -> bool:
+def _has_shape_and_kind(kind: Tensor, row: Tensor) -> bool:
     return kind.shape[1:] == row.shape and (kind.is_floating_point() or not row.is_floating_point())
 
 
 # --- targets --------------------------------------------------------------------------------------
 
 
-def label_targets(y: Any, classes: np.ndarray) -> torch.Tensor:
+def label_targets(y: Any, classes: np.ndarray) -> Tensor:
     """Position of each label among the declared classes, −1 for others.
 
     A record with another label adds nothing.

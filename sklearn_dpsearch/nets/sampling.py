@@ -69,11 +69,11 @@ class PoissonBatches:
             step, record = self._draw_samples(steps - done)
             sizes = np.bincount(step, minlength=steps - done)
             accepted = sizes <= self.rows
-            kept = accepted[step]
+            in_batch = accepted[step]
             starts = np.cumsum(sizes) - sizes
             place = np.arange(len(step)) - starts[step]
             number = done + np.cumsum(accepted) - 1
-            batches[number[step[kept]], place[kept]] = record[kept]
+            batches[number[step[in_batch]], place[in_batch]] = record[in_batch]
             done += int(accepted.sum())
         return self._rows.permuted(batches, axis=1, out=batches)
 
@@ -83,13 +83,13 @@ class PoissonBatches:
         Every success is listed, in ascending order.
         """
         trials = steps * self._n
-        found = [self._ahead]
-        while found[-1][-1] < trials:
-            expected = (trials - int(found[-1][-1])) * self._rate
-            found.append(
-                self._draw_successes(found[-1][-1], int(expected + 4 * np.sqrt(expected)) + 8)
+        successes = [self._ahead]
+        while successes[-1][-1] < trials:
+            expected = (trials - int(successes[-1][-1])) * self._rate
+            successes.append(
+                self._draw_successes(successes[-1][-1], int(expected + 4 * np.sqrt(expected)) + 8)
             )
-        positions = np.concatenate(found)
+        positions = np.concatenate(successes)
         inside = int(np.searchsorted(positions, trials))
         self._ahead = positions[inside:] - trials
         return np.divmod(positions[:inside], max(self._n, 1))
@@ -135,11 +135,11 @@ class RecordsOfPersons:
 
         For no person it is the number of all records.
         """
-        known = np.minimum(persons, len(self) - 1)
-        first, own = self._starts[known], np.diff(self._starts)[known]
+        numbers = np.minimum(persons, len(self) - 1)
+        first, counts = self._starts[numbers], np.diff(self._starts)[numbers]
         return np.where(
             persons < len(self),
-            self._order[first + (turns * own).astype(np.int64)],
+            self._order[first + (turns * counts).astype(np.int64)],
             len(self.codes),
         )
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .._process import Stage
 from ..privacy._types import Neighboring
@@ -103,10 +103,13 @@ def noise_scale(task: TrainingTask, rows: int) -> float:
 
 
 def _batch_source(
-    task: TrainingTask, own: Secrets, records: TrainingData
+    task: TrainingTask, randomness: Secrets, records: TrainingData
 ) -> PoissonBatches | PersonBatches:
-    drawn = PoissonBatches(own.coins, own.rows, task.sample_rate, task.places or records.units)
-    return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)
+    n = task.places or records.units
+    batches = PoissonBatches(randomness.coins, randomness.rows, task.sample_rate, n)
+    if records.persons is None:
+        return batches
+    return PersonBatches(batches, records.persons, randomness.turns)
 
 
 class Stack:
@@ -150,7 +153,8 @@ class Stack:
         # One source of secrets per net: nets that shared batches or noise would not be independent
         # runs, which the theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
-        self.batches = [_batch_source(task, own, records) for task, own in zip(tasks, self.secrets)]
+        pairs = zip(tasks, self.secrets)
+        self.batches = [_batch_source(task, randomness, records) for task, randomness in pairs]
         self.done = 0  # steps
         self._allocate()
 
@@ -183,7 +187,7 @@ class Stack:
         memory = max(1, self.rows * len(self.tasks))
         return max(1, min(min(task.steps for task in self.tasks) - t, AHEAD // memory))
 
-    def _step(self, batches: torch.Tensor, t: int) -> None:
+    def _step(self, batches: Tensor, t: int) -> None:
         """Take one DP-SGD step: noise, clipped sums, division, optimizer."""
         # Noise first: the sums are added to it, in double precision, so that rounding to single
         # comes after noise.
@@ -197,19 +201,19 @@ class Stack:
         self.gradients.copy_(self.sums).div_(self.divisors)
         self.stepper.step(self.trained, self.gradients, t)
 
-    def _replay_release(self, noise: torch.Tensor) -> None:
+    def _replay_release(self, noise: Tensor) -> None:
         """Let an audit hear the clipped sums, and replace the noisy ones."""
         for net, task in enumerate(self.tasks):
             declared = task.max_grad_norm * rounding.noise_factor(self.batches[net].rows)
             declared *= 2.0 if task.neighboring == "replace_one" else 1.0
-            own = noise[net].numpy(force=True)
-            exact = self.sums[net].numpy(force=True) - own
+            noise_of_net = noise[net].numpy(force=True)
+            exact = self.sums[net].numpy(force=True) - noise_of_net
             answer = release_sum(
-                "clipped gradients", exact, Fraction(declared) ** 2, partial(np.add, own)
+                "clipped gradients", exact, Fraction(declared) ** 2, partial(np.add, noise_of_net)
             )
             self.sums[net].copy_(torch.from_numpy(answer))
 
-    def _add(self, chunk: torch.Tensor) -> None:
+    def _add(self, chunk: Tensor) -> None:
         """Add clipped gradients of a chunk of each net's batch.
 
         Shape (M, width).
@@ -223,8 +227,8 @@ class Stack:
 
     def _finish(self, t: int) -> None:
         """Take nets out of the stack that have taken all their steps."""
-        kept = [i for i, task in enumerate(self.tasks) if task.steps > t]
-        if len(kept) == len(self.tasks):
+        unfinished = [i for i, task in enumerate(self.tasks) if task.steps > t]
+        if len(unfinished) == len(self.tasks):
             return
         for i, task in enumerate(self.tasks):
             if task.steps <= t:
@@ -234,12 +238,12 @@ class Stack:
                     kept=self.stepper.memory(i, task.steps),
                 )
                 self.engine.layout.write(self.trained[i], task.module)
-        self.trained, self.frozen = self.trained[kept], self.frozen[kept]
-        self.tasks = [self.tasks[i] for i in kept]
-        self.secrets = [self.secrets[i] for i in kept]
-        self.batches = [self.batches[i] for i in kept]
-        self.stepper.keep(kept)
-        if kept:
+        self.trained, self.frozen = self.trained[unfinished], self.frozen[unfinished]
+        self.tasks = [self.tasks[i] for i in unfinished]
+        self.secrets = [self.secrets[i] for i in unfinished]
+        self.batches = [self.batches[i] for i in unfinished]
+        self.stepper.keep(unfinished)
+        if unfinished:
             self._allocate()
 
     def _allocate(self) -> None:
@@ -248,7 +252,7 @@ class Stack:
         self.sums = torch.empty_like(self.trained, dtype=torch.float64)
         self.norms = self._as_column([task.max_grad_norm for task in self.tasks]).float()
         rows = [batches.rows for batches in self.batches]
-        self.scales = [noise_scale(task, own) for task, own in zip(self.tasks, rows)]
+        self.scales = [noise_scale(task, n_rows) for task, n_rows in zip(self.tasks, rows)]
         self.divisors = self._as_column([task.expected_batch_size for task in self.tasks]).float()
         self.engine.piece = min(map(rounding.records_per_piece, rows), default=1)
         self.width, self.rows = self._chunk_width(max(rows, default=0))
@@ -261,5 +265,5 @@ class Stack:
         width = max(1, math.ceil(rows / chunks))
         return width, width * chunks
 
-    def _as_column(self, values: Sequence[float]) -> torch.Tensor:
+    def _as_column(self, values: Sequence[float]) -> Tensor:
         return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)

@@ -67,12 +67,12 @@ def train_together(
     """
     done = [False] * len(tasks)
     for group in _group_into_stacks(tasks, records, max_physical_batch):
-        left = group
+        remaining = group
         if len(group) > 1:
             unfinished = _train_stack([tasks[i] for i in group], records, max_physical_batch)
-            left = [i for i in group if any(tasks[i] is task for task in unfinished)]
+            remaining = [i for i in group if any(tasks[i] is task for task in unfinished)]
         for i in group:
-            done[i] = i not in left or _trains_alone(tasks[i], records, max_physical_batch)
+            done[i] = i not in remaining or _trains_alone(tasks[i], records, max_physical_batch)
     return done
 
 
@@ -111,19 +111,19 @@ def _group_into_stacks(
     tasks: Sequence[TrainingTask], records: TrainingData, max_physical_batch: int
 ) -> list[list[int]]:
     """Group nets into stacks of similar batch sizes that fit memory."""
-    found: dict[Hashable, list[int]] = {}
+    by_key: dict[Hashable, list[int]] = {}
     for i, task in enumerate(tasks):
         key = _stack_key(task, records)
-        found.setdefault(("alone", i) if key is None else key, []).append(i)
+        by_key.setdefault(("alone", i) if key is None else key, []).append(i)
     groups: list[list[int]] = []
-    for members in found.values():
+    for members in by_key.values():
         ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
         sizes = [max(1, tasks[i].rows(records.units)) for i in ordered]
-        most = min(
+        limit = min(
             max_physical_batch,
             _most_records_in_stack(tasks[ordered[-1]], sizes[-1], records.device),
         )
-        groups += _split_by_batch_size(ordered, sizes, most)
+        groups += _split_by_batch_size(ordered, sizes, limit)
     return groups
 
 
@@ -139,8 +139,8 @@ def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) 
     numbers = sum(layer.in_features + layer.out_features for layer in layers) * min(
         size, rounding.CHUNK
     )
-    each = float(20 * sum(p.numel() for p in task.module.parameters()) + 4 * numbers)
-    return size * (room // each if room >= FEWEST * each else 1.0)
+    bytes_of_net = float(20 * sum(p.numel() for p in task.module.parameters()) + 4 * numbers)
+    return size * (room // bytes_of_net if room >= FEWEST * bytes_of_net else 1.0)
 
 
 def _stack_key(task: TrainingTask, records: TrainingData) -> Hashable | None:
@@ -159,7 +159,7 @@ def _stack_key(task: TrainingTask, records: TrainingData) -> Hashable | None:
     return key
 
 
-def _split_by_batch_size(members: list[int], sizes: list[int], most: float) -> list[list[int]]:
+def _split_by_batch_size(members: list[int], sizes: list[int], limit: float) -> list[list[int]]:
     """Split nets into stacks whose batch sizes are within a factor two.
 
     A stack holds at most ``most`` records.
@@ -170,7 +170,7 @@ def _split_by_batch_size(members: list[int], sizes: list[int], most: float) -> l
     groups: list[list[int]] = []
     first = 0
     for i, size in zip(members, sizes):
-        if groups and size * (len(groups[-1]) + 1) <= most and size <= 2 * first:
+        if groups and size * (len(groups[-1]) + 1) <= limit and size <= 2 * first:
             groups[-1].append(i)
         else:
             groups.append([i])

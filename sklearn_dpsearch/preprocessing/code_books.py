@@ -20,33 +20,11 @@ WORDS = {
 #: Words of a schema's entry.
 OPTIONS = frozenset({"lower", "upper", "bins", "scale", "values", "buckets", "direction"})
 #: Words of a code book that say nothing about values.
-SILENT = frozenset(
-    {
-        *(
-            "title",
-            "description",
-            "name",
-            "format",
-            "label",
-            "unit",
-            "required",
-            "unique",
-            "example",
-            "examples",
-        ),
-        *(
-            "default",
-            "deprecated",
-            "readOnly",
-            "$comment",
-            "pattern",
-            "minLength",
-            "maxLength",
-            "multipleOf",
-            "rdfType",
-        ),
-    }
-)
+_SILENT = """
+$comment default deprecated description example examples format label maxLength minLength multipleOf
+name pattern rdfType readOnly required title unique unit
+"""
+SILENT = frozenset(_SILENT.split())
 #: Words of JSON Schema for a list of alternatives.
 ALTERNATIVES = ("oneOf", "anyOf")
 #: Type of a code book ↦ kind of the values.
@@ -79,11 +57,10 @@ def columns_of_book(book: Any) -> Any:
         if isinstance(inner, Mapping) and ("fields" in inner or "schema" in inner):
             return columns_of_book(inner)
     fields = book.get("fields")
-    if isinstance(fields, list) and all(
-        isinstance(one, Mapping) and "name" in one for one in fields
-    ):
-        return {one["name"]: one for one in fields}
-    return book
+    if not isinstance(fields, list):
+        return book
+    named = all(isinstance(field, Mapping) and "name" in field for field in fields)
+    return {field["name"]: field for field in fields} if named else book
 
 
 def read_book(path: str | Path) -> Any:
@@ -113,13 +90,8 @@ def entry_of(name: str, stated: Any) -> CodeBookEntry:
     if not isinstance(stated, Mapping) or not stated:
         return CodeBookEntry(stated)
     stated = _without_alternatives(stated)
-    words = {key for key in stated if isinstance(key, str)} & {
-        *WORDS,
-        *OPTIONS,
-        *SILENT,
-        "type",
-        "constraints",
-    }
+    vocabulary = {*WORDS, *OPTIONS, *SILENT, "type", "constraints"}
+    words = {key for key in stated if isinstance(key, str) and key in vocabulary}
     if not words and all(isinstance(label, str) for label in stated.values()):
         return _codes_with_labels(list(stated))
     flat = {**stated, **(stated.get("constraints") or {})}
@@ -133,9 +105,8 @@ def entry_of(name: str, stated: Any) -> CodeBookEntry:
     if not entry.keys() & {"values", "buckets"} and not {"lower", "upper"} <= entry.keys():
         raise ValueError(_needed(name, stated, declared))
     if "values" in entry:
-        entry["values"] = [
-            _in_kind(value, declared) for value in entry["values"] if value is not None
-        ]
+        values = (value for value in entry["values"] if value is not None)
+        entry["values"] = [_in_kind(value, declared) for value in values]
     return CodeBookEntry(entry, declared)
 
 
@@ -144,35 +115,35 @@ def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
     place of both."""
     for word in ALTERNATIVES:
         alternatives = stated.get(word)
-        if not isinstance(alternatives, list) or not all(
-            isinstance(each, Mapping) for each in alternatives
-        ):
+        if not isinstance(alternatives, list):
             continue
-        others = {key: value for key, value in stated.items() if key != word}
+        if not all(isinstance(alternative, Mapping) for alternative in alternatives):
+            continue
+        entry = {key: value for key, value in stated.items() if key != word}
         not_null = [
-            each
-            for each in alternatives
-            if each.get("type") != "null" and each.get("const", 0) is not None
+            alternative
+            for alternative in alternatives
+            if alternative.get("type") != "null" and alternative.get("const", 0) is not None
         ]
-        if not_null and all("const" in each for each in not_null):
-            return {**others, "enum": [each["const"] for each in not_null]}
+        if not_null and all("const" in alternative for alternative in not_null):
+            return {**entry, "enum": [alternative["const"] for alternative in not_null]}
         if len(not_null) == 1:
-            return {**others, **not_null[0]}
+            return {**entry, **not_null[0]}
     return stated
 
 
 def _codes_with_labels(codes: list[Any]) -> CodeBookEntry:
     """Codes of a dictionary from codes to labels; whole numbers in text are numbers, as JSON has no
     others."""
-    whole = all(isinstance(code, str) and WHOLE.fullmatch(code) for code in codes)
-    if whole:
+    if all(isinstance(code, str) and WHOLE.fullmatch(code) for code in codes):
         codes = [int(float(code)) for code in codes]
     are_numbers = all(isinstance(code, numbers.Real) for code in codes)
     return CodeBookEntry({"values": codes}, "numbers" if are_numbers else "")
 
 
 def _declared_kind(name: str, stated: Any) -> str:
-    kinds = [one for one in stated if one != "null"] if isinstance(stated, list) else [stated]
+    kinds = stated if isinstance(stated, list) else [stated]
+    kinds = [kind for kind in kinds if kind != "null"]
     if kinds == [None]:
         return ""
     if len(kinds) != 1 or kinds[0] not in TYPES:

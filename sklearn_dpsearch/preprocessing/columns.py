@@ -29,9 +29,9 @@ FITS, BELOW, ABOVE = "fits", "below", "above"
 DIRECTIONS = {"decreasing": -1, "increasing": 1}
 #: Kinds of values, by NumPy's letters.
 KINDS = {
-    "b": "flags", "i": "integers", "u": "integers", "f": "numbers", "c": "complex numbers", "M": "dates",
-    "m": "durations", "T": "text",
-}  # fmt: skip
+    **{"b": "flags", "i": "integers", "u": "integers", "f": "numbers", "c": "complex numbers"},
+    **{"M": "dates", "m": "durations", "T": "text"},
+}
 
 
 class CurvePoints(NamedTuple):
@@ -185,7 +185,7 @@ class Column(ABC):
         """Entry of the schema as the user wrote it."""
 
     @abstractmethod
-    def described(self, bins: int = 0, most: int | None = None) -> str:
+    def described(self, bins: int = 0, max_values: int | None = None) -> str:
         """Column of the schema in words.
 
         With a number of bins, and with at most this many listed values.
@@ -262,16 +262,14 @@ class Choice(OneHot):
             yield Unit(f"{name}_{label}")
 
     def refuse(self, name: str, kind: str) -> None:
-        text = [isinstance(value, str) for value in self.values]
-        if all(text) and kind in "biufM":
+        if all(isinstance(value, str) for value in self.values) and kind in "biufM":
             raise TypeError(
-                f"Found {said_of(kind)} in column {name!r}, and {list(self.values)!r} in the "
+                f"Found {kind_in_words(kind)} in column {name!r}, and {list(self.values)!r} in the "
                 "schema: none of them can be in it. Write the values in the schema as the column "
                 "has them, or convert it."
             )
-        if kind == "T" and (
-            self.kind == "numbers" or all(isinstance(value, bool) for value in self.values)
-        ):
+        are_flags = all(isinstance(value, bool) for value in self.values)
+        if kind == "T" and (self.kind == "numbers" or are_flags):
             raise TypeError(_no_numbers_in_text(name, self.values))
         if kind == "f" and not self.confirmed and are_neighbours(self.values):
             lower, upper = sorted(self.values)  # type: ignore[type-var]
@@ -286,35 +284,26 @@ class Choice(OneHot):
 
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
         missing = np.fromiter((_is_missing(value) for value in values.tolist()), bool, len(values))
-        found: NDArray[np.intp] = np.where(
-            self.places(values) < len(self.values), 0, np.where(missing, 1, 2)
-        )
-        return found
+        fits = self.places(values) < len(self.values)
+        misfits: NDArray[np.intp] = np.where(fits, 0, np.where(missing, 1, 2))
+        return misfits
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
         """Every value at least once, if there are enough records."""
         return rng.permutation(np.resize(objects(self.values), n))
 
     def stated(self) -> Any:
-        asked = (
-            looks_like_ends(self.values)
-            or (self.confirmed and are_neighbours(self.values))
-            or self.direction
-        )
-        return (
-            {"values": list(self.values), **self.stated_direction()} if asked else list(self.values)
-        )
+        values = list(self.values)
+        neighbours = self.confirmed and are_neighbours(values)
+        if looks_like_ends(values) or neighbours or self.direction:
+            return {"values": values, **self.stated_direction()}
+        return values
 
-    def described(self, bins: int = 0, most: int | None = None) -> str:
-        shown = ", ".join(map(repr, self.values[:most]))
-        more = (
-            ""
-            if most is None or len(self.values) <= most
-            else f" and {len(self.values) - most} more"
-        )
-        return ", ".join(
-            [f"one of {len(self.values)} values: {shown}{more}", *self.direction_in_words()]
-        )
+    def described(self, bins: int = 0, max_values: int | None = None) -> str:
+        shown = ", ".join(map(repr, self.values[:max_values]))
+        n = len(self.values)
+        more = "" if max_values is None or n <= max_values else f" and {n - max_values} more"
+        return ", ".join([f"one of {n} values: {shown}{more}", *self.direction_in_words()])
 
 
 @dataclass(frozen=True)
@@ -334,10 +323,9 @@ class Hashed(OneHot):
         return (*range(self.buckets), MISSING)
 
     def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        known: dict[bytes, int] = {}
-        return np.fromiter(
-            (self._bucket(value, known) for value in values.tolist()), np.intp, len(values)
-        )
+        buckets: dict[bytes, int] = {}
+        numbers = (self._bucket(value, buckets) for value in values.tolist())
+        return np.fromiter(numbers, np.intp, len(values))
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
         for bucket in range(self.buckets):
@@ -348,8 +336,8 @@ class Hashed(OneHot):
     def refuse(self, name: str, kind: str) -> None:
         if kind in "cmV":
             raise TypeError(
-                f"Found {said_of(kind)} in column {name!r}, and buckets in the schema: convert it "
-                f"to text."
+                f"Found {kind_in_words(kind)} in column {name!r}, and buckets in the schema: "
+                "convert it to text."
             )
 
     ways_to_misfit = (MISSING,)
@@ -358,40 +346,31 @@ class Hashed(OneHot):
         return np.where(self.places(values) == self.buckets, 1, 0)
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
-        return np.array(
-            [f"made up {number}" for number in rng.integers(0, 10 * self.buckets, n)], dtype=object
-        )
+        numbers = rng.integers(0, 10 * self.buckets, n)
+        return np.array([f"made up {number}" for number in numbers], dtype=object)
 
     def stated(self) -> Any:
         return {"buckets": self.buckets}
 
-    def described(self, bins: int = 0, most: int | None = None) -> str:
+    def described(self, bins: int = 0, max_values: int | None = None) -> str:
         return f"any value, in {self.buckets} buckets"
 
-    def _bucket(self, value: Any, known: dict[bytes, int]) -> int:
+    def _bucket(self, value: Any, buckets: dict[bytes, int]) -> int:
         """Bucket of a value, the last one if it is missing.
 
-        ``known`` spares hashing a text twice. Equal values may have different texts.
+        ``buckets`` spares hashing a text twice. Equal values may have different texts.
         """
         try:
             if value is None or value != value:
                 return self.buckets
             text = str.encode(value if isinstance(value, str) else _text_of(value))
-            if text not in known:
-                known[text] = self._bucket_of_text(text.decode())
-            return known[text]
+            if text not in buckets:
+                # numbers have one text, because one entry of text makes text of a column
+                digest = hashlib.blake2b(_text_of(text.decode()).encode(), digest_size=8).digest()
+                buckets[text] = int.from_bytes(digest, "big") % self.buckets
+            return buckets[text]
         except Exception:  # pandas' missing value, or no text at all
             return self.buckets
-
-    def _bucket_of_text(self, text: str) -> int:
-        """Bucket of a text by a public hash.
-
-        Numbers have one text, because one entry of text makes text of a column.
-        """
-        return (
-            int.from_bytes(hashlib.blake2b(_text_of(text).encode(), digest_size=8).digest(), "big")
-            % self.buckets
-        )
 
 
 def _text_of(value: Any) -> str:
@@ -407,31 +386,34 @@ def looks_like_ends(values: Sequence[Any]) -> bool:
     """
     if len(values) != 2:
         return False
-    if all(isinstance(value, (date, np.datetime64)) or _says_date(value) for value in values):
+    if all(is_date(value) or _says_date(value) for value in values):
         return True
-    return all(map(_is_number, values)) and not are_neighbours(values)
+    return all(map(is_number, values)) and not are_neighbours(values)
 
 
 def are_neighbours(values: Sequence[Any]) -> bool:
     """Return whether two listed values are neighbouring whole numbers."""
-    if len(values) != 2 or not all(map(_is_number, values)):
+    if len(values) != 2 or not all(map(is_number, values)):
         return False
     first, second = values
     return float(first).is_integer() and bool(abs(first - second) == 1)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether a value is a real number, and no flag."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def is_date(value: Any) -> bool:
+    """Return whether a value is a date."""
+    return isinstance(value, (date, np.datetime64))
 
 
 def _says_date(value: Any) -> bool:
     """Return whether a text is a date, as files have them."""
     try:
-        return (
-            isinstance(value, str)
-            and len(value) >= len("2024-05-31")
-            and bool(datetime.fromisoformat(value))
-        )
+        long_enough = isinstance(value, str) and len(value) >= len("2024-05-31")
+        return long_enough and bool(datetime.fromisoformat(value))
     except ValueError:
         return False
 
@@ -461,6 +443,6 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def said_of(kind: str) -> str:
+def kind_in_words(kind: str) -> str:
     """Words for a kind of values, by NumPy's letter."""
     return KINDS.get(kind, "something else")

@@ -16,15 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.lists import number_of, objects
-from .columns import ABOVE, BELOW, MISSING, Array, Column, CurvePoints, Detail, Unit, said_of
+from .columns import ABOVE, BELOW, MISSING, Array, Column, CurvePoints, Detail, Unit, kind_in_words
 
 #: Scales of numbers; bins as the encoder says, or by the rule; bins of the rule.
 LINEAR, LOG, ENCODER, AUTO, AUTO_BINS = "linear", "log", "encoder", "auto", 16
 #: Dates as numbers: days, whose fractions are the time of day.
 DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
 #: Text of a date of ISO 8601, with or without a time of day and its offset.
+_OFFSET = r"(?P<offset>[zZ]|[+-]\d\d(:?\d\d(:?\d\d)?)?)?"
 DATE = re.compile(
-    r"[+-]?\d{4,6}(-\d\d(-\d\d([Tt ]\d\d(:?\d\d(:?\d\d([.,]\d+)?)?)?(?P<offset>[zZ]|[+-]\d\d(:?\d\d(:?\d\d)?)?)?)?)?)?"
+    rf"[+-]?\d{{4,6}}(-\d\d(-\d\d([Tt ]\d\d(:?\d\d(:?\d\d([.,]\d+)?)?)?{_OFFSET})?)?)?"
 )
 #: Days in a range of dates from which months, and weekdays, are worth outputs.
 SPAN_OF_MONTHS, SPAN_OF_WEEKDAYS = 60, 14
@@ -47,10 +48,8 @@ class DatePart(NamedTuple):
 
 def _month(days: Array) -> NDArray[np.int64]:
     """Month of days since 1970, 0 is January."""
-    months: NDArray[np.int64] = (
-        np.floor(days).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-    )
-    return months % 12
+    months = np.floor(days).astype("datetime64[D]").astype("datetime64[M]")
+    return months.astype(np.int64) % 12
 
 
 def _weekday(days: Array) -> NDArray[np.int64]:
@@ -125,22 +124,19 @@ class Range(Column):
     mean_square, lowest = 1.0 / 3.0, -1.0
 
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        found, (lower, upper) = self.numbers(values), self.ends()
-        return np.select([np.isnan(found), found < lower, found > upper], [1, 2, 3], 0)
+        numbers, (lower, upper) = self.numbers(values), self.ends()
+        return np.select([np.isnan(numbers), numbers < lower, numbers > upper], [1, 2, 3], 0)
 
-    def _encode_numbers(self, found: Array, detail: Detail) -> Array:
+    def _encode_numbers(self, numbers: Array, detail: Detail) -> Array:
         """Outputs of numbers, nan for missing ones."""
-        missing = np.isnan(found)
+        missing = np.isnan(numbers)
         unit = self._value_unit("")
         with np.errstate(over="ignore"):  # overflow is far outside the range, and is clipped
-            inside = np.where(
-                missing, 0.0, np.clip((self.warped(found) - unit.middle) / unit.half, -1.0, 1.0)
-            )
-        columns = [
-            inside[:, np.newaxis],
-            *self._one_hot_outputs(inside * unit.half + unit.middle, missing, detail),
-        ]
-        return np.hstack([*columns, missing[:, np.newaxis]] if detail.indicators else columns)
+            share = np.clip((self.warped(numbers) - unit.middle) / unit.half, -1.0, 1.0)
+        inside = np.where(missing, 0.0, share)
+        one_hot = self._one_hot_outputs(inside * unit.half + unit.middle, missing, detail)
+        indicator = [missing[:, np.newaxis]] if detail.indicators else []
+        return np.hstack([inside[:, np.newaxis], *one_hot, *indicator])
 
     def _one_hot_outputs(
         self, warped: Array, missing: NDArray[np.bool_], detail: Detail
@@ -151,10 +147,13 @@ class Range(Column):
         """
         edges = self.edges(detail)
         if len(edges):
-            places = np.searchsorted(self.warped(edges), warped, side="right")
-            yield np.eye(len(edges) + 1)[places] * ~missing[:, np.newaxis]
+            places, present = (
+                np.searchsorted(self.warped(edges), warped, side="right"),
+                ~missing[:, np.newaxis],
+            )
+            yield np.eye(len(edges) + 1)[places] * present
             for part in self.parts():
-                yield np.eye(part.size)[part.place(self.unwarped(warped))] * ~missing[:, np.newaxis]
+                yield np.eye(part.size)[part.place(self.unwarped(warped))] * present
 
     def edges(self, detail: Detail) -> Array:
         """Inner edges of the bins, none without bins.
@@ -175,7 +174,7 @@ class Range(Column):
         yield self._value_unit(name)
         edges = self.edges(detail)
         if len(edges):
-            ends = [self.lower, *map(self.said, edges), self.upper]
+            ends = [self.lower, *map(self.edge_label, edges), self.upper]
             for low, high in itertools.pairwise(ends):
                 yield Unit(f"{name}_{low}_to_{high}", beside=True)
             for part in self.parts():
@@ -197,57 +196,47 @@ class Range(Column):
         rows = self._encode_numbers(numbers, detail)
         width, first = rows.shape[1], len(edges) + 2
         rows[:, first:] = 0.0
-        yield CurvePoints(
-            name, self.values_of(numbers), rows, np.repeat(np.diff(ends), len(WITHIN))
-        )
+        weights = np.repeat(np.diff(ends), len(WITHIN))
+        yield CurvePoints(name, self.values_of(numbers), rows, weights)
         for part in self.parts() if len(edges) else ():
-            labels = range(part.first, part.first + part.size)
-            yield CurvePoints(
-                f"{name}_{part.name}",
-                objects(labels),
+            labels, one_hot = (
+                range(part.first, part.first + part.size),
                 np.eye(part.size, width, first),
-                np.ones(part.size),
             )
+            yield CurvePoints(f"{name}_{part.name}", objects(labels), one_hot, np.ones(part.size))
             first += part.size
 
     def squared_norm(self, detail: Detail) -> float:
         return 1.0 + (1.0 + len(self.parts()) if len(self.edges(detail)) else 0.0)
 
-    def said(self, edge: float) -> str:
+    def edge_label(self, edge: float) -> str:
         """Text of an edge, as part of the name of a bin."""
         return f"{edge:.6g}"
 
     def stated(self) -> Any:
-        bins = (
-            {}
-            if self.bins == ENCODER
-            else {"bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins}
-        )
-        scale = {} if self.scale == LINEAR else {"scale": self.scale}
-        options = {**bins, **scale, **self.stated_direction()}
-        return (
-            {"lower": self.lower, "upper": self.upper, **options}
-            if options
-            else (self.lower, self.upper)
-        )
+        options: dict[str, Any] = {}
+        if self.bins != ENCODER:
+            options["bins"] = list(self.bins) if isinstance(self.bins, tuple) else self.bins
+        if self.scale != LINEAR:
+            options["scale"] = self.scale
+        options |= self.stated_direction()
+        ends = self.lower, self.upper
+        return {**dict(zip(("lower", "upper"), ends)), **options} if options else ends
 
     #: Kind of the values, in a word.
     noun: ClassVar[str]
 
-    def described(self, bins: int = 0, most: int | None = None) -> str:
-        options = [
-            *self._options_in_words(),
-            *([f"{bins} bins"] if bins else []),
-            *self.direction_in_words(),
-        ]
-        return ", ".join([f"{self.noun} from {self.lower} to {self.upper}", *options])
-
-    def _options_in_words(self) -> list[str]:
-        """Scale and bins that the schema states, in words."""
-        scale = ["on a logarithmic scale"] if self.scale == LOG else []
+    def described(self, bins: int = 0, max_values: int | None = None) -> str:
+        words = [f"{self.noun} from {self.lower} to {self.upper}"]
+        if self.scale == LOG:
+            words.append("on a logarithmic scale")
         if isinstance(self.bins, tuple):
-            return [*scale, f"cut at {', '.join(map(str, self.bins))}"]
-        return [*scale, "without bins"] if self.bins is None else scale
+            words.append(f"cut at {', '.join(map(str, self.bins))}")
+        if self.bins is None:
+            words.append("without bins")
+        if bins:
+            words.append(f"{bins} bins")
+        return ", ".join([*words, *self.direction_in_words()])
 
     def ends(self) -> Array:
         """Both ends of the range as numbers."""
@@ -287,15 +276,15 @@ class NumberRange(Range):
         if values.dtype.kind in "biuf":
             # a warning would tell of a long double beyond all doubles
             with np.errstate(over="ignore"):
-                found: Array = values.astype(np.float64)
-            return found
+                numbers: Array = values.astype(np.float64)
+            return numbers
         return np.fromiter((number_of(value) for value in values), np.float64, len(values))
 
     def refuse(self, name: str, kind: str) -> None:
         if kind not in "biufO":  # entries of a column of objects are read one by one
             raise TypeError(
-                f"Found {said_of(kind)} in column {name!r}, and ({self.lower}, {self.upper}) in "
-                "the schema: numbers are needed. List its values in the schema, or convert the "
+                f"Found {kind_in_words(kind)} in column {name!r}, and ({self.lower}, {self.upper}) "
+                "in the schema: numbers are needed. List its values in the schema, or convert the "
                 "column: pandas.to_numeric(column, errors='coerce') reads each entry on its own."
             )
 
@@ -316,9 +305,8 @@ class DateRange(Range):
     def numbers(self, values: Any) -> Array:
         if values.dtype.kind == "M":
             return _days_since_1970(values)
-        return _days_since_1970(
-            np.array([_as_instant(value) for value in values], dtype="datetime64[us]")
-        )
+        instants = [_as_instant(value) for value in values]
+        return _days_since_1970(np.array(instants, dtype="datetime64[us]"))
 
     def values_of(self, numbers: Array) -> NDArray[Any]:
         return np.asarray((numbers * DAY).astype("datetime64[us]"))
@@ -326,8 +314,8 @@ class DateRange(Range):
     def refuse(self, name: str, kind: str) -> None:
         if kind not in "MOT":
             raise TypeError(
-                f"Found {said_of(kind)} in column {name!r}, and dates in the schema: dates, or "
-                "text such as 2024-05-31, are needed."
+                f"Found {kind_in_words(kind)} in column {name!r}, and dates in the schema: dates, "
+                "or text such as 2024-05-31, are needed."
             )
 
     def parts(self) -> Sequence[DatePart]:
@@ -340,7 +328,7 @@ class DateRange(Range):
         long_enough = (upper - lower >= SPAN_OF_MONTHS, upper - lower >= SPAN_OF_WEEKDAYS, timed)
         return [part for part, wanted in zip((MONTH, WEEKDAY, HOUR), long_enough) if wanted]
 
-    def said(self, edge: float) -> str:
+    def edge_label(self, edge: float) -> str:
         return str(np.datetime64(math.floor(edge), "D"))
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:

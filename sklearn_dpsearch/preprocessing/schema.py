@@ -7,7 +7,7 @@ import math
 import numbers
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -17,7 +17,7 @@ import numpy as np
 from ..data.columns import Given, columns_of
 from ..errors import did_you_mean
 from .code_books import columns_of_book, entry_of, read_book, yaml_module
-from .columns import DIRECTIONS, Choice, Column, Detail, Hashed, looks_like_ends
+from .columns import DIRECTIONS, Choice, Column, Detail, Hashed, is_date, is_number, looks_like_ends
 from .ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
 
 #: Most listed values of a column that are shown where a model says how it reads a table.
@@ -66,35 +66,31 @@ class Schema(Mapping[str, Any]):
     columns: Mapping[str, Column]
 
     def __init__(self, columns: Mapping[str, Any] | str | Path) -> None:
-        columns = columns_of_book(
-            read_book(columns) if isinstance(columns, (str, Path)) else columns
-        )
-        if (
-            not isinstance(columns, Mapping)
-            or not columns
-            or not all(isinstance(name, str) for name in columns)
-        ):
+        book = read_book(columns) if isinstance(columns, (str, Path)) else columns
+        entries = columns_of_book(book)
+        is_mapping = isinstance(entries, Mapping) and bool(entries)
+        if not is_mapping or not all(isinstance(name, str) for name in entries):
             raise ValueError(
-                f"Found {columns!r} as a schema; a dictionary from names of columns to their "
+                f"Found {entries!r} as a schema; a dictionary from names of columns to their "
                 f"values is needed, e.g. "
                 f'{{"age": (17, 90), "job": ["clerk", "nurse"]}}, or a file of JSON or YAML. '
                 f"{DRAFT}"
             )
-        made = columns.columns if isinstance(columns, Schema) else columns
-        self.columns = MappingProxyType(
-            {name: column_of(name, stated) for name, stated in made.items()}
-        )
+        if isinstance(entries, Schema):
+            entries = entries.columns
+        built = {name: column_of(name, stated) for name, stated in entries.items()}
+        self.columns = MappingProxyType(built)
 
     @staticmethod
-    def of(given: Schema | Mapping[str, Any]) -> Schema:
+    def of(schema: Schema | Mapping[str, Any]) -> Schema:
         """Return a schema, built from a mapping if need be; a file is read once, by who makes the
         schema."""
-        if isinstance(given, (str, Path)):
+        if isinstance(schema, (str, Path)):
             raise TypeError(
-                f"Found schema={str(given)!r}; a file is read by Schema: "
-                f"schema=Schema({str(given)!r})."
+                f"Found schema={str(schema)!r}; a file is read by Schema: "
+                f"schema=Schema({str(schema)!r})."
             )
-        return given if isinstance(given, Schema) else Schema(given)
+        return schema if isinstance(schema, Schema) else Schema(schema)
 
     def __getitem__(self, name: str) -> Any:
         return self.columns[name].stated()
@@ -106,12 +102,11 @@ class Schema(Mapping[str, Any]):
         return len(self.columns)
 
     def __repr__(self) -> str:
-        return "\n  ".join(
-            [f"Schema of {len(self)} column{'s' * (len(self) > 1)}", *self.described()]
-        )
+        title = f"Schema of {len(self)} column{'s' * (len(self) > 1)}"
+        return "\n  ".join([title, *self.described()])
 
     def described(
-        self, bins: Mapping[str, int] | None = None, most: int | None = None
+        self, bins: Mapping[str, int] | None = None, max_values: int | None = None
     ) -> list[str]:
         """Lines that describe each column as it was understood.
 
@@ -123,14 +118,11 @@ class Schema(Mapping[str, Any]):
         most : int, optional
             Most listed values that are shown.
         """
-        stated = {
-            name: len(edges) + 1
-            for name, column in self.columns.items()
-            if (edges := stated_edges(column))
-        }
-        numbers_of_bins = stated if bins is None else bins
+        if bins is None:
+            edges = {name: stated_edges(column) for name, column in self.columns.items()}
+            bins = {name: len(inner) + 1 for name, inner in edges.items() if inner}
         return [
-            f"{name}: {column.described(numbers_of_bins.get(name, 0), most)}"
+            f"{name}: {column.described(bins.get(name, 0), max_values)}"
             for name, column in self.columns.items()
         ]
 
@@ -147,9 +139,7 @@ class Schema(Mapping[str, Any]):
         """Schema of some columns, in the order given."""
         if not names:
             raise ValueError("Found no column that is left of the schema; at least one is needed.")
-        part = object.__new__(type(self))
-        part.columns = MappingProxyType({name: self._column_named(name) for name in names})
-        return part
+        return self._with_columns({name: self._column_named(name) for name in names})
 
     def directed(self, directions: Mapping[str, int]) -> Self:
         """Schema in which the target falls (-1) or rises (1) with some columns.
@@ -164,9 +154,13 @@ class Schema(Mapping[str, Any]):
             for name, way in directions.items()
             if way
         }
-        part = object.__new__(type(self))
-        part.columns = MappingProxyType({**self.columns, **changed})
-        return part
+        return self._with_columns({**self.columns, **changed})
+
+    def _with_columns(self, columns: Mapping[str, Column]) -> Self:
+        """Schema of these columns, which were checked before."""
+        schema = object.__new__(type(self))
+        schema.columns = MappingProxyType(columns)
+        return schema
 
     def read_columns(self, X: Any) -> Mapping[str, Given]:
         """Read the columns of a table that the schema names.
@@ -177,10 +171,10 @@ class Schema(Mapping[str, Any]):
             As ``columns_of``, and for a column whose type can never fit its entry.
         """
         listed = [name for name, column in self.columns.items() if isinstance(column, Choice)]
-        found = columns_of(X, list(self), listed)
+        columns = columns_of(X, list(self), listed)
         for name, column in self.columns.items():
-            column.refuse(name, found[name].kind)
-        return found
+            column.refuse(name, columns[name].kind)
+        return columns
 
     def classes(self, name: str) -> list[Any]:
         """Values of a column, for ``classes=`` of a classifier."""
@@ -219,13 +213,9 @@ class Schema(Mapping[str, Any]):
 
         The text needs more than one line. Needs PyYAML.
         """
-        text = (
-            source
-            if isinstance(source, str) and "\n" in source
-            else Path(source).read_text(encoding="utf-8")
-        )
-        found = yaml_module().safe_load(text)
-        return cls(found)
+        is_text = isinstance(source, str) and "\n" in source
+        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
+        return cls(yaml_module().safe_load(text))
 
     @classmethod
     def from_json(cls, source: str | Path) -> Self:
@@ -235,11 +225,8 @@ class Schema(Mapping[str, Any]):
 
         Ends that are text, such as "2024-05-31", are dates.
         """
-        text = (
-            source
-            if isinstance(source, str) and "{" in source
-            else Path(source).read_text(encoding="utf-8")
-        )
+        is_text = isinstance(source, str) and "{" in source
+        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
         return cls(json.loads(text))
 
     def facts_of(self, target: str | None, *, numeric: bool) -> dict[str, Any]:
@@ -288,17 +275,17 @@ def _yaml_entry(column: Column) -> Any:
     Numbers and dates of Python; YAML has no tuples.
     """
     stated = column.stated()
-    return _python_types(
-        dict(zip(("lower", "upper"), stated)) if isinstance(stated, tuple) else stated
-    )
+    if isinstance(stated, tuple):
+        stated = dict(zip(("lower", "upper"), stated))
+    return _python_types(stated)
 
 
 def _python_types(value: Any) -> Any:
     """Entry with Python's types in place of NumPy's."""
     if isinstance(value, list):
-        return [_python_types(one) for one in value]
+        return [_python_types(entry) for entry in value]
     if isinstance(value, dict):
-        return {name: _python_types(one) for name, one in value.items()}
+        return {name: _python_types(entry) for name, entry in value.items()}
     if isinstance(value, np.datetime64):
         return value.astype("datetime64[us]").item()
     return value.item() if isinstance(value, np.generic) else value
@@ -320,39 +307,27 @@ def column_of(name: str, stated: Any) -> Column:
         return stated
     stated, declared = entry_of(name, stated)
     if isinstance(stated, Mapping) and "direction" in stated:
-        word, others = (
-            stated["direction"],
-            {key: value for key, value in stated.items() if key != "direction"},
-        )
+        word = stated["direction"]
+        entry = {key: value for key, value in stated.items() if key != "direction"}
         if word not in DIRECTIONS:
             raise ValueError(
                 f"Found direction={word!r} for column {name!r} of the schema; one of "
                 f"{sorted(DIRECTIONS)} is needed."
             )
-        return _directed(name, column_of(name, others), DIRECTIONS[word])
+        return _directed(name, column_of(name, entry), DIRECTIONS[word])
     if isinstance(stated, tuple) and len(stated) == 2:
-        stated = {"lower": stated[0], "upper": stated[1]}
-    if isinstance(stated, Mapping) and set(stated) == {"buckets"}:
+        stated = dict(zip(("lower", "upper"), stated))
+    words = set(stated) if isinstance(stated, Mapping) else set()
+    if words == {"buckets"}:
         return _hashed_column(name, stated["buckets"])
-    if (
-        isinstance(stated, Mapping)
-        and set(stated) == {"values"}
-        and isinstance(stated["values"], list)
-    ):
+    if words == {"values"} and isinstance(stated["values"], list):
         return _choice_of_values(name, stated["values"], declared, confirmed=True)
-    if isinstance(stated, Mapping) and {"lower", "upper"} <= set(stated) <= {
-        "lower",
-        "upper",
-        "bins",
-        "scale",
-    }:
-        options = dict(stated)
-        ends = tuple(_range_end(options.pop(name)) for name in ("lower", "upper"))
-        for kind, are in ((NumberRange, _is_number), (DateRange, _is_date)):
-            if all(are(end) for end in ends):
-                return _range_with_bins(
-                    name, _check_order(name, _scaled_range(name, kind, ends, options)), options
-                )
+    if {"lower", "upper"} <= words <= {"lower", "upper", "bins", "scale"}:
+        ends = _range_end(stated["lower"]), _range_end(stated["upper"])
+        for kind, fits in ((NumberRange, is_number), (DateRange, is_date)):
+            if all(map(fits, ends)):
+                column = _check_order(name, _scaled_range(name, kind, ends, stated))
+                return _range_with_bins(name, column, stated)
         stated = ends
     if isinstance(stated, list) and looks_like_ends(stated):
         raise ValueError(_ambiguous_list(name, *stated))
@@ -379,9 +354,8 @@ def _directed(name: str, column: Column, direction: int) -> Column:
 
 def _ambiguous_list(name: str, first: Any, second: Any) -> str:
     """Text of an error for a list that may be a range."""
-    lower, upper = sorted(
-        [first, second], key=str if _is_date(first) or isinstance(first, str) else float
-    )
+    key = str if is_date(first) or isinstance(first, str) else float
+    lower, upper = sorted([first, second], key=key)
     return (
         f"Found the list [{first}, {second}] for column {name!r} of the schema, which says that "
         f"{first} and {second} are the only values. For all values from {lower} to {upper} write "
@@ -458,12 +432,10 @@ def _choice_of_values(
     name: str, values: list[Any], kind: str = "", *, confirmed: bool = False
 ) -> Choice:
     """Column with a list of different values, or an error."""
-    bad = [
-        value
-        for value in values
-        if not isinstance(value, Hashable) or value is None or value != value
-    ]
-    if bad or len(set(values)) < len(values):
+    values_fit = all(
+        isinstance(value, Hashable) and value is not None and value == value for value in values
+    )
+    if not values_fit or len(set(values)) < len(values):
         raise ValueError(
             f"Found {values!r} for column {name!r} of the schema: different values are needed, and "
             "none for missing ones, which have an output of their own."
@@ -471,23 +443,15 @@ def _choice_of_values(
     return Choice(tuple(values), kind, confirmed)
 
 
-def _range_end(given: Any) -> Any:
+def _range_end(end: Any) -> Any:
     """End of a range; text is a date.
 
     JSON has no dates.
     """
-    if not isinstance(given, str):
-        return given
+    if not isinstance(end, str):
+        return end
     try:
-        found = datetime.fromisoformat(given)
+        instant = datetime.fromisoformat(end)
     except ValueError:
-        return given
-    return found.date() if len(given) <= len("2024-05-31") else found
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
-def _is_date(value: Any) -> bool:
-    return isinstance(value, (date, np.datetime64))
+        return end
+    return instant.date() if len(end) <= len("2024-05-31") else instant

@@ -46,9 +46,9 @@ def schema_of(public_sample: Any, *, max_values: int = 50) -> Schema:
             f"Found {type(public_sample).__name__}; a data frame, which names its columns, is "
             f"needed."
         )
-    columns = columns_of(public_sample, names)
+    entries = columns_of(public_sample, names).items()
     return Schema(
-        {name: _draft_column(name, given.values, max_values) for name, given in columns.items()}
+        {name: _draft_column(name, column.values, max_values) for name, column in entries}
     )
 
 
@@ -58,47 +58,42 @@ def _draft_column(name: str, values: NDArray[Any], max_values: int) -> Any:
         return _draft_date_range(name, values)
     if values.dtype.kind in "iuf":
         return _draft_number_range(name, values)
-    found = sorted(
-        {value for value in values.tolist() if value is not None and value == value}, key=str
-    )
-    if not 0 < len(found) <= max_values:
+    present = {value for value in values.tolist() if value is not None and value == value}
+    entries = sorted(present, key=str)
+    if not 0 < len(entries) <= max_values:
         raise ValueError(
-            f"Found {len(found)} different values in column {name!r}; 1 to {max_values} can be "
+            f"Found {len(entries)} different values in column {name!r}; 1 to {max_values} can be "
             "listed. Leave the column out, convert it, or give a larger max_values."
         )
-    return found
+    return entries
 
 
 def _draft_number_range(name: str, values: NDArray[Any]) -> Any:
     """Range of numbers, rounded outwards, or few listed values."""
-    found = _finite_values(name, NumberRange(0, 1).numbers(values))
-    different = np.unique(found)
+    finite = _finite_values(name, NumberRange(0, 1).numbers(values))
+    different = np.unique(finite)
     few = [
         int(value) if float(value).is_integer() else float(value)
         for value in different[: FEW_NUMBERS + 1]
     ]
     if len(few) <= FEW_NUMBERS and not looks_like_ends(few):
         return few
-    step = 10.0 ** math.floor(math.log10(found.max() - found.min())) / 2
-    ends = math.floor(found.min() / step) * step, math.ceil(found.max() / step) * step
+    step = 10.0 ** math.floor(math.log10(finite.max() - finite.min())) / 2
+    ends = math.floor(finite.min() / step) * step, math.ceil(finite.max() / step) * step
     return tuple(int(end) if float(end).is_integer() else float(f"{end:.12g}") for end in ends)
 
 
 def _draft_date_range(name: str, values: NDArray[Any]) -> Any:
     """Range of dates, rounded outwards."""
-    days = _finite_values(
-        name, DateRange(np.datetime64(0, "D"), np.datetime64(1, "D")).numbers(values)
-    )
-    first, last = (
-        np.datetime64(math.floor(days.min()), "D"),
-        np.datetime64(math.floor(days.max()) + 1, "D"),
-    )
-    return first.item(), last.item()
+    dates = DateRange(np.datetime64(0, "D"), np.datetime64(1, "D"))
+    days = _finite_values(name, dates.numbers(values))
+    ends = math.floor(days.min()), math.floor(days.max()) + 1
+    return tuple(np.datetime64(end, "D").item() for end in ends)
 
 
-def _finite_values(name: str, found: NDArray[np.float64]) -> NDArray[np.float64]:
+def _finite_values(name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """Finite values of a column, or an error if none."""
-    finite = found[np.isfinite(found)]
+    finite = numbers[np.isfinite(numbers)]
     if not finite.size:
         raise ValueError(f"Found no value in column {name!r}. Leave it out.")
     return finite

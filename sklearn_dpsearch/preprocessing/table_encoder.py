@@ -140,9 +140,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (at most size, n_outputs)
         """
         schema = self._checked_schema()
-        read = [
-            (schema.columns[name], given.values) for name, given in schema.read_columns(X).items()
-        ]
+        columns = schema.read_columns(X).items()
+        read = [(schema.columns[name], entries.values) for name, entries in columns]
         width, scale, n = len(self._output_units(schema)), self._row_scale(schema), len(read[0][1])
         for start in range(0, max(n, 1), size or max(n, 1)):
             rows = slice(start, min(start + size, n) if size else n)
@@ -172,29 +171,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Of pandas; without it an array of objects.
         """
         rng = np.random.default_rng(random_state)
-        columns = {
-            name: column.made_up(rng, n_samples)
-            for name, column in self._checked_schema().columns.items()
-        }
+        columns = self._checked_schema().columns.items()
+        values = {name: column.made_up(rng, n_samples) for name, column in columns}
         try:
             import pandas as pd
         except ImportError:
-            return np.column_stack([values.astype(object) for values in columns.values()])
-        return pd.DataFrame(columns)
+            return np.column_stack([part.astype(object) for part in values.values()])
+        return pd.DataFrame(values)
 
     def columns_read(self) -> list[str]:
         """Lines that say how each column is read.
 
         ``age: number from 18 to 90, 17 bins``.
         """
-        schema, detail = self._checked_schema(), self._detail
-        ranges = {
-            name: column for name, column in schema.columns.items() if isinstance(column, Range)
+        schema = self._checked_schema()
+        bins = {
+            name: len(edges) + 1
+            for name, column in schema.columns.items()
+            if isinstance(column, Range) and len(edges := column.edges(self._detail))
         }
-        edges = {name: column.edges(detail) for name, column in ranges.items()}
-        return schema.described(
-            {name: len(found) + 1 for name, found in edges.items() if len(found)}, MOST_SHOWN
-        )
+        return schema.described(bins, MOST_SHOWN)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Names of the outputs, shape (n_outputs,): ``age``, ``age_missing``, ``job_clerk``,
@@ -205,9 +201,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         input_features : object
             Not used: the schema has the names.
         """
-        return np.array(
-            [unit.name for unit in self._output_units(self._checked_schema())], dtype=object
-        )
+        units = self._output_units(self._checked_schema())
+        return np.array([unit.name for unit in units], dtype=object)
 
     @property
     def bounds(self) -> tuple[Array, Array]:
@@ -238,11 +233,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         ``data_norm`` of diffprivlib.
         """
-        return (
-            self._longest_row(self._checked_schema())
-            if self.row_norm is None
-            else float(self.row_norm)
-        )
+        if self.row_norm is None:
+            return self._longest_row(self._checked_schema())
+        return float(self.row_norm)
 
     def in_units(
         self, coefficients: ArrayLike, intercept: float = 0.0
@@ -266,10 +259,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         schema = self._checked_schema()
         units, scale = self._output_units(schema), self._row_scale(schema)
-        given = np.asarray(coefficients, dtype=np.float64)
-        _check_shape(given, (len(units),))
-        own = {unit.name: float(scale * value / unit.half) for unit, value in zip(units, given)}
-        return own, float(intercept) - sum(own[unit.name] * unit.middle for unit in units)
+        array = np.asarray(coefficients, dtype=np.float64)
+        _check_shape(array, (len(units),))
+        in_own_units = {
+            unit.name: float(scale * value / unit.half) for unit, value in zip(units, array)
+        }
+        return in_own_units, float(intercept) - sum(
+            in_own_units[unit.name] * unit.middle for unit in units
+        )
 
     def shapes(
         self,
@@ -299,23 +296,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         schema = self._checked_schema()
         chosen = schema if columns is None else schema.only(*columns)
-        given = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
+        array = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
         places, scale = self._output_places(schema), self._row_scale(schema)
-        _check_shape(given, (len(given), len(self._output_units(schema))))
-        spread = (
-            None
-            if noise is None
-            else np.broadcast_to(np.asarray(noise, dtype=np.float64), given.shape) * scale
-        )
-        return {
-            points.name: shape_of(
-                points,
-                given[:, places[name]] * scale,
-                None if spread is None else spread[:, places[name]],
-            )
-            for name, column in chosen.columns.items()
-            for points in column.curves(name, self._detail)
-        }
+        _check_shape(array, (len(array), len(self._output_units(schema))))
+        spread = None
+        if noise is not None:
+            spread = np.broadcast_to(np.asarray(noise, dtype=np.float64), array.shape) * scale
+        effects = {}
+        for name, column in chosen.columns.items():
+            weights = array[:, places[name]] * scale
+            errors = None if spread is None else spread[:, places[name]]
+            for points in column.curves(name, self._detail):
+                effects[points.name] = shape_of(points, weights, errors)
+        return effects
 
     def _output_places(self, schema: Schema) -> dict[str, slice]:
         """Places of each column's outputs."""
@@ -341,26 +334,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         units: dict[str, Unit] = {}
         for column_name, column in schema.columns.items():
             for unit in column.outputs(column_name, self._detail):
-                same = (f"{unit.name}_{number}" for number in itertools.count(2))
-                name = next(
-                    name for name in itertools.chain([unit.name], same) if name not in units
-                )
+                numbered = (f"{unit.name}_{number}" for number in itertools.count(2))
+                names = itertools.chain([unit.name], numbered)
+                name = next(name for name in names if name not in units)
                 units[name] = unit._replace(name=name)
         return list(units.values())
 
     def _row_scale(self, schema: Schema) -> float:
         """Constant factor that keeps rows within ``row_norm``."""
-        return (
-            1.0
-            if self.row_norm is None
-            else math.nextafter(float(self.row_norm) / self._longest_row(schema), 0.0)
-        )
+        if self.row_norm is None:
+            return 1.0
+        return math.nextafter(float(self.row_norm) / self._longest_row(schema), 0.0)
 
     def _longest_row(self, schema: Schema) -> float:
         """Largest norm of a row before scaling."""
-        return math.sqrt(
-            sum(column.squared_norm(self._detail) for column in schema.columns.values())
-        )
+        columns = schema.columns.values()
+        return math.sqrt(sum(column.squared_norm(self._detail) for column in columns))
 
     @property
     def _detail(self) -> Detail:

@@ -189,6 +189,6 @@ if __name__ == "__main__":
             "persons": persons(),
             "refused": refused(),
             "after losses": after_losses(client),  # last: each leaves a worker less, for a while
-            "left": sum(client.run(lambda: len(partitions.KEPT)).values()),
+            "left": sum(client.run(lambda: len(partitions.PARTITIONS)).values()),
         }
     print(json.dumps(told))

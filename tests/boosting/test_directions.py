@@ -133,7 +133,7 @@ def test_directions_of_the_schema_are_those_of_the_argument():
         KINDS["classes"](monotonic_cst=[1, -1, 1, 0]),
     ]
     for model in models:
-        assert model._features() == Schema(directed)
+        assert model._facts.features == Schema(directed)
         assert any(
             "age rising, income falling, grade rising" in one for one in model.privacy_assumptions()
         )

@@ -12,9 +12,9 @@ import pytest
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.boosting.partitions import (
-    KeptPartition,
     PartitionedRecords,
     PartitionReader,
+    WorkerPartition,
     is_partitioned,
 )
 from sklearn_dpsearch.boosting.random_cells import WHOLE
@@ -95,7 +95,7 @@ def test_partitions_need_a_client_before_anything_is_read():
 def test_a_call_that_comes_twice_is_made_once():
     """A cluster repeats a task whose answer was lost: a step must not be added a second time."""
     model = MODELS["numbers"]()
-    kept, other = (KeptPartition(model._records(TABLE, TABLE["price"])) for _ in range(2))
+    kept, other = (WorkerPartition(model._records(TABLE, TABLE["price"])) for _ in range(2))
     calls = [("sums", (np.array([[step]]), WHOLE)) for step in (0.0, 2.5, 0.25)]
     answers = [kept.catch_up(number, [call]) for number, call in enumerate(calls)]
     np.testing.assert_array_equal(kept.catch_up(2, calls[2:]), answers[2])

@@ -233,7 +233,7 @@ def see_rounds(prior, truth, noise, hessian, rounds, seed=0):
 
 
 def test_the_size_of_weights_is_measured_over_all_rounds():
-    prior = PriorScale(1.5, least=0.01)
+    prior = PriorScale(1.5, smallest=0.01)
     see_rounds(prior, 0.4, 20.0, 100.0, UNMEASURED - 1)
     assert prior.value == pytest.approx(1.5 * FIRST_SCALE)
     see_rounds(prior, 0.4, 20.0, 100.0, 40)
@@ -244,14 +244,14 @@ def test_the_size_of_weights_is_measured_over_all_rounds():
 
 @pytest.mark.parametrize("hessian", [1.0, -1.0])
 def test_where_little_is_seen_the_size_of_weights_stays_as_expected(hessian):
-    prior = PriorScale(1.0, least=0.01)
+    prior = PriorScale(1.0, smallest=0.01)
     see_rounds(prior, 0.0, 20.0, hessian, 60)
     assert prior.value == pytest.approx(FIRST_SCALE, rel=0.02)
 
 
 @pytest.mark.parametrize("noise", [20.0, 0.1])
 def test_noise_alone_and_the_records_own_spread_count_as_small_weights_where_cells_are_large(noise):
-    prior = PriorScale(1.0, least=0.02)
+    prior = PriorScale(1.0, smallest=0.02)
     see_rounds(prior, 0.0, noise, 5000.0, 60)
     assert prior.value < 0.03
 

@@ -18,8 +18,8 @@ MUTANTS = {
             "The constant that boosting starts from is released, and the rounds alone are paid for."
         ),
         file="boosting/base.py",
-        old="return Fraction((rounds + steps) * capacity.START, capacity.START - starts)",
-        new="return Fraction(rounds)",
+        old="return Fraction((n_rounds + steps) * capacity.START, capacity.START - starts)",
+        new="return Fraction(n_rounds)",
         tests=(
             "boosting/test_estimators.py::test_the_guarantee_is_the_target_and_the_noise_reaches_it",
         ),
@@ -42,8 +42,8 @@ MUTANTS = {
     "a round more than is paid for": Mutant(
         mistake="The rounds are drawn once more than the noise was calibrated for.",
         file="boosting/base.py",
-        old="coded.features, rounds, self._groups",
-        new="coded.features, rounds + 1, self._groups",
+        old="coded.features, n_rounds, groups",
+        new="coded.features, n_rounds + 1, groups",
         tests=(
             "boosting/test_estimators.py::test_the_guarantee_is_the_target_and_the_noise_reaches_it",
         ),
@@ -51,8 +51,8 @@ MUTANTS = {
     "noise of boosting used twice": Mutant(
         mistake="Noise that is drawn ahead is not taken away from what is left.",
         file="boosting/noise.py",
-        old="found, self._ahead = self._ahead[:size], self._ahead[size:]",
-        new="found, self._ahead = self._ahead[:size], self._ahead",
+        old="noise, self._ahead = self._ahead[:size], self._ahead[size:]",
+        new="noise, self._ahead = self._ahead[:size], self._ahead",
         tests=(
             "boosting/test_noise.py::test_released_sums_have_the_stated_noise_and_their_own_units",
         ),
@@ -80,7 +80,7 @@ MUTANTS = {
     "a start along directions for free": Mutant(
         mistake="The releases that find the size of the start along directions are not paid for.",
         file="boosting/base.py",
-        old="            starts += RELEASES\n",
+        old="            starts += directions.RELEASES\n",
         new="            pass\n",
         tests=("boosting/test_directions.py::test_the_start_and_all_rounds_are_paid_for",),
     ),
@@ -111,8 +111,8 @@ MUTANTS = {
             "come before."
         ),
         file="boosting/losses.py",
-        old="    found: Array = EXPONENTIALS[places]",
-        new="    found: Array = np.exp(-values)",
+        old="    exponentials: Array = EXPONENTIALS[places]",
+        new="    exponentials: Array = np.exp(-values)",
         tests=(
             "boosting/test_losses.py::test_exponentials_are_looked_up_within_half_a_step_of_the_table",
         ),
@@ -136,8 +136,8 @@ MUTANTS = {
     "a person's cells apart": Mutant(
         mistake="What a person adds is clipped in each cell, and he has records in many.",
         file="boosting/rounds.py",
-        old="    cell_sums(values, places.take(pairs), len(pairs)),\n        persons,",
-        new="    cell_sums(values, places.take(pairs), len(pairs)),\n        np.arange(len(pairs)),",
+        old="_shorten_persons(sums, persons, int(",
+        new="_shorten_persons(sums, np.arange(len(pairs)), int(",
         tests=("boosting/test_persons.py::test_no_person_adds_more_than_one_record_may",),
     ),
     "a step that is added twice": Mutant(

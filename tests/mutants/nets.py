@@ -72,8 +72,8 @@ MUTANTS = {
     "places one by one": Mutant(
         mistake="The norm of a convolution is that of its places' terms, whose sum can be longer.",
         file="nets/engines/layer_gradients.py",
-        old="DenseGradients(grad_outputs.flatten(2).sum(2)),",
-        new="DenseGradients(grad_outputs.flatten(2).norm(dim=2)),",
+        old="DenseGradients(grad_outputs.flatten(2).sum(2))",
+        new="DenseGradients(grad_outputs.flatten(2).norm(dim=2))",
         tests=(
             "nets/engines/test_layered.py::test_every_rule_gives_what_autograd_gives_record_by_record",
         ),
@@ -90,7 +90,7 @@ MUTANTS = {
     "warm start free": Mutant(
         mistake="A second training from the parameters of the first costs what it costs alone.",
         file="nets/estimators/cost.py",
-        old="guarantee=compose(*(one.guarantee for one in spent)),",
+        old="guarantee=compose(*(statement.guarantee for statement in spent)),",
         new="guarantee=spent[-1].guarantee,",
         tests=(
             "nets/estimators/test_array_estimators.py::test_partial_fit_and_warm_start_add_to_the_cost",
@@ -152,7 +152,7 @@ MUTANTS = {
     "noise alone": Mutant(
         mistake="A module without a finite gradient on single records is trained: on noise.",
         file="nets/engines/engine_choice.py",
-        old="    if not any(bool(one.isfinite()) for one in single):\n",
+        old="    if not any(bool(record_loss.isfinite()) for record_loss in single):\n",
         new="    if False:\n",
         tests=("nets/engines/test_engine_choice.py::test_refusals_say_what_it_is",),
     ),

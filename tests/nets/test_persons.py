@@ -147,7 +147,7 @@ def test_the_number_of_persons_stands_for_that_of_records_everywhere():
     prepared = one._prepare_fit(X, y, True, None, groups)
     assert prepared.settings.sample_rate == 0.5
     assert prepared.task.expected_batch_size == pytest.approx(30.0)
-    assert prepared.given.units == 60
+    assert prepared.records.units == 60
     assert prepared.settings.guarantee == settings_of(one, 60).guarantee
     fitted = one.fit(X, y, groups)
     assert [

@@ -194,7 +194,7 @@ if __name__ == "__main__":
             "failing": failing(),
             "shuffled": shuffled(),
             "stated": [text for text in spent.assumptions if "partitions" in text],
-            "left": time.sleep(1) or sum(client.run(lambda: len(partitions.KEPT)).values()),
+            "left": time.sleep(1) or sum(client.run(lambda: len(partitions.PARTITIONS)).values()),
             "results left": len(
                 client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
             ),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ...errors import TrainingError
 from ..named_tensors import Inputs, map_tensors
@@ -51,7 +51,7 @@ class Engine(ABC):
         self.piece = 1  # records in a sum in single precision, see ``rounding``
 
     @abstractmethod
-    def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
+    def bind(self, trained: Tensor, frozen: Tensor, sums: Tensor) -> None:
         """Bind an engine to flat parameters and buffers of gradient sums.
 
         Shapes are (M, size); parameters and sums may change in place.
@@ -60,7 +60,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
+    def add_clipped(self, inputs: Inputs, targets: Tensor, bounds: Tensor) -> None:
         """Add each net's sum of clipped per-record gradients to its buffer.
 
         Parameters
@@ -76,7 +76,7 @@ class SingleNetEngine(Engine):
     """Engine for one net, with the gradients of a chunk of records at once."""
 
     #: Most records in a chunk.
-    most: int
+    chunk_size: int
 
     def __init__(
         self,
@@ -91,31 +91,34 @@ class SingleNetEngine(Engine):
                 layer.register_forward_pre_hook(_set_unknown_tokens_apart)
                 layer.register_forward_hook(_make_unknown_tokens_nan)
 
-    def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
+    def bind(self, trained: Tensor, frozen: Tensor, sums: Tensor) -> None:
         if len(trained) != 1:
             raise TrainingError(f"Expected one net at a time, got {len(trained)}.")
         for name, parameter in self.template.named_parameters():
-            # moves with the training
-            parameter.data = self.layout.view(name, trained[0], frozen[0])
-        moving = self.layout.names(trained=True)
-        self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in moving}
+            parameter.data = self.layout.view(
+                name, trained[0], frozen[0]
+            )  # moves with the training
+        names = self.layout.names(trained=True)
+        self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in names}
 
-    def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
-        for start in range(0, targets.shape[1], self.most):
-            part = slice(start, start + self.most)
+    def add_clipped(self, inputs: Inputs, targets: Tensor, bounds: Tensor) -> None:
+        for start in range(0, targets.shape[1], self.chunk_size):
+            part = slice(start, start + self.chunk_size)
             rows = map_tensors(operator.itemgetter((0, part)), inputs)
             gradients, blank = self._gradients_or_blanks(rows, targets[0, part])
-            norms = norms_from_squares(torch.stack([one.squares() for one in gradients.values()]))
+            norms = norms_from_squares(
+                torch.stack([gradient.squares() for gradient in gradients.values()])
+            )
             finite = finite_mask(norms)
             factors = clip_factors(norms, bounds[0, part], finite)
             if blank is not None:
                 factors = factors * ~blank
-            for name, one in gradients.items():
-                one.add(self._sums[name], factors, finite, self.piece)
+            for name, gradient in gradients.items():
+                gradient.add(self._sums[name], factors, finite, self.piece)
 
     def _gradients_or_blanks(
-        self, inputs: Inputs, targets: torch.Tensor
-    ) -> tuple[dict[str, PerSampleGradients], torch.Tensor | None]:
+        self, inputs: Inputs, targets: Tensor
+    ) -> tuple[dict[str, PerSampleGradients], Tensor | None]:
         """Gradients of records, and a mask of those on which the computation fails; None if there
         are none.
 
@@ -124,12 +127,12 @@ class SingleNetEngine(Engine):
         """
         state = generator_states(self.device)
 
-        def attempt(blank: torch.Tensor) -> dict[str, PerSampleGradients]:
+        def attempt(blank: Tensor) -> dict[str, PerSampleGradients]:
             restore_generators(self.device, state)
             rows = map_tensors(lambda part: with_blank_rows(part, blank), inputs)
             return self.per_sample_gradients(rows, with_blank_rows(targets, blank))
 
-        def fails(blank: torch.Tensor) -> bool:
+        def fails(blank: Tensor) -> bool:
             try:
                 attempt(blank)
             except Exception:
@@ -151,14 +154,12 @@ class SingleNetEngine(Engine):
 
     @abstractmethod
     def per_sample_gradients(
-        self, inputs: Inputs, targets: torch.Tensor
+        self, inputs: Inputs, targets: Tensor
     ) -> dict[str, PerSampleGradients]:
         """Gradient of each record in each trained parameter, by name."""
 
 
-def _set_unknown_tokens_apart(
-    layer: nn.Module, args: tuple[torch.Tensor, ...]
-) -> tuple[torch.Tensor, ...]:
+def _set_unknown_tokens_apart(layer: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Hook before an embedding: tokens that it has no row for become 0, and are noted."""
     tokens = args[0]
     unknown = (tokens < 0) | (tokens >= layer.num_embeddings)
@@ -166,16 +167,14 @@ def _set_unknown_tokens_apart(
     return (tokens.masked_fill(unknown, 0),)
 
 
-def _make_unknown_tokens_nan(layer: nn.Module, args: object, outputs: torch.Tensor) -> torch.Tensor:
+def _make_unknown_tokens_nan(layer: nn.Module, args: object, outputs: Tensor) -> Tensor:
     """Hook behind an embedding: unknown tokens are no numbers, so that the gradient of their record
     is dropped."""
-    unknown: torch.Tensor = vars(layer).pop("unknown_tokens")
+    unknown: Tensor = vars(layer).pop("unknown_tokens")
     return outputs.masked_fill(unknown.unsqueeze(-1), torch.nan)
 
 
-def failing_records(
-    fails: Callable[[torch.Tensor], bool], n: int, device: torch.device
-) -> torch.Tensor:
+def failing_records(fails: Callable[[Tensor], bool], n: int, device: torch.device) -> Tensor:
     """Mask of the records on which a computation fails, shape (n,).
 
     Parameters
@@ -189,9 +188,9 @@ def failing_records(
     halves = [slice(0, n)]
     while halves:
         part = halves.pop()
-        others = torch.ones_like(blank)
-        others[part] = False
-        if not fails(others):
+        outside = torch.ones_like(blank)
+        outside[part] = False
+        if not fails(outside):
             continue
         if part.stop - part.start == 1:
             blank[part] = True
@@ -201,32 +200,30 @@ def failing_records(
     return blank
 
 
-def with_blank_rows(values: torch.Tensor, blank: torch.Tensor) -> torch.Tensor:
+def with_blank_rows(values: Tensor, blank: Tensor) -> Tensor:
     """Tensor with zeros in the rows of blank records."""
     return torch.where(blank.view(-1, *(1,) * (values.dim() - 1)), torch.zeros_like(values), values)
 
 
-def generator_states(device: torch.device) -> list[torch.Tensor]:
+def generator_states(device: torch.device) -> list[Tensor]:
     """States of PyTorch's generators that a computation draws from."""
-    return [
-        torch.get_rng_state(),
-        *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else []),
-    ]
+    on_device = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+    return [torch.get_rng_state(), *on_device]
 
 
-def restore_generators(device: torch.device, states: Sequence[torch.Tensor]) -> None:
+def restore_generators(device: torch.device, states: Sequence[Tensor]) -> None:
     """Put the states of PyTorch's generators back."""
     torch.set_rng_state(states[0])
     if device.type == "cuda":
         torch.cuda.set_rng_state(states[1], device)
 
 
-def records_per_chunk(bytes_at_once: int, numbers: int, most: int) -> int:
+def records_per_chunk(bytes_at_once: int, numbers: int, limit: int) -> int:
     """Number of records whose per-record gradients fit into memory at once."""
-    return max(LEAST, min(bytes_at_once // (4 * max(1, numbers)), most))
+    return max(LEAST, min(bytes_at_once // (4 * max(1, numbers)), limit))
 
 
-def finite_mask(norms: torch.Tensor) -> torch.Tensor | None:
+def finite_mask(norms: Tensor) -> Tensor | None:
     """Mask of finite gradient norms; None if all are known to be finite.
 
     On an accelerator the mask is cheaper than asking.
@@ -236,9 +233,7 @@ def finite_mask(norms: torch.Tensor) -> torch.Tensor | None:
     return torch.isfinite(norms)
 
 
-def clip_factors(
-    norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor | None
-) -> torch.Tensor:
+def clip_factors(norms: Tensor, bounds: Tensor, finite: Tensor | None) -> Tensor:
     """Factors that clip per-record gradients of these norms to their bounds.
 
     0 for an infinite or undefined norm: its gradient is dropped.
@@ -280,33 +275,24 @@ class ParameterLayout:
             sizes[trained] += parameter.numel()
         self.trained, self.frozen = sizes[True], sizes[False]
 
-    def read(
-        self, modules: Sequence[nn.Module], device: torch.device, trained: bool
-    ) -> torch.Tensor:
+    def read(self, modules: Sequence[nn.Module], device: torch.device, trained: bool) -> Tensor:
         """Copy the parameters of several modules into rows of flat storage."""
         # Always in single precision: the bound on rounding is for single precision.
-        nothing, names = (
-            torch.empty(0, dtype=torch.float32, device=device),
-            set(self.names(trained)),
-        )
-        rows = [
-            [
-                p.detach().reshape(-1).to(device, torch.float32)
-                for name, p in module.named_parameters()
-                if name in names
-            ]
-            for module in modules
-        ]
-        return torch.stack([torch.cat([nothing, *flat]) for flat in rows])
+        names, rows = set(self.names(trained)), []
+        for module in modules:
+            parameters = [p for name, p in module.named_parameters() if name in names]
+            flat = [p.detach().reshape(-1).to(device, torch.float32) for p in parameters]
+            rows.append(torch.cat([torch.empty(0, dtype=torch.float32, device=device), *flat]))
+        return torch.stack(rows)
 
-    def write(self, row: torch.Tensor, module: nn.Module) -> None:
+    def write(self, row: Tensor, module: nn.Module) -> None:
         """Copy a row of flat trained parameters back into a module."""
         with torch.no_grad():
             for name, parameter in module.named_parameters():
                 if self.entries[name].is_trained:
                     parameter.copy_(self.view(name, row, row))
 
-    def view(self, name: str, trained: torch.Tensor, frozen: torch.Tensor) -> torch.Tensor:
+    def view(self, name: str, trained: Tensor, frozen: Tensor) -> Tensor:
         """View of one parameter inside of flat storage, in its own shape."""
         is_trained, start, shape = self.entries[name]
         flat = trained if is_trained else frozen

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ..engines import linear, losses, operations
@@ -58,7 +58,7 @@ class EngineChoice:
 
 
 def choose_engine(
-    module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: torch.Tensor
+    module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: Tensor
 ) -> EngineChoice:
     """Choose the fastest engine that sums clipped gradients of single records.
 
@@ -81,29 +81,24 @@ def choose_engine(
     refuse_module(criterion)
     device = next(module.parameters()).device
     rows, labels = made_up_batch(inputs, targets)
-    sequence = (
-        linear.sequence_structure(module)
-        if isinstance(rows, torch.Tensor) and rows.dim() == 2
-        else None
-    )
+    is_table = isinstance(rows, Tensor) and rows.dim() == 2
+    sequence = linear.sequence_structure(module) if is_table else None
     rows = map_tensors(lambda values: values.to(device), rows)
-    outputs = outputs_on_made_up(
-        in_training(module if sequence is not None else copy.deepcopy(module)), rows
-    )
+    probed = module if sequence is not None else copy.deepcopy(module)
+    outputs = outputs_on_made_up(in_training(probed), rows)
     targets = made_up_labels(outputs, labels.to(device))
     if outputs is not None:
         losses.check_criterion_outputs(criterion, outputs)
-    known = outputs is not None and losses.sums_one_loss_per_record(criterion, outputs, targets)
-    if known and sequence is not None:
+    known_loss = outputs is not None and losses.sums_one_loss_per_record(
+        criterion, outputs, targets
+    )
+    if known_loss and sequence is not None:
         return EngineChoice(LinearEngine, (sequence, *_criterion_signature(criterion)))
     traced, reason = _checked_graph(module, rows, outputs)
-    if not known or traced is None:
+    if not known_loss or traced is None:
         _check_vmap_on_made_up(reason, module, criterion, rows, targets)
-        return EngineChoice(
-            VmapEngine,
-            None,
-            (TRUST.format(module=net_name(module), criterion=type(criterion).__name__),),
-        )
+        trust = TRUST.format(module=net_name(module), criterion=type(criterion).__name__)
+        return EngineChoice(VmapEngine, None, (trust,))
     if traced.linear:
         key = None if traced.random else (traced.signature, *_criterion_signature(criterion))
         return EngineChoice(partial(LinearEngine, template=traced.runnable), key)
@@ -113,7 +108,7 @@ def choose_engine(
 
 
 def _checked_graph(
-    module: nn.Module, rows: Inputs, outputs: torch.Tensor | None
+    module: nn.Module, rows: Inputs, outputs: Tensor | None
 ) -> tuple[Traced | None, str]:
     """Graph of a module that computes what it does, or why there is none."""
     try:
@@ -133,14 +128,14 @@ def seeded_for(module: nn.Module, seed: int = 0) -> contextlib.AbstractContextMa
     return global_torch_seed(seed, device)
 
 
-def outputs_on_made_up(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
+def outputs_on_made_up(module: nn.Module, rows: Inputs) -> Tensor | None:
     """Outputs of a module on made-up records; None if it refuses them."""
     try:
         with torch.no_grad(), seeded_for(module):
             outputs = module(rows)
     except Exception:  # where an output is needed, the third way raises the explaining error
         return None
-    return outputs if isinstance(outputs, torch.Tensor) else None
+    return outputs if isinstance(outputs, Tensor) else None
 
 
 def _criterion_signature(criterion: nn.Module) -> tuple[Hashable, ...]:
@@ -163,34 +158,33 @@ def _graph_agrees_with_module(traced: Traced, module: nn.Module, rows: Inputs) -
 
     A function may have a gradient of its own.
     """
-    graph, own = (
-        _outputs_and_gradients(runnable, rows)
-        for runnable in (traced.runnable, in_training(copy_with_same_parameters(module)))
-    )
-    return graph.keys() == own.keys() and all(
-        graph[name].shape == own[name].shape
-        and torch.allclose(graph[name], own[name], rtol=1e-3, atol=1e-5, equal_nan=True)
-        for name in own
+    original = in_training(copy_with_same_parameters(module))
+    expected, of_graph = (_outputs_and_gradients(net, rows) for net in (original, traced.runnable))
+    return of_graph.keys() == expected.keys() and all(
+        of_graph[name].shape == values.shape
+        and torch.allclose(of_graph[name], values, rtol=1e-3, atol=1e-5, equal_nan=True)
+        for name, values in expected.items()
     )
 
 
-def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, torch.Tensor]:
+def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, Tensor]:
     """Outputs of a module, and gradients of their weighted sum by parameter."""
     with seeded_for(module):
         outputs = module(rows)
-    found = {"": outputs.detach()}
+    tensors = {"": outputs.detach()}
     trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
     if trained and outputs.requires_grad:
         weights = torch.linspace(0.5, 1.5, outputs.numel(), device=outputs.device).view_as(outputs)
-        slopes = torch.autograd.grad(
-            (outputs * weights).sum(), list(trained.values()), materialize_grads=True
-        )
-        found |= {name: slope for name, slope in zip(trained, slopes) if bool(slope.any())}
-    return found
+        weighted = (outputs * weights).sum()
+        gradients = torch.autograd.grad(weighted, list(trained.values()), materialize_grads=True)
+        tensors |= {
+            name: gradient for name, gradient in zip(trained, gradients) if bool(gradient.any())
+        }
+    return tensors
 
 
 def _check_vmap_on_made_up(
-    reason: str, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
+    reason: str, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: Tensor
 ) -> None:
     """Try vmap on a made-up record, and compare a batch with its records."""
     device = next(module.parameters()).device
@@ -234,21 +228,18 @@ def _refusal(
             "need whole numbers, from 0 to num_embeddings - 1. Give tokens of a whole type: "
             "X.astype('int64')."
         )
-    said = (
-        str(error).strip().splitlines()[0][:200].rstrip(".")
-        if str(error).strip()
-        else type(error).__name__
-    )
-    meant = next((meaning for words, meaning in MEANINGS.items() if words in str(error)), said)
+    text = str(error).strip()
+    first_line = text.splitlines()[0][:200].rstrip(".") if text else type(error).__name__
+    cause = next((meaning for words, meaning in MEANINGS.items() if words in text), first_line)
     if any("one_hot" in (frame.line or "") for frame in traceback.extract_tb(error.__traceback__)):
-        meant = (
+        cause = (
             "F.one_hot, which looks at values (the same is x.unsqueeze(-1) == self.numbers, a "
             "buffer torch.arange(10))"
         )
     return LeakingEstimatorError(
         f"Found {net_name(module)} with {type(criterion).__name__}, which cannot be shown to act "
         f"on each record alone. As a graph: {reason}. One record at a time (torch.func.vmap): "
-        f"{meant}. Needed: outputs and a loss that are computed from each record alone, without "
+        f"{cause}. Needed: outputs and a loss that are computed from each record alone, without "
         "branches on values, .item() or NumPy. Use torch.where in place of if, x.shape[0] in place "
         "of len(x), constants known in advance in place of statistics of a batch, and layers of "
         "PyTorch."
@@ -264,23 +255,21 @@ ROWS = 8
 TOLERANCE = 1e-4
 
 
-def made_up_batch(inputs: Inputs, targets: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+def made_up_batch(inputs: Inputs, targets: Tensor) -> tuple[Inputs, Tensor]:
     """Made-up records and targets with the shapes and kinds of real ones.
 
     A few are ordinary, one is large.
     """
     rng = torch.Generator().manual_seed(0)  # public, and the same every time
-    rows, labels = (
-        map_tensors(lambda values: _made_up_tensor(values, rng), inputs),
-        _made_up_tensor(targets, rng),
-    )
+    rows = map_tensors(lambda values: _made_up_tensor(values, rng), inputs)
+    labels = _made_up_tensor(targets, rng)
     for row in list_tensors(rows):
         if row.is_floating_point():
             row[-1] *= 50
     return rows, labels
 
 
-def _made_up_tensor(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
+def _made_up_tensor(values: Tensor, rng: torch.Generator) -> Tensor:
     shape = (ROWS, *values.shape[1:])
     if values.is_floating_point():
         return torch.randn(shape, generator=rng).to(values.dtype)
@@ -288,23 +277,18 @@ def _made_up_tensor(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
     return torch.randint(0, 2, shape, generator=rng).to(values.dtype)
 
 
-def made_up_labels(outputs: torch.Tensor | None, labels: torch.Tensor) -> torch.Tensor:
+def made_up_labels(outputs: Tensor | None, labels: Tensor) -> Tensor:
     """Made-up labels that reach from the first class to the last."""
-    if (
-        outputs is None
-        or outputs.dim() != 2
-        or outputs.shape[1] <= 2
-        or labels.is_floating_point()
-        or labels.dim() > 1
-    ):
+    if outputs is None or outputs.dim() != 2 or outputs.shape[1] <= 2:
         return labels
-    return (
-        torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device).round().to(labels.dtype)
-    )
+    if labels.is_floating_point() or labels.dim() > 1:
+        return labels
+    codes = torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device)
+    return codes.round().to(labels.dtype)
 
 
 def check_batch_is_sum_of_records(
-    module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
+    module: nn.Module, criterion: nn.Module, rows: Inputs, targets: Tensor
 ) -> None:
     """Raise if a module means something else on a batch than on its records.
 
@@ -327,33 +311,28 @@ def check_batch_is_sum_of_records(
         if isinstance(layer, nn.modules.dropout._DropoutNd):
             layer.p = 0.0
 
-    def loss_of(part: slice, seed: int) -> torch.Tensor:
+    def loss_of(part: slice, seed: int) -> Tensor:
         with torch.no_grad(), seeded_for(probed, seed):
-            return (
-                loss(probed(map_tensors(lambda values: values[part], rows)), targets[part])
-                .double()
-                .sum()
-            )
+            outputs = probed(map_tensors(lambda values: values[part], rows))
+            return loss(outputs, targets[part]).double().sum()
 
     every, ordinary = slice(None), slice(0, -1)
     try:
         if len({loss_of(every, seed).item() for seed in (0, 1, 1)}) > 1:
             return
         with torch.no_grad(), seeded_for(probed):
-            equal = probed(
-                map_tensors(lambda values: values[torch.zeros(ROWS, dtype=torch.long)], rows)
-            )
+            first = torch.zeros(ROWS, dtype=torch.long)
+            equal = probed(map_tensors(lambda values: values[first], rows))
         # Numbers may be drawn by place, from another generator.
-        if not torch.allclose(
-            equal, equal[:1].expand_as(equal), rtol=TOLERANCE, atol=1e-6, equal_nan=True
-        ):
+        expected = equal[:1].expand_as(equal)
+        if not torch.allclose(equal, expected, rtol=TOLERANCE, atol=1e-6, equal_nan=True):
             return
         # Without the large record too, which would hide differences.
         single = [loss_of(slice(i, i + 1), 0) for i in range(ROWS)]
         compared = [(loss_of(part, 0), single[part]) for part in (every, ordinary)]
     except Exception:  # no conclusion from made-up records that the code does not take
         return
-    if not any(bool(one.isfinite()) for one in single):
+    if not any(bool(record_loss.isfinite()) for record_loss in single):
         raise LeakingEstimatorError(
             f"{net_name(module)} with {type(criterion).__name__} has no finite loss on any made-up "
             "record by itself: such records contribute nothing, and noise alone would be trained. "
@@ -361,10 +340,12 @@ def check_batch_is_sum_of_records(
             "outputs from each record alone."
         )
     for together, alone in compared:
-        total, most = torch.stack(alone).sum(), TOLERANCE * torch.stack(alone).abs().sum()
-        sums = ((total, most), (total / len(alone), most / len(alone)))
+        total, tolerance = torch.stack(alone).sum(), TOLERANCE * torch.stack(alone).abs().sum()
+        sums = ((total, tolerance), (total / len(alone), tolerance / len(alone)))
         comparable = bool(total.isfinite()) and bool(together.isfinite())
-        if comparable and not any(bool((together - one).abs() <= limit) for one, limit in sums):
+        if comparable and not any(
+            bool((together - expected).abs() <= limit) for expected, limit in sums
+        ):
             raise LeakingEstimatorError(
                 f"The loss of {net_name(module)} with {type(criterion).__name__} on several "
                 "records is neither the sum nor the mean of the losses on each: something couples "

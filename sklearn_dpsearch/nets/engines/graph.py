@@ -11,10 +11,11 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
-from torch import fx, nn
+from torch import Tensor, fx, nn
 
 from ..engines import layer_gradients, operations
 from ..engines import operation_rules as rules
@@ -92,34 +93,24 @@ def trace_module(module: nn.Module, rows: Inputs) -> Traced:
     with torch.no_grad():
         checker.run(rows)
     kinds = checker.kinds
-    layers = {
-        node: runnable.get_submodule(node.target)
-        for node in graph.nodes
-        if node.op == "call_module"
-    }
-    random = any(
-        operations.is_random_op(node.target, layers.get(node))
-        for node in graph.nodes
-        if "call" in node.op
-    )
+    calls = [node for node in graph.nodes if "call" in node.op]
+    modules = [node for node in calls if node.op == "call_module"]
+    layers = {node: runnable.get_submodule(node.target) for node in modules}
+    random = any(operations.is_random_op(node.target, layers.get(node)) for node in calls)
     used = {node: layer for node, layer in layers.items() if any(True for _ in layer.parameters())}
     apart = _own_all_parameters(runnable, list(used.values()))
+    shapes = {node: _input_shape(node, kinds) for node in used}
     linear = apart and all(
-        type(layer) is nn.Linear and len(_input_shape(node, kinds)) == 2
-        for node, layer in used.items()
+        type(layer) is nn.Linear and len(shapes[node]) == 2 for node, layer in used.items()
     )
     layered = apart and all(
-        type(layer) in layer_gradients.RULES and _input_shape(node, kinds)
-        for node, layer in used.items()
+        type(layer) in layer_gradients.RULES and shapes[node] for node, layer in used.items()
     )
-    return Traced(
-        runnable,
-        linear,
-        layered,
-        _values_per_record(used, kinds),
-        random,
-        _graph_signature(runnable, layers),
-    )
+    # Results of all operations, the gradients in them, and per-record gradients that are formed.
+    passed = sum(math.prod(kind.shape[1:]) for kind in kinds.values() if isinstance(kind, Rows))
+    formed = sum(_gradient_values(layer, shapes[node]) for node, layer in used.items())
+    signature = _graph_signature(runnable, layers)
+    return Traced(runnable, linear, layered, 2 * passed + formed, random, signature)
 
 
 # --- recording ------------------------------------------------------------------------------------
@@ -134,27 +125,21 @@ class _OperationRecorder(fx.Tracer):
     def __init__(self, root: nn.Module) -> None:
         super().__init__()
         self.root, self.graph = root, fx.Graph()
-        self.tensor_attrs: dict[torch.Tensor, str] = {}
+        self.tensor_attrs: dict[Tensor, str] = {}
 
     def create_arg(self, a: Any) -> Any:
         # constants that were computed from parameters would not follow them
-        if isinstance(a, torch.Tensor):
-            names = [
-                name
-                for name, own in (*self.root.named_parameters(), *self.root.named_buffers())
-                if own is a
-            ]
+        if isinstance(a, Tensor):
+            tensors = (*self.root.named_parameters(), *self.root.named_buffers())
+            names = [name for name, tensor in tensors if tensor is a]
             if not names:
                 raise NotPerRecord("a tensor that forward makes itself (keep constants as buffers)")
             return self.create_node("get_attr", names[0], (), {})
-        found = super().create_arg(a)
-        if (
-            isinstance(found, fx.Node)
-            and found.op == "get_attr"
-            and not isinstance(a, (fx.Node, fx.Proxy))
-        ):
+        argument = super().create_arg(a)
+        is_attribute = isinstance(argument, fx.Node) and argument.op == "get_attr"
+        if is_attribute and not isinstance(a, (fx.Node, fx.Proxy)):
             raise NotPerRecord(f"an object that forward brings ({type(a).__name__})")
-        return found
+        return argument
 
 
 def _record_graph(module: nn.Module) -> fx.Graph:
@@ -163,7 +148,7 @@ def _record_graph(module: nn.Module) -> fx.Graph:
     recorder = _OperationRecorder(root)
     for name, layer in root.named_modules():
         if name and type(layer) in operations.LAYERS and not is_altered(layer):
-            vars(layer)["forward"] = _layer_stand_in(recorder, name)
+            vars(layer)["forward"] = partial(_recorded_layer, recorder, name)
     records = recorder.create_proxy("placeholder", "records", (), {})
     try:
         result = root(records)
@@ -171,18 +156,15 @@ def _record_graph(module: nn.Module) -> fx.Graph:
     except NotPerRecord:
         raise
     except Exception as error:
+        summary = f"forward cannot be recorded without data ({_error_summary(error)})"
         if "'len' is not supported" in str(error):
-            raise NotPerRecord(
-                "len of a tensor (x.shape[0] is the same, and can be recorded)"
-            ) from None
-        raise NotPerRecord(
-            f"forward cannot be recorded without data ({_error_summary(error)})"
-        ) from None
+            summary = "len of a tensor (x.shape[0] is the same, and can be recorded)"
+        raise NotPerRecord(summary) from None
     return recorder.graph
 
 
-def _layer_stand_in(recorder: _OperationRecorder, name: str) -> Any:
-    return lambda *args, **kwargs: recorder.create_proxy("call_module", name, args, kwargs)
+def _recorded_layer(recorder: _OperationRecorder, name: str, *args: Any, **kwargs: Any) -> Any:
+    return recorder.create_proxy("call_module", name, args, kwargs)
 
 
 def _training_copy(module: nn.Module, empty: bool = False) -> nn.Module:
@@ -190,18 +172,14 @@ def _training_copy(module: nn.Module, empty: bool = False) -> nn.Module:
 
     ``empty``: without values of parameters that ``forward`` could read.
     """
-    memo: dict[int, Any] = {}
-    if empty:
-        memo = {
-            id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in module.parameters()
-        }
+    parameters = module.parameters() if empty else ()
+    memo = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in parameters}
     return in_training(copy.deepcopy(module, memo))
 
 
 def _error_summary(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no text'}"[
-        :200
-    ]
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0] if text else 'no text'}"[:200]
 
 
 # --- checking -------------------------------------------------------------------------------------
@@ -227,13 +205,13 @@ class _OperationChecker(fx.Interpreter):
         """Check one operation of a traced graph by its rule, and run it."""
         kind = _kind_by_rule(self.module, n, self.kinds)
         try:
-            found = super().run_node(n)
+            value = super().run_node(n)
         except Exception as error:
             raise NotPerRecord(
                 f"{_op_name(self.module, n)} fails on made-up records ({_error_summary(error)})"
             ) from None
-        self.kinds[n] = _kind_of_result(n, found) if kind is None else kind
-        return found
+        self.kinds[n] = _kind_of_result(n, value) if kind is None else kind
+        return value
 
 
 def _kind_by_rule(
@@ -278,12 +256,13 @@ def _operation_rule(
 def _kind_of_result(node: fx.Node, value: object) -> Rows | Constant | Several | Named:
     """Kind of an operation's result, tensors of records or constants, by its inputs."""
     if node.op == "placeholder" and isinstance(value, dict):
-        return Named(
-            {name: Rows(part.shape, not part.is_floating_point()) for name, part in value.items()}
+        rows = (
+            (name, Rows(part.shape, not part.is_floating_point())) for name, part in value.items()
         )
-    if node.op == "get_attr" and isinstance(value, torch.Tensor):
+        return Named(dict(rows))
+    if node.op == "get_attr" and isinstance(value, Tensor):
         return Constant(value.shape)
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, Tensor):
         return Rows(value.shape, not value.is_floating_point())
     if isinstance(value, (tuple, list)):
         return Several(tuple(_kind_of_result(node, part) for part in value))
@@ -292,17 +271,13 @@ def _kind_of_result(node: fx.Node, value: object) -> Rows | Constant | Several |
 
 def _op_name(runnable: fx.GraphModule, node: fx.Node) -> str:
     """Name of a traced operation as a user would search for it."""
+    target = node.target
     if node.op == "call_module":
-        return (
-            f"layer {str(node.target)!r} "
-            f"({type(runnable.get_submodule(str(node.target))).__name__})"
-        )
+        return f"layer {str(target)!r} ({type(runnable.get_submodule(str(target))).__name__})"
     if node.op == "call_method":
-        return f"the method {node.target}"
+        return f"the method {target}"
     return (
-        "the result of forward"
-        if node.op == "output"
-        else f"{getattr(node.target, '__name__', node.target)}"
+        "the result of forward" if node.op == "output" else getattr(target, "__name__", str(target))
     )
 
 
@@ -311,22 +286,9 @@ def _op_name(runnable: fx.GraphModule, node: fx.Node) -> str:
 
 def _input_shape(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> torch.Size:
     """Shape of a traced layer's input, records first; empty for other inputs."""
-    given = kinds.get(node.args[0]) if node.args and not node.kwargs else None
-    given = given.rows if isinstance(given, Turned) else given
-    return given.shape if isinstance(given, Rows) else torch.Size()
-
-
-def _values_per_record(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> int:
-    """Number of values per record that passes through a traced graph keep.
-
-    Results of all operations, the gradients in them, and per-record gradients that are formed.
-    """
-    passed: int = sum(
-        math.prod(kind.shape[1:]) for kind in kinds.values() if isinstance(kind, Rows)
-    )
-    return 2 * passed + sum(
-        _gradient_values(layer, _input_shape(node, kinds)) for node, layer in used.items()
-    )
+    kind = kinds.get(node.args[0]) if node.args and not node.kwargs else None
+    kind = kind.rows if isinstance(kind, Turned) else kind
+    return kind.shape if isinstance(kind, Rows) else torch.Size()
 
 
 def _gradient_values(layer: nn.Module, shape: torch.Size) -> int:
@@ -335,9 +297,8 @@ def _gradient_values(layer: nn.Module, shape: torch.Size) -> int:
         return 0  # rows of its own words; or two vectors, whose product is never formed
     formed: int = sum(p.numel() for p in layer.parameters() if p.requires_grad)
     if isinstance(layer, nn.RNNBase):  # what each step keeps for its slopes, and these slopes
-        states = sum(
-            len(weight) for name, weight in layer.named_parameters() if name.startswith("weight_hh")
-        )
+        weights = dict(layer.named_parameters())
+        states = sum(len(weights[name]) for name in weights if name.startswith("weight_hh"))
         formed += 4 * shape[1] * states
     return formed
 
@@ -345,12 +306,13 @@ def _gradient_values(layer: nn.Module, shape: torch.Size) -> int:
 def _own_all_parameters(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:
     """Return whether these layers own all parameters, each called once, without sharing."""
     once = len({id(layer) for layer in used}) == len(used) > 0
-    own = [id(p) for layer in used for _, p in layer.named_parameters(remove_duplicate=False)]
+    identities = [
+        id(p) for layer in used for _, p in layer.named_parameters(remove_duplicate=False)
+    ]
     parameters = dict(runnable.named_parameters())
-    apart = len(set(own)) == len(own) == len(parameters)
-    inside = not parameters.keys() & {
-        str(node.target) for node in runnable.graph.nodes if node.op == "get_attr"
-    }
+    apart = len(set(identities)) == len(identities) == len(parameters)
+    attributes = {str(node.target) for node in runnable.graph.nodes if node.op == "get_attr"}
+    inside = not parameters.keys() & attributes
     return once and apart and inside and all(p.dtype is torch.float32 for p in parameters.values())
 
 
@@ -359,11 +321,9 @@ def _graph_signature(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module])
 
     Operations with constants, attributes of layers, shapes, flags and buffers.
     """
-    own = [(layer.extra_repr(), operations.layer_signature(layer)) for layer in layers.values()]
-    parameters = [
-        (name, tuple(p.shape), p.requires_grad) for name, p in runnable.named_parameters()
+    signatures = [
+        (layer.extra_repr(), operations.layer_signature(layer)) for layer in layers.values()
     ]
-    buffers = [
-        (name, buffer.detach().cpu().numpy().tobytes()) for name, buffer in runnable.named_buffers()
-    ]
-    return (str(runnable.graph), tuple(own), tuple(parameters), tuple(buffers))
+    shapes = [(name, tuple(p.shape), p.requires_grad) for name, p in runnable.named_parameters()]
+    buffers = [(name, b.detach().cpu().numpy().tobytes()) for name, b in runnable.named_buffers()]
+    return (str(runnable.graph), tuple(signatures), tuple(shapes), tuple(buffers))

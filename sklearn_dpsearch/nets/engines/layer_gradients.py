@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .rounding import add_products, row_norms
@@ -22,20 +22,18 @@ from .rounding import add_products, row_norms
 Convolution: TypeAlias = nn.Conv1d | nn.Conv2d | nn.Conv3d
 #: (layer, its inputs, gradient of the loss in its outputs) ↦ per-record gradients of the
 #: parameters, by name.
-LayerRule = Callable[[Any, torch.Tensor, torch.Tensor], "LayerGradients"]
+LayerRule = Callable[[Any, Tensor, Tensor], "LayerGradients"]
 
 
 class PerSampleGradients(ABC):
     """The gradients of B records in one parameter."""
 
     @abstractmethod
-    def squares(self) -> torch.Tensor:
+    def squares(self) -> Tensor:
         """Squared norms of the records' gradients, in double precision, shape (B,)."""
 
     @abstractmethod
-    def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
-    ) -> None:
+    def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
         """Add the sum of the records' gradients, each times its factor."""
 
 
@@ -46,21 +44,15 @@ LayerGradients: TypeAlias = dict[str, PerSampleGradients]
 class DenseGradients(PerSampleGradients):
     """Gradients of B records in full, shape (B, ...)."""
 
-    def __init__(self, gradients: torch.Tensor) -> None:
+    def __init__(self, gradients: Tensor) -> None:
         self.gradients = gradients.reshape(len(gradients), -1)
 
-    def squares(self) -> torch.Tensor:
+    def squares(self) -> Tensor:
         return row_norms([self.gradients])[0].square()
 
-    def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
-    ) -> None:
-        add_products(
-            sums.view(1, 1, -1),
-            factors[None, :, None],
-            _without_dropped(self.gradients, kept)[None],
-            piece,
-        )
+    def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
+        gradients = _without_dropped(self.gradients, finite)
+        add_products(sums.view(1, 1, -1), factors[None, :, None], gradients[None], piece)
 
 
 class ConvolutionGradients(DenseGradients):
@@ -69,15 +61,13 @@ class ConvolutionGradients(DenseGradients):
     Shape (B, outputs, *window, inputs); PyTorch has channels second.
     """
 
-    def __init__(self, gradients: torch.Tensor) -> None:
+    def __init__(self, gradients: Tensor) -> None:
         super().__init__(gradients)
         self.shape = gradients.shape[1:]
 
-    def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
-    ) -> None:
+    def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
         turned = sums.new_zeros(self.shape)
-        super().add(turned, factors, kept, piece)
+        super().add(turned, factors, finite, piece)
         sums.add_(turned.movedim(-1, 1))
 
 
@@ -87,19 +77,16 @@ class OuterProducts(PerSampleGradients):
     δ has the shape (B, p), a the shape (B, q).
     """
 
-    def __init__(self, grad_outputs: torch.Tensor, inputs: torch.Tensor) -> None:
+    def __init__(self, grad_outputs: Tensor, inputs: Tensor) -> None:
         self.grad_outputs, self.inputs = grad_outputs, inputs
 
-    def squares(self) -> torch.Tensor:
+    def squares(self) -> Tensor:
         return row_norms([self.grad_outputs])[0].mul_(row_norms([self.inputs])[0]).square()
 
-    def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
-    ) -> None:
-        grad_outputs = _without_dropped(self.grad_outputs, kept) * factors[:, None]
-        add_products(
-            sums[None], grad_outputs[None], _without_dropped(self.inputs, kept)[None], piece
-        )
+    def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
+        grad_outputs = _without_dropped(self.grad_outputs, finite) * factors[:, None]
+        inputs = _without_dropped(self.inputs, finite)
+        add_products(sums[None], grad_outputs[None], inputs[None], piece)
 
 
 class EmbeddingGradients(PerSampleGradients):
@@ -113,43 +100,38 @@ class EmbeddingGradients(PerSampleGradients):
         Rows of the table.
     """
 
-    def __init__(self, words: torch.Tensor, grad_outputs: torch.Tensor, number: int) -> None:
+    def __init__(self, words: Tensor, grad_outputs: Tensor, number: int) -> None:
         self.number = number
         owners = torch.arange(len(words), device=words.device).unsqueeze(1).expand_as(words)
         # A word that occurs twice in a record has one row: its gradients are added before the norm.
         pairs, places = torch.unique(owners * number + words, return_inverse=True)
+        grad_outputs = grad_outputs.reshape(-1, grad_outputs.shape[-1])
         self.rows = grad_outputs.new_zeros(len(pairs), grad_outputs.shape[-1])
-        self.rows.index_add_(
-            0, places.reshape(-1), grad_outputs.reshape(-1, grad_outputs.shape[-1])
-        )
+        self.rows.index_add_(0, places.reshape(-1), grad_outputs)
         self.owners, self.words, self.records = pairs // number, pairs % number, len(words)
 
-    def squares(self) -> torch.Tensor:
-        each = row_norms([self.rows])[0].square()
-        return each.new_zeros(self.records).index_add_(0, self.owners, each)
+    def squares(self) -> Tensor:
+        squares = row_norms([self.rows])[0].square()
+        return squares.new_zeros(self.records).index_add_(0, self.owners, squares)
 
-    def add(
-        self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int
-    ) -> None:
-        rows = _without_dropped(self.rows, None if kept is None else kept[self.owners])
+    def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
+        rows = _without_dropped(self.rows, None if finite is None else finite[self.owners])
         # in double precision, any order
         sums.index_add_(0, self.words, rows.double() * factors[self.owners, None])
 
 
-def _without_dropped(rows: torch.Tensor, kept: torch.Tensor | None) -> torch.Tensor:
+def _without_dropped(rows: Tensor, finite: Tensor | None) -> Tensor:
     """Set the gradients of dropped records to zero.
 
     A factor of 0 is not enough, because 0·∞ is not a number.
     """
-    return rows if kept is None else torch.where(kept.unsqueeze(-1), rows, 0.0)
+    return rows if finite is None else torch.where(finite.unsqueeze(-1), rows, 0.0)
 
 
 # --- layers ---------------------------------------------------------------------------------------
 
 
-def _linear_gradients(
-    layer: nn.Module, inputs: torch.Tensor, grad_outputs: torch.Tensor
-) -> LayerGradients:
+def _linear_gradients(layer: nn.Module, inputs: Tensor, grad_outputs: Tensor) -> LayerGradients:
     if inputs.dim() == 2:
         return {"weight": OuterProducts(grad_outputs, inputs), "bias": DenseGradients(grad_outputs)}
     inputs, grad_outputs = inputs.flatten(1, -2), grad_outputs.flatten(1, -2)
@@ -159,9 +141,7 @@ def _linear_gradients(
     }
 
 
-def _recurrent_gradients(
-    layer: nn.RNNBase, inputs: torch.Tensor, grad_outputs: torch.Tensor
-) -> LayerGradients:
+def _recurrent_gradients(layer: nn.RNNBase, inputs: Tensor, grad_outputs: Tensor) -> LayerGradients:
     """Per-record gradients of one affine map in a recurrent layer.
 
     The steps are in the first dimension of inputs and grad_outputs.
@@ -170,41 +150,32 @@ def _recurrent_gradients(
 
 
 def _convolution_gradients(
-    layer: Convolution, inputs: torch.Tensor, grad_outputs: torch.Tensor
+    layer: Convolution, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
     # (B · groups, places, numbers in a window)
     windows = _convolution_windows(layer, inputs, grad_outputs.shape[2:])
     places = grad_outputs.flatten(2).reshape(len(windows), -1, windows.shape[1])
-    gradients = torch.bmm(places, windows).view(
-        len(inputs), layer.out_channels, *layer.kernel_size, -1
-    )
-    return {
-        "weight": ConvolutionGradients(gradients),
-        "bias": DenseGradients(grad_outputs.flatten(2).sum(2)),
-    }
+    shape = (len(inputs), layer.out_channels, *layer.kernel_size, -1)
+    weight = ConvolutionGradients(torch.bmm(places, windows).view(shape))
+    return {"weight": weight, "bias": DenseGradients(grad_outputs.flatten(2).sum(2))}
 
 
-def _convolution_windows(
-    layer: Convolution, inputs: torch.Tensor, places: Sequence[int]
-) -> torch.Tensor:
+def _convolution_windows(layer: Convolution, inputs: Tensor, places: Sequence[int]) -> Tensor:
     """Windows of a convolution's input at each place.
 
     Channels come last, so that whole lines are copied.
     """
     padding = _convolution_padding(layer)
     if any(padding):
-        inputs = F.pad(
-            inputs,
-            padding,
-            mode="constant" if layer.padding_mode == "zeros" else layer.padding_mode,
-        )
+        mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
+        inputs = F.pad(inputs, padding, mode=mode)
     images = inputs.movedim(1, -1).contiguous().unflatten(-1, (layer.groups, -1))
     steps = images.stride()[1:-2]
     between = [step * stride for step, stride in zip(steps, layer.stride)]
     inside = [step * apart for step, apart in zip(steps, layer.dilation)]
     shape = (len(inputs), layer.groups, *places, *layer.kernel_size, images.shape[-1])
-    seen = images.as_strided(shape, (images.stride(0), images.stride(-2), *between, *inside, 1))
-    return seen.reshape(len(inputs) * layer.groups, math.prod(places), -1)
+    windows = images.as_strided(shape, (images.stride(0), images.stride(-2), *between, *inside, 1))
+    return windows.reshape(len(inputs) * layer.groups, math.prod(places), -1)
 
 
 def _convolution_padding(layer: Convolution) -> list[int]:
@@ -212,25 +183,23 @@ def _convolution_padding(layer: Convolution) -> list[int]:
     if layer.padding == "valid":
         return [0] * (2 * len(layer.kernel_size))
     if layer.padding == "same":
-        whole = [apart * (size - 1) for apart, size in zip(layer.dilation, layer.kernel_size)]
-        return [end for total in reversed(whole) for end in (total // 2, total - total // 2)]
+        totals = [apart * (size - 1) for apart, size in zip(layer.dilation, layer.kernel_size)]
+        return [end for total in reversed(totals) for end in (total // 2, total - total // 2)]
     return [size for size in reversed(layer.padding) for _ in range(2)]
 
 
 def _embedding_gradients(
-    layer: nn.Embedding, inputs: torch.Tensor, grad_outputs: torch.Tensor
+    layer: nn.Embedding, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
-    words, grad_outputs = (
-        inputs.reshape(len(inputs), -1),
-        grad_outputs.reshape(len(inputs), -1, layer.embedding_dim),
-    )
+    words = inputs.reshape(len(inputs), -1)
+    grad_outputs = grad_outputs.reshape(len(inputs), -1, layer.embedding_dim)
     if layer.padding_idx is not None:
         grad_outputs = torch.where((words == layer.padding_idx).unsqueeze(-1), 0.0, grad_outputs)
     return {"weight": EmbeddingGradients(words, grad_outputs, layer.num_embeddings)}
 
 
 def _layer_norm_gradients(
-    layer: nn.LayerNorm, inputs: torch.Tensor, grad_outputs: torch.Tensor
+    layer: nn.LayerNorm, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
     scaled = F.layer_norm(inputs, layer.normalized_shape, eps=layer.eps)
     size = math.prod(layer.normalized_shape)
@@ -239,17 +208,14 @@ def _layer_norm_gradients(
 
 
 def _group_norm_gradients(
-    layer: nn.GroupNorm, inputs: torch.Tensor, grad_outputs: torch.Tensor
+    layer: nn.GroupNorm, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
     scaled = F.group_norm(inputs, layer.num_groups, eps=layer.eps)
-    return _scale_and_shift_gradients(
-        scaled.unsqueeze(-1).flatten(2), grad_outputs.unsqueeze(-1).flatten(2), 2
-    )
+    scaled, grad_outputs = (rows.unsqueeze(-1).flatten(2) for rows in (scaled, grad_outputs))
+    return _scale_and_shift_gradients(scaled, grad_outputs, 2)
 
 
-def _scale_and_shift_gradients(
-    scaled: torch.Tensor, grad_outputs: torch.Tensor, places: int
-) -> LayerGradients:
+def _scale_and_shift_gradients(scaled: Tensor, grad_outputs: Tensor, places: int) -> LayerGradients:
     """Per-record gradients of a factor and a term for each channel."""
     return {
         "weight": DenseGradients((scaled * grad_outputs).sum(places)),
@@ -259,14 +225,10 @@ def _scale_and_shift_gradients(
 
 #: Layers by exact type ↦ rule.
 RULES: dict[type[nn.Module], LayerRule] = {
-    nn.Conv1d: _convolution_gradients,
-    nn.Conv2d: _convolution_gradients,
-    nn.Conv3d: _convolution_gradients,
+    **dict.fromkeys((nn.Conv1d, nn.Conv2d, nn.Conv3d), _convolution_gradients),
+    **dict.fromkeys((nn.GRU, nn.LSTM, nn.RNN), _recurrent_gradients),
     nn.Embedding: _embedding_gradients,
-    nn.GRU: _recurrent_gradients,
     nn.GroupNorm: _group_norm_gradients,
     nn.LayerNorm: _layer_norm_gradients,
-    nn.LSTM: _recurrent_gradients,
     nn.Linear: _linear_gradients,
-    nn.RNN: _recurrent_gradients,
 }

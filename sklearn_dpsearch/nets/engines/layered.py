@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..named_tensors import Inputs
@@ -21,10 +21,10 @@ from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, records_per_chunk
 from .graph import Traced
 from .layer_gradients import RULES, PerSampleGradients
 
-States: TypeAlias = tuple[torch.Tensor, ...]
+States: TypeAlias = tuple[Tensor, ...]
 #: (end of the names of a weight and a bias, inputs of their affine map, its outputs), the steps in
 #: the first dimension.
-Watch: TypeAlias = Callable[[str, torch.Tensor, torch.Tensor], None]
+Watch: TypeAlias = Callable[[str, Tensor, Tensor], None]
 #: Bytes in use at once: on a CPU more would not fit into its caches, and be slower.
 MEMORY = {"cpu": 2**24}
 #: Bytes with recurrent layers: each step fits into the caches, and its operations are faster on
@@ -53,52 +53,45 @@ class LayeredEngine(SingleNetEngine):
         super().__init__(module, criterion, device, traced.runnable)
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
         for name, layer in self.template.named_modules():
-            if type(layer) not in RULES or not any(
-                parameter.requires_grad for parameter in layer.parameters()
-            ):
+            trained = any(parameter.requires_grad for parameter in layer.parameters())
+            if type(layer) not in RULES or not trained:
                 continue
             watch = functools.partial(self._watch, name, layer)
             if isinstance(layer, nn.RNNBase):
-                layer.forward, room = (
-                    functools.partial(unrolled_forward, layer, watch),
-                    max(room, MEMORY_OF_STEPS),
-                )
+                layer.forward = functools.partial(unrolled_forward, layer, watch)
+                room = max(room, MEMORY_OF_STEPS)
             else:
                 layer.forward = functools.partial(_watched_forward, layer, layer.forward, watch)
         for parameter in self.template.parameters():
             parameter.requires_grad_(False)
-        self.most = records_per_chunk(room, traced.numbers, MOST)
+        self.chunk_size = records_per_chunk(room, traced.numbers, MOST)
 
     def per_sample_gradients(
-        self, inputs: Inputs, targets: torch.Tensor
+        self, inputs: Inputs, targets: Tensor
     ) -> dict[str, PerSampleGradients]:
         """Contributions of each record to each trained parameter."""
-        self._seen: list[tuple[str, nn.Module, str, torch.Tensor, torch.Tensor]] = []
+        self._calls: list[tuple[str, nn.Module, str, Tensor, Tensor]] = []
         loss = self.criterion(self.template(inputs), targets)
-        seen, self._seen = self._seen, []
-        grad_outputs = torch.autograd.grad(
-            loss, [outputs for *_, outputs in seen], materialize_grads=True
-        )
-        found: dict[str, PerSampleGradients] = {}
-        for (name, layer, end, inside, _), grad_output in zip(seen, grad_outputs):
-            gradients = RULES[type(layer)](layer, inside, grad_output)
-            found |= {f"{name}.{kind}{end}": one for kind, one in gradients.items()}
-        return {name: share for name, share in found.items() if name in self._sums}
+        calls, self._calls = self._calls, []
+        outputs = [output for *_, output in calls]
+        grad_outputs = torch.autograd.grad(loss, outputs, materialize_grads=True)
+        gradients: dict[str, PerSampleGradients] = {}
+        for (name, layer, end, inside, _), grad_output in zip(calls, grad_outputs):
+            of_layer = RULES[type(layer)](layer, inside, grad_output)
+            gradients |= {f"{name}.{kind}{end}": gradient for kind, gradient in of_layer.items()}
+        return {name: gradient for name, gradient in gradients.items() if name in self._sums}
 
     def _watch(
-        self, name: str, layer: nn.Module, end: str, inputs: torch.Tensor, outputs: torch.Tensor
+        self, name: str, layer: nn.Module, end: str, inputs: Tensor, outputs: Tensor
     ) -> None:
         if not outputs.requires_grad:
             outputs.requires_grad_()
-        self._seen.append((name, layer, end, inputs.detach(), outputs))
+        self._calls.append((name, layer, end, inputs.detach(), outputs))
 
 
 def _watched_forward(
-    layer: nn.Module,
-    forward: Callable[[torch.Tensor], torch.Tensor],
-    watch: Watch,
-    inputs: torch.Tensor,
-) -> torch.Tensor:
+    layer: nn.Module, forward: Callable[[Tensor], Tensor], watch: Watch, inputs: Tensor
+) -> Tensor:
     """Run a layer, and show its inputs and outputs."""
     outputs = forward(inputs)
     if type(layer) is nn.Conv2d and outputs.device.type == "cpu":
@@ -112,81 +105,77 @@ def _watched_forward(
 # --- recurrent layers -----------------------------------------------------------------------------
 
 
-def _lstm_step(given: torch.Tensor, recalled: torch.Tensor, states: States) -> States:
-    enter, forget, new, leave = recalled.chunk(4, 1)
-    cell = torch.sigmoid(forget) * states[1] + torch.sigmoid(enter) * torch.tanh(new)
-    return torch.sigmoid(leave) * torch.tanh(cell), cell
+def _lstm_step(input_gates: Tensor, hidden_gates: Tensor, states: States) -> States:
+    in_gate, forget_gate, cell_gate, out_gate = hidden_gates.chunk(4, 1)
+    cell = torch.sigmoid(forget_gate) * states[1] + torch.sigmoid(in_gate) * torch.tanh(cell_gate)
+    return torch.sigmoid(out_gate) * torch.tanh(cell), cell
 
 
-def _gru_step(given: torch.Tensor, recalled: torch.Tensor, states: States) -> States:
-    (reset, update, new), (own_reset, own_update, own_new) = given.chunk(3, 1), recalled.chunk(3, 1)
-    new = torch.tanh(new + torch.sigmoid(reset + own_reset) * own_new)
-    return (torch.lerp(new, states[0], torch.sigmoid(update + own_update)),)
+def _gru_step(input_gates: Tensor, hidden_gates: Tensor, states: States) -> States:
+    reset_i, update_i, new_i = input_gates.chunk(3, 1)
+    reset_h, update_h, new_h = hidden_gates.chunk(3, 1)
+    new = torch.tanh(new_i + torch.sigmoid(reset_i + reset_h) * new_h)
+    return (torch.lerp(new, states[0], torch.sigmoid(update_i + update_h)),)
 
 
 #: Kind of a layer, as PyTorch names it ↦ one step: (affine map of the inputs, that of the hidden
 #: state, states) ↦ states. The second map has the first added to it, except in a GRU.
-STEPS: dict[str, Callable[[torch.Tensor, torch.Tensor, States], States]] = {
+STEPS: dict[str, Callable[[Tensor, Tensor, States], States]] = {
     "GRU": _gru_step,
     "LSTM": _lstm_step,
-    "RNN_RELU": lambda given, recalled, states: (torch.relu(recalled),),
-    "RNN_TANH": lambda given, recalled, states: (torch.tanh(recalled),),
+    "RNN_RELU": lambda input_gates, hidden_gates, states: (torch.relu(hidden_gates),),
+    "RNN_TANH": lambda input_gates, hidden_gates, states: (torch.tanh(hidden_gates),),
 }
 
 
 def unrolled_forward(
-    layer: nn.RNNBase,
-    watch: Watch,
-    inputs: torch.Tensor,
-    start: torch.Tensor | States | None = None,
-) -> tuple[torch.Tensor, torch.Tensor | States]:
+    layer: nn.RNNBase, watch: Watch, input: Tensor, hx: Tensor | States | None = None
+) -> tuple[Tensor, Tensor | States]:
     """Run a recurrent layer step by step: outputs and last states."""
-    if start is None:
-        records = inputs.shape[0 if layer.batch_first else 1]
-        nothing = inputs.new_zeros(
-            layer.num_layers * (1 + layer.bidirectional), records, layer.hidden_size
-        )
-        start = (nothing, nothing) if layer.mode == "LSTM" else nothing
-    first = list(zip(*start)) if isinstance(start, tuple) else [(state,) for state in start]
-    steps = inputs.transpose(0, 1) if layer.batch_first else inputs
+    if hx is None:
+        records = input.shape[0 if layer.batch_first else 1]
+        n_states = layer.num_layers * (1 + layer.bidirectional)
+        zeros = input.new_zeros(n_states, records, layer.hidden_size)
+        hx = (zeros, zeros) if layer.mode == "LSTM" else zeros
+    first = list(zip(*hx)) if isinstance(hx, tuple) else [(state,) for state in hx]
+    steps = input.transpose(0, 1) if layer.batch_first else input
     last: list[States] = []
     for i in range(layer.num_layers):
         if i and layer.dropout:
             steps = F.dropout(steps, layer.dropout)
-        found = []
+        outputs = []
         for end in ("", "_reverse")[: 1 + layer.bidirectional]:
-            turned = steps.flip(0) if end else steps
-            hidden, states = _run_one_direction(
-                layer, f"l{i}{end}", watch, turned, first[len(last)]
-            )
-            found.append(hidden.flip(0) if end else hidden)
+            sequence = steps.flip(0) if end else steps
+            name, hidden_0 = f"l{i}{end}", first[len(last)]
+            hidden, states = _run_one_direction(layer, name, watch, sequence, hidden_0)
+            outputs.append(hidden.flip(0) if end else hidden)
             last.append(states)
-        steps = torch.cat(found, -1)
-    together = tuple(torch.stack(states) for states in zip(*last))
-    return steps.transpose(0, 1) if layer.batch_first else steps, together if len(
-        together
-    ) > 1 else together[0]
+        steps = torch.cat(outputs, -1)
+    h_n = tuple(torch.stack(states) for states in zip(*last))
+    output = steps.transpose(0, 1) if layer.batch_first else steps
+    return output, h_n if len(h_n) > 1 else h_n[0]
 
 
 def _run_one_direction(
-    layer: nn.RNNBase, name: str, watch: Watch, inputs: torch.Tensor, states: States
-) -> tuple[torch.Tensor, States]:
+    layer: nn.RNNBase, name: str, watch: Watch, input: Tensor, states: States
+) -> tuple[Tensor, States]:
     """Run one direction of a recurrent layer: hidden states, and the last states."""
-    into, own = (getattr(layer, f"weight_{end}_{name}") for end in ("ih", "hh"))
-    nothing = into.new_zeros(len(into))
-    given = F.linear(inputs, into, getattr(layer, f"bias_ih_{name}", nothing))
-    recalled = getattr(layer, f"bias_hh_{name}", nothing).expand(given.shape)
+    weight_ih, weight_hh = (getattr(layer, f"weight_{end}_{name}") for end in ("ih", "hh"))
+    no_bias = weight_ih.new_zeros(len(weight_ih))
+    input_gates = F.linear(input, weight_ih, getattr(layer, f"bias_ih_{name}", no_bias))
+    hidden_gates = getattr(layer, f"bias_hh_{name}", no_bias).expand(input_gates.shape)
     if layer.mode == "GRU":
-        recalled = recalled.clone().requires_grad_()
+        hidden_gates = hidden_gates.clone().requires_grad_()
     else:  # their sum has the gradients of both
-        recalled = given = given + recalled
-    if not given.requires_grad:
-        given.requires_grad_()
+        hidden_gates = input_gates = input_gates + hidden_gates
+    if not input_gates.requires_grad:
+        input_gates.requires_grad_()
     hidden = [states[0]]
-    for one, other in zip(given, recalled):
-        states = STEPS[layer.mode](one, torch.addmm(other, states[0], own.t()), states)
+    step = STEPS[layer.mode]
+    for input_gate, hidden_gate in zip(input_gates, hidden_gates):
+        states = step(input_gate, torch.addmm(hidden_gate, states[0], weight_hh.t()), states)
         hidden.append(states[0])
     outputs = torch.stack(hidden)
-    watch(f"_ih_{name}", inputs, given)
-    watch(f"_hh_{name}", outputs[:-1], recalled)
+    watch(f"_ih_{name}", input, input_gates)
+    watch(f"_hh_{name}", outputs[:-1], hidden_gates)
     return outputs[1:], states

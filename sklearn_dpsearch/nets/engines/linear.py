@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..engines import losses, operations
 from ..named_tensors import Inputs, map_tensors
@@ -21,9 +21,7 @@ aten = torch.ops.aten
 
 #: Element-wise layers, by exact type (a subclass may compute something else) ↦ (layer, gradient in
 #: the outputs, inputs, outputs) ↦ gradient in the inputs.
-ELEMENTWISE: dict[
-    type[nn.Module], Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-] = {
+ELEMENTWISE: dict[type[nn.Module], Callable[[Any, Tensor, Tensor, Tensor], Tensor]] = {
     nn.ELU: lambda m, g, x, y: aten.elu_backward(g, m.alpha, 1.0, 1.0, False, x),
     nn.GELU: lambda m, g, x, y: aten.gelu_backward(g, x, approximate=m.approximate),
     nn.Identity: lambda m, g, x, y: g,
@@ -36,7 +34,7 @@ ELEMENTWISE: dict[
 }
 #: Number of a layer, its inputs, shape (M, B, in), and the loss's gradient in its outputs, shape
 #: (M, B, out).
-Seen: TypeAlias = tuple[int, torch.Tensor, torch.Tensor]
+LayerPass: TypeAlias = tuple[int, Tensor, Tensor]
 
 
 class LinearEngine(Engine):
@@ -66,18 +64,14 @@ class LinearEngine(Engine):
         template: nn.Module | None = None,
     ) -> None:
         super().__init__(module, criterion, device, template)
-        self.layers = [
-            (name, layer)
-            for name, layer in self.template.named_modules()
-            if type(layer) is nn.Linear
-        ]
+        modules = self.template.named_modules()
+        self.layers = [(name, layer) for name, layer in modules if type(layer) is nn.Linear]
         numbers = {id(layer): i for i, (_, layer) in enumerate(self.layers)}
         #: Number of each linear layer of a sequence, and any other layer itself; None of a graph.
         self.sequence: list[int | nn.Module] | None = None
         if template is None:
-            self.sequence = [
-                numbers.get(id(layer), layer) for layer in flattened_layers(self.template)
-            ]
+            layers = flattened_layers(self.template)
+            self.sequence = [numbers.get(id(layer), layer) for layer in layers]
         for layer in self.template.modules():
             if type(layer) is nn.Linear:
                 layer.forward = functools.partial(self._watched, numbers[id(layer)])
@@ -88,99 +82,88 @@ class LinearEngine(Engine):
             # not those in training: of no use outside of their layers
             parameter.data.fill_(torch.nan)
 
-    def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
+    def bind(self, trained: Tensor, frozen: Tensor, sums: Tensor) -> None:
         self._all, piece = sums, torch.zeros_like(trained)  # zero where no layer writes
         self._piece_of_all = piece
-        stored = {name: self.layout.view(name, trained, frozen) for name in self.layout.entries}
-        summed = {
-            name: self.layout.view(name, piece, piece) for name in self.layout.names(trained=True)
-        }
-        names = [
-            [f"{name}.{end}" if name else end for end in ("weight", "bias")]
-            for name, _ in self.layers
-        ]
+        view, trained_names = self.layout.view, self.layout.names(trained=True)
+        stored = {name: view(name, trained, frozen) for name in self.layout.entries}
+        summed = {name: view(name, piece, piece) for name in trained_names}
+        prefixes = [f"{name}." if name else "" for name, _ in self.layers]
+        names = [(f"{prefix}weight", f"{prefix}bias") for prefix in prefixes]
         self._weights = [stored[weight] for weight, _ in names]
         self._turned = [weight.mT for weight in self._weights]
         self._biases = [stored[bias].unsqueeze(1) if bias in stored else None for _, bias in names]
         self._pieces = [[summed.get(name) for name in pair] for pair in names]
         # 1 for trained parameters: frozen ones do not count in the clipped norm.
-        present = torch.tensor(
-            [[view is not None for view in pair] for pair in self._pieces], dtype=torch.float64
-        )
-        self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
+        present = [[view is not None for view in pair] for pair in self._pieces]
+        flags = torch.tensor(present, dtype=torch.float64, device=sums.device)
+        self._has_weight, self._has_bias = flags.T.unsqueeze(-1).unsqueeze(-1)
 
-    def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
-        seen = (
-            self._backpropagate_graph(inputs, targets)
-            if self.sequence is None
-            else self._backpropagate_sequence(inputs, targets)
-        )
-        seen.sort(key=operator.itemgetter(0))
-        activations, grad_outputs = (
-            [a for _, a, _ in seen],
-            [grad_output for _, _, grad_output in seen],
-        )
+    def add_clipped(self, inputs: Inputs, targets: Tensor, bounds: Tensor) -> None:
+        if self.sequence is None:
+            passes = self._backpropagate_graph(inputs, targets)
+        else:
+            passes = self._backpropagate_sequence(inputs, targets)
+        passes.sort(key=operator.itemgetter(0))
+        _, activations, grad_outputs = map(list, zip(*passes))
         along, across = row_norms([*activations, *grad_outputs]).square_().chunk(2)
         # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
-        whole = norms_from_squares(
-            torch.addcmul(self._has_bias, along, self._has_weight).mul_(across)
-        )
-        finite = finite_mask(whole)
-        factors = clip_factors(whole, bounds, finite).unsqueeze(-1)
+        squares = torch.addcmul(self._has_bias, along, self._has_weight).mul_(across)
+        norms = norms_from_squares(squares)
+        finite = finite_mask(norms)
+        factors = clip_factors(norms, bounds, finite).unsqueeze(-1)
         if finite is not None:  # a factor of 0 is not enough: 0·∞ is not a number, for all records
-            activations = [torch.where(finite.unsqueeze(-1), rows, 0.0) for rows in activations]
-            grad_outputs = [
-                torch.where(finite.unsqueeze(-1), grad_output, 0.0) for grad_output in grad_outputs
-            ]
+            finite = finite.unsqueeze(-1)
+            activations = [torch.where(finite, rows, 0.0) for rows in activations]
+            grad_outputs = [torch.where(finite, rows, 0.0) for rows in grad_outputs]
         self._add([grad_output * factors for grad_output in grad_outputs], activations)
 
-    def _backpropagate_sequence(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
+    def _backpropagate_sequence(self, inputs: Tensor, targets: Tensor) -> list[LayerPass]:
         """Back-propagate through a sequence of layers, without autograd."""
         assert self.sequence is not None
-        seen = [inputs]
+        activations = [inputs]
         for layer in self.sequence:
-            seen.append(
-                self._affine_map(layer, seen[-1])
-                if isinstance(layer, int)
-                else layer.forward(seen[-1])
+            inputs = activations[-1]
+            activations.append(
+                self._affine_map(layer, inputs) if isinstance(layer, int) else layer.forward(inputs)
             )
-        grad_output = losses.loss_gradient(
-            self.criterion, seen[-1].flatten(0, 1), targets.flatten(0, 1)
-        ).view_as(seen[-1])
-        found = []
+        outputs = activations[-1].flatten(0, 1)
+        grad_output = losses.loss_gradient(self.criterion, outputs, targets.flatten(0, 1))
+        grad_output = grad_output.view_as(activations[-1])
+        passes = []
         first = next(k for k, layer in enumerate(self.sequence) if isinstance(layer, int))
         # before the first linear layer nothing is trained
         for k in range(len(self.sequence) - 1, first - 1, -1):
             layer = self.sequence[k]
             if not isinstance(layer, int):
-                grad_output = ELEMENTWISE[type(layer)](layer, grad_output, seen[k], seen[k + 1])
+                before, after = activations[k], activations[k + 1]
+                grad_output = ELEMENTWISE[type(layer)](layer, grad_output, before, after)
                 continue
-            found.append((layer, seen[k], grad_output))
+            passes.append((layer, activations[k], grad_output))
             if k > first:
                 grad_output = torch.bmm(grad_output, self._weights[layer])
-        return found
+        return passes
 
-    def _backpropagate_graph(self, inputs: Inputs, targets: torch.Tensor) -> list[Seen]:
+    def _backpropagate_graph(self, inputs: Inputs, targets: Tensor) -> list[LayerPass]:
         """Run a traced graph of linear layers, and back-propagate by autograd."""
         self._nets = len(targets)
-        self._seen: list[Seen] = []
+        self._passes: list[LayerPass] = []
         outputs = self.template(map_tensors(lambda rows: rows.flatten(0, 1), inputs))
-        seen, self._seen = self._seen, []
+        passes, self._passes = self._passes, []
         grad_output = losses.loss_gradient(self.criterion, outputs.detach(), targets.flatten(0, 1))
-        grad_outputs = torch.autograd.grad(
-            outputs, [after for _, _, after in seen], grad_output, materialize_grads=True
-        )
-        return [(i, a, grad_output) for (i, a, _), grad_output in zip(seen, grad_outputs)]
+        watched = [after for _, _, after in passes]
+        grad_outputs = torch.autograd.grad(outputs, watched, grad_output, materialize_grads=True)
+        return [(i, a, grad_output) for (i, a, _), grad_output in zip(passes, grad_outputs)]
 
-    def _watched(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
+    def _watched(self, i: int, inputs: Tensor) -> Tensor:
         stacked = inputs.reshape(self._nets, len(inputs) // self._nets, -1)
         outputs = self._affine_map(i, stacked)
         if not outputs.requires_grad:
             outputs.requires_grad_()
-        self._seen.append((i, stacked.detach(), outputs))
+        self._passes.append((i, stacked.detach(), outputs))
         return outputs.flatten(0, 1)
 
-    def _add(self, grad_outputs: list[torch.Tensor], activations: list[torch.Tensor]) -> None:
+    def _add(self, grad_outputs: list[Tensor], activations: list[Tensor]) -> None:
         """Add the sums over records of δ⊗a and of δ.
 
         Pieces are in single precision, their sums in double.
@@ -197,7 +180,7 @@ class LinearEngine(Engine):
                     torch.sum(grad_output, -2, out=bias)
             self._all.add_(self._piece_of_all)
 
-    def _affine_map(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
+    def _affine_map(self, i: int, inputs: Tensor) -> Tensor:
         """Apply linear layer ``i`` of every net to inputs of shape (M, B, in)."""
         turned, bias = self._turned[i], self._biases[i]
         return torch.bmm(inputs, turned) if bias is None else torch.baddbmm(bias, inputs, turned)
@@ -211,24 +194,17 @@ def sequence_structure(module: nn.Module) -> Hashable | None:
 
     Modules of equal structure differ in their parameters alone.
     """
-    known = (nn.Sequential, nn.Linear, *ELEMENTWISE)
-    if not all(type(layer) in known and not is_altered(layer) for layer in module.modules()):
+    kinds = (nn.Sequential, nn.Linear, *ELEMENTWISE)
+    if not all(type(layer) in kinds and not is_altered(layer) for layer in module.modules()):
         return None
     layers = flattened_layers(module)
-    own = [p for layer in layers for p in layer.parameters()]
-    if (
-        not own
-        or len({id(p) for p in own}) < len(own)
-        or any(p.dtype is not torch.float32 for p in own)
-    ):
+    parameters = [p for layer in layers for p in layer.parameters()]
+    distinct = len({id(p) for p in parameters}) == len(parameters) > 0
+    if not distinct or any(p.dtype is not torch.float32 for p in parameters):
         return None  # no parameters, used twice, or of another type
-    return tuple(
-        (
-            operations.layer_signature(layer),
-            *((tuple(p.shape), p.requires_grad) for p in layer.parameters()),
-        )
-        for layer in layers
-    )
+    shapes = [[(tuple(p.shape), p.requires_grad) for p in layer.parameters()] for layer in layers]
+    signatures = map(operations.layer_signature, layers)
+    return tuple((signature, *shape) for signature, shape in zip(signatures, shapes))
 
 
 def flattened_layers(module: nn.Module) -> list[nn.Module]:

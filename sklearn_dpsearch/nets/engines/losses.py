@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ...errors import TrainingError
 from .refused_modules import is_altered
@@ -54,54 +54,47 @@ class NLLOfProbabilities(nn.Module):
         super().__init__()
         self.criterion = criterion
 
-    def forward(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Negative log-likelihood of the targets."""
         return self.criterion(torch.log(outputs + torch.finfo(outputs.dtype).eps), targets)
 
 
-def sums_one_loss_per_record(
-    criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor
-) -> bool:
+def sums_one_loss_per_record(criterion: nn.Module, outputs: Tensor, targets: Tensor) -> bool:
     """Return whether a criterion is known to sum one loss per record."""
     if type(criterion) is NLLOfProbabilities:
-        return not is_altered(criterion) and sums_one_loss_per_record(
-            criterion.criterion, outputs, targets
-        )
+        inner = criterion.criterion
+        return not is_altered(criterion) and sums_one_loss_per_record(inner, outputs, targets)
     fits = KNOWN.get(type(criterion))
     if fits is None or is_altered(criterion) or getattr(criterion, "reduction", None) != "sum":
         return False
-    weights = [*criterion.buffers(), *criterion.parameters()]
-    spread = any(weight.dim() >= outputs.dim() for weight in weights)  # an entry per record
-    return (
-        not spread
-        and not any(True for _ in criterion.parameters())
-        and fits(outputs.shape[1:], targets.shape[1:])
-    )
+    trained = any(True for _ in criterion.parameters())
+    spread = any(weight.dim() >= outputs.dim() for weight in criterion.buffers())  # one per record
+    return not trained and not spread and fits(outputs.shape[1:], targets.shape[1:])
 
 
 #: Classes up to which ``_fast_softmax`` runs over the other axis.
 SHORT = 32
 
 
-def loss_gradient(
-    criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor
-) -> torch.Tensor:
+def loss_gradient(criterion: nn.Module, outputs: Tensor, targets: Tensor) -> Tensor:
     """Gradient of a known criterion's summed loss in the outputs."""
     # The two most frequent losses have formulas: autograd would take longer than the rest of the
     # step.
     classes = type(criterion) is nn.CrossEntropyLoss and outputs.dim() == 2 and targets.dim() == 1
     if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
-        found = _fast_softmax(outputs)
+        gradient = _fast_softmax(outputs)
         places = targets.unsqueeze(-1)
-        found = found.scatter_add_(-1, places, found.new_full((1, 1), -1.0).expand(places.shape))
-        return found if criterion.weight is None else found * criterion.weight[places]
+        gradient = gradient.scatter_add_(
+            -1, places, gradient.new_full((1, 1), -1.0).expand(places.shape)
+        )
+        return gradient if criterion.weight is None else gradient * criterion.weight[places]
     if type(criterion) is nn.MSELoss:
         return (outputs - targets) * 2.0
     leaf = outputs.requires_grad_()
     return torch.autograd.grad(criterion(leaf, targets), leaf)[0]
 
 
-def _fast_softmax(logits: torch.Tensor) -> torch.Tensor:
+def _fast_softmax(logits: Tensor) -> Tensor:
     """Softmax over the last axis.
 
     If that axis is short, PyTorch is ten times faster over another one.
@@ -141,15 +134,13 @@ def check_criterion_kind(criterion: object, outputs: str) -> None:
     ------
     ValueError
     """
-    kind, (misfits, told) = (
-        criterion if isinstance(criterion, type) else type(criterion),
-        MISFITS[outputs],
-    )
+    kind = criterion if isinstance(criterion, type) else type(criterion)
+    misfits, explanation = MISFITS[outputs]
     if issubclass(kind, misfits):
-        raise TrainingError(f"Found criterion {kind.__name__} {told}")
+        raise TrainingError(f"Found criterion {kind.__name__} {explanation}")
 
 
-def check_criterion_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None:
+def check_criterion_outputs(criterion: nn.Module, outputs: Tensor) -> None:
     """Raise where a module's outputs on made-up records do not fit the criterion.
 
     Raises
@@ -160,8 +151,8 @@ def check_criterion_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None
     """
     if outputs.dim() < 2 or outputs.shape[1] < 2 or not bool(outputs.isfinite().all()):
         return
-    whole = outputs.double().sum(1)
-    probabilities = bool((outputs >= 0).all()) and bool(((whole - 1).abs() < 1e-4).all())
+    totals = outputs.double().sum(1)
+    probabilities = bool((outputs >= 0).all()) and bool(((totals - 1).abs() < 1e-4).all())
     if isinstance(criterion, nn.CrossEntropyLoss) and probabilities:
         raise TrainingError(
             "Found a module that returns probabilities (a softmax at its end) with "

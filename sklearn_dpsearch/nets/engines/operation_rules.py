@@ -33,7 +33,7 @@ class Rows:
     """Tensor with one row per record, by its shape on made-up records."""
 
     shape: torch.Size
-    whole: bool = False  # integers
+    integers: bool = False
 
     @property
     def rank(self) -> int:
@@ -95,16 +95,8 @@ Kind: TypeAlias = (
 )
 #: Constants of Python and PyTorch, by exact type.
 PLAIN = (
-    bool,
-    int,
-    float,
-    str,
-    type(None),
-    torch.dtype,
-    torch.device,
-    torch.memory_format,
-    torch.layout,
-    _Property,
+    *(bool, int, float, str, type(None)),
+    *(torch.dtype, torch.device, torch.memory_format, torch.layout, _Property),
 )
 OperationRule: TypeAlias = Callable[..., Any]
 
@@ -124,10 +116,11 @@ def require_inner_dim(dim: object, rank: int) -> None:
 
 def require_inner_dims(dims: object, rank: int) -> None:
     """Require dimensions of a tensor that leave out that of the records."""
-    needs(
-        dims is not None,
-        "an operation over all dimensions, that of the records included; name the others (dim=...)",
-    )
+    if dims is None:
+        raise NotPerRecord(
+            "an operation over all dimensions, that of the records included; name the others "
+            "(dim=...)"
+        )
     for dim in dims if isinstance(dims, (tuple, list)) else (dims,):
         require_inner_dim(dim, rank)
     # to PyTorch an empty list means all
@@ -154,10 +147,8 @@ def arguments_by_name(
     names: tuple[str, ...], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> dict[str, object]:
     """Arguments of an operation by their names."""
-    needs(
-        len(args) <= len(names) and set(kwargs) <= set(names[len(args) :]),
-        "arguments that are not known",
-    )
+    fit = len(args) <= len(names) and set(kwargs) <= set(names[len(args) :])
+    needs(fit, "arguments that are not known")
     return {**dict(zip(names, args)), **kwargs}
 
 
@@ -186,17 +177,17 @@ def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Tur
     """
     needs(not inplace, "an operation in place")
     needs("out" not in kwargs, "an argument out=")
-    given = [*args, *kwargs.values()]
-    if isinstance(given[0], Turned):
-        require_constants(*given[1:])
-        return given[0]
-    ranks = {value.rank for value in given if isinstance(value, Rows)}
+    arguments = [*args, *kwargs.values()]
+    if isinstance(arguments[0], Turned):
+        require_constants(*arguments[1:])
+        return arguments[0]
+    ranks = {value.rank for value in arguments if isinstance(value, Rows)}
     needs(
         len(ranks) == 1,
         "tensors of records of different ranks, of which one is spread over the others' records",
     )
     (rank,) = ranks
-    for value in given:
+    for value in arguments:
         if isinstance(value, Constant):
             apart = len(value.shape) < rank or (len(value.shape) == rank and value.shape[0] == 1)
             needs(apart, "a constant with an entry per record")
@@ -222,7 +213,7 @@ def out_of_place(function: Callable[..., Any], rule: OperationRule) -> Operation
 def quotient(dividend: object, divisor: object, **kwargs: object) -> None:
     """Rule of quotients and remainders: whole numbers are divided by constants alone, as by 0 they
     raise."""
-    real = any(isinstance(value, Rows) and not value.whole for value in (dividend, divisor))
+    real = any(isinstance(value, Rows) and not value.integers for value in (dividend, divisor))
     needs(real or (type(divisor) is int and divisor != 0), "whole numbers divided by what may be 0")
     elementwise(dividend, divisor, **kwargs)
 
@@ -247,9 +238,9 @@ def rule_along_dims(
     """Rule for operations along named dimensions of each record."""
 
     def rule(value: object, *args: object, **kwargs: object) -> None:
-        found, given = require_rows(value, rank), arguments_by_name(names, args, kwargs)
-        require_inner_dims(given.pop(dims, default), found.rank)
-        require_constants(*given.values())
+        rows, arguments = require_rows(value, rank), arguments_by_name(names, args, kwargs)
+        require_inner_dims(arguments.pop(dims, default), rows.rank)
+        require_constants(*arguments.values())
 
     return rule
 
@@ -260,11 +251,9 @@ def new_rows(*sizes: object, **kwargs: object) -> None:
     shape = listed_arguments(sizes)
     if len(shape) == 1 and isinstance(shape[0], Shape):  # that of a tensor of records
         return
-    whole = all(type(size) is int for size in shape[1:])
-    needs(
-        len(shape) >= 1 and shape[0] is BATCH_SIZE and whole,
-        "a new tensor without a row for each record",
-    )
+    constant = all(type(size) is int for size in shape[1:])
+    rows = len(shape) >= 1 and shape[0] is BATCH_SIZE and constant
+    needs(rows, "a new tensor without a row for each record")
 
 
 def zeros(*sizes: object, **kwargs: object) -> Turned | None:
@@ -296,23 +285,23 @@ def max_or_min(value: object, *args: object, **kwargs: object) -> None:
 
 def flatten(value: object, start_dim: object = 0, end_dim: object = -1) -> None:
     """Rule of ``torch.flatten``: all dimensions but that of the records."""
-    found = require_rows(value, 2)
-    require_inner_dim(start_dim, found.rank)
-    require_inner_dim(end_dim, found.rank)
+    rows = require_rows(value, 2)
+    require_inner_dim(start_dim, rows.rank)
+    require_inner_dim(end_dim, rows.rank)
 
 
 def reshape(value: object, *shape: object) -> None:
     """Rule of ``Tensor.view``: a new shape with the records still first."""
-    found, sizes = require_rows(value), listed_arguments(shape)
+    rows, sizes = require_rows(value), listed_arguments(shape)
     constant = all(size is BATCH_SIZE or type(size) is int for size in sizes)
     needs(len(sizes) >= 1 and constant, "a shape that is not constant")
-    first, rest = sizes[0], [size for size in sizes[1:] if type(size) is int]
-    needs(len(rest) == len(sizes) - 1, "the number of records in another place than the first")
+    first, inner = sizes[0], [size for size in sizes[1:] if type(size) is int]
+    needs(len(inner) == len(sizes) - 1, "the number of records in another place than the first")
     if first is not BATCH_SIZE:
         # -1 is the number of records only if the rest is all that a record has.
-        whole = -1 not in rest and math.prod(rest) == math.prod(found.shape[1:])
+        complete = -1 not in inner and math.prod(inner) == math.prod(rows.shape[1:])
         needs(
-            first == -1 and whole,
+            first == -1 and complete,
             "a shape that mixes records; write x.flatten(1) or x.view(len(x), ...)",
         )
 
@@ -324,15 +313,13 @@ def swap_records_and_steps(value: object) -> Rows | Turned:
 
 def permute(value: object, *dims: object) -> Rows | Turned | None:
     """Rule of ``torch.permute``: the records stay first, or change with the second."""
-    found, order = (
-        value.rows if isinstance(value, Turned) else require_rows(value),
-        listed_arguments(dims),
-    )
+    rows = value.rows if isinstance(value, Turned) else require_rows(value)
+    order = listed_arguments(dims)
     require_constants(*order)
-    if tuple(order) == (1, 0, *range(2, found.rank)):
+    if tuple(order) == (1, 0, *range(2, rows.rank)):
         return swap_records_and_steps(value)
     require_rows(value)
-    needs(len(order) > 0 and order[0] in (0, -found.rank), "records moved out of the first place")
+    needs(len(order) > 0 and order[0] in (0, -rows.rank), "records moved out of the first place")
     return None
 
 
@@ -362,10 +349,9 @@ def unsqueeze(value: object, dim: object) -> None:
 
 def expand(value: object, *sizes: object) -> None:
     """Rule of ``Tensor.expand``: repeats in each record alone."""
-    found, shape = require_rows(value), listed_arguments(sizes)
-    needs(
-        len(shape) == found.rank and (shape[0] is BATCH_SIZE or shape[0] == -1), "records repeated"
-    )
+    rows, shape = require_rows(value), listed_arguments(sizes)
+    apart = len(shape) == rows.rank and (shape[0] is BATCH_SIZE or shape[0] == -1)
+    needs(apart, "records repeated")
     require_constants(*shape[1:])
 
 
@@ -379,16 +365,14 @@ def cat(values: object, dim: object = 0, new: int = 0) -> None:
 # --- products -------------------------------------------------------------------------------------
 
 
-def matmul(left: object, right: object) -> None:
+def matmul(input: object, other: object) -> None:
     """Rule of ``torch.matmul``: products within each record, or with constants."""
-    found = require_rows(left, 2)
-    if isinstance(right, Constant):
-        needs(len(right.shape) <= 2, "constant matrices of more than two dimensions")
+    rows = require_rows(input, 2)
+    if isinstance(other, Constant):
+        needs(len(other.shape) <= 2, "constant matrices of more than two dimensions")
     else:
-        needs(
-            found.rank >= 3 and require_rows(right, 3).rank == found.rank,
-            "a product across records",
-        )
+        apart = rows.rank >= 3 and require_rows(other, 3).rank == rows.rank
+        needs(apart, "a product across records")
 
 
 def einsum(equation: object, *operands: object) -> None:
@@ -398,20 +382,15 @@ def einsum(equation: object, *operands: object) -> None:
     """
     if type(equation) is not str or "->" not in equation or "." in equation:
         raise NotPerRecord("einsum without explicit letters")
-    left, right = equation.replace(" ", "").split("->")
-    terms = left.split(",")
-    needs(len(terms) == len(operands) and right != "", "einsum without a result for each record")
+    inputs, output = equation.replace(" ", "").split("->")
+    terms = inputs.split(",")
+    needs(len(terms) == len(operands) and output != "", "einsum without a result for each record")
     for term, operand in zip(terms, operands):
-        known = (
-            term[:1] == right[0] and right[0] not in term[1:]
-            if isinstance(operand, Rows)
-            else right[0] not in term
-        )
-        needs(known and isinstance(operand, (Rows, Constant)), "einsum across records")
-    needs(
-        right[0] not in right[1:] and any(isinstance(operand, Rows) for operand in operands),
-        "einsum across records",
-    )
+        first = term[:1] == output[0] and output[0] not in term[1:]
+        apart = first if isinstance(operand, Rows) else output[0] not in term
+        needs(apart and isinstance(operand, (Rows, Constant)), "einsum across records")
+    of_records = any(isinstance(operand, Rows) for operand in operands)
+    needs(output[0] not in output[1:] and of_records, "einsum across records")
 
 
 def linear(value: object, weight: object, bias: object = None) -> None:
@@ -441,24 +420,18 @@ def layer_norm(
 ) -> None:
     """Rule of ``F.layer_norm``: normalisation over dimensions of a record."""
     require_constants(shape, eps)
-    needs(
-        isinstance(shape, (tuple, list)) and require_rows(value).rank > len(shape),
-        "normalisation over the records",
-    )
-    needs(
-        all(scale is None or isinstance(scale, Constant) for scale in (weight, bias)),
-        "scales that are not constant",
-    )
+    inner = isinstance(shape, (tuple, list)) and require_rows(value).rank > len(shape)
+    needs(inner, "normalisation over the records")
+    constant = all(scale is None or isinstance(scale, Constant) for scale in (weight, bias))
+    needs(constant, "scales that are not constant")
 
 
 def rule_for_images(rank: int) -> OperationRule:
     """Rule for pooling, padding and the like on (records, channels, places)."""
 
     def rule(value: object, *args: object, **kwargs: object) -> None:
-        needs(
-            require_rows(value).rank == rank,
-            f"an input that is not of rank {rank}: (records, channels, ...)",
-        )
+        fits = require_rows(value).rank == rank
+        needs(fits, f"an input that is not of rank {rank}: (records, channels, ...)")
         needs(not kwargs.get("return_indices"), "an argument return_indices")
         require_constants(*args, *kwargs.values())
 
@@ -482,9 +455,8 @@ def getitem(value: object, index: object) -> Kind | None:
         return None
     if isinstance(value, Shape):
         return _part_of_shape(value.rows, index)
-    _require_same_place_of_each(
-        require_rows(value, 2), index if isinstance(index, tuple) else (index,)
-    )
+    places = index if isinstance(index, tuple) else (index,)
+    _require_same_place_of_each(require_rows(value, 2), places)
     return None
 
 
@@ -496,9 +468,8 @@ def _require_same_place_of_each(value: Rows, places: tuple[object, ...]) -> None
     else:
         needs(places[0] == slice(None) and Ellipsis not in places[1:], "an index over the records")
     for place in places[1:]:
-        require_constants(
-            *((place.start, place.stop, place.step) if isinstance(place, slice) else (place,))
-        )
+        parts = (place.start, place.stop, place.step) if isinstance(place, slice) else (place,)
+        require_constants(*parts)
         needs(type(place) in (int, slice, type(None)), "an index that is not constant")
 
 
@@ -515,14 +486,14 @@ def _part_of_shape(value: Rows, dim: object) -> _BatchSize | int:
 
 def attribute(value: object, name: str) -> Shape | _Property | int | None:
     """Rule of ``getattr``: shapes and the like, no other attributes of tensors."""
-    found = require_rows(value)
+    rows = require_rows(value)
     if name in ("device", "dtype"):
         return PROPERTY
     if name == "mT":
         require_rows(value, 3)
         return None
     needs(name in ("shape", "ndim"), f"an attribute .{name}")
-    return Shape(found) if name == "shape" else found.rank
+    return Shape(rows) if name == "shape" else rows.rank
 
 
 # --- layers ---------------------------------------------------------------------------------------
@@ -534,7 +505,9 @@ def layer_of_any_shape(layer: nn.Module, value: object) -> None:
     require_rows(value)
 
 
-def rule_for_layers_of_rank(least: int, most: int = 99, frozen: bool = False) -> OperationRule:
+def rule_for_layers_of_rank(
+    min_rank: int, max_rank: int = 99, frozen: bool = False
+) -> OperationRule:
     """Rule for layers that take inputs of some ranks alone.
 
     Of another rank they would take a single record. ``frozen``: with statistics that are constants.
@@ -543,24 +516,21 @@ def rule_for_layers_of_rank(least: int, most: int = 99, frozen: bool = False) ->
     def rule(layer: nn.Module, value: object) -> None:
         layer_of_any_shape(layer, value)
         rank = require_rows(value).rank
-        needs(least <= rank <= most, f"{type(layer).__name__} on an input of rank {rank}")
+        needs(min_rank <= rank <= max_rank, f"{type(layer).__name__} on an input of rank {rank}")
         needs(not getattr(layer, "return_indices", False), "an argument return_indices")
         statistics = getattr(layer, "track_running_stats", False) or frozen
-        needs(
-            not statistics or has_frozen_statistics(layer), "statistics over the records of a batch"
-        )
+        constant = not statistics or has_frozen_statistics(layer)
+        needs(constant, "statistics over the records of a batch")
 
     return rule
 
 
 def embedding(layer: nn.Embedding, value: object) -> None:
     """Rule of ``nn.Embedding``: rows of a table, by integers."""
-    needs(require_rows(value).whole, NO_TOKENS)
+    needs(require_rows(value).integers, NO_TOKENS)
     needs(layer.max_norm is None, "Embedding(max_norm=...), which changes parameters")
-    needs(
-        not layer.scale_grad_by_freq,
-        "Embedding(scale_grad_by_freq=True), which counts over the batch",
-    )
+    reason = "Embedding(scale_grad_by_freq=True), which counts over the batch"
+    needs(not layer.scale_grad_by_freq, reason)
     needs(not layer.sparse, "Embedding(sparse=True)")
 
 
@@ -574,8 +544,7 @@ def recurrent(layer: nn.RNNBase, value: object, start: object = ()) -> Several:
     needs(layer.proj_size == 0, "LSTM(proj_size=...)")
     directions = 1 + layer.bidirectional
     outputs = Rows(torch.Size((*first.shape[:2], directions * layer.hidden_size)))
-    state = Turned(
-        Rows(torch.Size((first.shape[0], directions * layer.num_layers, layer.hidden_size)))
-    )
+    shape = (first.shape[0], directions * layer.num_layers, layer.hidden_size)
+    state = Turned(Rows(torch.Size(shape)))
     states = Several((state, state)) if type(layer) is nn.LSTM else state
     return Several((outputs if layer.batch_first else Turned(outputs), states))

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..engines import operation_rules as rules
@@ -20,41 +20,29 @@ from .operation_rules import PLAIN, OperationRule, rule_along_dims, rule_for_ima
 
 _ELEMENTWISE = """
 abs add addcdiv addcmul alpha_dropout asin asinh acos acosh atan atan2 atanh bitwise_and bitwise_not
-bitwise_or ceil celu clamp clamp_max clamp_min clip clone contiguous cos cosh detach div double dropout elu eq erf
-erfc exp expm1 float floor frac full_like ge gelu gt hardshrink hardsigmoid hardswish hardtanh
-heaviside hypot isfinite isinf isnan le leaky_relu lerp log log10 log1p log2 logaddexp logical_and logical_not
-logical_or logical_xor logit logsigmoid long lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg
-negative ones_like polar pow rand_like randn_like reciprocal relu relu6 round rsqrt rsub selu sigmoid
-sign silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold to
-true_divide trunc type_as where zeros_like
+bitwise_or ceil celu clamp clamp_max clamp_min clip clone contiguous cos cosh detach div double
+dropout elu eq erf erfc exp expm1 float floor frac full_like ge gelu gt hardshrink hardsigmoid
+hardswish hardtanh heaviside hypot isfinite isinf isnan le leaky_relu lerp log log10 log1p log2
+logaddexp logical_and logical_not logical_or logical_xor logit logsigmoid long lt masked_fill
+maximum minimum mish mul multiply nan_to_num ne neg negative ones_like polar pow rand_like
+randn_like reciprocal relu relu6 round rsqrt rsub selu sigmoid sign silu sin sinc sinh softplus
+softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold to true_divide trunc
+type_as where zeros_like
+"""
+_RANDOM = """
+alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout feature_dropout
+gumbel_softmax rand rand_like randn randn_like
 """
 #: Operations that draw random numbers: nets with one of them are trained alone.
-RANDOM = {
-    *(
-        "alpha_dropout",
-        "dropout",
-        "dropout1d",
-        "dropout2d",
-        "dropout3d",
-        "feature_alpha_dropout",
-        "feature_dropout",
-    ),
-    *("gumbel_softmax", "rand", "rand_like", "randn", "randn_like"),
-}
+RANDOM = frozenset(_RANDOM.split())
+_REDUCTIONS = "all amax amin any argmax argmin cumprod cumsum logsumexp mean prod sum"
 _ALONG: dict[str, OperationRule] = {
-    **dict.fromkeys(
-        ("sum", "mean", "amax", "amin", "logsumexp", "all", "any"),
-        rule_along_dims("dim", "keepdim", "dtype"),
-    ),
-    **dict.fromkeys(
-        ("prod", "argmax", "argmin", "cumsum", "cumprod"),
-        rule_along_dims("dim", "keepdim", "dtype"),
-    ),
+    **dict.fromkeys(_REDUCTIONS.split(), rule_along_dims("dim", "keepdim", "dtype")),
     **dict.fromkeys(
         ("softmax", "log_softmax", "softmin"), rule_along_dims("dim", "_stacklevel", "dtype")
     ),
     **dict.fromkeys(("std", "var"), rule_along_dims("dim", "unbiased", "keepdim", "correction")),
-    **dict.fromkeys(("norm",), rule_along_dims("p", "dim", "keepdim", "dtype")),
+    "norm": rule_along_dims("p", "dim", "keepdim", "dtype"),
     "median": rule_along_dims("dim", "keepdim"),
     "topk": rule_along_dims("k", "dim", "largest", "sorted", default=-1),
     "sort": rule_along_dims("dim", "descending", "stable", default=-1),
@@ -133,27 +121,25 @@ FUNCTIONS: dict[Any, OperationRule] = {
 }
 #: Methods of tensors ↦ rule.
 METHODS: dict[str, OperationRule] = {
-    **{name: rule for name, rule in _NAMED.items() if hasattr(torch.Tensor, name)},
+    **{name: rule for name, rule in _NAMED.items() if hasattr(Tensor, name)},
     "new_zeros": lambda value, *sizes, **kwargs: rules.zeros(*sizes, **kwargs),
     "size": rules.size,
     "dim": lambda value: rules.require_rows(value).rank,
 }
 #: Operations allowed on numbers that are equal in every batch.
-NUMBERS = {
-    getattr(operator, name)
-    for name in ("add", "floordiv", "mod", "mul", "neg", "pow", "sub", "truediv")
-}
+_OF_NUMBERS = "add floordiv mod mul neg pow sub truediv"
+NUMBERS = {getattr(operator, name) for name in _OF_NUMBERS.split()}
 
 # --- layers ---------------------------------------------------------------------------------------
 
 _ANY_SHAPE = """
-AlphaDropout CELU Dropout ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU LogSigmoid Mish ReLU
-ReLU6 SELU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink Threshold
+AlphaDropout CELU Dropout ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU
+LogSigmoid Mish ReLU ReLU6 SELU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink Threshold
 """
 #: Layers with one, two and three dimensions besides records and channels.
 _SPATIAL = """
-AdaptiveAvgPool AdaptiveMaxPool AvgPool ConstantPad Conv ConvTranspose Dropout InstanceNorm LPPool MaxPool
-ReflectionPad ReplicationPad ZeroPad
+AdaptiveAvgPool AdaptiveMaxPool AvgPool ConstantPad Conv ConvTranspose Dropout InstanceNorm LPPool
+MaxPool ReflectionPad ReplicationPad ZeroPad
 """
 _LAYERS: dict[str, OperationRule] = {
     **dict.fromkeys(_ANY_SHAPE.split(), rules.layer_of_any_shape),
@@ -195,14 +181,9 @@ def is_random_op(target: Callable[..., Any] | str, layer: nn.Module | None = Non
     """Return whether an operation, or a layer, draws random numbers."""
     if isinstance(layer, nn.RNNBase):
         return bool(layer.dropout)
-    name = (
-        type(layer).__name__
-        if layer is not None
-        else target
-        if isinstance(target, str)
-        else target.__name__
-    )
-    return name.lower() in {known.replace("_", "") for known in RANDOM} | RANDOM
+    named = target if layer is None else type(layer)
+    name = named if isinstance(named, str) else named.__name__
+    return name.lower() in {random_name.replace("_", "") for random_name in RANDOM} | RANDOM
 
 
 def layer_constants(layer: nn.Module) -> dict[str, Any]:

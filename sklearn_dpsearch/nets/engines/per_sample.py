@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from ...errors import TrainingError
@@ -57,25 +57,25 @@ class VmapEngine(SingleNetEngine):
             # gradients come from torch.func alone, and none is left on a module
             parameter.requires_grad_(False)
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
-        self.most = records_per_chunk(room, self.layout.trained, MOST_ON.get(device.type, MOST))
+        self.chunk_size = records_per_chunk(
+            room, self.layout.trained, MOST_ON.get(device.type, MOST)
+        )
 
     def per_sample_gradients(
-        self, inputs: Inputs, targets: torch.Tensor
+        self, inputs: Inputs, targets: Tensor
     ) -> dict[str, PerSampleGradients]:
         module, criterion = self._fresh()
 
-        def loss(
-            trained: Mapping[str, torch.Tensor], record: Inputs, target: torch.Tensor
-        ) -> torch.Tensor:
+        def loss(trained: Mapping[str, Tensor], record: Inputs, target: Tensor) -> Tensor:
             alone = map_tensors(lambda part: part.unsqueeze(0), record)  # a batch of one
             return criterion(functional_call(module, trained, (alone,)), target.unsqueeze(0)).sum()
 
         trained = {name: p for name, p in self.template.named_parameters() if name in self._sums}
         # "different": each record has its own dropout mask, as in a batch.
-        found = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(
+        gradients = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(
             trained, inputs, targets
         )
-        return {name: DenseGradients(gradient.detach()) for name, gradient in found.items()}
+        return {name: DenseGradients(gradient.detach()) for name, gradient in gradients.items()}
 
     def _fresh(self) -> tuple[nn.Module, nn.Module]:
         """Copy module and criterion in their initial state, with the given parameters."""
@@ -86,7 +86,7 @@ class VmapEngine(SingleNetEngine):
 
 
 def _recurrent_forward_with_states(
-    layer: nn.RNNBase, inputs: torch.Tensor, state: torch.Tensor | None = None
+    layer: nn.RNNBase, inputs: Tensor, state: Tensor | None = None
 ) -> Any:
     """Run a recurrent layer with initial states of its own per record.
 
@@ -134,48 +134,47 @@ class OpacusEngine(SingleNetEngine):
                 "or leave out engine='opacus'."
             )
         self._running = GradSampleModule(self.template, batch_first=True, loss_reduction="sum")
-        self._parameters = {
-            name: p for name, p in self.template.named_parameters() if p.requires_grad
-        }
-        layers = dict(self.template.named_modules())
+        parameters = self.template.named_parameters()
+        self._parameters = {name: p for name, p in parameters if p.requires_grad}
         self._paddings = {
             f"{name}.weight": layer.padding_idx
-            for name, layer in layers.items()
+            for name, layer in self.template.named_modules()
             if type(layer) is nn.Embedding and layer.padding_idx is not None
         }
-        self.most = records_per_chunk(
-            MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE), self.layout.trained, MOST
-        )
+        room = MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE)
+        self.chunk_size = records_per_chunk(room, self.layout.trained, MOST)
 
     def per_sample_gradients(
-        self, inputs: Inputs, targets: torch.Tensor
+        self, inputs: Inputs, targets: Tensor
     ) -> dict[str, PerSampleGradients]:
         with torch.enable_grad():
             self.criterion(self._running(inputs), targets).sum().backward()
-        found = {name: p.grad_sample for name, p in self._parameters.items()}
-        for parameter in self._parameters.values():
-            parameter.grad = parameter.grad_sample = None
+        gradients = {name: p.grad_sample for name, p in self._parameters.items()}
+        self._forget_gradients()
         for name, place in self._paddings.items():
-            if name in found:
-                found[name][:, place] = 0.0  # PyTorch's embeddings have no gradient there
-        n = len(targets)
-        missing = [
-            name
-            for name, one in found.items()
-            if not isinstance(one, torch.Tensor) or len(one) != n
-        ]
+            if name in gradients:
+                gradients[name][:, place] = 0.0  # PyTorch's embeddings have no gradient there
+        lengths = {
+            name: len(gradient) if isinstance(gradient, Tensor) else None
+            for name, gradient in gradients.items()
+        }
+        missing = [name for name, length in lengths.items() if length != len(targets)]
         if missing:
             raise TrainingError(
                 f"Opacus found no gradient of each record for {missing}; freeze them, or use them."
             )
-        return {name: DenseGradients(one.detach()) for name, one in found.items()}
+        return {name: DenseGradients(gradient.detach()) for name, gradient in gradients.items()}
 
     def recover(self) -> None:
         for layer in self.template.modules():
             vars(layer).pop("activations", None)
+        self._forget_gradients()
+        for parameter in self._parameters.values():
+            parameter._forward_counter = 0
+
+    def _forget_gradients(self) -> None:
         for parameter in self._parameters.values():
             parameter.grad = parameter.grad_sample = None
-            parameter._forward_counter = 0
 
 
 def _refuse_padding(module: nn.Module) -> None:

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ...privacy import LeakingEstimatorError
 
@@ -20,7 +20,7 @@ def has_frozen_statistics(layer: nn.Module) -> bool:
     """
     fixed = type(layer) in BATCH_NORMS and not layer.training and not is_altered(layer)
     return fixed and all(
-        isinstance(getattr(layer, name), torch.Tensor) for name in ("running_mean", "running_var")
+        isinstance(getattr(layer, name), Tensor) for name in ("running_mean", "running_var")
     )
 
 
@@ -34,21 +34,16 @@ def in_training(module: nn.Module) -> nn.Module:
 
 
 def _keeps_statistics(layer: nn.Module) -> bool:
-    keeps = isinstance(layer, nn.modules.batchnorm._BatchNorm) or bool(
-        getattr(layer, "track_running_stats", False)
-    )
+    is_norm = isinstance(layer, nn.modules.batchnorm._BatchNorm)
+    keeps = is_norm or bool(getattr(layer, "track_running_stats", False))
     return keeps and not has_frozen_statistics(layer)
 
 
 def _is_compiled(layer: nn.Module) -> bool:
-    optimized = type(layer).__name__ == "OptimizedModule" and type(layer).__module__.startswith(
-        "torch."
-    )
-    return (
-        optimized
-        or isinstance(layer, torch.jit.ScriptModule)
-        or layer._compiled_call_impl is not None
-    )
+    kind = type(layer)
+    optimized = kind.__name__ == "OptimizedModule" and kind.__module__.startswith("torch.")
+    is_script = isinstance(layer, torch.jit.ScriptModule)
+    return optimized or is_script or layer._compiled_call_impl is not None
 
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
@@ -90,12 +85,12 @@ def refuse_module(module: nn.Module) -> None:
         buffers of a type of one's own.
     """
     for name, layer in module.named_modules():
-        for applies, found, remedy in KINDS:
+        for applies, effect, remedy in KINDS:
             if applies(layer):
                 where = f"Layer {name!r} ({type(layer).__name__})" if name else type(layer).__name__
-                raise LeakingEstimatorError(f"{where} {found}. {remedy}.")
+                raise LeakingEstimatorError(f"{where} {effect}. {remedy}.")
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-        if type(tensor) not in (torch.Tensor, nn.Parameter):
+        if type(tensor) not in (Tensor, nn.Parameter):
             raise LeakingEstimatorError(
                 f"Found {name!r} of type {type(tensor).__name__}: the operations of a subclass of "
                 "Tensor are its own, and may see several records at once. Make it an nn.Parameter, "
@@ -112,21 +107,13 @@ def is_altered(layer: nn.Module) -> bool:
 
     It may have hooks, or methods other than PyTorch's, of its own or put into its class.
     """
-    hooked = any(
-        getattr(layer, hooks, None) or getattr(nn.modules.module, f"_global{hooks}")
-        for hooks in HOOKS
-    )
-    return (
-        hooked
-        or any(callable(getattr(type(layer), name, None)) for name in vars(layer))
-        or _is_patched(type(layer))
-    )
-
-
-def _is_patched(kind: type[nn.Module]) -> bool:
-    """Return whether a class of PyTorch has a method of other code."""
-    methods = (one for parent in kind.__mro__[:-1] for one in vars(parent).values())
-    return not all(_is_pytorchs(method) for method in methods if inspect.isfunction(method))
+    kind, every = type(layer), nn.modules.module
+    if any(getattr(layer, name, None) or getattr(every, f"_global{name}") for name in HOOKS):
+        return True
+    if any(callable(getattr(kind, name, None)) for name in vars(layer)):
+        return True
+    attributes = (value for parent in kind.__mro__[:-1] for value in vars(parent).values())
+    return not all(map(_is_pytorchs, filter(inspect.isfunction, attributes)))
 
 
 @functools.lru_cache(maxsize=4096)

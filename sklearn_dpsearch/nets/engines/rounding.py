@@ -22,6 +22,7 @@ import math
 from collections.abc import Iterable
 
 import torch
+from torch import Tensor
 
 #: Half the spacing of single-precision, and of double-precision numbers at 1.
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53
@@ -42,8 +43,8 @@ TINY = 1e-18
 
 def records_per_piece(rows: int) -> int:
     """Number of records added in single precision before double takes over."""
-    most = max(1, min(rows, CHUNK))
-    return math.floor(min(LOSS / (SINGLE * most) - 3.0, most))
+    chunk = max(1, min(rows, CHUNK))
+    return math.floor(min(LOSS / (SINGLE * chunk) - 3.0, chunk))
 
 
 def noise_factor(rows: int) -> float:
@@ -52,7 +53,7 @@ def noise_factor(rows: int) -> float:
     return 1.0 + OWN + single + DOUBLE * float(rows) ** 2
 
 
-def row_norms(tables: Iterable[torch.Tensor]) -> torch.Tensor:
+def row_norms(tables: Iterable[Tensor]) -> Tensor:
     """Norms over the last axis of tensors, in double precision, plus ``TINY``.
 
     Squares below 1e-45 vanish in single precision, and long sums lose too much.
@@ -60,7 +61,7 @@ def row_norms(tables: Iterable[torch.Tensor]) -> torch.Tensor:
     return torch.stack([_blockwise_norm(table) for table in tables]).add_(TINY)
 
 
-def _blockwise_norm(table: torch.Tensor) -> torch.Tensor:
+def _blockwise_norm(table: Tensor) -> Tensor:
     """Norm from blocks in single precision that are combined in double.
 
     This is ten times faster than double precision throughout.
@@ -68,13 +69,15 @@ def _blockwise_norm(table: torch.Tensor) -> torch.Tensor:
     size = table.shape[-1]
     if size <= LONG:
         return torch.linalg.vector_norm(table, dim=-1).double()
-    whole = size - size % LONG
-    blocks = torch.linalg.vector_norm(table[..., :whole].unflatten(-1, (-1, LONG)), dim=-1)
+    multiple = size - size % LONG
+    blocks = torch.linalg.vector_norm(table[..., :multiple].unflatten(-1, (-1, LONG)), dim=-1)
     joined = torch.linalg.vector_norm(blocks.double(), dim=-1)
-    return joined if whole == size else torch.hypot(joined, _blockwise_norm(table[..., whole:]))
+    return (
+        joined if multiple == size else torch.hypot(joined, _blockwise_norm(table[..., multiple:]))
+    )
 
 
-def norms_from_squares(squares: torch.Tensor) -> torch.Tensor:
+def norms_from_squares(squares: Tensor) -> Tensor:
     """Gradient norms from the squared norms of their parts.
 
     In single precision; infinite beyond 1e19.
@@ -82,7 +85,7 @@ def norms_from_squares(squares: torch.Tensor) -> torch.Tensor:
     return squares.sum(0).float().sqrt_().add_(TINY)
 
 
-def add_products(sums: torch.Tensor, left: torch.Tensor, right: torch.Tensor, piece: int) -> None:
+def add_products(sums: Tensor, first: Tensor, second: Tensor, piece: int) -> None:
     """Add the sum of outer products over records in double precision.
 
     Products of ``piece`` records at a time are summed in single precision.
@@ -92,6 +95,6 @@ def add_products(sums: torch.Tensor, left: torch.Tensor, right: torch.Tensor, pi
     sums : tensor of shape (M, p, q)
     left, right : tensors of shape (M, B, p) and (M, B, q)
     """
-    for start in range(0, left.shape[1], piece):
+    for start in range(0, first.shape[1], piece):
         part = slice(start, start + piece)
-        sums.add_(torch.bmm(left[:, part].mT, right[:, part]))
+        sums.add_(torch.bmm(first[:, part].mT, second[:, part]))

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._docstrings import documented
 from .layers import HiddenLayerSizes
 from .table_base import TableClassifier, TableNet, TableRegressor
-from .table_records import Array, ArrayRecords, Given
+from .table_records import Array, ArrayRecords, BoundsLike
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
@@ -27,7 +27,7 @@ class ArrayNet(TableNet):
         of size 1.
     """
 
-    bounds_X: Given | None = None
+    bounds_X: BoundsLike | None = None
 
 
 @documented
@@ -176,7 +176,8 @@ def linear_map(net: TableNet) -> tuple[Array, Array]:
     check_is_fitted(net, "module_")
     last, bounds = net.module_[-1], ArrayRecords(net).bounds
     weights, constants = (
-        found.detach().cpu().numpy().astype(np.float64) for found in (last.weight, last.bias)
+        parameter.detach().cpu().numpy().astype(np.float64)
+        for parameter in (last.weight, last.bias)
     )
     if bounds is not None:
         weights = weights / bounds.half

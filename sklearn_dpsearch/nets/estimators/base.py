@@ -119,8 +119,8 @@ class DPSGDEstimator(BaseEstimator):
     def __new__(cls, *positional: Any, **named: Any) -> Self:
         """A net, unless it is given arguments that it does not have."""
         check_arguments_of(cls, named)
-        made: Self = super().__new__(cls)
-        return made
+        net: Self = super().__new__(cls)
+        return net
 
     #: Sampling rate where neither ``sample_rate`` nor ``batch_size`` is given; None: one of the two
     #: is needed.
@@ -191,7 +191,7 @@ class DPSGDEstimator(BaseEstimator):
         """Assumptions of the guarantee for records, or persons, as plain sentences."""
         name, seeded = type(self).__name__, self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"
-        known = (
+        seed_note = (
             f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for "
             f"tests."
         )
@@ -199,7 +199,7 @@ class DPSGDEstimator(BaseEstimator):
             *([OPACUS.format(name)] if getattr(self, "engine", "auto") == "opacus" else []),
             f"{name}: the number of {unit}s is public; batches and noise come from statistical "
             f"generators seeded by {source}, noise in double precision.",
-            *([known] if seeded else []),
+            *([seed_note] if seeded else []),
             *self._own_assumptions(),
         )
 
@@ -347,17 +347,17 @@ class DPSGDEstimator(BaseEstimator):
     def _task(
         self,
         settings: Settings,
-        given: TrainingData,
+        records: TrainingData,
         costs: Sequence[PrivacySpent],
         places: int | None = None,
     ) -> TrainingTask:
         """Training task of a net, by its arguments and its records."""
-        expected = settings.expected_batch_size(given.units)
+        expected = settings.expected_batch_size(records.units)
         facts, rule = self._step_facts(settings), self._step_rule
         step = rule.unclipped_step(settings.noise, expected, facts)
         self.max_grad_norm_ = norm = settings.max_grad_norm or rule.clipping_norm(step, facts)
-        if facts.given != "auto":
-            step = float(facts.given)
+        if facts.initial != "auto":
+            step = float(facts.initial)
         elif self._uses_sgd():
             # each gradient moves by 1 ÷ (1 − momentum) steps in total
             step = step * (1.0 - facts.momentum) / norm
@@ -382,7 +382,7 @@ class DPSGDEstimator(BaseEstimator):
         if self.noise_seed is not None:
             arguments = {"class": type(self), **self.get_params(deep=False)}
             words = words_of_training(
-                task.module, arguments, given, sum(len(spent.components) for spent in costs)
+                task.module, arguments, records, sum(len(spent.components) for spent in costs)
             )
             task = replace(
                 task, seed=seed_of_training(self.noise_seed, () if is_listened_to() else words)
@@ -413,11 +413,11 @@ class DPSGDEstimator(BaseEstimator):
     ) -> PreparedTraining:
         """Prepare a training of these records up to its first step."""
         unit = "record" if groups is None else "person"
-        given = self._prepare(X, y, fresh, groups)
-        settings = settings_of(self, given.units)
+        records = self._prepare(X, y, fresh, groups)
+        settings = settings_of(self, records.units)
         if self.target_delta is not None:
             check_size_of_delta(
-                "target_delta", float(self.target_delta), settings.expected_number(given.units)
+                "target_delta", float(self.target_delta), settings.expected_number(records.units)
             )
         costs, foreign = (
             cost.costs_before(self, fresh),
@@ -426,11 +426,11 @@ class DPSGDEstimator(BaseEstimator):
         cost.check_same_unit(costs, unit)
         # fails for relations that do not compose
         compose(*(spent.guarantee for spent in costs), settings.guarantee)
-        task = self._task(settings, given, costs, places)
+        task = self._task(settings, records, costs, places)
         if not fresh and not foreign:
             task.memory.update(vars(self).get("optimizer_memory_", {}))
         return PreparedTraining(
-            self, given, checked_device(self.device), settings, costs, foreign, task, unit
+            self, records, checked_device(self.device), settings, costs, foreign, task, unit
         )
 
     def _train(self, X: Any, y: Any, fresh: bool, groups: Any = None) -> None:
@@ -442,13 +442,13 @@ class DPSGDEstimator(BaseEstimator):
         )
         spent = vars(self).get("privacy_spent_")
         try:
-            one = self._prepare_fit(X, y, fresh, places, groups)
-            most, records = self.max_physical_batch, one.given.on(one.device)
+            training = self._prepare_fit(X, y, fresh, places, groups)
+            limit, records = self.max_physical_batch, training.records.on(training.device)
             tell = speaking(type(self).__name__, bool(self.verbose) or self._has_progress_bar())
-            work = partial(train, one.task, records, max_physical_batch=most, tell=tell)
-            one.enter()
+            work = partial(train, training.task, records, max_physical_batch=limit, tell=tell)
+            training.enter()
             in_fixed_words(type(self).__name__, work)
-            one.release()
+            training.release()
         except BaseException:  # an interrupt too: an unfinished training is not released
             if before is None:
                 cost.remove_training(self)
@@ -481,12 +481,12 @@ class DPSGDEstimator(BaseEstimator):
         fitted: set[int] = set()
         try:
             groups = _group_by_records(models, X, y)
-            for one in (one for group in groups for one in group):
-                one.enter()
+            for training in (training for group in groups for training in group):
+                training.enter()
             for group in groups:
-                for one in _train_group(group):
-                    one.release()
-                    fitted.add(id(one.net))
+                for training in _train_group(group):
+                    training.release()
+                    fitted.add(id(training.net))
         finally:  # an interrupt too: an unfinished training is not released
             for net in models:
                 if id(net) not in fitted:
@@ -507,7 +507,7 @@ class PreparedTraining:
     """Training of a net, prepared up to its first step."""
 
     net: DPSGDEstimator
-    given: TrainingData
+    records: TrainingData
     device: torch.device
     settings: Settings
     costs: list[PrivacySpent]
@@ -518,7 +518,7 @@ class PreparedTraining:
     def enter(self) -> None:
         """Enter this training in the ledger of the block around it."""
         spent = cost.cost_of_training(
-            self.net, self.settings, self.costs, self.foreign, self.unit, self.given.units
+            self.net, self.settings, self.costs, self.foreign, self.unit, self.records.units
         )
         names = getattr(self.net, "feature_names_in_", None)
         enter_fit(
@@ -530,13 +530,13 @@ class PreparedTraining:
     def release(self) -> None:
         """State the cost of a training that succeeded, and keep optimizer memory."""
         notes = (*self.foreign, *self.task.notes)
-        cost.add_training(self.net, self.settings, self.costs, notes, self.unit, self.given.units)
+        cost.add_training(self.net, self.settings, self.costs, notes, self.unit, self.records.units)
         self.net.optimizer_memory_ = memory_on_cpu(self.task.memory)
 
 
 def all_constraints(kind: type) -> dict[str, Any]:
     """Parameter constraints of an estimator and of all classes above it."""
-    stated = (vars(one).get("_parameter_constraints", {}) for one in reversed(kind.__mro__))
+    stated = (vars(parent).get("_parameter_constraints", {}) for parent in reversed(kind.__mro__))
     return {name: allowed for part in stated for name, allowed in part.items()}
 
 
@@ -555,25 +555,27 @@ def _group_by_records(
     groups: list[list[PreparedTraining]] = []
     for net in nets:
         with contained():  # this net has failed, the others have not
-            one = net._prepare_fit(X, y, True, net._check_before_data())
-            same = (
+            training = net._prepare_fit(X, y, True, net._check_before_data())
+            equal = (
                 group
                 for group in groups
-                if one.device == group[0].device and one.given.are(group[0].given)
+                if training.device == group[0].device and training.records.are(group[0].records)
             )
-            group = next(same, [])
+            group = next(equal, [])
             if not group:
                 groups.append(group)
-            group.append(one)
+            group.append(training)
     return groups
 
 
 def _train_group(members: Sequence[PreparedTraining]) -> list[PreparedTraining]:
     """Train a group of nets on their records; return those that succeeded."""
-    most, records = (
-        min(one.net.max_physical_batch for one in members),
-        members[0].given.on(members[0].device),
+    limit, records = (
+        min(training.net.max_physical_batch for training in members),
+        members[0].records.on(members[0].device),
     )
-    work = partial(train_together, [one.task for one in members], records, max_physical_batch=most)
+    work = partial(
+        train_together, [training.task for training in members], records, max_physical_batch=limit
+    )
     done = in_fixed_words(type(members[0].net).__name__, work)
-    return [one for one, succeeded in zip(members, done) if succeeded]
+    return [training for training, succeeded in zip(members, done) if succeeded]

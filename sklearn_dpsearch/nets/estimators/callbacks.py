@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from ...privacy import LeakingEstimatorError
 
 
-def callbacks_of_kind(given: Any, kind: type) -> list[Any]:
+def callbacks_of_kind(callbacks: Any, kind: type) -> list[Any]:
     """skorch callbacks of one kind, after a check of all.
 
     Raises
@@ -23,14 +23,17 @@ def callbacks_of_kind(given: Any, kind: type) -> list[Any]:
         For a callback that is not allowed, and for an allowed one that would act between the start
         and the end.
     """
-    found = [_callback_instance(one) for one in ([] if given in (None, "disable") else given)]
-    for callback in found:
+    instances = [
+        _callback_instance(callback)
+        for callback in ([] if callbacks in (None, "disable") else callbacks)
+    ]
+    for callback in instances:
         _check_callback(callback)
-    return [one for one in found if type(one) is kind]
+    return [callback for callback in instances if type(callback) is kind]
 
 
-def _callback_instance(given: Any) -> Any:
-    callback = given[1] if isinstance(given, tuple) else given
+def _callback_instance(entry: Any) -> Any:
+    callback = entry[1] if isinstance(entry, tuple) else entry
     return callback() if isinstance(callback, type) else callback
 
 
@@ -62,24 +65,24 @@ def _freezes_at_the_start(callback: Freezer) -> bool:
     It is then as made, or as initialised by skorch (copies keep the methods of their original).
     """
     at, schedule = callback.at, callback.schedule
-    made = (
+    by_constructor = (
         isinstance(at, partial)
         and _is_method_of(at.func, Freezer._epoch_at)
         and at.keywords == {"epoch": 1}
     )
-    first = (type(at) is int and at == 1) or made
+    first = (type(at) is int and at == 1) or by_constructor
     by_default = schedule is None or _is_method_of(schedule, Freezer._default_schedule)
     return first and by_default and callback.fn is freeze_parameter
 
 
-def _is_method_of(given: object, known: object) -> bool:
-    return getattr(given, "__func__", None) is known
+def _is_method_of(method: object, function: object) -> bool:
+    return getattr(method, "__func__", None) is function
 
 
 # --- before the first step ------------------------------------------------------------------------
 
 
-def freeze_parameters(module: nn.Module, given: Any) -> None:
+def freeze_parameters(module: nn.Module, callbacks: Any) -> None:
     """Freeze parameters by name, for each skorch ``Freezer`` among the callbacks.
 
     Raises
@@ -88,19 +91,19 @@ def freeze_parameters(module: nn.Module, given: Any) -> None:
         If a freezer finds no parameter, or none is left to train.
     """
     parameters = list(module.named_parameters())
-    for callback in callbacks_of_kind(given, Freezer):
+    for callback in callbacks_of_kind(callbacks, Freezer):
         patterns = (
             callback.patterns
             if isinstance(callback.patterns, (list, tuple))
             else [callback.patterns]
         )
-        found = list(callback.filter_parameters(patterns, parameters))
-        if not found:
+        matches = list(callback.filter_parameters(patterns, parameters))
+        if not matches:
             raise ValueError(
                 f"Found Freezer({callback.patterns!r}), which matches none of "
                 f"{[name for name, _ in parameters]}."
             )
-        for _, parameter in found:
+        for _, parameter in matches:
             freeze_parameter(parameter)
     if not any(parameter.requires_grad for _, parameter in parameters):
         raise ValueError(

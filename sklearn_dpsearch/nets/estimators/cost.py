@@ -75,13 +75,13 @@ def costs_before(net: Any, fresh: bool) -> list[PrivacySpent]:
 
     They are of this net's own trainings, or of those of other nets.
     """
-    found = costs_on_module(net.module_)
+    costs = costs_on_module(net.module_)
     if fresh:
         vars(net).pop("_inherited_", None)
-        if found:
-            net._inherited_ = tuple(found)
-    own = None if fresh else vars(net).get("privacy_spent_")
-    return found if found or own is None else [own]
+        if costs:
+            net._inherited_ = tuple(costs)
+    spent = None if fresh else vars(net).get("privacy_spent_")
+    return costs if costs or spent is None else [spent]
 
 
 def remember_parameters(net: Any) -> None:
@@ -91,8 +91,8 @@ def remember_parameters(net: Any) -> None:
 
 def foreign_parameters(net: Any) -> tuple[str, ...]:
     """Assumptions about parameters put into a net's module from elsewhere."""
-    known = vars(net).get("_known_parameters_")
-    if known is None or known == digest_of_arrays(*net.module_.state_dict().values()):
+    digest = vars(net).get("_known_parameters_")
+    if digest is None or digest == digest_of_arrays(*net.module_.state_dict().values()):
         return ()
     return (
         f"{type(net).__name__}: parameters put into module_ from elsewhere hold nothing of the "
@@ -160,10 +160,12 @@ def combined(spent: Sequence[PrivacySpent], delta: float) -> PrivacySpent:
     """Combine privacy statements about the same parameters into one."""
     check_same_unit(spent, spent[-1].unit)
     return PrivacySpent(
-        guarantee=compose(*(one.guarantee for one in spent)),
+        guarantee=compose(*(statement.guarantee for statement in spent)),
         delta=delta,
-        components=tuple(component for one in spent for component in one.components),
-        assumptions=tuple(dict.fromkeys(text for one in spent for text in one.assumptions)),
+        components=tuple(component for statement in spent for component in statement.components),
+        assumptions=tuple(
+            dict.fromkeys(text for statement in spent for text in statement.assumptions)
+        ),
         unit=spent[-1].unit,
         release=spent[-1].release,
     )
@@ -193,14 +195,14 @@ def put_notes(module: nn.Module, notes: tuple[Note, ...]) -> None:
 
 def costs_on_module(module: nn.Module) -> list[PrivacySpent]:
     """Privacy costs noted on a module, one for each training or search."""
-    found: dict[str, PrivacySpent] = {}
+    costs: dict[str, PrivacySpent] = {}
     for note in (note for part in module.modules() for note in vars(part).get(NOTE, ())):
         token, spent = note if isinstance(note, tuple) else json.loads(note).values()
-        if token not in found:  # copies of a note count once
-            found[token] = (
+        if token not in costs:  # copies of a note count once
+            costs[token] = (
                 spent if isinstance(spent, PrivacySpent) else _statement_from_values(spent)
             )
-    return list(found.values())
+    return list(costs.values())
 
 
 def _new_note(spent: PrivacySpent) -> Note:
@@ -252,14 +254,14 @@ def notes_of_state_dict(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
 
     Empty for a file without notes.
     """
-    found: list[tuple[str, ...]] = []
+    notes: list[tuple[str, ...]] = []
 
-    def note(state: object, prefix: str, metadata: dict[str, Any], *rest: object) -> None:
-        found.append(tuple(text for text in metadata.get(NOTE, ()) if isinstance(text, str)))
+    def note(state: object, prefix: str, metadata: dict[str, Any], *_: object) -> None:
+        notes.append(tuple(text for text in metadata.get(NOTE, ()) if isinstance(text, str)))
 
     handle = module._register_load_state_dict_pre_hook(note)
     try:
-        yield found
+        yield notes
     finally:
         handle.remove()
 
@@ -273,7 +275,8 @@ def _statement_to_values(spent: PrivacySpent) -> dict[str, Any]:
         "guarantee": spent.guarantee.to_dict(),
         "delta": spent.delta,
         "components": [
-            {"name": one.name, "guarantee": one.guarantee.to_dict()} for one in spent.components
+            {"name": component.name, "guarantee": component.guarantee.to_dict()}
+            for component in spent.components
         ],
         "assumptions": list(spent.assumptions),
         "unit": spent.unit,
@@ -281,20 +284,20 @@ def _statement_to_values(spent: PrivacySpent) -> dict[str, Any]:
     }
 
 
-def _statement_from_values(found: Mapping[str, Any]) -> PrivacySpent:
+def _statement_from_values(values: Mapping[str, Any]) -> PrivacySpent:
     """Read a privacy statement from plain values.
 
     The file may come from an untrusted source.
     """
-    release = found["release"]
+    release = values["release"]
     return PrivacySpent(
-        guarantee=from_dict(found["guarantee"]),
-        delta=float(found["delta"]),
+        guarantee=from_dict(values["guarantee"]),
+        delta=float(values["delta"]),
         components=tuple(
-            Component(name=one["name"], guarantee=from_dict(one["guarantee"]))
-            for one in found["components"]
+            Component(name=component["name"], guarantee=from_dict(component["guarantee"]))
+            for component in values["components"]
         ),
-        assumptions=tuple(found["assumptions"]),
-        unit=str(found["unit"]),
+        assumptions=tuple(values["assumptions"]),
+        unit=str(values["unit"]),
         release=None if release is None else Release.from_dict(release),
     )

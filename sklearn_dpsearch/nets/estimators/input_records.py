@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from ...data.columns import array_of
 from ...data.datasets import (
@@ -45,7 +45,7 @@ KINDS = {
     "m": "durations",
 }
 #: Targets in the user's form ↦ targets for the loss.
-Encode = Callable[[Any], torch.Tensor]
+Encode = Callable[[Any], Tensor]
 
 
 class OneByOne(NamedTuple):
@@ -57,7 +57,7 @@ class OneByOne(NamedTuple):
 
     example: Any
     encode: Encode
-    blank_target: Callable[[], torch.Tensor]
+    blank_target: Callable[[], Tensor]
 
 
 def tensors_from_arrays(X: Any) -> Inputs:
@@ -93,7 +93,7 @@ def tensors_from_arrays(X: Any) -> Inputs:
 def training_records(
     X: Any,
     y: Any,
-    taken: Callable[[Inputs], Inputs],
+    convert: Callable[[Inputs], Inputs],
     encode: Encode,
     device: Any,
     one_by_one: OneByOne,
@@ -115,19 +115,19 @@ def training_records(
     """
     X, y = arrays_from_dataset(X, y)
     if (source := source_of(X, y)) is not None:
-        return dataset_records(source, taken, one_by_one)
+        return dataset_records(source, convert, one_by_one)
     if y is None:
         raise ValueError(
             "Found y=None with X that is no Dataset; the target of each record is needed."
         )
     rows = rows_in_file(X, least_bytes_in_file(device))
     if not (isinstance(rows, ChosenRows) and stays_in_file(rows, device)):
-        inputs, targets = taken(tensors_from_arrays(rows)), encode(y)
+        inputs, targets = convert(tensors_from_arrays(rows)), encode(y)
         check_same_number(len(list_tensors(inputs)[0]), len(targets))
         return HeldRecords(inputs=inputs, targets=targets)
-    row, targets = taken(zero_row(rows)), encode(y)
+    row, targets = convert(zero_row(rows)), encode(y)
     check_same_number(len(rows), len(targets))
-    assert isinstance(row, torch.Tensor)
+    assert isinstance(row, Tensor)
     kind = row.dtype
     return MappedRecords(
         rows=rows,
@@ -138,12 +138,12 @@ def training_records(
     )
 
 
-def zero_row(rows: ChosenRows) -> torch.Tensor:
+def zero_row(rows: ChosenRows) -> Tensor:
     """Tensor with one row of zeros, like the rows of an array."""
     return single_precision(torch.from_numpy(np.zeros((1, *rows.shape[1:]), rows.dtype)))
 
 
-def tensor_from_block(block: Any, name: str = "X") -> torch.Tensor:
+def tensor_from_block(block: Any, name: str = "X") -> Tensor:
     """Rows of an array as a tensor in single precision.
 
     Integers stay integers.
@@ -161,19 +161,19 @@ def numeric_array(name: str, data: Any) -> NDArray[Any]:
     ValueError
         The message quotes no record.
     """
-    found = array_of(data, name)
-    if found.dtype.kind not in "fiub":
+    array = array_of(data, name)
+    if array.dtype.kind not in "fiub":
         raise ValueError(
-            f"Expected {name} as numbers, got an array of {KINDS.get(found.dtype.kind, 'others')}."
+            f"Expected {name} as numbers, got an array of {KINDS.get(array.dtype.kind, 'others')}."
         )
-    return np.require(found, requirements=["C", "W"])
+    return np.require(array, requirements=["C", "W"])
 
 
 # --- data sets ------------------------------------------------------------------------------------
 
 
 def dataset_records(
-    source: RecordSource, taken: Callable[[Inputs], Inputs], facts: OneByOne
+    source: RecordSource, convert: Callable[[Inputs], Inputs], facts: OneByOne
 ) -> ReadRecords:
     """Records of a data set, each read when a batch needs it; none is read for its shape.
 
@@ -198,7 +198,7 @@ def dataset_records(
             "needed."
         )
     zeros = map_tensors(lambda part: single_precision(torch.zeros_like(part).unsqueeze(0)), row)
-    inputs = taken(zeros)
+    inputs = convert(zeros)
     return ReadRecords(
         source=source, encode=facts.encode, inputs=inputs, targets=facts.blank_target()
     )

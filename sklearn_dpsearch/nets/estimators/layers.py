@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 #: Accepted arguments.
 HiddenLayerSizes = int | Sequence[int] | Literal["auto"]
@@ -94,7 +94,7 @@ class WideAndDeep(nn.Module):
         self.deep = deep
         self.first = deep[0].in_features
 
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+    def forward(self, inputs: Tensor) -> Tensor:
         """Outputs of both parts, added up, shape (n_samples, n_outputs)."""
         return self.wide(inputs) + self.deep(inputs[:, : self.first])
 
@@ -126,11 +126,11 @@ def squared_gradient_of_perceptron(
         squares.append(0.5 * width * variance * squares[-1])
     if from_linear:
         variances[-1] = 0.0
-    found, behind = 0.0, 1.0  # the square of the gradient in each layer's outputs
+    total, behind = 0.0, 1.0  # the square of the gradient in each layer's outputs
     for fan_in, variance, square in reversed(list(zip(deep, variances, squares))):
-        found += behind * (square + 1.0)
+        total += behind * (square + 1.0)
         behind *= 0.5 * fan_in * variance
-    return found
+    return total
 
 
 def linear_part(module: nn.Module) -> nn.Linear:
@@ -172,7 +172,7 @@ def wide_and_deep(
 # --- widths ---------------------------------------------------------------------------------------
 
 
-def checked_hidden_layers(given: Any) -> tuple[int, ...] | None:
+def checked_hidden_layers(widths: Any) -> tuple[int, ...] | None:
     """Checked widths of hidden layers, or None for "auto".
 
     Raises
@@ -180,12 +180,12 @@ def checked_hidden_layers(given: Any) -> tuple[int, ...] | None:
     ValueError
         For arguments other than "auto", a positive integer or a sequence of positive integers.
     """
-    if isinstance(given, str) and given == "auto":
+    if isinstance(widths, str) and widths == "auto":
         return None
-    sizes = tuple(given) if isinstance(given, Iterable) else (given,)
+    sizes = tuple(widths) if isinstance(widths, Iterable) else (widths,)
     if not all(isinstance(size, numbers.Integral) and int(size) >= 1 for size in sizes):
         raise ValueError(
-            f"Found hidden_layer_sizes={given!r}; integers >= 1 are needed, e.g. (64,), or 'auto'."
+            f"Found hidden_layer_sizes={widths!r}; integers >= 1 are needed, e.g. (64,), or 'auto'."
         )
     return tuple(int(size) for size in sizes)
 
@@ -211,7 +211,7 @@ def hidden_layers_beside_bins(n: float, signal: float, *, of_classes: bool) -> t
     return BESIDE_BINS if of_classes or n < FROM_FOR_NUMBERS else BESIDE_BINS_FOR_NUMBERS
 
 
-def hidden_layer_space(given: HiddenLayerSizes) -> dict[str, Any]:
+def hidden_layer_space(widths: HiddenLayerSizes) -> dict[str, Any]:
     """Search space of hidden layers: the net's own, and one more.
 
     That one is as wide as the last. For "auto" there are the rule's choice, and many.
@@ -220,7 +220,7 @@ def hidden_layer_space(given: HiddenLayerSizes) -> dict[str, Any]:
     one more layer gains most and loses least. More passes over the records gain at most half a
     point, for several times the work.
     """
-    own = checked_hidden_layers(given)
-    if own is None:
+    sizes = checked_hidden_layers(widths)
+    if sizes is None:
         return {"hidden_layer_sizes": ["auto", MANY]}
-    return {"hidden_layer_sizes": [own, (*own, own[-1] if own else FEW[-1])]}
+    return {"hidden_layer_sizes": [sizes, (*sizes, sizes[-1] if sizes else FEW[-1])]}

@@ -243,12 +243,11 @@ WAYS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
 
 
 def _stated_noise(net: Any) -> dict[str, float]:
-    given = {name: float(getattr(net, name)) for name in NOISE if getattr(net, name) is not None}
-    if set(given) not in WAYS:
+    stated = {name: float(getattr(net, name)) for name in NOISE if getattr(net, name) is not None}
+    if set(stated) not in WAYS:
         raise PrivacyError(
-            f"Found {given or 'none of noise_multiplier, target_epsilon, target_delta, target_mu'}; one way to state "
-            "the noise is needed: noise_multiplier=..., or target_epsilon=... with "
-            "target_delta=..., or target_mu=... (none of them in a search with epsilon=, which "
-            "sets the noise)"
+            f"Found {stated or 'none of ' + ', '.join(NOISE)}; one way to state the noise is needed: "
+            "noise_multiplier=..., or target_epsilon=... with target_delta=..., or target_mu=... "
+            "(none of them in a search with epsilon=, which sets the noise)"
         )
-    return given
+    return stated

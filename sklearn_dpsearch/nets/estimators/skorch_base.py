@@ -19,6 +19,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.callbacks import LRScheduler, ProgressBar
 from skorch.utils import to_tensor
+from torch import Tensor
 
 from ...data.datasets import arrays_by_name, source_for_prediction
 from ...privacy import LeakingEstimatorError, PrivacyError
@@ -43,7 +44,7 @@ from .settings import Settings
 from .step_size import StepFacts, StepSize
 
 #: Arguments of all nets.
-SHARED = [one for one in fields(DPSGDEstimator) if one.init]
+SHARED = [argument for argument in fields(DPSGDEstimator) if argument.init]
 #: Arguments of a skorch net that would read or show records, with their only allowed value.
 FIXED: dict[str, Any] = {"train_split": None, "compile": False}
 #: Assumption about modules and criteria of a user's own, until a fit has shown whether it is
@@ -113,9 +114,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self, module: Any, *, criterion: Any, lr: StepSize = "auto", lr_factor: float = 1.0, engine: str = "auto",
         example_input: Any = None, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        own = {one.name: kwargs.pop(one.name, one.default) for one in SHARED}
+        shared = {argument.name: kwargs.pop(argument.name, argument.default) for argument in SHARED}
         super().__init__(module, criterion=criterion, lr=lr, train_split=train_split, **kwargs)
-        self.__dict__.update(own, lr_factor=lr_factor, engine=engine, example_input=example_input)
+        self.__dict__.update(
+            shared, lr_factor=lr_factor, engine=engine, example_input=example_input
+        )
 
     @property
     def _default_callbacks(self) -> list[Any]:
@@ -132,13 +135,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; unknown ones are an error at once."""
-        known = set(self.get_params(deep=False))
+        valid = set(self.get_params(deep=False))
         for name in params:
             prefix = name.partition("__")[0]
-            if name not in known and (prefix == name or prefix not in self._prefixes):
+            if name not in valid and (prefix == name or prefix not in self._prefixes):
                 raise ValueError(
                     f"Invalid parameter {name!r} for estimator {type(self).__name__}. Valid "
-                    f"parameters are: {sorted(known)}, and those that start with one of "
+                    f"parameters are: {sorted(valid)}, and those that start with one of "
                     f"{[f'{owner}__' for owner in self._prefixes]}."
                 )
         if "callbacks" in params:  # skorch's own way needs an existing one
@@ -201,8 +204,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         Trained in place, it would be the start of the next fit, or of a clone.
         """
-        made = super().initialized_instance(instance_or_cls, kwargs)
-        return copy.deepcopy(made) if made is instance_or_cls else made
+        instance = super().initialized_instance(instance_or_cls, kwargs)
+        return copy.deepcopy(instance) if instance is instance_or_cls else instance
 
     def initialize_criterion(self) -> Self:
         """Make the user's criterion with summed losses.
@@ -261,7 +264,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         )
         return outputs.reshape(-1) if self.one_logit else outputs
 
-    def _inputs_for_prediction(self, values: Any) -> torch.Tensor:
+    def _inputs_for_prediction(self, values: Any) -> Tensor:
         numbers = single_precision(
             torch.as_tensor(values if torch.is_tensor(values) else np.array(values))
         )
@@ -300,9 +303,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             super().load_params(*args, **kwargs)
         if notes and notes[-1]:
             cost.put_notes(self.module_, notes[-1])
-            found = cost.costs_on_module(self.module_)
+            costs = cost.costs_on_module(self.module_)
             self.__dict__["privacy_spent_"] = (
-                cost.combined(found, found[0].delta) if len(found) > 1 else found[0]
+                cost.combined(costs, costs[0].delta) if len(costs) > 1 else costs[0]
             )
             cost.remember_parameters(self)
 
@@ -314,19 +317,19 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             "module_" in vars(self),
             isinstance(self.module, torch.nn.Module),
         )
-        found = []
+        sentences = []
         if trained and not cost.costs_on_module(self.module):
-            found.append(
+            sentences.append(
                 "the initial parameters, given as a module instance, hold nothing of the private "
                 "records."
             )
         elif trained:
-            found.append(
+            sentences.append(
                 "the initial parameters, given as a trained module, are as a private training has "
                 "left them."
             )
             if not fitted:
-                found.append(
+                sentences.append(
                     "the initial parameters, given as a trained module, have a cost that is not "
                     "part of this."
                 )
@@ -334,9 +337,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             if self.engine != "opacus" and not (
                 is_pytorchs_own(self.module) and is_pytorchs_own(self.criterion)
             ):
-                found.append(OWN_CODE)
-            found.append(f"if records come from a Dataset, {ALONE}")
-        return tuple(f"{name}: {said}" for said in found)
+                sentences.append(OWN_CODE)
+            sentences.append(f"if records come from a Dataset, {ALONE}")
+        return tuple(f"{name}: {sentence}" for sentence in sentences)
 
     # --- fitting ----------------------------------------------------------------------------------
 
@@ -350,9 +353,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             with global_torch_seed(0):
                 module = self.initialized_instance(module, self.get_params_for("module"))
         layers = [
-            one
-            for one in module.modules()
-            if isinstance(one, (torch.nn.Embedding, torch.nn.EmbeddingBag))
+            layer
+            for layer in module.modules()
+            if isinstance(layer, (torch.nn.Embedding, torch.nn.EmbeddingBag))
         ]
         return min((layer.num_embeddings for layer in layers), default=None)
 
@@ -392,10 +395,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if fresh:
             self.initialize()
         one_by_one = OneByOne(self.example_input, self._encoded_targets, self._blank_target)
-        given = training_records(X, y, self._note_inputs, self._targets, self.device, one_by_one)
+        records = training_records(X, y, self._note_inputs, self._targets, self.device, one_by_one)
         if self.output_shape_ is not None:
-            self._check_outputs(self.output_shape_, given.targets)
-        return given
+            self._check_outputs(self.output_shape_, records.targets)
+        return records
 
     def _note_inputs(self, inputs: Inputs) -> Inputs:
         """Convert inputs for the module, and note their public facts."""
@@ -405,11 +408,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self.history_ = None  # skorch's history would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in list_tensors(inputs))
         freeze_parameters(self.module_, self.callbacks)
-        taken = self._in_kinds_of_module(inputs)
-        outputs = self._made_up_outputs(taken)
+        converted = self._in_kinds_of_module(inputs)
+        outputs = self._made_up_outputs(converted)
         #: Shape of a record's outputs; None if made-up records do not tell it.
         self.output_shape_ = None if outputs is None else tuple(outputs.shape[1:])
-        return taken
+        return converted
 
     def _in_kinds_of_module(self, inputs: Inputs) -> Inputs:
         """Inputs whose whole numbers are tokens, if the module takes made-up ones; else real
@@ -417,9 +420,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if all(part.is_floating_point() for part in list_tensors(inputs)):
             return inputs
         takes_tokens = self._made_up_outputs(inputs) is not None
-        return inputs if takes_tokens else map_tensors(torch.Tensor.float, inputs)
+        return inputs if takes_tokens else map_tensors(Tensor.float, inputs)
 
-    def _made_up_outputs(self, inputs: Inputs) -> torch.Tensor | None:
+    def _made_up_outputs(self, inputs: Inputs) -> Tensor | None:
         """Outputs of the module on made-up records like these inputs.
 
         None if the module does not take them.
@@ -440,49 +443,45 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         """Raise for arguments about the target that are wrong for all records."""
 
     @abstractmethod
-    def _targets(self, y: Any) -> torch.Tensor:
+    def _targets(self, y: Any) -> Tensor:
         """Targets of all records as a tensor for the loss; their public shape is noted."""
 
     @abstractmethod
-    def _encoded_targets(self, y: Any) -> torch.Tensor:
+    def _encoded_targets(self, y: Any) -> Tensor:
         """Targets of some records as a tensor for the loss; nothing of them is noted."""
 
     @abstractmethod
-    def _blank_target(self) -> torch.Tensor:
+    def _blank_target(self) -> Tensor:
         """One row of zeros, of the shape and kind of targets for the module's outputs."""
 
     @abstractmethod
-    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+    def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
         """Raise where a record's outputs do not fit the targets."""
 
     # --- the step size ----------------------------------------------------------------------------
 
     def _step_facts(self, settings: Settings) -> StepFacts:
-        given = vars(self).get("optimizer__lr", self.lr)
+        lr = vars(self).get("optimizer__lr", self.lr)
         momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
         # A derived step size falls, unless a schedule is given.
-        own = (
+        by_user = (
             self.lr != "auto"
             or "optimizer__lr" in vars(self)
             or callbacks_of_kind(self.callbacks, LRScheduler)
         )
-        decay = step_size.step_decay("constant" if own else "linear", settings.steps)
+        decay = step_size.step_decay("constant" if by_user else "linear", settings.steps)
         return StepFacts(
-            given,
-            self.lr_factor,
-            momentum,
-            decay,
-            step_size.largest_record_norm(self.n_features_in_),
+            lr, self.lr_factor, momentum, decay, step_size.largest_record_norm(self.n_features_in_)
         )
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
         """Return skorch's parameters, with a derived step size as a number."""
-        args, found = super().get_params_for_optimizer(prefix, named_parameters, **kwargs)
-        if found["lr"] != "auto":
-            return args, {**found, "lr": self.lr_factor * found["lr"]}
+        args, arguments = super().get_params_for_optimizer(prefix, named_parameters, **kwargs)
+        if arguments["lr"] != "auto":
+            return args, {**arguments, "lr": self.lr_factor * arguments["lr"]}
         # No step size is derived before training, when skorch makes an optimizer that is never
         # used.
-        return args, {**found, "lr": vars(self).get("learning_rate_init_", 1.0)}
+        return args, {**arguments, "lr": vars(self).get("learning_rate_init_", 1.0)}
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         return [step_size.step_factor_space("lr_factor", self.lr_factor, grid=grid)]
@@ -503,10 +502,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _optimizer(self) -> torch.optim.Optimizer:
         """Optimizer of PyTorch as skorch makes it, over a dummy parameter."""
-        nothing = torch.nn.Parameter(torch.zeros(1))
-        args, kwargs = self.get_params_for_optimizer("optimizer", [("nothing", nothing)])
-        found: torch.optim.Optimizer = self.optimizer(*args, **kwargs)
-        return found
+        dummy = torch.nn.Parameter(torch.zeros(1))
+        args, kwargs = self.get_params_for_optimizer("optimizer", [("nothing", dummy)])
+        optimizer: torch.optim.Optimizer = self.optimizer(*args, **kwargs)
+        return optimizer
 
     def _update(self) -> UpdateRule:
         return UpdateRule.of(self._optimizer())
@@ -528,12 +527,15 @@ def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., Non
     It takes them as ``**kwargs``.
     """
     of_nets = {
-        one.name: Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default) for one in SHARED
+        argument.name: Parameter(argument.name, Parameter.KEYWORD_ONLY, default=argument.default)
+        for argument in SHARED
     }
-    shared, own = (inspect.signature(one).parameters for one in (SkorchNet.__init__, constructor))
-    named = {**shared, **of_nets, **own}
-    others = named.pop("kwargs")
-    vars(constructor)["__signature__"] = inspect.Signature([*named.values(), others])
+    shared, of_class = (
+        inspect.signature(function).parameters for function in (SkorchNet.__init__, constructor)
+    )
+    named = {**shared, **of_nets, **of_class}
+    keywords = named.pop("kwargs")
+    vars(constructor)["__signature__"] = inspect.Signature([*named.values(), keywords])
     return constructor
 
 

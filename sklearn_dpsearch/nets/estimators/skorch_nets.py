@@ -9,7 +9,7 @@ import numpy as np
 import skorch
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from ..._docstrings import documented
 from ...data.columns import array_of
@@ -72,7 +72,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
                 "module's outputs: taken from y they would tell which labels occur."
             )
 
-    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+    def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
         if shape != (len(self.classes),):
             raise ValueError(
                 f"Found outputs of shape {shape} per record and {len(self.classes)} classes; the "
@@ -80,19 +80,19 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
                 "occur). For one logit use DPNeuralNetBinaryClassifier."
             )
 
-    def _targets(self, y: Any) -> torch.Tensor:
+    def _targets(self, y: Any) -> Tensor:
         return self._encoded_targets(y)
 
-    def _encoded_targets(self, y: Any) -> torch.Tensor:
+    def _encoded_targets(self, y: Any) -> Tensor:
         return label_targets(y, np.asarray(self.classes))
 
-    def _blank_target(self) -> torch.Tensor:
+    def _blank_target(self) -> Tensor:
         return torch.zeros(1, dtype=torch.int64)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record."""
-        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return found
+        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels
 
 
 @documented
@@ -117,32 +117,32 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
     def __init__(self, module: Any, *, criterion: Any = nn.MSELoss, **kwargs: Any) -> None:
         super().__init__(module, criterion=criterion, **kwargs)
 
-    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
-        known = type(self.criterion_) in losses.KNOWN  # others may take other shapes
-        if known and shape != targets.shape[1:]:
+    def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
+        known_loss = type(self.criterion_) in losses.KNOWN  # others may take other shapes
+        if known_loss and shape != targets.shape[1:]:
             raise ValueError(
                 f"Found outputs of shape {shape} and targets of shape {tuple(targets.shape[1:])} "
                 "per record; give the module as many outputs as y has columns."
             )
 
-    def _targets(self, y: Any) -> torch.Tensor:
+    def _targets(self, y: Any) -> Tensor:
         values = numeric_array("y", y)
         self.y_is_column_ = values.ndim == 2
         return self._encoded_targets(values)
 
-    def _encoded_targets(self, y: Any) -> torch.Tensor:
+    def _encoded_targets(self, y: Any) -> Tensor:
         values = torch.from_numpy(numeric_array("y", y)).float()
         return values if values.ndim > 1 else values.unsqueeze(1)
 
-    def _blank_target(self) -> torch.Tensor:
+    def _blank_target(self) -> Tensor:
         shape = self.output_shape_ or (1,)
         self.y_is_column_ = shape != (1,)
         return torch.zeros(1, *shape)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted values, in the shape of the y that was fitted."""
-        found: NDArray[Any] = super().predict(X)
-        return found if getattr(self, "y_is_column_", True) else found[:, 0]
+        values: NDArray[Any] = super().predict(X)
+        return values if getattr(self, "y_is_column_", True) else values[:, 0]
 
 
 # --- one logit per label --------------------------------------------------------------------------
@@ -236,30 +236,30 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
                 "use DPNeuralNetClassifier with one output per class."
             )
 
-    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+    def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
         if shape not in ((), (1,)):
             raise ValueError(
                 f"Found outputs of shape {shape} per record; one logit is needed, shape (n,) or "
                 "(n, 1). For one output per class use DPNeuralNetClassifier."
             )
 
-    def _targets(self, y: Any) -> torch.Tensor:
+    def _targets(self, y: Any) -> Tensor:
         return self._encoded_targets(y)
 
-    def _blank_target(self) -> torch.Tensor:
+    def _blank_target(self) -> Tensor:
         return self._encoded_targets([self.classes_[0]])
 
-    def _encoded_targets(self, y: Any) -> torch.Tensor:
+    def _encoded_targets(self, y: Any) -> Tensor:
         codes = label_targets(y, self.classes_)
-        found = torch.where(codes < 0, torch.nan, codes.float())
-        return found if self.output_shape_ == () else found.unsqueeze(1)
+        targets = torch.where(codes < 0, torch.nan, codes.float())
+        return targets if self.output_shape_ == () else targets.unsqueeze(1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each record."""
-        found: NDArray[Any] = self.classes_[
+        labels: NDArray[Any] = self.classes_[
             (self.predict_proba(X)[:, 1] > self.threshold).astype(int)
         ]
-        return found
+        return labels
 
 
 @documented
@@ -307,7 +307,7 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
                 f"Found classes={self.classes!r}; a name of its own for each label is needed."
             )
 
-    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+    def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
         labels = targets.shape[1]
         if self.classes is not None and len(np.asarray(self.classes)) != labels:
             raise ValueError(
@@ -320,15 +320,15 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
                 "needs one logit for each."
             )
 
-    def _targets(self, y: Any) -> torch.Tensor:
+    def _targets(self, y: Any) -> Tensor:
         indicators = label_indicators(y)
         self.n_labels_ = indicators.shape[1]
         return indicators
 
-    def _encoded_targets(self, y: Any) -> torch.Tensor:
+    def _encoded_targets(self, y: Any) -> Tensor:
         return label_indicators(y)
 
-    def _blank_target(self) -> torch.Tensor:
+    def _blank_target(self) -> Tensor:
         shape = self.output_shape_ or (len(self.classes_),)
         self.n_labels_ = shape[0]
         return torch.zeros(1, *shape)
@@ -341,8 +341,8 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """1 where a record has a label, shape (n_samples, n_labels)."""
-        found: NDArray[Any] = (self.predict_proba(X) > self.threshold).astype(int)
-        return found
+        indicators: NDArray[Any] = (self.predict_proba(X) > self.threshold).astype(int)
+        return indicators
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -350,7 +350,7 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
         return tags
 
 
-def label_indicators(y: Any) -> torch.Tensor:
+def label_indicators(y: Any) -> Tensor:
     """Indicators of several labels per record, shape (n, labels).
 
     nan for values other than 0 and 1.
@@ -360,15 +360,15 @@ def label_indicators(y: Any) -> torch.Tensor:
     ValueError
         For y without columns, and for columns that are no numbers.
     """
-    found = array_of(y, "y")
-    if found.ndim != 2:
+    array = array_of(y, "y")
+    if array.ndim != 2:
         raise ValueError(
             f"Expected y with a column for each label, shape (n_samples, n_labels), got "
-            f"{found.shape}."
+            f"{array.shape}."
         )
-    if found.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         raise ValueError(
             "Expected y of 0 and 1: whether a record has each label (sklearn's "
             "MultiLabelBinarizer)."
         )
-    return torch.from_numpy(np.where(np.isin(found, (0, 1)), found, np.nan).astype(np.float32))
+    return torch.from_numpy(np.where(np.isin(array, (0, 1)), array, np.nan).astype(np.float32))

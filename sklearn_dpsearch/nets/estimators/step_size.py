@@ -35,7 +35,7 @@ class StepFacts(NamedTuple):
 
     Parameters
     ----------
-    given : float or "auto"
+    initial : float or "auto"
         Initial step size; "auto": derived.
     factor : float
         Factor on it.
@@ -48,7 +48,7 @@ class StepFacts(NamedTuple):
         Norm of a long record's gradient for a residual of norm 1, for a clipping norm by rule.
     """
 
-    given: StepSize
+    initial: StepSize
     factor: float
     momentum: float
     decay: list[float]
@@ -179,10 +179,10 @@ def likely_record_norm(n_features: int) -> float:
 # --- search space ---------------------------------------------------------------------------------
 
 
-def step_factor_space(name: str, own: float, *, grid: bool) -> dict[str, Any]:
+def step_factor_space(name: str, center: float, *, grid: bool) -> dict[str, Any]:
     """Search space of factors on the step size, around the net's own.
 
     A derived step size needs no wide search: each candidate alone is a decent model.
     """
-    low, middle, high = (own * factor for factor in FACTORS)
+    low, middle, high = (center * factor for factor in FACTORS)
     return {name: [low, middle, high] if grid else loguniform(low, high)}

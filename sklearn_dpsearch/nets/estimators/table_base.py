@@ -36,7 +36,14 @@ from ..stacked_training import TrainingTask
 from .base import DPSGDEstimator
 from .settings import MaxGradNorm, Settings
 from .step_size import Decay, StepFacts, StepSize
-from .table_records import Array, ArrayRecords, Bounds, FrameRecords, Given, to_single_precision
+from .table_records import (
+    Array,
+    ArrayRecords,
+    Bounds,
+    BoundsLike,
+    FrameRecords,
+    to_single_precision,
+)
 
 #: Attribute for the resolved form of the records.
 FORM = "_records_form"
@@ -161,10 +168,10 @@ class TableNet(DPSGDEstimator):
     def _resolve_schema(self) -> None:
         self.__dict__[FORM] = self.records_of(self)
         for name, stated in self._form.stated.items():
-            given = getattr(self, name)
-            if given is not None:
+            argument = getattr(self, name)
+            if argument is not None:
                 raise ValueError(
-                    f"Found {name}={given!r} and target={getattr(self, 'target', None)!r}, for "
+                    f"Found {name}={argument!r} and target={getattr(self, 'target', None)!r}, for "
                     f"which the schema states {stated!r}. Leave one of them out."
                 )
         self._check_target()
@@ -172,8 +179,8 @@ class TableNet(DPSGDEstimator):
     @property
     def _form(self) -> ArrayRecords | FrameRecords:
         """Form of the records, resolved when the arguments were checked."""
-        found: ArrayRecords | FrameRecords | None = vars(self).get(FORM)
-        return self.records_of(self) if found is None else found
+        form: ArrayRecords | FrameRecords | None = vars(self).get(FORM)
+        return self.records_of(self) if form is None else form
 
     def _declared(self, name: str) -> Any:
         """Declared fact about the target, by its parameter; None if undeclared."""
@@ -184,7 +191,9 @@ class TableNet(DPSGDEstimator):
         return {name: value for name, value in super().__getstate__().items() if name != FORM}
 
     def _own_assumptions(self) -> tuple[str, ...]:
-        of_records = (f"{type(self).__name__}: {said}" for said in self.records_of.assumptions)
+        of_records = (
+            f"{type(self).__name__}: {assumption}" for assumption in self.records_of.assumptions
+        )
         return (*self._assumed_of_target(), *of_records)
 
     # --- records and module -----------------------------------------------------------------------
@@ -202,12 +211,14 @@ class TableNet(DPSGDEstimator):
         number = len(labels) if persons is None else len(persons)
         targets = self._targets(labels, fresh)
         if fresh:
-            n, own = (
+            n, widths = (
                 self.expected_number(number),
                 layers.checked_hidden_layers(getattr(self, "hidden_layer_sizes", ())),
             )
             self.weight_noise_: float | None = 0.0
-            self.hidden_layer_sizes_ = records.hidden_layers_by_rule(n) if own is None else own
+            self.hidden_layer_sizes_ = (
+                records.hidden_layers_by_rule(n) if widths is None else widths
+            )
             activation = layers.ACTIVATIONS[getattr(self, "activation", "identity")]
             seed = int(seed_sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1)
             # of initial parameters, which are public
@@ -215,16 +226,16 @@ class TableNet(DPSGDEstimator):
             self.module_ = records.module(
                 self.hidden_layer_sizes_, self._n_outputs(), activation, generator
             )
-        return replace(records.given(X, targets), persons=persons)
+        return replace(records.training_data(X, targets), persons=persons)
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "module_")
-        device, found = next(self.module_.parameters()).device, [np.empty((0, self._n_outputs()))]
+        device, outputs = next(self.module_.parameters()).device, [np.empty((0, self._n_outputs()))]
         with torch.no_grad():
-            found += [
+            outputs += [
                 self.module_(block.to(device)).cpu().numpy() for block in self._form.blocks(X)
             ]
-        return np.concatenate(found)
+        return np.concatenate(outputs)
 
     # --- the step size, and what it adds to the weights -------------------------------------------
 
@@ -243,8 +254,8 @@ class TableNet(DPSGDEstimator):
     def _step_facts(self, settings: Settings) -> StepFacts:
         decay, records = step_size.step_decay(self.learning_rate, settings.steps), self._form
         gradient = records.gradient_norm(self.hidden_layer_sizes_, self._n_outputs())
-        given, factor = self.learning_rate_init, self.learning_rate_factor
-        return StepFacts(given, factor, self.momentum, decay, records.bound_on_norm(), gradient)
+        initial, factor = self.learning_rate_init, self.learning_rate_factor
+        return StepFacts(initial, factor, self.momentum, decay, records.bound_on_norm(), gradient)
 
     def _uses_sgd(self) -> bool:
         return self.solver == "sgd"
@@ -447,7 +458,7 @@ class TableRegressor(RegressorMixin, TableNet):
         reach.
     """
 
-    bounds_y: Given | None = None
+    bounds_y: BoundsLike | None = None
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``."""

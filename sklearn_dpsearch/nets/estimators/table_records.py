@@ -66,7 +66,7 @@ class ArrayRecords:
         check_same_number(len(rows), len(y))
         return rows
 
-    def given(self, X: Any, targets: torch.Tensor) -> HeldRecords | MappedRecords:
+    def training_data(self, X: Any, targets: torch.Tensor) -> HeldRecords | MappedRecords:
         """Inputs and targets for training, from checked records."""
         if not (isinstance(X, ChosenRows) and stays_in_file(X, self.net.device)):
             return HeldRecords(inputs=scaled_rows(X, self.bounds), targets=targets)
@@ -159,10 +159,12 @@ class FrameRecords:
 
     def __init__(self, net: Any) -> None:
         self.net, self.of_classes = net, not isinstance(net, RegressorMixin)
-        self.whole = Schema.of(net.schema)
+        self.full_schema = Schema.of(net.schema)
         #: Features, and facts about the target that the schema states, by the names of parameters.
-        self.stated = self.whole.facts_of(net.target, numeric=not self.of_classes)
-        self.schema = self.whole if net.target is None else self.whole.without(net.target)
+        self.stated = self.full_schema.facts_of(net.target, numeric=not self.of_classes)
+        self.schema = (
+            self.full_schema if net.target is None else self.full_schema.without(net.target)
+        )
         self.encoder = TableEncoder(self.schema, bins=net.bins, indicators=net.indicators)
         are_bins = self.encoder.are_bins
         #: Places of the encoder's outputs as inputs of the module: bins come last.
@@ -181,7 +183,7 @@ class FrameRecords:
                 self.net.feature_names_in_ = np.array(list(self.schema), dtype=object)
         return X
 
-    def given(self, X: Any, targets: torch.Tensor) -> HeldRecords:
+    def training_data(self, X: Any, targets: torch.Tensor) -> HeldRecords:
         """Inputs and targets for training, from checked records."""
         return HeldRecords(inputs=torch.cat(list(self.blocks(X))), targets=targets)
 
@@ -253,7 +255,7 @@ def _numeric_table(X: Any, row_shape: tuple[int, ...] | None) -> NDArray[Any]:
 
 Array: TypeAlias = NDArray[np.float64]
 #: Bounds in the user's form: (lower, upper), two numbers or two arrays with one number per feature.
-Given: TypeAlias = tuple[ArrayLike, ArrayLike]
+BoundsLike: TypeAlias = tuple[ArrayLike, ArrayLike]
 
 #: Share of the way from lower to upper that is mapped to 0 for amounts: on MNIST and digits better
 #: than 0 or 0.5.
@@ -280,19 +282,19 @@ class Bounds:
     origin: float = 0.5
 
     @classmethod
-    def of_features(cls, name: str, given: Given) -> Bounds:
+    def of_features(cls, name: str, stated: BoundsLike) -> Bounds:
         """Bounds of features, with amounts mapped near to 0.
 
         Two numbers >= 0 for all features suggest amounts of one kind (pixels, counts), most of them
         small. With 0 at the middle of the bounds, most values would be far from 0, and all records
         long and alike.
         """
-        found = cls.of(name, given)
-        amounts = found.lower.ndim == 0 and bool(found.lower >= 0)
-        return cls(found.lower, found.upper, OF_AMOUNTS if amounts else 0.5)
+        bounds = cls.of(name, stated)
+        amounts = bounds.lower.ndim == 0 and bool(bounds.lower >= 0)
+        return cls(bounds.lower, bounds.upper, OF_AMOUNTS if amounts else 0.5)
 
     @classmethod
-    def of(cls, name: str, given: Given) -> Bounds:
+    def of(cls, name: str, stated: BoundsLike) -> Bounds:
         """Bounds stated by an argument of this name.
 
         Raises
@@ -301,15 +303,16 @@ class Bounds:
             If the argument states no valid bounds.
         """
         try:
-            lower, upper = (np.asarray(bound, dtype=float) for bound in given)
+            lower, upper = (np.asarray(bound, dtype=float) for bound in stated)
         except (TypeError, ValueError):
             raise ValueError(
-                f"Found {name}={given!r}; (lower, upper) is needed, numbers or arrays."
+                f"Found {name}={stated!r}; (lower, upper) is needed, numbers or arrays."
             ) from None
         finite = np.isfinite(lower).all() and np.isfinite(upper).all()
         if lower.shape != upper.shape or lower.ndim > 1 or not finite or np.any(lower >= upper):
             raise ValueError(
-                f"Found {name}={given!r}; finite bounds of one shape with lower < upper are needed."
+                f"Found {name}={stated!r}; finite bounds of one shape with lower < upper are "
+                "needed."
             )
         return cls(lower, upper)
 
@@ -368,14 +371,14 @@ def scaled_block(
     half, shift = (
         torch.from_numpy(np.asarray(part)) for part in (bounds.half, -bounds.zero / bounds.half)
     )
-    least, most = bounds.limits
+    low, high = bounds.limits
     # Double precision for a cache-sized block; for all records it would take three times their
     # memory.
     with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
         scaled = torch.from_numpy(np.array(block, dtype=np.float64))
     # Clipped after rounding, which keeps the order: the limits, multiples of 1/2, are exact in
     # single precision.
-    return out.copy_(scaled.div_(half).add_(shift)).clamp_(least, most)
+    return out.copy_(scaled.div_(half).add_(shift)).clamp_(low, high)
 
 
 def to_single_precision(values: NDArray[Any]) -> NDArray[np.float32]:

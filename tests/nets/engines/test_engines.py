@@ -461,8 +461,8 @@ def test_the_engine_for_any_code_keeps_nothing_of_the_records(make):
 
 
 def test_memory_is_bounded_by_the_bytes_of_the_gradients():
-    assert VmapEngine(nn.Linear(2, 2), CROSS_ENTROPY, CPU).most == per_sample.MOST_ON["cpu"]
+    assert VmapEngine(nn.Linear(2, 2), CROSS_ENTROPY, CPU).chunk_size == per_sample.MOST_ON["cpu"]
     wide = VmapEngine(nn.Linear(10_000, 2), CROSS_ENTROPY, CPU)
-    assert base.LEAST < wide.most < 256
-    assert wide.most * 4 * wide.layout.trained <= per_sample.MEMORY["cpu"]
-    assert VmapEngine(nn.Linear(3_000_000, 1), CROSS_ENTROPY, CPU).most == base.LEAST
+    assert base.LEAST < wide.chunk_size < 256
+    assert wide.chunk_size * 4 * wide.layout.trained <= per_sample.MEMORY["cpu"]
+    assert VmapEngine(nn.Linear(3_000_000, 1), CROSS_ENTROPY, CPU).chunk_size == base.LEAST

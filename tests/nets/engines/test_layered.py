@@ -200,7 +200,7 @@ def test_every_rule_is_tried_on_a_net():
 def test_every_rule_gives_what_autograd_gives_record_by_record(make, shape, most):
     net, (inputs, targets) = seeded(make), data(shape)
     engine = layered_engine(net, inputs, targets)
-    engine.most = most
+    engine.chunk_size = most
     # some are clipped, some are not
     norm = float(gradients(net, SUM, inputs, targets).norm(dim=1).median())
     found = clipped_sums(engine, net, inputs, targets, norm)[0].double()

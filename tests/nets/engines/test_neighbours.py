@@ -179,7 +179,7 @@ def step(make, inputs, targets, bounds):
     """The clipped sum of a noiseless step, in several calls, by the way that training takes."""
     net = seeded(make)
     engine = engine_choice.choose_engine(net, SUM, inputs, targets).engine(net, SUM, CPU)
-    engine.piece, engine.most = records_per_piece(len(inputs)), 8
+    engine.piece, engine.chunk_size = records_per_piece(len(inputs)), 8
     trained, frozen = (ParameterLayout(net).read([net], CPU, flag) for flag in (True, False))
     sums = torch.zeros_like(trained, dtype=torch.float64)
     engine.bind(trained, frozen, sums)

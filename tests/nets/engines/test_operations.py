@@ -15,8 +15,8 @@ from sklearn_dpsearch.nets.engines import operation_rules as rules
 from sklearn_dpsearch.nets.engines import operations
 
 
-def rows(*shape, whole=False):
-    return rules.Rows(torch.Size(shape), whole)
+def rows(*shape, integers=False):
+    return rules.Rows(torch.Size(shape), integers)
 
 
 def fixed(*shape):
@@ -37,15 +37,15 @@ TABLE = {
     F.dropout: ([(X, 0.5, True)], [(X, N)]),
     F.gumbel_softmax: ([(X,), (X, 0.5, True, 1e-10, 1)], [(X, 1.0, False, 1e-10, 0)]),
     torch.remainder: (
-        [(X, 0), (X, W), (rows(8, 5, whole=True), 3), (rows(8, 5, whole=True), rows(8, 5))],
+        [(X, 0), (X, W), (rows(8, 5, integers=True), 3), (rows(8, 5, integers=True), rows(8, 5))],
         [
-            (rows(8, 5, whole=True), 0),
-            (rows(8, 5, whole=True),) * 2,
-            (3, rows(8, 5, whole=True)),
+            (rows(8, 5, integers=True), 0),
+            (rows(8, 5, integers=True),) * 2,
+            (3, rows(8, 5, integers=True)),
             (X, N),
         ],
     ),
-    torch.div: ([(X, 0), (X, W), (rows(8, 5, whole=True),) * 2], [(X, rows(8, 6))]),
+    torch.div: ([(X, 0), (X, W), (rows(8, 5, integers=True),) * 2], [(X, rows(8, 6))]),
     torch.rand: (
         [((N, 1),), (N, 5, 1), (rules.Shape(X),)],
         [((8, 1),), ((1, N),), (N, N), (), ((5,),), (fixed(3),), ((N, fixed(3)),)],
@@ -157,7 +157,7 @@ def test_operations_across_records_are_refused(operation, refused):
 
 
 def test_whole_numbers_are_divided_by_constants_alone_where_the_quotient_is_rounded():
-    whole = rows(8, 5, whole=True)
+    whole = rows(8, 5, integers=True)
     with pytest.raises(rules.NotPerRecord, match="may be 0"):
         operations.FUNCTIONS[torch.div](whole, whole, rounding_mode="floor")
     operations.FUNCTIONS[torch.div](whole, 2, rounding_mode="floor")
@@ -314,10 +314,10 @@ LAYER_CASES = [
     (nn.Flatten(0), [], [X]),
     (nn.Unflatten(2, (2, 3)), [X], []),
     (nn.Unflatten(0, (2, 4)), [], [X]),
-    (nn.Embedding(9, 2), [rows(8, 5, whole=True)], [X]),
-    (nn.Embedding(9, 2, max_norm=1.0), [], [rows(8, 5, whole=True)]),
-    (nn.Embedding(9, 2, scale_grad_by_freq=True), [], [rows(8, 5, whole=True)]),
-    (nn.Embedding(9, 2, sparse=True), [], [rows(8, 5, whole=True)]),
+    (nn.Embedding(9, 2), [rows(8, 5, integers=True)], [X]),
+    (nn.Embedding(9, 2, max_norm=1.0), [], [rows(8, 5, integers=True)]),
+    (nn.Embedding(9, 2, scale_grad_by_freq=True), [], [rows(8, 5, integers=True)]),
+    (nn.Embedding(9, 2, sparse=True), [], [rows(8, 5, integers=True)]),
     (nn.PixelShuffle(2), [rows(8, 4, 6, 6)], [X]),
     (nn.PReLU(), [X], [rows(8)]),
     (nn.Upsample(scale_factor=2), [X], [rows(8, 5)]),
@@ -353,7 +353,7 @@ def test_whatever_layers_accept_acts_on_each_record_alone(layer, accepted):
         rng = torch.Generator().manual_seed(0)
         inputs = (
             torch.randint(0, 9, one.shape, generator=rng)
-            if one.whole
+            if one.integers
             else torch.rand(one.shape, generator=rng)
         )
         found = layer(inputs)
