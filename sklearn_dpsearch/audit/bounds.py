@@ -50,8 +50,8 @@ def certified_epsilon(
             beta.ppf(1.0 - level, other_hits + 1, other_runs - other_hits),
             1.0,
         )
-        found = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
-    return np.asarray(np.maximum(found, 0.0))
+        epsilon = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
+    return np.asarray(np.maximum(epsilon, 0.0))
 
 
 def n_counted_runs(n_runs: int) -> int:

@@ -60,8 +60,8 @@ class ClaimedCurve:
 
         Q ≥ slope·P + offset, for each event and its complement.
         """
-        known = self.epsilons <= LARGEST
-        epsilons, deltas = self.epsilons[known], self.deltas[known]
+        finite = self.epsilons <= LARGEST
+        epsilons, deltas = self.epsilons[finite], self.deltas[finite]
         smaller, larger = np.exp(-epsilons), np.exp(epsilons)
         slopes = np.concatenate([[0.0], smaller, larger])
         return slopes, np.concatenate([[0.0], -deltas * smaller, 1.0 - deltas - larger])
@@ -94,9 +94,9 @@ class Guesses:
         v, weight = self.n_right, 2.0 * self.n_canaries * curve.deltas
         right = 1.0 / (1.0 + np.exp(-curve.epsilons))
         tails = stats.binom.sf(v - 1, self.n_guesses, right) * CERTAIN
-        least = tails + weight * stats.binom.pmf(v - 1, self.n_guesses, right)  # i = 1 alone
+        smallest = tails + weight * stats.binom.pmf(v - 1, self.n_guesses, right)  # i = 1 alone
         below, steps = np.arange(v - 1, -1, -1), np.arange(1, v + 1)
-        for k in np.flatnonzero(least < level):
+        for k in np.flatnonzero(smallest < level):
             shares = np.cumsum(stats.binom.pmf(below, self.n_guesses, right[k])) / steps
             if tails[k] + weight[k] * CERTAIN * shares.max(initial=0.0) < level:
                 return True

@@ -230,14 +230,14 @@ def total_epsilon(entries: Sequence[Entry], relation: Neighboring | None, delta:
     If all are pure, at most the sum of their ε as written.
     """
     total = total_guarantee(entries, relation)
-    found, pure = float(total.epsilon_at(delta)), total.pure_epsilon
+    epsilon, pure = float(total.epsilon_at(delta)), total.pure_epsilon
     if pure is None or not math.isfinite(pure):
-        return found
+        return epsilon
     exact = sum((_exact_pure_epsilon(entry, relation) for entry in entries), Fraction(0))
     # or the next double, if no decimal number of at least this sum is read as it
     nearest = float(exact)
     return min(
-        found, nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf)
+        epsilon, nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf)
     )
 
 

@@ -13,20 +13,20 @@ from ..errors import PrivacyError
 from ._types import NEIGHBORING, Array
 
 
-def require(condition: bool, expected: str, **found: object) -> None:
+def require(condition: bool, expected: str, **values: object) -> None:
     """Raise ``ValueError("Expected …, got name=value.")`` unless ``condition`` holds."""
     if not condition:
-        got = ", ".join(f"{name}={value!r}" for name, value in found.items())
+        got = ", ".join(f"{name}={value!r}" for name, value in values.items())
         raise ValueError(f"Expected {expected}, got {got}.")
 
 
-def require_whole(least: int, **found: Any) -> None:
-    """Raise unless each of these is a whole number of at least ``least``, of any numeric type."""
-    for name, value in found.items():
+def require_whole(minimum: int, **values: Any) -> None:
+    """Raise unless each of these is a whole number of at least ``minimum``, of any numeric type."""
+    for name, value in values.items():
         plain_number(name, value)
         require(
-            float(value).is_integer() and value >= least,
-            f"an integer {name} >= {least}",
+            float(value).is_integer() and value >= minimum,
+            f"an integer {name} >= {minimum}",
             **{name: value},
         )
 
@@ -63,10 +63,10 @@ def check_size_of_delta(name: str, delta: float, n: float) -> None:
 def as_numbers(name: str, values: Any) -> Array:
     """A number, or an array of numbers, as floats; anything else raises ``TypeError``."""
     try:
-        given = np.asarray(values)
-        if given.dtype.kind not in "iuf" and given.size:
+        array = np.asarray(values)
+        if array.dtype.kind not in "iuf" and array.size:
             raise TypeError
-        return np.asarray(given, dtype=float)
+        return np.asarray(array, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(
             f"Found {name}={values!r} ({type(values).__name__}); a number or an array of numbers "
@@ -102,10 +102,10 @@ else:
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
             if instance is None:
                 return self
-            kept = instance.__dict__
-            if self.attrname not in kept:
-                kept[self.attrname] = self.func(instance)
-            return kept[self.attrname]
+            attributes = instance.__dict__
+            if self.attrname not in attributes:
+                attributes[self.attrname] = self.func(instance)
+            return attributes[self.attrname]
 
 
 class FrozenValue:

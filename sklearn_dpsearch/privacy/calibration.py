@@ -126,8 +126,8 @@ def calibrate(
     if bracket is not None:
         ends = _sorted_bracket(reached, target_epsilon, bracket)
     else:
-        near = _bracket_by_rough_bounds(built, reached, target_epsilon, delta, close)
-        ends = near or _bracket_target(reached, target_epsilon)
+        close_ends = _bracket_by_rough_bounds(built, reached, target_epsilon, delta, close)
+        ends = close_ends or _bracket_target(reached, target_epsilon)
     if ends.safe is None:
         raise _unreachable_error(
             target_epsilon, delta, reached(ends.unsafe) if ends.unsafe else None
@@ -143,10 +143,10 @@ def _epsilon_by_parameter(guarantee_of: Callable[[float], Guarantee], delta: flo
     @cache
     def reached(parameter: float) -> float | None:
         try:
-            found = guarantee_of(parameter)
+            guarantee = guarantee_of(parameter)
         except BudgetUnreachableError:
             return None
-        return float(found.epsilon_at(delta))
+        return float(guarantee.epsilon_at(delta))
 
     return reached
 
@@ -217,19 +217,23 @@ def _follow_power_law(
 def _local_power(reached: Reached, safe: float, unsafe: float) -> float:
     """Exponent of ε ∝ parameter^power near a parameter; 0 if there is none."""
     point = safe * (1.05 if unsafe > safe else 1 / 1.05)
-    there, here = reached(point), reached(safe)
-    if there is None or here is None or not 0 < here < there < math.inf:
+    shifted_epsilon, safe_epsilon = reached(point), reached(safe)
+    if (
+        shifted_epsilon is None
+        or safe_epsilon is None
+        or not 0 < safe_epsilon < shifted_epsilon < math.inf
+    ):
         return 0.0
-    return math.log(there / here) / math.log(point / safe)
+    return math.log(shifted_epsilon / safe_epsilon) / math.log(point / safe)
 
 
-def _sorted_bracket(reached: Reached, target: float, given: tuple[float, float]) -> Bracket:
+def _sorted_bracket(reached: Reached, target: float, ends: tuple[float, float]) -> Bracket:
     """Bracket of the target from the caller's two parameters."""
     met = _meets_target(reached, target)
-    safe = [parameter for parameter in given if met(parameter)]
+    safe = [parameter for parameter in ends if met(parameter)]
     if len(safe) == 1:
-        return Bracket(safe[0], given[1] if safe[0] == given[0] else given[0])
-    best = sorted(given, key=lambda parameter: _or_infinite(reached(parameter)))
+        return Bracket(safe[0], ends[1] if safe[0] == ends[0] else ends[0])
+    best = sorted(ends, key=lambda parameter: _or_infinite(reached(parameter)))
     return Bracket(best[-1], None) if safe else Bracket(None, best[0])
 
 
@@ -262,11 +266,15 @@ def _search_direction(reached: Reached, target: float) -> float:
     towards = (1 / FACTOR, FACTOR) if too_much else (FACTOR, 1 / FACTOR)
     for power in range(1, SILENT + 1):  # where ε is infinite all around, further out
         for factor in towards:
-            there = reached(START * factor**power)
+            epsilon = reached(START * factor**power)
             # more noise than a mechanism can have: so this is where the noise is
-            if too_much and there is None:
+            if too_much and epsilon is None:
                 return factor
-            if there is not None and there != start and (there < _or_infinite(start)) == too_much:
+            if (
+                epsilon is not None
+                and epsilon != start
+                and (epsilon < _or_infinite(start)) == too_much
+            ):
                 return factor
     return towards[0]
 
@@ -323,33 +331,35 @@ def _narrow_bracket(
         )
 
     turn = narrow(condition, Turn(min(safe, unsafe), max(safe, unsafe)), close, middle)
-    found = turn.fails if rising else turn.holds
-    assert found is not None
-    return found
+    safe_end = turn.fails if rising else turn.holds
+    assert safe_end is not None
+    return safe_end
 
 
 def _interpolate_by_power_law(
-    target: float, safe: float, unsafe: float, best: float, most: float
+    target: float, safe: float, unsafe: float, safe_epsilon: float, unsafe_epsilon: float
 ) -> float:
     """Parameter at which a power law through a bracket meets the target ε."""
     share = 0.5
-    if 0 < best < most < math.inf:
-        share = math.log(target * (1 - AIM) / best) / math.log(most / best)
+    if 0 < safe_epsilon < unsafe_epsilon < math.inf:
+        share = math.log(target * (1 - AIM) / safe_epsilon) / math.log(
+            unsafe_epsilon / safe_epsilon
+        )
     share = float(np.clip(share, 0.05, 0.95))
     return float(np.exp(np.log(safe) + share * (np.log(unsafe) - np.log(safe))))
 
 
-def _unreachable_error(target: float, delta: float, least: float | None) -> PrivacyError:
+def _unreachable_error(target: float, delta: float, smallest: float | None) -> PrivacyError:
     """Error that names the smallest ε in reach."""
-    if delta == 0 and (least is None or math.isinf(least)):
+    if delta == 0 and (smallest is None or math.isinf(smallest)):
         return MissingDeltaError(
             f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is "
             "needed. Give delta, well below 1 divided by the number of records."
         )
     return BudgetUnreachableError(
         f"The target epsilon={target:g} at delta={delta:g} is out of reach: the smallest epsilon "
-        f"possible here is {_or_infinite(least):.4g}. Give a larger epsilon or delta, fewer runs "
-        f"(n_iter), or a noisier estimator."
+        f"possible here is {_or_infinite(smallest):.4g}. Give a larger epsilon or delta, fewer "
+        "runs (n_iter), or a noisier estimator."
     )
 
 
@@ -450,9 +460,9 @@ def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
     """
     end = float(target.epsilon_at(max(slack * 1e-3, 1e-15)))
     grid = np.linspace(0.0, end, POINTS)
-    ours = np.asarray(guarantee.delta_at(grid))
-    theirs = np.append(np.asarray(target.delta_at(grid))[1:], 0.0)
-    return bool(np.all(ours <= slack + (1.0 - slack) * theirs))
+    deltas = np.asarray(guarantee.delta_at(grid))
+    targets = np.append(np.asarray(target.delta_at(grid))[1:], 0.0)
+    return bool(np.all(deltas <= slack + (1.0 - slack) * targets))
 
 
 def _noise_by_central_limit(

@@ -103,19 +103,19 @@ def _no_op_event(event: Any, neighboring: Neighboring) -> Guarantee:
 
 def _composed_event(event: Any, neighboring: Neighboring) -> Guarantee:
     """Guarantee of a composed event."""
-    parts = [from_event(one, neighboring) for one in event.events]
+    parts = [from_event(part, neighboring) for part in event.events]
     return compose(*parts) if parts else _no_op_event(event, neighboring)
 
 
 def _self_composed_event(event: Any, neighboring: Neighboring) -> Guarantee:
     """Guarantee of an event repeated a fixed number of times."""
-    one, count = from_event(event.event, neighboring), event.count
+    repeated, count = from_event(event.event, neighboring), event.count
     require_whole(0, count=count)
     if count == 0:
         return _no_op_event(event, neighboring)
-    if type(one) is DPSGD:
-        return replace(one, steps=one.steps * int(count))
-    return compose(*[one] * int(count))
+    if type(repeated) is DPSGD:
+        return replace(repeated, steps=repeated.steps * int(count))
+    return compose(*[repeated] * int(count))
 
 
 def _poisson_sampled_event(event: Any, neighboring: Neighboring) -> Guarantee:
@@ -126,11 +126,11 @@ def _poisson_sampled_event(event: Any, neighboring: Neighboring) -> Guarantee:
     """
     rate, inside = event.sampling_probability, type(event.event).__name__
     require(0 <= rate <= 1, "0 <= sampling_probability <= 1", sampling_probability=rate)
-    one = from_event(event.event, neighboring)
-    if inside == "GaussianDpEvent" and rate > 0 and isinstance(one, GaussianDP):
+    sampled = from_event(event.event, neighboring)
+    if inside == "GaussianDpEvent" and rate > 0 and isinstance(sampled, GaussianDP):
         noise = float(event.event.noise_multiplier)
         return DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1, neighboring=neighboring)
-    return subset_then_train(one, _no_op_event(event, neighboring), rate)
+    return subset_then_train(sampled, _no_op_event(event, neighboring), rate)
 
 
 def _repeat_and_select_event(event: Any, neighboring: Neighboring) -> Guarantee:
@@ -139,12 +139,16 @@ def _repeat_and_select_event(event: Any, neighboring: Neighboring) -> Guarantee:
     Infinite for Poisson, 1 for geometric, 0 for logarithmic.
     """
     mean, shape = float(event.mean), float(event.shape)
-    known: dict[float, Callable[[float], CountDistribution]] = {
+    distributions: dict[float, Callable[[float], CountDistribution]] = {
         math.inf: Poisson,
         1.0: Geometric,
         0.0: Logarithmic,
     }
-    count = known[shape](mean) if shape in known else NegativeBinomial(shape=shape, mean=mean)
+    count = (
+        distributions[shape](mean)
+        if shape in distributions
+        else NegativeBinomial(shape=shape, mean=mean)
+    )
     return best_of(from_event(event.event, neighboring), count)
 
 

@@ -32,7 +32,7 @@ PLAIN: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "fraction": Fraction,
     "array": lambda values: np.array(
-        [one["float"] if isinstance(one, Mapping) else one for one in values], dtype=float
+        [value["float"] if isinstance(value, Mapping) else value for value in values], dtype=float
     ),
 }
 
@@ -63,9 +63,9 @@ def to_plain(value: Any) -> Any:
         case Fraction():
             return {"fraction": str(value)}
         case tuple():
-            return [to_plain(one) for one in value]
+            return [to_plain(member) for member in value]
         case np.ndarray():
-            return {"array": [to_plain(one) for one in value.tolist()]}
+            return {"array": [to_plain(number) for number in value.tolist()]}
     if not is_dataclass(value) or not _is_ours(type(value)):
         raise PrivacyError(
             f"Found {type(value).__name__} in a guarantee; only the guarantees of sklearn_dpsearch "
@@ -74,7 +74,7 @@ def to_plain(value: Any) -> Any:
         )
     return {
         "kind": type(value).__name__,
-        **{name: to_plain(one) for name, one in _fields_to_write(value).items()},
+        **{name: to_plain(member) for name, member in _fields_to_write(value).items()},
     }
 
 
@@ -99,35 +99,35 @@ def _as_declared_number(field: Field[Any], value: object) -> object:
 
     Equal values are then written alike.
     """
-    whole = field.type == "float" and type(value) is int and float(value) == value
-    return float(value) if whole else value  # type: ignore[arg-type]
+    is_integer = field.type == "float" and type(value) is int and float(value) == value
+    return float(value) if is_integer else value  # type: ignore[arg-type]
 
 
 # --- reading --------------------------------------------------------------------------------------
 
 
-def from_plain(found: Mapping[str, Any]) -> Any:
+def from_plain(plain: Mapping[str, Any]) -> Any:
     """Rebuild the guarantee that was written as this dictionary, with its version."""
-    if not isinstance(found, Mapping) or "version" not in found:
+    if not isinstance(plain, Mapping) or "version" not in plain:
         raise PrivacyError(
-            f"Found {short_repr(found)}; the dictionary of a guarantee is needed, with its "
+            f"Found {short_repr(plain)}; the dictionary of a guarantee is needed, with its "
             "version. Give what to_dict() of a guarantee returned, or the part 'guarantee' of the "
             "dictionary of a statement."
         )
-    if type(found["version"]) is not int or found["version"] != VERSION:
+    if type(plain["version"]) is not int or plain["version"] != VERSION:
         raise PrivacyError(
-            f"Found a guarantee written in version {found['version']!r}; version {VERSION} is "
+            f"Found a guarantee written in version {plain['version']!r}; version {VERSION} is "
             "needed. Read it with the release of sklearn_dpsearch that wrote it, or a later one."
         )
     return _value_from_plain(
-        {name: value for name, value in found.items() if name != "version"}, _concrete_kinds()
+        {name: value for name, value in plain.items() if name != "version"}, _concrete_kinds()
     )
 
 
 def _value_from_plain(value: Any, kinds: Kinds) -> Any:
     """Rebuild a value of any kind from plain ones."""
     if isinstance(value, list | tuple):
-        return tuple(_value_from_plain(one, kinds) for one in value)
+        return tuple(_value_from_plain(member, kinds) for member in value)
     if not isinstance(value, Mapping):
         return value
     if "kind" in value:
@@ -162,31 +162,33 @@ def _build_kind(value: Mapping[str, Any], kinds: Kinds) -> Any:
             f"it with the release of sklearn_dpsearch that wrote it, or a later "
             f"one.{did_you_mean(value['kind'], kinds)}"
         )
-    given = {name: _value_from_plain(one, kinds) for name, one in value.items() if name != "kind"}
+    arguments = {
+        name: _value_from_plain(member, kinds) for name, member in value.items() if name != "kind"
+    }
     build: Any = BUILDERS.get(name, kinds[name])
-    known = (
+    parameters = (
         set(signature(build).parameters)
         if name in BUILDERS
-        else {one.name for one in fields(build) if one.init}
+        else {field.name for field in fields(build) if field.init}
     )
-    if given.keys() != known:
+    if arguments.keys() != parameters:
         raise PrivacyError(
-            f"Found {name} with {sorted(given)}; {sorted(known)} are needed. Read it with the "
-            "release of sklearn_dpsearch that wrote it, or a later one."
+            f"Found {name} with {sorted(arguments)}; {sorted(parameters)} are needed. Read it with "
+            "the release of sklearn_dpsearch that wrote it, or a later one."
         )
-    return build(**given)
+    return build(**arguments)
 
 
 def _concrete_kinds() -> Kinds:
     """Concrete classes that may be part of guarantees, by name."""
-    waiting, found = list(ROOTS), dict[str, Any]()
+    waiting, kinds = list(ROOTS), dict[str, Any]()
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
         if not isabstract(kind) and _is_ours(kind):
             # two of one name could not be told apart
-            assert found.setdefault(kind.__name__, kind) is kind
-    return found
+            assert kinds.setdefault(kind.__name__, kind) is kind
+    return kinds
 
 
 def short_repr(value: object) -> str:

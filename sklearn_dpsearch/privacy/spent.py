@@ -111,7 +111,8 @@ class PrivacySpent(Statement):
             self,
             guarantee=for_group(self.guarantee, records),
             components=tuple(
-                replace(one, guarantee=for_group(one.guarantee, records)) for one in self.components
+                replace(component, guarantee=for_group(component.guarantee, records))
+                for component in self.components
             ),
             assumptions=(*self.assumptions, f"No person has more than {records} of the records."),
             unit=f"{records} records of one person",
@@ -209,8 +210,8 @@ class PrivacySpent(Statement):
         basis = f"({self.neighboring} neighbours; unit: {self.unit}; {self.bound})"
         lines = [f"epsilon = {up(self.epsilon)} at delta = {short_up(self.delta)} {basis}"]
         lines += [
-            f"  {one.name}: alone epsilon = {up(one.epsilon_at(self.delta))}"
-            for one in self.components
+            f"  {component.name}: alone epsilon = {up(component.epsilon_at(self.delta))}"
+            for component in self.components
         ]
         lines += [f"  {text}" for text in (*budget_in_words(self), risk_in_words(self))]
         lines += [f"  assumes: {text}" for text in self.assumptions]

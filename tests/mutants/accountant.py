@@ -85,8 +85,8 @@ MUTANTS = {
             "common step."
         ),
         file="privacy/numerics/convolution.py",
-        old="+ 4.0 * EPS * abs(least), pld.masses[here] / p\n",
-        new="+ 4.0 * EPS * abs(least), pld.masses[here]\n",
+        old="+ 4.0 * EPS * abs(smallest), pld.masses[rare] / p\n",
+        new="+ 4.0 * EPS * abs(smallest), pld.masses[rare]\n",
         tests=(
             "privacy/numerics/test_convolution.py::test_bound_is_above_the_exact_composition_and_close",
         ),
@@ -115,8 +115,8 @@ MUTANTS = {
     "epsilon rounded down": Mutant(
         mistake="A bisection for ε returns the end that does not meet δ.",
         file="privacy/guarantees/base.py",
-        old="if value < 0), default=largest)",
-        new="if value < 1e-7), default=largest)",
+        old="if log_ratio < 0), default=largest)",
+        new="if log_ratio < 1e-7), default=largest)",
         tests=(
             "privacy/guarantees/test_single_mechanisms.py::test_delta_at_the_stated_epsilon_is_at_most_the_stated_delta",
         ),
@@ -124,8 +124,8 @@ MUTANTS = {
     "budget exceeded by calibration": Mutant(
         mistake="Calibration returns the parameter that just misses the target.",
         file="privacy/calibration.py",
-        old="found = turn.fails if rising else turn.holds",
-        new="found = turn.holds if rising else turn.fails",
+        old="safe_end = turn.fails if rising else turn.holds",
+        new="safe_end = turn.holds if rising else turn.fails",
         tests=(
             "privacy/test_calibration.py::test_result_meets_the_target_and_is_within_the_tolerance",
         ),
@@ -157,8 +157,8 @@ MUTANTS = {
             "left out."
         ),
         file="privacy/selection/potentials.py",
-        old="    total = mesh.change(values) + at_one + right + left\n",
-        new="    total = at_one + right + left\n",
+        old="    total = mesh.change(values) + at_one + right_hinges + left_hinges\n",
+        new="    total = at_one + right_hinges + left_hinges\n",
         tests=(
             "privacy/selection/test_potentials.py::test_bound_by_any_potential_is_never_below_the_exact_loss",
         ),
@@ -213,8 +213,8 @@ MUTANTS = {
     "half of a chain": Mutant(
         mistake="A replaced record of a subset search counts as one that is removed.",
         file="privacy/selection/subset.py",
-        old='{"chain": ChangedRecord(presence=self.presence),',
-        new='{"chain": self.presence,',
+        old='{"chain": ChangedRecord(presence=presence),',
+        new='{"chain": presence,',
         tests=(
             "privacy/selection/test_subset_replaced.py::test_bound_is_never_below_the_exact_loss",
         ),
@@ -247,8 +247,8 @@ MUTANTS = {
     "one quantile for all outcomes": Mutant(
         mistake="The maximum over quantiles is taken once, not for every outcome: not a bound.",
         file="privacy/selection/testing_region.py",
-        old="kept = _hull_of_lines(height.tolist(), fall.tolist())",
-        new="kept = [0, height.size - 1]",
+        old="hull = _hull_of_lines(height.tolist(), fall.tolist())",
+        new="hull = [0, height.size - 1]",
         tests=(
             "privacy/selection/test_testing_region.py::test_hinges_are_the_upper_envelope_of_their_lines",
         ),
@@ -383,8 +383,8 @@ MUTANTS = {
             "often."
         ),
         file="privacy/mechanisms/array_sampling.py",
-        old="digits, rest = divmod(rest * 2**64, 1)",
-        new="digits, rest = int(-(-rest * 2**53 // 1)) * 2**11, 0",
+        old="digits, remaining = divmod(remaining * 2**64, 1)",
+        new="digits, remaining = int(-(-remaining * 2**53 // 1)) * 2**11, 0",
         tests=(
             "privacy/mechanisms/test_array_sampling.py::test_a_probability_of_1e_17_is_not_that_of_a_53_bit_uniform",
         ),
@@ -403,8 +403,8 @@ MUTANTS = {
     "odd record forgotten": Mutant(
         mistake="A chain of 2h + 1 neighbours is accounted as one of 2h.",
         file="privacy/guarantees/neighboring_relations.py",
-        old="return both if steps % 2 == 0 else pair_of_joined_chains(both, pair)",
-        new="return both",
+        old="return joined if steps % 2 == 0 else pair_of_joined_chains(joined, pair)",
+        new="return joined",
         tests=("privacy/guarantees/test_group.py::test_the_bound_is_reached_by_a_gaussian_chain",),
     ),
     "rho multiplied by m": Mutant(

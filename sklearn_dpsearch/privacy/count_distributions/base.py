@@ -288,7 +288,7 @@ class Capped(Finite):
         return np.asarray(values / math.fsum(values))
 
     def exact_pmf(self) -> Iterator[Any]:
-        return (one / self._possible for one in self._pmf_up_to_cap())
+        return (probability / self._possible for probability in self._pmf_up_to_cap())
 
     @cached_property
     def _possible(self) -> Any:
@@ -352,4 +352,7 @@ class Conditioned(CountDistribution):
         return 1.0 - (1.0 - self.distribution.generating(z, u)) / self._scale
 
     def exact_pmf(self) -> Iterator[Any]:
-        return (one / self._possible for one in islice(self.distribution.exact_pmf(), 1, None))
+        return (
+            probability / self._possible
+            for probability in islice(self.distribution.exact_pmf(), 1, None)
+        )

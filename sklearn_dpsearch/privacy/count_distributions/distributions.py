@@ -183,8 +183,8 @@ class FromPMF(Finite):
     probabilities: tuple[float, ...]
 
     def __init__(self, probabilities: Sequence[float]) -> None:
-        given = np.ravel(np.asarray(probabilities, dtype=object))
-        numbers = tuple(float(plain_number("probabilities", one)) for one in given)
+        values = np.ravel(np.asarray(probabilities, dtype=object))
+        numbers = tuple(float(plain_number("probabilities", value)) for value in values)
         object.__setattr__(self, "probabilities", numbers)
         self.__post_init__()
 
@@ -210,7 +210,7 @@ class FromPMF(Finite):
     def exact_pmf(self) -> Iterator[Any]:
         exact = [mpmath.mpf(p) for p in self.probabilities[self.lowest :]]
         total = mpmath.fsum(exact)
-        return (one / total for one in exact)
+        return (probability / total for probability in exact)
 
 
 def as_count_distribution(count: CountDistribution | float) -> CountDistribution:
@@ -221,9 +221,9 @@ def as_count_distribution(count: CountDistribution | float) -> CountDistribution
     if isinstance(count, CountDistribution):
         return count
     if isinstance(count, (bool, np.bool_)) or not isinstance(count, Real):
-        found = f"the class {count.__name__}" if isinstance(count, type) else repr(count)
+        name = f"the class {count.__name__}" if isinstance(count, type) else repr(count)
         raise TypeError(
-            f"Found {found} as the distribution of K, the number of runs; a distribution or its "
+            f"Found {name} as the distribution of K, the number of runs; a distribution or its "
             "mean is needed, e.g. Geometric(10) or 10."
         )
     return Geometric(mean=float(count))

@@ -66,9 +66,9 @@ class Statement(Accounted):
 
 def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
     """Guarantee as given, or the total of a ``PrivacySpent``."""
-    found = value.guarantee if isinstance(value, Statement) else value
-    if isinstance(found, Guarantee):
-        return found
+    guarantee = value.guarantee if isinstance(value, Statement) else value
+    if isinstance(guarantee, Guarantee):
+        return guarantee
     raise TypeError(
         f"Found {value!r} ({type(value).__name__}) as {name}; a guarantee from "
         "sklearn_dpsearch.privacy is needed. Write e.g. PureDP(epsilon=1.0), or give the "
@@ -135,9 +135,9 @@ class Guarantee(Accounted, FrozenValue):
 
     def _roughly(self) -> Guarantee:
         """Looser guarantee that is faster to compute, or this one."""
-        found = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
-        rough = {name: _rough_part(part) for name, part in found.items()}
-        changed = {name: part for name, part in rough.items() if part is not found[name]}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        rough = {name: _rough_part(part) for name, part in values.items()}
+        changed = {name: part for name, part in rough.items() if part is not values[name]}
         return replace(self, **changed) if changed else self
 
     def _zero_beyond_largest_loss(self, epsilon: Array, values: Array) -> Array:
@@ -167,8 +167,8 @@ class Guarantee(Accounted, FrozenValue):
             hash(self)
         except TypeError:  # a user's own guarantee with a list in it
             return self._epsilon(delta)
-        known = KNOWN if len(getattr(self, "parts", ())) <= MANY else KNOWN_OF_MANY
-        return float(known(self, delta))
+        cached = KNOWN if len(getattr(self, "parts", ())) <= MANY else KNOWN_OF_MANY
+        return float(cached(self, delta))
 
     def to_dict(self) -> dict[str, Any]:
         """Parameters of this guarantee as plain values ready for JSON.
@@ -226,7 +226,9 @@ def _rough_part(part: Any) -> Any:
     if not isinstance(part, tuple):
         return part
     rough = tuple(map(_rough_part, part))
-    return part if all(one is other for one, other in zip(rough, part)) else rough
+    return (
+        part if all(rough_member is member for rough_member, member in zip(rough, part)) else rough
+    )
 
 
 @lru_cache(maxsize=128)
@@ -239,11 +241,11 @@ def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:
     """Raise unless guarantees are under one neighbouring relation."""
     relations = sorted({guarantee.neighboring for guarantee in guarantees})
     if len(relations) != 1:
-        found = ", ".join(
+        listed = ", ".join(
             f"{type(guarantee).__name__}({guarantee.neighboring})" for guarantee in guarantees
         )
         raise MixedNeighborsError(
-            f"Found guarantees under different neighbouring relations: {found}; one relation is "
+            f"Found guarantees under different neighbouring relations: {listed}; one relation is "
             "needed for all. diffprivlib's models hold under replace_one alone, the nets of "
             "sklearn_dpsearch.nets under it with neighboring='replace_one': use parts that share "
             "one (a step with public constants, FunctionTransformer, holds under every one), or "
@@ -252,7 +254,7 @@ def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:
         )
 
 
-def check_parts(whole: Guarantee, **parts: object) -> None:
+def check_parts(guarantee: Guarantee, **parts: object) -> None:
     """Raise unless parts are guarantees under the relation of the whole."""
     for name, part in parts.items():
         check_kind(
@@ -262,7 +264,7 @@ def check_parts(whole: Guarantee, **parts: object) -> None:
             "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),",
         )
         assert isinstance(part, Guarantee)
-        check_same_neighbors((whole, part))
+        check_same_neighbors((guarantee, part))
 
 
 #: ε by guarantee and δ. A ledger asks for a longer composition at each entry, and each would keep
@@ -274,19 +276,19 @@ KNOWN, KNOWN_OF_MANY = (
 
 def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None = None) -> float:
     """The least ε with ``profile`` at most ``delta``, rounded up; infinite if there is none."""
-    known: dict[float, float] = {}
+    values: dict[float, float] = {}
 
     def excess(epsilon: float) -> float:
         """log(δ(ε)/δ), for profiles are nearly lines on this scale; below 0 exactly where δ(ε) ≤
         δ."""
-        if epsilon not in known:
+        if epsilon not in values:
             with np.errstate(over="ignore", invalid="ignore"):  # e^ε may leave the range of doubles
                 reached = float(profile(np.array([epsilon]))[0])
             logarithm = math.log(max(1.0 if math.isnan(reached) else reached, SMALLEST)) - math.log(
                 delta
             )
-            known[epsilon] = min(logarithm, -TINY) if reached <= delta else max(logarithm, TINY)
-        return known[epsilon]
+            values[epsilon] = min(logarithm, -TINY) if reached <= delta else max(logarithm, TINY)
+        return values[epsilon]
 
     start = 1.0 if pure_epsilon is None else min(pure_epsilon, FURTHEST)
     rising = geometric(start, 2.0, FURTHEST)
@@ -294,7 +296,7 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     if turn.fails is not None and turn.holds is not None:
         optimize.brentq(excess, turn.fails, turn.holds, xtol=1e-10, rtol=1e-9, disp=False)
     largest = np.inf if pure_epsilon is None else pure_epsilon
-    return min((epsilon for epsilon, value in known.items() if value < 0), default=largest)
+    return min((epsilon for epsilon, log_ratio in values.items() if log_ratio < 0), default=largest)
 
 
 def discretize_profiles(
@@ -356,10 +358,12 @@ class SmallestOf(Guarantee):
         below each.
         """
         values = {name: float(bound.epsilon_at(delta)) for name, bound in self.bounds.items()}
-        least = min(values.values())
-        if self.epsilon_at(delta) < least * (1.0 - 2e-9) - 2e-10:
+        smallest = min(values.values())
+        if self.epsilon_at(delta) < smallest * (1.0 - 2e-9) - 2e-10:
             return CHORD
-        return next(name for name, value in values.items() if value <= least * (1.0 + 2e-9) + 2e-10)
+        return next(
+            name for name, value in values.items() if value <= smallest * (1.0 + 2e-9) + 2e-10
+        )
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -397,10 +401,10 @@ class SmallestOf(Guarantee):
         return np.minimum(values, self.pair.delta_at(epsilon)) if self._bounds_cross else values
 
     def _epsilon(self, delta: float) -> float:
-        least = min(bound._epsilon(delta) for bound in self.bounds.values())
+        smallest = min(bound._epsilon(delta) for bound in self.bounds.values())
         if delta == 0 or not self._bounds_cross:
-            return least
-        return min(least, smallest_epsilon(self.pair.delta_at, delta))
+            return smallest
+        return min(smallest, smallest_epsilon(self.pair.delta_at, delta))
 
     @cached_property
     def _bounds_cross(self) -> bool:
@@ -413,11 +417,11 @@ class SmallestOf(Guarantee):
         compared = self._bounds_of_pair
         if len(compared) == 1:
             return False
-        _, *others = compared
+        _, *later_bounds = compared
         places = np.unique(
             [
                 min(bound.epsilon_at(delta), LARGEST_EPSILON)
-                for bound in others
+                for bound in later_bounds
                 for delta in COMPARED
             ]
         )
@@ -441,8 +445,8 @@ class SmallestOf(Guarantee):
 
 def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:
     """Smallest profile of several bounds for one order of the neighbours."""
-    both = [
+    profiles = [
         np.minimum(bound._profile(epsilon), getattr(bound.pair, direction).delta_at(epsilon))
         for bound in bounds
     ]
-    return np.asarray(np.min(both, axis=0))
+    return np.asarray(np.min(profiles, axis=0))

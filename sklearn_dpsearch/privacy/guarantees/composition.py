@@ -43,7 +43,7 @@ def _as_guarantees(
             f"Found {guarantees!r} alone; several guarantees are needed. Give a list, e.g. "
             f"[{guarantees!r}]."
         )
-    units = {one.unit if isinstance(one, Statement) else "record" for one in guarantees}
+    units = {part.unit if isinstance(part, Statement) else "record" for part in guarantees}
     if len(units) > 1:
         raise MixedNeighborsError(
             f"Found statements about different units: {', '.join(sorted(units))}; one unit is "
@@ -77,11 +77,11 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     GaussianDP(neighboring='add_remove', mu=5.0)
     """
     require(len(guarantees) > 0, "at least one guarantee", number=0)
-    given = _as_guarantees(guarantees)
-    check_same_neighbors(given)
+    stated = _as_guarantees(guarantees)
+    check_same_neighbors(stated)
     flat = [
         part
-        for guarantee in given
+        for guarantee in stated
         for part in (guarantee.parts if isinstance(guarantee, Composition) else (guarantee,))
     ]
     if any(isinstance(guarantee, NonPrivate) for guarantee in flat):
@@ -96,11 +96,13 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
 
 def _merge_closed_forms(parts: Sequence[Guarantee]) -> list[Guarantee]:
     """Merge guarantees whose parameters add up; keep the others."""
-    rest = [part for part in parts if type(part) not in CLOSED_FORMS]
+    merged = [part for part in parts if type(part) not in CLOSED_FORMS]
     for kind, add in CLOSED_FORMS.items():
-        same = [part for part in parts if type(part) is kind]
-        rest += [kind(**add(same), neighboring=same[0].neighboring)] if len(same) > 1 else same
-    return rest
+        alike = [part for part in parts if type(part) is kind]
+        merged += (
+            [kind(**add(alike), neighboring=alike[0].neighboring)] if len(alike) > 1 else alike
+        )
+    return merged
 
 
 def _sum_of_renyi_curves(parts: Sequence[RenyiDP]) -> dict[str, Any]:
@@ -142,8 +144,8 @@ class _SeveralMechanisms(Guarantee):
 
     def _if_all_pure(self, combine: Callable[[Sequence[float]], float]) -> float | None:
         """Combination of the largest losses; None unless all are known."""
-        pure = [one for part in self.parts if (one := part.pure_epsilon) is not None]
-        return combine(pure) if len(pure) == len(self.parts) else None
+        epsilons = [epsilon for part in self.parts if (epsilon := part.pure_epsilon) is not None]
+        return combine(epsilons) if len(epsilons) == len(self.parts) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,27 +189,27 @@ def mixture(
     Guarantee
         Of the mechanism that draws.
     """
-    given, shares = _as_guarantees(guarantees), as_numbers("weights", weights)
+    parts, shares = _as_guarantees(guarantees), as_numbers("weights", weights)
     require(
-        shares.shape == (len(given),) != (0,),
+        shares.shape == (len(parts),) != (0,),
         "as many weights as guarantees",
         weights=weights,
-        number=len(given),
+        number=len(parts),
     )
     require(
         bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9,
         "weights >= 0 with sum 1",
         total=float(shares.sum()),
     )
-    check_same_neighbors(given)
+    check_same_neighbors(parts)
     total: dict[Guarantee, float] = {}
-    for guarantee, share in zip(given, shares / shares.sum()):
+    for guarantee, share in zip(parts, shares / shares.sum()):
         total[guarantee] = total.get(guarantee, 0.0) + float(share)
     drawn = {guarantee: share for guarantee, share in total.items() if share > 0}
     if len(drawn) == 1:
         return next(iter(drawn))
     return Mixture(
-        parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=given[0].neighboring
+        parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=parts[0].neighboring
     )
 
 
@@ -275,16 +277,16 @@ def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
     Guarantee
         Never better than any of them.
     """
-    given = _as_guarantees(guarantees)
-    require(len(given) > 0, "at least one guarantee", number=0)
-    check_same_neighbors(given)
-    different = tuple(dict.fromkeys(given))
+    members = _as_guarantees(guarantees)
+    require(len(members) > 0, "at least one guarantee", number=0)
+    check_same_neighbors(members)
+    different = tuple(dict.fromkeys(members))
     for guarantee in different:
         if isinstance(guarantee, NonPrivate) or len(different) == 1:
             return guarantee
     if all(type(guarantee) is PureDP for guarantee in different):
         return max(different, key=lambda guarantee: guarantee.epsilon)  # type: ignore[attr-defined]
-    return Envelope(parts=different, neighboring=given[0].neighboring)
+    return Envelope(parts=different, neighboring=members[0].neighboring)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -84,22 +84,22 @@ class TradeOff:
 
         False and true positive rates, from α = β on to α = 0.
         """
-        kept = lower_hull(self.epsilons, self.deltas)
-        epsilons, deltas = self.epsilons[kept], self.deltas[kept]
+        hull = lower_hull(self.epsilons, self.deltas)
+        epsilons, deltas = self.epsilons[hull], self.deltas[hull]
         alpha, power = line_intersections(epsilons, deltas)
-        here = alpha + power < 1.0  # beyond α = β follows the mirror image
+        lower_half = alpha + power < 1.0  # beyond α = β follows the mirror image
         middle = 0.5 * (1.0 - self.advantage())
-        rates = np.concatenate([[middle], alpha[here], [0.0]])
-        return rates, np.concatenate([[1.0 - middle], power[here], deltas[-1:]])
+        rates = np.concatenate([[middle], alpha[lower_half], [0.0]])
+        return rates, np.concatenate([[1.0 - middle], power[lower_half], deltas[-1:]])
 
     def right_guess(self, prior: float) -> float:
         """Largest probability of a right guess about membership, rounded up.
 
         max (1 − prior)·(1 − α) + prior·(1 − f(α)) is linear, so it is largest at a corner.
         """
-        likely, rest = max(prior, 1.0 - prior), min(prior, 1.0 - prior)
+        likely, unlikely = max(prior, 1.0 - prior), min(prior, 1.0 - prior)
         alpha, power = self.corners  # where α ≤ β, which is better for guessing what is likely
-        return float(min(np.max(likely * (1.0 - alpha) + rest * power) + ROUNDING, 1.0))
+        return float(min(np.max(likely * (1.0 - alpha) + unlikely * power) + ROUNDING, 1.0))
 
 
 def line_intersections(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
@@ -131,11 +131,11 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
     cells = np.arange(epsilons.size - 1)
     for _ in range(HALVINGS):
         middles = 0.5 * (epsilons[cells] + epsilons[cells + 1])
-        found = profile(middles) if middles.size else middles
-        worth = _cells_worth_halving(epsilons, deltas, cells, middles, found)
+        middle_deltas = profile(middles) if middles.size else middles
+        worth = _cells_worth_halving(epsilons, deltas, cells, middles, middle_deltas)
         epsilons, deltas = (
             np.insert(epsilons, cells + 1, middles),
-            np.insert(deltas, cells + 1, found),
+            np.insert(deltas, cells + 1, middle_deltas),
         )
         first = (cells + np.arange(cells.size))[worth]  # where the left half of a cell is now
         cells = np.sort(np.concatenate([first, first + 1]))
@@ -143,13 +143,17 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
 
 
 def _cells_worth_halving(
-    epsilons: Array, deltas: Array, cells: npt.NDArray[np.intp], middles: Array, found: Array
+    epsilons: Array,
+    deltas: Array,
+    cells: npt.NDArray[np.intp],
+    middles: Array,
+    middle_deltas: Array,
 ) -> npt.NDArray[np.bool_]:
     """Cells of ε in which another line lowers the trade-off curve."""
     c, gaps = np.exp(epsilons[cells]), epsilons[cells + 1] - epsilons[cells]
     alpha = (deltas[cells] - deltas[cells + 1]) / (c * np.expm1(gaps))
     power = deltas[cells] + c * alpha
-    lower = power - (found + np.exp(middles) * alpha)
+    lower = power - (middle_deltas + np.exp(middles) * alpha)
     return np.asarray((power > NEGLIGIBLE) & (lower > TOLERANCE * power))
 
 
@@ -282,10 +286,10 @@ ATTACKS = {"any": TradeOff.true_positive_rate, "membership": TradeOff.right_gues
 
 
 def _at_probabilities(
-    bound: Callable[[float], float], name: str, values: ArrayLike
+    bound: Callable[[float], float], name: str, probabilities: ArrayLike
 ) -> float | Array:
     """Values of a bound at one or several checked probabilities."""
-    given = as_numbers(name, values)
-    require(bool(np.all((given >= 0) & (given <= 1))), f"0 <= {name} <= 1", **{name: given})
-    found = np.array([bound(float(one)) for one in given.ravel()])
-    return float(found[0]) if given.ndim == 0 else found.reshape(given.shape)
+    checked = as_numbers(name, probabilities)
+    require(bool(np.all((checked >= 0) & (checked <= 1))), f"0 <= {name} <= 1", **{name: checked})
+    bounds = np.array([bound(float(probability)) for probability in checked.ravel()])
+    return float(bounds[0]) if checked.ndim == 0 else bounds.reshape(checked.shape)

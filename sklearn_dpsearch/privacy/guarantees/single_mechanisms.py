@@ -190,8 +190,8 @@ class RenyiDP(Guarantee):
 
         Rényi divergences grow with their order.
         """
-        orders, least = self._least_bound_above
-        return least[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
+        orders, bounds = self._least_bound_above
+        return bounds[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
 
     @cached_property
     def _least_bound_above(self) -> tuple[Array, Array]:
@@ -204,8 +204,8 @@ class RenyiDP(Guarantee):
         return self.orders[sort], np.minimum.accumulate(bounds[::-1])[::-1]
 
     def _profile(self, epsilon: Array) -> Array:
-        orders, least = self._least_bound_above
-        return basic_mechanisms.delta_of_renyi(orders, least[:-1], epsilon)
+        orders, bounds = self._least_bound_above
+        return basic_mechanisms.delta_of_renyi(orders, bounds[:-1], epsilon)
 
     def _pair(self) -> DominatingPair:
         return discretize_profiles(self._profile)
@@ -315,8 +315,8 @@ class ProfileDP(Guarantee):
             )
         if self.given_pair is not None:
             check_kind("given_pair", self.given_pair, DominatingPair, "a DominatingPair")
-            for one in self.given_pair.directions:
-                check_masses(one)
+            for pld in self.given_pair.directions:
+                check_masses(pld)
 
     @classmethod
     def from_pld(cls, pld: Any, neighboring: Neighboring = "add_remove") -> ProfileDP:
@@ -371,9 +371,9 @@ def _from_dp_accounting_pmf(pmf: Any) -> LossDistribution:
             "is no bound."
         )
     masses = np.asarray(dense._probs, dtype=float)
-    kept = masses > 0
+    positive = masses > 0
     losses = (dense._lower_loss + np.arange(masses.size)) * dense._discretization
-    return LossDistribution(losses[kept], masses[kept], float(dense._infinity_mass))
+    return LossDistribution(losses[positive], masses[positive], float(dense._infinity_mass))
 
 
 def _build_profile_of_pair(

@@ -63,11 +63,11 @@ def bernoulli_exp(gamma: Fraction, rng: IntegerSource = SYSTEM) -> bool:
     """
     gamma = exact_fraction(gamma, "gamma")
     require(gamma >= 0, "gamma >= 0", gamma=gamma)
-    whole = gamma.numerator // gamma.denominator
-    for _ in range(whole):
+    integer_part = gamma.numerator // gamma.denominator
+    for _ in range(integer_part):
         if not _bernoulli_exp_below_one(ONE, rng):
             return False
-    return _bernoulli_exp_below_one(gamma - whole, rng)
+    return _bernoulli_exp_below_one(gamma - integer_part, rng)
 
 
 def _bernoulli_exp_below_one(gamma: Fraction, rng: IntegerSource) -> bool:

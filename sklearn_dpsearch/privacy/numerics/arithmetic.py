@@ -81,6 +81,8 @@ def log_expm1(x: ArrayLike) -> Array:
 def log_mills_ratio(x: ArrayLike) -> Array:
     """log of (1 − Φ(x)) / φ(x), the Mills ratio of the standard normal distribution."""
     x = np.asarray(x, dtype=float)
-    right = np.log(special.erfcx(np.maximum(x, -5.0) / np.sqrt(2.0))) + 0.5 * np.log(np.pi / 2.0)
-    left = special.log_ndtr(-x) + 0.5 * x**2 + 0.5 * np.log(2.0 * np.pi)
-    return np.asarray(np.where(x > -5.0, right, left))
+    right_tail = np.log(special.erfcx(np.maximum(x, -5.0) / np.sqrt(2.0))) + 0.5 * np.log(
+        np.pi / 2.0
+    )
+    left_tail = special.log_ndtr(-x) + 0.5 * x**2 + 0.5 * np.log(2.0 * np.pi)
+    return np.asarray(np.where(x > -5.0, right_tail, left_tail))

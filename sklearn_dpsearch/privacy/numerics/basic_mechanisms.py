@@ -52,10 +52,10 @@ def randomized_response_renyi(epsilon: float, order: Array) -> Array:
     cancel.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        far = np.logaddexp(order * epsilon, (1.0 - order) * epsilon) - np.logaddexp(0.0, epsilon)
+        large = np.logaddexp(order * epsilon, (1.0 - order) * epsilon) - np.logaddexp(0.0, epsilon)
         excess = -np.expm1((1.0 - order) * epsilon) * np.expm1(np.minimum(order * epsilon, 1.0))
-        near = np.log1p(excess / (1.0 + np.exp(np.minimum(epsilon, 1.0))))
-        log_moment = np.where(order * epsilon < 1.0, near, far) * (1.0 + ROUNDING)
+        small = np.log1p(excess / (1.0 + np.exp(np.minimum(epsilon, 1.0))))
+        log_moment = np.where(order * epsilon < 1.0, small, large) * (1.0 + ROUNDING)
         return np.clip(np.where(np.isinf(order), epsilon, log_moment / (order - 1.0)), 0.0, epsilon)
 
 
@@ -185,8 +185,8 @@ def _subsampled_gaussian_log_moments(
         np.add.reduceat(np.exp(terms - np.repeat(largest, larger - 1)), starts)
     )
     rounding = 1e-14 * (1.0 + log_factorial[larger])  # of the logarithms above
-    found = np.logaddexp(0.0, log_excess + rounding) * (1.0 + 1e-15)
-    return np.concatenate([np.zeros(len(orders) - larger.size), found])
+    log_moments = np.logaddexp(0.0, log_excess + rounding) * (1.0 + 1e-15)
+    return np.concatenate([np.zeros(len(orders) - larger.size), log_moments])
 
 
 @lru_cache(maxsize=32)
@@ -217,9 +217,9 @@ def _subsampled_gaussian_step(noise_multiplier: float, sample_rate: float) -> Do
         """The reversed pair, by duality; 0 from ε = −log(1 − q)."""
         scale = -np.expm1(-epsilon) / sample_rate  # 1 - scale = (e^{-ε} − 1 + q)/q
         if sample_rate >= 0.5:  # 1 − q is exact, and e^{-ε} has digits that 1 − e^{-ε} has not
-            left = (np.exp(-epsilon) - (1.0 - sample_rate)) / sample_rate
-            inside = left > 0.0
-            negative = np.minimum(np.log(np.where(inside, left, 1.0)), 0.0)
+            remainder = (np.exp(-epsilon) - (1.0 - sample_rate)) / sample_rate
+            inside = remainder > 0.0
+            negative = np.minimum(np.log(np.where(inside, remainder, 1.0)), 0.0)
         else:
             inside = scale < 1.0
             negative = np.log1p(-np.where(inside, scale, 0.0))
@@ -260,8 +260,8 @@ def _replaced_gaussian_step(noise_multiplier: float, sample_rate: float) -> Domi
     tail_q = (1 - q) * special.ndtr(-x) + q * special.ndtr(-mu - x)
     delta = np.maximum(tail_p - safe_exp(loss) * tail_q, 0.0) + 1e-15 * tail_p
     loss[0] = 0.0
-    kept = np.append(True, loss[1:] > np.maximum.accumulate(loss)[:-1]) & (loss <= LARGEST_LOSS)
-    return pair_through(loss[kept], delta[kept])
+    rising = np.append(True, loss[1:] > np.maximum.accumulate(loss)[:-1]) & (loss <= LARGEST_LOSS)
+    return pair_through(loss[rising], delta[rising])
 
 
 def negligible_from(profile: Callable[[Array], Array], mass: float = 1e-18) -> float:

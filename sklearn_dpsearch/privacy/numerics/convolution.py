@@ -260,15 +260,15 @@ def cut_off(parts: Sequence[LossDistribution], counts: Sequence[int]) -> Cut:
         end = CUT * deviation
         deviation = _deviation_up_to(parts, counts, distances, end)
     bulk = tuple(
-        LossDistribution(pld.losses[near <= end], pld.masses[near <= end])
-        for pld, near in zip(parts, distances)
+        LossDistribution(pld.losses[distance <= end], pld.masses[distance <= end])
+        for pld, distance in zip(parts, distances)
     )
     levels = []
     while end < farthest:
         jumps = [
-            (_rare_losses_between(pld, near, end, RATIO * end), count)
-            for pld, near, count in zip(parts, distances, counts)
-            if np.any((near > end) & (near <= RATIO * end) & (pld.masses > 0))
+            (_rare_losses_between(pld, distance, end, RATIO * end), count)
+            for pld, distance, count in zip(parts, distances, counts)
+            if np.any((distance > end) & (distance <= RATIO * end) & (pld.masses > 0))
         ]
         levels += [Level(end / RATIO, tuple(jumps))] if jumps else []
         end *= RATIO
@@ -280,8 +280,8 @@ def _deviation_up_to(
 ) -> float:
     """Standard deviation of the summed losses up to a distance."""
     squares = [
-        count * float(pld.masses @ np.where(near <= end, near, 0.0) ** 2)
-        for pld, near, count in zip(parts, distances, counts)
+        count * float(pld.masses @ np.where(distance <= end, distance, 0.0) ** 2)
+        for pld, distance, count in zip(parts, distances, counts)
     ]
     return float(np.sqrt(sum(squares)))
 
@@ -294,16 +294,16 @@ def _rare_losses_between(
     With P and Q the masses of what is nearer, p/P is their mass and log(Q/P) is added to them
     (Lemma D).
     """
-    near, here = distance <= end, (distance > end) & (distance <= farther)
-    p = float(pld.masses[near].sum()) * (1.0 - SLACK)
-    common = near & (pld.masses > 0)
-    least = float(pld.losses[common].min())  # Q may be less than the smallest float
+    common_side, rare = distance <= end, (distance > end) & (distance <= farther)
+    p = float(pld.masses[common_side].sum()) * (1.0 - SLACK)
+    common = common_side & (pld.masses > 0)
+    smallest = float(pld.losses[common].min())  # Q may be less than the smallest float
     log_q = (
-        np.log(float(pld.masses[common] @ np.exp(least - pld.losses[common])) * (1.0 + SLACK))
-        - least
+        np.log(float(pld.masses[common] @ np.exp(smallest - pld.losses[common])) * (1.0 + SLACK))
+        - smallest
     )
     return LossDistribution(
-        pld.losses[here] + (log_q - np.log(p)) + 4.0 * EPS * abs(least), pld.masses[here] / p
+        pld.losses[rare] + (log_q - np.log(p)) + 4.0 * EPS * abs(smallest), pld.masses[rare] / p
     )
 
 
@@ -320,9 +320,9 @@ def sums_with_jumps(total: LossDistribution, level: Level, tail_mass: float) -> 
     masses = np.full(high - low + 1, np.inf)
     for tilt in tilts:
         masses = np.minimum(masses, _masses_with_jumps(tilt, start, jumps, low, high))
-    kept = masses > 0
-    losses = np.asarray(np.arange(low, high + 1)[kept] * level.interval, dtype=float)
-    return LossDistribution(losses, masses[kept])
+    positive = masses > 0
+    losses = np.asarray(np.arange(low, high + 1)[positive] * level.interval, dtype=float)
+    return LossDistribution(losses, masses[positive])
 
 
 def _log_jump_rate(jumps: Sequence[GridPart], tilt: float) -> float:

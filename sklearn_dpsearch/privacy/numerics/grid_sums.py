@@ -43,8 +43,8 @@ class GridPart:
     @cached_property
     def atoms(self) -> tuple[Array, Array]:
         """Grid indices with a mass, and the logarithms of their masses."""
-        there = np.flatnonzero(self.masses)
-        return np.asarray(self.first + there, dtype=float), np.log(self.masses[there])
+        places = np.flatnonzero(self.masses)
+        return np.asarray(self.first + places, dtype=float), np.log(self.masses[places])
 
     def log_moment(self, tilt: float) -> float:
         """Logarithm of the moment generating function of the grid index."""
@@ -78,8 +78,8 @@ class GridPart:
         index, log_masses = self.atoms
         exponents = tilt * index + log_masses
         exponents -= exponents.max()
-        there = exponents > NEGLIGIBLE
-        index, weights = index[there], np.exp(exponents[there])
+        counted = exponents > NEGLIGIBLE
+        index, weights = index[counted], np.exp(exponents[counted])
         weights /= weights.sum()
         mean = float(weights @ index)
         return mean, float(weights @ (index - mean) ** 2)
@@ -218,7 +218,7 @@ def _next_tilt(
 def bulk_of(steps: Sequence[GridPart], tilt: float) -> tuple[float, float]:
     """Mean and standard deviation of the tilted sum."""
     moments = [(step.count, *step.moments(tilt)) for step in steps]
-    mean, variance = (sum(count * each[k] for count, *each in moments) for k in range(2))
+    mean, variance = (sum(count * moment[k] for count, *moment in moments) for k in range(2))
     return float(mean), float(np.sqrt(variance))
 
 

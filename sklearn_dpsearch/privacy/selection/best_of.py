@@ -71,7 +71,9 @@ ANCHORS = 4
 def theorem_1(pld: LossDistribution, count: CountDistribution) -> Hinges:
     """Hinges of φ in Theorem 1 for one direction, from above."""
     at_nodes, between = cell_lines(pld, count, nodes())
-    return upper_envelope(AffineLines(*(np.concatenate(both) for both in zip(at_nodes, between))))
+    return upper_envelope(
+        AffineLines(*(np.concatenate(pieces) for pieces in zip(at_nodes, between)))
+    )
 
 
 @lru_cache(maxsize=256)
@@ -106,9 +108,9 @@ def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribu
         best, bound = float(np.max(reached)), float(np.max(upper))
         if bound <= best + 1e-7 or grid.q.size > 2**20:
             return float(epsilon + max(bound, dropped))
-        kept = upper > best + 1e-8
-        dropped = max(dropped, float(np.max(upper, where=~kept, initial=0.0)))
-        grid = _split_cells(grid, kept)
+        open_cells = upper > best + 1e-8
+        dropped = max(dropped, float(np.max(upper, where=~open_cells, initial=0.0)))
+        grid = _split_cells(grid, open_cells)
 
 
 def _largest_slope_ratio(epsilon: float, count: CountDistribution) -> float:
@@ -254,10 +256,10 @@ class TheoremFive(_KnownAtPlaces):
             max(theorem_5(pair, side, count, float(epsilon)) for side in sides)
             for epsilon in at[:-1]
         ]
-        known = np.minimum(values, self.first._profile(at[:-1]))
+        bounds = np.minimum(values, self.first._profile(at[:-1]))
         # where Theorem 1 reaches it, which may be beyond
-        last = NEAR if end <= LARGEST_LOSS else known[-1]
-        return at, np.append(np.maximum(np.minimum.accumulate(known), NEAR), last)
+        last = NEAR if end <= LARGEST_LOSS else bounds[-1]
+        return at, np.append(np.maximum(np.minimum.accumulate(bounds), NEAR), last)
 
     def _far_profile(self, epsilon: Array) -> Array:
         return np.ones(np.shape(epsilon))
@@ -271,19 +273,19 @@ class TheoremSix(_KnownAtPlaces):
     def anchors(self) -> tuple[Anchors, ...]:
         """Computed bounds of Theorem 6, for each direction."""
         first = self.first
-        both = zip(first.one_run.pair.directions, first._hinges)
-        return tuple(Anchors(Ground.of(pld, first.count, free)) for pld, free in both)
+        directions = zip(first.one_run.pair.directions, first._hinges)
+        return tuple(Anchors(Ground.of(pld, first.count, free)) for pld, free in directions)
 
     def gains(self, factors: dict[int, float]) -> bool:
         """Return whether Theorem 6 is worth its time.
 
         It takes some hundredths of a second for each ε.
         """
-        return any(one.gains(factors) for one in self.anchors)
+        return any(anchors.gains(factors) for anchors in self.anchors)
 
     def _profile(self, epsilon: Array) -> Array:
         flat = np.ravel(epsilon)
-        values: Array = np.max([one.profile(flat) for one in self.anchors], axis=0)
+        values: Array = np.max([anchors.profile(flat) for anchors in self.anchors], axis=0)
         return self.first._zero_beyond_largest_loss(epsilon, np.reshape(values, np.shape(epsilon)))
 
     def _far_profile(self, epsilon: Array) -> Array:
@@ -357,21 +359,23 @@ class BestOf(SmallestOf, _OfManyRuns):
         The pair includes Theorem 6 separately.
         """
         return [
-            one
-            for one in self.bounds.values()
-            if not isinstance(one, (TheoremFive, TheoremSix, PureDP))
+            bound
+            for bound in self.bounds.values()
+            if not isinstance(bound, (TheoremFive, TheoremSix, PureDP))
         ]
 
     def _pair(self) -> DominatingPair:
-        first, *rest = self._bounds_of_pair
+        first, *published = self._bounds_of_pair
         assert isinstance(first, TheoremOne)
         sixth = self.bounds.get("Theorem 6")
 
         def curve(index: int, epsilon: Array) -> Array:
-            ours = [first.in_direction(index, epsilon, every=THINNED)]
+            bounds = [first.in_direction(index, epsilon, every=THINNED)]
             if isinstance(sixth, TheoremSix) and sixth.gains(PAIR):
-                ours.append(sixth.anchors[index].profile(epsilon, every=APART) * RAISED)
-            return np.asarray(np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0))
+                bounds.append(sixth.anchors[index].profile(epsilon, every=APART) * RAISED)
+            return np.asarray(
+                np.min([*bounds, *(bound._profile(epsilon) for bound in published)], axis=0)
+            )
 
         curves = (partial(curve, index) for index in range(len(self.one_run.pair.directions)))
         return discretize_profiles(*curves, number=POINTS, adaptive=True)

@@ -163,16 +163,18 @@ class DoublingWalk(Guarantee):
 
         It is the largest of the mixtures of two outcomes with opposite losses.
         """
-        both = np.arange(-reach, reach + 1) * (0.5 * self.round_epsilon / points)
+        epsilons = np.arange(-reach, reach + 1) * (0.5 * self.round_epsilon / points)
         # far above 0 the curve is 0, for any size of the exponential
         with np.errstate(over="ignore"):
-            end = np.maximum(-np.expm1(both), 0.0)
+            end = np.maximum(-np.expm1(epsilons), 0.0)
 
         def mixed(up: Array, loss_up: int, down: Array, loss_down: int) -> Array:
-            p, rest = _opposite_loss_masses(loss_up, loss_down, 0.5 * self.round_epsilon)
-            left, right = loss_up * points, loss_down * points
+            p, q = _opposite_loss_masses(loss_up, loss_down, 0.5 * self.round_epsilon)
+            shift_up, shift_down = loss_up * points, loss_down * points
             value: Array = end.copy()  # values at the far ends: 1 − c, and 0
-            value[left:-right] = p * up[: -left - right] + rest * down[left + right :]
+            value[shift_up:-shift_down] = (
+                p * up[: -shift_up - shift_down] + q * down[shift_up + shift_down :]
+            )
             return value
 
         walk: dict[tuple[int, int], Array] = {}
@@ -193,9 +195,9 @@ def _opposite_loss_masses(loss_up: int, loss_down: int, unit: float) -> tuple[fl
 
     p and 1 − p with p·e^{−a} + (1 − p)·e^{b} = 1.
     """
-    both = -np.expm1(-(loss_up + loss_down) * unit)
-    rest = np.exp(-loss_down * unit) * -np.expm1(-loss_up * unit) / both
-    return float(-np.expm1(-loss_down * unit) / both), float(rest)
+    width = -np.expm1(-(loss_up + loss_down) * unit)
+    down_mass = np.exp(-loss_down * unit) * -np.expm1(-loss_up * unit) / width
+    return float(-np.expm1(-loss_down * unit) / width), float(down_mass)
 
 
 def doubling_search(
@@ -456,11 +458,11 @@ class DoublingRounds:
                 f"Found a round asked of a walk that ended after {self.steps.rounds} of them; more "
                 "are not paid for. Begin another walk, which costs as much again."
             )
-        found = self._question.first_above(
+        accepted = self._question.first_above(
             utilities, self._threshold_at(self.steps.asked), self._bits, self._noise
         )
-        self.steps = self.steps.after(found is not None)
-        return found
+        self.steps = self.steps.after(accepted is not None)
+        return accepted
 
     def _threshold_at(self, level: int) -> Fraction:
         """Threshold of a level of the walk."""

@@ -180,13 +180,13 @@ def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -
     ends, _, _ = potential_basis(count, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     bounds = [(-LARGEST, LARGEST)] * ends.shape[1] + [(None, None)] * ratios.size
     cost = np.append(ends[0] - ends[1], masses)
-    found = linprog(
+    solution = linprog(
         cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limits), bounds=bounds, method="highs"
     )
     return (
         np.zeros(ends.shape[1])
-        if found.x is None
-        else np.asarray(found.x[: ends.shape[1]], dtype=float)
+        if solution.x is None
+        else np.asarray(solution.x[: ends.shape[1]], dtype=float)
     )
 
 
@@ -263,10 +263,10 @@ def bound_by_potential(
     turns, weights = np.diff(height) / np.diff(fall), -np.diff(fall)
     above, below = turns >= 1.0, (turns > 0.0) & (turns < 1.0)
     at_one = float(np.max(height - fall))
-    right = float(weights[above] @ pld.delta_at(np.log(turns[above])))
-    left = float((weights * turns)[below] @ reverse.delta_at(-np.log(turns[below])))
-    total = mesh.change(values) + at_one + right + left
-    return min(total + 1e-12 * (1.0 + abs(at_one) + right + left), 1.0)
+    right_hinges = float(weights[above] @ pld.delta_at(np.log(turns[above])))
+    left_hinges = float((weights * turns)[below] @ reverse.delta_at(-np.log(turns[below])))
+    total = mesh.change(values) + at_one + right_hinges + left_hinges
+    return min(total + 1e-12 * (1.0 + abs(at_one) + right_hinges + left_hinges), 1.0)
 
 
 def _lines_above_gain(count: CountDistribution, c: float, mesh: Mesh, values: Array) -> AffineLines:
@@ -283,11 +283,11 @@ def _lines_above_gain(count: CountDistribution, c: float, mesh: Mesh, values: Ar
         np.exp(count.log_slope(1.0 - middle, middle)),
         np.exp(count.log_curvature(1.0 - middle, middle)),
     )
-    ours = np.exp(count.log_slope(1.0 - u, u)) * (1.0 + SLACK)
-    theirs = (
+    slope = np.exp(count.log_slope(1.0 - u, u)) * (1.0 + SLACK)
+    tangent = (
         c * np.maximum(flat[:, None] + steep[:, None] * (middle[:, None] - v), 0.0) * (1.0 - SLACK)
     )
     (by_q, error_q), (by_other, error_other) = mesh.gradients(values)
     slopes, heights = -by_q + error_q, -by_other + error_other
-    counting = (ours + slopes[:, None]).ravel(), (-theirs + heights[:, None]).ravel()
+    counting = (slope + slopes[:, None]).ravel(), (-tangent + heights[:, None]).ravel()
     return AffineLines(np.append(counting[1], heights), -np.append(counting[0], slopes))

@@ -147,7 +147,7 @@ def _shifted(base: Guarantee, factor: float, shift: float, epsilon: Array) -> Ar
     return np.where(epsilon >= shift, np.minimum(factor * moved, 1.0), 1.0)
 
 
-def least(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
+def smallest_shift(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
     """Smallest shift found over ε₁; every value is valid.
 
     ε₁ in [0, reach].
@@ -157,10 +157,10 @@ def least(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
     best = int(np.nanargmin(values))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
     with np.errstate(invalid="ignore"):  # where some values are infinite
-        found = optimize.minimize_scalar(
+        refined = optimize.minimize_scalar(
             lambda x: float(shift(np.array([x]))[0]), bounds=(low, high), method="bounded"
         )
-    return float(min(values[best], found.fun))
+    return float(min(values[best], refined.fun))
 
 
 def profile_binomial(one_run: Guarantee, count: CountDistribution) -> ProfileDP | None:
@@ -181,7 +181,7 @@ def profile_binomial(one_run: Guarantee, count: CountDistribution) -> ProfileDP 
         allowed = p * delta <= (1 - p) * np.expm1(first)
         return np.where(allowed, (n - 1) * np.log(1 - p + p * (np.exp(first) + delta)), np.inf)
 
-    smallest = least(shift)
+    smallest = smallest_shift(shift)
     return shifted(one_run, distribution.mean * scale, smallest) if np.isfinite(smallest) else None
 
 
@@ -334,14 +334,17 @@ def renyi_threshold(one_run: Guarantee, stop_probability: float) -> RenyiDP | No
         tabulated = np.logaddexp(
             log_stop, np.log1p(-stop_probability) + (ORDERS - 1) * one_run.renyi(ORDERS)
         )
-    known = np.isfinite(tabulated)
+    finite = np.isfinite(tabulated)
 
     def log_moments(order: Array) -> Array:
         """(λ − 1)·D_λ, convex and 0 at λ = 1, so below its chords; infinite beyond the last order
         that is known."""
         return np.asarray(
             np.interp(
-                order, np.append(1.0, ORDERS[known]), np.append(0.0, tabulated[known]), right=np.inf
+                order,
+                np.append(1.0, ORDERS[finite]),
+                np.append(0.0, tabulated[finite]),
+                right=np.inf,
             )
         )
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -62,12 +62,12 @@ from .published_bounds import SUBSET
 LARGEST_LOSS = 300.0
 
 
-def thinned(pld: LossDistribution, most: int) -> LossDistribution:
+def thinned(pld: LossDistribution, atoms: int) -> LossDistribution:
     """Loss distribution spread on a grid if it has many atoms.
 
-    About ``most`` points: the curve only rises.
+    About ``atoms`` points: the curve only rises.
     """
-    return pld if pld.losses.size <= most else coarser(pld, float(np.ptp(pld.losses)) / most)
+    return pld if pld.losses.size <= atoms else coarser(pld, float(np.ptp(pld.losses)) / atoms)
 
 
 def log_mean_exp(a: float, b: float, weight: float) -> float:
@@ -183,7 +183,7 @@ def delta_in_direction(
     Rounded up; 0 is removed, 1 is added.
     """
     curve = delta_added if index else delta_removed
-    rows = [curve(pieces, train, float(one)) for one in np.ravel(epsilon)]
+    rows = [curve(pieces, train, float(value)) for value in np.ravel(epsilon)]
     return np.minimum(np.reshape(rows, np.shape(epsilon)) * (1.0 + ROUNDING), 1.0)
 
 
@@ -211,11 +211,11 @@ def delta_added(pieces: Pieces, train: LossDistribution, epsilon: float) -> floa
     E (1 − c·Z)₊, c = e^ε: r·H_{c·e^b/r} with r = (1 − c·e^a)₊; the pair of training (without,
     with).
     """
-    left = -np.expm1(np.minimum(epsilon + pieces.a, 0.0)) * (1.0 + ROUNDING)
-    inside = left > 0.0
-    k = epsilon + pieces.b[inside] - np.log(left[inside]) - ROUNDING
-    values = np.zeros_like(left)
-    values[inside] = left[inside] * train.delta_at(k)
+    remainder = -np.expm1(np.minimum(epsilon + pieces.a, 0.0)) * (1.0 + ROUNDING)
+    inside = remainder > 0.0
+    k = epsilon + pieces.b[inside] - np.log(remainder[inside]) - ROUNDING
+    values = np.zeros_like(remainder)
+    values[inside] = remainder[inside] * train.delta_at(k)
     return _expected_value(pieces, values)
 
 
@@ -302,17 +302,17 @@ class TheoremFour(_TuneThenTrain):
             return _log_mean_exp_between(a, outside, self.fraction)
         return (_log_mean_exp_between(a, outside, self.fraction) + d) * (1.0 + ROUNDING)
 
-    def direction(self, index: int, most: int = MOST) -> Callable[[Array], Array]:
+    def direction(self, index: int, atoms: int = MOST) -> Callable[[Array], Array]:
         """Profile of one direction: ε ↦ δ.
 
-        For a record removed (0) or added (1), from ``most`` atoms of each part of tuning.
+        For a record removed (0) or added (1), from ``atoms`` atoms of each part of tuning.
         """
         tune, validate, train = (
             normalized(part.pair.added if index else part.pair.removed)
             for part in (self.tune, self._validated, self.train)
         )
-        both = thinned(tune, most), thinned(validate, most)
-        pieces = coupled(*both, self.fraction, self.share, self.train_on, index)
+        tuning = thinned(tune, atoms), thinned(validate, atoms)
+        pieces = coupled(*tuning, self.fraction, self.share, self.train_on, index)
         return partial(delta_in_direction, index, pieces, train)
 
     @cached_property
@@ -369,7 +369,9 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
         by_coin: dict[str, Guarantee | None] = {"mixture": self._known_membership()}
         if self.neighboring == "replace_one" or not self.secret_membership:
             return by_coin
-        first = TheoremFour(**{one.name: getattr(self, one.name) for one in fields(TheoremFour)})
+        first = TheoremFour(
+            **{field.name: getattr(self, field.name) for field in fields(TheoremFour)}
+        )
         if self.validate is not None:
             return {"Theorem 4": first, **by_coin}
         name, published = SUBSET[self.train_on]
@@ -425,15 +427,15 @@ class ReplacedInSubset(SmallestOf):
         )
 
     def _bounds(self) -> dict[str, Guarantee | None]:
-        one = self.presence
-        known = replace(
-            one,
-            tune=_part_for_replaced_record(one.tune),
-            train=_part_for_replaced_record(one.train),
-            validate=None if one.validate is None else _part_for_replaced_record(one.validate),
-            neighboring="replace_one",
-        )
-        return {"chain": ChangedRecord(presence=self.presence), "known membership": known}
+        presence = self.presence
+        parts = {name: getattr(presence, name) for name in ("tune", "train", "validate")}
+        replaced: dict[str, Any] = {
+            name: _part_for_replaced_record(part)
+            for name, part in parts.items()
+            if part is not None
+        }
+        membership = replace(presence, **replaced, neighboring="replace_one")
+        return {"chain": ChangedRecord(presence=presence), "known membership": membership}
 
 
 def _part_for_replaced_record(part: Guarantee) -> Guarantee:
@@ -446,7 +448,7 @@ def _part_for_replaced_record(part: Guarantee) -> Guarantee:
     return as_replace_one(part)
 
 
-CARRIED_OVER[SubsetThenTrain] = lambda one: ReplacedInSubset(presence=one)
+CARRIED_OVER[SubsetThenTrain] = lambda presence: ReplacedInSubset(presence=presence)
 
 
 # --- what is offered ------------------------------------------------------------------------------
@@ -510,10 +512,12 @@ def subset_then_train(
     >>> from sklearn_dpsearch.privacy import GaussianDP, Geometric, PureDP, best_of
     >>> one_run = GaussianDP(mu=0.5)
     >>> search = best_of(one_run, Geometric(10))
-    >>> [round(one.epsilon_at(1e-5), 2) for one in (one_run, search)]
+    >>> [round(guarantee.epsilon_at(1e-5), 2) for guarantee in (one_run, search)]
     [1.99, 3.01]
-    >>> [round(subset_then_train(search, one_run, 0.1, on).epsilon_at(1e-5), 2) for on in ("rest", "all")]
-    [1.94, 2.22]
+    >>> round(subset_then_train(search, one_run, 0.1).epsilon_at(1e-5), 2)
+    1.94
+    >>> round(subset_then_train(search, one_run, 0.1, "all").epsilon_at(1e-5), 2)
+    2.22
     >>> round(subset_then_train(PureDP(epsilon=2.0), PureDP(epsilon=1.0), 0.1).epsilon_at(0.0), 4)
     1.1586
 

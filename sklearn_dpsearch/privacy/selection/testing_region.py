@@ -70,13 +70,13 @@ class Hinges:
         if not bends.any():
             return self
         weights, ends = self.weights[bends], self.ends[bends]
-        kept = np.unique(np.append(np.arange(0, ends.size, every), ends.size - 1))
+        chosen = np.unique(np.append(np.arange(0, ends.size, every), ends.size - 1))
         beyond = (
             np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0),
             np.append(np.cumsum((weights / ends)[::-1])[::-1][1:], 0.0),
         )
-        values = np.append(weights.sum(), np.maximum(beyond[0] - ends * beyond[1], 0.0)[kept])
-        chords = hinges_through(np.append(0.0, ends[kept]), values)
+        values = np.append(weights.sum(), np.maximum(beyond[0] - ends * beyond[1], 0.0)[chosen])
+        chords = hinges_through(np.append(0.0, ends[chosen]), values)
         return Hinges(
             np.append(chords.weights, self.weights[~bends]),
             np.append(chords.ends, self.ends[~bends]),
@@ -114,8 +114,8 @@ def largest_lines(lines: AffineLines) -> AffineLines:
     # a lower and steeper line never wins
     flatter = fall < np.minimum.accumulate(np.append(np.inf, fall[:-1]))
     height, fall = height[flatter], fall[flatter]
-    kept = _hull_of_lines(height.tolist(), fall.tolist())
-    return AffineLines(height[kept], fall[kept])
+    hull = _hull_of_lines(height.tolist(), fall.tolist())
+    return AffineLines(height[hull], fall[hull])
 
 
 def _hull_of_lines(height: list[float], fall: list[float]) -> list[int]:
@@ -123,19 +123,19 @@ def _hull_of_lines(height: list[float], fall: list[float]) -> list[int]:
 
     Of lines with falling heights and falls.
     """
-    kept, ends = [0], [-1.0]  # ends[i]: from this z on the line kept[i] is above those before it
+    hull, ends = [0], [-1.0]  # ends[i]: from this z on the line hull[i] is above those before it
     for i in range(1, len(height)):
         while True:
-            last = kept[-1]
+            last = hull[-1]
             drop = fall[last] - fall[i]
             crossing = (height[last] - height[i]) / (drop if drop > 1e-320 else 1e-320)
             if crossing > ends[-1]:
                 break
-            kept.pop()
+            hull.pop()
             ends.pop()
-        kept.append(i)
+        hull.append(i)
         ends.append(crossing)
-    return kept
+    return hull
 
 
 #: Ratio of neighbouring grid points of q (near 0) and of 1 − q (near 1).
@@ -181,8 +181,8 @@ def cell_lines(
     height = np.exp(count.log_slope(grid.q, grid.u)) * (1.0 + SLACK)
     edge, steepness = lower_edge(pld, grid)
     value, growth = composed(count, edge, steepness)
-    rest, fall = _crossing_of_tangents(value, growth, grid.gaps)
-    between = height[1:] - rest * (height[1:] - height[:-1])
+    share, fall = _crossing_of_tangents(value, growth, grid.gaps)
+    between = height[1:] - share * (height[1:] - height[:-1])
     return AffineLines(height, value * (1.0 - SLACK)), AffineLines(between, fall * (1.0 - SLACK))
 
 
@@ -196,10 +196,10 @@ def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Arr
     """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         rises, drops = growth[:-1] * gaps, growth[1:] * gaps
-        rest = np.clip((value[1:] - value[:-1] - rises) / (drops - rises), 0.0, 1.0)
-        crossing = np.minimum(value[:-1] + rises * (1.0 - rest), value[1:] - drops * rest)
-    found = crossing >= value[:-1]  # False for nan
-    return np.where(found, rest, 0.0), np.where(found, crossing, value[:-1])
+        share = np.clip((value[1:] - value[:-1] - rises) / (drops - rises), 0.0, 1.0)
+        crossing = np.minimum(value[:-1] + rises * (1.0 - share), value[1:] - drops * share)
+    valid = crossing >= value[:-1]  # False for nan
+    return np.where(valid, share, 0.0), np.where(valid, crossing, value[:-1])
 
 
 def lower_edge(pld: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:

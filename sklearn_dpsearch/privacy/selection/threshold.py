@@ -59,8 +59,8 @@ class Polygon(NamedTuple):
     Corners with the masses that an event has on either neighbour, both nondecreasing.
     """
 
-    here: Array
-    there: Array
+    mass: Array
+    other_mass: Array
 
 
 # --- the two edges of the testing region ----------------------------------------------------------
@@ -74,11 +74,11 @@ def _spread_on_cells(pld: LossDistribution, place: Array, step: float) -> LossDi
     ``place`` says how far the masses above, or below, have come at each loss; it rises or falls
     throughout.
     """
-    own = np.append(np.abs(np.diff(place)), np.inf) > step
-    kept = own | np.append(True, np.diff(np.floor(place / step)) != 0)
-    if np.all(kept):
+    alone = np.append(np.abs(np.diff(place)), np.inf) > step
+    starts = alone | np.append(True, np.diff(np.floor(place / step)) != 0)
+    if np.all(starts):
         return pld
-    losses = pld.losses[kept]
+    losses = pld.losses[starts]
     # the last loss is kept: nothing lies above it
     masses = on_points(pld, np.append(losses, np.inf))[:-1]
     return LossDistribution(losses, masses, pld.infinity)
@@ -100,9 +100,9 @@ def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
     """
     above = pld.infinity + pld.from_above[0][1:]
     masses = np.clip(1.0 - above, 0.0, pld.masses)
-    kept = masses > 0
-    kept[-1:] = True
-    return LossDistribution(pld.losses[kept], masses[kept], pld.infinity)
+    positive = masses > 0
+    positive[-1:] = True
+    return LossDistribution(pld.losses[positive], masses[positive], pld.infinity)
 
 
 def lower_polygon(pld: LossDistribution) -> Polygon:
@@ -153,14 +153,16 @@ def _with_corners_added(edge: Polygon, place: Array, step: float) -> Polygon:
     The positive coordinate ``place`` grows by at most a factor e^step from each to the next.
     """
     cuts = np.ceil(np.diff(np.log(place)) / step).astype(int)
-    here, there = [edge.here], [edge.there]
+    masses, other_masses = [edge.mass], [edge.other_mass]
     for k in np.flatnonzero(cuts > 1):
         inner = np.geomspace(place[k], place[k + 1], cuts[k] + 1)[1:-1]
         share = (inner - place[k]) / (place[k + 1] - place[k])
-        here.append(edge.here[k] + share * (edge.here[k + 1] - edge.here[k]))
-        there.append(edge.there[k] + share * (edge.there[k + 1] - edge.there[k]))
-    order = np.argsort(np.concatenate(here), kind="stable")
-    return Polygon(np.concatenate(here)[order], np.sort(np.concatenate(there)))
+        masses.append(edge.mass[k] + share * (edge.mass[k + 1] - edge.mass[k]))
+        other_masses.append(
+            edge.other_mass[k] + share * (edge.other_mass[k + 1] - edge.other_mass[k])
+        )
+    order = np.argsort(np.concatenate(masses), kind="stable")
+    return Polygon(np.concatenate(masses)[order], np.sort(np.concatenate(other_masses)))
 
 
 def _cells_of_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
@@ -172,15 +174,15 @@ def _cells_of_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Ar
     of itself, and B is concave and above its chord. In the first cell, where x and x' begin at 0, A
     ≤ x/y and B ≥ x'/(x'_1 + y') instead.
     """
-    x, other, first = p * stop + (1 - p) * low.here, p * stop + (1 - p) * low.there, 0.0
+    x, other, first = p * stop + (1 - p) * low.mass, p * stop + (1 - p) * low.other_mass, 0.0
     if not stop:
-        kept = x > 0
-        x, other = x[kept], other[kept]
+        positive = x > 0
+        x, other = x[positive], other[positive]
         first = min(SMALLEST * p, 0.5 * float(x[0]))
         x, other = np.append(first, x), np.append(first * (other[0] / x[0]), other)
     fine = _with_corners_added(Polygon(x, other), x, STEP_X)
-    raised = np.append((np.diff(fine.here) / fine.here[:-1]) ** 2 / 16, 0.0)
-    return fine.here, fine.there, np.maximum(raised, np.append(first / p, raised[:-1]))
+    raised = np.append((np.diff(fine.mass) / fine.mass[:-1]) ** 2 / 16, 0.0)
+    return fine.mass, fine.other_mass, np.maximum(raised, np.append(first / p, raised[:-1]))
 
 
 def _cells_of_other_releases(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
@@ -192,11 +194,15 @@ def _cells_of_other_releases(high: Polygon, p: float, stop: int) -> tuple[Array,
     below its chord by at most width²·(x' + y'_right)/(4·(x' + y'_left)³) of itself, which falls
     with x' ≥ p·stop.
     """
-    y, other = p * (1 - stop) + (1 - p) * high.here, p * (1 - stop) + (1 - p) * high.there
+    y, other = p * (1 - stop) + (1 - p) * high.mass, p * (1 - stop) + (1 - p) * high.other_mass
     fine = _with_corners_added(Polygon(y, other), p * stop + other, _cell_width(p))
-    left, right = p * stop + fine.there[:-1], p * stop + fine.there[1:]
-    lowered = np.append((right - left) ** 2 * right / (4 * left**3), 0.0)
-    return fine.here, fine.there, np.minimum(np.maximum(lowered, np.append(0.0, lowered[:-1])), 1.0)
+    low, upper = p * stop + fine.other_mass[:-1], p * stop + fine.other_mass[1:]
+    lowered = np.append((upper - low) ** 2 * upper / (4 * low**3), 0.0)
+    return (
+        fine.mass,
+        fine.other_mass,
+        np.minimum(np.maximum(lowered, np.append(0.0, lowered[:-1])), 1.0),
+    )
 
 
 def release_lines(pld: LossDistribution, stop_probability: float) -> AffineLines:
@@ -212,9 +218,9 @@ def release_lines(pld: LossDistribution, stop_probability: float) -> AffineLines
         y, y_other, lowered = _cells_of_other_releases(high, p, stop)
         height = np.minimum(x / (x + y) * (1.0 + raised) * (1.0 + SLACK), 1.0)
         fall = x_other / (x_other + y_other) * (1.0 - lowered) * (1.0 - SLACK)
-        told = height > fall  # all other lines are below 0 from c = 1 on
-        heights.append(height[told])
-        falls.append(fall[told])
+        useful = height > fall  # all other lines are below 0 from c = 1 on
+        heights.append(height[useful])
+        falls.append(fall[useful])
     return AffineLines(np.concatenate(heights), np.concatenate(falls))
 
 

@@ -137,7 +137,7 @@ def verify(
     total, name = best_of(one_run, distribution), "one run"
     certified = float(total.delta_at(epsilon))
     if isinstance(total, SmallestOf):
-        name = min(total.bounds, key=lambda one: float(total.bounds[one].delta_at(epsilon)))
+        name = min(total.bounds, key=lambda bound: float(total.bounds[bound].delta_at(epsilon)))
     if epsilon > LARGEST_EPSILON:
         floor = open_failure(one_run, distribution)
     else:
@@ -180,9 +180,9 @@ def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
 def _mechanisms_of_pair(pair: DominatingPair) -> list[Tails]:
     """Mechanisms of those directions of a dominating pair whose reversed curve the other one
     covers."""
-    both = ((pair.removed, pair.added), (pair.added, pair.removed))
-    found = [(probabilities(pld), reverse) for pld, reverse in both]
-    return [cuts(outcomes) for outcomes, reverse in found if _is_covered(outcomes, reverse)]
+    orders = ((pair.removed, pair.added), (pair.added, pair.removed))
+    mechanisms = [(probabilities(pld), reverse) for pld, reverse in orders]
+    return [cuts(outcomes) for outcomes, reverse in mechanisms if _is_covered(outcomes, reverse)]
 
 
 def _is_covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
@@ -192,8 +192,8 @@ def _is_covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
     """
     p, q, _ = outcomes
     with np.errstate(divide="ignore", invalid="ignore"):
-        own = np.log(q / p)
-    kinks = np.abs(np.concatenate([[0.0], own[np.isfinite(own)], stated.losses]))
+        losses = np.log(q / p)
+    kinks = np.abs(np.concatenate([[0.0], losses[np.isfinite(losses)], stated.losses]))
     curve = np.array([np.sum(np.maximum(q - np.exp(e) * p, 0.0)) for e in kinks])
     return bool(np.all(curve <= stated.delta_at(kinks) + 1e-12))
 
@@ -257,7 +257,9 @@ def _order_by_ratio(p: Array, q: Array) -> npt.NDArray[np.intp]:
 
     Masses at the rounding level go to the middle. Any order is valid.
     """
-    told = p + q > 1e-15 * max(float(p.max()), float(q.max()))
+    reliable = p + q > 1e-15 * max(float(p.max()), float(q.max()))
     ratio = np.zeros_like(p)
-    ratio[told] = np.log(np.maximum(p[told], 1e-300)) - np.log(np.maximum(q[told], 1e-300))
+    ratio[reliable] = np.log(np.maximum(p[reliable], 1e-300)) - np.log(
+        np.maximum(q[reliable], 1e-300)
+    )
     return np.asarray(np.argsort(ratio, kind="stable"))

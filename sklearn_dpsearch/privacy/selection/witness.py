@@ -104,8 +104,8 @@ def witness(
     require(epsilon >= 0, "epsilon >= 0", epsilon=epsilon)
     if epsilon > LARGEST_EPSILON:
         return open_failure(one_run, distribution)
-    found = largest_delta(worst_tails(one_run), distribution, epsilon)
-    return found if found > _smallest_reliable_delta(one_run, distribution) else 0.0
+    delta = largest_delta(worst_tails(one_run), distribution, epsilon)
+    return delta if delta > _smallest_reliable_delta(one_run, distribution) else 0.0
 
 
 def largest_delta(
@@ -165,11 +165,14 @@ def witness_epsilon(
     if three >= LARGEST_EPSILON:
         return three
     many = [ManyGroups(tails.outcomes, distribution) for tails in all_tails]
-    for one in many:
-        one.gain(three)
+    for groups in many:
+        groups.gain(three)
     return max(
         three,
-        *(_largest_epsilon(one.gain_near, delta, max(three, 1e-3), 1.02, 1e-4) for one in many),
+        *(
+            _largest_epsilon(groups.gain_near, delta, max(three, 1e-3), 1.02, 1e-4)
+            for groups in many
+        ),
     )
 
 
@@ -178,13 +181,13 @@ def _largest_epsilon(
 ) -> float:
     """Largest ε at which a gain exceeds δ; 0 if none."""
 
-    def kept(epsilon: float) -> bool:
+    def met(epsilon: float) -> bool:
         return gain(epsilon) <= delta
 
-    turn = bracket(kept, start, falling=(0.0,), rising=geometric(start, rising, LARGEST_EPSILON))
+    turn = bracket(met, start, falling=(0.0,), rising=geometric(start, rising, LARGEST_EPSILON))
     if turn.holds is None:
         return LARGEST_EPSILON
-    return narrow(kept, turn, within(close, absolute=1e-12)).fails or 0.0
+    return narrow(met, turn, within(close, absolute=1e-12)).fails or 0.0
 
 
 def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:
@@ -326,9 +329,9 @@ def _cuts_gain(
     """Certified δ of pairs of cuts, A(S) − e^ε·A'(S), rounded down."""
     c_other, s_other = tails.lowest(c), tails.highest(s)
     inside = (c + s <= 1.0) & (c_other + s_other <= 1.0)
-    ours, _ = pgf_increase(distribution, c, s)
-    _, theirs = pgf_increase(distribution, c_other, s_other)
-    return np.where(inside, ours - np.exp(epsilon) * theirs, 0.0)
+    low, _ = pgf_increase(distribution, c, s)
+    _, high = pgf_increase(distribution, c_other, s_other)
+    return np.where(inside, low - np.exp(epsilon) * high, 0.0)
 
 
 # --- orders of many groups ------------------------------------------------------------------------
@@ -344,10 +347,10 @@ def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> t
     """
     bottom = np.minimum(top + width, 1.0)
     rises = distribution.generating(1.0 - top, top) - distribution.generating(1.0 - bottom, bottom)
-    least = np.exp(distribution.log_slope(1.0 - bottom, bottom)) * width
-    most = np.exp(distribution.log_slope(1.0 - top, top)) * width
-    above = np.minimum(np.maximum(rises, 0.0) + 4e-15, most * (1 + 1e-12))
-    return np.maximum(rises - 4e-15, least * (1 - 1e-12)), above
+    low = np.exp(distribution.log_slope(1.0 - bottom, bottom)) * width
+    high = np.exp(distribution.log_slope(1.0 - top, top)) * width
+    above = np.minimum(np.maximum(rises, 0.0) + 4e-15, high * (1 + 1e-12))
+    return np.maximum(rises - 4e-15, low * (1 - 1e-12)), above
 
 
 def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
@@ -371,12 +374,12 @@ def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcome
     )
     at = np.unique(np.append(at, _positions(np.append(ends, even), below_q)))
     above_q = np.append(np.cumsum(q[::-1])[::-1], 0.0)
-    ours, theirs = (
+    group_p, group_q = (
         _masses_between(np.interp(at, places, below), np.interp(at, places, above))
         for below, above in ((below_p, above_p), (below_q, above_q))
     )
-    kept = ours + theirs > 1e-15
-    return Outcomes(ours[kept], theirs[kept], outcomes.error)
+    nonempty = group_p + group_q > 1e-15
+    return Outcomes(group_p[nonempty], group_q[nonempty], outcomes.error)
 
 
 def _positions(shares: Array, cumulative: Array) -> Array:
@@ -417,11 +420,11 @@ def _gains_of_groups(
     """Gain of each counting group, by the groups below it."""
     top_p, top_q = (_mass_above(side, counting) for side in (few.p, few.q))
     error = few.error
-    ours = np.maximum(few.p[counting:] - error, 0.0)
-    theirs = few.q[counting:] + error
-    least, _ = pgf_increase(distribution, np.clip(top_p + error, 0.0, 1.0), ours)
-    _, most = pgf_increase(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)
-    return np.asarray(least - np.exp(epsilon) * most)
+    widths_p = np.maximum(few.p[counting:] - error, 0.0)
+    widths_q = few.q[counting:] + error
+    low, _ = pgf_increase(distribution, np.clip(top_p + error, 0.0, 1.0), widths_p)
+    _, high = pgf_increase(distribution, np.clip(top_q - error, 0.0, 1.0), widths_q)
+    return np.asarray(low - np.exp(epsilon) * high)
 
 
 def _mass_above(side: Array, counting: int) -> Array:
@@ -429,9 +432,9 @@ def _mass_above(side: Array, counting: int) -> Array:
 
     Of groups that do not count if i of them are below, and of counting groups after j.
     """
-    others = np.append(np.cumsum(side[:counting])[::-1], 0.0)
+    uncounted = np.append(np.cumsum(side[:counting])[::-1], 0.0)
     later = np.append(np.cumsum(side[counting:][::-1])[::-1], 0.0)[1:]
-    return np.asarray(others[:, None] + later)
+    return np.asarray(uncounted[:, None] + later)
 
 
 class ManyGroups:
@@ -460,10 +463,10 @@ class ManyGroups:
         while step > 1:
             step = max(step // 3, 1)
             around = max(tried, key=lambda cut: tried[cut])
-            near = (around - 2 * step, around - step, around + step, around + 2 * step)
+            nearby = (around - 2 * step, around - step, around + step, around + 2 * step)
             tried |= {
                 cut: self._gain(cut, epsilon)
-                for cut in near
+                for cut in nearby
                 if 0 < cut < number and cut not in tried
             }
         self.counting = max(tried, key=lambda cut: tried[cut])

@@ -55,10 +55,10 @@ def _html_table(section: Section) -> str:
     """Table of a section as HTML."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in section.columns)
     rows = [
-        (escape(first), "".join(f"<td>{escape(one)}</td>" for one in others))
-        for first, *others in section.rows
+        (escape(first), "".join(f"<td>{escape(cell)}</td>" for cell in cells))
+        for first, *cells in section.rows
     ]
-    body = "\n".join(f'<tr><th scope="row">{first}</th>{others}</tr>' for first, others in rows)
+    body = "\n".join(f'<tr><th scope="row">{first}</th>{cells}</tr>' for first, cells in rows)
     kind = ' class="facts"' if section.columns == FACTS else ""
     return f"<table{kind}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
@@ -96,7 +96,7 @@ def _fill_registry_line(field: str, answers: Mapping[str, Any]) -> str:
 def _registry_answers(content: Content) -> dict[str, Any]:
     """Answers for the template of the registry's entry, escaped for JSON's quotes, which are YAML's
     too."""
-    sections = {one.key: one for one in content.sections}
+    sections = {section.key: section for section in content.sections}
     facts = {
         name: text
         for key in ("release", "unit", "curator")
@@ -128,7 +128,9 @@ def _registry_answers(content: Content) -> dict[str, Any]:
     }
     return {
         **_escape_for_json(texts),
-        "said": _escape_for_json({key: " ".join(one.sentences) for key, one in sections.items()}),
+        "said": _escape_for_json(
+            {key: " ".join(section.sentences) for key, section in sections.items()}
+        ),
         "facts": _escape_for_json(facts),
         "about": _escape_for_json(about),
         "numbers": {

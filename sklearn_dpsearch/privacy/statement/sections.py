@@ -66,7 +66,7 @@ def searches_inside(guarantee: Guarantee) -> list[SmallestOf]:
         return [guarantee]
     if isinstance(guarantee, OfGroup):
         return searches_inside(guarantee.one_record)
-    return [found for part in getattr(guarantee, "parts", ()) for found in searches_inside(part)]
+    return [search for part in getattr(guarantee, "parts", ()) for search in searches_inside(part)]
 
 
 def tightest_theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
@@ -74,8 +74,8 @@ def tightest_theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
 
     "composition" where there is none.
     """
-    found = [search for guarantee in guarantees for search in searches_inside(guarantee)]
-    return found[0].tightest(delta) if found else COMPOSITION
+    searches = [search for guarantee in guarantees for search in searches_inside(guarantee)]
+    return searches[0].tightest(delta) if searches else COMPOSITION
 
 
 def source_of_bound(name: str) -> str:
@@ -141,58 +141,65 @@ def _fact_table(key: str, title: str, rows: Iterable[tuple[object, ...]]) -> Sec
 
 def _overview_facts(spent: Stated, about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Facts of the first page: which model of which data, from whom to whom."""
-    said, n = SENTENCES["overview"], _public_number(spent)
-    yield said["data"], about.get(said["data_field"], said["not_stated"])
+    texts, n = SENTENCES["overview"], _public_number(spent)
+    yield texts["data"], about.get(texts["data_field"], texts["not_stated"])
     if n is not None:
-        yield said["number"].format(**_common_words(spent)), f"{n:,}"
-    if (told := spent.release) is not None:
-        yield said["model"], told.model
-        if told.columns:
-            yield said["columns"], ", ".join(told.columns)
-        if told.target is not None:
-            yield said["target"], told.target
-        shown = [text for name, text in said["attributes"].items() if name in told.attributes]
-        yield said["what"], ", ".join(shown) or ", ".join(told.attributes)
+        yield texts["number"].format(**_common_words(spent)), f"{n:,}"
+    if (release := spent.release) is not None:
+        yield texts["model"], release.model
+        if release.columns:
+            yield texts["columns"], ", ".join(release.columns)
+        if release.target is not None:
+            yield texts["target"], release.target
+        shown = [text for name, text in texts["attributes"].items() if name in release.attributes]
+        yield texts["what"], ", ".join(shown) or ", ".join(release.attributes)
     elif spent.budget is not None:
-        yield said["entries"], "; ".join(one.name for one in spent.components) or said["none"]
+        yield (
+            texts["entries"],
+            "; ".join(component.name for component in spent.components) or texts["none"],
+        )
     for name in ("Curator", "Who gets the release", "Intended use of the release", "Contact"):
-        yield said["curator"][name], about.get(name, said["not_stated"])
+        yield texts["curator"][name], about.get(name, texts["not_stated"])
 
 
 def _sentences_on_tries(spent: Stated) -> Iterator[str]:
     """Sentences of the first page on what was tried, and that trying is paid for."""
-    said = SENTENCES["tried"]
+    sentences = SENTENCES["tried"]
     if spent.release is not None and spent.release.seeded:
         yield SENTENCES["randomness"]["seed"][0]
     if spent.budget is not None:
-        yield said["ledger"]
+        yield sentences["ledger"]
         if math.isfinite(spent.epsilon):
-            yield said["budget"].format(share=percent_up(min(spent.epsilon / spent.budget, 1.0)))
+            yield sentences["budget"].format(
+                share=percent_up(min(spent.epsilon / spent.budget, 1.0))
+            )
     elif spent.release is None:
-        yield said["unknown"]
+        yield sentences["unknown"]
     else:
-        yield said["paid" if spent.release.tuned else "once"]
+        yield sentences["paid" if spent.release.tuned else "once"]
 
 
 def _vouched_sentences(spent: Stated) -> Iterator[str]:
     """Sentences of the first page on what the bounds rest on."""
-    said, n = SENTENCES["vouched"], len(spent.assumptions)
-    yield from said["always"]
+    sentences, n = SENTENCES["vouched"], len(spent.assumptions)
+    yield from sentences["always"]
     if spent.release is not None and spent.release.columns:
-        yield said["columns"]
+        yield sentences["columns"]
     if n:
-        yield said["annex"].format(number=f"{n} point{'s' * (n > 1)}")
+        yield sentences["annex"].format(number=f"{n} point{'s' * (n > 1)}")
 
 
 def _terms(spent: Stated) -> Iterator[str]:
     """A sentence for each term of the annex."""
-    said = SENTENCES["terms"]
+    sentences = SENTENCES["terms"]
     relation = SENTENCES["relation"][spent.neighboring]
     neighbours = relation["neighbours"][PERSON if spent.unit == PERSON else "record"]
-    one = "one record" if spent.unit == "record" else f"up to {spent.unit}"
-    yield said["numbers"]
-    yield said["relation"].format(name=relation["name"], neighbours=neighbours.format(one=one))
-    yield from said["others"]
+    unit = "one record" if spent.unit == "record" else f"up to {spent.unit}"
+    yield sentences["numbers"]
+    yield sentences["relation"].format(
+        name=relation["name"], neighbours=neighbours.format(one=unit)
+    )
+    yield from sentences["others"]
 
 
 def _common_words(spent: Stated) -> dict[str, Any]:
@@ -207,20 +214,20 @@ def _common_words(spent: Stated) -> dict[str, Any]:
 
 def _summary_sentences(spent: Stated) -> Iterator[str]:
     """Sentences of the summary, the most important first."""
-    said = SENTENCES["summary"]
+    sentences = SENTENCES["summary"]
     if spent.release is not None and spent.release.seeded:
         yield from SENTENCES["randomness"]["seed"]
     yield (
-        said["nothing"]
+        sentences["nothing"]
         if math.isinf(spent.epsilon)
-        else said["promised"].format(**_common_words(spent))
+        else sentences["promised"].format(**_common_words(spent))
     )
     yield from budget_in_words(spent)
     yield risk_in_words(spent)
     if spent.release is not None and spent.release.columns:
-        yield said["schema"]
+        yield sentences["schema"]
     if spent.assumptions:
-        yield said["rests_on"]
+        yield sentences["rests_on"]
 
 
 def budget_in_words(spent: Stated) -> tuple[str, ...]:
@@ -232,8 +239,8 @@ def budget_in_words(spent: Stated) -> tuple[str, ...]:
         "delta": short_up(spent.delta),
         "epsilon": up(spent.epsilon),
     }
-    rest = short_down(max(spent.budget - spent.epsilon, 0.0), 3)
-    return (SENTENCES["summary"]["budget"].format(**numbers, rest=rest),)
+    remaining = short_down(max(spent.budget - spent.epsilon, 0.0), 3)
+    return (SENTENCES["summary"]["budget"].format(**numbers, rest=remaining),)
 
 
 def risk_in_words(spent: Stated) -> str:
@@ -247,19 +254,21 @@ def risk_in_words(spent: Stated) -> str:
 
 def _release_facts(spent: Stated) -> Iterator[tuple[str, str]]:
     """Facts about what was released."""
-    if (told := spent.release) is not None:
-        yield "Made by", told.made_by
-        yield "Model", told.model
-        alone = told.made_by == told.model  # a single fit
+    if (release := spent.release) is not None:
+        yield "Made by", release.made_by
+        yield "Model", release.model
+        alone = release.made_by == release.model  # a single fit
         yield (
             "What is released, at most",
-            "the fitted model" if alone else ", ".join(told.attributes),
+            "the fitted model" if alone else ", ".join(release.attributes),
         )
-        if told.columns:
-            yield "Columns read", ", ".join(told.columns)
-        if told.target is not None:
-            yield "Target", told.target
-    yield from ((f"Part {number}", one.name) for number, one in enumerate(spent.components, 1))
+        if release.columns:
+            yield "Columns read", ", ".join(release.columns)
+        if release.target is not None:
+            yield "Target", release.target
+    yield from (
+        (f"Part {number}", component.name) for number, component in enumerate(spent.components, 1)
+    )
 
 
 def _unit_facts(spent: Stated) -> Iterator[tuple[str, str]]:
@@ -290,14 +299,14 @@ def _is_number_public(spent: Stated) -> bool:
 
 def _parameters_section(spent: Stated) -> Section:
     """Section with ε at several δ."""
-    said, n, pure = (
+    texts, n, pure = (
         SENTENCES["parameters"],
         _public_number(spent),
         spent.guarantee.pure_epsilon is not None,
     )
     deltas = sorted({*DELTAS, *((0.0,) if pure else ()), spent.delta}, reverse=True)
     beside = "" if n is None else f": here {short_down(1 / n, 3)}, as they are {n:,}"
-    sentences = said["stated"].format(**_common_words(spent), beside=beside), said["rounding"]
+    sentences = texts["stated"].format(**_common_words(spent), beside=beside), texts["rounding"]
     marks = ((delta, "stated" if delta == spent.delta else "") for delta in deltas)
     rows = tuple(
         (short_up(delta), up(spent.guarantee.epsilon_at(delta)), mark) for delta, mark in marks
@@ -310,7 +319,7 @@ def _parameters_section(spent: Stated) -> Section:
 
 def _risk_section(spent: Stated) -> Section:
     """Section with bounds on attacks."""
-    curve, said, relation = (
+    curve, texts, relation = (
         spent._total._trade_off,
         SENTENCES["risk"],
         SENTENCES["relation"][spent.neighboring],
@@ -318,12 +327,12 @@ def _risk_section(spent: Stated) -> Section:
     found = guessed = curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
     bounds = (
         *((relation["found"].format(rate=100 * rate), found(rate)) for rate in RATES),
-        (said["advantage"], curve.advantage()),
-        *((said["guessed"].format(prior=100 * prior), guessed(prior)) for prior in PRIORS),
+        (texts["advantage"], curve.advantage()),
+        *((texts["guessed"].format(prior=100 * prior), guessed(prior)) for prior in PRIORS),
         (relation["even"], curve.right_guess(0.5)),
     )
-    nothing = (SENTENCES["summary"]["nothing_in_words"],) * math.isinf(spent.epsilon)
-    sentences = (*nothing, said["attack"].format(**_common_words(spent)), said["every_attack"])
+    unbounded = (SENTENCES["summary"]["nothing_in_words"],) * math.isinf(spent.epsilon)
+    sentences = (*unbounded, texts["attack"].format(**_common_words(spent)), texts["every_attack"])
     rows = tuple((name, percent_up(bound)) for name, bound in bounds)
     columns = ("an attack …", "at most")
     return Section(
@@ -333,20 +342,20 @@ def _risk_section(spent: Stated) -> Section:
 
 def _composition_section(spent: Stated) -> Section:
     """Section with each part and its ε alone."""
-    parts = [
-        (one.name, one.guarantee, float(one.guarantee.epsilon_at(spent.delta)))
-        for one in spent.components
+    parts_alone = [
+        (part.name, part.guarantee, float(part.guarantee.epsilon_at(spent.delta)))
+        for part in spent.components
     ]
-    said = SENTENCES["composition"]
-    sentences = [said["total"].format(**_common_words(spent))]
-    if len(parts) > 1:
-        added = up(math.fsum(alone for *_, alone in parts))
+    texts = SENTENCES["composition"]
+    sentences = [texts["total"].format(**_common_words(spent))]
+    if len(parts_alone) > 1:
+        added = up(math.fsum(alone for *_, alone in parts_alone))
         sentences.append(
-            said["added"].format(epsilon=added, delta=short_up(len(parts) * spent.delta))
+            texts["added"].format(epsilon=added, delta=short_up(len(parts_alone) * spent.delta))
         )
     rows = tuple(
-        (name, up(alone), tightest_theorem([one], spent.delta), in_words(one))
-        for name, one, alone in parts
+        (name, up(alone), tightest_theorem([part], spent.delta), in_words(part))
+        for name, part, alone in parts_alone
     )
     columns = ("part", "ε alone", "theorem", "mechanism")
     return Section("composition", "Composition", tuple(sentences), columns=columns, rows=rows)
@@ -364,15 +373,15 @@ def _accounting_section(spent: Stated) -> Section:
 
 def _tuning_sentences(spent: Stated) -> Iterator[str]:
     """Sentences on whether the cost of tuning is included."""
-    said, tuned = (
+    sentences, tuned = (
         SENTENCES["tuning"],
         spent.bound != COMPOSITION if spent.release is None else spent.release.tuned,
     )
     if not tuned:
-        yield said["unknown"]
+        yield sentences["unknown"]
         return
-    yield said["included"]
-    yield said["how"].format(parts="; ".join(one.name for one in spent.components))
+    yield sentences["included"]
+    yield sentences["how"].format(parts="; ".join(component.name for component in spent.components))
     yield from _share_of_choice(spent)
 
 
@@ -380,49 +389,53 @@ def _share_of_choice(spent: Stated) -> Iterator[str]:
     """Sentence on the part of ε that the choice takes, where one search is all that was
     released."""
     first = spent.components[0].guarantee if len(spent.components) == 1 else None
-    found = getattr(first, "presence", first)
-    if type(found).__name__ in WITHOUT_A_CHOICE and 0 < spent.epsilon < math.inf:
-        field, words_of_it = WITHOUT_A_CHOICE[type(found).__name__]
-        one = getattr(found, field)
-        alone = float((one if found is first else as_replace_one(one)).epsilon_at(spent.delta))
+    presence = getattr(first, "presence", first)
+    if type(presence).__name__ in WITHOUT_A_CHOICE and 0 < spent.epsilon < math.inf:
+        field, words_of_it = WITHOUT_A_CHOICE[type(presence).__name__]
+        unchosen = getattr(presence, field)
+        alone = float(
+            (unchosen if presence is first else as_replace_one(unchosen)).epsilon_at(spent.delta)
+        )
         share = percent_up(1.0 - alone / spent.epsilon)
-        taken = f": the choice takes {share} of the total" if alone < spent.epsilon else ""
-        yield f"{words_of_it} would take ε = {up(alone)}{taken}."
+        choice = f": the choice takes {share} of the total" if alone < spent.epsilon else ""
+        yield f"{words_of_it} would take ε = {up(alone)}{choice}."
 
 
 def _unprotected_sentences(spent: Stated) -> Iterator[str]:
     """Sentences on what the guarantee does not protect."""
-    said = SENTENCES["not_protected"]
-    yield from said["always"]
+    sentences = SENTENCES["not_protected"]
+    yield from sentences["always"]
     if _is_number_public(spent):
-        yield said["public_number"].format(**_common_words(spent))
+        yield sentences["public_number"].format(**_common_words(spent))
     if spent.unit == "record":
-        yield said["several_records"]
+        yield sentences["several_records"]
 
 
 def _randomness_sentences(spent: Stated) -> tuple[str, ...]:
     """Sentences on the source of randomness."""
-    release, said = spent.release, SENTENCES["randomness"]
+    release, sentences = spent.release, SENTENCES["randomness"]
     if release is None:
-        return tuple(said["unknown"])
-    return tuple(said["seed" if release.seeded else "kept_secret" if release.kept else "system"])
+        return tuple(sentences["unknown"])
+    return tuple(
+        sentences["seed" if release.seeded else "kept_secret" if release.kept else "system"]
+    )
 
 
 def _curator_facts(about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Curator's facts; a missing one is shown, an unknown one an error."""
-    said = SENTENCES["curator"]
-    asked, fields = said["asked"], said["asked"] + said["registry"]
+    texts = SENTENCES["curator"]
+    asked, fields = texts["asked"], texts["asked"] + texts["registry"]
     for name, text in about.items():
         if name not in fields:
             raise ValueError(
                 f"Found about={{{name!r}: ...}}; the fields are {', '.join(map(repr, fields))}."
                 + did_you_mean(name, fields)
             )
-        if text not in said["words"].get(name, [text]):
+        if text not in texts["words"].get(name, [text]):
             raise ValueError(
                 f"Found about={{{name!r}: {text!r}}}; one of the registry's words is needed: "
-                f"{', '.join(map(repr, said['words'][name]))}."
-                + did_you_mean(str(text), said["words"][name])
+                f"{', '.join(map(repr, texts['words'][name]))}."
+                + did_you_mean(str(text), texts["words"][name])
             )
-    given = {**dict.fromkeys(asked), **about}
-    yield from ((name, "not stated" if text is None else text) for name, text in given.items())
+    answers = {**dict.fromkeys(asked), **about}
+    yield from ((name, "not stated" if text is None else text) for name, text in answers.items())

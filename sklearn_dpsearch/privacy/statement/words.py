@@ -21,11 +21,11 @@ def in_words(guarantee: Guarantee) -> str:
 
     Losses are rounded up, and noise is rounded down.
     """
-    found = WORDS.get(type(guarantee).__name__)
+    words = WORDS.get(type(guarantee).__name__)
     return (
         f"a mechanism with a {type(guarantee).__name__} guarantee"
-        if found is None
-        else found(guarantee)
+        if words is None
+        else words(guarantee)
     )
 
 
@@ -38,23 +38,25 @@ def _parts_in_words(parts: Sequence[Guarantee]) -> str:
     return "; ".join(named[:MOST]) + more
 
 
-def _best_of_in_words(one: Any) -> str:
+def _best_of_in_words(search: Any) -> str:
     """Best of K runs in words."""
-    return f"best of K runs, with K drawn from {one.count!r}; each run: {in_words(one.one_run)}"
-
-
-def _subset_in_words(one: Any) -> str:
-    """Subset search in words."""
-    part = "all records" if one.train_on == "all" else "the rest"
-    words = (
-        f"tuning on a random share of {100 * one.fraction:.4g} % of the records "
-        f"({in_words(one.tune)}), then a training on {part} ({in_words(one.train)})"
+    return (
+        f"best of K runs, with K drawn from {search.count!r}; each run: {in_words(search.one_run)}"
     )
-    if one.validate is None:
+
+
+def _subset_in_words(search: Any) -> str:
+    """Subset search in words."""
+    part = "all records" if search.train_on == "all" else "the rest"
+    words = (
+        f"tuning on a random share of {100 * search.fraction:.4g} % of the records "
+        f"({in_words(search.tune)}), then a training on {part} ({in_words(search.train)})"
+    )
+    if search.validate is None:
         return words
     return (
-        f"{words}; scores on a random {100 * one.share:.4g} % of the rest "
-        f"({in_words(one.validate)})"
+        f"{words}; scores on a random {100 * search.share:.4g} % of the rest "
+        f"({in_words(search.validate)})"
     )
 
 
