@@ -168,11 +168,8 @@ MUTANTS = {
             "What outcomes gain is lowered by the price of their place, and the price is not added."
         ),
         file="privacy/selection/prices_on_places.py",
-        old=(
-            "    found = (sum(way.paid for way in ways) + float(room.masses @ left)) * (1.0 + "
-            "SLACK)\n"
-        ),
-        new="    found = float(room.masses @ left) * (1.0 + SLACK)\n",
+        old="    bound = (paid + float(room.masses @ unpaid)) * (1.0 + SLACK)\n",
+        new="    bound = float(room.masses @ unpaid) * (1.0 + SLACK)\n",
         tests=(
             "privacy/selection/test_prices_on_places.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",
         ),
@@ -180,8 +177,8 @@ MUTANTS = {
     "prices below zero": Mutant(
         mistake="Prices are refunds where those above gain less.",
         file="privacy/selection/prices_on_places.py",
-        old="        found[i] = total = max(total + step, 0.0)\n",
-        new="        found[i] = total = total + step - 1e-3\n",
+        old="        sums[i] = total = max(total + step, 0.0)\n",
+        new="        sums[i] = total = total + step - 1e-3\n",
         tests=(
             "privacy/selection/test_prices_on_places.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",
         ),
@@ -189,8 +186,8 @@ MUTANTS = {
     "prices over half the width": Mutant(
         mistake="What is paid is added up over half the room and half the quantiles.",
         file="privacy/selection/prices_on_places.py",
-        old="    return float(np.sum(0.5 * (prices[1:] + prices[:-1])",
-        new="    return float(np.sum(0.25 * (prices[1:] + prices[:-1])",
+        old="    return float(np.sum(0.5 * (values[1:] + values[:-1])",
+        new="    return float(np.sum(0.25 * (values[1:] + values[:-1])",
         tests=(
             "privacy/selection/test_prices_on_places.py::test_bound_by_any_prices_is_never_below_the_exact_loss",
         ),
@@ -201,10 +198,7 @@ MUTANTS = {
             "below than may be."
         ),
         file="privacy/selection/prices_on_places.py",
-        old=(
-            "        return (low + float(self.ground.pld.minus_infinity or 0.0)) * (1.0 + "
-            "ROUNDING) + 1e-15\n"
-        ),
+        old="        return (low + impossible) * (1.0 + ROUNDING) + 1e-15\n",
         new="        return 0.5 * low\n",
         tests=(
             "privacy/selection/test_prices_on_places.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",

@@ -58,6 +58,8 @@ EXACTLY = 1500
 LEAST = 1e-40
 #: Terms of a finite distribution that are evaluated one by one; more would take minutes.
 MOST_TERMS = 10**6
+#: Bounds on the best of K runs that hold under a cap, and given K ≥ 1, if they hold without.
+OF_CAPPED, OF_CONDITIONED = ("Theorem 6",), ("Theorem 6", "PS22 Theorem 6", "KRW24 Theorem 5.7")
 
 
 @part_of_guarantees
@@ -102,6 +104,17 @@ class CountDistribution(ABC, FrozenValue):
     def highest(self) -> float:
         """Largest possible K, or infinity."""
         return math.inf
+
+    @property
+    def theorems(self) -> tuple[str, ...]:
+        """Names of the bounds on the best of K runs that hold for this distribution, beside those
+        for all."""
+        return ()
+
+    @property
+    def without_condition(self) -> tuple[CountDistribution, float]:
+        """Distribution without the condition K ≥ 1, and 1/P[K ≥ 1]."""
+        return self, 1.0
 
     # Derived methods ------------------------------------------------------------------------------
 
@@ -282,6 +295,10 @@ class Capped(Finite):
     def lowest(self) -> int:
         return self.distribution.lowest  # the first double that is not 0 may be far above it
 
+    @property
+    def theorems(self) -> tuple[str, ...]:
+        return tuple(name for name in self.distribution.theorems if name in OF_CAPPED)
+
     @cached_property
     def _probabilities(self) -> Array:
         values = self.distribution.pmf(np.arange(self.most + 1))
@@ -330,6 +347,14 @@ class Conditioned(CountDistribution):
     def _scale(self) -> float:
         """Probability of K ≥ 1, as a double."""
         return float(self._possible)
+
+    @property
+    def theorems(self) -> tuple[str, ...]:
+        return tuple(name for name in self.distribution.theorems if name in OF_CONDITIONED)
+
+    @property
+    def without_condition(self) -> tuple[CountDistribution, float]:
+        return self.distribution, 1.0 / self._scale
 
     @property
     def mean(self) -> float:

@@ -34,6 +34,7 @@ class Poisson(CountDistribution):
     """
 
     mean: float
+    theorems = ("Theorem 6", "PS22 Theorem 6", "PS22 Corollary 21")
 
     def _check(self) -> None:
         require(0 < self.mean < math.inf, "0 < mean < inf", mean=self.mean)
@@ -133,6 +134,7 @@ class Binomial(_Trials):
 
     n: int
     p: float
+    theorems = ("Theorem 6", "KRW24 Theorem 5.7")
 
     def _check(self) -> None:
         require_whole(1, n=self.n)
@@ -150,6 +152,7 @@ class Fixed(_Trials):
     """
 
     k: int
+    theorems = ("Theorem 6", "composition")
 
     def _check(self) -> None:
         require_whole(1, k=self.k)
@@ -181,6 +184,7 @@ class FromPMF(Finite):
     """
 
     probabilities: tuple[float, ...]
+    theorems = ("Theorem 6",)
 
     def __init__(self, probabilities: Sequence[float]) -> None:
         values = np.ravel(np.asarray(probabilities, dtype=object))

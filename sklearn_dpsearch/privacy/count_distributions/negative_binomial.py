@@ -25,6 +25,8 @@ class TruncatedNegativeBinomial(CountDistribution):
     (1−γ)z)^{−η−1}.
     """
 
+    theorems = ("PS22 Corollary 3", "PS22 Lemma 20")
+
     @property
     @abstractmethod
     def eta(self) -> float:

@@ -24,7 +24,6 @@ from .._checks import cached_property, check_kind
 from .._types import Array, ArrayLike
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import Fixed, as_count_distribution
-from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
 from ..guarantees.base import (
     NEAR,
     Guarantee,
@@ -42,8 +41,8 @@ from ..guarantees.single_mechanisms import NonPrivate
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .potentials import theorem_5
-from .prices_on_places import EVERYWHERE, PAIR, Anchors, Ground, light_tailed
-from .published_bounds import BEST_OF
+from .prices_on_places import EVERYWHERE, PAIR, Anchors, Quantiles, prices_may_pay
+from .published_bounds import BEST_OF, pure_negative_binomial
 from .testing_region import (
     SLACK,
     AffineLines,
@@ -175,22 +174,15 @@ class TheoremOne(_OfManyRuns):
     def _exact(self) -> float:
         """Largest loss of the best of K runs, by three bounds.
 
-        (2 + η)·ε, from the largest loss alone, and from the whole testing region.
-
-        The first, of negative binomial K, is PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu &
-        Talwar 2019). It is the smallest if ε is so small that the others have no digits.
+        The published one, from the largest loss alone, and from the whole testing region. The
+        first is the smallest if ε is so small that the others have no digits.
         """
         epsilon, count = float(self.one_run.pure_epsilon or 0.0), self.count
-        published = (
-            (2.0 + count.eta) * epsilon if isinstance(count, TruncatedNegativeBinomial) else np.inf
-        )
-        alone = min(best_of_pure(epsilon, count), published)
+        alone = min(best_of_pure(epsilon, count), pure_negative_binomial(epsilon, count))
         if isinstance(self.one_run, PureDP) or not 0 < epsilon <= LARGEST_LOSS:
             return alone
-        return min(
-            alone,
-            max(best_of_bounded(epsilon, pld, self.count) for pld in self.one_run.pair.directions),
-        )
+        sides = self.one_run.pair.directions
+        return min(alone, max(best_of_bounded(epsilon, pld, count) for pld in sides))
 
     @cached_property
     def _hinges(self) -> tuple[Hinges, ...]:
@@ -274,7 +266,7 @@ class TheoremSix(_KnownAtPlaces):
         """Computed bounds of Theorem 6, for each direction."""
         first = self.first
         directions = zip(first.one_run.pair.directions, first._hinges)
-        return tuple(Anchors(Ground.of(pld, first.count, free)) for pld, free in directions)
+        return tuple(Anchors(Quantiles.of(pld, first.count, phi)) for pld, phi in directions)
 
     def gains(self, factors: dict[int, float]) -> bool:
         """Return whether Theorem 6 is worth its time.
@@ -311,12 +303,12 @@ class BestOf(SmallestOf, _OfManyRuns):
 
     def _bounds(self) -> dict[str, Guarantee | None]:
         first = TheoremOne(one_run=self.one_run, count=self.count, neighboring=self.neighboring)
-        fixed = isinstance(self.count, Fixed)
+        fixed = "composition" in self.count.theorems
         sixth = TheoremSix(first=first, neighboring=self.neighboring)
         return {
             "Theorem 1": first,
             "Theorem 5": TheoremFive(first=first, neighboring=self.neighboring),
-            "Theorem 6": sixth if light_tailed(self.count) else None,
+            "Theorem 6": sixth if prices_may_pay(self.count) else None,
             "Theorem 1 (pure)": only_largest_loss(first),
             **{name: bound(self.one_run, self.count) for name, bound in BEST_OF.items()},
             "composition": compose(*[self.one_run] * int(self.count.mean)) if fixed else None,
@@ -324,7 +316,7 @@ class BestOf(SmallestOf, _OfManyRuns):
 
     def _roughly(self) -> Guarantee:
         """Theorem 1 in place of Theorem 6, which takes some hundredths of a second for each ε."""
-        return self.bounds["Theorem 1"] if light_tailed(self.count) else self
+        return self.bounds["Theorem 1"] if prices_may_pay(self.count) else self
 
     def renyi(self, order: ArrayLike) -> Array:
         """Smallest Rényi curve of the bounds, with "no run" as an outcome.

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import optimize, special
 
 from .._types import Array
-from ..count_distributions.base import Conditioned, CountDistribution
-from ..count_distributions.distributions import Binomial, Poisson
-from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
+from ..count_distributions.base import CountDistribution
 from ..guarantees.base import Guarantee
 from ..guarantees.single_mechanisms import ORDERS, ApproxDP, ProfileDP, RenyiDP
 from ..numerics import basic_mechanisms
@@ -34,13 +33,6 @@ from .testing_region import nodes, slope_ratio
 # but it is one more outcome of a Rényi divergence (``BestOf.renyi`` counts it).
 
 
-def without_condition(count: CountDistribution) -> tuple[CountDistribution, float]:
-    """Distribution of K without its condition K ≥ 1, and 1/P[K ≥ 1]."""
-    return (
-        (count.distribution, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
-    )
-
-
 def renyi_poisson(
     one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS
 ) -> RenyiDP | None:
@@ -50,18 +42,12 @@ def renyi_poisson(
 
     PS22 Theorem 6, for K ~ Poisson(m).
     """
-    distribution, scale = without_condition(count)
-    if not (one_run.has_renyi and isinstance(distribution, Poisson)):
+    if not (one_run.has_renyi and "PS22 Theorem 6" in count.theorems):
         return None
-    delta = one_run.delta_at(np.log1p(1 / (orders - 1)))
-    epsilons = (
-        one_run.renyi(orders)
-        + distribution.mean * delta
-        + np.log(distribution.mean * scale) / (orders - 1)
-    )
-    return RenyiDP(
-        orders=orders, epsilons=np.maximum(epsilons, 0.0), neighboring=one_run.neighboring
-    )
+    distribution, scale = count.without_condition
+    failures = distribution.mean * one_run.delta_at(np.log1p(1 / (orders - 1)))
+    curve = one_run.renyi(orders) + failures + np.log(distribution.mean * scale) / (orders - 1)
+    return RenyiDP(orders=orders, epsilons=np.maximum(curve, 0.0), neighboring=one_run.neighboring)
 
 
 def renyi_any_distribution(
@@ -85,7 +71,15 @@ def renyi_any_distribution(
     return RenyiDP(orders=orders, epsilons=epsilons, neighboring=one_run.neighboring)
 
 
-def approx_negative_binomial(one_run: Guarantee, count: CountDistribution) -> ApproxDP | None:
+def pure_negative_binomial(epsilon: float, count: Any) -> float:
+    """Largest loss (2+η)·ε of the best of negative binomial many ε-DP runs, infinite for other K.
+
+    PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu & Talwar 2019).
+    """
+    return (2.0 + count.eta) * epsilon if "PS22 Corollary 3" in count.theorems else math.inf
+
+
+def approx_negative_binomial(one_run: Guarantee, count: Any) -> ApproxDP | None:
     r"""(ε, δ) of the best of negative binomial many runs (PS22).
 
     ((2+η)·ε₀, 1 − f(1 − δ₀))-DP for an (ε₀, δ₀)-DP base. PS22 Lemma 20 with Corollary 3.
@@ -93,15 +87,14 @@ def approx_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Ap
     Lemma 20 moves the failures aside; a pure ε₀ base remains, and K with generating function
     f(x(1−δ₀))/f(1−δ₀), which is negative binomial with the same η.
     """
-    if not (isinstance(one_run, ApproxDP) and isinstance(count, TruncatedNegativeBinomial)):
+    if not (isinstance(one_run, ApproxDP) and "PS22 Lemma 20" in count.theorems):
         return None
     # never 0 by cancellation: that would claim pure privacy
     delta = count.shortfall(one_run.delta) * (1.0 + ROUNDING)
     if delta >= 1:
         return None
-    return ApproxDP(
-        epsilon=(2 + count.eta) * one_run.epsilon, delta=delta, neighboring=one_run.neighboring
-    )
+    epsilon = pure_negative_binomial(one_run.epsilon, count)
+    return ApproxDP(epsilon=epsilon, delta=delta, neighboring=one_run.neighboring)
 
 
 def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | None:
@@ -112,12 +105,9 @@ def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | 
 
     PS22 Corollary 21 (of Lemma 20), for an (ε₀, δ₀)-DP base and K ~ Poisson(m), m ≥ 1.
     """
-    if not (
-        isinstance(one_run, ApproxDP)
-        and isinstance(count, Poisson)
-        and count.mean >= 1
-        and one_run.epsilon > 0
-    ):
+    if not (isinstance(one_run, ApproxDP) and "PS22 Corollary 21" in count.theorems):
+        return None
+    if count.mean < 1 or one_run.epsilon == 0:
         return None
     odds = math.expm1(min(one_run.epsilon, LARGEST_EXPONENT))
     if 1 + 1 / odds == 1:  # of no order that a double tells from 1
@@ -163,7 +153,7 @@ def smallest_shift(shift: Callable[[Array], Array], reach: float = 40.0) -> floa
     return float(min(values[best], refined.fun))
 
 
-def profile_binomial(one_run: Guarantee, count: CountDistribution) -> ProfileDP | None:
+def profile_binomial(one_run: Guarantee, count: Any) -> ProfileDP | None:
     r"""Profile of the best of binomially many runs (KRW24).
 
     δ(ε) ≤ m·δ_Q(ε − (n−1)·log(1 − p + p·(e^{ε₁} + δ_Q(ε₁)))) for ε₁ with δ_Q(ε₁) ≤ (1−p)/p·(e^{ε₁}
@@ -171,9 +161,9 @@ def profile_binomial(one_run: Guarantee, count: CountDistribution) -> ProfileDP 
 
     KRW24 Theorem 5.7, for binomial K.
     """
-    distribution, scale = without_condition(count)
-    if not isinstance(distribution, Binomial):
+    if "KRW24 Theorem 5.7" not in count.theorems:
         return None
+    distribution, scale = count.without_condition
     n, p = distribution.n, distribution.p
 
     def shift(first: Array) -> Array:

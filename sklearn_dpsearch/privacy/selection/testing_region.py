@@ -61,6 +61,18 @@ class Hinges:
         )
         return np.minimum(np.reshape(delta, np.shape(epsilon)), 1.0)
 
+    def values_at(self, z: Array) -> Array:
+        """Values φ(z) for z ≥ 0, rounded up."""
+        order = np.argsort(self.ends)
+        ends, weights = self.ends[order], self.weights[order]
+        falling = (ends > 0) & np.isfinite(ends)  # a hinge that ends at 0 counts at z = 0 alone
+        drops = np.where(falling, weights / np.where(falling, ends, 1.0), 0.0)
+        beyond = np.where(z > 0, np.searchsorted(ends, z, side="right"), 0)
+        height, fall = (
+            np.append(np.cumsum(terms[::-1])[::-1], 0.0)[beyond] for terms in (weights, drops)
+        )
+        return np.asarray(np.maximum(height * (1.0 + SLACK) - z * fall * (1.0 - SLACK), 0.0))
+
     def thinned(self, every: int) -> Hinges:
         """Fewer hinges, whose sum lies above: one in ``every``.
 
