@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy._checks import require
+from ..privacy._checks import require, require_in
 from ..privacy._types import Neighboring
 from .bounds import certified_epsilon, largest_provable_epsilon, n_counted_runs
 from .distinguishing_events import NOTHING, Counts, Table, choose, counts, tabulate
@@ -196,5 +196,5 @@ def check_runs(n_runs: int) -> None:
 
 def check_levels(delta: float, confidence: float) -> None:
     """Raise for an impossible δ or confidence."""
-    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    require_in("[0, 1)", delta=delta)
     require(0.5 <= confidence < 1, "0.5 <= confidence < 1 (0.95 is usual)", confidence=confidence)

@@ -78,9 +78,8 @@ class Projection:
 
     def of(self, table: Table) -> Array:
         """Projection of each outcome in a table."""
-        return np.asarray(
-            _standardized(table.numbers[self.name], self.centre, self.scale) @ self.weights
-        )
+        values = _standardized(table.numbers[self.name], self.centre, self.scale) @ self.weights
+        return np.asarray(values)
 
 
 @dataclass(frozen=True)
@@ -156,9 +155,8 @@ class Event:
 
     def happens(self, table: Table) -> npt.NDArray[np.bool_]:
         """Mask of the outcomes in which the event happened, shape (n,)."""
-        return np.asarray(
-            (_fill_missing(self.score.of(table), self.missing) > self.threshold) == self.above
-        )
+        values = (_fill_missing(self.score.of(table), self.missing) > self.threshold) == self.above
+        return np.asarray(values)
 
     def __str__(self) -> str:
         note = f" (missing counts as {self.missing})" if np.isinf(self.threshold) else ""
@@ -306,10 +304,8 @@ def _has_few_values(first: Table, second: Table, name: str) -> bool:
 
 def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels:
     """Score of labels by the log-ratio of smoothed frequencies."""
-    frequencies, other_frequencies = (
-        Counter(joined_labels(first, names)),
-        Counter(joined_labels(second, names)),
-    )
+    frequencies = Counter(joined_labels(first, names))
+    other_frequencies = Counter(joined_labels(second, names))
     n, m = sum(frequencies.values()), sum(other_frequencies.values())
 
     def ratio(label: str) -> float:

@@ -33,11 +33,9 @@ class Claim:
 
     def epsilon(self, steps: int) -> float | None:
         """Claimed ε for data sets ``steps`` apart."""
-        return (
-            None
-            if self.guarantee is None
-            else float(_across_steps(self.guarantee, steps).epsilon_at(self.delta))
-        )
+        if self.guarantee is None:
+            return None
+        return float(_across_steps(self.guarantee, steps).epsilon_at(self.delta))
 
 
 def claim_about(

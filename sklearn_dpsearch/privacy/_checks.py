@@ -20,15 +20,23 @@ def require(condition: bool, expected: str, **values: object) -> None:
         raise ValueError(f"Expected {expected}, got {got}.")
 
 
+def require_in(interval: str, **numbers: Any) -> None:
+    """Raise ``ValueError`` unless each number is in an interval, such as "[0, 1)"."""
+    low, high = map(float, interval[1:-1].split(", "))
+    closed_low, closed_high = interval[0] == "[", interval[-1] == "]"
+    expected = f"{low:g} {'<=' if closed_low else '<'} {{}} {'<=' if closed_high else '<'} {high:g}"
+    for name, number in numbers.items():
+        above = low <= number if closed_low else low < number
+        below = number <= high if closed_high else number < high
+        require(above and below, expected.format(name), **{name: number})
+
+
 def require_whole(minimum: int, **values: Any) -> None:
     """Raise unless each of these is a whole number of at least ``minimum``, of any numeric type."""
     for name, value in values.items():
         plain_number(name, value)
-        require(
-            float(value).is_integer() and value >= minimum,
-            f"an integer {name} >= {minimum}",
-            **{name: value},
-        )
+        valid = float(value).is_integer() and value >= minimum
+        require(valid, f"an integer {name} >= {minimum}", **{name: value})
 
 
 def check_kind(name: str, value: object, kind: type, example: str) -> None:
@@ -39,11 +47,8 @@ def check_kind(name: str, value: object, kind: type, example: str) -> None:
 
 def check_neighboring(neighboring: object) -> None:
     """Raise ``ValueError`` unless this is one of the neighbouring relations."""
-    require(
-        neighboring in NEIGHBORING,
-        f"neighboring to be one of {NEIGHBORING}",
-        neighboring=neighboring,
-    )
+    if neighboring not in NEIGHBORING:
+        require(False, f"neighboring to be one of {NEIGHBORING}", neighboring=neighboring)
 
 
 def check_size_of_delta(name: str, delta: float, n: float) -> None:
@@ -118,7 +123,8 @@ class FrozenValue:
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             if field.type in ("float", "int", float, int):
-                object.__setattr__(self, field.name, plain_number(field.name, value))
+                if type(value) not in (int, float):
+                    object.__setattr__(self, field.name, plain_number(field.name, value))
             elif field.name == "neighboring":
                 check_neighboring(value)
         self._check()

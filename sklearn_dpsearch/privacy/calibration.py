@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..errors import BudgetUnreachableError, MissingDeltaError, PrivacyError
-from ._checks import as_numbers, plain_number, require
+from ._checks import as_numbers, plain_number, require, require_in
 from ._types import Neighboring
 from .guarantees.base import Guarantee, as_guarantee
 from .guarantees.composition import compose
@@ -102,23 +102,18 @@ def calibrate(
             f"Found guarantee_of={guarantee_of!r}; a function from a number to a guarantee is "
             "needed, e.g. lambda mu: GaussianDP(mu=mu)."
         )
-    target_epsilon, delta = (
-        plain_number("target_epsilon", target_epsilon),
-        plain_number("delta", delta),
-    )
-    near_enough, close = (
-        (TOLERANCE, CLOSE) if tolerance is None else (plain_number("tolerance", tolerance),) * 2
-    )
-    require(0 < target_epsilon < np.inf, "0 < target_epsilon < inf", target_epsilon=target_epsilon)
-    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    target_epsilon = plain_number("target_epsilon", target_epsilon)
+    delta = plain_number("delta", delta)
+    near_enough, close = TOLERANCE, CLOSE
+    if tolerance is not None:
+        near_enough = close = plain_number("tolerance", tolerance)
+    require_in("(0, inf)", target_epsilon=target_epsilon)
+    require_in("[0, 1)", delta=delta)
     if bracket is not None:
         ends_given = as_numbers("bracket", bracket)
         require(ends_given.shape == (2,), "a bracket of two numbers", bracket=bracket)
-        require(
-            min(bracket) > 0 and max(bracket) < np.inf,
-            "a bracket of positive numbers",
-            bracket=bracket,
-        )
+        valid = min(bracket) > 0 and max(bracket) < np.inf
+        require(valid, "a bracket of positive numbers", bracket=bracket)
     built = cache(
         lambda parameter: as_guarantee(guarantee_of(parameter), "what guarantee_of returns")
     )
@@ -129,9 +124,8 @@ def calibrate(
         close_ends = _bracket_by_rough_bounds(built, reached, target_epsilon, delta, close)
         ends = close_ends or _bracket_target(reached, target_epsilon)
     if ends.safe is None:
-        raise _unreachable_error(
-            target_epsilon, delta, reached(ends.unsafe) if ends.unsafe else None
-        )
+        smallest = reached(ends.unsafe) if ends.unsafe else None
+        raise _unreachable_error(target_epsilon, delta, smallest)
     if ends.unsafe is None:
         return ends.safe
     return _narrow_bracket(reached, target_epsilon, ends.safe, ends.unsafe, near_enough)
@@ -173,8 +167,8 @@ def _bracket_by_rough_bounds(
 ) -> Bracket | None:
     """Bracket the target ε closely by fast rough bounds; None if these fail.
 
-    A parameter that is safe by a rough bound is safe. From there the exact bounds need two or three
-    steps.
+    A parameter that is safe by a rough bound is safe. From there the exact bounds approach the
+    target in two or three steps.
     """
 
     def roughly(parameter: float) -> Guarantee:
@@ -189,17 +183,9 @@ def _bracket_by_rough_bounds(
     ends = _bracket_target(rough, target)
     if ends.safe is None or ends.unsafe is None:
         return None
-    safe = _narrow_bracket(rough, target, ends.safe, ends.unsafe, ROUGHLY)
-    return _follow_power_law(
-        reached, target, safe, _local_power(rough, safe, ends.unsafe), tolerance
-    )
-
-
-def _follow_power_law(
-    reached: Reached, target: float, point: float, power: float, tolerance: float
-) -> Bracket | None:
-    """Approach the target ε along a power law; None after too many steps."""
-    for _ in range(STEPS):
+    point = _narrow_bracket(rough, target, ends.safe, ends.unsafe, ROUGHLY)
+    power = _local_power(rough, point, ends.unsafe)
+    for _ in range(STEPS):  # along a power law
         epsilon = reached(point)
         if epsilon is None or not 0 < epsilon < math.inf or power == 0:
             return None
@@ -218,11 +204,9 @@ def _local_power(reached: Reached, safe: float, unsafe: float) -> float:
     """Exponent of ε ∝ parameter^power near a parameter; 0 if there is none."""
     point = safe * (1.05 if unsafe > safe else 1 / 1.05)
     shifted_epsilon, safe_epsilon = reached(point), reached(safe)
-    if (
-        shifted_epsilon is None
-        or safe_epsilon is None
-        or not 0 < safe_epsilon < shifted_epsilon < math.inf
-    ):
+    if shifted_epsilon is None or safe_epsilon is None:
+        return 0.0
+    if not 0 < safe_epsilon < shifted_epsilon < math.inf:
         return 0.0
     return math.log(shifted_epsilon / safe_epsilon) / math.log(point / safe)
 
@@ -241,12 +225,8 @@ def _bracket_target(reached: Reached, target: float) -> Bracket:
     """Bracket the target ε by a geometric walk of parameters from START."""
     met, factor = _meets_target(reached, target), _search_direction(reached, target)
     met_at_start, end = met(START), MOST if factor > 1 else LEAST
-    points = takewhile(
-        lambda parameter: reached(parameter) is not None, geometric(START, factor, end)
-    )
-    last, passed = first_turn(
-        lambda parameter: met(parameter) != met_at_start, START, falling=(), rising=points
-    )
+    points = takewhile(lambda point: reached(point) is not None, geometric(START, factor, end))
+    last, passed = first_turn(lambda point: met(point) != met_at_start, START, (), points)
     assert last is not None
     if met_at_start:
         return Bracket(last, passed)
@@ -259,9 +239,8 @@ def _bracket_target(reached: Reached, target: float) -> Bracket:
 def _search_direction(reached: Reached, target: float) -> float:
     """Factor on the parameter that leads towards the target ε."""
     start = reached(START)
-    require(
-        start is not None, f"a bracket, as no mechanism has the parameter {START:g}", bracket=None
-    )
+    needed = f"a bracket, as no mechanism has the parameter {START:g}"
+    require(start is not None, needed, bracket=None)
     too_much = _or_infinite(start) > target
     towards = (1 / FACTOR, FACTOR) if too_much else (FACTOR, 1 / FACTOR)
     for power in range(1, SILENT + 1):  # where ε is infinite all around, further out
@@ -270,11 +249,7 @@ def _search_direction(reached: Reached, target: float) -> float:
             # more noise than a mechanism can have: so this is where the noise is
             if too_much and epsilon is None:
                 return factor
-            if (
-                epsilon is not None
-                and epsilon != start
-                and (epsilon < _or_infinite(start)) == too_much
-            ):
+            if epsilon not in (None, start) and (epsilon < _or_infinite(start)) == too_much:
                 return factor
     return towards[0]
 
@@ -284,17 +259,12 @@ def _bracket_next_to_impossible(
 ) -> Bracket:
     """Bracket the target ε beside parameters that no mechanism has."""
     below = impossible < unsafe
-    met, turn = (
-        _meets_target(reached, target),
-        Turn(min(impossible, unsafe), max(impossible, unsafe)),
-    )
+    met = _meets_target(reached, target)
+    turn = Turn(min(impossible, unsafe), max(impossible, unsafe))
     edge = unsafe
     for gap in APPROACH:
         turn = narrow(
-            lambda parameter: (reached(parameter) is None) != below,
-            turn,
-            within(gap),
-            geometric_mean,
+            lambda point: (reached(point) is None) != below, turn, within(gap), geometric_mean
         )
         edge = (turn.holds if below else turn.fails) or unsafe
         if met(edge):
@@ -316,37 +286,26 @@ def _narrow_bracket(
     """Safe parameter of a small bracket around the target ε."""
     met, rising = _meets_target(reached, target), safe < unsafe
 
-    def condition(parameter: float) -> bool:
-        return met(parameter) != rising
-
     def close(low: float, high: float) -> bool:
-        return _or_infinite(reached(low if rising else high)) >= target * (
-            1 - tolerance
-        ) or high <= low * (1 + SAME)
+        reached_there = _or_infinite(reached(low if rising else high))
+        return reached_there >= target * (1 - tolerance) or high <= low * (1 + SAME)
 
     def middle(low: float, high: float) -> float:
-        ends = (low, high) if rising else (high, low)
-        return _interpolate_by_power_law(
-            target, *ends, *(_or_infinite(reached(end)) for end in ends)
-        )
+        """Point at which a power law through both ends meets the target ε."""
+        inner, outer = (low, high) if rising else (high, low)
+        inner_epsilon, outer_epsilon = _or_infinite(reached(inner)), _or_infinite(reached(outer))
+        share = 0.5
+        if 0 < inner_epsilon < outer_epsilon < math.inf:
+            log_step = math.log(target * (1 - AIM) / inner_epsilon)
+            share = log_step / math.log(outer_epsilon / inner_epsilon)
+        share = float(np.clip(share, 0.05, 0.95))
+        return float(np.exp(np.log(inner) + share * (np.log(outer) - np.log(inner))))
 
-    turn = narrow(condition, Turn(min(safe, unsafe), max(safe, unsafe)), close, middle)
+    ends = Turn(min(safe, unsafe), max(safe, unsafe))
+    turn = narrow(lambda point: met(point) != rising, ends, close, middle)
     safe_end = turn.fails if rising else turn.holds
     assert safe_end is not None
     return safe_end
-
-
-def _interpolate_by_power_law(
-    target: float, safe: float, unsafe: float, safe_epsilon: float, unsafe_epsilon: float
-) -> float:
-    """Parameter at which a power law through a bracket meets the target ε."""
-    share = 0.5
-    if 0 < safe_epsilon < unsafe_epsilon < math.inf:
-        share = math.log(target * (1 - AIM) / safe_epsilon) / math.log(
-            unsafe_epsilon / safe_epsilon
-        )
-    share = float(np.clip(share, 0.05, 0.95))
-    return float(np.exp(np.log(safe) + share * (np.log(unsafe) - np.log(safe))))
 
 
 def _unreachable_error(target: float, delta: float, smallest: float | None) -> PrivacyError:
@@ -377,10 +336,8 @@ def gaussian_target(
     DP-SGD has heavier tails than every Gaussian pair, at negligible probabilities. The slack covers
     these tails and is part of the guarantee and of every number computed from it.
     """
-    return compose(
-        GaussianDP(mu=mu, neighboring=neighboring),
-        ApproxDP(epsilon=0.0, delta=slack, neighboring=neighboring),
-    )
+    gaussian = GaussianDP(mu=mu, neighboring=neighboring)
+    return compose(gaussian, ApproxDP(epsilon=0.0, delta=slack, neighboring=neighboring))
 
 
 @lru_cache(maxsize=1024)
@@ -422,7 +379,7 @@ def noise_multiplier_under(
     >>> round(noise_multiplier_under(0.5, 0.01, 1000), 2) < 1.5
     True
     """
-    require(0 < mu < math.inf, "0 < mu < inf", mu=mu)
+    require_in("(0, inf)", mu=mu)
 
     def enough(noise: float) -> bool:
         run = DPSGD(
@@ -430,22 +387,19 @@ def noise_multiplier_under(
         )
         return covers(GaussianDP(mu=mu), run, slack)
 
-    guess = float(
-        np.clip(
-            _noise_by_central_limit(mu, sample_rate, steps, neighboring), LEAST_NOISE, MOST_NOISE
-        )
-    )
-    turn = first_turn(
-        enough,
-        guess,
-        falling=geometric(guess, 1 / 1.3, LEAST_NOISE),
-        rising=geometric(guess, 1.3, MOST_NOISE),
-    )
+    # by the central limit theorem (Bu, Dong, Long & Su 2020): the likelihood ratio of one step has
+    # variance q²·(e^{1/σ²} − 1), and 4q²·sinh(1/σ²) if a record changes
+    per_step = (mu / sample_rate) ** 2 / steps
+    replaced = neighboring == "replace_one"
+    root = math.sqrt(math.asinh(per_step / 4) if replaced else math.log1p(per_step))
+    guess = float(np.clip(1.0 / root, LEAST_NOISE, MOST_NOISE))
+    lower, higher = geometric(guess, 1 / 1.3, LEAST_NOISE), geometric(guess, 1.3, MOST_NOISE)
+    turn = first_turn(enough, guess, falling=lower, rising=higher)
     if turn.holds is None:
         raise BudgetUnreachableError(
             f"No noise multiplier up to {MOST_NOISE:g} keeps mu={mu:g} with "
             f"sample_rate={sample_rate:g} and {steps} steps. Give a larger budget, a smaller rate "
-            f"or fewer steps."
+            "or fewer steps."
         )
     enough_noise = narrow(enough, turn, within(1e-3), geometric_mean).holds
     assert enough_noise is not None
@@ -463,19 +417,3 @@ def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
     deltas = np.asarray(guarantee.delta_at(grid))
     targets = np.append(np.asarray(target.delta_at(grid))[1:], 0.0)
     return bool(np.all(deltas <= slack + (1.0 - slack) * targets))
-
-
-def _noise_by_central_limit(
-    mu: float, sample_rate: float, steps: int, neighboring: Neighboring
-) -> float:
-    """Guess the noise of DP-SGD by the central limit theorem.
-
-    Bu, Dong, Long & Su (2020).
-
-    The likelihood ratio of one step has variance q²·(e^{1/σ²} − 1), and 4q²·sinh(1/σ²) if a record
-    changes.
-    """
-    per_step = (mu / sample_rate) ** 2 / steps
-    return 1.0 / math.sqrt(
-        math.asinh(per_step / 4) if neighboring == "replace_one" else math.log1p(per_step)
-    )

@@ -72,21 +72,18 @@ def to_plain(value: Any) -> Any:
             "and what they are made of can be written down. Use one of them, or keep the ε and δ "
             "that it states as ApproxDP."
         )
-    return {
-        "kind": type(value).__name__,
-        **{name: to_plain(member) for name, member in _fields_to_write(value).items()},
-    }
+    frozen: Any = value
+    kind = type(frozen).__name__
+    if kind in BUILDERS:
+        written = frozen.written_fields()
+    else:
+        written = {field.name: _as_declared_number(field, frozen) for field in init_fields(frozen)}
+    return {"kind": kind, **{name: to_plain(member) for name, member in written.items()}}
 
 
-def _fields_to_write(value: Any) -> dict[str, Any]:
-    """Fields of a frozen value that are written."""
-    if type(value).__name__ in BUILDERS:
-        return dict(value.written_fields())
-    return {
-        field.name: _as_declared_number(field, getattr(value, field.name))
-        for field in fields(value)
-        if field.init
-    }
+def init_fields(value: Any) -> list[Field[Any]]:
+    """Fields that a frozen value, or its class, is built from."""
+    return [field for field in fields(value) if field.init]
 
 
 def _is_ours(kind: type) -> bool:
@@ -94,13 +91,12 @@ def _is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
-def _as_declared_number(field: Field[Any], value: object) -> object:
-    """Whole number as a float where the field allows any number.
-
-    Equal values are then written alike.
-    """
+def _as_declared_number(field: Field[Any], frozen: object) -> object:
+    """Value of a field; a whole number as a float where the field allows any number, so that equal
+    values are written alike."""
+    value = getattr(frozen, field.name)
     is_integer = field.type == "float" and type(value) is int and float(value) == value
-    return float(value) if is_integer else value  # type: ignore[arg-type]
+    return float(value) if is_integer else value
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -119,9 +115,8 @@ def from_plain(plain: Mapping[str, Any]) -> Any:
             f"Found a guarantee written in version {plain['version']!r}; version {VERSION} is "
             "needed. Read it with the release of sklearn_dpsearch that wrote it, or a later one."
         )
-    return _value_from_plain(
-        {name: value for name, value in plain.items() if name != "version"}, _concrete_kinds()
-    )
+    written = {name: value for name, value in plain.items() if name != "version"}
+    return _value_from_plain(written, _concrete_kinds())
 
 
 def _value_from_plain(value: Any, kinds: Kinds) -> Any:
@@ -136,7 +131,7 @@ def _value_from_plain(value: Any, kinds: Kinds) -> Any:
     if len(value) != 1 or name not in PLAIN:
         raise PrivacyError(
             f"Found {short_repr(value)} in a guarantee; one of {', '.join(PLAIN)} or a kind is "
-            f"needed."
+            "needed."
         )
     try:
         return PLAIN[name](value[name])
@@ -159,18 +154,15 @@ def _build_kind(value: Mapping[str, Any], kinds: Kinds) -> Any:
     if name not in kinds:
         raise PrivacyError(
             f"Found a guarantee of kind {value['kind']!r}, which this version does not know. Read "
-            f"it with the release of sklearn_dpsearch that wrote it, or a later "
-            f"one.{did_you_mean(value['kind'], kinds)}"
+            "it with the release of sklearn_dpsearch that wrote it, or a later one."
+            + did_you_mean(value["kind"], kinds)
         )
-    arguments = {
-        name: _value_from_plain(member, kinds) for name, member in value.items() if name != "kind"
-    }
+    written = {part: member for part, member in value.items() if part != "kind"}
+    arguments = {part: _value_from_plain(member, kinds) for part, member in written.items()}
     build: Any = BUILDERS.get(name, kinds[name])
-    parameters = (
-        set(signature(build).parameters)
-        if name in BUILDERS
-        else {field.name for field in fields(build) if field.init}
-    )
+    parameters = {field.name for field in init_fields(build)}
+    if name in BUILDERS:
+        parameters = set(signature(build).parameters)
     if arguments.keys() != parameters:
         raise PrivacyError(
             f"Found {name} with {sorted(arguments)}; {sorted(parameters)} are needed. Read it with "

@@ -55,8 +55,8 @@ MUTANTS = {
     "tails cut off": Mutant(
         mistake="What a convolution cuts off in its tails is not counted.",
         file="privacy/numerics/convolution.py",
-        old="[step.count for step in self.steps]) + 2 * tail_mass\n",
-        new="[step.count for step in self.steps])\n",
+        old="_mass_at_infinity(parts, counts) + 2 * tail_mass)\n        losses",
+        new="_mass_at_infinity(parts, counts))\n        losses",
         tests=(
             "privacy/numerics/test_convolution.py::test_what_lies_beyond_the_window_goes_to_infinity",
         ),
@@ -85,8 +85,8 @@ MUTANTS = {
             "common step."
         ),
         file="privacy/numerics/convolution.py",
-        old="+ 4.0 * EPS * abs(smallest), pld.masses[rare] / p\n",
-        new="+ 4.0 * EPS * abs(smallest), pld.masses[rare]\n",
+        old="    return LossDistribution(losses, pld.masses[rare] / p)\n",
+        new="    return LossDistribution(losses, pld.masses[rare])\n",
         tests=(
             "privacy/numerics/test_convolution.py::test_bound_is_above_the_exact_composition_and_close",
         ),

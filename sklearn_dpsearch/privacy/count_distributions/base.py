@@ -31,6 +31,7 @@ from .._checks import (
     check_kind,
     plain_number,
     require,
+    require_in,
     require_whole,
 )
 from .._types import Array, ArrayLike
@@ -171,13 +172,13 @@ class CountDistribution(ABC, FrozenValue):
     def success_probability(self, share: float) -> float:
         """Probability that the winner is among the best share of candidates."""
         share = plain_number("share", share)
-        require(0 <= share <= 1, "0 <= share <= 1", share=share)
+        require_in("[0, 1]", share=share)
         return float(1.0 - self.generating(np.array(1.0 - share), np.array(share)))
 
     def quantile(self, p: float) -> int:
         """Smallest k with P[K ≤ k] ≥ p."""
         p = plain_number("p", p)
-        require(0 <= p < 1, "0 <= p < 1", p=p)
+        require_in("[0, 1)", p=p)
         return self._exact_quantile(p)
 
     def _exact_quantile(self, p: Any) -> int:
@@ -263,9 +264,8 @@ class Finite(CountDistribution):
     def log_curvature(self, z: Array, u: Array) -> Array:
         k = np.arange(self._probabilities.size)
         with np.errstate(divide="ignore", under="ignore"):
-            return np.asarray(
-                np.log(polyval(z, np.append((k * (k - 1) * self._probabilities)[2:], 0.0)))
-            )
+            values = np.log(polyval(z, np.append((k * (k - 1) * self._probabilities)[2:], 0.0)))
+            return np.asarray(values)
 
     def generating(self, z: Array, u: Array) -> Array:
         with np.errstate(under="ignore"):
@@ -331,11 +331,8 @@ class Conditioned(CountDistribution):
             CountDistribution,
             "a distribution of K, e.g. Poisson(10),",
         )
-        require(
-            self.distribution.lowest == 0,
-            "a distribution of K that may be 0",
-            distribution=self.distribution,
-        )
+        valid = self.distribution.lowest == 0
+        require(valid, "a distribution of K that may be 0", distribution=self.distribution)
 
     @cached_property
     def _possible(self) -> Any:

@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from .._checks import cached_property, plain_number, require, require_whole
+from .._checks import cached_property, plain_number, require, require_in, require_whole
 from .._types import Array
 from .base import MOST_TERMS, CountDistribution, Finite, successive_probabilities
 from .negative_binomial import Geometric
@@ -37,7 +37,7 @@ class Poisson(CountDistribution):
     theorems = ("Theorem 6", "PS22 Theorem 6", "PS22 Corollary 21")
 
     def _check(self) -> None:
-        require(0 < self.mean < math.inf, "0 < mean < inf", mean=self.mean)
+        require_in("(0, inf)", mean=self.mean)
 
     @property
     def lowest(self) -> int:
@@ -138,7 +138,7 @@ class Binomial(_Trials):
 
     def _check(self) -> None:
         require_whole(1, n=self.n)
-        require(0 < self.p <= 1, "0 < p <= 1", p=self.p)
+        require_in("(0, 1]", p=self.p)
 
 
 @dataclass(frozen=True)
@@ -194,16 +194,10 @@ class FromPMF(Finite):
 
     def _check(self) -> None:
         values = np.asarray(self.probabilities)
-        require(
-            values.size >= 2 and values.size <= MOST_TERMS,
-            f"2 to {MOST_TERMS} probabilities",
-            number=values.size,
-        )
-        require(
-            bool(np.all(values >= 0)) and abs(values.sum() - 1) < 1e-9,
-            "probabilities >= 0 with sum 1",
-            total=values.sum(),
-        )
+        valid = values.size >= 2 and values.size <= MOST_TERMS
+        require(valid, f"2 to {MOST_TERMS} probabilities", number=values.size)
+        valid = bool(np.all(values >= 0)) and abs(values.sum() - 1) < 1e-9
+        require(valid, "probabilities >= 0 with sum 1", total=values.sum())
         require(values[1:].sum() > 0, "P[K >= 1] > 0", probabilities=self.probabilities[:3])
 
     @cached_property

@@ -9,8 +9,9 @@ the pair of output distributions that dominates it (``pair``); those with a Rén
 from __future__ import annotations
 
 import math
+import operator
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar, TypeAlias
@@ -145,11 +146,8 @@ class Guarantee(Accounted, FrozenValue):
 
         Numerics stop a little above 0.
         """
-        return (
-            values
-            if self.pure_epsilon is None
-            else np.where(epsilon >= self.pure_epsilon, 0.0, values)
-        )
+        largest = self.pure_epsilon
+        return values if largest is None else np.where(epsilon >= largest, 0.0, values)
 
     def _epsilon(self, delta: float) -> float:
         """Smallest ε at δ, by inversion of the profile."""
@@ -226,9 +224,7 @@ def _rough_part(part: Any) -> Any:
     if not isinstance(part, tuple):
         return part
     rough = tuple(map(_rough_part, part))
-    return (
-        part if all(rough_member is member for rough_member, member in zip(rough, part)) else rough
-    )
+    return part if all(map(operator.is_, rough, part)) else rough
 
 
 @lru_cache(maxsize=128)
@@ -241,9 +237,7 @@ def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:
     """Raise unless guarantees are under one neighbouring relation."""
     relations = sorted({guarantee.neighboring for guarantee in guarantees})
     if len(relations) != 1:
-        listed = ", ".join(
-            f"{type(guarantee).__name__}({guarantee.neighboring})" for guarantee in guarantees
-        )
+        listed = ", ".join(f"{type(part).__name__}({part.neighboring})" for part in guarantees)
         raise MixedNeighborsError(
             f"Found guarantees under different neighbouring relations: {listed}; one relation is "
             "needed for all. diffprivlib's models hold under replace_one alone, the nets of "
@@ -257,14 +251,11 @@ def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:
 def check_parts(guarantee: Guarantee, **parts: object) -> None:
     """Raise unless parts are guarantees under the relation of the whole."""
     for name, part in parts.items():
-        check_kind(
-            name,
-            part,
-            Guarantee,
-            "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),",
-        )
-        assert isinstance(part, Guarantee)
-        check_same_neighbors((guarantee, part))
+        if not isinstance(part, Guarantee):
+            needed = "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),"
+            check_kind(name, part, Guarantee, needed)
+        elif part.neighboring != guarantee.neighboring:
+            check_same_neighbors((guarantee, part))
 
 
 #: ε by guarantee and δ. A ledger asks for a longer composition at each entry, and each would keep
@@ -284,9 +275,8 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
         if epsilon not in values:
             with np.errstate(over="ignore", invalid="ignore"):  # e^ε may leave the range of doubles
                 reached = float(profile(np.array([epsilon]))[0])
-            logarithm = math.log(max(1.0 if math.isnan(reached) else reached, SMALLEST)) - math.log(
-                delta
-            )
+            positive = max(1.0 if math.isnan(reached) else reached, SMALLEST)
+            logarithm = math.log(positive) - math.log(delta)
             values[epsilon] = min(logarithm, -TINY) if reached <= delta else max(logarithm, TINY)
         return values[epsilon]
 
@@ -361,16 +351,13 @@ class SmallestOf(Guarantee):
         smallest = min(values.values())
         if self.epsilon_at(delta) < smallest * (1.0 - 2e-9) - 2e-10:
             return CHORD
-        return next(
-            name for name, value in values.items() if value <= smallest * (1.0 + 2e-9) + 2e-10
-        )
+        close = smallest * (1.0 + 2e-9) + 2e-10
+        return next(name for name, value in values.items() if value <= close)
 
     @property
     def pure_epsilon(self) -> float | None:
-        pure = [
-            bound.pure_epsilon for bound in self.bounds.values() if bound.pure_epsilon is not None
-        ]
-        return min(pure) if pure else None
+        largest = (bound.pure_epsilon for bound in self.bounds.values())
+        return min((epsilon for epsilon in largest if epsilon is not None), default=None)
 
     @property
     def has_renyi(self) -> bool:
@@ -386,18 +373,14 @@ class SmallestOf(Guarantee):
         return np.asarray(np.min(curves, axis=0))
 
     def _profile(self, epsilon: Array) -> Array:
-        return self._smallest_profile(
-            [bound._profile(epsilon) for bound in self.bounds.values()], epsilon
-        )
+        return self._smallest_of(epsilon, (bound._profile for bound in self.bounds.values()))
 
     def _far_profile(self, epsilon: Array) -> Array:
-        return self._smallest_profile(
-            [bound._far_profile(epsilon) for bound in self.bounds.values()], epsilon
-        )
+        return self._smallest_of(epsilon, (bound._far_profile for bound in self.bounds.values()))
 
-    def _smallest_profile(self, profiles: list[Array], epsilon: Array) -> Array:
+    def _smallest_of(self, epsilon: Array, profiles: Iterable[Profile]) -> Array:
         """Smallest of several profiles, with the chords of the pair."""
-        values: Array = np.min(profiles, axis=0)
+        values: Array = np.min([profile(epsilon) for profile in profiles], axis=0)
         return np.minimum(values, self.pair.delta_at(epsilon)) if self._bounds_cross else values
 
     def _epsilon(self, delta: float) -> float:
@@ -417,14 +400,8 @@ class SmallestOf(Guarantee):
         compared = self._bounds_of_pair
         if len(compared) == 1:
             return False
-        _, *later_bounds = compared
-        places = np.unique(
-            [
-                min(bound.epsilon_at(delta), LARGEST_EPSILON)
-                for bound in later_bounds
-                for delta in COMPARED
-            ]
-        )
+        crossed = [bound._known_epsilon(delta) for bound in compared[1:] for delta in COMPARED]
+        places = np.unique(np.minimum(crossed, LARGEST_EPSILON))
         values = np.array([bound._profile(places) for bound in compared])
         return not bool(np.any(np.all(values <= values.min(axis=0) * (1.0 + 1e-10), axis=1)))
 
@@ -439,14 +416,12 @@ class SmallestOf(Guarantee):
         if len(bounds) == 1:
             return bounds[0].pair
         directions = ("removed", "added")[: max(len(bound.pair.directions) for bound in bounds)]
-        curves = (partial(_smallest_in_direction, bounds, name) for name in directions)
+
+        def curve(direction: str, epsilon: Array) -> Array:
+            of_pairs = [getattr(bound.pair, direction).delta_at(epsilon) for bound in bounds]
+            return np.asarray(
+                np.min([bound._profile(epsilon) for bound in bounds] + of_pairs, axis=0)
+            )
+
+        curves = (partial(curve, direction) for direction in directions)
         return discretize_profiles(*curves, number=BOUNDS_AT, adaptive=True)
-
-
-def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:
-    """Smallest profile of several bounds for one order of the neighbours."""
-    profiles = [
-        np.minimum(bound._profile(epsilon), getattr(bound.pair, direction).delta_at(epsilon))
-        for bound in bounds
-    ]
-    return np.asarray(np.min(profiles, axis=0))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import special
@@ -30,13 +30,13 @@ from .base import Guarantee, Statement, as_guarantee, check_parts, check_same_ne
 from .pure import PureDP
 from .single_mechanisms import ZCDP, ByBothRoutes, GaussianDP, NonPrivate, RenyiDP
 
+#: Guarantees, or statements of them.
+Stated: TypeAlias = Sequence[Guarantee] | Sequence[Guarantee | Statement]
 #: Losses through which the pair of an envelope is drawn, at most.
 MOST_LOSSES = 20_001
 
 
-def _as_guarantees(
-    guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement],
-) -> list[Guarantee]:
+def _as_guarantees(guarantees: Stated) -> list[Guarantee]:
     """Guarantees from guarantees and statements, all about one unit."""
     if isinstance(guarantees, Guarantee | Statement):
         raise TypeError(
@@ -87,11 +87,9 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     if any(isinstance(guarantee, NonPrivate) for guarantee in flat):
         return NonPrivate(neighboring=flat[0].neighboring)
     merged = _merge_closed_forms(flat)
-    return (
-        merged[0]
-        if len(merged) == 1
-        else Composition(parts=tuple(merged), neighboring=flat[0].neighboring)
-    )
+    if len(merged) == 1:
+        return merged[0]
+    return Composition(parts=tuple(merged), neighboring=flat[0].neighboring)
 
 
 def _merge_closed_forms(parts: Sequence[Guarantee]) -> list[Guarantee]:
@@ -99,9 +97,9 @@ def _merge_closed_forms(parts: Sequence[Guarantee]) -> list[Guarantee]:
     merged = [part for part in parts if type(part) not in CLOSED_FORMS]
     for kind, add in CLOSED_FORMS.items():
         alike = [part for part in parts if type(part) is kind]
-        merged += (
-            [kind(**add(alike), neighboring=alike[0].neighboring)] if len(alike) > 1 else alike
-        )
+        if len(alike) > 1:
+            alike = [kind(**add(alike), neighboring=alike[0].neighboring)]
+        merged += alike
     return merged
 
 
@@ -121,9 +119,9 @@ CLOSED_FORMS: dict[type[Guarantee], Callable[[Sequence[Any]], dict[str, Any]]] =
 
 def _sum_rounded_up(numbers: Sequence[float]) -> float:
     """Sum of numbers, rounded up."""
-    return (
-        math.inf if math.inf in numbers else float_above(sum(map(Fraction, numbers), Fraction(0)))
-    )
+    if math.inf in numbers:
+        return math.inf
+    return float_above(sum(map(Fraction, numbers), Fraction(0)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,15 +160,11 @@ class Composition(_SeveralMechanisms, ByBothRoutes):
 
     def _pair(self) -> DominatingPair:
         different = Counter(self.parts)
-        counts = list(different.values())
-        return combine(
-            [guarantee.pair for guarantee in different], lambda plds, _: convolve(plds, counts)
-        )
+        pairs, counts = [part.pair for part in different], list(different.values())
+        return combine(pairs, lambda plds, _: convolve(plds, counts))
 
 
-def mixture(
-    guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]
-) -> Guarantee:
+def mixture(guarantees: Stated, weights: Sequence[float]) -> Guarantee:
     """Guarantee of a mechanism drawn from a public distribution, and named.
 
     The output names the drawn mechanism and the distribution of the draw does not depend on the
@@ -190,17 +184,10 @@ def mixture(
         Of the mechanism that draws.
     """
     parts, shares = _as_guarantees(guarantees), as_numbers("weights", weights)
-    require(
-        shares.shape == (len(parts),) != (0,),
-        "as many weights as guarantees",
-        weights=weights,
-        number=len(parts),
-    )
-    require(
-        bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9,
-        "weights >= 0 with sum 1",
-        total=float(shares.sum()),
-    )
+    valid = shares.shape == (len(parts),) != (0,)
+    require(valid, "as many weights as guarantees", weights=weights, number=len(parts))
+    valid = bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9
+    require(valid, "weights >= 0 with sum 1", total=float(shares.sum()))
     check_same_neighbors(parts)
     total: dict[Guarantee, float] = {}
     for guarantee, share in zip(parts, shares / shares.sum()):
@@ -208,9 +195,8 @@ def mixture(
     drawn = {guarantee: share for guarantee, share in total.items() if share > 0}
     if len(drawn) == 1:
         return next(iter(drawn))
-    return Mixture(
-        parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=parts[0].neighboring
-    )
+    relation = parts[0].neighboring
+    return Mixture(parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=relation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,18 +208,12 @@ class Mixture(_SeveralMechanisms):
     def _check(self) -> None:
         super()._check()
         check_kind("weights", self.weights, tuple, "a tuple of probabilities")
-        require(
-            len(self.weights) == len(self.parts),
-            "as many weights as parts",
-            weights=len(self.weights),
-        )
+        valid = len(self.weights) == len(self.parts)
+        require(valid, "as many weights as parts", weights=len(self.weights))
         for weight in self.weights:
             check_kind("weights", weight, float, "a tuple of floats")
-        require(
-            min(self.weights) > 0 and abs(math.fsum(self.weights) - 1) < 1e-9,
-            "weights > 0 with sum 1",
-            weights=self.weights,
-        )
+        valid = min(self.weights) > 0 and abs(math.fsum(self.weights) - 1) < 1e-9
+        require(valid, "weights > 0 with sum 1", weights=self.weights)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -242,9 +222,8 @@ class Mixture(_SeveralMechanisms):
     def renyi(self, order: ArrayLike) -> Array:
         """log Σ w_i·exp((α − 1)·ρ_i(α)) / (α − 1)."""
         order = np.asarray(order, dtype=float)
-        moments = [
-            np.log(w) + (order - 1) * part.renyi(order) for part, w in zip(self.parts, self.weights)
-        ]
+        weighted = zip(self.parts, self.weights)
+        moments = [np.log(w) + (order - 1) * part.renyi(order) for part, w in weighted]
         return np.asarray(special.logsumexp(moments, axis=0) / (order - 1))
 
     def _profile(self, epsilon: Array) -> Array:
@@ -262,7 +241,7 @@ class Mixture(_SeveralMechanisms):
         return combine([part.pair for part in self.parts], lambda plds, _: mix(plds, self.weights))
 
 
-def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> Guarantee:
+def envelope(guarantees: Stated) -> Guarantee:
     """Guarantee of an unknown one of several mechanisms.
 
     The largest of their profiles at each ε.

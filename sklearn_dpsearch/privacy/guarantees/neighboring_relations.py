@@ -67,9 +67,8 @@ def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
     """
 
     def bound(first: Array) -> Array:
-        return np.asarray(
-            pair.removed.delta_at(first) + np.exp(first) * pair.added.delta_at(epsilon - first)
-        )
+        values = pair.removed.delta_at(first) + np.exp(first) * pair.added.delta_at(epsilon - first)
+        return np.asarray(values)
 
     reach = max(float(np.max(np.abs(part.losses), initial=0.0)) for part in pair.directions)
     low, high = np.full_like(epsilon, -reach), np.full_like(epsilon, reach)
@@ -78,10 +77,8 @@ def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
         lower, upper = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
         at_lower, at_upper = bound(lower), bound(upper)
         best = np.minimum(best, np.minimum(at_lower, at_upper))
-        low, high = (
-            np.where(at_lower < at_upper, low, lower),
-            np.where(at_lower < at_upper, upper, high),
-        )
+        low = np.where(at_lower < at_upper, low, lower)
+        high = np.where(at_lower < at_upper, upper, high)
     return np.asarray(np.minimum(best * (1.0 + ROUNDING), 1.0))
 
 
@@ -119,9 +116,9 @@ def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
         return compose(*(as_replace_one(part) for part in presence.parts))
     if type(presence) in MULTIPLIED:
         return replace(_multiply_parameter(presence, 2), neighboring="replace_one")
-    return CARRIED_OVER.get(type(presence), lambda presence: ChangedRecord(presence=presence))(
-        presence
-    )
+    if type(presence) in CARRIED_OVER:
+        return CARRIED_OVER[type(presence)](presence)
+    return ChangedRecord(presence=presence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,16 +137,10 @@ class ChangedRecord(Guarantee):
 
     def _check(self) -> None:
         check_kind("presence", self.presence, Guarantee, "a guarantee")
-        require(
-            self.neighboring == "replace_one",
-            'neighboring="replace_one"',
-            neighboring=self.neighboring,
-        )
-        require(
-            self.presence.neighboring != "replace_one",
-            'presence under "add_remove" or "zero_out"',
-            presence=self.presence,
-        )
+        valid = self.neighboring == "replace_one"
+        require(valid, 'neighboring="replace_one"', neighboring=self.neighboring)
+        valid = self.presence.neighboring != "replace_one"
+        require(valid, 'presence under "add_remove" or "zero_out"', presence=self.presence)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -191,9 +182,8 @@ def _renyi_of_changed_record(guarantee: Any) -> Guarantee:
 #: Further kinds of guarantees for changed records.
 CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
     RenyiDP: _renyi_of_changed_record,
-    **dict.fromkeys(
-        (DPSGD, NonPrivate), lambda guarantee: replace(guarantee, neighboring="replace_one")
-    ),
+    DPSGD: lambda guarantee: replace(guarantee, neighboring="replace_one"),
+    NonPrivate: lambda guarantee: NonPrivate(neighboring="replace_one"),
 }
 
 
@@ -235,11 +225,8 @@ def _relabel_as_zero_out(value: Any) -> Any:
         return value
     if not is_dataclass(value):
         return ProfileDP.from_pair(value.pair, "zero_out")
-    parts = {
-        field.name: _relabel_as_zero_out(getattr(value, field.name))
-        for field in fields(value)
-        if field.init
-    }
+    names = [field.name for field in fields(value) if field.init]
+    parts = {name: _relabel_as_zero_out(getattr(value, name)) for name in names}
     return replace(value, **{**parts, "neighboring": "zero_out"})
 
 
@@ -300,9 +287,8 @@ class OfGroup(Guarantee):
 
     def _check(self) -> None:
         require_whole(2, records=self.records)
-        require(
-            self.records <= MOST_RECORDS, f"at most {MOST_RECORDS} records", records=self.records
-        )
+        few = self.records <= MOST_RECORDS
+        require(few, f"at most {MOST_RECORDS} records", records=self.records)
         check_parts(self, one_record=self.one_record)
 
     @property
@@ -325,9 +311,8 @@ class OfGroup(Guarantee):
         share = epsilon / self.records * (1.0 - ROUNDING)
         step = np.clip(share, 1e-300, LARGEST_LOSS / self.records)
         growth = np.expm1(self.records * step) / np.expm1(step) * (1.0 + ROUNDING)
-        return np.asarray(
-            np.minimum(self.one_record._profile(share) * growth * (1.0 + ROUNDING), 1.0)
-        )
+        values = np.minimum(self.one_record._profile(share) * growth * (1.0 + ROUNDING), 1.0)
+        return np.asarray(values)
 
     def _pair(self) -> DominatingPair:
         return pair_of_chain(self.one_record.pair, int(self.records))
@@ -344,11 +329,9 @@ def pair_of_chain(pair: DominatingPair, steps: int) -> DominatingPair:
 
 def pair_of_joined_chains(first: DominatingPair, second: DominatingPair) -> DominatingPair:
     """Dominating pair of the ends of two joined chains of neighbours."""
-    pairs = [
-        DominatingPair(first.removed, second.removed),
-        DominatingPair(second.added, first.added),
-    ]
-    directions = max(len(first.directions), len(second.directions))
+    pairs = [DominatingPair(first.removed, second.removed)]
+    if len(first.directions) == 2 or len(second.directions) == 2:
+        pairs.append(DominatingPair(second.added, first.added))
     return discretize_profiles(
-        *(partial(delta_of_two_steps, pair) for pair in pairs[:directions]), number=POINTS
+        *(partial(delta_of_two_steps, pair) for pair in pairs), number=POINTS
     )

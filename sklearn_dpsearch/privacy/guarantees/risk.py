@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from .._checks import as_numbers, cached_property, require
 from .._types import Array, ArrayLike, Numbers
@@ -119,42 +118,26 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
     largest : float, optional
         The ε at which the profile becomes 0, where it is known.
     """
-    end = (
-        2.0 ** np.ceil(np.log2(negligible_from(profile, NEGLIGIBLE)))
-        if largest is None
-        else largest
-    )
-    # a power of two has its cells where round ε are, at which profiles may bend
-    reach = min(end, LARGEST_LOSS)
+    if largest is None:  # a power of two has its cells where round ε are: profiles may bend there
+        largest = 2.0 ** np.ceil(np.log2(negligible_from(profile, NEGLIGIBLE)))
+    reach = min(largest, LARGEST_LOSS)
     epsilons = np.unique(np.append(np.linspace(0.0, reach, CELLS + 1), 0.0))
     deltas = profile(epsilons)
     cells = np.arange(epsilons.size - 1)
     for _ in range(HALVINGS):
         middles = 0.5 * (epsilons[cells] + epsilons[cells + 1])
         middle_deltas = profile(middles) if middles.size else middles
-        worth = _cells_worth_halving(epsilons, deltas, cells, middles, middle_deltas)
-        epsilons, deltas = (
-            np.insert(epsilons, cells + 1, middles),
-            np.insert(deltas, cells + 1, middle_deltas),
-        )
+        # cells in which another line lowers the curve
+        c, gaps = np.exp(epsilons[cells]), epsilons[cells + 1] - epsilons[cells]
+        alpha = (deltas[cells] - deltas[cells + 1]) / (c * np.expm1(gaps))
+        power = deltas[cells] + c * alpha
+        lower = power - (middle_deltas + np.exp(middles) * alpha)
+        worth = (power > NEGLIGIBLE) & (lower > TOLERANCE * power)
+        epsilons = np.insert(epsilons, cells + 1, middles)
+        deltas = np.insert(deltas, cells + 1, middle_deltas)
         first = (cells + np.arange(cells.size))[worth]  # where the left half of a cell is now
         cells = np.sort(np.concatenate([first, first + 1]))
     return TradeOff(epsilons, np.minimum.accumulate(deltas))
-
-
-def _cells_worth_halving(
-    epsilons: Array,
-    deltas: Array,
-    cells: npt.NDArray[np.intp],
-    middles: Array,
-    middle_deltas: Array,
-) -> npt.NDArray[np.bool_]:
-    """Cells of ε in which another line lowers the trade-off curve."""
-    c, gaps = np.exp(epsilons[cells]), epsilons[cells + 1] - epsilons[cells]
-    alpha = (deltas[cells] - deltas[cells + 1]) / (c * np.expm1(gaps))
-    power = deltas[cells] + c * alpha
-    lower = power - (middle_deltas + np.exp(middles) * alpha)
-    return np.asarray((power > NEGLIGIBLE) & (lower > TOLERANCE * power))
 
 
 class Accounted(ABC):
@@ -233,9 +216,8 @@ class Accounted(ABC):
         float or ndarray
             Smallest false negative rate of the attack. Rounded down, in [0, 1].
         """
-        return _at_probabilities(
-            self._total._trade_off.false_negative_rate, "false_positive_rate", false_positive_rate
-        )
+        bound = self._total._trade_off.false_negative_rate
+        return _at_probabilities(bound, "false_positive_rate", false_positive_rate)
 
     def advantage(self) -> float:
         """Largest true minus false positive rate of any attack, rounded up.
@@ -273,11 +255,8 @@ class Accounted(ABC):
         prior·(1 − f(α)). Hayes, Mahloujifar & Balle (2023), Kulynych et al. (2025); proofs in
         docs/theory/risk.md.
         """
-        require(
-            isinstance(attack, str) and attack in ATTACKS,
-            f"attack to be one of {tuple(ATTACKS)}",
-            attack=attack,
-        )
+        valid = isinstance(attack, str) and attack in ATTACKS
+        require(valid, f"attack to be one of {tuple(ATTACKS)}", attack=attack)
         return _at_probabilities(partial(ATTACKS[attack], self._total._trade_off), "prior", prior)
 
 
@@ -286,10 +265,10 @@ ATTACKS = {"any": TradeOff.true_positive_rate, "membership": TradeOff.right_gues
 
 
 def _at_probabilities(
-    bound: Callable[[float], float], name: str, probabilities: ArrayLike
+    bound: Callable[[float], float], name: str, rates: ArrayLike
 ) -> float | Array:
     """Values of a bound at one or several checked probabilities."""
-    checked = as_numbers(name, probabilities)
+    checked = as_numbers(name, rates)
     require(bool(np.all((checked >= 0) & (checked <= 1))), f"0 <= {name} <= 1", **{name: checked})
-    bounds = np.array([bound(float(probability)) for probability in checked.ravel()])
+    bounds = np.array([bound(float(rate)) for rate in checked.ravel()])
     return float(bounds[0]) if checked.ndim == 0 else bounds.reshape(checked.shape)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .._checks import require
+from .._checks import require, require_in
 from ..numerics.arithmetic import Number, fraction
 
 #: Number of bytes ↦ secret random bytes.
@@ -48,7 +48,7 @@ def bernoulli(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDA
         Secret randomness: 8 bytes for each draw, and 8 more for each that 64 digits do not decide.
     """
     exact = fraction(probability)
-    require(0 <= exact <= 1, "0 <= probability <= 1", probability=probability)
+    require_in("[0, 1]", probability=probability)
     return _draw_in_blocks(
         n, np.bool_, lambda number: _bernoulli_block(number, exact, random_bytes)
     )
@@ -165,10 +165,8 @@ def _round_with_more_bits(scale: int, tail: int, random_bytes: RandomBytes) -> i
         tail, bits = tail << WORD | int(random_words(1, random_bytes)[0]), bits + WORD
         with mpmath.workprec(3 * bits):
             slack = mpmath.ldexp(scale, -bits)  # far above the rounding of three times as many bits
-            low, high = (
-                _normal_deviate(scale, tail + 1, bits) - slack,
-                _normal_deviate(scale, tail, bits) + slack,
-            )
+            low = _normal_deviate(scale, tail + 1, bits) - slack
+            high = _normal_deviate(scale, tail, bits) + slack
             below, above = (int(mpmath.floor(end + mpmath.mpf(0.5))) for end in (low, high))
         if below == above:
             return below

@@ -99,9 +99,8 @@ class GridPart:
         Exponents are rounded.
         """
         index, log_masses = self.atoms
-        largest = float(np.max(np.abs(tilt * index)) + np.max(np.abs(log_masses))) + abs(
-            self.log_moment(tilt)
-        )
+        largest = float(np.max(np.abs(tilt * index)) + np.max(np.abs(log_masses)))
+        largest += abs(self.log_moment(tilt))
         return EPS * self.count * (16.0 + 4.0 * largest)
 
 
@@ -117,9 +116,8 @@ def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Ar
     the size away.
     """
     circle = tilted_power(steps, tilt, fft.next_fast_len(high - low + 1, real=True))
-    return tilted_back(
-        circle, tilt, sum(step.count * step.log_moment(tilt) for step in steps), steps, low, high
-    )
+    log_moment = sum(step.count * step.log_moment(tilt) for step in steps)
+    return tilted_back(circle, tilt, log_moment, steps, low, high)
 
 
 def tilted_back(
@@ -134,9 +132,8 @@ def tilted_back(
     around, error = circle
     index = np.arange(low, high + 1)
     back = log_moment - tilt * index
-    slack = sum(step.relative_error(tilt) for step in steps) + EPS * 8.0 * (
-        np.abs(back) + np.abs(tilt * index)
-    )
+    rounding = EPS * 8.0 * (np.abs(back) + np.abs(tilt * index))
+    slack = sum(step.relative_error(tilt) for step in steps) + rounding
     bounds = (np.maximum(around[index % around.size], 0.0) + error) * safe_exp(back) * (1.0 + slack)
     return np.where(back < LARGEST_EXPONENT, bounds, 1.0)
 
@@ -159,9 +156,8 @@ def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Arr
         wrong += step.count / above
     counts, modulus = log_modulus > LEFT_OUT, np.exp(log_modulus)
     product = np.zeros(size // 2 + 1, dtype=complex)
-    product[counts] = np.prod(
-        [transform[counts] ** step.count for step, transform in zip(steps, transforms)], axis=0
-    )
+    powers = [transform[counts] ** step.count for step, transform in zip(steps, transforms)]
+    product[counts] = np.prod(powers, axis=0)
     error = rounding * float(2.0 * (modulus @ wrong)) + 2.0 * float(modulus[~counts].sum())
     return fft.irfft(product, size), error / size
 

@@ -365,9 +365,8 @@ class BestOf(SmallestOf, _OfManyRuns):
             bounds = [first.in_direction(index, epsilon, every=THINNED)]
             if isinstance(sixth, TheoremSix) and sixth.gains(PAIR):
                 bounds.append(sixth.anchors[index].profile(epsilon, every=APART) * RAISED)
-            return np.asarray(
-                np.min([*bounds, *(bound._profile(epsilon) for bound in published)], axis=0)
-            )
+            values = np.min([*bounds, *(bound._profile(epsilon) for bound in published)], axis=0)
+            return np.asarray(values)
 
         curves = (partial(curve, index) for index in range(len(self.one_run.pair.directions)))
         return discretize_profiles(*curves, number=POINTS, adaptive=True)

@@ -31,7 +31,7 @@ from math import ceil, floor
 import numpy as np
 
 from ...errors import PrivacyError
-from .._checks import cached_property, require, require_whole
+from .._checks import cached_property, require, require_in, require_whole
 from .._types import Array, Neighboring
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP
@@ -124,11 +124,7 @@ class DoublingWalk(Guarantee):
     max_rounds: int
 
     def _check(self) -> None:
-        require(
-            0 < self.round_epsilon < np.inf,
-            "0 < round_epsilon < inf",
-            round_epsilon=self.round_epsilon,
-        )
+        require_in("(0, inf)", round_epsilon=self.round_epsilon)
         require_whole(1, levels=self.levels, max_rounds=self.max_rounds)
 
     @cached_property
@@ -247,11 +243,8 @@ def doubling_search(
     walk = DoublingWalk(
         round_epsilon=round_epsilon, levels=levels, max_rounds=rounds, neighboring=neighboring
     )
-    require(
-        threshold_noise in ("fresh", "once"),
-        "threshold_noise 'fresh' or 'once'",
-        threshold_noise=threshold_noise,
-    )
+    valid = threshold_noise in ("fresh", "once")
+    require(valid, "threshold_noise 'fresh' or 'once'", threshold_noise=threshold_noise)
     if threshold_noise == "fresh":
         return walk
     accepts = max(accepts for accepts, _ in walk_ends(int(levels), int(rounds)))

@@ -183,11 +183,9 @@ def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -
     solution = linprog(
         cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limits), bounds=bounds, method="highs"
     )
-    return (
-        np.zeros(ends.shape[1])
-        if solution.x is None
-        else np.asarray(solution.x[: ends.shape[1]], dtype=float)
-    )
+    if solution.x is None:
+        return np.zeros(ends.shape[1])
+    return np.asarray(solution.x[: ends.shape[1]], dtype=float)
 
 
 def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
@@ -279,10 +277,8 @@ def _lines_above_gain(count: CountDistribution, c: float, mesh: Mesh, values: Ar
     """
     u, v = mesh.u[mesh.triangles], mesh.v[mesh.triangles]
     middle = np.clip(v.mean(axis=1), 0.0, 1.0)
-    flat, steep = (
-        np.exp(count.log_slope(1.0 - middle, middle)),
-        np.exp(count.log_curvature(1.0 - middle, middle)),
-    )
+    flat = np.exp(count.log_slope(1.0 - middle, middle))
+    steep = np.exp(count.log_curvature(1.0 - middle, middle))
     slope = np.exp(count.log_slope(1.0 - u, u)) * (1.0 + SLACK)
     tangent = (
         c * np.maximum(flat[:, None] + steep[:, None] * (middle[:, None] - v), 0.0) * (1.0 - SLACK)

@@ -297,10 +297,8 @@ def estimated_gains(room: Room, c: float) -> EstimatedGains:
 
     The estimate uses f' at the nodes alone; prices may depend on it, and bounds do not.
     """
-    quantiles, above = (
-        room.quantiles,
-        np.append(0.0, np.geomspace(1e-5 * room.total, room.total, 80)),
-    )
+    quantiles = room.quantiles
+    above = np.append(0.0, np.geomspace(1e-5 * room.total, room.total, 80))
     edge, _ = lower_edge(quantiles.pld, quantiles.nodes)
     v = np.minimum(edge.u, room.slope * quantiles.nodes.u + room.excess - above[:, None])
     density = np.exp(quantiles.count.log_slope(1.0 - np.maximum(v, 0.0), np.maximum(v, 0.0)))

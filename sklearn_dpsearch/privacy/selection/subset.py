@@ -30,7 +30,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._checks import cached_property, check_kind, plain_number, require
+from .._checks import cached_property, check_kind, plain_number, require, require_in
 from .._types import Array, Neighboring
 from ..guarantees.base import (
     Guarantee,
@@ -252,13 +252,10 @@ class _TuneThenTrain(Guarantee):
     def _check(self) -> None:
         validation = {} if self.validate is None else {"validate": self.validate}
         check_parts(self, tune=self.tune, train=self.train, **validation)
-        require(0 < self.fraction < 1, "0 < fraction < 1", fraction=self.fraction)
-        require(0 < self.share <= 1, "0 < share <= 1", share=self.share)
-        require(
-            self.train_on in ("rest", "all"),
-            'train_on to be "rest" or "all"',
-            train_on=self.train_on,
-        )
+        require_in("(0, 1)", fraction=self.fraction)
+        require_in("(0, 1]", share=self.share)
+        valid = self.train_on in ("rest", "all")
+        require(valid, 'train_on to be "rest" or "all"', train_on=self.train_on)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,11 +275,9 @@ class TheoremFour(_TuneThenTrain):
     @cached_property
     def _validated(self) -> Guarantee:
         """Guarantee of tuning for a record outside the subset."""
-        return (
-            PureDP(epsilon=0.0, neighboring=self.neighboring)
-            if self.validate is None
-            else self.validate
-        )
+        if self.validate is None:
+            return PureDP(epsilon=0.0, neighboring=self.neighboring)
+        return self.validate
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -420,11 +415,8 @@ class ReplacedInSubset(SmallestOf):
         check_kind(
             "presence", self.presence, SubsetThenTrain, "the guarantee of a search on a subset"
         )
-        require(
-            self.neighboring == "replace_one",
-            'neighboring="replace_one"',
-            neighboring=self.neighboring,
-        )
+        valid = self.neighboring == "replace_one"
+        require(valid, 'neighboring="replace_one"', neighboring=self.neighboring)
 
     def _bounds(self) -> dict[str, Guarantee | None]:
         presence = self.presence
@@ -527,13 +519,11 @@ def subset_then_train(
     >>> round(subset_then_train(search, one_run, 0.1, validate=scores).epsilon_at(1e-5), 2)
     2.1
     """
-    fraction, validated_share = (
-        plain_number("fraction", fraction),
-        plain_number("validated_share", validated_share),
-    )
-    require(0 <= fraction <= 1, "0 <= fraction <= 1", fraction=fraction)
+    fraction = plain_number("fraction", fraction)
+    validated_share = plain_number("validated_share", validated_share)
+    require_in("[0, 1]", fraction=fraction)
     require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
-    require(0 < validated_share <= 1, "0 < validated_share <= 1", validated_share=validated_share)
+    require_in("(0, 1]", validated_share=validated_share)
     check_kind("secret_membership", secret_membership, bool, "True or False")
     tune, train = as_guarantee(tune, "tune"), as_guarantee(train, "train")
     validate = None if validate is None else as_guarantee(validate, "validate")

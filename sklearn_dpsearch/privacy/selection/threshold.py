@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._checks import cached_property, require
+from .._checks import cached_property, require_in
 from .._types import Array
 from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, interned
 from ..guarantees.pure import only_largest_loss
@@ -265,11 +265,7 @@ class _RunsUntilAbove(Guarantee):
 
     def _check(self) -> None:
         check_parts(self, one_run=self.one_run)
-        require(
-            0 < self.stop_probability < 1,
-            "0 < stop_probability < 1",
-            stop_probability=self.stop_probability,
-        )
+        require_in("(0, 1)", stop_probability=self.stop_probability)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import fft, special
 
 from ...errors import PrivacyError
-from .._checks import plain_number, require
+from .._checks import plain_number, require_in
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
@@ -132,8 +132,8 @@ def verify(
     """
     one_run, distribution = as_guarantee(one_run, "one_run"), as_count_distribution(count)
     epsilon, delta = float(plain_number("epsilon", epsilon)), plain_number("delta", delta)
-    require(0 <= epsilon < np.inf, "0 <= epsilon < inf", epsilon=epsilon)
-    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    require_in("[0, inf)", epsilon=epsilon)
+    require_in("[0, 1)", delta=delta)
     total, name = best_of(one_run, distribution), "one run"
     certified = float(total.delta_at(epsilon))
     if isinstance(total, SmallestOf):

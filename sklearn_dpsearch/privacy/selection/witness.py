@@ -25,7 +25,7 @@ import numpy as np
 from scipy import special
 
 from ...errors import PrivacyError
-from .._checks import plain_number, require
+from .._checks import plain_number, require, require_in
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
@@ -148,13 +148,11 @@ def witness_epsilon(
     """
     distribution, one_run = as_count_distribution(count), as_guarantee(one_run, "one_run")
     delta = plain_number("delta", delta)
-    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    require_in("[0, 1)", delta=delta)
     if open_failure(one_run, distribution) > delta:
         return np.inf
-    all_tails, delta = (
-        worst_tails(one_run),
-        max(delta, _smallest_reliable_delta(one_run, distribution)),
-    )
+    all_tails = worst_tails(one_run)
+    delta = max(delta, _smallest_reliable_delta(one_run, distribution))
     three = _largest_epsilon(
         lambda at: max(largest_gain(tails, distribution, at) for tails in all_tails),
         delta,

@@ -299,11 +299,9 @@ def _is_number_public(spent: Stated) -> bool:
 
 def _parameters_section(spent: Stated) -> Section:
     """Section with ε at several δ."""
-    texts, n, pure = (
-        SENTENCES["parameters"],
-        _public_number(spent),
-        spent.guarantee.pure_epsilon is not None,
-    )
+    texts = SENTENCES["parameters"]
+    n = _public_number(spent)
+    pure = spent.guarantee.pure_epsilon is not None
     deltas = sorted({*DELTAS, *((0.0,) if pure else ()), spent.delta}, reverse=True)
     beside = "" if n is None else f": here {short_down(1 / n, 3)}, as they are {n:,}"
     sentences = texts["stated"].format(**_common_words(spent), beside=beside), texts["rounding"]
@@ -319,11 +317,9 @@ def _parameters_section(spent: Stated) -> Section:
 
 def _risk_section(spent: Stated) -> Section:
     """Section with bounds on attacks."""
-    curve, texts, relation = (
-        spent._total._trade_off,
-        SENTENCES["risk"],
-        SENTENCES["relation"][spent.neighboring],
-    )
+    curve = spent._total._trade_off
+    texts = SENTENCES["risk"]
+    relation = SENTENCES["relation"][spent.neighboring]
     found = guessed = curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
     bounds = (
         *((relation["found"].format(rate=100 * rate), found(rate)) for rate in RATES),
@@ -373,10 +369,8 @@ def _accounting_section(spent: Stated) -> Section:
 
 def _tuning_sentences(spent: Stated) -> Iterator[str]:
     """Sentences on whether the cost of tuning is included."""
-    sentences, tuned = (
-        SENTENCES["tuning"],
-        spent.bound != COMPOSITION if spent.release is None else spent.release.tuned,
-    )
+    sentences = SENTENCES["tuning"]
+    tuned = spent.bound != COMPOSITION if spent.release is None else spent.release.tuned
     if not tuned:
         yield sentences["unknown"]
         return

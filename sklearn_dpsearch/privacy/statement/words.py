@@ -22,11 +22,9 @@ def in_words(guarantee: Guarantee) -> str:
     Losses are rounded up, and noise is rounded down.
     """
     words = WORDS.get(type(guarantee).__name__)
-    return (
-        f"a mechanism with a {type(guarantee).__name__} guarantee"
-        if words is None
-        else words(guarantee)
-    )
+    if words is None:
+        return f"a mechanism with a {type(guarantee).__name__} guarantee"
+    return words(guarantee)
 
 
 def _parts_in_words(parts: Sequence[Guarantee]) -> str:
