@@ -261,8 +261,8 @@ MUTANTS = {
             "A search with a Poisson number of runs is accounted by the geometric distribution."
         ),
         file="privacy/selection/best_of.py",
-        old="interned(BestOf(one_run=one_run, count=distribution,",
-        new="interned(BestOf(one_run=one_run, count=as_count_distribution(distribution.mean),",
+        old="BestOf, one_run=one_run, count=distribution,",
+        new="BestOf, one_run=one_run, count=as_count_distribution(distribution.mean),",
         tests=(
             "privacy/selection/test_best_of.py::test_poisson_search_costs_at_most_the_stated_figure",
         ),
@@ -306,8 +306,8 @@ MUTANTS = {
     "subset search by the average ε": Mutant(
         mistake="ε of tuning on a random subset is averaged instead of e^ε.",
         file="privacy/selection/subset.py",
-        old="return min(log_mean_exp(a, b, weight), max(a, b))",
-        new="return weight * a + (1 - weight) * b",
+        old="mixed = min(log_mean_exp(a, outside, self.fraction), max(a, outside))",
+        new="mixed = self.fraction * a + (1 - self.fraction) * outside",
         tests=(
             "privacy/selection/test_subset.py::test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached",
         ),
@@ -355,8 +355,8 @@ MUTANTS = {
     "rejects are free": Mutant(
         mistake="Only accepts count in a walk of sparse-vector rounds with fresh thresholds.",
         file="privacy/selection/doubling.py",
-        old="2 * accepts + rejects\n",
-        new="2 * accepts\n",
+        old="2 * accepts + rejects for accepts",
+        new="2 * accepts for accepts",
         tests=("privacy/selection/test_doubling.py::test_cost_is_that_of_the_worst_of_all_walks",),
     ),
     "noisy maximum without the factor 2": Mutant(

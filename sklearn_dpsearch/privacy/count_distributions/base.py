@@ -59,6 +59,8 @@ EXACTLY = 1500
 LEAST = 1e-40
 #: Terms of a finite distribution that are evaluated one by one; more would take minutes.
 MOST_TERMS = 10**6
+#: What is needed where something else was found.
+A_DISTRIBUTION = "a distribution of K, e.g. Geometric(10),"
 #: Bounds on the best of K runs that hold under a cap, and given K ≥ 1, if they hold without.
 OF_CAPPED, OF_CONDITIONED = ("Theorem 6",), ("Theorem 6", "PS22 Theorem 6", "KRW24 Theorem 5.7")
 
@@ -123,11 +125,8 @@ class CountDistribution(ABC, FrozenValue):
         """P[K = k] for integers k (scalar or array)."""
         k = as_numbers("k", k)
         inside = (k >= self.lowest) & (k <= self.highest)
-        values = np.where(
-            inside,
-            np.exp(self.log_pmf(np.where(inside, k, max(self.lowest, 1)).astype(float))),
-            0.0,
-        )
+        possible = np.where(inside, k, max(self.lowest, 1)).astype(float)
+        values = np.where(inside, np.exp(self.log_pmf(possible)), 0.0)
         return float(values) if k.ndim == 0 else values
 
     def pgf(self, z: ArrayLike) -> Any:
@@ -161,13 +160,11 @@ class CountDistribution(ABC, FrozenValue):
 
         Papernot & Steinke (2022), section 3.6.
         """
-        value, _ = integrate.quad(
-            lambda t: self._evaluate(self.generating, -math.expm1(-t)) * math.exp(-t),
-            0.0,
-            60.0,
-            limit=400,
-        )
-        return float(1.0 - value)
+
+        def integrand(t: float) -> float:
+            return float(self._evaluate(self.generating, -math.expm1(-t)) * math.exp(-t))
+
+        return float(1.0 - integrate.quad(integrand, 0.0, 60.0, limit=400)[0])
 
     def success_probability(self, share: float) -> float:
         """Probability that the winner is among the best share of candidates."""
@@ -187,10 +184,8 @@ class CountDistribution(ABC, FrozenValue):
         It adds up the probabilities of all smaller K.
         """
         with mpmath.workprec(320):
-            reached = (
-                k for k, total in enumerate(accumulate(self.exact_pmf()), self.lowest) if total >= p
-            )
-            return int(next(reached, self.highest))
+            totals = enumerate(accumulate(self.exact_pmf()), self.lowest)
+            return int(next((k for k, total in totals if total >= p), self.highest))
 
     def sample(self, rng: RandomBits | None = None) -> int:
         """One draw of K by inversion of 256 random bits.
@@ -280,12 +275,7 @@ class Capped(Finite):
     most: int
 
     def _check(self) -> None:
-        check_kind(
-            "distribution",
-            self.distribution,
-            CountDistribution,
-            "a distribution of K, e.g. Geometric(10),",
-        )
+        check_kind("distribution", self.distribution, CountDistribution, A_DISTRIBUTION)
         require_whole(max(self.distribution.lowest, 1), most=self.most)
         require(self.most <= MOST_TERMS, f"a cap of at most {MOST_TERMS}", most=self.most)
         possible = float(np.sum(self.distribution.pmf(np.arange(self.most + 1))))
@@ -325,12 +315,7 @@ class Conditioned(CountDistribution):
     distribution: CountDistribution
 
     def _check(self) -> None:
-        check_kind(
-            "distribution",
-            self.distribution,
-            CountDistribution,
-            "a distribution of K, e.g. Poisson(10),",
-        )
+        check_kind("distribution", self.distribution, CountDistribution, A_DISTRIBUTION)
         valid = self.distribution.lowest == 0
         require(valid, "a distribution of K that may be 0", distribution=self.distribution)
 
@@ -374,7 +359,5 @@ class Conditioned(CountDistribution):
         return 1.0 - (1.0 - self.distribution.generating(z, u)) / self._scale
 
     def exact_pmf(self) -> Iterator[Any]:
-        return (
-            probability / self._possible
-            for probability in islice(self.distribution.exact_pmf(), 1, None)
-        )
+        later = islice(self.distribution.exact_pmf(), 1, None)
+        return (probability / self._possible for probability in later)

@@ -95,9 +95,8 @@ class _Trials(CountDistribution):
         if trials == 0:
             return np.zeros_like(u)
         with np.errstate(divide="ignore"):
-            return trials * np.where(
-                u < 0.5, np.log1p(-p * np.minimum(u, 0.5)), np.log(1.0 - p + p * z)
-            )
+            near_one = np.log1p(-p * np.minimum(u, 0.5))
+            return trials * np.where(u < 0.5, near_one, np.log(1.0 - p + p * z))
 
     def log_slope(self, z: Array, u: Array) -> Array:
         return math.log(self.mean) + self._log_power(self.n - 1, z, u)
@@ -114,10 +113,8 @@ class _Trials(CountDistribution):
         n, p = self.n, self.p
         if p == 1:
             return iter([mpmath.mpf(1)])
-        exact = mpmath.mpf(p)
-        return successive_probabilities(
-            (1 - exact) ** n, 0, lambda j: (n - j) * exact / ((j + 1) * (1 - exact))
-        )
+        exact, none = mpmath.mpf(p), 1 - mpmath.mpf(p)
+        return successive_probabilities(none**n, 0, lambda j: (n - j) * exact / ((j + 1) * none))
 
 
 @dataclass(frozen=True)

@@ -228,9 +228,10 @@ def _rough_part(part: Any) -> Any:
 
 
 @lru_cache(maxsize=128)
-def interned(guarantee: Guarantee) -> Guarantee:
-    """Equal guarantee that was built before, with its computed values."""
-    return guarantee
+def built_once(kind: type[Guarantee], **parts: Any) -> Guarantee:
+    """Guarantee of a kind from checked parts: if it was built before, that one, with its computed
+    values and without another check."""
+    return kind(**parts)
 
 
 def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:

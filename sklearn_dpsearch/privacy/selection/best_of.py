@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from .._checks import cached_property, check_kind
 from .._types import Array, ArrayLike
-from ..count_distributions.base import CountDistribution
+from ..count_distributions.base import A_DISTRIBUTION, CountDistribution
 from ..count_distributions.distributions import Fixed, as_count_distribution
 from ..guarantees.base import (
     NEAR,
@@ -30,9 +30,9 @@ from ..guarantees.base import (
     SmallestOf,
     Statement,
     as_guarantee,
+    built_once,
     check_parts,
     discretize_profiles,
-    interned,
     smallest_epsilon,
 )
 from ..guarantees.composition import compose
@@ -69,10 +69,8 @@ ANCHORS = 4
 
 def theorem_1(pld: LossDistribution, count: CountDistribution) -> Hinges:
     """Hinges of φ in Theorem 1 for one direction, from above."""
-    at_nodes, between = cell_lines(pld, count, nodes())
-    return upper_envelope(
-        AffineLines(*(np.concatenate(pieces) for pieces in zip(at_nodes, between)))
-    )
+    lines = zip(*cell_lines(pld, count, nodes()))
+    return upper_envelope(AffineLines(*map(np.concatenate, lines)))
 
 
 @lru_cache(maxsize=256)
@@ -156,9 +154,7 @@ class _OfManyRuns(Guarantee):
 
     def _check(self) -> None:
         check_parts(self, one_run=self.one_run)
-        check_kind(
-            "count", self.count, CountDistribution, "a distribution of K, e.g. Geometric(10),"
-        )
+        check_kind("count", self.count, CountDistribution, A_DISTRIBUTION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,19 +186,16 @@ class TheoremOne(_OfManyRuns):
 
     def in_direction(self, index: int, epsilon: Array, every: int = 1) -> Array:
         """δ(ε) for a record removed (0) or added (1), from one hinge in ``every``."""
-        hinges = self._hinges[index]
-        return (hinges if every == 1 else hinges.thinned(every)).delta_at(
-            self.one_run.pair.directions[index], epsilon
-        )
+        hinges = self._hinges[index] if every == 1 else self._hinges[index].thinned(every)
+        return hinges.delta_at(self.one_run.pair.directions[index], epsilon)
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([self.in_direction(i, epsilon) for i in range(len(self._hinges))], axis=0)
         return self._zero_beyond_largest_loss(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        curves = (
-            partial(self.in_direction, index, every=THINNED) for index in range(len(self._hinges))
-        )
+        sides = range(len(self._hinges))
+        curves = (partial(self.in_direction, side, every=THINNED) for side in sides)
         return discretize_profiles(*curves, number=POINTS, adaptive=True)
 
 
@@ -244,11 +237,8 @@ class TheoremFive(_KnownAtPlaces):
         pair, count = self.first.one_run.pair, self.first.count
         at = np.linspace(0.0, min(end, LARGEST_LOSS), ANCHORS)
         sides = range(len(pair.directions))
-        values = [
-            max(theorem_5(pair, side, count, float(epsilon)) for side in sides)
-            for epsilon in at[:-1]
-        ]
-        bounds = np.minimum(values, self.first._profile(at[:-1]))
+        values = [[theorem_5(pair, side, count, float(e)) for side in sides] for e in at[:-1]]
+        bounds = np.minimum(np.max(values, axis=1), self.first._profile(at[:-1]))
         # where Theorem 1 reaches it, which may be beyond
         last = NEAR if end <= LARGEST_LOSS else bounds[-1]
         return at, np.append(np.maximum(np.minimum.accumulate(bounds), NEAR), last)
@@ -329,9 +319,9 @@ class BestOf(SmallestOf, _OfManyRuns):
         order = np.asarray(order, dtype=float)
         curve = super().renyi(order)
         none = self.count.probability_of_none
-        return np.asarray(
-            np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
-        )
+        if none > 0:
+            curve = np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1)
+        return np.asarray(curve)
 
     @cached_property
     def _bounds_cross(self) -> bool:
@@ -350,11 +340,8 @@ class BestOf(SmallestOf, _OfManyRuns):
 
         The pair includes Theorem 6 separately.
         """
-        return [
-            bound
-            for bound in self.bounds.values()
-            if not isinstance(bound, (TheoremFive, TheoremSix, PureDP))
-        ]
+        apart = (TheoremFive, TheoremSix, PureDP)
+        return [bound for bound in self.bounds.values() if not isinstance(bound, apart)]
 
     def _pair(self) -> DominatingPair:
         first, *published = self._bounds_of_pair
@@ -408,4 +395,4 @@ def best_of(one_run: Guarantee | Statement, count: CountDistribution | float) ->
     one_run, distribution = as_guarantee(one_run, "one_run"), as_count_distribution(count)
     if isinstance(one_run, NonPrivate) or distribution == Fixed(1):
         return one_run
-    return interned(BestOf(one_run=one_run, count=distribution, neighboring=one_run.neighboring))
+    return built_once(BestOf, one_run=one_run, count=distribution, neighboring=one_run.neighboring)

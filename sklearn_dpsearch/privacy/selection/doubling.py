@@ -88,11 +88,8 @@ def lowest_levels(levels: int, max_rounds: int) -> dict[tuple[int, int], int]:
 def walk_ends(levels: int, max_rounds: int) -> list[tuple[int, int]]:
     """Accepts and rejects of every ended walk, and some unfinished."""
     unfinished = lowest_levels(levels, max_rounds)
-    return [
-        state
-        for accepts, rejects in unfinished
-        for state in ((accepts + 1, rejects), (accepts, rejects + 1))
-    ]
+    accepted = [(accepts + 1, rejects) for accepts, rejects in unfinished]
+    return accepted + [(accepts, rejects + 1) for accepts, rejects in unfinished]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,10 +130,8 @@ class DoublingWalk(Guarantee):
 
         2 for an accept, 1 for a reject.
         """
-        return max(
-            2 * accepts + rejects
-            for accepts, rejects in walk_ends(int(self.levels), int(self.max_rounds))
-        )
+        ends = walk_ends(int(self.levels), int(self.max_rounds))
+        return max(2 * accepts + rejects for accepts, rejects in ends)
 
     @property
     def pure_epsilon(self) -> float:
@@ -145,9 +140,8 @@ class DoublingWalk(Guarantee):
     def _pair(self) -> DominatingPair:
         """Dominating pair of the walk, through points that divide ε/2."""
         points = min(ceil(0.5 * self.round_epsilon / GAP), max(1, 20000 // self.halves))
-        grid = np.asarray(
-            np.arange(self.halves * points + 1) * (0.5 * self.round_epsilon / points), dtype=float
-        )
+        step = 0.5 * self.round_epsilon / points
+        grid = np.asarray(np.arange(self.halves * points + 1) * step, dtype=float)
         reach = (self.halves + 2) * points
         curve = self._worst_curve(points, reach)[reach : reach + grid.size] * (1.0 + ROUNDING)
         return pair_through(grid, np.minimum(curve, 1.0))
@@ -168,21 +162,17 @@ class DoublingWalk(Guarantee):
             p, q = _opposite_loss_masses(loss_up, loss_down, 0.5 * self.round_epsilon)
             shift_up, shift_down = loss_up * points, loss_down * points
             value: Array = end.copy()  # values at the far ends: 1 − c, and 0
-            value[shift_up:-shift_down] = (
-                p * up[: -shift_up - shift_down] + q * down[shift_up + shift_down :]
-            )
+            both = shift_up + shift_down
+            value[shift_up:-shift_down] = p * up[:-both] + q * down[both:]
             return value
 
         walk: dict[tuple[int, int], Array] = {}
         unfinished = lowest_levels(int(self.levels), int(self.max_rounds))
         for accepts, rejects in sorted(unfinished, key=sum, reverse=True):
-            outcomes = [
-                (walk.get((accepts + 1, rejects), end), 2),
-                (walk.get((accepts, rejects + 1), end), 1),
-            ]
-            walk[accepts, rejects] = np.max(
-                [mixed(*up, *down) for up in outcomes for down in outcomes], axis=0
-            )
+            states = (((accepts + 1, rejects), 2), ((accepts, rejects + 1), 1))
+            outcomes = [(walk.get(state, end), loss) for state, loss in states]
+            curves = [mixed(*up, *down) for up in outcomes for down in outcomes]
+            walk[accepts, rejects] = np.max(curves, axis=0)
         return walk[0, 0]
 
 
@@ -248,9 +238,8 @@ def doubling_search(
     if threshold_noise == "fresh":
         return walk
     accepts = max(accepts for accepts, _ in walk_ends(int(levels), int(rounds)))
-    return PureDP(
-        epsilon=float_above((accepts + 1) * Fraction(round_epsilon) / 2), neighboring=neighboring
-    )
+    epsilon = float_above((accepts + 1) * Fraction(round_epsilon) / 2)
+    return PureDP(epsilon=epsilon, neighboring=neighboring)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -451,9 +440,8 @@ class DoublingRounds:
                 f"Found a round asked of a walk that ended after {self.steps.rounds} of them; more "
                 "are not paid for. Begin another walk, which costs as much again."
             )
-        accepted = self._question.first_above(
-            utilities, self._threshold_at(self.steps.asked), self._bits, self._noise
-        )
+        threshold = self._threshold_at(self.steps.asked)
+        accepted = self._question.first_above(utilities, threshold, self._bits, self._noise)
         self.steps = self.steps.after(accepted is not None)
         return accepted
 

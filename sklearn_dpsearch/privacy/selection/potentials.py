@@ -65,11 +65,8 @@ class Mesh:
         From the corners above and below these points.
         """
         first, last = slice(self.depth), slice(-self.depth, None)
-        end, start = (
-            np.interp(at, self.v[column][::-1], values[column][::-1])
-            for at, column in ((0.0, first), (1.0, last))
-        )
-        return float(end - start)
+        end = np.interp(0.0, self.v[first][::-1], values[first][::-1])
+        return float(end - np.interp(1.0, self.v[last][::-1], values[last][::-1]))
 
     def gradients(self, values: Array) -> tuple[Array, Array]:
         """Gradients of a potential on each triangle, with their errors."""
@@ -101,9 +98,8 @@ def mesh_of(pld: LossDistribution, columns: Array, depth: Array) -> Mesh:
     v = top[:, None] - (top - bottom)[:, None] * depth
     number = np.arange(v.size).reshape(v.shape)
     a, b, c, d = number[:-1, :-1], number[1:, :-1], number[:-1, 1:], number[1:, 1:]
-    corners = np.concatenate(
-        [np.stack(part, axis=-1).reshape(-1, 3) for part in ((a, b, d), (a, c, d))]
-    )
+    halves = (np.stack(part, axis=-1).reshape(-1, 3) for part in ((a, b, d), (a, c, d)))
+    corners = np.concatenate(list(halves))
     return Mesh(np.repeat(columns, depth.size), v.ravel(), corners, depth.size)
 
 
@@ -116,9 +112,8 @@ def _raised_upper_edge(pld: LossDistribution, u: Array) -> Array:
     edge, slope = lower_edge(pld, Nodes(1.0 - u, u))
     width, rise = np.diff(u), np.diff(edge.u)
     above = np.maximum(np.minimum(slope[:-1] * width - rise, rise - slope[1:] * width), 0.0)
-    return np.asarray(
-        edge.u + np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN
-    )
+    raised = np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK)
+    return np.asarray(edge.u + raised + MARGIN)
 
 
 def _denser_at_ends(number: int) -> Array:
@@ -131,9 +126,8 @@ def fine_mesh(pld: LossDistribution) -> Mesh:
     """Mesh on which a bound by potentials is computed, with very narrow columns at both ends."""
     even = _denser_at_ends(COLUMNS + 1)
     low, high = np.geomspace(1e-7, even[1], 8)[:-1], np.geomspace(1e-7, 1.0 - even[-2], 8)[:-1]
-    return mesh_of(
-        pld, np.sort(np.concatenate([even, low, 1.0 - high])), np.linspace(0.0, 1.0, DEPTH)
-    )
+    columns = np.sort(np.concatenate([even, low, 1.0 - high]))
+    return mesh_of(pld, columns, np.linspace(0.0, 1.0, DEPTH))
 
 
 # --- potentials -----------------------------------------------------------------------------------
@@ -180,9 +174,8 @@ def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -
     ends, _, _ = potential_basis(count, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     bounds = [(-LARGEST, LARGEST)] * ends.shape[1] + [(None, None)] * ratios.size
     cost = np.append(ends[0] - ends[1], masses)
-    solution = linprog(
-        cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limits), bounds=bounds, method="highs"
-    )
+    constraints, limit = np.vstack(rows), np.concatenate(limits)
+    solution = linprog(cost, A_ub=constraints, b_ub=limit, bounds=bounds, method="highs")
     if solution.x is None:
         return np.zeros(ends.shape[1])
     return np.asarray(solution.x[: ends.shape[1]], dtype=float)
@@ -223,9 +216,8 @@ def theorem_5(
         return 1.0
     mesh = fine_mesh(pld)
     coefficients = potential(pld, count, epsilon)
-    return bound_by_potential(
-        pld, reverse, count, epsilon, mesh, potential_values(mesh, count, coefficients)
-    )
+    values = potential_values(mesh, count, coefficients)
+    return bound_by_potential(pld, reverse, count, epsilon, mesh, values)
 
 
 def potential_values(mesh: Mesh, count: CountDistribution, coefficients: Array) -> Array:
@@ -280,9 +272,8 @@ def _lines_above_gain(count: CountDistribution, c: float, mesh: Mesh, values: Ar
     flat = np.exp(count.log_slope(1.0 - middle, middle))
     steep = np.exp(count.log_curvature(1.0 - middle, middle))
     slope = np.exp(count.log_slope(1.0 - u, u)) * (1.0 + SLACK)
-    tangent = (
-        c * np.maximum(flat[:, None] + steep[:, None] * (middle[:, None] - v), 0.0) * (1.0 - SLACK)
-    )
+    linear = flat[:, None] + steep[:, None] * (middle[:, None] - v)
+    tangent = c * np.maximum(linear, 0.0) * (1.0 - SLACK)
     (by_q, error_q), (by_other, error_other) = mesh.gradients(values)
     slopes, heights = -by_q + error_q, -by_other + error_other
     counting = (slope + slopes[:, None]).ravel(), (-tangent + heights[:, None]).ravel()

@@ -124,9 +124,8 @@ class Anchors:
         """First k at which prices gain nothing: from there Theorem 1 serves, as prices gain less at
         smaller δ."""
         finite = (k for k in ENDS if self.epsilon(k) <= LARGEST_LOSS)
-        return next(
-            (k for k in finite if self._priced(k) > NOTHING * math.exp(-k * STEP)), LAST + 1
-        )
+        useless = (k for k in finite if self._priced(k) > NOTHING * math.exp(-k * STEP))
+        return next(useless, LAST + 1)
 
     def gains(self, factors: dict[int, float]) -> bool:
         """Return whether prices reduce δ by a factor at some k."""
@@ -267,9 +266,8 @@ class RoomGains:
         # the end of a cell is also that of its neighbour, where the bound may be larger
         before = np.max(heights - z[1:] * bottom[:-1], axis=1)
         after = np.max(heights - z[:-1] * top[1:], axis=1)
-        return np.maximum(at_top, np.append(0.0, before)), np.maximum(
-            at_bottom, np.append(after, 0.0)
-        )
+        at_top = np.maximum(at_top, np.append(0.0, before))
+        return at_top, np.maximum(at_bottom, np.append(after, 0.0))
 
     def beyond_payment(self, prices: Array) -> tuple[Array, Array]:
         """Some 1/X up to σ, and upper bounds on the gain beyond the payment there: the largest

@@ -114,13 +114,14 @@ def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | 
         return None
     failed = -np.expm1(-count.mean * one_run.delta) * (1.0 + ROUNDING)
     curve = np.array([1 + 1 / odds]), np.array([one_run.epsilon + odds * np.log(count.mean)])
-    profile = partial(_with_failures, failed, partial(basic_mechanisms.delta_of_renyi, *curve))
-    return ProfileDP(profile=profile, neighboring=one_run.neighboring)
+    return ProfileDP(
+        profile=partial(_renyi_or_failed, failed, *curve), neighboring=one_run.neighboring
+    )
 
 
-def _with_failures(failed: float, profile: Callable[[Array], Array], epsilon: Array) -> Array:
-    """Profile with a probability of failing openly added."""
-    return failed + profile(epsilon)
+def _renyi_or_failed(failed: float, orders: Array, epsilons: Array, epsilon: Array) -> Array:
+    """Profile of a Rényi curve, with a probability of failing openly added."""
+    return failed + basic_mechanisms.delta_of_renyi(orders, epsilons, epsilon)
 
 
 def shifted(base: Guarantee, factor: float, shift: float) -> ProfileDP:
@@ -241,11 +242,8 @@ def renyi_all(
         terms = _log_binomial(order, fraction) + tuning[: order + 1]
         terms[3:] += np.log(3.0)
         bounds.append(_rounded_up(_log_sum(terms)) / (order - 1))
-    return RenyiDP(
-        orders=orders,
-        epsilons=np.array(bounds) + train.renyi(orders),
-        neighboring=train.neighboring,
-    )
+    curve = np.array(bounds) + train.renyi(orders)
+    return RenyiDP(orders=orders, epsilons=curve, neighboring=train.neighboring)
 
 
 def _have_curves(tune: Guarantee, train: Guarantee) -> bool:
@@ -321,22 +319,15 @@ def renyi_threshold(one_run: Guarantee, stop_probability: float) -> RenyiDP | No
         return None
     log_stop = np.log(stop_probability)
     with np.errstate(divide="ignore"):
-        tabulated = np.logaddexp(
-            log_stop, np.log1p(-stop_probability) + (ORDERS - 1) * one_run.renyi(ORDERS)
-        )
+        log_go_on = np.log1p(-stop_probability)
+        tabulated = np.logaddexp(log_stop, log_go_on + (ORDERS - 1) * one_run.renyi(ORDERS))
     finite = np.isfinite(tabulated)
+    at, moments = np.append(1.0, ORDERS[finite]), np.append(0.0, tabulated[finite])
 
     def log_moments(order: Array) -> Array:
         """(λ − 1)·D_λ, convex and 0 at λ = 1, so below its chords; infinite beyond the last order
         that is known."""
-        return np.asarray(
-            np.interp(
-                order,
-                np.append(1.0, ORDERS[finite]),
-                np.append(0.0, tabulated[finite]),
-                right=np.inf,
-            )
-        )
+        return np.asarray(np.interp(order, at, moments, right=np.inf))
 
     best = np.full(ORDERS.shape, np.inf)
     for over_q in INVERSES:
@@ -346,12 +337,7 @@ def renyi_threshold(one_run: Guarantee, stop_probability: float) -> RenyiDP | No
                 total = over_r * log_moments((ORDERS - over_p) / over_r) - (1 + over_r) * log_stop
                 second = ORDERS + over_q - 1
                 with np.errstate(invalid="ignore"):
-                    total = np.where(
-                        second >= 1, total + log_moments(np.maximum(second, 1.0)), np.inf
-                    )
-                best = np.fmin(best, total)
-    return RenyiDP(
-        orders=ORDERS,
-        epsilons=np.maximum(best / (ORDERS - 1), 0.0),
-        neighboring=one_run.neighboring,
-    )
+                    total = total + log_moments(np.maximum(second, 1.0))
+                best = np.fmin(best, np.where(second >= 1, total, np.inf))
+    curve = np.maximum(best / (ORDERS - 1), 0.0)
+    return RenyiDP(orders=ORDERS, epsilons=curve, neighboring=one_run.neighboring)

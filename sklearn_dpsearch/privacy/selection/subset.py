@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -37,10 +37,10 @@ from ..guarantees.base import (
     SmallestOf,
     Statement,
     as_guarantee,
+    built_once,
     check_parts,
     check_same_neighbors,
     discretize_profiles,
-    interned,
 )
 from ..guarantees.composition import compose, mixture
 from ..guarantees.neighboring_relations import CARRIED_OVER, ChangedRecord, as_replace_one
@@ -132,11 +132,9 @@ def coupled(
     with np.errstate(divide="ignore"):
         log_x = np.log(fraction) + x.at(ends)
         log_v = np.log1p(-fraction) + np.logaddexp(np.log1p(-share), np.log(share) + v.at(ends))
-    a, b = (
-        (log_x, log_v)
-        if train_on == "rest"
-        else (np.full_like(log_x, -np.inf), np.logaddexp(log_x, log_v))
-    )
+    a, b = log_x, log_v
+    if train_on == "all":
+        a, b = np.full_like(log_x, -np.inf), np.logaddexp(log_x, log_v)
     infinity = fraction * x.infinity + (1.0 - fraction) * share * v.infinity
     return Pieces(np.diff(ends, prepend=0.0), ends, a, b, infinity)
 
@@ -267,10 +265,8 @@ class TheoremFour(_TuneThenTrain):
 
     def _check(self) -> None:
         super()._check()
-        presence = self.neighboring != "replace_one"
-        require(
-            presence, 'neighboring to be "add_remove" or "zero_out"', neighboring=self.neighboring
-        )
+        presence, relations = self.neighboring != "replace_one", '"add_remove" or "zero_out"'
+        require(presence, f"neighboring to be {relations}", neighboring=self.neighboring)
 
     @cached_property
     def _validated(self) -> Guarantee:
@@ -294,18 +290,17 @@ class TheoremFour(_TuneThenTrain):
         outside = log_mean_exp(b, 0.0, self.share)
         if self.train_on == "rest":
             outside = (outside + d) * (1.0 + ROUNDING) if outside else d
-            return _log_mean_exp_between(a, outside, self.fraction)
-        return (_log_mean_exp_between(a, outside, self.fraction) + d) * (1.0 + ROUNDING)
+        # a mean, so at most the larger
+        mixed = min(log_mean_exp(a, outside, self.fraction), max(a, outside))
+        return mixed if self.train_on == "rest" else (mixed + d) * (1.0 + ROUNDING)
 
     def direction(self, index: int, atoms: int = MOST) -> Callable[[Array], Array]:
         """Profile of one direction: ε ↦ δ.
 
         For a record removed (0) or added (1), from ``atoms`` atoms of each part of tuning.
         """
-        tune, validate, train = (
-            normalized(part.pair.added if index else part.pair.removed)
-            for part in (self.tune, self._validated, self.train)
-        )
+        pairs = (part.pair for part in (self.tune, self._validated, self.train))
+        tune, validate, train = (normalized((p.removed, p.added)[index]) for p in pairs)
         tuning = thinned(tune, atoms), thinned(validate, atoms)
         pieces = coupled(*tuning, self.fraction, self.share, self.train_on, index)
         return partial(delta_in_direction, index, pieces, train)
@@ -319,14 +314,8 @@ class TheoremFour(_TuneThenTrain):
         return self._zero_beyond_largest_loss(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        return discretize_profiles(
-            self.direction(0, ATOMS), self.direction(1, ATOMS), number=POINTS, adaptive=True
-        )
-
-
-def _log_mean_exp_between(a: float, b: float, weight: float) -> float:
-    """Logarithm of w·e^a + (1−w)·e^b, at most max(a, b)."""
-    return min(log_mean_exp(a, b, weight), max(a, b))
+        curves = self.direction(0, ATOMS), self.direction(1, ATOMS)
+        return discretize_profiles(*curves, number=POINTS, adaptive=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -364,17 +353,13 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
         by_coin: dict[str, Guarantee | None] = {"mixture": self._known_membership()}
         if self.neighboring == "replace_one" or not self.secret_membership:
             return by_coin
-        first = TheoremFour(
-            **{field.name: getattr(self, field.name) for field in fields(TheoremFour)}
-        )
+        parts = {field.name: getattr(self, field.name) for field in fields(TheoremFour)}
+        first = TheoremFour(**parts)
         if self.validate is not None:
             return {"Theorem 4": first, **by_coin}
         name, published = SUBSET[self.train_on]
-        return {
-            "Theorem 2": first,
-            **by_coin,
-            name: published(self.tune, self.train, self.fraction),
-        }
+        by_curves = published(self.tune, self.train, self.fraction)
+        return {"Theorem 2": first, **by_coin, name: by_curves}
 
     def _known_membership(self) -> Guarantee:
         """Guarantee of a subset search whose membership is known.
@@ -412,21 +397,18 @@ class ReplacedInSubset(SmallestOf):
     pair_of_all = False
 
     def _check(self) -> None:
-        check_kind(
-            "presence", self.presence, SubsetThenTrain, "the guarantee of a search on a subset"
-        )
+        needed = "the guarantee of a search on a subset"
+        check_kind("presence", self.presence, SubsetThenTrain, needed)
         valid = self.neighboring == "replace_one"
         require(valid, 'neighboring="replace_one"', neighboring=self.neighboring)
 
     def _bounds(self) -> dict[str, Guarantee | None]:
         presence = self.presence
-        parts = {name: getattr(presence, name) for name in ("tune", "train", "validate")}
-        replaced: dict[str, Any] = {
-            name: _part_for_replaced_record(part)
-            for name, part in parts.items()
-            if part is not None
-        }
-        membership = replace(presence, **replaced, neighboring="replace_one")
+        tune, train = map(_part_for_replaced_record, (presence.tune, presence.train))
+        validate = presence.validate and _part_for_replaced_record(presence.validate)
+        membership = replace(
+            presence, tune=tune, train=train, validate=validate, neighboring="replace_one"
+        )
         return {"chain": ChangedRecord(presence=presence), "known membership": membership}
 
 
@@ -536,15 +518,14 @@ def subset_then_train(
         return mixture([compose(validate, train), train], [validated_share, 1.0 - validated_share])
     if fraction == 0 or (train_on == "all" and isinstance(train, NonPrivate)):
         return train
-    return interned(
-        SubsetThenTrain(
-            tune=tune,
-            train=train,
-            fraction=fraction,
-            train_on=train_on,
-            validate=validate,
-            share=validated_share,
-            secret_membership=secret_membership,
-            neighboring=train.neighboring,
-        )
+    return built_once(
+        SubsetThenTrain,
+        tune=tune,
+        train=train,
+        fraction=fraction,
+        train_on=train_on,
+        validate=validate,
+        share=validated_share,
+        secret_membership=secret_membership,
+        neighboring=train.neighboring,
     )

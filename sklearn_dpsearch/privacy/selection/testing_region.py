@@ -56,10 +56,8 @@ class Hinges:
         log_ends, points = np.log(self.ends), np.ravel(epsilon)
         rows = max(1, CHUNK // max(log_ends.size, 1))
         chunks = [points[i : i + rows, None] - log_ends for i in range(0, points.size, rows)]
-        delta = np.concatenate(
-            [np.sum(pld.delta_at(chunk) * self.weights, axis=1) for chunk in chunks]
-        )
-        return np.minimum(np.reshape(delta, np.shape(epsilon)), 1.0)
+        delta = [np.sum(pld.delta_at(chunk) * self.weights, axis=1) for chunk in chunks]
+        return np.minimum(np.reshape(np.concatenate(delta), np.shape(epsilon)), 1.0)
 
     def values_at(self, z: Array) -> Array:
         """Values φ(z) for z ≥ 0, rounded up."""
@@ -68,9 +66,7 @@ class Hinges:
         falling = (ends > 0) & np.isfinite(ends)  # a hinge that ends at 0 counts at z = 0 alone
         drops = np.where(falling, weights / np.where(falling, ends, 1.0), 0.0)
         beyond = np.where(z > 0, np.searchsorted(ends, z, side="right"), 0)
-        height, fall = (
-            np.append(np.cumsum(terms[::-1])[::-1], 0.0)[beyond] for terms in (weights, drops)
-        )
+        height, fall = (_sums_from_above(terms)[beyond] for terms in (weights, drops))
         return np.asarray(np.maximum(height * (1.0 + SLACK) - z * fall * (1.0 - SLACK), 0.0))
 
     def thinned(self, every: int) -> Hinges:
@@ -83,16 +79,16 @@ class Hinges:
             return self
         weights, ends = self.weights[bends], self.ends[bends]
         chosen = np.unique(np.append(np.arange(0, ends.size, every), ends.size - 1))
-        beyond = (
-            np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0),
-            np.append(np.cumsum((weights / ends)[::-1])[::-1][1:], 0.0),
-        )
-        values = np.append(weights.sum(), np.maximum(beyond[0] - ends * beyond[1], 0.0)[chosen])
+        height, fall = (_sums_from_above(terms)[1:] for terms in (weights, weights / ends))
+        values = np.append(weights.sum(), np.maximum(height - ends * fall, 0.0)[chosen])
         chords = hinges_through(np.append(0.0, ends[chosen]), values)
-        return Hinges(
-            np.append(chords.weights, self.weights[~bends]),
-            np.append(chords.ends, self.ends[~bends]),
-        )
+        ends = np.append(chords.ends, self.ends[~bends])
+        return Hinges(np.append(chords.weights, self.weights[~bends]), ends)
+
+
+def _sums_from_above(terms: Array) -> Array:
+    """Sum of the terms from each on; 0 after the last."""
+    return np.append(np.cumsum(terms[::-1])[::-1], 0.0)
 
 
 def hinges_through(points: Array, values: Array) -> Hinges:
@@ -106,9 +102,8 @@ def hinges_through(points: Array, values: Array) -> Hinges:
 
 def upper_envelope(lines: AffineLines) -> Hinges:
     """Upper envelope of affine lines and 0, as hinges."""
-    height, fall = largest_lines(
-        AffineLines(np.append(lines.height, 0.0), np.append(lines.fall, 0.0))
-    )
+    with_zero = AffineLines(np.append(lines.height, 0.0), np.append(lines.fall, 0.0))
+    height, fall = largest_lines(with_zero)
     weights, drops = -np.diff(height), -np.diff(fall)
     if height[-1] > 0:  # a line that never falls: an end at infinity
         weights, drops = np.append(weights, height[-1]), np.append(drops, 0.0)
@@ -172,9 +167,8 @@ def nodes(smallest: float = 1e-18, spacing: float = SPACING) -> Nodes:
     """Grid of quantiles in [0, 1], geometric towards both ends."""
     steps = int(np.ceil(np.log(0.5 / smallest) / np.log(spacing)))
     half = np.append(0.0, np.geomspace(smallest, 0.5, steps))
-    return Nodes(
-        np.concatenate([half, 1.0 - half[-2::-1]]), np.concatenate([1.0 - half, half[-2::-1]])
-    )
+    other = half[-2::-1]
+    return Nodes(np.concatenate([half, 1.0 - other]), np.concatenate([1.0 - half, other]))
 
 
 def cell_lines(
@@ -265,9 +259,8 @@ def composed(count: CountDistribution, edge: Nodes, steepness: Array) -> tuple[A
 
     G = f'(q_min) and f''(q_min)·q_min'.
     """
-    return np.exp(count.log_slope(edge.q, edge.u)), np.exp(
-        count.log_curvature(edge.q, edge.u)
-    ) * steepness
+    value, growth = np.exp(count.log_slope(*edge)), np.exp(count.log_curvature(*edge))
+    return value, growth * steepness
 
 
 def slope_ratio(pld: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:

@@ -30,25 +30,21 @@ def up(value: float, digits: int = 3) -> str:
     """
     if not math.isfinite(value):
         return "infinity"
-    return format(
-        Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT), "f"
-    )
+    return _decimals_up(Decimal(repr(float(value))), digits)
+
+
+def _decimals_up(value: Decimal, digits: int) -> str:
+    """Text of an exact number with some decimals, rounded up."""
+    return format(value.quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT), "f")
 
 
 def hundredths_up(probability: float) -> str:
-    """Text of a probability in hundredths, rounded up.
-
-    Two decimals, at most 100.
-    """
-    exact = min(Decimal(repr(float(probability))).scaleb(2), Decimal(100))
-    return format(exact.quantize(Decimal("0.01"), ROUND_CEILING, EXACT), "f")
+    """Text of a probability in hundredths with two decimals, rounded up, at most 100."""
+    return _decimals_up(min(Decimal(repr(float(probability))).scaleb(2), Decimal(100)), 2)
 
 
 def percent_up(probability: float) -> str:
-    """Text of a probability in per cent, rounded up.
-
-    Two decimals, at most 100.
-    """
+    """Text of a probability in per cent with two decimals, rounded up, at most 100."""
     return f"{hundredths_up(probability)} %"
 
 
@@ -175,9 +171,8 @@ class Curve:
         to be seen."""
         alpha, power = trade_off.corners
         low, high = np.append(0.0, alpha[::-1]), np.append(power[-1], power[::-1])
-        rates = np.column_stack(
-            [np.concatenate([low, 1.0 - high[::-1]]), np.concatenate([high, 1.0 - low[::-1]])]
-        )
+        mirrored = np.stack([1.0 - high[::-1], 1.0 - low[::-1]], axis=1)
+        rates = np.concatenate([np.stack([low, high], axis=1), mirrored])
         _, visible = np.unique(np.round(rates, 3), axis=0, return_index=True)
         points = rates[np.sort(np.append(visible, rates.shape[0] - 1))]
         return cls(false_positive_rates=points[:, 0], true_positive_rates=points[:, 1])

@@ -87,51 +87,40 @@ def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Con
     """Content of the whole statement."""
     made_by = "" if spent.release is None else f" of {spent.release.made_by}"
     used = versions() if spent.release is None else spent.release.versions
-    trusted, rests_on = SENTENCES["trust"]["central"], spent.assumptions or ("None is stated.",)
+    curve, rests_on = Curve.of(spent._total._trade_off), spent.assumptions or ("None is stated.",)
     sections = (
         _fact_table("overview", "What this is about", _overview_facts(spent, about)),
-        Section("tried", "What was tried", tuple(_sentences_on_tries(spent))),
+        _text("tried", "What was tried", _sentences_on_tries(spent)),
         _risk_section(spent),
-        Section(
-            "not_protected",
-            "What is not protected",
-            tuple(_unprotected_sentences(spent)),
-            listed=True,
-        ),
-        Section(
-            "vouched", "What the curator vouches for", tuple(_vouched_sentences(spent)), listed=True
-        ),
-        Section("annex", "Annex: the terms", tuple(_terms(spent)), listed=True),
-        Section("summary", "In numbers", tuple(_summary_sentences(spent))),
+        _points("not_protected", "What is not protected", _unprotected_sentences(spent)),
+        _points("vouched", "What the curator vouches for", _vouched_sentences(spent)),
+        _points("annex", "Annex: the terms", _terms(spent)),
+        _text("summary", "In numbers", _summary_sentences(spent)),
         _fact_table("release", "What was released", _release_facts(spent)),
         _fact_table("unit", "Whose privacy", _unit_facts(spent)),
         _parameters_section(spent),
-        Section(
-            "curve",
-            "All attacks",
-            (SENTENCES["risk"]["curve"],),
-            curve=Curve.of(spent._total._trade_off),
-        ),
+        Section("curve", "All attacks", (SENTENCES["risk"]["curve"],), curve=curve),
         _composition_section(spent),
         _accounting_section(spent),
-        Section("tuning", "Is tuning included?", tuple(_tuning_sentences(spent))),
-        Section("trust", "Who is trusted", trusted, listed=True),
-        Section(
-            "randomness",
-            "Where the randomness comes from",
-            _randomness_sentences(spent),
-            listed=True,
-        ),
-        Section("assumptions", "What the statement rests on", rests_on, listed=True),
+        _text("tuning", "Is tuning included?", _tuning_sentences(spent)),
+        _points("trust", "Who is trusted", SENTENCES["trust"]["central"]),
+        _points("randomness", "Where the randomness comes from", _randomness_sentences(spent)),
+        _points("assumptions", "What the statement rests on", rests_on),
         _fact_table("curator", "What only the curator can say", _curator_facts(about)),
         _fact_table("versions", "Versions and date", (("Date of this statement", date), *used)),
     )
-    numbers = {
-        "epsilon": float(up(spent.epsilon)),
-        "delta": spent.delta,
-        "of_a_ledger": spent.budget is not None,
-    }
-    return Content(clean(f"Privacy statement{made_by}"), clean(date), sections, **numbers)
+    title, epsilon = clean(f"Privacy statement{made_by}"), float(up(spent.epsilon))
+    return Content(title, clean(date), sections, epsilon, spent.delta, spent.budget is not None)
+
+
+def _text(key: str, title: str, sentences: Iterable[str]) -> Section:
+    """Section of sentences."""
+    return Section(key, title, tuple(sentences))
+
+
+def _points(key: str, title: str, sentences: Iterable[str]) -> Section:
+    """Section whose sentences are points of a list."""
+    return Section(key, title, tuple(sentences), listed=True)
 
 
 def _fact_table(key: str, title: str, rows: Iterable[tuple[object, ...]]) -> Section:
@@ -154,10 +143,8 @@ def _overview_facts(spent: Stated, about: Mapping[str, str]) -> Iterator[tuple[s
         shown = [text for name, text in texts["attributes"].items() if name in release.attributes]
         yield texts["what"], ", ".join(shown) or ", ".join(release.attributes)
     elif spent.budget is not None:
-        yield (
-            texts["entries"],
-            "; ".join(component.name for component in spent.components) or texts["none"],
-        )
+        names = "; ".join(component.name for component in spent.components)
+        yield texts["entries"], names or texts["none"]
     for name in ("Curator", "Who gets the release", "Intended use of the release", "Contact"):
         yield texts["curator"][name], about.get(name, texts["not_stated"])
 
@@ -170,9 +157,8 @@ def _sentences_on_tries(spent: Stated) -> Iterator[str]:
     if spent.budget is not None:
         yield sentences["ledger"]
         if math.isfinite(spent.epsilon):
-            yield sentences["budget"].format(
-                share=percent_up(min(spent.epsilon / spent.budget, 1.0))
-            )
+            share = percent_up(min(spent.epsilon / spent.budget, 1.0))
+            yield sentences["budget"].format(share=share)
     elif spent.release is None:
         yield sentences["unknown"]
     else:
@@ -192,14 +178,17 @@ def _vouched_sentences(spent: Stated) -> Iterator[str]:
 def _terms(spent: Stated) -> Iterator[str]:
     """A sentence for each term of the annex."""
     sentences = SENTENCES["terms"]
-    relation = SENTENCES["relation"][spent.neighboring]
-    neighbours = relation["neighbours"][PERSON if spent.unit == PERSON else "record"]
-    unit = "one record" if spent.unit == "record" else f"up to {spent.unit}"
+    name, neighbours = SENTENCES["relation"][spent.neighboring]["name"], _neighbours_in_words(spent)
     yield sentences["numbers"]
-    yield sentences["relation"].format(
-        name=relation["name"], neighbours=neighbours.format(one=unit)
-    )
+    yield sentences["relation"].format(name=name, neighbours=neighbours)
     yield from sentences["others"]
+
+
+def _neighbours_in_words(spent: Stated) -> str:
+    """Sentence on the neighbouring data sets."""
+    neighbours = SENTENCES["relation"][spent.neighboring]["neighbours"]
+    unit = "one record" if spent.unit == "record" else f"up to {spent.unit}"
+    return str(neighbours[PERSON if spent.unit == PERSON else "record"].format(one=unit))
 
 
 def _common_words(spent: Stated) -> dict[str, Any]:
@@ -217,11 +206,8 @@ def _summary_sentences(spent: Stated) -> Iterator[str]:
     sentences = SENTENCES["summary"]
     if spent.release is not None and spent.release.seeded:
         yield from SENTENCES["randomness"]["seed"]
-    yield (
-        sentences["nothing"]
-        if math.isinf(spent.epsilon)
-        else sentences["promised"].format(**_common_words(spent))
-    )
+    promised = sentences["nothing" if math.isinf(spent.epsilon) else "promised"]
+    yield promised.format(**_common_words(spent))
     yield from budget_in_words(spent)
     yield risk_in_words(spent)
     if spent.release is not None and spent.release.columns:
@@ -234,13 +220,10 @@ def budget_in_words(spent: Stated) -> tuple[str, ...]:
     """Sentence on a ledger's budget and what is left, if any."""
     if spent.budget is None:
         return ()
-    numbers = {
-        "budget": up(spent.budget),
-        "delta": short_up(spent.delta),
-        "epsilon": up(spent.epsilon),
-    }
+    budget, delta, epsilon = up(spent.budget), short_up(spent.delta), up(spent.epsilon)
     remaining = short_down(max(spent.budget - spent.epsilon, 0.0), 3)
-    return (SENTENCES["summary"]["budget"].format(**numbers, rest=remaining),)
+    sentence = SENTENCES["summary"]["budget"]
+    return (sentence.format(budget=budget, delta=delta, epsilon=epsilon, rest=remaining),)
 
 
 def risk_in_words(spent: Stated) -> str:
@@ -258,38 +241,30 @@ def _release_facts(spent: Stated) -> Iterator[tuple[str, str]]:
         yield "Made by", release.made_by
         yield "Model", release.model
         alone = release.made_by == release.model  # a single fit
-        yield (
-            "What is released, at most",
-            "the fitted model" if alone else ", ".join(release.attributes),
-        )
+        shown = "the fitted model" if alone else ", ".join(release.attributes)
+        yield "What is released, at most", shown
         if release.columns:
             yield "Columns read", ", ".join(release.columns)
         if release.target is not None:
             yield "Target", release.target
-    yield from (
-        (f"Part {number}", component.name) for number, component in enumerate(spent.components, 1)
-    )
+    for number, component in enumerate(spent.components, 1):
+        yield f"Part {number}", component.name
 
 
 def _unit_facts(spent: Stated) -> Iterator[tuple[str, str]]:
     """Facts about the unit of privacy and the neighbours."""
     relation, n = SENTENCES["relation"][spent.neighboring], _public_number(spent)
-    neighbours = relation["neighbours"][PERSON if spent.unit == PERSON else "record"]
     number = "public" if _is_number_public(spent) else "private"
     yield "Unit of privacy", spent.unit
     yield "Neighbouring relation", relation["name"]
-    yield (
-        "In words",
-        neighbours.format(one="one record" if spent.unit == "record" else f"up to {spent.unit}"),
-    )
+    yield "In words", _neighbours_in_words(spent)
     yield f"Number of {_common_words(spent)['units']}", number if n is None else f"{number}: {n:,}"
 
 
 def _public_number(spent: Stated) -> int | None:
     """Number of records, or of persons, where it is public and known."""
-    return (
-        spent.release.n_samples if _is_number_public(spent) and spent.release is not None else None
-    )
+    is_known = _is_number_public(spent) and spent.release is not None
+    return spent.release.n_samples if is_known else None
 
 
 def _is_number_public(spent: Stated) -> bool:
@@ -306,13 +281,10 @@ def _parameters_section(spent: Stated) -> Section:
     beside = "" if n is None else f": here {short_down(1 / n, 3)}, as they are {n:,}"
     sentences = texts["stated"].format(**_common_words(spent), beside=beside), texts["rounding"]
     marks = ((delta, "stated" if delta == spent.delta else "") for delta in deltas)
-    rows = tuple(
-        (short_up(delta), up(spent.guarantee.epsilon_at(delta)), mark) for delta, mark in marks
-    )
-    columns = ("δ", "ε at most", "note")
-    return Section(
-        "parameters", "Privacy parameters and profile", sentences, columns=columns, rows=rows
-    )
+    epsilon_at, columns = spent.guarantee.epsilon_at, ("δ", "ε at most", "note")
+    rows = tuple((short_up(delta), up(epsilon_at(delta)), mark) for delta, mark in marks)
+    title = "Privacy parameters and profile"
+    return Section("parameters", title, sentences, columns=columns, rows=rows)
 
 
 def _risk_section(spent: Stated) -> Section:
@@ -330,38 +302,29 @@ def _risk_section(spent: Stated) -> Section:
     unbounded = (SENTENCES["summary"]["nothing_in_words"],) * math.isinf(spent.epsilon)
     sentences = (*unbounded, texts["attack"].format(**_common_words(spent)), texts["every_attack"])
     rows = tuple((name, percent_up(bound)) for name, bound in bounds)
-    columns = ("an attack …", "at most")
-    return Section(
-        "risk", "What a reader can conclude about one person", sentences, columns=columns, rows=rows
-    )
+    title, columns = "What a reader can conclude about one person", ("an attack …", "at most")
+    return Section("risk", title, sentences, columns=columns, rows=rows)
 
 
 def _composition_section(spent: Stated) -> Section:
     """Section with each part and its ε alone."""
-    parts_alone = [
-        (part.name, part.guarantee, float(part.guarantee.epsilon_at(spent.delta)))
-        for part in spent.components
-    ]
-    texts = SENTENCES["composition"]
+    parts, texts = spent.components, SENTENCES["composition"]
+    alone = [float(part.guarantee.epsilon_at(spent.delta)) for part in parts]
     sentences = [texts["total"].format(**_common_words(spent))]
-    if len(parts_alone) > 1:
-        added = up(math.fsum(alone for *_, alone in parts_alone))
-        sentences.append(
-            texts["added"].format(epsilon=added, delta=short_up(len(parts_alone) * spent.delta))
-        )
-    rows = tuple(
-        (name, up(alone), tightest_theorem([part], spent.delta), in_words(part))
-        for name, part, alone in parts_alone
-    )
+    if len(parts) > 1:
+        delta = short_up(len(parts) * spent.delta)
+        sentences.append(texts["added"].format(epsilon=up(math.fsum(alone)), delta=delta))
+    bounds = [tightest_theorem([part.guarantee], spent.delta) for part in parts]
+    words = [in_words(part.guarantee) for part in parts]
+    rows = tuple(zip([part.name for part in parts], map(up, alone), bounds, words))
     columns = ("part", "ε alone", "theorem", "mechanism")
     return Section("composition", "Composition", tuple(sentences), columns=columns, rows=rows)
 
 
 def _accounting_section(spent: Stated) -> Section:
     """Section with the bounds used and their sources."""
-    rows = tuple(
-        (name, source_of_bound(name)) for name in dict.fromkeys((spent.bound, COMPOSITION))
-    )
+    names = dict.fromkeys((spent.bound, COMPOSITION))
+    rows = tuple((name, source_of_bound(name)) for name in names)
     sentences = (SENTENCES["accounting"]["composed" if spent.bound == COMPOSITION else "smallest"],)
     columns = ("bound", "stated and proved in")
     return Section("accounting", "Mechanism and theorem", sentences, columns=columns, rows=rows)
@@ -387,9 +350,9 @@ def _share_of_choice(spent: Stated) -> Iterator[str]:
     if type(presence).__name__ in WITHOUT_A_CHOICE and 0 < spent.epsilon < math.inf:
         field, words_of_it = WITHOUT_A_CHOICE[type(presence).__name__]
         unchosen = getattr(presence, field)
-        alone = float(
-            (unchosen if presence is first else as_replace_one(unchosen)).epsilon_at(spent.delta)
-        )
+        if presence is not first:
+            unchosen = as_replace_one(unchosen)
+        alone = float(unchosen.epsilon_at(spent.delta))
         share = percent_up(1.0 - alone / spent.epsilon)
         choice = f": the choice takes {share} of the total" if alone < spent.epsilon else ""
         yield f"{words_of_it} would take ε = {up(alone)}{choice}."
@@ -410,9 +373,8 @@ def _randomness_sentences(spent: Stated) -> tuple[str, ...]:
     release, sentences = spent.release, SENTENCES["randomness"]
     if release is None:
         return tuple(sentences["unknown"])
-    return tuple(
-        sentences["seed" if release.seeded else "kept_secret" if release.kept else "system"]
-    )
+    source = "seed" if release.seeded else "kept_secret" if release.kept else "system"
+    return tuple(sentences[source])
 
 
 def _curator_facts(about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -425,11 +387,11 @@ def _curator_facts(about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
                 f"Found about={{{name!r}: ...}}; the fields are {', '.join(map(repr, fields))}."
                 + did_you_mean(name, fields)
             )
-        if text not in texts["words"].get(name, [text]):
+        words = texts["words"].get(name, [text])
+        if text not in words:
             raise ValueError(
                 f"Found about={{{name!r}: {text!r}}}; one of the registry's words is needed: "
-                f"{', '.join(map(repr, texts['words'][name]))}."
-                + did_you_mean(str(text), texts["words"][name])
+                f"{', '.join(map(repr, words))}." + did_you_mean(str(text), words)
             )
     answers = {**dict.fromkeys(asked), **about}
     yield from ((name, "not stated" if text is None else text) for name, text in answers.items())
