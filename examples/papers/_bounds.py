@@ -32,10 +32,9 @@ from sklearn_dpsearch.privacy.count_distributions.base import Capped
 from sklearn_dpsearch.privacy.count_distributions.negative_binomial import TruncatedNegativeBinomial
 from sklearn_dpsearch.privacy.guarantees.single_mechanisms import ORDERS
 from sklearn_dpsearch.privacy.selection.published_bounds import (
-    least,
     renyi_any_distribution,
     shifted,
-    without_condition,
+    smallest_shift,
 )
 
 Kind = TypeVar("Kind")
@@ -141,12 +140,10 @@ def profile_negative_binomial(one_run: Guarantee, count: CountDistribution) -> G
     odds = (1 - distribution.gamma) / distribution.gamma
 
     def shift(first: Array) -> Array:
-        least: Array = (distribution.eta + 1) * np.log(
-            np.exp(first) + odds * one_run.delta_at(first)
-        )
-        return least
+        grown: Array = np.log(np.exp(first) + odds * one_run.delta_at(first))
+        return (distribution.eta + 1) * grown
 
-    return shifted(one_run, distribution.mean, least(shift))
+    return shifted(one_run, distribution.mean, smallest_shift(shift))
 
 
 def approx_profile_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Guarantee:
@@ -200,7 +197,7 @@ def gaussian_negative_binomial(one_run: Guarantee, count: CountDistribution) -> 
 def profile_poisson(one_run: Guarantee, count: CountDistribution) -> Guarantee:
     """δ(ε) ≤ m·δ_Q(ε − m·δ_Q(0)). KRW24 Corollary 5.8 with ε₁ = 0, its best choice, for Poisson
     K."""
-    unconditioned, scale = without_condition(count)
+    unconditioned, scale = count.without_condition
     distribution = of_kind(unconditioned, Poisson, "a Poisson distribution")
     return shifted(one_run, distribution.mean * scale, distribution.mean * one_run.delta_at(0.0))
 

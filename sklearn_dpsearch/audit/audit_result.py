@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy._checks import require
+from ..privacy._checks import require, require_in
 from ..privacy._types import Neighboring
 from .bounds import certified_epsilon, largest_provable_epsilon, n_counted_runs
 from .distinguishing_events import NOTHING, Counts, Table, choose, counts, tabulate
@@ -114,10 +114,10 @@ class AuditResult(LowerBound):
         return largest_provable_epsilon(self.n_runs, self.delta, self.confidence)
 
     def _evidence(self) -> str:
-        hits, runs, others, other_runs = self.counts
+        hits, runs, other_hits, other_runs = self.counts
         return (
             f"  event: {self.event}\n"
-            f"  happened in {hits} of {runs} runs and in {others} of {other_runs} on the "
+            f"  happened in {hits} of {runs} runs and in {other_hits} of {other_runs} on the "
             f"neighbour; {self.n_runs} runs a side prove at most {self.largest_provable:.4g}"
         )
 
@@ -161,16 +161,18 @@ def lower_bound(
         _split_runs(second, rng),
     )
     event = choose(choosing, other_choosing, delta)
-    found = (0, n_counted_runs(len(outcomes)), 0, n_counted_runs(len(others)))
+    hits_and_runs = (0, n_counted_runs(len(outcomes)), 0, n_counted_runs(len(others)))
     if event is not None:
-        found = counts(event, counted, other_counted)
+        hits_and_runs = counts(event, counted, other_counted)
     return AuditResult(
-        epsilon_lower=0.0 if event is None else float(certified_epsilon(*found, delta, confidence)),
+        epsilon_lower=0.0
+        if event is None
+        else float(certified_epsilon(*hits_and_runs, delta, confidence)),
         delta=float(delta),
         confidence=float(confidence),
         n_runs=n_runs,
         event=NOTHING if event is None else str(event),
-        counts=found,
+        counts=hits_and_runs,
     )
 
 
@@ -194,5 +196,5 @@ def check_runs(n_runs: int) -> None:
 
 def check_levels(delta: float, confidence: float) -> None:
     """Raise for an impossible δ or confidence."""
-    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    require_in("[0, 1)", delta=delta)
     require(0.5 <= confidence < 1, "0.5 <= confidence < 1 (0.95 is usual)", confidence=confidence)

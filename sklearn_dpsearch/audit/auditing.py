@@ -154,9 +154,9 @@ def audit(
     _check_some_fitted(samples, estimator)
     if groups is not None:
         _check_unit(samples, stated is not None)
-    found = lower_bound(samples.first, samples.second, delta=claim.delta, confidence=confidence)
+    bound = lower_bound(samples.first, samples.second, delta=claim.delta, confidence=confidence)
     return replace(
-        found,
+        bound,
         stated_epsilon=smallest_stated_epsilon(claim, samples.spent, pair.steps),
         neighboring=pair.neighboring,
         steps=pair.steps,
@@ -178,7 +178,7 @@ def _check_unit(samples: Samples, is_claimed: bool) -> None:
 
     They say nothing about persons: an audit would refute what was not claimed.
     """
-    units = {one.unit for one in samples.spent}
+    units = {statement.unit for statement in samples.spent}
     if units - {"person"} or not (units or is_claimed):
         raise PrivacyError(
             "Found groups, and a model that states nothing for persons. Use an estimator whose fit "
@@ -218,8 +218,8 @@ def fit_many(
         partial(_run_all_fits, some_fits, data, tasks, workplace(n_jobs)), [*data[0], *data[1]]
     )
     outcomes: tuple[list[Any], list[Any]] = [], []
-    for (side, _), (found, _, _) in zip(tasks, done):
-        outcomes[side].extend(found)
+    for (side, _), (fitted, _, _) in zip(tasks, done):
+        outcomes[side].extend(fitted)
     spent = [statement for _, stated, _ in done for statement in stated]
     return Samples(*outcomes, spent, next((error for *_, error in done if error), None))
 
@@ -228,17 +228,17 @@ def _run_all_fits(
     some_fits: Callable[..., Fitted],
     data: Any,
     tasks: Sequence[tuple[int, Sequence[Seed | None]]],
-    there: Workplace,
+    place: Workplace,
 ) -> list[Fitted]:
     """Run batches of fits, each in a process of its own.
 
     All fits of a process that ends early have failed.
     """
-    with there.entered() as workers:
+    with place.entered() as workers:
         works = [partial(some_fits, data[side], some) for side, some in tasks]
-        found = workers.run([partial(private_process.in_own_process, work) for work in works])
+        results = workers.run([partial(private_process.in_own_process, work) for work in works])
     ended = "the process ended, for want of memory or by a crash of compiled code"
-    return [done or ([FAILED] * len(some), [], ended) for done, (_, some) in zip(found, tasks)]
+    return [done or ([FAILED] * len(some), [], ended) for done, (_, some) in zip(results, tasks)]
 
 
 def _fit_batch(
@@ -289,8 +289,8 @@ def unfitted_copy(estimator: Estimator, seed: Seed | None) -> Any:
     if seed is None:
         return model
     names = seed_names(model)
-    own = zip(names, seed.spawn(len(names)))
-    return model.set_params(**{name: int(part.generate_state(1)[0]) for name, part in own})
+    seeds = zip(names, seed.spawn(len(names)))
+    return model.set_params(**{name: int(part.generate_state(1)[0]) for name, part in seeds})
 
 
 def statement_of(model: Any) -> list[PrivacySpent]:

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from scipy.stats import beta
 
-from ..privacy._checks import require
+from ..privacy._checks import require_in
 from ..privacy._types import Array, ArrayLike
 from ..privacy.numerics.bisection import bracket, geometric, narrow, whole_midpoint, within
 
@@ -50,8 +50,8 @@ def certified_epsilon(
             beta.ppf(1.0 - level, other_hits + 1, other_runs - other_hits),
             1.0,
         )
-        found = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
-    return np.asarray(np.maximum(found, 0.0))
+        epsilon = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
+    return np.asarray(np.maximum(epsilon, 0.0))
 
 
 def n_counted_runs(n_runs: int) -> int:
@@ -110,9 +110,9 @@ def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) ->
     >>> runs_needed(1.0), runs_needed(3.0), runs_needed(5.0)
     (23, 151, 1095)
     """
-    require(0 <= epsilon < 30, "0 <= epsilon < 30", epsilon=epsilon)
-    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
-    require(0 < confidence < 1, "0 < confidence < 1", confidence=confidence)
+    require_in("[0, 30)", epsilon=epsilon)
+    require_in("[0, 1)", delta=delta)
+    require_in("(0, 1)", confidence=confidence)
 
     def reached(n_runs: float) -> bool:
         return largest_provable_epsilon(int(n_runs), delta, confidence) >= epsilon

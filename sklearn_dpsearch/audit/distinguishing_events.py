@@ -78,9 +78,8 @@ class Projection:
 
     def of(self, table: Table) -> Array:
         """Projection of each outcome in a table."""
-        return np.asarray(
-            _standardized(table.numbers[self.name], self.centre, self.scale) @ self.weights
-        )
+        values = _standardized(table.numbers[self.name], self.centre, self.scale) @ self.weights
+        return np.asarray(values)
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,8 @@ class Labels(OutcomeScore):
     ratios: tuple[tuple[str, float], ...]
 
     def of(self, table: Table) -> Array:
-        known = dict(self.ratios)
-        return np.array([known.get(label, 0.0) for label in joined_labels(table, self.names)])
+        ratios = dict(self.ratios)
+        return np.array([ratios.get(label, 0.0) for label in joined_labels(table, self.names)])
 
     def described(self, threshold: float, above: bool) -> str:
         chosen = sorted(label for label, ratio in self.ratios if (ratio > threshold) == above)
@@ -156,9 +155,8 @@ class Event:
 
     def happens(self, table: Table) -> npt.NDArray[np.bool_]:
         """Mask of the outcomes in which the event happened, shape (n,)."""
-        return np.asarray(
-            (_fill_missing(self.score.of(table), self.missing) > self.threshold) == self.above
-        )
+        values = (_fill_missing(self.score.of(table), self.missing) > self.threshold) == self.above
+        return np.asarray(values)
 
     def __str__(self) -> str:
         note = f" (missing counts as {self.missing})" if np.isinf(self.threshold) else ""
@@ -178,16 +176,16 @@ def choose(first: Table, second: Table, delta: float) -> Event | None:
 
     None if all outcomes are the same.
     """
-    best: Rank = (-1.0, -1.0)
-    found = None
+    best_rank: Rank = (-1.0, -1.0)
+    best_event = None
     for score in candidate_scores(first, second):
         for missing in (-np.inf, np.inf):
-            value, event = _best_cut(score, first, second, delta, missing)
-            if value > best:
-                best, found = value, event
+            rank, event = _best_cut(score, first, second, delta, missing)
+            if rank > best_rank:
+                best_rank, best_event = rank, event
             if not np.isnan(score.of(first)).any() and not np.isnan(score.of(second)).any():
                 break
-    return found
+    return best_event
 
 
 def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
@@ -217,24 +215,27 @@ def _best_cut(
 
     On either side, for either order of the data sets.
     """
-    ours, theirs = (np.sort(_fill_missing(score.of(table), missing)) for table in (first, second))
-    cuts = _candidate_thresholds(np.concatenate([ours, theirs]))
-    over, other = (
-        values.size - np.searchsorted(values, cuts, side="right") for values in (ours, theirs)
+    scores, other_scores = (
+        np.sort(_fill_missing(score.of(table), missing)) for table in (first, second)
     )
-    n, m = ours.size, theirs.size
+    cuts = _candidate_thresholds(np.concatenate([scores, other_scores]))
+    over, other = (
+        values.size - np.searchsorted(values, cuts, side="right")
+        for values in (scores, other_scores)
+    )
+    n, m = scores.size, other_scores.size
     # above the cut?, likelier on the first?
     sides = [(True, True), (False, True), (True, False), (False, False)]
     hits, runs = np.array([over, n - over, other, m - other]), np.array([n, n, m, m])[:, None]
     other_hits, other_runs = hits[[2, 3, 0, 1]], runs[[2, 3, 0, 1]]
     proved = certified_epsilon(hits, runs, other_hits, other_runs, delta, STRICT)
     apart = hits / runs - other_hits / other_runs  # ranks events that prove no ε yet
-    found = []
+    ranked_events = []
     for side, (above, is_first) in enumerate(sides):
         best = int(np.lexsort((apart[side], proved[side]))[-1])
         rank = float(proved[side, best]), float(apart[side, best])
-        found.append((rank, Event(score, float(cuts[best]), above, missing, is_first)))
-    return max(found, key=lambda ranked: ranked[0])
+        ranked_events.append((rank, Event(score, float(cuts[best]), above, missing, is_first)))
+    return max(ranked_events, key=lambda ranked: ranked[0])
 
 
 def _candidate_thresholds(values: Array) -> Array:
@@ -266,15 +267,22 @@ def _mean_projection(name: str, first: Array, second: Array) -> Projection:
 
     Weights are times the inverse covariance where that is small enough.
     """
-    both = np.concatenate([first, second])
-    finite = np.where(np.isfinite(both), both, np.nan)
-    known = np.isfinite(both).any(axis=0)
-    centre, scale = np.zeros(both.shape[1]), np.ones(both.shape[1])
-    centre[known] = np.nanmedian(finite[:, known], axis=0)
-    scale[known] = np.maximum(np.nanstd(finite[:, known], axis=0), 1e-300)
-    ours, theirs = (_standardized(column, centre, scale) for column in (first, second))
-    gap = ours.mean(axis=0) - theirs.mean(axis=0)
-    residuals = np.concatenate([ours - ours.mean(axis=0), theirs - theirs.mean(axis=0)])
+    numbers = np.concatenate([first, second])
+    finite = np.where(np.isfinite(numbers), numbers, np.nan)
+    varied = np.isfinite(numbers).any(axis=0)
+    centre, scale = np.zeros(numbers.shape[1]), np.ones(numbers.shape[1])
+    centre[varied] = np.nanmedian(finite[:, varied], axis=0)
+    scale[varied] = np.maximum(np.nanstd(finite[:, varied], axis=0), 1e-300)
+    standardized, other_standardized = (
+        _standardized(column, centre, scale) for column in (first, second)
+    )
+    gap = standardized.mean(axis=0) - other_standardized.mean(axis=0)
+    residuals = np.concatenate(
+        [
+            standardized - standardized.mean(axis=0),
+            other_standardized - other_standardized.mean(axis=0),
+        ]
+    )
     if gap.size > COORDINATES:
         return Projection(name, centre, scale, gap / (residuals.var(axis=0) + 1e-6))
     covariance = residuals.T @ residuals / len(residuals) + 1e-6 * np.eye(gap.size)
@@ -296,15 +304,19 @@ def _has_few_values(first: Table, second: Table, name: str) -> bool:
 
 def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels:
     """Score of labels by the log-ratio of smoothed frequencies."""
-    ours, theirs = Counter(joined_labels(first, names)), Counter(joined_labels(second, names))
-    n, m = sum(ours.values()), sum(theirs.values())
+    frequencies = Counter(joined_labels(first, names))
+    other_frequencies = Counter(joined_labels(second, names))
+    n, m = sum(frequencies.values()), sum(other_frequencies.values())
 
     def ratio(label: str) -> float:
         return float(
-            np.log((ours[label] + 0.5) / (n + 1)) - np.log((theirs[label] + 0.5) / (m + 1))
+            np.log((frequencies[label] + 0.5) / (n + 1))
+            - np.log((other_frequencies[label] + 0.5) / (m + 1))
         )
 
-    return Labels(names, tuple((label, ratio(label)) for label in sorted({*ours, *theirs})))
+    return Labels(
+        names, tuple((label, ratio(label)) for label in sorted({*frequencies, *other_frequencies}))
+    )
 
 
 def counts(event: Event, first: Table, second: Table) -> Counts:
@@ -346,12 +358,14 @@ class Everything:
     canary: Any
 
     def __call__(self, model: Any) -> dict[str, Any]:
-        found = dict(_fitted_attributes("", model, 0))
+        outcome = dict(_fitted_attributes("", model, 0))
         for name in ANSWERS:
             # a model that cannot answer is read by its parameters alone
             with contextlib.suppress(Exception):
-                found.update(_outcome_entries(f"{name}(canary)", getattr(model, name)(self.canary)))
-        return found
+                outcome.update(
+                    _outcome_entries(f"{name}(canary)", getattr(model, name)(self.canary))
+                )
+        return outcome
 
 
 def _fitted_attributes(prefix: str, model: object, depth: int) -> Iterator[tuple[str, Any]]:
@@ -420,12 +434,12 @@ class Table:
         )
 
 
-def tabulate(outcomes: Sequence[Any], others: Sequence[Any]) -> tuple[Table, Table]:
+def tabulate(outcomes: Sequence[Any], other_outcomes: Sequence[Any]) -> tuple[Table, Table]:
     """Tables of the outcomes on both data sets, with equal columns.
 
     Columns that never vary are left out.
     """
-    rows = [_named_entries(outcome) for outcome in [*outcomes, *others]]
+    rows = [_named_entries(outcome) for outcome in [*outcomes, *other_outcomes]]
     numbers: dict[str, Array] = {}
     labels: dict[str, npt.NDArray[np.str_]] = {}
     for name in sorted({name for row in rows for name in row}):
@@ -436,9 +450,9 @@ def tabulate(outcomes: Sequence[Any], others: Sequence[Any]) -> tuple[Table, Tab
         else:
             texts = np.array([MISSING if value is None else repr(value) for value in values])
             labels |= {name: texts} if np.any(texts != texts[0]) else {}
-    both = Table(len(rows), numbers, labels)
+    table = Table(len(rows), numbers, labels)
     first, second = np.arange(len(outcomes)), np.arange(len(outcomes), len(rows))
-    return both.select_rows(first), both.select_rows(second)
+    return table.select_rows(first), table.select_rows(second)
 
 
 def has_failed(outcome: object) -> bool:

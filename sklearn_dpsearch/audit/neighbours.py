@@ -92,9 +92,9 @@ class Neighbours:
             if place.size
         ]
         steps = 2 if neighboring == "zero_out" and not absent else 1
-        both = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
-        both |= {"X": X, "y": y, "other_X": other_X, "other_y": other_y}
-        return cls(neighboring=neighboring, steps=steps, canary=stacked(shown), **both)
+        fields = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
+        fields |= {"X": X, "y": y, "other_X": other_X, "other_y": other_y}
+        return cls(neighboring=neighboring, steps=steps, canary=stacked(shown), **fields)
 
 
 def worst_case(
@@ -145,12 +145,12 @@ def worst_case(
     persons = np.arange(len(values)) if groups is None else persons_in(groups, len(values))
     counts = np.bincount(persons)
     if neighboring == "add_remove":
-        most = int(counts.max())
+        size = int(counts.max())
         data = values, target, persons
         other = (
-            np.vstack([values, np.tile(record, (most, 1))]),
-            None if target is None else np.append(target, np.full(most, label, target.dtype)),
-            np.append(persons, np.full(most, len(counts))),
+            np.vstack([values, np.tile(record, (size, 1))]),
+            None if target is None else np.append(target, np.full(size, label, target.dtype)),
+            np.append(persons, np.full(size, len(counts))),
         )
     else:
         places = np.flatnonzero(persons == counts.argmax())
@@ -158,8 +158,8 @@ def worst_case(
             (np.zeros_like(record), label) if neighboring == "zero_out" else (opposite, other_label)
         )
         data, other = (
-            (*_with_record_at(values, target, places, *one), persons)
-            for one in (before, (record, label))
+            (*_with_record_at(values, target, places, *changed), persons)
+            for changed in (before, (record, label))
         )
     end = 2 if groups is None else 3
     return Neighbours.of(data[:end], other[:end], neighboring, absent)
@@ -266,8 +266,8 @@ def _places_of_person(first: Records, second: Records, relation: Neighboring) ->
         candidates = who[0][~_equal_rows(first, second)][:1]
     if candidates.size == 1:
         places = np.flatnonzero(who[0] == candidates), np.flatnonzero(who[1] == candidates)
-        rest = [np.delete(rows, place, axis=0) for rows, place in zip((first, second), places)]
-        if rest[0].shape == rest[1].shape and _equal_rows(*rest).all():
+        remaining = [np.delete(rows, place, axis=0) for rows, place in zip((first, second), places)]
+        if remaining[0].shape == remaining[1].shape and _equal_rows(*remaining).all():
             sizes = {place.size for place in places}
             if 0 in sizes if relation == "add_remove" else len(sizes) == 1:
                 return places
@@ -285,11 +285,11 @@ def _places_of_added_record(first: Records, second: Records) -> Places:
     """Places of the record that only one data set has."""
     longer, shorter = (first, second) if len(first) > len(second) else (second, first)
     if len(longer) == len(shorter) + 1 and longer.shape[1] == shorter.shape[1]:
-        same = _equal_rows(longer[:-1], shorter)
-        place = len(shorter) if same.all() else int(np.argmin(same))
+        equal = _equal_rows(longer[:-1], shorter)
+        place = len(shorter) if equal.all() else int(np.argmin(equal))
         if _equal_rows(np.delete(longer, place, axis=0), shorter).all():
-            found, none = np.array([place]), np.array([], int)
-            return (found, none) if longer is first else (none, found)
+            added, none = np.array([place]), np.array([], int)
+            return (added, none) if longer is first else (none, added)
     raise _not_neighbours(
         first, second, "add_remove", "one record more in one of them, the others in the same order"
     )
@@ -308,19 +308,20 @@ def _places_of_changed_record(first: Records, second: Records, relation: Neighbo
 
 def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
     """Mask of equal rows; missing values are equal."""
-    same = (first == second) | ((first != first) & (second != second))
-    return np.asarray(np.asarray(same, dtype=bool).all(axis=1))
+    equal = (first == second) | ((first != first) & (second != second))
+    return np.asarray(np.asarray(equal, dtype=bool).all(axis=1))
 
 
 def _not_neighbours(
     first: Records, second: Records, relation: Neighboring, needed: str
 ) -> PrivacyError:
     """Error for two data sets that are no neighbours."""
-    found = f"shapes {first.shape} and {second.shape}, targets included"
+    difference = f"shapes {first.shape} and {second.shape}, targets included"
     if first.shape == second.shape:
-        found = f"{int(np.sum(~_equal_rows(first, second)))} of {len(first)} records differ"
+        n_different = int(np.sum(~_equal_rows(first, second)))
+        difference = f"{n_different} of {len(first)} records differ"
     return PrivacyError(
-        f"The two data sets are not neighbours under {relation!r}: {found}; needed are {needed}. "
-        "Give such a pair, name the relation that holds (neighboring=), or leave other out to have "
-        "a canary built."
+        f"The two data sets are not neighbours under {relation!r}: {difference}; needed are "
+        f"{needed}. Give such a pair, name the relation that holds (neighboring=), or leave other "
+        "out to have a canary built."
     )

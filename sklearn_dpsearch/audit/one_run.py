@@ -183,12 +183,13 @@ def audit_one_run(
     ...     def privacy_guarantee(self, n_samples=None):
     ...         return PureDP(epsilon=1.0)
     ...     def fit(self, X, y=None):
-    ...         self.counts_ = X.sum(axis=0) + np.random.default_rng().laplace(scale=1 / 4, size=X.shape[1])
+    ...         noise = np.random.default_rng().laplace(scale=1 / 4, size=X.shape[1])
+    ...         self.counts_ = X.sum(axis=0) + noise
     ...         return self
     >>> def count(model, canaries, targets):
     ...     return model.counts_
-    >>> found = audit_one_run(Histogram(), np.zeros((5, 500)), None, np.eye(500), score=count)
-    >>> found.consistent, found.epsilon_lower > 2
+    >>> bound = audit_one_run(Histogram(), np.zeros((5, 500)), None, np.eye(500), score=count)
+    >>> bound.consistent, bound.epsilon_lower > 2
     (False, True)
     """
     refuse_in_block("audit_one_run")
@@ -220,7 +221,7 @@ def audit_one_run(
         work = partial(
             _fit_with_seed, estimator, *data, params, None if random_state is None else seed
         )
-        model = run_publicly(work, [one for one in data if one is not None])
+        model = run_publicly(work, [part for part in data if part is not None])
         coins.append(joins)
         scores.append(_canary_scores(model, canaries, targets, score))
         spent += statement_of(model)
@@ -252,7 +253,7 @@ def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
     Those with the largest scores joined, those with the smallest not.
     """
     fits, m = coins.shape
-    order, found = np.argsort(scores, axis=1, kind="stable"), []
+    order, guesses = np.argsort(scores, axis=1, kind="stable"), []
     for place, share in enumerate(SHARES):
         if place >= ALWAYS and share * m * fits < FEWEST_GUESSES:
             break
@@ -260,8 +261,8 @@ def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
         right = sum(
             int(c[o[m - half :]].sum()) + int((~c[o[:half]]).sum()) for c, o in zip(coins, order)
         )
-        found.append(Guesses(m * fits, 2 * half * fits, right))
-    return found
+        guesses.append(Guesses(m * fits, 2 * half * fits, right))
+    return guesses
 
 
 def _with_canaries(
@@ -305,13 +306,13 @@ def _canary_scores(
     model: Any, canaries: Array, targets: Array | None, score: CanaryScore | None
 ) -> Array:
     """Scores of the canaries by a fitted model, checked."""
-    found = np.asarray((score or target_score)(model, canaries, targets), float)
-    if found.shape != (len(canaries),):
+    scores = np.asarray((score or target_score)(model, canaries, targets), float)
+    if scores.shape != (len(canaries),):
         raise ValueError(
-            f"Found scores of shape {found.shape}; one number for each of {len(canaries)} canaries "
-            f"is needed."
+            f"Found scores of shape {scores.shape}; one number for each of {len(canaries)} "
+            "canaries is needed."
         )
-    return found
+    return scores
 
 
 def target_score(model: Any, canaries: Array, targets: Array | None) -> Array:
@@ -325,9 +326,11 @@ def target_score(model: Any, canaries: Array, targets: Array | None) -> Array:
     if targets is None:
         raise ValueError("Found no targets of the canaries, so that score= is needed.")
     if not is_classifier(model):
-        found: Array = -np.abs(np.asarray(model.predict(canaries), float) - targets)
-        return found
+        errors: Array = -np.abs(np.asarray(model.predict(canaries), float) - targets)
+        return errors
     classes = list(model.classes_)
     chances = np.asarray(model.predict_proba(canaries))
-    of_targets: Array = chances[np.arange(len(canaries)), [classes.index(one) for one in targets]]
+    of_targets: Array = chances[
+        np.arange(len(canaries)), [classes.index(target) for target in targets]
+    ]
     return np.asarray(np.log(np.maximum(of_targets, 1e-300)))

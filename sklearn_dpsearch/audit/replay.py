@@ -83,7 +83,7 @@ class ReplayResult:
     @property
     def largest(self) -> float:
         """Largest distance of sums over the declared sensitivity."""
-        return max(one.ratio for one in self.releases)
+        return max(release.ratio for release in self.releases)
 
     @property
     def passed(self) -> bool:
@@ -91,18 +91,17 @@ class ReplayResult:
 
         It proves nothing of other data.
         """
-        return not self.different and all(one.passed for one in self.releases)
+        return not self.different and all(release.passed for release in self.releases)
 
     def __str__(self) -> str:
         lines = [f"{'release':<24} {'number':>6} {'distance / declared':>20}  passed"]
-        for name in dict.fromkeys(one.name for one in self.releases):
-            mine = [one for one in self.releases if one.name == name]
-            passed = "yes" if all(one.passed for one in mine) else "no"
-            lines.append(
-                f"{name:<24} {len(mine):>6} {max(one.ratio for one in mine):>20.6f}  {passed}"
-            )
-        told = f"no: {', '.join(self.different)}" if self.different else "yes"
-        return "\n".join([*lines, f"{'all else is the same':<52}  {told}"])
+        for name in dict.fromkeys(release.name for release in self.releases):
+            releases = [release for release in self.releases if release.name == name]
+            passed = "yes" if all(release.passed for release in releases) else "no"
+            largest = max(release.ratio for release in releases)
+            lines.append(f"{name:<24} {len(releases):>6} {largest:>20.6f}  {passed}")
+        verdict = f"no: {', '.join(self.different)}" if self.different else "yes"
+        return "\n".join([*lines, f"{'all else is the same':<52}  {verdict}"])
 
 
 def replay(
@@ -150,7 +149,9 @@ def replay(
     >>> import numpy as np
     >>> from sklearn_dpsearch.boosting import DPGradientBoostingRegressor
     >>> X = np.arange(40.0)[:, np.newaxis]
-    >>> model = DPGradientBoostingRegressor({"x": (0, 40)}, bounds_y=(0, 40), target_mu=1.0, max_iter=10)
+    >>> model = DPGradientBoostingRegressor(
+    ...     {"x": (0, 40)}, bounds_y=(0, 40), target_mu=1.0, max_iter=10
+    ... )
     >>> without_first = np.where(np.arange(40) == 0, np.nan, X[:, 0])
     >>> replay(model, X, X[:, 0], neighbour=(X, without_first)).passed
     True
@@ -158,7 +159,7 @@ def replay(
     refuse_in_block("replay")
     steps = _steps_between(estimator, (X, y), neighbour)
     recorded: list[tuple[str, Sums, Fraction, Any]] = []
-    found: list[ReplayedRelease] = []
+    releases: list[ReplayedRelease] = []
 
     def record(
         name: str, sums: Sums, squared: Fraction, norm: int, add_noise: Callable[[Sums], Any]
@@ -169,22 +170,22 @@ def replay(
     def answer(
         name: str, sums: Sums, squared: Fraction, norm: int, add_noise: Callable[[Sums], Any]
     ) -> Any:
-        if len(found) >= len(recorded):
-            found.append(
+        if len(releases) >= len(recorded):
+            releases.append(
                 ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared)
             )
             return add_noise(sums)
-        first, theirs, declared, noisy = recorded[len(found)]
-        alike = (first, theirs.shape, declared) == (name, sums.shape, squared)
+        first, recorded_sums, declared, noisy = recorded[len(releases)]
+        alike = (first, recorded_sums.shape, declared) == (name, sums.shape, squared)
         squared *= steps**2
-        square = _squared_norm(sums - theirs, norm) if alike else None
-        found.append(
+        square = _squared_norm(sums - recorded_sums, norm) if alike else None
+        releases.append(
             ReplayedRelease(name=name, squared_distance=square, squared_sensitivity=squared)
         )
         return noisy if alike else add_noise(sums)
 
     with listening(record):
-        one = _fit_for_replay(estimator, X, y, groups)
+        model = _fit_for_replay(estimator, X, y, groups)
     if not recorded:
         raise PrivacyError(
             f"Found no sum that {type(estimator).__name__} releases in this process; boosting, "
@@ -192,26 +193,28 @@ def replay(
             "all estimators."
         )
     with listening(answer):
-        other = _fit_for_replay(estimator, *neighbour, neighbour_groups)
-    for name, _, squared, _ in recorded[len(found) :]:
-        found.append(ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared))
-    mine, theirs = _attribute_hashes(one), _attribute_hashes(other)
-    names = dict.fromkeys([*mine, *theirs])
+        other_model = _fit_for_replay(estimator, *neighbour, neighbour_groups)
+    for name, _, squared, _ in recorded[len(releases) :]:
+        releases.append(
+            ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared)
+        )
+    hashes, other_hashes = _attribute_hashes(model), _attribute_hashes(other_model)
+    names = dict.fromkeys([*hashes, *other_hashes])
     return ReplayResult(
-        releases=tuple(found),
-        different=tuple(name for name in names if mine.get(name) != theirs.get(name)),
+        releases=tuple(releases),
+        different=tuple(name for name in names if hashes.get(name) != other_hashes.get(name)),
     )
 
 
-def _steps_between(estimator: Any, mine: tuple[Any, Any], other: tuple[Any, Any]) -> int:
+def _steps_between(estimator: Any, first: tuple[Any, Any], other: tuple[Any, Any]) -> int:
     """Number of records zeroed out between two data sets, which differ in one record."""
-    known = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    params = estimator.get_params() if hasattr(estimator, "get_params") else {}
     relations = {
-        value for name, value in known.items() if name.rpartition("__")[2] == "neighboring"
+        value for name, value in params.items() if name.rpartition("__")[2] == "neighboring"
     }
-    if is_partitioned(mine[0]) or relations != {"zero_out"}:
+    if is_partitioned(first[0]) or relations != {"zero_out"}:
         return 1
-    present = [number_of_records(X) - _without_target(y) for X, y in (mine, other)]
+    present = [number_of_records(X) - _without_target(y) for X, y in (first, other)]
     return 2 if present[0] == present[1] else 1
 
 
@@ -228,8 +231,8 @@ def _squared_norm(moved: Sums, norm: int) -> int | float:
     values = np.abs(moved).ravel()
     if values.dtype.kind == "f":
         return float(values.sum() ** 2 if norm == 1 else values @ values)
-    whole = [int(value) for value in values]
-    return sum(whole) ** 2 if norm == 1 else sum(value**2 for value in whole)
+    integers = [int(value) for value in values]
+    return sum(integers) ** 2 if norm == 1 else sum(value**2 for value in integers)
 
 
 def _fit_for_replay(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
@@ -237,41 +240,41 @@ def _fit_for_replay(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
     if not hasattr(estimator, "fit"):
         return estimator(X, y)
     model = copy.copy(estimator)  # a public start would not stay fitted in a clone
-    known = model.get_params(deep=False)
-    model.set_params(**{name: 0 for name in SEEDS if name in known and known[name] is None})
+    params = model.get_params(deep=False)
+    model.set_params(**{name: 0 for name in SEEDS if name in params and params[name] is None})
     if hasattr(model, "dry_run"):
         return model.dry_run(X, y)
     return model.fit(X, y) if groups is None else model.fit(X, y, groups=groups)
 
 
-def _attribute_hashes(found: Any) -> dict[str, str]:
+def _attribute_hashes(fitted: Any) -> dict[str, str]:
     """Hash of each attribute that follows from the records.
 
     What a fit costs does not.
     """
-    stated, pickled = {}, vars(found)
-    if hasattr(found, "get_params"):
-        stated, pickled = found.get_params(deep=False), found.__getstate__()
+    stated, pickled = {}, vars(fitted)
+    if hasattr(fitted, "get_params"):
+        stated, pickled = fitted.get_params(deep=False), fitted.__getstate__()
     return {
         name: joblib.hash(_as_arrays(value))
-        for name, value in vars(found).items()
+        for name, value in vars(fitted).items()
         if name not in (*stated, "privacy_spent_") and (name in pickled or not name.startswith("_"))
     }
 
 
-def _as_arrays(found: Any) -> Any:
+def _as_arrays(value: Any) -> Any:
     """Object with its numbers in arrays, to be hashed.
 
     Pickles of equal tensors differ.
     """
-    if hasattr(found, "state_dict"):
-        return _as_arrays(found.state_dict())
-    if hasattr(found, "numpy"):
-        return found.numpy(force=True)
-    if isinstance(found, Mapping):
-        return {name: _as_arrays(value) for name, value in found.items()}
-    if isinstance(found, (list, tuple)):
-        return [_as_arrays(value) for value in found]
-    if hasattr(found, "get_params"):
-        return _attribute_hashes(found)
-    return found
+    if hasattr(value, "state_dict"):
+        return _as_arrays(value.state_dict())
+    if hasattr(value, "numpy"):
+        return value.numpy(force=True)
+    if isinstance(value, Mapping):
+        return {name: _as_arrays(value) for name, value in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_arrays(value) for value in value]
+    if hasattr(value, "get_params"):
+        return _attribute_hashes(value)
+    return value

@@ -60,8 +60,8 @@ class ClaimedCurve:
 
         Q ≥ slope·P + offset, for each event and its complement.
         """
-        known = self.epsilons <= LARGEST
-        epsilons, deltas = self.epsilons[known], self.deltas[known]
+        finite = self.epsilons <= LARGEST
+        epsilons, deltas = self.epsilons[finite], self.deltas[finite]
         smaller, larger = np.exp(-epsilons), np.exp(epsilons)
         slopes = np.concatenate([[0.0], smaller, larger])
         return slopes, np.concatenate([[0.0], -deltas * smaller, 1.0 - deltas - larger])
@@ -94,9 +94,9 @@ class Guesses:
         v, weight = self.n_right, 2.0 * self.n_canaries * curve.deltas
         right = 1.0 / (1.0 + np.exp(-curve.epsilons))
         tails = stats.binom.sf(v - 1, self.n_guesses, right) * CERTAIN
-        least = tails + weight * stats.binom.pmf(v - 1, self.n_guesses, right)  # i = 1 alone
+        smallest = tails + weight * stats.binom.pmf(v - 1, self.n_guesses, right)  # i = 1 alone
         below, steps = np.arange(v - 1, -1, -1), np.arange(1, v + 1)
-        for k in np.flatnonzero(least < level):
+        for k in np.flatnonzero(smallest < level):
             shares = np.cumsum(stats.binom.pmf(below, self.n_guesses, right[k])) / steps
             if tails[k] + weight[k] * CERTAIN * shares.max(initial=0.0) < level:
                 return True
@@ -117,11 +117,9 @@ class Guesses:
             missing = (float(np.max(slopes * right + offsets)) - wrong) * m / (r - j)
             if missing <= 0.0 or total > CERTAIN:
                 break
-            right, wrong, total = (
-                right + missing * j / m,
-                wrong + missing * (r - j) / m,
-                total + missing,
-            )
+            right = right + missing * j / m
+            wrong = wrong + missing * (r - j) / m
+            total = total + missing
         return total > CERTAIN
 
     def epsilon(self, delta: float, level: float) -> float:
@@ -130,11 +128,9 @@ class Guesses:
         def holds(epsilon: float) -> bool:
             return not self.refute(ClaimedCurve(np.array([epsilon]), np.array([delta])), level)
 
-        return (
-            0.0
-            if holds(0.0)
-            else _largest_refuted(narrow(holds, Turn(0.0, LARGEST), within(EXACTLY, EXACTLY**2)))
-        )
+        if holds(0.0):
+            return 0.0
+        return _largest_refuted(narrow(holds, Turn(0.0, LARGEST), within(EXACTLY, EXACTLY**2)))
 
     def ratio(self, curve: ClaimedCurve, level: float) -> float:
         """Largest multiple of a claimed curve that is refuted, rounded down.
@@ -182,10 +178,7 @@ def epsilon_of_guesses(
     >>> [round(epsilon_of_guesses(1000, 100, right), 2) for right in (50, 90, 100)]
     [0.0, 1.63, 3.49]
     """
-    require(
-        0 <= n_right <= n_guesses <= n_canaries,
-        "n_right <= n_guesses <= n_canaries",
-        n_guesses=n_guesses,
-    )
+    valid = 0 <= n_right <= n_guesses <= n_canaries
+    require(valid, "n_right <= n_guesses <= n_canaries", n_guesses=n_guesses)
     check_levels(delta, confidence)
     return Guesses(n_canaries, n_guesses, n_right).epsilon(delta, 1.0 - confidence)

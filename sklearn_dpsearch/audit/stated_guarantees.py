@@ -33,11 +33,9 @@ class Claim:
 
     def epsilon(self, steps: int) -> float | None:
         """Claimed ε for data sets ``steps`` apart."""
-        return (
-            None
-            if self.guarantee is None
-            else float(_across_steps(self.guarantee, steps).epsilon_at(self.delta))
-        )
+        if self.guarantee is None:
+            return None
+        return float(_across_steps(self.guarantee, steps).epsilon_at(self.delta))
 
 
 def claim_about(
@@ -57,30 +55,30 @@ def claim_about(
     PrivacyError
         If no relation is stated or given, or two different ones are.
     """
-    found = _plan_or_run(estimator, n_samples, public, delta) if stated is None else stated
-    guarantee = None if found is None else as_guarantee(found, "stated")
+    claimed = _plan_or_run(estimator, n_samples, public, delta) if stated is None else stated
+    guarantee = None if claimed is None else as_guarantee(claimed, "stated")
     if delta is None:
-        delta = found.delta if isinstance(found, PrivacySpent) else _own_delta(guarantee)
+        delta = claimed.delta if isinstance(claimed, PrivacySpent) else _own_delta(guarantee)
     return Claim(guarantee, float(delta), _claimed_relation(guarantee, neighboring))
 
 
-def _claimed_relation(guarantee: Guarantee | None, given: Neighboring | None) -> Neighboring:
+def _claimed_relation(guarantee: Guarantee | None, neighboring: Neighboring | None) -> Neighboring:
     """Neighbouring relation of a claim, or an error."""
-    if given is None and guarantee is None:
+    if neighboring is None and guarantee is None:
         raise PrivacyError(
             "Found neither a stated guarantee nor neighboring=: which data sets are neighbours? "
             "Give neighboring='add_remove', 'zero_out' or 'replace_one', or stated=, e.g. "
             "PureDP(epsilon=1.0)."
         )
-    if given is not None:
-        check_neighboring(given)
-    if guarantee is not None and given not in (None, guarantee.neighboring):
+    if neighboring is not None:
+        check_neighboring(neighboring)
+    if guarantee is not None and neighboring not in (None, guarantee.neighboring):
         raise PrivacyError(
-            f"Found neighboring={given!r}, but the guarantee is stated for "
+            f"Found neighboring={neighboring!r}, but the guarantee is stated for "
             f"{guarantee.neighboring!r}: it says nothing about other pairs. Leave neighboring out, "
             f"or give stated= for this relation."
         )
-    return given or guarantee.neighboring  # type: ignore[union-attr]  # one of them is there
+    return neighboring or guarantee.neighboring  # type: ignore[union-attr]  # one of them is there
 
 
 def _plan_or_run(
@@ -100,13 +98,13 @@ def _own_delta(guarantee: Guarantee | None) -> float:
     """δ of a claimed guarantee, 0 if it is pure."""
     if guarantee is None or guarantee.pure_epsilon is not None:
         return 0.0
-    own = getattr(guarantee, "delta", None)
-    if own is None:
+    delta = getattr(guarantee, "delta", None)
+    if delta is None:
         raise MissingDeltaError(
             f"Found delta=None, but {guarantee!r} is not pure. Give delta, the one at which "
             f"epsilon is claimed."
         )
-    return float(own)
+    return float(delta)
 
 
 def smallest_stated_epsilon(planned: Claim, spent: list[PrivacySpent], steps: int) -> float | None:
@@ -130,12 +128,14 @@ def stated_curve(planned: Claim, spent: list[PrivacySpent], steps: int) -> Claim
     claims = [claim for claim in _all_claims(planned, spent) if claim.guarantee is not None]
     if not claims:
         return None
-    own = np.array([claim.epsilon(steps) for claim in claims])
+    epsilons = np.array([claim.epsilon(steps) for claim in claims])
     different = dict.fromkeys(claim.guarantee for claim in claims if claim.guarantee is not None)
     curves = [_across_steps(guarantee, steps)._trade_off for guarantee in different]
     return ClaimedCurve(
-        np.concatenate([own, *(curve.epsilons for curve in curves)]),
-        np.concatenate([np.full(len(own), planned.delta), *(curve.deltas for curve in curves)]),
+        np.concatenate([epsilons, *(curve.epsilons for curve in curves)]),
+        np.concatenate(
+            [np.full(len(epsilons), planned.delta), *(curve.deltas for curve in curves)]
+        ),
     )
 
 
@@ -149,5 +149,7 @@ def _across_steps(guarantee: Guarantee, steps: int) -> Guarantee:
 
 def _all_claims(planned: Claim, spent: list[PrivacySpent]) -> list[Claim]:
     """Claims of the plan and of all fitted models."""
-    stated = [one.guarantee for one in spent if one.neighboring == planned.neighboring]
+    stated = [
+        statement.guarantee for statement in spent if statement.neighboring == planned.neighboring
+    ]
     return [planned, *(replace(planned, guarantee=guarantee) for guarantee in stated)]

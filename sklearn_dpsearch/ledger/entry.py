@@ -230,14 +230,14 @@ def total_epsilon(entries: Sequence[Entry], relation: Neighboring | None, delta:
     If all are pure, at most the sum of their ε as written.
     """
     total = total_guarantee(entries, relation)
-    found, pure = float(total.epsilon_at(delta)), total.pure_epsilon
+    epsilon, pure = float(total.epsilon_at(delta)), total.pure_epsilon
     if pure is None or not math.isfinite(pure):
-        return found
+        return epsilon
     exact = sum((_exact_pure_epsilon(entry, relation) for entry in entries), Fraction(0))
     # or the next double, if no decimal number of at least this sum is read as it
     nearest = float(exact)
     return min(
-        found, nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf)
+        epsilon, nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf)
     )
 
 
@@ -248,11 +248,9 @@ def _exact_pure_epsilon(entry: Entry, relation: Neighboring | None) -> Fraction:
     """
     pure = stated_under(entry.guarantee, relation).pure_epsilon
     assert pure is not None
-    return (
-        as_written(pure)
-        if entry.is_declared and entry.guarantee.pure_epsilon == pure
-        else Fraction(pure)
-    )
+    if entry.is_declared and entry.guarantee.pure_epsilon == pure:
+        return as_written(pure)
+    return Fraction(pure)
 
 
 def as_written(number: float) -> Fraction:
@@ -275,11 +273,9 @@ def epsilon_left(spent: Guarantee, epsilon: float, delta: float) -> float:
 
     def of_size(size: float) -> Guarantee:
         relation = spent.neighboring
-        return (
-            GaussianDP(mu=size, neighboring=relation)
-            if delta > 0
-            else PureDP(epsilon=size, neighboring=relation)
-        )
+        if delta > 0:
+            return GaussianDP(mu=size, neighboring=relation)
+        return PureDP(epsilon=size, neighboring=relation)
 
     # composed faster as one, and costs a trace more
     if delta > 0 and isinstance(spent, Composition):

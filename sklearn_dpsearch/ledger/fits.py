@@ -59,8 +59,6 @@ def in_words(columns: Sequence[str] | int | None) -> str:
 def model_in_words(release: Release | None) -> str:
     """Text that names the model that a search tunes, and its columns:
     ``LogisticRegression: age, job``."""
-    return (
-        ""
-        if release is None
-        else ": ".join(filter(None, (release.model, in_words(release.columns))))
-    )
+    if release is None:
+        return ""
+    return ": ".join(filter(None, (release.model, in_words(release.columns))))

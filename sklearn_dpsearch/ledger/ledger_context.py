@@ -56,8 +56,8 @@ def leave_block(ledger: Ledger) -> None:
 
 def own_block() -> Ledger | None:
     """Ledger of the block that this thread itself is in."""
-    mine = _MINE.get()
-    return mine[-1] if mine else None
+    blocks = _MINE.get()
+    return blocks[-1] if blocks else None
 
 
 def ledger_here() -> Ledger | None:
@@ -72,16 +72,16 @@ def ledger_here() -> Ledger | None:
     """
     if is_counted():
         return None
-    if (mine := own_block()) is not None:
-        return mine
-    others = list(dict.fromkeys(tuple(_OPEN)))
-    if len(others) > 1:
+    if (ledger := own_block()) is not None:
+        return ledger
+    opened = list(dict.fromkeys(tuple(_OPEN)))
+    if len(opened) > 1:
         raise PrivacyError(
-            f"Found a thread outside of every ledger's block while blocks of {len(others)} ledgers "
+            f"Found a thread outside of every ledger's block while blocks of {len(opened)} ledgers "
             "are open in others; which one is meant is needed. Give the search ledger=, also where "
             "workers fit it."
         )
-    return others[0] if others else None
+    return opened[0] if opened else None
 
 
 def refuse_in_block(name: str) -> None:

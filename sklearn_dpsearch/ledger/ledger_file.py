@@ -76,13 +76,13 @@ def read(path: Path) -> Pages:
         If there is no ledger, or one that is damaged.
     """
     with _translate_os_errors(path, "read"):
-        found = path.read_bytes()
-    return parse(found, path)
+        content = path.read_bytes()
+    return parse(content, path)
 
 
-def parse(found: bytes, path: Path) -> Pages:
+def parse(content: bytes, path: Path) -> Pages:
     """Parse the bytes of a ledger's file, checking each digest."""
-    *lines, tail = found.split(b"\n")
+    *lines, tail = content.split(b"\n")
     bodies, digests = list[bytes](), [""]
     for number, line in enumerate((*lines, tail), start=1):
         body = _body_if_unchanged(line, digests[-1])
@@ -94,8 +94,8 @@ def parse(found: bytes, path: Path) -> Pages:
     if not bodies:
         raise _damaged_error(path, 1)
     open_end = len(bodies) > len(lines)
-    end = len(found) if open_end else len(found) - len(tail)
-    entered = tuple(one.decode() for one in bodies[1:])
+    end = len(content) if open_end else len(content) - len(tail)
+    entered = tuple(body.decode() for body in bodies[1:])
     return Pages(_read_header(bodies[0], path), entered, tuple(digests[1:]), end, open_end)
 
 
@@ -204,9 +204,9 @@ def _line_with_digest(body: str, before: str) -> bytes:
 
 def _write_through(descriptor: int, line: bytes) -> None:
     """Write bytes to a file, and wait for the disk."""
-    rest = memoryview(line)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    unwritten = memoryview(line)
+    while unwritten:
+        unwritten = unwritten[os.write(descriptor, unwritten) :]
     os.fsync(descriptor)
 
 

@@ -57,34 +57,34 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
     return rules
 
 
-def budget_under(policy: Policy, **given: Any) -> dict[str, Any]:
+def budget_under(policy: Policy, **budget: Any) -> dict[str, Any]:
     """Budget and relation of a new ledger, under a policy, as given, within the rules, or those of
     the rules."""
-    for name, value in given.items():
+    for name, value in budget.items():
         rule, one_kind = policy.get(name, value), name == "neighboring"
         if value is not None and (value != rule if one_kind else value > rule):
             remedy = f"No {'other' if one_kind else 'more'} is allowed."
             raise PrivacyError(
                 _refusal(f"{name} = {value!r} for a new ledger", policy, name, remedy)
             )
-    return {name: policy.get(name) if value is None else value for name, value in given.items()}
+    return {name: policy.get(name) if value is None else value for name, value in budget.items()}
 
 
 def check_entry(policy: Policy, entry: Entry) -> None:
     """Raise if a ledger entry breaks a rule of the policy."""
     if policy.get("tuning") == "included" and entry.name == BY_HAND:
-        found = f"{entry.title}, which was entered by hand"
+        description = f"{entry.title}, which was entered by hand"
         remedy = (
             "Nothing says whether its tuning is in its cost. Fit a search with ledger=, whose cost "
             "includes it."
         )
-        raise PrivacyError(_refusal(found, policy, "tuning", remedy))
+        raise PrivacyError(_refusal(description, policy, "tuning", remedy))
     if policy.get("unit") == "person" and entry.unit != "person":
-        found = f"{entry.title}, whose guarantee is for a {entry.unit}"
+        description = f"{entry.title}, whose guarantee is for a {entry.unit}"
         remedy = (
             "Fit with groups=, or enter spent.for_group(k) where no person has more than k records."
         )
-        raise PrivacyError(_refusal(found, policy, "unit", remedy))
+        raise PrivacyError(_refusal(description, policy, "unit", remedy))
 
 
 def check_risk(policy: Policy, entry: Entry, total: Guarantee) -> None:
@@ -92,14 +92,14 @@ def check_risk(policy: Policy, entry: Entry, total: Guarantee) -> None:
 
     ε is the budget's business.
     """
-    if "advantage" in policy and (found := total.advantage()) > policy["advantage"]:
-        told = f"an advantage of {up(found)} in total with {entry.title}"
-        raise BudgetExceededError(_refusal(told, policy, "advantage", "Spend less."))
+    if "advantage" in policy and (advantage := total.advantage()) > policy["advantage"]:
+        description = f"an advantage of {up(advantage)} in total with {entry.title}"
+        raise BudgetExceededError(_refusal(description, policy, "advantage", "Spend less."))
 
 
-def _refusal(found: str, policy: Policy, rule: str, remedy: str) -> str:
+def _refusal(description: str, policy: Policy, rule: str, remedy: str) -> str:
     """Text of an error that names the broken rule."""
     return (
-        f"Found {found}; the ledger's policy has {rule} = {policy[rule]!r}. {remedy} No record was "
-        f"used."
+        f"Found {description}; the ledger's policy has {rule} = {policy[rule]!r}. {remedy} No "
+        "record was used."
     )

@@ -16,7 +16,7 @@ from ..data.columns import names_of
 from ..data.records import number_of_records
 from ..ledger import ledger_file
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
-from ..privacy._checks import check_kind, check_neighboring, plain_number, require
+from ..privacy._checks import check_kind, check_neighboring, plain_number, require, require_in
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import Component, PrivacySpent
@@ -137,9 +137,9 @@ class PrivacyLedger:
             with ledger_file.locked(self._file):
                 if not os.path.exists(self.path):  # no other process was faster
                     ledger_file.begin(self._file, header)
-        found = ledger_file.read(self._file)
-        self._seen = [(len(found.bodies), found.digest)]  # of all ledgers derived from this one
-        self._begun: Mapping[str, Any] = found.header
+        pages = ledger_file.read(self._file)
+        self._seen = [(len(pages.bodies), pages.digest)]  # of all ledgers derived from this one
+        self._begun: Mapping[str, Any] = pages.header
         self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring, policy=rules)
 
     # --- the file ---------------------------------------------------------------------------------
@@ -176,21 +176,21 @@ class PrivacyLedger:
         """
         # before it is read: another thread may enter something meanwhile
         number, digest = self._seen[0]
-        found = ledger_file.read(self._file)
-        if found.digests[number : number + 1] != (digest,):
+        pages = ledger_file.read(self._file)
+        if pages.digests[number : number + 1] != (digest,):
             raise PrivacyError(
                 f"Found another ledger in the place of {self.path!r}, or its last entries cut off: "
-                f"{len(found.bodies)} entries, and not the {number} that were there before. All "
+                f"{len(pages.bodies)} entries, and not the {number} that were there before. All "
                 "are needed, as their cost stays spent. Put the file back as it was; or open it "
                 "anew, PrivacyLedger(path), and enter the missing ones by hand."
             )
-        self._remember_pages(found)
-        return found
+        self._remember_pages(pages)
+        return pages
 
-    def _remember_pages(self, found: ledger_file.Pages) -> None:
+    def _remember_pages(self, pages: ledger_file.Pages) -> None:
         """Remember how many entries were seen, and the last digest."""
-        if len(found.bodies) > self._seen[0][0]:
-            self._seen[0] = len(found.bodies), found.digest
+        if len(pages.bodies) > self._seen[0][0]:
+            self._seen[0] = len(pages.bodies), pages.digest
 
     def _new_header(
         self,
@@ -216,20 +216,20 @@ class PrivacyLedger:
             "library": __version__,
         }
 
-    def _check_same(self, **given: Any) -> None:
+    def _check_same(self, **budget: Any) -> None:
         """Raise if the ledger was begun with another budget."""
         wrong = [
             name
-            for name, value in given.items()
+            for name, value in budget.items()
             if value is not None and value != getattr(self, name)
         ]
         if wrong:
-            found = ", ".join(f"{name}={given[name]!r}" for name in wrong)
+            differing = ", ".join(f"{name}={budget[name]!r}" for name in wrong)
             needed = ", ".join(f"{name}={getattr(self, name)!r}" for name in wrong)
             raise PrivacyError(
-                f"Found {found} for the ledger {self.path!r}, which was begun with {needed}; the "
-                "same is needed, as a budget must not grow. Leave it out to open the ledger as it "
-                "is. A larger budget needs another ledger: begin one, and enter there what was "
+                f"Found {differing} for the ledger {self.path!r}, which was begun with {needed}; "
+                "the same is needed, as a budget must not grow. Leave it out to open the ledger as "
+                "it is. A larger budget needs another ledger: begin one, and enter there what was "
                 "spent here (new.spend(old.spent()))."
             )
 
@@ -259,11 +259,11 @@ class PrivacyLedger:
         assumptions = [*stated, COMPLETE, PARTS, SETTLED]
         if unit == "record" and any(entry.unit != unit for entry in entries):
             assumptions.append(UPWARDS)
-        if others := sorted({entry.guarantee.neighboring for entry in entries} - {relation}):
-            assumptions.append(CARRIED_OVER.format(" and ".join(others), relation))
+        if converted := sorted({entry.guarantee.neighboring for entry in entries} - {relation}):
+            assumptions.append(CARRIED_OVER.format(" and ".join(converted), relation))
         parts = [
-            Component(name=one.title, guarantee=stated_under(one.guarantee, relation))
-            for one in entries
+            Component(name=entry.title, guarantee=stated_under(entry.guarantee, relation))
+            for entry in entries
         ]
         return PrivacySpent(
             guarantee=total_guarantee(entries, relation),
@@ -390,11 +390,11 @@ class PrivacyLedger:
         )
         entry = read_entry(new.written())  # as it will be read from the file
         with ledger_file.locked(self._file):
-            found = self._pages()
-            entries = tuple(map(read_entry, found.bodies))
-            if all(one.id != entry.id for one in entries):
+            pages = self._pages()
+            entries = tuple(map(read_entry, pages.bodies))
+            if all(earlier.id != entry.id for earlier in entries):
                 self._check(entries, entry)
-                self._remember_pages(ledger_file.add(self._file, found, entry.written()))
+                self._remember_pages(ledger_file.add(self._file, pages, entry.written()))
 
     def _check(self, entries: Sequence[Entry], more: Entry) -> None:
         """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's
@@ -403,13 +403,13 @@ class PrivacyLedger:
         check_entry(policy, more)
         check_unit(more, unit)
         entries, more = [entry_in_unit(entry, unit) for entry in entries], entry_in_unit(more, unit)
-        both = [*entries, more]
-        relation = ledger_relation(both, self.neighboring)
+        together = [*entries, more]
+        relation = ledger_relation(together, self.neighboring)
         stated_under(more.guarantee, relation)
-        check_risk(policy, more, total_guarantee(both, relation))
+        check_risk(policy, more, total_guarantee(together, relation))
         if math.isinf(self.epsilon):
             return
-        total = total_epsilon(both, relation, self.delta)
+        total = total_epsilon(together, relation, self.delta)
         if total <= self.epsilon:
             return
         alone, before = (total_epsilon(part, relation, self.delta) for part in ([more], entries))
@@ -443,9 +443,9 @@ class PrivacyLedger:
             Of the same file: ``ledger=ledger.label("baseline")``, ``with ledger.label("folds"):``.
         """
         check_kind("text", text, str, "text, e.g. 'baseline',")
-        made = object.__new__(PrivacyLedger)
-        made.__dict__.update(self.__dict__, _label=text)
-        return made
+        labelled = object.__new__(PrivacyLedger)
+        labelled.__dict__.update(self.__dict__, _label=text)
+        return labelled
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PrivacyLedger) and self.path == other.path
@@ -476,6 +476,6 @@ def _check_parameters(
     if epsilon is not None:
         require(plain_number("epsilon", epsilon) > 0, "a budget epsilon > 0", epsilon=epsilon)
     if delta is not None:
-        require(0 <= plain_number("delta", delta) < 1, "0 <= delta < 1", delta=delta)
+        require_in("[0, 1)", delta=delta)
     if neighboring is not None:
         check_neighboring(neighboring)

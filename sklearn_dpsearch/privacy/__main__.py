@@ -58,23 +58,21 @@ def _parameter_names(kind: type[Guarantee]) -> list[str]:
     return [field.name for field in fields(kind) if field.name != "neighboring"]
 
 
-def search_epsilon_in_words(given: argparse.Namespace) -> str:
+def search_epsilon_in_words(arguments: argparse.Namespace) -> str:
     """Text of three lines: ε of one run, of the search, and its certificate."""
-    kind, numbers = next(
-        (kind, found) for kind in RUNS if (found := getattr(given, kind)) is not None
-    )
-    one_run = RUNS[kind](
-        **dict(zip(_parameter_names(RUNS[kind]), numbers)), neighboring=given.neighboring
-    )
-    count = COUNTS[given.distribution](given.runs)
+    delta, neighboring = arguments.delta, arguments.neighboring
+    kind = next(kind for kind in RUNS if getattr(arguments, kind) is not None)
+    numbers = dict(zip(_parameter_names(RUNS[kind]), getattr(arguments, kind)))
+    one_run = RUNS[kind](**numbers, neighboring=neighboring)
+    count = COUNTS[arguments.distribution](arguments.runs)
     search = best_of(one_run, count)
-    name = search.tightest(given.delta) if hasattr(search, "tightest") else "one run"
-    certain = witness_epsilon(one_run, count, given.delta)
+    name = search.tightest(delta) if hasattr(search, "tightest") else "one run"
+    certain = witness_epsilon(one_run, count, delta)
     below = f"{math.floor(1000 * certain) / 1000:.3f}" if math.isfinite(certain) else "infinity"
     return (
-        f"one run     epsilon {up(one_run.epsilon_at(given.delta))} at delta {given.delta!r}\n"
-        f"the search  epsilon {up(search.epsilon_at(given.delta))} at delta {given.delta!r}, by "
-        f"{name}: the best of {count!r} runs, {given.neighboring} neighbours\n"
+        f"one run     epsilon {up(one_run.epsilon_at(delta))} at delta {delta!r}\n"
+        f"the search  epsilon {up(search.epsilon_at(delta))} at delta {delta!r}, by "
+        f"{name}: the best of {count!r} runs, {neighboring} neighbours\n"
         f"certified   epsilon {below}: some mechanism with the guarantee of one run loses as much"
     )
 

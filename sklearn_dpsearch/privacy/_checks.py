@@ -13,22 +13,30 @@ from ..errors import PrivacyError
 from ._types import NEIGHBORING, Array
 
 
-def require(condition: bool, expected: str, **found: object) -> None:
+def require(condition: bool, expected: str, **values: object) -> None:
     """Raise ``ValueError("Expected …, got name=value.")`` unless ``condition`` holds."""
     if not condition:
-        got = ", ".join(f"{name}={value!r}" for name, value in found.items())
+        got = ", ".join(f"{name}={value!r}" for name, value in values.items())
         raise ValueError(f"Expected {expected}, got {got}.")
 
 
-def require_whole(least: int, **found: Any) -> None:
-    """Raise unless each of these is a whole number of at least ``least``, of any numeric type."""
-    for name, value in found.items():
+def require_in(interval: str, **numbers: Any) -> None:
+    """Raise ``ValueError`` unless each number is in an interval, such as "[0, 1)"."""
+    low, high = map(float, interval[1:-1].split(", "))
+    closed_low, closed_high = interval[0] == "[", interval[-1] == "]"
+    expected = f"{low:g} {'<=' if closed_low else '<'} {{}} {'<=' if closed_high else '<'} {high:g}"
+    for name, number in numbers.items():
+        above = low <= number if closed_low else low < number
+        below = number <= high if closed_high else number < high
+        require(above and below, expected.format(name), **{name: number})
+
+
+def require_whole(minimum: int, **values: Any) -> None:
+    """Raise unless each of these is a whole number of at least ``minimum``, of any numeric type."""
+    for name, value in values.items():
         plain_number(name, value)
-        require(
-            float(value).is_integer() and value >= least,
-            f"an integer {name} >= {least}",
-            **{name: value},
-        )
+        valid = float(value).is_integer() and value >= minimum
+        require(valid, f"an integer {name} >= {minimum}", **{name: value})
 
 
 def check_kind(name: str, value: object, kind: type, example: str) -> None:
@@ -39,11 +47,8 @@ def check_kind(name: str, value: object, kind: type, example: str) -> None:
 
 def check_neighboring(neighboring: object) -> None:
     """Raise ``ValueError`` unless this is one of the neighbouring relations."""
-    require(
-        neighboring in NEIGHBORING,
-        f"neighboring to be one of {NEIGHBORING}",
-        neighboring=neighboring,
-    )
+    if neighboring not in NEIGHBORING:
+        require(False, f"neighboring to be one of {NEIGHBORING}", neighboring=neighboring)
 
 
 def check_size_of_delta(name: str, delta: float, n: float) -> None:
@@ -63,10 +68,10 @@ def check_size_of_delta(name: str, delta: float, n: float) -> None:
 def as_numbers(name: str, values: Any) -> Array:
     """A number, or an array of numbers, as floats; anything else raises ``TypeError``."""
     try:
-        given = np.asarray(values)
-        if given.dtype.kind not in "iuf" and given.size:
+        array = np.asarray(values)
+        if array.dtype.kind not in "iuf" and array.size:
             raise TypeError
-        return np.asarray(given, dtype=float)
+        return np.asarray(array, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(
             f"Found {name}={values!r} ({type(values).__name__}); a number or an array of numbers "
@@ -102,10 +107,10 @@ else:
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
             if instance is None:
                 return self
-            kept = instance.__dict__
-            if self.attrname not in kept:
-                kept[self.attrname] = self.func(instance)
-            return kept[self.attrname]
+            attributes = instance.__dict__
+            if self.attrname not in attributes:
+                attributes[self.attrname] = self.func(instance)
+            return attributes[self.attrname]
 
 
 class FrozenValue:
@@ -118,7 +123,8 @@ class FrozenValue:
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             if field.type in ("float", "int", float, int):
-                object.__setattr__(self, field.name, plain_number(field.name, value))
+                if type(value) not in (int, float):
+                    object.__setattr__(self, field.name, plain_number(field.name, value))
             elif field.name == "neighboring":
                 check_neighboring(value)
         self._check()

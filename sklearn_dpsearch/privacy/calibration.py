@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..errors import BudgetUnreachableError, MissingDeltaError, PrivacyError
-from ._checks import as_numbers, plain_number, require
+from ._checks import as_numbers, plain_number, require, require_in
 from ._types import Neighboring
 from .guarantees.base import Guarantee, as_guarantee
 from .guarantees.composition import compose
@@ -102,23 +102,18 @@ def calibrate(
             f"Found guarantee_of={guarantee_of!r}; a function from a number to a guarantee is "
             "needed, e.g. lambda mu: GaussianDP(mu=mu)."
         )
-    target_epsilon, delta = (
-        plain_number("target_epsilon", target_epsilon),
-        plain_number("delta", delta),
-    )
-    near_enough, close = (
-        (TOLERANCE, CLOSE) if tolerance is None else (plain_number("tolerance", tolerance),) * 2
-    )
-    require(0 < target_epsilon < np.inf, "0 < target_epsilon < inf", target_epsilon=target_epsilon)
-    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    target_epsilon = plain_number("target_epsilon", target_epsilon)
+    delta = plain_number("delta", delta)
+    near_enough, close = TOLERANCE, CLOSE
+    if tolerance is not None:
+        near_enough = close = plain_number("tolerance", tolerance)
+    require_in("(0, inf)", target_epsilon=target_epsilon)
+    require_in("[0, 1)", delta=delta)
     if bracket is not None:
         ends_given = as_numbers("bracket", bracket)
         require(ends_given.shape == (2,), "a bracket of two numbers", bracket=bracket)
-        require(
-            min(bracket) > 0 and max(bracket) < np.inf,
-            "a bracket of positive numbers",
-            bracket=bracket,
-        )
+        valid = min(bracket) > 0 and max(bracket) < np.inf
+        require(valid, "a bracket of positive numbers", bracket=bracket)
     built = cache(
         lambda parameter: as_guarantee(guarantee_of(parameter), "what guarantee_of returns")
     )
@@ -126,12 +121,11 @@ def calibrate(
     if bracket is not None:
         ends = _sorted_bracket(reached, target_epsilon, bracket)
     else:
-        near = _bracket_by_rough_bounds(built, reached, target_epsilon, delta, close)
-        ends = near or _bracket_target(reached, target_epsilon)
+        close_ends = _bracket_by_rough_bounds(built, reached, target_epsilon, delta, close)
+        ends = close_ends or _bracket_target(reached, target_epsilon)
     if ends.safe is None:
-        raise _unreachable_error(
-            target_epsilon, delta, reached(ends.unsafe) if ends.unsafe else None
-        )
+        smallest = reached(ends.unsafe) if ends.unsafe else None
+        raise _unreachable_error(target_epsilon, delta, smallest)
     if ends.unsafe is None:
         return ends.safe
     return _narrow_bracket(reached, target_epsilon, ends.safe, ends.unsafe, near_enough)
@@ -143,10 +137,10 @@ def _epsilon_by_parameter(guarantee_of: Callable[[float], Guarantee], delta: flo
     @cache
     def reached(parameter: float) -> float | None:
         try:
-            found = guarantee_of(parameter)
+            guarantee = guarantee_of(parameter)
         except BudgetUnreachableError:
             return None
-        return float(found.epsilon_at(delta))
+        return float(guarantee.epsilon_at(delta))
 
     return reached
 
@@ -173,8 +167,8 @@ def _bracket_by_rough_bounds(
 ) -> Bracket | None:
     """Bracket the target ε closely by fast rough bounds; None if these fail.
 
-    A parameter that is safe by a rough bound is safe. From there the exact bounds need two or three
-    steps.
+    A parameter that is safe by a rough bound is safe. From there the exact bounds approach the
+    target in two or three steps.
     """
 
     def roughly(parameter: float) -> Guarantee:
@@ -189,17 +183,9 @@ def _bracket_by_rough_bounds(
     ends = _bracket_target(rough, target)
     if ends.safe is None or ends.unsafe is None:
         return None
-    safe = _narrow_bracket(rough, target, ends.safe, ends.unsafe, ROUGHLY)
-    return _follow_power_law(
-        reached, target, safe, _local_power(rough, safe, ends.unsafe), tolerance
-    )
-
-
-def _follow_power_law(
-    reached: Reached, target: float, point: float, power: float, tolerance: float
-) -> Bracket | None:
-    """Approach the target ε along a power law; None after too many steps."""
-    for _ in range(STEPS):
+    point = _narrow_bracket(rough, target, ends.safe, ends.unsafe, ROUGHLY)
+    power = _local_power(rough, point, ends.unsafe)
+    for _ in range(STEPS):  # along a power law
         epsilon = reached(point)
         if epsilon is None or not 0 < epsilon < math.inf or power == 0:
             return None
@@ -217,19 +203,21 @@ def _follow_power_law(
 def _local_power(reached: Reached, safe: float, unsafe: float) -> float:
     """Exponent of ε ∝ parameter^power near a parameter; 0 if there is none."""
     point = safe * (1.05 if unsafe > safe else 1 / 1.05)
-    there, here = reached(point), reached(safe)
-    if there is None or here is None or not 0 < here < there < math.inf:
+    shifted_epsilon, safe_epsilon = reached(point), reached(safe)
+    if shifted_epsilon is None or safe_epsilon is None:
         return 0.0
-    return math.log(there / here) / math.log(point / safe)
+    if not 0 < safe_epsilon < shifted_epsilon < math.inf:
+        return 0.0
+    return math.log(shifted_epsilon / safe_epsilon) / math.log(point / safe)
 
 
-def _sorted_bracket(reached: Reached, target: float, given: tuple[float, float]) -> Bracket:
+def _sorted_bracket(reached: Reached, target: float, ends: tuple[float, float]) -> Bracket:
     """Bracket of the target from the caller's two parameters."""
     met = _meets_target(reached, target)
-    safe = [parameter for parameter in given if met(parameter)]
+    safe = [parameter for parameter in ends if met(parameter)]
     if len(safe) == 1:
-        return Bracket(safe[0], given[1] if safe[0] == given[0] else given[0])
-    best = sorted(given, key=lambda parameter: _or_infinite(reached(parameter)))
+        return Bracket(safe[0], ends[1] if safe[0] == ends[0] else ends[0])
+    best = sorted(ends, key=lambda parameter: _or_infinite(reached(parameter)))
     return Bracket(best[-1], None) if safe else Bracket(None, best[0])
 
 
@@ -237,12 +225,8 @@ def _bracket_target(reached: Reached, target: float) -> Bracket:
     """Bracket the target ε by a geometric walk of parameters from START."""
     met, factor = _meets_target(reached, target), _search_direction(reached, target)
     met_at_start, end = met(START), MOST if factor > 1 else LEAST
-    points = takewhile(
-        lambda parameter: reached(parameter) is not None, geometric(START, factor, end)
-    )
-    last, passed = first_turn(
-        lambda parameter: met(parameter) != met_at_start, START, falling=(), rising=points
-    )
+    points = takewhile(lambda point: reached(point) is not None, geometric(START, factor, end))
+    last, passed = first_turn(lambda point: met(point) != met_at_start, START, (), points)
     assert last is not None
     if met_at_start:
         return Bracket(last, passed)
@@ -255,18 +239,17 @@ def _bracket_target(reached: Reached, target: float) -> Bracket:
 def _search_direction(reached: Reached, target: float) -> float:
     """Factor on the parameter that leads towards the target ε."""
     start = reached(START)
-    require(
-        start is not None, f"a bracket, as no mechanism has the parameter {START:g}", bracket=None
-    )
+    needed = f"a bracket, as no mechanism has the parameter {START:g}"
+    require(start is not None, needed, bracket=None)
     too_much = _or_infinite(start) > target
     towards = (1 / FACTOR, FACTOR) if too_much else (FACTOR, 1 / FACTOR)
     for power in range(1, SILENT + 1):  # where ε is infinite all around, further out
         for factor in towards:
-            there = reached(START * factor**power)
+            epsilon = reached(START * factor**power)
             # more noise than a mechanism can have: so this is where the noise is
-            if too_much and there is None:
+            if too_much and epsilon is None:
                 return factor
-            if there is not None and there != start and (there < _or_infinite(start)) == too_much:
+            if epsilon not in (None, start) and (epsilon < _or_infinite(start)) == too_much:
                 return factor
     return towards[0]
 
@@ -276,17 +259,12 @@ def _bracket_next_to_impossible(
 ) -> Bracket:
     """Bracket the target ε beside parameters that no mechanism has."""
     below = impossible < unsafe
-    met, turn = (
-        _meets_target(reached, target),
-        Turn(min(impossible, unsafe), max(impossible, unsafe)),
-    )
+    met = _meets_target(reached, target)
+    turn = Turn(min(impossible, unsafe), max(impossible, unsafe))
     edge = unsafe
     for gap in APPROACH:
         turn = narrow(
-            lambda parameter: (reached(parameter) is None) != below,
-            turn,
-            within(gap),
-            geometric_mean,
+            lambda point: (reached(point) is None) != below, turn, within(gap), geometric_mean
         )
         edge = (turn.holds if below else turn.fails) or unsafe
         if met(edge):
@@ -308,48 +286,39 @@ def _narrow_bracket(
     """Safe parameter of a small bracket around the target ε."""
     met, rising = _meets_target(reached, target), safe < unsafe
 
-    def condition(parameter: float) -> bool:
-        return met(parameter) != rising
-
     def close(low: float, high: float) -> bool:
-        return _or_infinite(reached(low if rising else high)) >= target * (
-            1 - tolerance
-        ) or high <= low * (1 + SAME)
+        reached_there = _or_infinite(reached(low if rising else high))
+        return reached_there >= target * (1 - tolerance) or high <= low * (1 + SAME)
 
     def middle(low: float, high: float) -> float:
-        ends = (low, high) if rising else (high, low)
-        return _interpolate_by_power_law(
-            target, *ends, *(_or_infinite(reached(end)) for end in ends)
-        )
+        """Point at which a power law through both ends meets the target ε."""
+        inner, outer = (low, high) if rising else (high, low)
+        inner_epsilon, outer_epsilon = _or_infinite(reached(inner)), _or_infinite(reached(outer))
+        share = 0.5
+        if 0 < inner_epsilon < outer_epsilon < math.inf:
+            log_step = math.log(target * (1 - AIM) / inner_epsilon)
+            share = log_step / math.log(outer_epsilon / inner_epsilon)
+        share = float(np.clip(share, 0.05, 0.95))
+        return float(np.exp(np.log(inner) + share * (np.log(outer) - np.log(inner))))
 
-    turn = narrow(condition, Turn(min(safe, unsafe), max(safe, unsafe)), close, middle)
-    found = turn.fails if rising else turn.holds
-    assert found is not None
-    return found
-
-
-def _interpolate_by_power_law(
-    target: float, safe: float, unsafe: float, best: float, most: float
-) -> float:
-    """Parameter at which a power law through a bracket meets the target ε."""
-    share = 0.5
-    if 0 < best < most < math.inf:
-        share = math.log(target * (1 - AIM) / best) / math.log(most / best)
-    share = float(np.clip(share, 0.05, 0.95))
-    return float(np.exp(np.log(safe) + share * (np.log(unsafe) - np.log(safe))))
+    ends = Turn(min(safe, unsafe), max(safe, unsafe))
+    turn = narrow(lambda point: met(point) != rising, ends, close, middle)
+    safe_end = turn.fails if rising else turn.holds
+    assert safe_end is not None
+    return safe_end
 
 
-def _unreachable_error(target: float, delta: float, least: float | None) -> PrivacyError:
+def _unreachable_error(target: float, delta: float, smallest: float | None) -> PrivacyError:
     """Error that names the smallest ε in reach."""
-    if delta == 0 and (least is None or math.isinf(least)):
+    if delta == 0 and (smallest is None or math.isinf(smallest)):
         return MissingDeltaError(
             f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is "
             "needed. Give delta, well below 1 divided by the number of records."
         )
     return BudgetUnreachableError(
         f"The target epsilon={target:g} at delta={delta:g} is out of reach: the smallest epsilon "
-        f"possible here is {_or_infinite(least):.4g}. Give a larger epsilon or delta, fewer runs "
-        f"(n_iter), or a noisier estimator."
+        f"possible here is {_or_infinite(smallest):.4g}. Give a larger epsilon or delta, fewer "
+        "runs (n_iter), or a noisier estimator."
     )
 
 
@@ -367,10 +336,8 @@ def gaussian_target(
     DP-SGD has heavier tails than every Gaussian pair, at negligible probabilities. The slack covers
     these tails and is part of the guarantee and of every number computed from it.
     """
-    return compose(
-        GaussianDP(mu=mu, neighboring=neighboring),
-        ApproxDP(epsilon=0.0, delta=slack, neighboring=neighboring),
-    )
+    gaussian = GaussianDP(mu=mu, neighboring=neighboring)
+    return compose(gaussian, ApproxDP(epsilon=0.0, delta=slack, neighboring=neighboring))
 
 
 @lru_cache(maxsize=1024)
@@ -412,7 +379,7 @@ def noise_multiplier_under(
     >>> round(noise_multiplier_under(0.5, 0.01, 1000), 2) < 1.5
     True
     """
-    require(0 < mu < math.inf, "0 < mu < inf", mu=mu)
+    require_in("(0, inf)", mu=mu)
 
     def enough(noise: float) -> bool:
         run = DPSGD(
@@ -420,22 +387,19 @@ def noise_multiplier_under(
         )
         return covers(GaussianDP(mu=mu), run, slack)
 
-    guess = float(
-        np.clip(
-            _noise_by_central_limit(mu, sample_rate, steps, neighboring), LEAST_NOISE, MOST_NOISE
-        )
-    )
-    turn = first_turn(
-        enough,
-        guess,
-        falling=geometric(guess, 1 / 1.3, LEAST_NOISE),
-        rising=geometric(guess, 1.3, MOST_NOISE),
-    )
+    # by the central limit theorem (Bu, Dong, Long & Su 2020): the likelihood ratio of one step has
+    # variance q²·(e^{1/σ²} − 1), and 4q²·sinh(1/σ²) if a record changes
+    per_step = (mu / sample_rate) ** 2 / steps
+    replaced = neighboring == "replace_one"
+    root = math.sqrt(math.asinh(per_step / 4) if replaced else math.log1p(per_step))
+    guess = float(np.clip(1.0 / root, LEAST_NOISE, MOST_NOISE))
+    lower, higher = geometric(guess, 1 / 1.3, LEAST_NOISE), geometric(guess, 1.3, MOST_NOISE)
+    turn = first_turn(enough, guess, falling=lower, rising=higher)
     if turn.holds is None:
         raise BudgetUnreachableError(
             f"No noise multiplier up to {MOST_NOISE:g} keeps mu={mu:g} with "
             f"sample_rate={sample_rate:g} and {steps} steps. Give a larger budget, a smaller rate "
-            f"or fewer steps."
+            "or fewer steps."
         )
     enough_noise = narrow(enough, turn, within(1e-3), geometric_mean).holds
     assert enough_noise is not None
@@ -450,22 +414,6 @@ def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
     """
     end = float(target.epsilon_at(max(slack * 1e-3, 1e-15)))
     grid = np.linspace(0.0, end, POINTS)
-    ours = np.asarray(guarantee.delta_at(grid))
-    theirs = np.append(np.asarray(target.delta_at(grid))[1:], 0.0)
-    return bool(np.all(ours <= slack + (1.0 - slack) * theirs))
-
-
-def _noise_by_central_limit(
-    mu: float, sample_rate: float, steps: int, neighboring: Neighboring
-) -> float:
-    """Guess the noise of DP-SGD by the central limit theorem.
-
-    Bu, Dong, Long & Su (2020).
-
-    The likelihood ratio of one step has variance q²·(e^{1/σ²} − 1), and 4q²·sinh(1/σ²) if a record
-    changes.
-    """
-    per_step = (mu / sample_rate) ** 2 / steps
-    return 1.0 / math.sqrt(
-        math.asinh(per_step / 4) if neighboring == "replace_one" else math.log1p(per_step)
-    )
+    deltas = np.asarray(guarantee.delta_at(grid))
+    targets = np.append(np.asarray(target.delta_at(grid))[1:], 0.0)
+    return bool(np.all(deltas <= slack + (1.0 - slack) * targets))

@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from ..errors import UnknownGuaranteeError
-from ._checks import require, require_whole
+from ._checks import require, require_in, require_whole
 from ._types import Neighboring
-from .count_distributions.base import CountDistribution
 from .count_distributions.distributions import Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
 from .guarantees.base import Guarantee
@@ -55,23 +55,17 @@ def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee
     >>> from_event(dp.SelfComposedDpEvent(step, 1000))
     DPSGD(neighboring='add_remove', noise_multiplier=1.1, sample_rate=0.01, steps=1000)
     """
-    require(
-        neighboring in ("add_remove", "zero_out"),
-        'neighboring="add_remove" or "zero_out" (for changed records: as_replace_one of the '
-        "result)",
-        neighboring=neighboring,
-    )
+    needed = '"add_remove" or "zero_out" (for changed records: as_replace_one of the result)'
+    presence = neighboring in ("add_remove", "zero_out")
+    require(presence, f"neighboring={needed}", neighboring=neighboring)
     kind = type(event)
-    read = (
-        EVENTS.get(kind.__name__) if kind.__module__.partition(".")[0] == "dp_accounting" else None
-    )
-    if read is None:
+    if kind.__module__.partition(".")[0] != "dp_accounting" or kind.__name__ not in EVENTS:
         raise UnknownGuaranteeError(
             f"Found an event of kind {kind.__name__}; one of {', '.join(EVENTS)} is needed. "
             "Compute its privacy loss distribution with dp_accounting and give ProfileDP.from_pld, "
             "or state its guarantee yourself."
         )
-    return read(event, neighboring)
+    return EVENTS[kind.__name__](event, neighboring)
 
 
 def _noise_event(kind: type[Guarantee], parameter: str) -> Callable[[Any, Neighboring], Guarantee]:
@@ -82,7 +76,7 @@ def _noise_event(kind: type[Guarantee], parameter: str) -> Callable[[Any, Neighb
 
     def guarantee_of(event: Any, neighboring: Neighboring) -> Guarantee:
         noise = event.noise_multiplier
-        require(0 <= noise < math.inf, "0 <= noise_multiplier < inf", noise_multiplier=noise)
+        require_in("[0, inf)", noise_multiplier=noise)
         if noise == 0:
             return NonPrivate(neighboring=neighboring)
         return kind(neighboring=neighboring, **{parameter: float_above(1 / Fraction(noise))})
@@ -103,19 +97,19 @@ def _no_op_event(event: Any, neighboring: Neighboring) -> Guarantee:
 
 def _composed_event(event: Any, neighboring: Neighboring) -> Guarantee:
     """Guarantee of a composed event."""
-    parts = [from_event(one, neighboring) for one in event.events]
+    parts = [from_event(part, neighboring) for part in event.events]
     return compose(*parts) if parts else _no_op_event(event, neighboring)
 
 
 def _self_composed_event(event: Any, neighboring: Neighboring) -> Guarantee:
     """Guarantee of an event repeated a fixed number of times."""
-    one, count = from_event(event.event, neighboring), event.count
+    repeated, count = from_event(event.event, neighboring), event.count
     require_whole(0, count=count)
     if count == 0:
         return _no_op_event(event, neighboring)
-    if type(one) is DPSGD:
-        return replace(one, steps=one.steps * int(count))
-    return compose(*[one] * int(count))
+    if type(repeated) is DPSGD:
+        return replace(repeated, steps=repeated.steps * int(count))
+    return compose(*[repeated] * int(count))
 
 
 def _poisson_sampled_event(event: Any, neighboring: Neighboring) -> Guarantee:
@@ -125,12 +119,12 @@ def _poisson_sampled_event(event: Any, neighboring: Neighboring) -> Guarantee:
     no training.
     """
     rate, inside = event.sampling_probability, type(event.event).__name__
-    require(0 <= rate <= 1, "0 <= sampling_probability <= 1", sampling_probability=rate)
-    one = from_event(event.event, neighboring)
-    if inside == "GaussianDpEvent" and rate > 0 and isinstance(one, GaussianDP):
+    require_in("[0, 1]", sampling_probability=rate)
+    sampled = from_event(event.event, neighboring)
+    if inside == "GaussianDpEvent" and rate > 0 and isinstance(sampled, GaussianDP):
         noise = float(event.event.noise_multiplier)
         return DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1, neighboring=neighboring)
-    return subset_then_train(one, _no_op_event(event, neighboring), rate)
+    return subset_then_train(sampled, _no_op_event(event, neighboring), rate)
 
 
 def _repeat_and_select_event(event: Any, neighboring: Neighboring) -> Guarantee:
@@ -139,13 +133,9 @@ def _repeat_and_select_event(event: Any, neighboring: Neighboring) -> Guarantee:
     Infinite for Poisson, 1 for geometric, 0 for logarithmic.
     """
     mean, shape = float(event.mean), float(event.shape)
-    known: dict[float, Callable[[float], CountDistribution]] = {
-        math.inf: Poisson,
-        1.0: Geometric,
-        0.0: Logarithmic,
-    }
-    count = known[shape](mean) if shape in known else NegativeBinomial(shape=shape, mean=mean)
-    return best_of(from_event(event.event, neighboring), count)
+    kinds: dict[float, Any] = {math.inf: Poisson, 1.0: Geometric, 0.0: Logarithmic}
+    kind = kinds.get(shape, partial(NegativeBinomial, shape))
+    return best_of(from_event(event.event, neighboring), kind(mean=mean))
 
 
 #: Guarantee of each known event, by its exact kind.

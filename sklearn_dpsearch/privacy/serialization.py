@@ -32,7 +32,7 @@ PLAIN: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "fraction": Fraction,
     "array": lambda values: np.array(
-        [one["float"] if isinstance(one, Mapping) else one for one in values], dtype=float
+        [value["float"] if isinstance(value, Mapping) else value for value in values], dtype=float
     ),
 }
 
@@ -63,30 +63,27 @@ def to_plain(value: Any) -> Any:
         case Fraction():
             return {"fraction": str(value)}
         case tuple():
-            return [to_plain(one) for one in value]
+            return [to_plain(member) for member in value]
         case np.ndarray():
-            return {"array": [to_plain(one) for one in value.tolist()]}
+            return {"array": [to_plain(number) for number in value.tolist()]}
     if not is_dataclass(value) or not _is_ours(type(value)):
         raise PrivacyError(
             f"Found {type(value).__name__} in a guarantee; only the guarantees of sklearn_dpsearch "
             "and what they are made of can be written down. Use one of them, or keep the ε and δ "
             "that it states as ApproxDP."
         )
-    return {
-        "kind": type(value).__name__,
-        **{name: to_plain(one) for name, one in _fields_to_write(value).items()},
-    }
+    frozen: Any = value
+    kind = type(frozen).__name__
+    if kind in BUILDERS:
+        written = frozen.written_fields()
+    else:
+        written = {field.name: _as_declared_number(field, frozen) for field in init_fields(frozen)}
+    return {"kind": kind, **{name: to_plain(member) for name, member in written.items()}}
 
 
-def _fields_to_write(value: Any) -> dict[str, Any]:
-    """Fields of a frozen value that are written."""
-    if type(value).__name__ in BUILDERS:
-        return dict(value.written_fields())
-    return {
-        field.name: _as_declared_number(field, getattr(value, field.name))
-        for field in fields(value)
-        if field.init
-    }
+def init_fields(value: Any) -> list[Field[Any]]:
+    """Fields that a frozen value, or its class, is built from."""
+    return [field for field in fields(value) if field.init]
 
 
 def _is_ours(kind: type) -> bool:
@@ -94,40 +91,38 @@ def _is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
-def _as_declared_number(field: Field[Any], value: object) -> object:
-    """Whole number as a float where the field allows any number.
-
-    Equal values are then written alike.
-    """
-    whole = field.type == "float" and type(value) is int and float(value) == value
-    return float(value) if whole else value  # type: ignore[arg-type]
+def _as_declared_number(field: Field[Any], frozen: object) -> object:
+    """Value of a field; a whole number as a float where the field allows any number, so that equal
+    values are written alike."""
+    value = getattr(frozen, field.name)
+    is_integer = field.type == "float" and type(value) is int and float(value) == value
+    return float(value) if is_integer else value
 
 
 # --- reading --------------------------------------------------------------------------------------
 
 
-def from_plain(found: Mapping[str, Any]) -> Any:
+def from_plain(plain: Mapping[str, Any]) -> Any:
     """Rebuild the guarantee that was written as this dictionary, with its version."""
-    if not isinstance(found, Mapping) or "version" not in found:
+    if not isinstance(plain, Mapping) or "version" not in plain:
         raise PrivacyError(
-            f"Found {short_repr(found)}; the dictionary of a guarantee is needed, with its "
+            f"Found {short_repr(plain)}; the dictionary of a guarantee is needed, with its "
             "version. Give what to_dict() of a guarantee returned, or the part 'guarantee' of the "
             "dictionary of a statement."
         )
-    if type(found["version"]) is not int or found["version"] != VERSION:
+    if type(plain["version"]) is not int or plain["version"] != VERSION:
         raise PrivacyError(
-            f"Found a guarantee written in version {found['version']!r}; version {VERSION} is "
+            f"Found a guarantee written in version {plain['version']!r}; version {VERSION} is "
             "needed. Read it with the release of sklearn_dpsearch that wrote it, or a later one."
         )
-    return _value_from_plain(
-        {name: value for name, value in found.items() if name != "version"}, _concrete_kinds()
-    )
+    written = {name: value for name, value in plain.items() if name != "version"}
+    return _value_from_plain(written, _concrete_kinds())
 
 
 def _value_from_plain(value: Any, kinds: Kinds) -> Any:
     """Rebuild a value of any kind from plain ones."""
     if isinstance(value, list | tuple):
-        return tuple(_value_from_plain(one, kinds) for one in value)
+        return tuple(_value_from_plain(member, kinds) for member in value)
     if not isinstance(value, Mapping):
         return value
     if "kind" in value:
@@ -136,7 +131,7 @@ def _value_from_plain(value: Any, kinds: Kinds) -> Any:
     if len(value) != 1 or name not in PLAIN:
         raise PrivacyError(
             f"Found {short_repr(value)} in a guarantee; one of {', '.join(PLAIN)} or a kind is "
-            f"needed."
+            "needed."
         )
     try:
         return PLAIN[name](value[name])
@@ -159,34 +154,33 @@ def _build_kind(value: Mapping[str, Any], kinds: Kinds) -> Any:
     if name not in kinds:
         raise PrivacyError(
             f"Found a guarantee of kind {value['kind']!r}, which this version does not know. Read "
-            f"it with the release of sklearn_dpsearch that wrote it, or a later "
-            f"one.{did_you_mean(value['kind'], kinds)}"
+            "it with the release of sklearn_dpsearch that wrote it, or a later one."
+            + did_you_mean(value["kind"], kinds)
         )
-    given = {name: _value_from_plain(one, kinds) for name, one in value.items() if name != "kind"}
+    written = {part: member for part, member in value.items() if part != "kind"}
+    arguments = {part: _value_from_plain(member, kinds) for part, member in written.items()}
     build: Any = BUILDERS.get(name, kinds[name])
-    known = (
-        set(signature(build).parameters)
-        if name in BUILDERS
-        else {one.name for one in fields(build) if one.init}
-    )
-    if given.keys() != known:
+    parameters = {field.name for field in init_fields(build)}
+    if name in BUILDERS:
+        parameters = set(signature(build).parameters)
+    if arguments.keys() != parameters:
         raise PrivacyError(
-            f"Found {name} with {sorted(given)}; {sorted(known)} are needed. Read it with the "
-            "release of sklearn_dpsearch that wrote it, or a later one."
+            f"Found {name} with {sorted(arguments)}; {sorted(parameters)} are needed. Read it with "
+            "the release of sklearn_dpsearch that wrote it, or a later one."
         )
-    return build(**given)
+    return build(**arguments)
 
 
 def _concrete_kinds() -> Kinds:
     """Concrete classes that may be part of guarantees, by name."""
-    waiting, found = list(ROOTS), dict[str, Any]()
+    waiting, kinds = list(ROOTS), dict[str, Any]()
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
         if not isabstract(kind) and _is_ours(kind):
             # two of one name could not be told apart
-            assert found.setdefault(kind.__name__, kind) is kind
-    return found
+            assert kinds.setdefault(kind.__name__, kind) is kind
+    return kinds
 
 
 def short_repr(value: object) -> str:

@@ -33,6 +33,11 @@ class Component(Statement):
     name: str
     guarantee: Guarantee
 
+    def to_dict(self, delta: float) -> dict[str, Any]:
+        """Convert to plain values, with ε alone at a δ."""
+        alone = json_number(self.epsilon_at(delta))
+        return {"name": self.name, "epsilon_alone": alone, "guarantee": repr(self.guarantee)}
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivacySpent(Statement):
@@ -111,7 +116,8 @@ class PrivacySpent(Statement):
             self,
             guarantee=for_group(self.guarantee, records),
             components=tuple(
-                replace(one, guarantee=for_group(one.guarantee, records)) for one in self.components
+                replace(component, guarantee=for_group(component.guarantee, records))
+                for component in self.components
             ),
             assumptions=(*self.assumptions, f"No person has more than {records} of the records."),
             unit=f"{records} records of one person",
@@ -128,24 +134,21 @@ class PrivacySpent(Statement):
         ``privacy.from_dict`` rebuilds the guarantee from the entry ``"guarantee"``. This entry is
         None if a profile in the total is known only as a function.
         """
+        try:
+            total = self.guarantee.to_dict()
+        except PrivacyError:
+            total = None
         return {
             "epsilon": json_number(self.epsilon),
             "delta": self.delta,
             "neighboring": self.neighboring,
             "unit": self.unit,
             "bound": self.bound,
-            "components": [
-                {
-                    "name": component.name,
-                    "epsilon_alone": json_number(component.epsilon_at(self.delta)),
-                    "guarantee": repr(component.guarantee),
-                }
-                for component in self.components
-            ],
+            "components": [component.to_dict(self.delta) for component in self.components],
             "assumptions": list(self.assumptions),
             "release": None if self.release is None else self.release.to_dict(),
             "budget": self.budget,
-            "guarantee": self._total_as_dict(),
+            "guarantee": total,
         }
 
     def report(
@@ -191,26 +194,18 @@ class PrivacySpent(Statement):
         when = datetime.now(UTC).date() if date is None else date
         return Report(content=content_of(self, about or {}, when), form=format)
 
-    def _total_as_dict(self) -> dict[str, Any] | None:
-        """Dictionary of the total; None for a profile that is a function."""
-        try:
-            return self.guarantee.to_dict()
-        except PrivacyError:
-            return None
-
     def __repr__(self) -> str:
         number = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
+        terms = f"neighboring={self.neighboring!r}, bound={self.bound!r}"
         unit = "" if self.unit == "record" else f", unit={self.unit!r}"
-        return (
-            f"PrivacySpent({number}, neighboring={self.neighboring!r}, bound={self.bound!r}{unit})"
-        )
+        return f"PrivacySpent({number}, {terms}{unit})"
 
     def __str__(self) -> str:
         basis = f"({self.neighboring} neighbours; unit: {self.unit}; {self.bound})"
         lines = [f"epsilon = {up(self.epsilon)} at delta = {short_up(self.delta)} {basis}"]
         lines += [
-            f"  {one.name}: alone epsilon = {up(one.epsilon_at(self.delta))}"
-            for one in self.components
+            f"  {component.name}: alone epsilon = {up(component.epsilon_at(self.delta))}"
+            for component in self.components
         ]
         lines += [f"  {text}" for text in (*budget_in_words(self), risk_in_words(self))]
         lines += [f"  assumes: {text}" for text in self.assumptions]

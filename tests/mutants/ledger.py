@@ -12,8 +12,8 @@ MUTANTS = {
     "entry not on the disk": Mutant(
         mistake="A fit goes on while its entry waits in memory to be written.",
         file="ledger/ledger_file.py",
-        old="        rest = rest[os.write(descriptor, rest) :]\n    os.fsync(descriptor)\n",
-        new="        rest = rest[os.write(descriptor, rest) :]\n",
+        old="        unwritten = unwritten[os.write(descriptor, unwritten) :]\n    os.fsync(descriptor)\n",
+        new="        unwritten = unwritten[os.write(descriptor, unwritten) :]\n",
         tests=(f"{PAGES}::test_what_is_used_is_on_the_disk_before",),
     ),
     "damage passed over": Mutant(
@@ -28,22 +28,22 @@ MUTANTS = {
             "An entry is written behind the rest of one that was cut off, and neither can be read."
         ),
         file="ledger/ledger_file.py",
-        old="    end = len(found) if open_end else len(found) - len(tail)\n",
-        new="    end = len(found)\n",
+        old="    end = len(content) if open_end else len(content) - len(tail)\n",
+        new="    end = len(content)\n",
         tests=(PAGES,),
     ),
     "the last fit is free": Mutant(
         mistake="Whether a fit fits into the budget is asked of the entries before it.",
         file="ledger/privacy_ledger.py",
-        old="total = total_epsilon(both, relation, self.delta)",
+        old="total = total_epsilon(together, relation, self.delta)",
         new="total = total_epsilon(entries, relation, self.delta)",
         tests=(LEDGER,),
     ),
     "checked before the lock": Mutant(
         mistake="Two processes both find that the last of the budget is left, and both spend it.",
         file="ledger/privacy_ledger.py",
-        old="        with ledger_file.locked(self._file):\n            found = self._pages()\n",
-        new="        found = self._pages()\n        with ledger_file.locked(self._file):\n",
+        old="        with ledger_file.locked(self._file):\n            pages = self._pages()\n",
+        new="        pages = self._pages()\n        with ledger_file.locked(self._file):\n",
         tests=(f"{PAGES}::test_what_others_enter_while_a_ledger_waits_for_the_lock_counts",),
     ),
     "folds composed in parallel": Mutant(

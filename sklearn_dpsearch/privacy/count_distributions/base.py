@@ -31,6 +31,7 @@ from .._checks import (
     check_kind,
     plain_number,
     require,
+    require_in,
     require_whole,
 )
 from .._types import Array, ArrayLike
@@ -58,6 +59,10 @@ EXACTLY = 1500
 LEAST = 1e-40
 #: Terms of a finite distribution that are evaluated one by one; more would take minutes.
 MOST_TERMS = 10**6
+#: What is needed where something else was found.
+A_DISTRIBUTION = "a distribution of K, e.g. Geometric(10),"
+#: Bounds on the best of K runs that hold under a cap, and given K ≥ 1, if they hold without.
+OF_CAPPED, OF_CONDITIONED = ("Theorem 6",), ("Theorem 6", "PS22 Theorem 6", "KRW24 Theorem 5.7")
 
 
 @part_of_guarantees
@@ -103,17 +108,25 @@ class CountDistribution(ABC, FrozenValue):
         """Largest possible K, or infinity."""
         return math.inf
 
+    @property
+    def theorems(self) -> tuple[str, ...]:
+        """Names of the bounds on the best of K runs that hold for this distribution, beside those
+        for all."""
+        return ()
+
+    @property
+    def without_condition(self) -> tuple[CountDistribution, float]:
+        """Distribution without the condition K ≥ 1, and 1/P[K ≥ 1]."""
+        return self, 1.0
+
     # Derived methods ------------------------------------------------------------------------------
 
     def pmf(self, k: ArrayLike) -> Any:
         """P[K = k] for integers k (scalar or array)."""
         k = as_numbers("k", k)
         inside = (k >= self.lowest) & (k <= self.highest)
-        values = np.where(
-            inside,
-            np.exp(self.log_pmf(np.where(inside, k, max(self.lowest, 1)).astype(float))),
-            0.0,
-        )
+        possible = np.where(inside, k, max(self.lowest, 1)).astype(float)
+        values = np.where(inside, np.exp(self.log_pmf(possible)), 0.0)
         return float(values) if k.ndim == 0 else values
 
     def pgf(self, z: ArrayLike) -> Any:
@@ -147,24 +160,22 @@ class CountDistribution(ABC, FrozenValue):
 
         Papernot & Steinke (2022), section 3.6.
         """
-        value, _ = integrate.quad(
-            lambda t: self._evaluate(self.generating, -math.expm1(-t)) * math.exp(-t),
-            0.0,
-            60.0,
-            limit=400,
-        )
-        return float(1.0 - value)
+
+        def integrand(t: float) -> float:
+            return float(self._evaluate(self.generating, -math.expm1(-t)) * math.exp(-t))
+
+        return float(1.0 - integrate.quad(integrand, 0.0, 60.0, limit=400)[0])
 
     def success_probability(self, share: float) -> float:
         """Probability that the winner is among the best share of candidates."""
         share = plain_number("share", share)
-        require(0 <= share <= 1, "0 <= share <= 1", share=share)
+        require_in("[0, 1]", share=share)
         return float(1.0 - self.generating(np.array(1.0 - share), np.array(share)))
 
     def quantile(self, p: float) -> int:
         """Smallest k with P[K ≤ k] ≥ p."""
         p = plain_number("p", p)
-        require(0 <= p < 1, "0 <= p < 1", p=p)
+        require_in("[0, 1)", p=p)
         return self._exact_quantile(p)
 
     def _exact_quantile(self, p: Any) -> int:
@@ -173,10 +184,8 @@ class CountDistribution(ABC, FrozenValue):
         It adds up the probabilities of all smaller K.
         """
         with mpmath.workprec(320):
-            reached = (
-                k for k, total in enumerate(accumulate(self.exact_pmf()), self.lowest) if total >= p
-            )
-            return int(next(reached, self.highest))
+            totals = enumerate(accumulate(self.exact_pmf()), self.lowest)
+            return int(next((k for k, total in totals if total >= p), self.highest))
 
     def sample(self, rng: RandomBits | None = None) -> int:
         """One draw of K by inversion of 256 random bits.
@@ -250,9 +259,8 @@ class Finite(CountDistribution):
     def log_curvature(self, z: Array, u: Array) -> Array:
         k = np.arange(self._probabilities.size)
         with np.errstate(divide="ignore", under="ignore"):
-            return np.asarray(
-                np.log(polyval(z, np.append((k * (k - 1) * self._probabilities)[2:], 0.0)))
-            )
+            values = np.log(polyval(z, np.append((k * (k - 1) * self._probabilities)[2:], 0.0)))
+            return np.asarray(values)
 
     def generating(self, z: Array, u: Array) -> Array:
         with np.errstate(under="ignore"):
@@ -267,12 +275,7 @@ class Capped(Finite):
     most: int
 
     def _check(self) -> None:
-        check_kind(
-            "distribution",
-            self.distribution,
-            CountDistribution,
-            "a distribution of K, e.g. Geometric(10),",
-        )
+        check_kind("distribution", self.distribution, CountDistribution, A_DISTRIBUTION)
         require_whole(max(self.distribution.lowest, 1), most=self.most)
         require(self.most <= MOST_TERMS, f"a cap of at most {MOST_TERMS}", most=self.most)
         possible = float(np.sum(self.distribution.pmf(np.arange(self.most + 1))))
@@ -282,13 +285,17 @@ class Capped(Finite):
     def lowest(self) -> int:
         return self.distribution.lowest  # the first double that is not 0 may be far above it
 
+    @property
+    def theorems(self) -> tuple[str, ...]:
+        return tuple(name for name in self.distribution.theorems if name in OF_CAPPED)
+
     @cached_property
     def _probabilities(self) -> Array:
         values = self.distribution.pmf(np.arange(self.most + 1))
         return np.asarray(values / math.fsum(values))
 
     def exact_pmf(self) -> Iterator[Any]:
-        return (one / self._possible for one in self._pmf_up_to_cap())
+        return (probability / self._possible for probability in self._pmf_up_to_cap())
 
     @cached_property
     def _possible(self) -> Any:
@@ -308,17 +315,9 @@ class Conditioned(CountDistribution):
     distribution: CountDistribution
 
     def _check(self) -> None:
-        check_kind(
-            "distribution",
-            self.distribution,
-            CountDistribution,
-            "a distribution of K, e.g. Poisson(10),",
-        )
-        require(
-            self.distribution.lowest == 0,
-            "a distribution of K that may be 0",
-            distribution=self.distribution,
-        )
+        check_kind("distribution", self.distribution, CountDistribution, A_DISTRIBUTION)
+        valid = self.distribution.lowest == 0
+        require(valid, "a distribution of K that may be 0", distribution=self.distribution)
 
     @cached_property
     def _possible(self) -> Any:
@@ -330,6 +329,14 @@ class Conditioned(CountDistribution):
     def _scale(self) -> float:
         """Probability of K ≥ 1, as a double."""
         return float(self._possible)
+
+    @property
+    def theorems(self) -> tuple[str, ...]:
+        return tuple(name for name in self.distribution.theorems if name in OF_CONDITIONED)
+
+    @property
+    def without_condition(self) -> tuple[CountDistribution, float]:
+        return self.distribution, 1.0 / self._scale
 
     @property
     def mean(self) -> float:
@@ -352,4 +359,5 @@ class Conditioned(CountDistribution):
         return 1.0 - (1.0 - self.distribution.generating(z, u)) / self._scale
 
     def exact_pmf(self) -> Iterator[Any]:
-        return (one / self._possible for one in islice(self.distribution.exact_pmf(), 1, None))
+        later = islice(self.distribution.exact_pmf(), 1, None)
+        return (probability / self._possible for probability in later)

@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from .._checks import cached_property, plain_number, require, require_whole
+from .._checks import cached_property, plain_number, require, require_in, require_whole
 from .._types import Array
 from .base import MOST_TERMS, CountDistribution, Finite, successive_probabilities
 from .negative_binomial import Geometric
@@ -34,9 +34,10 @@ class Poisson(CountDistribution):
     """
 
     mean: float
+    theorems = ("Theorem 6", "PS22 Theorem 6", "PS22 Corollary 21")
 
     def _check(self) -> None:
-        require(0 < self.mean < math.inf, "0 < mean < inf", mean=self.mean)
+        require_in("(0, inf)", mean=self.mean)
 
     @property
     def lowest(self) -> int:
@@ -94,9 +95,8 @@ class _Trials(CountDistribution):
         if trials == 0:
             return np.zeros_like(u)
         with np.errstate(divide="ignore"):
-            return trials * np.where(
-                u < 0.5, np.log1p(-p * np.minimum(u, 0.5)), np.log(1.0 - p + p * z)
-            )
+            near_one = np.log1p(-p * np.minimum(u, 0.5))
+            return trials * np.where(u < 0.5, near_one, np.log(1.0 - p + p * z))
 
     def log_slope(self, z: Array, u: Array) -> Array:
         return math.log(self.mean) + self._log_power(self.n - 1, z, u)
@@ -113,10 +113,8 @@ class _Trials(CountDistribution):
         n, p = self.n, self.p
         if p == 1:
             return iter([mpmath.mpf(1)])
-        exact = mpmath.mpf(p)
-        return successive_probabilities(
-            (1 - exact) ** n, 0, lambda j: (n - j) * exact / ((j + 1) * (1 - exact))
-        )
+        exact, none = mpmath.mpf(p), 1 - mpmath.mpf(p)
+        return successive_probabilities(none**n, 0, lambda j: (n - j) * exact / ((j + 1) * none))
 
 
 @dataclass(frozen=True)
@@ -133,10 +131,11 @@ class Binomial(_Trials):
 
     n: int
     p: float
+    theorems = ("Theorem 6", "KRW24 Theorem 5.7")
 
     def _check(self) -> None:
         require_whole(1, n=self.n)
-        require(0 < self.p <= 1, "0 < p <= 1", p=self.p)
+        require_in("(0, 1]", p=self.p)
 
 
 @dataclass(frozen=True)
@@ -150,6 +149,7 @@ class Fixed(_Trials):
     """
 
     k: int
+    theorems = ("Theorem 6", "composition")
 
     def _check(self) -> None:
         require_whole(1, k=self.k)
@@ -181,25 +181,20 @@ class FromPMF(Finite):
     """
 
     probabilities: tuple[float, ...]
+    theorems = ("Theorem 6",)
 
     def __init__(self, probabilities: Sequence[float]) -> None:
-        given = np.ravel(np.asarray(probabilities, dtype=object))
-        numbers = tuple(float(plain_number("probabilities", one)) for one in given)
+        values = np.ravel(np.asarray(probabilities, dtype=object))
+        numbers = tuple(float(plain_number("probabilities", value)) for value in values)
         object.__setattr__(self, "probabilities", numbers)
         self.__post_init__()
 
     def _check(self) -> None:
         values = np.asarray(self.probabilities)
-        require(
-            values.size >= 2 and values.size <= MOST_TERMS,
-            f"2 to {MOST_TERMS} probabilities",
-            number=values.size,
-        )
-        require(
-            bool(np.all(values >= 0)) and abs(values.sum() - 1) < 1e-9,
-            "probabilities >= 0 with sum 1",
-            total=values.sum(),
-        )
+        valid = values.size >= 2 and values.size <= MOST_TERMS
+        require(valid, f"2 to {MOST_TERMS} probabilities", number=values.size)
+        valid = bool(np.all(values >= 0)) and abs(values.sum() - 1) < 1e-9
+        require(valid, "probabilities >= 0 with sum 1", total=values.sum())
         require(values[1:].sum() > 0, "P[K >= 1] > 0", probabilities=self.probabilities[:3])
 
     @cached_property
@@ -210,7 +205,7 @@ class FromPMF(Finite):
     def exact_pmf(self) -> Iterator[Any]:
         exact = [mpmath.mpf(p) for p in self.probabilities[self.lowest :]]
         total = mpmath.fsum(exact)
-        return (one / total for one in exact)
+        return (probability / total for probability in exact)
 
 
 def as_count_distribution(count: CountDistribution | float) -> CountDistribution:
@@ -221,9 +216,9 @@ def as_count_distribution(count: CountDistribution | float) -> CountDistribution
     if isinstance(count, CountDistribution):
         return count
     if isinstance(count, (bool, np.bool_)) or not isinstance(count, Real):
-        found = f"the class {count.__name__}" if isinstance(count, type) else repr(count)
+        name = f"the class {count.__name__}" if isinstance(count, type) else repr(count)
         raise TypeError(
-            f"Found {found} as the distribution of K, the number of runs; a distribution or its "
+            f"Found {name} as the distribution of K, the number of runs; a distribution or its "
             "mean is needed, e.g. Geometric(10) or 10."
         )
     return Geometric(mean=float(count))

@@ -25,6 +25,8 @@ class TruncatedNegativeBinomial(CountDistribution):
     (1−γ)z)^{−η−1}.
     """
 
+    theorems = ("PS22 Corollary 3", "PS22 Lemma 20")
+
     @property
     @abstractmethod
     def eta(self) -> float:
@@ -34,12 +36,8 @@ class TruncatedNegativeBinomial(CountDistribution):
         require(-1 < self.eta <= 1e12, "-1 < shape <= 1e12", shape=self.eta)
         require(1 <= self.mean < math.inf, "1 <= mean < inf (K is at least 1)", mean=self.mean)
         reach = math.log(self.mean) / (1 + self.eta)  # about log(1/gamma)
-        require(
-            reach < 650,
-            "log(mean)/(1 + shape) < 650 (a lighter tail)",
-            mean=self.mean,
-            shape=self.eta,
-        )
+        expected = "log(mean)/(1 + shape) < 650 (a lighter tail)"
+        require(reach < 650, expected, mean=self.mean, shape=self.eta)
 
     @cached_property
     def gamma(self) -> float:
@@ -61,10 +59,10 @@ class TruncatedNegativeBinomial(CountDistribution):
         """Logarithm of P[K = 1], for a given log γ."""
         if log_gamma == 0:
             return 0.0
-        rest = math.log(-math.expm1(log_gamma))
+        log_failure = math.log(-math.expm1(log_gamma))
         if self.eta == 0:
-            return rest - math.log(-log_gamma)
-        return rest + math.log(abs(self.eta)) - _log_abs_expm1(-self.eta * log_gamma)
+            return log_failure - math.log(-log_gamma)
+        return log_failure + math.log(abs(self.eta)) - _log_abs_expm1(-self.eta * log_gamma)
 
     @property
     def _failure(self) -> float:
@@ -82,9 +80,8 @@ class TruncatedNegativeBinomial(CountDistribution):
         It has all digits where γ is small and where it is nearly 1.
         """
         part = self._failure * z
-        return np.where(
-            part < 0.5, np.log1p(-np.minimum(part, 0.5)), np.log(self.gamma + self._failure * u)
-        )
+        far = np.log(self.gamma + self._failure * u)
+        return np.where(part < 0.5, np.log1p(-np.minimum(part, 0.5)), far)
 
     def log_pmf(self, k: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -96,20 +93,16 @@ class TruncatedNegativeBinomial(CountDistribution):
 
     def log_curvature(self, z: Array, u: Array) -> Array:
         with np.errstate(divide="ignore"):
-            return np.asarray(
-                self._log_c
-                + np.log((1 + self.eta) * self._failure)
-                - (2 + self.eta) * self._log_base(z, u)
-            )
+            constant = self._log_c + np.log((1 + self.eta) * self._failure)
+        return np.asarray(constant - (2 + self.eta) * self._log_base(z, u))
 
     def generating(self, z: Array, u: Array) -> Array:
         if self.gamma == 1:
             return z
         if self.eta == 0:
             return self._log_base(z, u) / math.log(self.gamma)
-        return np.expm1(-self.eta * self._log_base(z, u)) / math.expm1(
-            -self.eta * math.log(self.gamma)
-        )
+        scale = math.expm1(-self.eta * math.log(self.gamma))
+        return np.expm1(-self.eta * self._log_base(z, u)) / scale
 
     def shortfall(self, u: float) -> float:
         """Difference 1 − f(1 − u) of the generating function, exact for small u, at least u, as K ≥
@@ -120,18 +113,16 @@ class TruncatedNegativeBinomial(CountDistribution):
         log_growth = math.log1p(self._failure / self.gamma * u)
         if self.eta == 0:
             return max(u, log_growth / -math.log(self.gamma))
-        return max(
-            u, math.expm1(-self.eta * log_growth) / math.expm1(self.eta * math.log(self.gamma))
-        )
+        scale = math.expm1(self.eta * math.log(self.gamma))
+        return max(u, math.expm1(-self.eta * log_growth) / scale)
 
     def exact_pmf(self) -> Iterator[Any]:
         if self.gamma == 1:
             return iter([mpmath.mpf(1)])
         gamma, eta = mpmath.mpf(self.gamma), mpmath.mpf(self.eta)
         scale = -mpmath.log(gamma) if eta == 0 else mpmath.expm1(-eta * mpmath.log(gamma)) / eta
-        return successive_probabilities(
-            (1 - gamma) / scale, 1, lambda j: (1 - gamma) * (j + eta) / (j + 1)
-        )
+        first, failure = (1 - gamma) / scale, 1 - gamma
+        return successive_probabilities(first, 1, lambda j: failure * (j + eta) / (j + 1))
 
 
 def _log_abs_expm1(x: float) -> float:
@@ -145,17 +136,13 @@ def _log_rising(k: Array, eta: float) -> Array:
     It is log Γ(k+η)/(Γ(1+η)·Γ(k+1)); by Stirling's series where Γ would cancel.
     """
     k = np.asarray(k, dtype=float)
-    near = np.minimum(k, 1e5)
-    exact = special.gammaln(near + eta) - special.gammaln(near + 1)
-    far = np.maximum(k, 1e5)
-    a, b = far + eta, far + 1
+    small = np.minimum(k, 1e5)
+    exact = special.gammaln(small + eta) - special.gammaln(small + 1)
+    large = np.maximum(k, 1e5)
+    a, b = large + eta, large + 1
     # log Γ(a) − log Γ(b) with a/b = 1 + (η − 1)/b
-    series = (
-        (a - 0.5) * np.log1p((eta - 1) / b)
-        + (eta - 1) * np.log(b)
-        - (eta - 1)
-        + (1 / a - 1 / b) / 12
-    )
+    series = (a - 0.5) * np.log1p((eta - 1) / b) + (eta - 1) * np.log(b)
+    series = series - (eta - 1) + (1 / a - 1 / b) / 12
     return np.asarray(np.where(k <= 1e5, exact, series) - special.gammaln(1 + eta))
 
 
@@ -174,8 +161,10 @@ class NegativeBinomial(TruncatedNegativeBinomial):
     Examples
     --------
     >>> distribution = NegativeBinomial(shape=-0.5, mean=10)
-    >>> round(distribution.pmf(1), 4), distribution.quantile(0.5), round(distribution.pgf_slope(1.0), 6)
-    (0.5263, 1, 10.0)
+    >>> round(distribution.pmf(1), 4), distribution.quantile(0.5)
+    (0.5263, 1)
+    >>> round(distribution.pgf_slope(1.0), 6)
+    10.0
     """
 
     shape: float

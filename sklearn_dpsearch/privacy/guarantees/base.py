@@ -9,8 +9,9 @@ the pair of output distributions that dominates it (``pair``); those with a Rén
 from __future__ import annotations
 
 import math
+import operator
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar, TypeAlias
@@ -66,9 +67,9 @@ class Statement(Accounted):
 
 def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
     """Guarantee as given, or the total of a ``PrivacySpent``."""
-    found = value.guarantee if isinstance(value, Statement) else value
-    if isinstance(found, Guarantee):
-        return found
+    guarantee = value.guarantee if isinstance(value, Statement) else value
+    if isinstance(guarantee, Guarantee):
+        return guarantee
     raise TypeError(
         f"Found {value!r} ({type(value).__name__}) as {name}; a guarantee from "
         "sklearn_dpsearch.privacy is needed. Write e.g. PureDP(epsilon=1.0), or give the "
@@ -135,9 +136,9 @@ class Guarantee(Accounted, FrozenValue):
 
     def _roughly(self) -> Guarantee:
         """Looser guarantee that is faster to compute, or this one."""
-        found = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
-        rough = {name: _rough_part(part) for name, part in found.items()}
-        changed = {name: part for name, part in rough.items() if part is not found[name]}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        rough = {name: _rough_part(part) for name, part in values.items()}
+        changed = {name: part for name, part in rough.items() if part is not values[name]}
         return replace(self, **changed) if changed else self
 
     def _zero_beyond_largest_loss(self, epsilon: Array, values: Array) -> Array:
@@ -145,11 +146,8 @@ class Guarantee(Accounted, FrozenValue):
 
         Numerics stop a little above 0.
         """
-        return (
-            values
-            if self.pure_epsilon is None
-            else np.where(epsilon >= self.pure_epsilon, 0.0, values)
-        )
+        largest = self.pure_epsilon
+        return values if largest is None else np.where(epsilon >= largest, 0.0, values)
 
     def _epsilon(self, delta: float) -> float:
         """Smallest ε at δ, by inversion of the profile."""
@@ -167,8 +165,8 @@ class Guarantee(Accounted, FrozenValue):
             hash(self)
         except TypeError:  # a user's own guarantee with a list in it
             return self._epsilon(delta)
-        known = KNOWN if len(getattr(self, "parts", ())) <= MANY else KNOWN_OF_MANY
-        return float(known(self, delta))
+        cached = KNOWN if len(getattr(self, "parts", ())) <= MANY else KNOWN_OF_MANY
+        return float(cached(self, delta))
 
     def to_dict(self) -> dict[str, Any]:
         """Parameters of this guarantee as plain values ready for JSON.
@@ -226,24 +224,23 @@ def _rough_part(part: Any) -> Any:
     if not isinstance(part, tuple):
         return part
     rough = tuple(map(_rough_part, part))
-    return part if all(one is other for one, other in zip(rough, part)) else rough
+    return part if all(map(operator.is_, rough, part)) else rough
 
 
 @lru_cache(maxsize=128)
-def interned(guarantee: Guarantee) -> Guarantee:
-    """Equal guarantee that was built before, with its computed values."""
-    return guarantee
+def built_once(kind: type[Guarantee], **parts: Any) -> Guarantee:
+    """Guarantee of a kind from checked parts: if it was built before, that one, with its computed
+    values and without another check."""
+    return kind(**parts)
 
 
 def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:
     """Raise unless guarantees are under one neighbouring relation."""
     relations = sorted({guarantee.neighboring for guarantee in guarantees})
     if len(relations) != 1:
-        found = ", ".join(
-            f"{type(guarantee).__name__}({guarantee.neighboring})" for guarantee in guarantees
-        )
+        listed = ", ".join(f"{type(part).__name__}({part.neighboring})" for part in guarantees)
         raise MixedNeighborsError(
-            f"Found guarantees under different neighbouring relations: {found}; one relation is "
+            f"Found guarantees under different neighbouring relations: {listed}; one relation is "
             "needed for all. diffprivlib's models hold under replace_one alone, the nets of "
             "sklearn_dpsearch.nets under it with neighboring='replace_one': use parts that share "
             "one (a step with public constants, FunctionTransformer, holds under every one), or "
@@ -252,17 +249,14 @@ def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:
         )
 
 
-def check_parts(whole: Guarantee, **parts: object) -> None:
+def check_parts(guarantee: Guarantee, **parts: object) -> None:
     """Raise unless parts are guarantees under the relation of the whole."""
     for name, part in parts.items():
-        check_kind(
-            name,
-            part,
-            Guarantee,
-            "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),",
-        )
-        assert isinstance(part, Guarantee)
-        check_same_neighbors((whole, part))
+        if not isinstance(part, Guarantee):
+            needed = "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),"
+            check_kind(name, part, Guarantee, needed)
+        elif part.neighboring != guarantee.neighboring:
+            check_same_neighbors((guarantee, part))
 
 
 #: ε by guarantee and δ. A ledger asks for a longer composition at each entry, and each would keep
@@ -274,19 +268,18 @@ KNOWN, KNOWN_OF_MANY = (
 
 def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None = None) -> float:
     """The least ε with ``profile`` at most ``delta``, rounded up; infinite if there is none."""
-    known: dict[float, float] = {}
+    values: dict[float, float] = {}
 
     def excess(epsilon: float) -> float:
         """log(δ(ε)/δ), for profiles are nearly lines on this scale; below 0 exactly where δ(ε) ≤
         δ."""
-        if epsilon not in known:
+        if epsilon not in values:
             with np.errstate(over="ignore", invalid="ignore"):  # e^ε may leave the range of doubles
                 reached = float(profile(np.array([epsilon]))[0])
-            logarithm = math.log(max(1.0 if math.isnan(reached) else reached, SMALLEST)) - math.log(
-                delta
-            )
-            known[epsilon] = min(logarithm, -TINY) if reached <= delta else max(logarithm, TINY)
-        return known[epsilon]
+            positive = max(1.0 if math.isnan(reached) else reached, SMALLEST)
+            logarithm = math.log(positive) - math.log(delta)
+            values[epsilon] = min(logarithm, -TINY) if reached <= delta else max(logarithm, TINY)
+        return values[epsilon]
 
     start = 1.0 if pure_epsilon is None else min(pure_epsilon, FURTHEST)
     rising = geometric(start, 2.0, FURTHEST)
@@ -294,7 +287,7 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     if turn.fails is not None and turn.holds is not None:
         optimize.brentq(excess, turn.fails, turn.holds, xtol=1e-10, rtol=1e-9, disp=False)
     largest = np.inf if pure_epsilon is None else pure_epsilon
-    return min((epsilon for epsilon, value in known.items() if value < 0), default=largest)
+    return min((epsilon for epsilon, log_ratio in values.items() if log_ratio < 0), default=largest)
 
 
 def discretize_profiles(
@@ -356,17 +349,16 @@ class SmallestOf(Guarantee):
         below each.
         """
         values = {name: float(bound.epsilon_at(delta)) for name, bound in self.bounds.items()}
-        least = min(values.values())
-        if self.epsilon_at(delta) < least * (1.0 - 2e-9) - 2e-10:
+        smallest = min(values.values())
+        if self.epsilon_at(delta) < smallest * (1.0 - 2e-9) - 2e-10:
             return CHORD
-        return next(name for name, value in values.items() if value <= least * (1.0 + 2e-9) + 2e-10)
+        close = smallest * (1.0 + 2e-9) + 2e-10
+        return next(name for name, value in values.items() if value <= close)
 
     @property
     def pure_epsilon(self) -> float | None:
-        pure = [
-            bound.pure_epsilon for bound in self.bounds.values() if bound.pure_epsilon is not None
-        ]
-        return min(pure) if pure else None
+        largest = (bound.pure_epsilon for bound in self.bounds.values())
+        return min((epsilon for epsilon in largest if epsilon is not None), default=None)
 
     @property
     def has_renyi(self) -> bool:
@@ -382,25 +374,21 @@ class SmallestOf(Guarantee):
         return np.asarray(np.min(curves, axis=0))
 
     def _profile(self, epsilon: Array) -> Array:
-        return self._smallest_profile(
-            [bound._profile(epsilon) for bound in self.bounds.values()], epsilon
-        )
+        return self._smallest_of(epsilon, (bound._profile for bound in self.bounds.values()))
 
     def _far_profile(self, epsilon: Array) -> Array:
-        return self._smallest_profile(
-            [bound._far_profile(epsilon) for bound in self.bounds.values()], epsilon
-        )
+        return self._smallest_of(epsilon, (bound._far_profile for bound in self.bounds.values()))
 
-    def _smallest_profile(self, profiles: list[Array], epsilon: Array) -> Array:
+    def _smallest_of(self, epsilon: Array, profiles: Iterable[Profile]) -> Array:
         """Smallest of several profiles, with the chords of the pair."""
-        values: Array = np.min(profiles, axis=0)
+        values: Array = np.min([profile(epsilon) for profile in profiles], axis=0)
         return np.minimum(values, self.pair.delta_at(epsilon)) if self._bounds_cross else values
 
     def _epsilon(self, delta: float) -> float:
-        least = min(bound._epsilon(delta) for bound in self.bounds.values())
+        smallest = min(bound._epsilon(delta) for bound in self.bounds.values())
         if delta == 0 or not self._bounds_cross:
-            return least
-        return min(least, smallest_epsilon(self.pair.delta_at, delta))
+            return smallest
+        return min(smallest, smallest_epsilon(self.pair.delta_at, delta))
 
     @cached_property
     def _bounds_cross(self) -> bool:
@@ -413,14 +401,8 @@ class SmallestOf(Guarantee):
         compared = self._bounds_of_pair
         if len(compared) == 1:
             return False
-        _, *others = compared
-        places = np.unique(
-            [
-                min(bound.epsilon_at(delta), LARGEST_EPSILON)
-                for bound in others
-                for delta in COMPARED
-            ]
-        )
+        crossed = [bound._known_epsilon(delta) for bound in compared[1:] for delta in COMPARED]
+        places = np.unique(np.minimum(crossed, LARGEST_EPSILON))
         values = np.array([bound._profile(places) for bound in compared])
         return not bool(np.any(np.all(values <= values.min(axis=0) * (1.0 + 1e-10), axis=1)))
 
@@ -435,14 +417,12 @@ class SmallestOf(Guarantee):
         if len(bounds) == 1:
             return bounds[0].pair
         directions = ("removed", "added")[: max(len(bound.pair.directions) for bound in bounds)]
-        curves = (partial(_smallest_in_direction, bounds, name) for name in directions)
+
+        def curve(direction: str, epsilon: Array) -> Array:
+            of_pairs = [getattr(bound.pair, direction).delta_at(epsilon) for bound in bounds]
+            return np.asarray(
+                np.min([bound._profile(epsilon) for bound in bounds] + of_pairs, axis=0)
+            )
+
+        curves = (partial(curve, direction) for direction in directions)
         return discretize_profiles(*curves, number=BOUNDS_AT, adaptive=True)
-
-
-def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:
-    """Smallest profile of several bounds for one order of the neighbours."""
-    both = [
-        np.minimum(bound._profile(epsilon), getattr(bound.pair, direction).delta_at(epsilon))
-        for bound in bounds
-    ]
-    return np.asarray(np.min(both, axis=0))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import special
@@ -30,20 +30,20 @@ from .base import Guarantee, Statement, as_guarantee, check_parts, check_same_ne
 from .pure import PureDP
 from .single_mechanisms import ZCDP, ByBothRoutes, GaussianDP, NonPrivate, RenyiDP
 
+#: Guarantees, or statements of them.
+Stated: TypeAlias = Sequence[Guarantee] | Sequence[Guarantee | Statement]
 #: Losses through which the pair of an envelope is drawn, at most.
 MOST_LOSSES = 20_001
 
 
-def _as_guarantees(
-    guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement],
-) -> list[Guarantee]:
+def _as_guarantees(guarantees: Stated) -> list[Guarantee]:
     """Guarantees from guarantees and statements, all about one unit."""
     if isinstance(guarantees, Guarantee | Statement):
         raise TypeError(
             f"Found {guarantees!r} alone; several guarantees are needed. Give a list, e.g. "
             f"[{guarantees!r}]."
         )
-    units = {one.unit if isinstance(one, Statement) else "record" for one in guarantees}
+    units = {part.unit if isinstance(part, Statement) else "record" for part in guarantees}
     if len(units) > 1:
         raise MixedNeighborsError(
             f"Found statements about different units: {', '.join(sorted(units))}; one unit is "
@@ -77,30 +77,30 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     GaussianDP(neighboring='add_remove', mu=5.0)
     """
     require(len(guarantees) > 0, "at least one guarantee", number=0)
-    given = _as_guarantees(guarantees)
-    check_same_neighbors(given)
+    stated = _as_guarantees(guarantees)
+    check_same_neighbors(stated)
     flat = [
         part
-        for guarantee in given
+        for guarantee in stated
         for part in (guarantee.parts if isinstance(guarantee, Composition) else (guarantee,))
     ]
     if any(isinstance(guarantee, NonPrivate) for guarantee in flat):
         return NonPrivate(neighboring=flat[0].neighboring)
     merged = _merge_closed_forms(flat)
-    return (
-        merged[0]
-        if len(merged) == 1
-        else Composition(parts=tuple(merged), neighboring=flat[0].neighboring)
-    )
+    if len(merged) == 1:
+        return merged[0]
+    return Composition(parts=tuple(merged), neighboring=flat[0].neighboring)
 
 
 def _merge_closed_forms(parts: Sequence[Guarantee]) -> list[Guarantee]:
     """Merge guarantees whose parameters add up; keep the others."""
-    rest = [part for part in parts if type(part) not in CLOSED_FORMS]
+    merged = [part for part in parts if type(part) not in CLOSED_FORMS]
     for kind, add in CLOSED_FORMS.items():
-        same = [part for part in parts if type(part) is kind]
-        rest += [kind(**add(same), neighboring=same[0].neighboring)] if len(same) > 1 else same
-    return rest
+        alike = [part for part in parts if type(part) is kind]
+        if len(alike) > 1:
+            alike = [kind(**add(alike), neighboring=alike[0].neighboring)]
+        merged += alike
+    return merged
 
 
 def _sum_of_renyi_curves(parts: Sequence[RenyiDP]) -> dict[str, Any]:
@@ -119,9 +119,9 @@ CLOSED_FORMS: dict[type[Guarantee], Callable[[Sequence[Any]], dict[str, Any]]] =
 
 def _sum_rounded_up(numbers: Sequence[float]) -> float:
     """Sum of numbers, rounded up."""
-    return (
-        math.inf if math.inf in numbers else float_above(sum(map(Fraction, numbers), Fraction(0)))
-    )
+    if math.inf in numbers:
+        return math.inf
+    return float_above(sum(map(Fraction, numbers), Fraction(0)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +142,8 @@ class _SeveralMechanisms(Guarantee):
 
     def _if_all_pure(self, combine: Callable[[Sequence[float]], float]) -> float | None:
         """Combination of the largest losses; None unless all are known."""
-        pure = [one for part in self.parts if (one := part.pure_epsilon) is not None]
-        return combine(pure) if len(pure) == len(self.parts) else None
+        epsilons = [epsilon for part in self.parts if (epsilon := part.pure_epsilon) is not None]
+        return combine(epsilons) if len(epsilons) == len(self.parts) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,15 +160,11 @@ class Composition(_SeveralMechanisms, ByBothRoutes):
 
     def _pair(self) -> DominatingPair:
         different = Counter(self.parts)
-        counts = list(different.values())
-        return combine(
-            [guarantee.pair for guarantee in different], lambda plds, _: convolve(plds, counts)
-        )
+        pairs, counts = [part.pair for part in different], list(different.values())
+        return combine(pairs, lambda plds, _: convolve(plds, counts))
 
 
-def mixture(
-    guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]
-) -> Guarantee:
+def mixture(guarantees: Stated, weights: Sequence[float]) -> Guarantee:
     """Guarantee of a mechanism drawn from a public distribution, and named.
 
     The output names the drawn mechanism and the distribution of the draw does not depend on the
@@ -187,28 +183,20 @@ def mixture(
     Guarantee
         Of the mechanism that draws.
     """
-    given, shares = _as_guarantees(guarantees), as_numbers("weights", weights)
-    require(
-        shares.shape == (len(given),) != (0,),
-        "as many weights as guarantees",
-        weights=weights,
-        number=len(given),
-    )
-    require(
-        bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9,
-        "weights >= 0 with sum 1",
-        total=float(shares.sum()),
-    )
-    check_same_neighbors(given)
+    parts, shares = _as_guarantees(guarantees), as_numbers("weights", weights)
+    valid = shares.shape == (len(parts),) != (0,)
+    require(valid, "as many weights as guarantees", weights=weights, number=len(parts))
+    valid = bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9
+    require(valid, "weights >= 0 with sum 1", total=float(shares.sum()))
+    check_same_neighbors(parts)
     total: dict[Guarantee, float] = {}
-    for guarantee, share in zip(given, shares / shares.sum()):
+    for guarantee, share in zip(parts, shares / shares.sum()):
         total[guarantee] = total.get(guarantee, 0.0) + float(share)
     drawn = {guarantee: share for guarantee, share in total.items() if share > 0}
     if len(drawn) == 1:
         return next(iter(drawn))
-    return Mixture(
-        parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=given[0].neighboring
-    )
+    relation = parts[0].neighboring
+    return Mixture(parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=relation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,18 +208,12 @@ class Mixture(_SeveralMechanisms):
     def _check(self) -> None:
         super()._check()
         check_kind("weights", self.weights, tuple, "a tuple of probabilities")
-        require(
-            len(self.weights) == len(self.parts),
-            "as many weights as parts",
-            weights=len(self.weights),
-        )
+        valid = len(self.weights) == len(self.parts)
+        require(valid, "as many weights as parts", weights=len(self.weights))
         for weight in self.weights:
             check_kind("weights", weight, float, "a tuple of floats")
-        require(
-            min(self.weights) > 0 and abs(math.fsum(self.weights) - 1) < 1e-9,
-            "weights > 0 with sum 1",
-            weights=self.weights,
-        )
+        valid = min(self.weights) > 0 and abs(math.fsum(self.weights) - 1) < 1e-9
+        require(valid, "weights > 0 with sum 1", weights=self.weights)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -240,9 +222,8 @@ class Mixture(_SeveralMechanisms):
     def renyi(self, order: ArrayLike) -> Array:
         """log Σ w_i·exp((α − 1)·ρ_i(α)) / (α − 1)."""
         order = np.asarray(order, dtype=float)
-        moments = [
-            np.log(w) + (order - 1) * part.renyi(order) for part, w in zip(self.parts, self.weights)
-        ]
+        weighted = zip(self.parts, self.weights)
+        moments = [np.log(w) + (order - 1) * part.renyi(order) for part, w in weighted]
         return np.asarray(special.logsumexp(moments, axis=0) / (order - 1))
 
     def _profile(self, epsilon: Array) -> Array:
@@ -260,7 +241,7 @@ class Mixture(_SeveralMechanisms):
         return combine([part.pair for part in self.parts], lambda plds, _: mix(plds, self.weights))
 
 
-def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> Guarantee:
+def envelope(guarantees: Stated) -> Guarantee:
     """Guarantee of an unknown one of several mechanisms.
 
     The largest of their profiles at each ε.
@@ -275,16 +256,16 @@ def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
     Guarantee
         Never better than any of them.
     """
-    given = _as_guarantees(guarantees)
-    require(len(given) > 0, "at least one guarantee", number=0)
-    check_same_neighbors(given)
-    different = tuple(dict.fromkeys(given))
+    members = _as_guarantees(guarantees)
+    require(len(members) > 0, "at least one guarantee", number=0)
+    check_same_neighbors(members)
+    different = tuple(dict.fromkeys(members))
     for guarantee in different:
         if isinstance(guarantee, NonPrivate) or len(different) == 1:
             return guarantee
     if all(type(guarantee) is PureDP for guarantee in different):
         return max(different, key=lambda guarantee: guarantee.epsilon)  # type: ignore[attr-defined]
-    return Envelope(parts=different, neighboring=given[0].neighboring)
+    return Envelope(parts=different, neighboring=members[0].neighboring)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,21 +67,18 @@ def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
     """
 
     def bound(first: Array) -> Array:
-        return np.asarray(
-            pair.removed.delta_at(first) + np.exp(first) * pair.added.delta_at(epsilon - first)
-        )
+        values = pair.removed.delta_at(first) + np.exp(first) * pair.added.delta_at(epsilon - first)
+        return np.asarray(values)
 
     reach = max(float(np.max(np.abs(part.losses), initial=0.0)) for part in pair.directions)
     low, high = np.full_like(epsilon, -reach), np.full_like(epsilon, reach)
     best = np.minimum(bound(low), bound(high))
     for _ in range(STEPS):
-        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        at_left, at_right = bound(left), bound(right)
-        best = np.minimum(best, np.minimum(at_left, at_right))
-        low, high = (
-            np.where(at_left < at_right, low, left),
-            np.where(at_left < at_right, right, high),
-        )
+        lower, upper = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        at_lower, at_upper = bound(lower), bound(upper)
+        best = np.minimum(best, np.minimum(at_lower, at_upper))
+        low = np.where(at_lower < at_upper, low, lower)
+        high = np.where(at_lower < at_upper, upper, high)
     return np.asarray(np.minimum(best * (1.0 + ROUNDING), 1.0))
 
 
@@ -112,14 +109,16 @@ def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
     >>> as_replace_one(PureDP(epsilon=1.0, neighboring="zero_out"))
     PureDP(neighboring='replace_one', epsilon=2.0)
     """
-    found = as_guarantee(guarantee)
-    if found.neighboring == "replace_one":
-        return found
-    if type(found) is Composition and all(type(part) is DPSGD for part in found.parts):
-        return compose(*(as_replace_one(part) for part in found.parts))
-    if type(found) in MULTIPLIED:
-        return replace(_multiply_parameter(found, 2), neighboring="replace_one")
-    return CARRIED_OVER.get(type(found), lambda found: ChangedRecord(presence=found))(found)
+    presence = as_guarantee(guarantee)
+    if presence.neighboring == "replace_one":
+        return presence
+    if type(presence) is Composition and all(type(part) is DPSGD for part in presence.parts):
+        return compose(*(as_replace_one(part) for part in presence.parts))
+    if type(presence) in MULTIPLIED:
+        return replace(_multiply_parameter(presence, 2), neighboring="replace_one")
+    if type(presence) in CARRIED_OVER:
+        return CARRIED_OVER[type(presence)](presence)
+    return ChangedRecord(presence=presence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,21 +137,15 @@ class ChangedRecord(Guarantee):
 
     def _check(self) -> None:
         check_kind("presence", self.presence, Guarantee, "a guarantee")
-        require(
-            self.neighboring == "replace_one",
-            'neighboring="replace_one"',
-            neighboring=self.neighboring,
-        )
-        require(
-            self.presence.neighboring != "replace_one",
-            'presence under "add_remove" or "zero_out"',
-            presence=self.presence,
-        )
+        valid = self.neighboring == "replace_one"
+        require(valid, 'neighboring="replace_one"', neighboring=self.neighboring)
+        valid = self.presence.neighboring != "replace_one"
+        require(valid, 'presence under "add_remove" or "zero_out"', presence=self.presence)
 
     @property
     def pure_epsilon(self) -> float | None:
-        one = self.presence.pure_epsilon
-        return None if one is None else 2.0 * one
+        epsilon = self.presence.pure_epsilon
+        return None if epsilon is None else 2.0 * epsilon
 
     @property
     def has_renyi(self) -> bool:
@@ -189,7 +182,8 @@ def _renyi_of_changed_record(guarantee: Any) -> Guarantee:
 #: Further kinds of guarantees for changed records.
 CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
     RenyiDP: _renyi_of_changed_record,
-    **dict.fromkeys((DPSGD, NonPrivate), lambda one: replace(one, neighboring="replace_one")),
+    DPSGD: lambda guarantee: replace(guarantee, neighboring="replace_one"),
+    NonPrivate: lambda guarantee: NonPrivate(neighboring="replace_one"),
 }
 
 
@@ -219,8 +213,8 @@ def as_zero_out(guarantee: Guarantee | Statement) -> Guarantee:
     >>> as_zero_out(PureDP(epsilon=1.0))
     PureDP(neighboring='zero_out', epsilon=1.0)
     """
-    found: Guarantee = _relabel_as_zero_out(as_guarantee(guarantee))
-    return found
+    relabelled: Guarantee = _relabel_as_zero_out(as_guarantee(guarantee))
+    return relabelled
 
 
 def _relabel_as_zero_out(value: Any) -> Any:
@@ -231,11 +225,8 @@ def _relabel_as_zero_out(value: Any) -> Any:
         return value
     if not is_dataclass(value):
         return ProfileDP.from_pair(value.pair, "zero_out")
-    parts = {
-        field.name: _relabel_as_zero_out(getattr(value, field.name))
-        for field in fields(value)
-        if field.init
-    }
+    names = [field.name for field in fields(value) if field.init]
+    parts = {name: _relabel_as_zero_out(getattr(value, name)) for name in names}
     return replace(value, **{**parts, "neighboring": "zero_out"})
 
 
@@ -271,13 +262,13 @@ def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
     >>> for_group(PureDP(epsilon=0.25), 4)
     PureDP(neighboring='add_remove', epsilon=1.0)
     """
-    found = as_guarantee(guarantee)
+    one_record = as_guarantee(guarantee)
     require_whole(1, records=records)
-    if records == 1 or isinstance(found, NonPrivate):
-        return found
-    if type(found) in MULTIPLIED:
-        return _multiply_parameter(found, int(records))
-    return OfGroup(one_record=found, records=int(records), neighboring=found.neighboring)
+    if records == 1 or isinstance(one_record, NonPrivate):
+        return one_record
+    if type(one_record) in MULTIPLIED:
+        return _multiply_parameter(one_record, int(records))
+    return OfGroup(one_record=one_record, records=int(records), neighboring=one_record.neighboring)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,21 +287,20 @@ class OfGroup(Guarantee):
 
     def _check(self) -> None:
         require_whole(2, records=self.records)
-        require(
-            self.records <= MOST_RECORDS, f"at most {MOST_RECORDS} records", records=self.records
-        )
+        few = self.records <= MOST_RECORDS
+        require(few, f"at most {MOST_RECORDS} records", records=self.records)
         check_parts(self, one_record=self.one_record)
 
     @property
     def pure_epsilon(self) -> float | None:
-        one = self.one_record.pure_epsilon
-        return None if one is None else float_above(Fraction(one) * self.records)
+        epsilon = self.one_record.pure_epsilon
+        return None if epsilon is None else float_above(Fraction(epsilon) * self.records)
 
     def _profile(self, epsilon: Array) -> Array:
         """Smaller of two bounds on δ for a group of records; profiles never rise, nor beyond all
         numbers."""
-        near = np.minimum(epsilon, LARGEST_LOSS)
-        values = np.minimum(super()._profile(near), self._equal_steps(near))
+        finite = np.minimum(epsilon, LARGEST_LOSS)
+        values = np.minimum(super()._profile(finite), self._equal_steps(finite))
         return self._zero_beyond_largest_loss(epsilon, values)
 
     def _equal_steps(self, epsilon: Array) -> Array:
@@ -318,12 +308,11 @@ class OfGroup(Guarantee):
 
         δ(ε/m)·(1 + e^{ε/m} + … + e^{(m−1)ε/m}).
         """
-        each = epsilon / self.records * (1.0 - ROUNDING)
-        step = np.clip(each, 1e-300, LARGEST_LOSS / self.records)
+        share = epsilon / self.records * (1.0 - ROUNDING)
+        step = np.clip(share, 1e-300, LARGEST_LOSS / self.records)
         growth = np.expm1(self.records * step) / np.expm1(step) * (1.0 + ROUNDING)
-        return np.asarray(
-            np.minimum(self.one_record._profile(each) * growth * (1.0 + ROUNDING), 1.0)
-        )
+        values = np.minimum(self.one_record._profile(share) * growth * (1.0 + ROUNDING), 1.0)
+        return np.asarray(values)
 
     def _pair(self) -> DominatingPair:
         return pair_of_chain(self.one_record.pair, int(self.records))
@@ -334,17 +323,15 @@ def pair_of_chain(pair: DominatingPair, steps: int) -> DominatingPair:
     if steps == 1:
         return pair
     half = pair_of_chain(pair, steps // 2)
-    both = pair_of_joined_chains(half, half)
-    return both if steps % 2 == 0 else pair_of_joined_chains(both, pair)
+    joined = pair_of_joined_chains(half, half)
+    return joined if steps % 2 == 0 else pair_of_joined_chains(joined, pair)
 
 
 def pair_of_joined_chains(first: DominatingPair, second: DominatingPair) -> DominatingPair:
     """Dominating pair of the ends of two joined chains of neighbours."""
-    pairs = [
-        DominatingPair(first.removed, second.removed),
-        DominatingPair(second.added, first.added),
-    ]
-    directions = max(len(first.directions), len(second.directions))
+    pairs = [DominatingPair(first.removed, second.removed)]
+    if len(first.directions) == 2 or len(second.directions) == 2:
+        pairs.append(DominatingPair(second.added, first.added))
     return discretize_profiles(
-        *(partial(delta_of_two_steps, pair) for pair in pairs[:directions]), number=POINTS
+        *(partial(delta_of_two_steps, pair) for pair in pairs), number=POINTS
     )

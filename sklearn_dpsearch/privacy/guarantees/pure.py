@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._checks import require
+from .._checks import require_in
 from .._types import Array, ArrayLike
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response, randomized_response_renyi
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, pair_through, symmetric_pair
@@ -27,7 +27,7 @@ class _LargestLoss(Guarantee):
     epsilon: float
 
     def _check(self) -> None:
-        require(0 <= self.epsilon < np.inf, "0 <= epsilon < inf", epsilon=self.epsilon)
+        require_in("[0, inf)", epsilon=self.epsilon)
 
     @property
     def pure_epsilon(self) -> float:
@@ -128,8 +128,10 @@ class BoundedRangeDP(_LargestLoss):
 
     Examples
     --------
-    >>> round(BoundedRangeDP(epsilon=1.0).delta_at(0.0), 3), round(PureDP(epsilon=1.0).delta_at(0.0), 3)
-    (0.245, 0.462)
+    >>> round(BoundedRangeDP(epsilon=1.0).delta_at(0.0), 3)
+    0.245
+    >>> round(PureDP(epsilon=1.0).delta_at(0.0), 3)
+    0.462
     """
 
     def renyi(self, order: ArrayLike) -> Array:
@@ -138,18 +140,16 @@ class BoundedRangeDP(_LargestLoss):
         Cesar & Rogers (2021).
         """
         order = np.asarray(order, dtype=float)
-        return np.asarray(
-            np.minimum(order * self.epsilon**2 / 8, randomized_response_renyi(self.epsilon, order))
-        )
+        pure = randomized_response_renyi(self.epsilon, order)
+        return np.asarray(np.minimum(order * self.epsilon**2 / 8, pure))
 
     def _profile(self, epsilon: Array) -> Array:
         if self.epsilon == 0:
             return np.zeros_like(epsilon)
         if self.epsilon > LARGEST_LOSS:
             return np.where(epsilon >= self.epsilon, 0.0, 1.0)
-        values = np.expm1(np.minimum(0.5 * (epsilon - self.epsilon), 0.0)) ** 2 / -np.expm1(
-            -self.epsilon
-        )
+        squared = np.expm1(np.minimum(0.5 * (epsilon - self.epsilon), 0.0)) ** 2
+        values = squared / -np.expm1(-self.epsilon)
         return np.asarray(np.minimum(values * (1.0 + ROUNDING), 1.0))
 
 

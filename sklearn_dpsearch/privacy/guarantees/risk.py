@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from .._checks import as_numbers, cached_property, require
 from .._types import Array, ArrayLike, Numbers
@@ -84,22 +83,22 @@ class TradeOff:
 
         False and true positive rates, from α = β on to α = 0.
         """
-        kept = lower_hull(self.epsilons, self.deltas)
-        epsilons, deltas = self.epsilons[kept], self.deltas[kept]
+        hull = lower_hull(self.epsilons, self.deltas)
+        epsilons, deltas = self.epsilons[hull], self.deltas[hull]
         alpha, power = line_intersections(epsilons, deltas)
-        here = alpha + power < 1.0  # beyond α = β follows the mirror image
+        lower_half = alpha + power < 1.0  # beyond α = β follows the mirror image
         middle = 0.5 * (1.0 - self.advantage())
-        rates = np.concatenate([[middle], alpha[here], [0.0]])
-        return rates, np.concatenate([[1.0 - middle], power[here], deltas[-1:]])
+        rates = np.concatenate([[middle], alpha[lower_half], [0.0]])
+        return rates, np.concatenate([[1.0 - middle], power[lower_half], deltas[-1:]])
 
     def right_guess(self, prior: float) -> float:
         """Largest probability of a right guess about membership, rounded up.
 
         max (1 − prior)·(1 − α) + prior·(1 − f(α)) is linear, so it is largest at a corner.
         """
-        likely, rest = max(prior, 1.0 - prior), min(prior, 1.0 - prior)
+        likely, unlikely = max(prior, 1.0 - prior), min(prior, 1.0 - prior)
         alpha, power = self.corners  # where α ≤ β, which is better for guessing what is likely
-        return float(min(np.max(likely * (1.0 - alpha) + rest * power) + ROUNDING, 1.0))
+        return float(min(np.max(likely * (1.0 - alpha) + unlikely * power) + ROUNDING, 1.0))
 
 
 def line_intersections(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
@@ -119,38 +118,26 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
     largest : float, optional
         The ε at which the profile becomes 0, where it is known.
     """
-    end = (
-        2.0 ** np.ceil(np.log2(negligible_from(profile, NEGLIGIBLE)))
-        if largest is None
-        else largest
-    )
-    # a power of two has its cells where round ε are, at which profiles may bend
-    reach = min(end, LARGEST_LOSS)
+    if largest is None:  # a power of two has its cells where round ε are: profiles may bend there
+        largest = 2.0 ** np.ceil(np.log2(negligible_from(profile, NEGLIGIBLE)))
+    reach = min(largest, LARGEST_LOSS)
     epsilons = np.unique(np.append(np.linspace(0.0, reach, CELLS + 1), 0.0))
     deltas = profile(epsilons)
     cells = np.arange(epsilons.size - 1)
     for _ in range(HALVINGS):
         middles = 0.5 * (epsilons[cells] + epsilons[cells + 1])
-        found = profile(middles) if middles.size else middles
-        worth = _cells_worth_halving(epsilons, deltas, cells, middles, found)
-        epsilons, deltas = (
-            np.insert(epsilons, cells + 1, middles),
-            np.insert(deltas, cells + 1, found),
-        )
+        middle_deltas = profile(middles) if middles.size else middles
+        # cells in which another line lowers the curve
+        c, gaps = np.exp(epsilons[cells]), epsilons[cells + 1] - epsilons[cells]
+        alpha = (deltas[cells] - deltas[cells + 1]) / (c * np.expm1(gaps))
+        power = deltas[cells] + c * alpha
+        lower = power - (middle_deltas + np.exp(middles) * alpha)
+        worth = (power > NEGLIGIBLE) & (lower > TOLERANCE * power)
+        epsilons = np.insert(epsilons, cells + 1, middles)
+        deltas = np.insert(deltas, cells + 1, middle_deltas)
         first = (cells + np.arange(cells.size))[worth]  # where the left half of a cell is now
         cells = np.sort(np.concatenate([first, first + 1]))
     return TradeOff(epsilons, np.minimum.accumulate(deltas))
-
-
-def _cells_worth_halving(
-    epsilons: Array, deltas: Array, cells: npt.NDArray[np.intp], middles: Array, found: Array
-) -> npt.NDArray[np.bool_]:
-    """Cells of ε in which another line lowers the trade-off curve."""
-    c, gaps = np.exp(epsilons[cells]), epsilons[cells + 1] - epsilons[cells]
-    alpha = (deltas[cells] - deltas[cells + 1]) / (c * np.expm1(gaps))
-    power = deltas[cells] + c * alpha
-    lower = power - (found + np.exp(middles) * alpha)
-    return np.asarray((power > NEGLIGIBLE) & (lower > TOLERANCE * power))
 
 
 class Accounted(ABC):
@@ -229,9 +216,8 @@ class Accounted(ABC):
         float or ndarray
             Smallest false negative rate of the attack. Rounded down, in [0, 1].
         """
-        return _at_probabilities(
-            self._total._trade_off.false_negative_rate, "false_positive_rate", false_positive_rate
-        )
+        bound = self._total._trade_off.false_negative_rate
+        return _at_probabilities(bound, "false_positive_rate", false_positive_rate)
 
     def advantage(self) -> float:
         """Largest true minus false positive rate of any attack, rounded up.
@@ -269,11 +255,8 @@ class Accounted(ABC):
         prior·(1 − f(α)). Hayes, Mahloujifar & Balle (2023), Kulynych et al. (2025); proofs in
         docs/theory/risk.md.
         """
-        require(
-            isinstance(attack, str) and attack in ATTACKS,
-            f"attack to be one of {tuple(ATTACKS)}",
-            attack=attack,
-        )
+        valid = isinstance(attack, str) and attack in ATTACKS
+        require(valid, f"attack to be one of {tuple(ATTACKS)}", attack=attack)
         return _at_probabilities(partial(ATTACKS[attack], self._total._trade_off), "prior", prior)
 
 
@@ -282,10 +265,10 @@ ATTACKS = {"any": TradeOff.true_positive_rate, "membership": TradeOff.right_gues
 
 
 def _at_probabilities(
-    bound: Callable[[float], float], name: str, values: ArrayLike
+    bound: Callable[[float], float], name: str, rates: ArrayLike
 ) -> float | Array:
     """Values of a bound at one or several checked probabilities."""
-    given = as_numbers(name, values)
-    require(bool(np.all((given >= 0) & (given <= 1))), f"0 <= {name} <= 1", **{name: given})
-    found = np.array([bound(float(one)) for one in given.ravel()])
-    return float(found[0]) if given.ndim == 0 else found.reshape(given.shape)
+    checked = as_numbers(name, rates)
+    require(bool(np.all((checked >= 0) & (checked <= 1))), f"0 <= {name} <= 1", **{name: checked})
+    bounds = np.array([bound(float(rate)) for rate in checked.ravel()])
+    return float(bounds[0]) if checked.ndim == 0 else bounds.reshape(checked.shape)

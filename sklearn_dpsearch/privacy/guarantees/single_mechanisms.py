@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PrivacyError
-from .._checks import as_numbers, cached_property, check_kind, require, require_whole
+from .._checks import as_numbers, cached_property, check_kind, require, require_in, require_whole
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
 from ..numerics.loss_distribution import (
@@ -51,8 +51,8 @@ class ApproxDP(Guarantee):
     delta: float
 
     def _check(self) -> None:
-        require(0 <= self.epsilon < np.inf, "0 <= epsilon < inf", epsilon=self.epsilon)
-        require(0 <= self.delta < 1, "0 <= delta < 1", delta=self.delta)
+        require_in("[0, inf)", epsilon=self.epsilon)
+        require_in("[0, 1)", delta=self.delta)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -79,7 +79,7 @@ class ZCDP(Guarantee):
     rho: float
 
     def _check(self) -> None:
-        require(0 <= self.rho < np.inf, "0 <= rho < inf", rho=self.rho)
+        require_in("[0, inf)", rho=self.rho)
 
     def renyi(self, order: ArrayLike) -> Array:
         """Rényi divergence ρ·α."""
@@ -114,7 +114,7 @@ class GaussianDP(Guarantee):
     mu: float
 
     def _check(self) -> None:
-        require(0 <= self.mu < np.inf, "0 <= mu < inf", mu=self.mu)
+        require_in("[0, inf)", mu=self.mu)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -163,14 +163,10 @@ class RenyiDP(Guarantee):
         super().__post_init__()
 
     def _check(self) -> None:
-        require(
-            self.orders.ndim == 1
-            and self.orders.shape == self.epsilons.shape
-            and self.orders.size > 0,
-            "orders and epsilons of the same shape (n,), n >= 1",
-            orders=self.orders.shape,
-            epsilons=self.epsilons.shape,
-        )
+        shape, other = self.orders.shape, self.epsilons.shape
+        alike = len(shape) == 1 and shape == other != (0,)
+        expected = "orders and epsilons of the same shape (n,), n >= 1"
+        require(alike, expected, orders=shape, epsilons=other)
         require(bool(np.all(self.orders > 1)), "orders > 1", smallest=self.orders.min())
         require(bool(np.all(self.epsilons >= 0)), "epsilons >= 0", smallest=self.epsilons.min())
 
@@ -190,8 +186,8 @@ class RenyiDP(Guarantee):
 
         Rényi divergences grow with their order.
         """
-        orders, least = self._least_bound_above
-        return least[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
+        orders, bounds = self._least_bound_above
+        return bounds[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
 
     @cached_property
     def _least_bound_above(self) -> tuple[Array, Array]:
@@ -204,8 +200,8 @@ class RenyiDP(Guarantee):
         return self.orders[sort], np.minimum.accumulate(bounds[::-1])[::-1]
 
     def _profile(self, epsilon: Array) -> Array:
-        orders, least = self._least_bound_above
-        return basic_mechanisms.delta_of_renyi(orders, least[:-1], epsilon)
+        orders, bounds = self._least_bound_above
+        return basic_mechanisms.delta_of_renyi(orders, bounds[:-1], epsilon)
 
     def _pair(self) -> DominatingPair:
         return discretize_profiles(self._profile)
@@ -252,12 +248,8 @@ class DPSGD(ByBothRoutes):
     steps: int
 
     def _check(self) -> None:
-        require(
-            0 < self.noise_multiplier < np.inf,
-            "0 < noise_multiplier < inf",
-            noise_multiplier=self.noise_multiplier,
-        )
-        require(0 < self.sample_rate <= 1, "0 < sample_rate <= 1", sample_rate=self.sample_rate)
+        require_in("(0, inf)", noise_multiplier=self.noise_multiplier)
+        require_in("(0, 1]", sample_rate=self.sample_rate)
         require_whole(0, steps=self.steps)
         require(self.steps <= MOST_STEPS, f"at most {MOST_STEPS:g} steps", steps=self.steps)
 
@@ -276,17 +268,13 @@ class DPSGD(ByBothRoutes):
         """
         if not self.has_renyi:
             return super().renyi(order)
-        return self.steps * basic_mechanisms.subsampled_gaussian_renyi(
-            self.noise_multiplier, self.sample_rate, np.asarray(order, float)
-        )
+        order, noise = np.asarray(order, dtype=float), self.noise_multiplier
+        step = basic_mechanisms.subsampled_gaussian_renyi(noise, self.sample_rate, order)
+        return self.steps * step
 
     def _pair(self) -> DominatingPair:
-        return basic_mechanisms.dpsgd_pair(
-            self.noise_multiplier,
-            self.sample_rate,
-            int(self.steps),
-            self.neighboring == "replace_one",
-        )
+        noise, rate, replaced = self.noise_multiplier, self.sample_rate, not self.has_renyi
+        return basic_mechanisms.dpsgd_pair(noise, rate, int(self.steps), replaced)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,8 +303,8 @@ class ProfileDP(Guarantee):
             )
         if self.given_pair is not None:
             check_kind("given_pair", self.given_pair, DominatingPair, "a DominatingPair")
-            for one in self.given_pair.directions:
-                check_masses(one)
+            for pld in self.given_pair.directions:
+                check_masses(pld)
 
     @classmethod
     def from_pld(cls, pld: Any, neighboring: Neighboring = "add_remove") -> ProfileDP:
@@ -344,22 +332,14 @@ class ProfileDP(Guarantee):
 
     def _profile(self, epsilon: Array) -> Array:
         values = as_numbers("profile", self.profile(epsilon))
-        require(
-            values.shape == epsilon.shape,
-            "a profile with as many values as arguments",
-            profile=values.shape,
-        )
-        require(
-            not np.any(np.isnan(values)),
-            "a profile that is a number everywhere (1 where nothing is known)",
-            profile=values,
-        )
+        valid = values.shape == epsilon.shape
+        require(valid, "a profile with as many values as arguments", profile=values.shape)
+        expected = "a profile that is a number everywhere (1 where nothing is known)"
+        require(not np.any(np.isnan(values)), expected, profile=values)
         return np.asarray(np.clip(values, 0.0, 1.0))
 
     def _pair(self) -> DominatingPair:
-        return (
-            self.given_pair if self.given_pair is not None else discretize_profiles(self._profile)
-        )
+        return self.given_pair or discretize_profiles(self._profile)
 
 
 def _from_dp_accounting_pmf(pmf: Any) -> LossDistribution:
@@ -371,18 +351,15 @@ def _from_dp_accounting_pmf(pmf: Any) -> LossDistribution:
             "is no bound."
         )
     masses = np.asarray(dense._probs, dtype=float)
-    kept = masses > 0
+    positive = masses > 0
     losses = (dense._lower_loss + np.arange(masses.size)) * dense._discretization
-    return LossDistribution(losses[kept], masses[kept], float(dense._infinity_mass))
+    return LossDistribution(losses[positive], masses[positive], float(dense._infinity_mass))
 
 
-def _build_profile_of_pair(
-    removed: LossDistribution, added: LossDistribution | None, neighboring: Any
-) -> ProfileDP:
+def _build_profile_of_pair(removed: Any, added: Any, neighboring: Any) -> ProfileDP:
     """Rebuild a profile; ``added`` is None if both orders are alike."""
-    return ProfileDP.from_pair(
-        DominatingPair(removed, removed if added is None else added), neighboring
-    )
+    pair = DominatingPair(removed, removed if added is None else added)
+    return ProfileDP.from_pair(pair, neighboring)
 
 
 BUILDERS["ProfileDP"] = _build_profile_of_pair

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .._checks import require
+from .._checks import require, require_in
 from ..numerics.arithmetic import Number, fraction
 
 #: Number of bytes ↦ secret random bytes.
@@ -48,17 +48,19 @@ def bernoulli(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDA
         Secret randomness: 8 bytes for each draw, and 8 more for each that 64 digits do not decide.
     """
     exact = fraction(probability)
-    require(0 <= exact <= 1, "0 <= probability <= 1", probability=probability)
+    require_in("[0, 1]", probability=probability)
     return _draw_in_blocks(
         n, np.bool_, lambda number: _bernoulli_block(number, exact, random_bytes)
     )
 
 
-def _bernoulli_block(n: int, rest: Fraction, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
+def _bernoulli_block(
+    n: int, remaining: Fraction, random_bytes: RandomBytes
+) -> npt.NDArray[np.bool_]:
     """Draw one block of exact coins."""
-    success, undecided = np.full(n, rest == 1), np.arange(n)
-    while 0 < rest < 1 and undecided.size:
-        digits, rest = divmod(rest * 2**64, 1)
+    success, undecided = np.full(n, remaining == 1), np.arange(n)
+    while 0 < remaining < 1 and undecided.size:
+        digits, remaining = divmod(remaining * 2**64, 1)
         drawn = random_words(undecided.size, random_bytes)
         success[undecided] = drawn < np.uint64(digits)
         undecided = undecided[drawn == np.uint64(digits)]  # without digits left, equal is not below
@@ -78,20 +80,20 @@ def uniform_integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArr
 def _uniform_block(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.int64]:
     """Draw one block of exactly uniform integers."""
     limit = np.uint64((2**63 // below) * below)
-    found = random_words(n, random_bytes) >> np.uint64(1)
-    while (again := np.flatnonzero(found >= limit)).size:
-        found[again] = random_words(again.size, random_bytes) >> np.uint64(1)
-    return (found % np.uint64(below)).astype(np.int64)
+    numbers = random_words(n, random_bytes) >> np.uint64(1)
+    while (again := np.flatnonzero(numbers >= limit)).size:
+        numbers[again] = random_words(again.size, random_bytes) >> np.uint64(1)
+    return (numbers % np.uint64(below)).astype(np.int64)
 
 
 def _draw_in_blocks(
     n: int, kind: npt.DTypeLike, drawn: Callable[[int], npt.NDArray[Any]]
 ) -> npt.NDArray[Any]:
     """Draw n values block by block, to save memory."""
-    found = np.empty(n, kind)
+    values = np.empty(n, kind)
     for start in range(0, n, BLOCK):
-        found[start : start + BLOCK] = drawn(min(BLOCK, n - start))
-    return found
+        values[start : start + BLOCK] = drawn(min(BLOCK, n - start))
+    return values
 
 
 def random_words(n: int, random_bytes: RandomBytes) -> npt.NDArray[np.uint64]:
@@ -163,11 +165,9 @@ def _round_with_more_bits(scale: int, tail: int, random_bytes: RandomBytes) -> i
         tail, bits = tail << WORD | int(random_words(1, random_bytes)[0]), bits + WORD
         with mpmath.workprec(3 * bits):
             slack = mpmath.ldexp(scale, -bits)  # far above the rounding of three times as many bits
-            least, most = (
-                _normal_deviate(scale, tail + 1, bits) - slack,
-                _normal_deviate(scale, tail, bits) + slack,
-            )
-            below, above = (int(mpmath.floor(end + mpmath.mpf(0.5))) for end in (least, most))
+            low = _normal_deviate(scale, tail + 1, bits) - slack
+            high = _normal_deviate(scale, tail, bits) + slack
+            below, above = (int(mpmath.floor(end + mpmath.mpf(0.5))) for end in (low, high))
         if below == above:
             return below
 

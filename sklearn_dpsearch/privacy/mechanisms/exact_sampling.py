@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Protocol
 
-from .._checks import require
+from .._checks import require, require_in
 from ..numerics.arithmetic import exact_fraction, positive_fraction
 
 
@@ -43,7 +43,7 @@ def bernoulli(p: Fraction, rng: IntegerSource = SYSTEM) -> bool:
         Source of fair integers; by default the operating system.
     """
     p = exact_fraction(p, "p")
-    require(0 <= p <= 1, "0 <= p <= 1", p=p)
+    require_in("[0, 1]", p=p)
     return rng.randrange(p.denominator) < p.numerator
 
 
@@ -63,11 +63,11 @@ def bernoulli_exp(gamma: Fraction, rng: IntegerSource = SYSTEM) -> bool:
     """
     gamma = exact_fraction(gamma, "gamma")
     require(gamma >= 0, "gamma >= 0", gamma=gamma)
-    whole = gamma.numerator // gamma.denominator
-    for _ in range(whole):
+    integer_part = gamma.numerator // gamma.denominator
+    for _ in range(integer_part):
         if not _bernoulli_exp_below_one(ONE, rng):
             return False
-    return _bernoulli_exp_below_one(gamma - whole, rng)
+    return _bernoulli_exp_below_one(gamma - integer_part, rng)
 
 
 def _bernoulli_exp_below_one(gamma: Fraction, rng: IntegerSource) -> bool:

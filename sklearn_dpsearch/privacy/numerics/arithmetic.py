@@ -38,7 +38,7 @@ def exact_fraction(value: object, name: str) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, Fraction | int):
         raise TypeError(
             f"Expected {name} as a Fraction or an int, got {value!r} ({type(value).__name__}). "
-            f"Write it as Fraction(numerator, denominator)."
+            "Write it as Fraction(numerator, denominator)."
         )
     return _ratio(value)
 
@@ -71,16 +71,14 @@ def log_expm1(x: ArrayLike) -> Array:
     """log(exp(x) − 1) for x > 0, accurate for tiny and for huge x."""
     x = np.asarray(x, dtype=float)
     small = np.minimum(x, 1.0)
-    return np.where(
-        x < 1.0,
-        np.log(np.expm1(np.where(small > 0, small, 1.0))),
-        x + np.log1p(-np.exp(-np.maximum(x, 1.0))),
-    )
+    below_one = np.log(np.expm1(np.where(small > 0, small, 1.0)))
+    return np.where(x < 1.0, below_one, x + np.log1p(-np.exp(-np.maximum(x, 1.0))))
 
 
 def log_mills_ratio(x: ArrayLike) -> Array:
     """log of (1 − Φ(x)) / φ(x), the Mills ratio of the standard normal distribution."""
     x = np.asarray(x, dtype=float)
-    right = np.log(special.erfcx(np.maximum(x, -5.0) / np.sqrt(2.0))) + 0.5 * np.log(np.pi / 2.0)
-    left = special.log_ndtr(-x) + 0.5 * x**2 + 0.5 * np.log(2.0 * np.pi)
-    return np.asarray(np.where(x > -5.0, right, left))
+    log_erfcx = np.log(special.erfcx(np.maximum(x, -5.0) / np.sqrt(2.0)))
+    right_tail = log_erfcx + 0.5 * np.log(np.pi / 2.0)
+    left_tail = special.log_ndtr(-x) + 0.5 * x**2 + 0.5 * np.log(2.0 * np.pi)
+    return np.asarray(np.where(x > -5.0, right_tail, left_tail))

@@ -52,10 +52,10 @@ def randomized_response_renyi(epsilon: float, order: Array) -> Array:
     cancel.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        far = np.logaddexp(order * epsilon, (1.0 - order) * epsilon) - np.logaddexp(0.0, epsilon)
+        large = np.logaddexp(order * epsilon, (1.0 - order) * epsilon) - np.logaddexp(0.0, epsilon)
         excess = -np.expm1((1.0 - order) * epsilon) * np.expm1(np.minimum(order * epsilon, 1.0))
-        near = np.log1p(excess / (1.0 + np.exp(np.minimum(epsilon, 1.0))))
-        log_moment = np.where(order * epsilon < 1.0, near, far) * (1.0 + ROUNDING)
+        small = np.log1p(excess / (1.0 + np.exp(np.minimum(epsilon, 1.0))))
+        log_moment = np.where(order * epsilon < 1.0, small, large) * (1.0 + ROUNDING)
         return np.clip(np.where(np.isinf(order), epsilon, log_moment / (order - 1.0)), 0.0, epsilon)
 
 
@@ -104,16 +104,14 @@ def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
     Rounded up: ρ(α) and ε may agree in most of their digits.
     """
     with np.errstate(invalid="ignore"):
-        log_delta = (
-            (orders - 1.0) * (epsilons + np.log1p(-1.0 / orders) - epsilon[..., None])
-        ) - np.log(orders)
+        exponent = epsilons + np.log1p(-1.0 / orders) - epsilon[..., None]
+        log_delta = (orders - 1.0) * exponent - np.log(orders)
         allowance = 1e-15 * orders * (1.0 + epsilons + np.abs(epsilon[..., None]))
         log_delta = log_delta + np.where(np.isinf(orders), 0.0, allowance)
     # not a number: order ∞ at an ε that it does not reach
     says_nothing = np.isinf(epsilons) | np.isnan(log_delta)
-    return np.asarray(
-        np.exp(np.minimum(np.min(np.where(says_nothing, np.inf, log_delta), axis=-1), 0.0))
-    )
+    values = np.exp(np.minimum(np.min(np.where(says_nothing, np.inf, log_delta), axis=-1), 0.0))
+    return np.asarray(values)
 
 
 def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
@@ -126,15 +124,10 @@ def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
     if rho > LARGEST_RHO:
         return np.ones_like(epsilon)
     best = np.maximum(epsilon[..., None] - rho, 0.0) / (2.0 * rho) + 1.0 / np.sqrt(2.0 * rho)
-    for finer in (
-        np.geomspace(0.05, 3.0, 60),
-        np.geomspace(0.93, 1.07, 41),
-        np.geomspace(0.996, 1.004, 41),
-    ):
-        orders = 1.0 + best * finer
-        log_delta = (orders - 1.0) * (
-            rho * orders + np.log1p(-1.0 / orders) - epsilon[..., None]
-        ) - np.log(orders)
+    for low, high, number in ((0.05, 3.0, 60), (0.93, 1.07, 41), (0.996, 1.004, 41)):
+        orders = 1.0 + best * np.geomspace(low, high, number)
+        exponent = rho * orders + np.log1p(-1.0 / orders) - epsilon[..., None]
+        log_delta = (orders - 1.0) * exponent - np.log(orders)
         best = np.take_along_axis(orders, np.argmin(log_delta, axis=-1)[..., None], axis=-1) - 1.0
     return np.asarray(np.exp(np.minimum(log_delta.min(axis=-1), 0.0)))
 
@@ -151,9 +144,8 @@ def subsampled_gaussian_renyi(noise_multiplier: float, sample_rate: float, order
     flat = np.atleast_1d(order)
     below = np.floor(flat)
     integers = np.unique([below, below + 1])
-    moments = _subsampled_gaussian_log_moments(
-        noise_multiplier, sample_rate, tuple(integers.astype(int).tolist())
-    )
+    orders = tuple(integers.astype(int).tolist())
+    moments = _subsampled_gaussian_log_moments(noise_multiplier, sample_rate, orders)
     low, high = (moments[np.searchsorted(integers, k)] for k in (below, below + 1))
     log_moment = np.where(flat == below, low, low + (flat - below) * (high - low))
     return (log_moment / (flat - 1.0)).reshape(np.shape(order))
@@ -181,12 +173,11 @@ def _subsampled_gaussian_log_moments(
     terms = log_factorial[rows] - log_factorial[k] - log_factorial[rows - k] + excess[k - 2]
     terms += (rows - k) * np.log1p(-sample_rate) + k * np.log(sample_rate)
     largest = np.maximum.reduceat(terms, starts)
-    log_excess = largest + np.log(
-        np.add.reduceat(np.exp(terms - np.repeat(largest, larger - 1)), starts)
-    )
+    scaled = np.exp(terms - np.repeat(largest, larger - 1))
+    log_excess = largest + np.log(np.add.reduceat(scaled, starts))
     rounding = 1e-14 * (1.0 + log_factorial[larger])  # of the logarithms above
-    found = np.logaddexp(0.0, log_excess + rounding) * (1.0 + 1e-15)
-    return np.concatenate([np.zeros(len(orders) - larger.size), found])
+    log_moments = np.logaddexp(0.0, log_excess + rounding) * (1.0 + 1e-15)
+    return np.concatenate([np.zeros(len(orders) - larger.size), log_moments])
 
 
 @lru_cache(maxsize=32)
@@ -199,9 +190,8 @@ def dpsgd_pair(
     """
     if steps == 0:
         return symmetric_pair(randomized_response(0.0, 0.0))
-    step = (_replaced_gaussian_step if replace_one else _subsampled_gaussian_step)(
-        noise_multiplier, sample_rate
-    )
+    one_step = _replaced_gaussian_step if replace_one else _subsampled_gaussian_step
+    step = one_step(noise_multiplier, sample_rate)
     return combine([step], lambda parts, _: convolve(parts, [steps]))
 
 
@@ -217,9 +207,9 @@ def _subsampled_gaussian_step(noise_multiplier: float, sample_rate: float) -> Do
         """The reversed pair, by duality; 0 from ε = −log(1 − q)."""
         scale = -np.expm1(-epsilon) / sample_rate  # 1 - scale = (e^{-ε} − 1 + q)/q
         if sample_rate >= 0.5:  # 1 − q is exact, and e^{-ε} has digits that 1 − e^{-ε} has not
-            left = (np.exp(-epsilon) - (1.0 - sample_rate)) / sample_rate
-            inside = left > 0.0
-            negative = np.minimum(np.log(np.where(inside, left, 1.0)), 0.0)
+            remainder = (np.exp(-epsilon) - (1.0 - sample_rate)) / sample_rate
+            inside = remainder > 0.0
+            negative = np.minimum(np.log(np.where(inside, remainder, 1.0)), 0.0)
         else:
             inside = scale < 1.0
             negative = np.log1p(-np.where(inside, scale, 0.0))
@@ -253,15 +243,14 @@ def _replaced_gaussian_step(noise_multiplier: float, sample_rate: float) -> Domi
     x = np.linspace(0.0, 10.0 + mu, 40001)
     # Both densities are divided by that of N(0): else their logarithms would agree in most digits.
     shared = float(np.log(1 - q)) if q < 1 else -np.inf
-    loss = np.logaddexp(shared, np.log(q) + mu * x - 0.5 * mu**2) - np.logaddexp(
-        shared, np.log(q) - mu * x - 0.5 * mu**2
-    )
+    log_p = np.logaddexp(shared, np.log(q) + mu * x - 0.5 * mu**2)
+    loss = log_p - np.logaddexp(shared, np.log(q) - mu * x - 0.5 * mu**2)
     tail_p = (1 - q) * special.ndtr(-x) + q * special.ndtr(mu - x)
     tail_q = (1 - q) * special.ndtr(-x) + q * special.ndtr(-mu - x)
     delta = np.maximum(tail_p - safe_exp(loss) * tail_q, 0.0) + 1e-15 * tail_p
     loss[0] = 0.0
-    kept = np.append(True, loss[1:] > np.maximum.accumulate(loss)[:-1]) & (loss <= LARGEST_LOSS)
-    return pair_through(loss[kept], delta[kept])
+    rising = np.append(True, loss[1:] > np.maximum.accumulate(loss)[:-1]) & (loss <= LARGEST_LOSS)
+    return pair_through(loss[rising], delta[rising])
 
 
 def negligible_from(profile: Callable[[Array], Array], mass: float = 1e-18) -> float:

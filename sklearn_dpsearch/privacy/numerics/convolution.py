@@ -80,9 +80,8 @@ def convolve(
         return parts[0]
     runs = list(_split_long(parts, counts, tail_mass))
     parts, counts = [pld for pld, _ in runs], [count for _, count in runs]
-    if max(float(np.ptp(pld.losses)) for pld in parts) <= BULK_POINTS * _grid_interval(
-        parts, counts
-    ):
+    reach = BULK_POINTS * _grid_interval(parts, counts)
+    if max(float(np.ptp(pld.losses)) for pld in parts) <= reach:
         grid = _Grid.of(parts, counts, tail_mass)
         if grid.high - grid.low <= BULK_POINTS:
             return grid.total(parts, tail_mass)
@@ -137,9 +136,8 @@ class _Grid:
         """Loss distribution of the composition on this grid."""
         if self.high < self.low:  # both tails have all that is finite
             return OPEN
-        infinity = min(
-            1.0, _mass_at_infinity(parts, [step.count for step in self.steps]) + 2 * tail_mass
-        )
+        counts = [step.count for step in self.steps]
+        infinity = min(1.0, _mass_at_infinity(parts, counts) + 2 * tail_mass)
         losses = np.asarray(np.arange(self.low, self.high + 1) * self.interval, dtype=float)
         masses = _bound_masses(self.steps, self.low, self.high, tail_mass)
         factor = max(1, int(bulk_of(self.steps, 0.0)[1] / OF_RESULT))
@@ -162,9 +160,8 @@ def _mass_at_infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) 
     """
     finite = [float(pld.masses.sum()) for pld in parts]
     log_finite = sum(count * np.log(mass) for mass, count in zip(finite, counts))
-    grown = sum(
-        count * np.log1p(pld.infinity / mass) for pld, mass, count in zip(parts, finite, counts)
-    )
+    shares = [pld.infinity / mass for pld, mass in zip(parts, finite)]
+    grown = sum(count * np.log1p(share) for share, count in zip(shares, counts))
     lost = sum(count * np.log1p(-pld.infinity) for pld, count in zip(parts, counts))
     either = max(safe_exp(log_finite) * np.expm1(min(grown, LARGEST_EXPONENT)), -np.expm1(lost))
     return float(either * (1.0 + EPS * (64.0 + 8.0 * sum(counts))))
@@ -175,10 +172,8 @@ def _grid_interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> 
 
     Rounding adds about 1e-4 of the variance of the total loss, and indices are exact floats.
     """
-    total, number = (
-        math.sqrt(sum(count * pld.moments()[1] for pld, count in zip(parts, counts))),
-        sum(counts),
-    )
+    total = math.sqrt(sum(count * pld.moments()[1] for pld, count in zip(parts, counts)))
+    number = sum(counts)
     largest = number * max(float(np.max(np.abs(pld.losses))) for pld in parts)
     return max(min(total / math.sqrt(number) / OF_ONE, total / OF_SUM), largest * FINEST, 1e-14)
 
@@ -197,9 +192,8 @@ def _convolve_on_grids(
         total = mix([total, sums_with_jumps(total, level, tail_mass)], [1.0, 1.0])
     mean = bulk.moments()[0]
     infinity = min(1.0, _mass_at_infinity(parts, counts) + 2 * tail_mass * (1 + len(cut.levels)))
-    return _spread_on_growing_gaps(
-        LossDistribution(total.losses, total.masses, infinity), mean, cut.deviation
-    )
+    total = LossDistribution(total.losses, total.masses, infinity)
+    return _spread_on_growing_gaps(total, mean, cut.deviation)
 
 
 def _spread_on_growing_gaps(
@@ -211,9 +205,8 @@ def _spread_on_growing_gaps(
     """
     deviation = max(deviation, TINY)
     ends = np.arcsinh((pld.losses[[0, -1]] - mean) / deviation) * OF_RESULT
-    points = mean + deviation * np.sinh(
-        np.arange(np.floor(ends[0]) - 1, np.ceil(ends[1]) + 2) / OF_RESULT
-    )
+    steps = np.arange(np.floor(ends[0]) - 1, np.ceil(ends[1]) + 2)
+    points = mean + deviation * np.sinh(steps / OF_RESULT)
     # losses that rounding cannot tell apart
     around = np.nextafter(pld.losses[[0, -1]], [-np.inf, np.inf])
     points = np.unique(np.concatenate([around, points]))
@@ -260,15 +253,15 @@ def cut_off(parts: Sequence[LossDistribution], counts: Sequence[int]) -> Cut:
         end = CUT * deviation
         deviation = _deviation_up_to(parts, counts, distances, end)
     bulk = tuple(
-        LossDistribution(pld.losses[near <= end], pld.masses[near <= end])
-        for pld, near in zip(parts, distances)
+        LossDistribution(pld.losses[distance <= end], pld.masses[distance <= end])
+        for pld, distance in zip(parts, distances)
     )
     levels = []
     while end < farthest:
         jumps = [
-            (_rare_losses_between(pld, near, end, RATIO * end), count)
-            for pld, near, count in zip(parts, distances, counts)
-            if np.any((near > end) & (near <= RATIO * end) & (pld.masses > 0))
+            (_rare_losses_between(pld, distance, end, RATIO * end), count)
+            for pld, distance, count in zip(parts, distances, counts)
+            if np.any((distance > end) & (distance <= RATIO * end) & (pld.masses > 0))
         ]
         levels += [Level(end / RATIO, tuple(jumps))] if jumps else []
         end *= RATIO
@@ -280,8 +273,8 @@ def _deviation_up_to(
 ) -> float:
     """Standard deviation of the summed losses up to a distance."""
     squares = [
-        count * float(pld.masses @ np.where(near <= end, near, 0.0) ** 2)
-        for pld, near, count in zip(parts, distances, counts)
+        count * float(pld.masses @ np.where(distance <= end, distance, 0.0) ** 2)
+        for pld, distance, count in zip(parts, distances, counts)
     ]
     return float(np.sqrt(sum(squares)))
 
@@ -294,17 +287,14 @@ def _rare_losses_between(
     With P and Q the masses of what is nearer, p/P is their mass and log(Q/P) is added to them
     (Lemma D).
     """
-    near, here = distance <= end, (distance > end) & (distance <= farther)
-    p = float(pld.masses[near].sum()) * (1.0 - SLACK)
-    common = near & (pld.masses > 0)
-    least = float(pld.losses[common].min())  # Q may be less than the smallest float
-    log_q = (
-        np.log(float(pld.masses[common] @ np.exp(least - pld.losses[common])) * (1.0 + SLACK))
-        - least
-    )
-    return LossDistribution(
-        pld.losses[here] + (log_q - np.log(p)) + 4.0 * EPS * abs(least), pld.masses[here] / p
-    )
+    common_side, rare = distance <= end, (distance > end) & (distance <= farther)
+    p = float(pld.masses[common_side].sum()) * (1.0 - SLACK)
+    common = common_side & (pld.masses > 0)
+    smallest = float(pld.losses[common].min())  # Q may be less than the smallest float
+    scaled_q = float(pld.masses[common] @ np.exp(smallest - pld.losses[common]))
+    log_q = np.log(scaled_q * (1.0 + SLACK)) - smallest
+    losses = pld.losses[rare] + (log_q - np.log(p)) + 4.0 * EPS * abs(smallest)
+    return LossDistribution(losses, pld.masses[rare] / p)
 
 
 # --- one level ------------------------------------------------------------------------------------
@@ -320,9 +310,9 @@ def sums_with_jumps(total: LossDistribution, level: Level, tail_mass: float) -> 
     masses = np.full(high - low + 1, np.inf)
     for tilt in tilts:
         masses = np.minimum(masses, _masses_with_jumps(tilt, start, jumps, low, high))
-    kept = masses > 0
-    losses = np.asarray(np.arange(low, high + 1)[kept] * level.interval, dtype=float)
-    return LossDistribution(losses, masses[kept])
+    positive = masses > 0
+    losses = np.asarray(np.arange(low, high + 1)[positive] * level.interval, dtype=float)
+    return LossDistribution(losses, masses[positive])
 
 
 def _log_jump_rate(jumps: Sequence[GridPart], tilt: float) -> float:
@@ -339,13 +329,9 @@ def _window_with_jumps(
     """
     ends, tilts = [], [0.0]
     for sign in (-1.0, 1.0):
-        log_moments = np.array(
-            [
-                start.log_moment(tilt) + log_expm1(_log_jump_rate(jumps, tilt))
-                for tilt in sign * ORDERS
-            ],
-            dtype=float,
-        )
+        bulk = np.array([start.log_moment(tilt) for tilt in sign * ORDERS])
+        rates = np.array([_log_jump_rate(jumps, tilt) for tilt in sign * ORDERS])
+        log_moments = bulk + log_expm1(rates)
         for tail in (tail_mass**0.5, tail_mass):
             reach = (log_moments - np.log(tail)) / ORDERS
             best = int(np.argmin(reach))
@@ -358,9 +344,8 @@ def _masses_with_jumps(
     tilt: float, start: GridPart, jumps: Sequence[GridPart], low: int, high: int
 ) -> Array:
     """Upper bounds on masses of sums with rare losses, by one tilt, as ``grid_sums.masses_by``."""
-    circle = _tilted_sums_with_jumps(
-        tilt, start, jumps, fft.next_fast_len(high - low + 1, real=True)
-    )
+    size = fft.next_fast_len(high - low + 1, real=True)
+    circle = _tilted_sums_with_jumps(tilt, start, jumps, size)
     log_moment = start.log_moment(tilt) + _log_jump_rate(jumps, tilt)
     return tilted_back(circle, tilt, log_moment, (start, *jumps), low, high)
 
@@ -384,11 +369,9 @@ def _tilted_sums_with_jumps(
         exponent += jump.count * special.log1p(transform)
         log_modulus += jump.count * np.log(above)
         wrong += jump.count * 2.0 * rounding * weight / above
-    ratio = (
-        special.expm1(exponent) * np.exp(-rate)
-        if rate < 1
-        else np.exp(exponent - rate) - np.exp(-rate)
-    )
+    ratio = np.exp(exponent - rate) - np.exp(-rate)
+    if rate < 1:
+        ratio = special.expm1(exponent) * np.exp(-rate)
     roundings = EPS * (16.0 + len(jumps))
     error = np.exp(log_modulus) * (wrong + roundings * np.abs(exponent)) + roundings * np.abs(ratio)
     bulk = fft.rfft(start.tilted_on_circle(tilt, size), size)

@@ -43,8 +43,8 @@ class GridPart:
     @cached_property
     def atoms(self) -> tuple[Array, Array]:
         """Grid indices with a mass, and the logarithms of their masses."""
-        there = np.flatnonzero(self.masses)
-        return np.asarray(self.first + there, dtype=float), np.log(self.masses[there])
+        places = np.flatnonzero(self.masses)
+        return np.asarray(self.first + places, dtype=float), np.log(self.masses[places])
 
     def log_moment(self, tilt: float) -> float:
         """Logarithm of the moment generating function of the grid index."""
@@ -78,8 +78,8 @@ class GridPart:
         index, log_masses = self.atoms
         exponents = tilt * index + log_masses
         exponents -= exponents.max()
-        there = exponents > NEGLIGIBLE
-        index, weights = index[there], np.exp(exponents[there])
+        counted = exponents > NEGLIGIBLE
+        index, weights = index[counted], np.exp(exponents[counted])
         weights /= weights.sum()
         mean = float(weights @ index)
         return mean, float(weights @ (index - mean) ** 2)
@@ -99,9 +99,8 @@ class GridPart:
         Exponents are rounded.
         """
         index, log_masses = self.atoms
-        largest = float(np.max(np.abs(tilt * index)) + np.max(np.abs(log_masses))) + abs(
-            self.log_moment(tilt)
-        )
+        largest = float(np.max(np.abs(tilt * index)) + np.max(np.abs(log_masses)))
+        largest += abs(self.log_moment(tilt))
         return EPS * self.count * (16.0 + 4.0 * largest)
 
 
@@ -117,9 +116,8 @@ def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Ar
     the size away.
     """
     circle = tilted_power(steps, tilt, fft.next_fast_len(high - low + 1, real=True))
-    return tilted_back(
-        circle, tilt, sum(step.count * step.log_moment(tilt) for step in steps), steps, low, high
-    )
+    log_moment = sum(step.count * step.log_moment(tilt) for step in steps)
+    return tilted_back(circle, tilt, log_moment, steps, low, high)
 
 
 def tilted_back(
@@ -134,9 +132,8 @@ def tilted_back(
     around, error = circle
     index = np.arange(low, high + 1)
     back = log_moment - tilt * index
-    slack = sum(step.relative_error(tilt) for step in steps) + EPS * 8.0 * (
-        np.abs(back) + np.abs(tilt * index)
-    )
+    rounding = EPS * 8.0 * (np.abs(back) + np.abs(tilt * index))
+    slack = sum(step.relative_error(tilt) for step in steps) + rounding
     bounds = (np.maximum(around[index % around.size], 0.0) + error) * safe_exp(back) * (1.0 + slack)
     return np.where(back < LARGEST_EXPONENT, bounds, 1.0)
 
@@ -159,9 +156,8 @@ def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Arr
         wrong += step.count / above
     counts, modulus = log_modulus > LEFT_OUT, np.exp(log_modulus)
     product = np.zeros(size // 2 + 1, dtype=complex)
-    product[counts] = np.prod(
-        [transform[counts] ** step.count for step, transform in zip(steps, transforms)], axis=0
-    )
+    powers = [transform[counts] ** step.count for step, transform in zip(steps, transforms)]
+    product[counts] = np.prod(powers, axis=0)
     error = rounding * float(2.0 * (modulus @ wrong)) + 2.0 * float(modulus[~counts].sum())
     return fft.irfft(product, size), error / size
 
@@ -218,7 +214,7 @@ def _next_tilt(
 def bulk_of(steps: Sequence[GridPart], tilt: float) -> tuple[float, float]:
     """Mean and standard deviation of the tilted sum."""
     moments = [(step.count, *step.moments(tilt)) for step in steps]
-    mean, variance = (sum(count * each[k] for count, *each in moments) for k in range(2))
+    mean, variance = (sum(count * moment[k] for count, *moment in moments) for k in range(2))
     return float(mean), float(np.sqrt(variance))
 
 

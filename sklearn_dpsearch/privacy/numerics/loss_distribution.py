@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._checks import cached_property, check_kind, require
+from .._checks import cached_property, check_kind, require, require_in
 from .._types import Array, ArrayLike
 from ..serialization import part_of_guarantees
 from .arithmetic import safe_exp
@@ -85,8 +85,8 @@ class LossDistribution:
         """
         above_p, above_q = self.from_above
         with np.errstate(divide="ignore"):
-            found = np.log(above_q) - np.log(np.maximum(above_p, 1e-320))
-        return np.asarray(np.where(above_q > 1e-300, found, -np.inf))
+            log_ratio = np.log(above_q) - np.log(np.maximum(above_p, 1e-320))
+        return np.asarray(np.where(above_q > 1e-300, log_ratio, -np.inf))
 
     @cached_property
     def from_below(self) -> tuple[Array, Array]:
@@ -95,10 +95,8 @@ class LossDistribution:
         Σ_{i < j} p_i and, with the outcomes impossible under P, Σ_{i < j} p_i·exp(−L_i) for j = 0 …
         n.
         """
-        below_q = np.cumsum(
-            np.append(self.minus_infinity or 0.0, self.masses * safe_exp(-self.losses))
-        )
-        return np.append(0.0, np.cumsum(self.masses)), below_q
+        masses_q = np.append(self.minus_infinity or 0.0, self.masses * safe_exp(-self.losses))
+        return np.append(0.0, np.cumsum(self.masses)), np.cumsum(masses_q)
 
     def moments(self) -> tuple[float, float]:
         """Mean and variance of the finite losses."""
@@ -134,36 +132,28 @@ class DominatingPair:
 MOST_MASS = 1e3
 
 
-def check_masses(one: object) -> None:
+def check_masses(value: object) -> None:
     """Raise unless a value is a loss distribution with valid masses.
 
     Masses are probabilities, possibly rounded up.
     """
-    check_kind("loss distribution", one, LossDistribution, "a LossDistribution")
-    assert isinstance(one, LossDistribution)
-    losses, masses = (np.asarray(values) for values in (one.losses, one.masses))
+    check_kind("loss distribution", value, LossDistribution, "a LossDistribution")
+    assert isinstance(value, LossDistribution)
+    losses, masses = (np.asarray(values) for values in (value.losses, value.masses))
     shaped = losses.ndim == 1 and losses.shape == masses.shape
     require(shaped, "as many masses as losses", losses=losses.shape, masses=masses.shape)
-    require(
-        bool(np.all(np.isfinite(losses)) and np.all(np.diff(losses) > 0)),
-        "finite, rising losses",
-        losses=losses,
-    )
-    require(
-        bool(np.all(masses >= 0)) and 0 <= one.infinity <= 1,
-        "masses >= 0",
-        smallest=np.min(masses, initial=0.0),
-    )
-    least = 0.0 if one.minus_infinity is None else one.minus_infinity
-    require(0 <= least <= 1, "0 <= minus_infinity <= 1", minus_infinity=least)
-    total = float(masses.sum() + one.infinity)
-    other = float((masses * safe_exp(-losses)).sum() + least)
-    require(
-        1 - 1e-9 <= total <= MOST_MASS, f"masses with a total from 1 to {MOST_MASS:g}", total=total
-    )
-    require(
-        other <= MOST_MASS, f"masses with a total of {MOST_MASS:g} at most under Q", total=other
-    )
+    valid = bool(np.all(np.isfinite(losses)) and np.all(np.diff(losses) > 0))
+    require(valid, "finite, rising losses", losses=losses)
+    valid = bool(np.all(masses >= 0)) and 0 <= value.infinity <= 1
+    require(valid, "masses >= 0", smallest=np.min(masses, initial=0.0))
+    minus_infinity = 0.0 if value.minus_infinity is None else value.minus_infinity
+    require_in("[0, 1]", minus_infinity=minus_infinity)
+    total = float(masses.sum() + value.infinity)
+    other = float((masses * safe_exp(-losses)).sum() + minus_infinity)
+    valid = 1 - 1e-9 <= total <= MOST_MASS
+    require(valid, f"masses with a total from 1 to {MOST_MASS:g}", total=total)
+    valid = other <= MOST_MASS
+    require(valid, f"masses with a total of {MOST_MASS:g} at most under Q", total=other)
 
 
 def symmetric_pair(pld: LossDistribution) -> DominatingPair:
@@ -178,10 +168,9 @@ def combine(
     """Combine dominating pairs direction by direction, once if alike."""
     removed, added = [pair.removed for pair in pairs], [pair.added for pair in pairs]
     first = combine(removed, added)
-    return DominatingPair(
-        first,
-        first if all(pair.removed is pair.added for pair in pairs) else combine(added, removed),
-    )
+    if all(pair.removed is pair.added for pair in pairs):
+        return symmetric_pair(first)
+    return DominatingPair(first, combine(added, removed))
 
 
 # --- a profile in ---------------------------------------------------------------------------------
@@ -207,13 +196,10 @@ def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> Lo
     # Where convexity does not let it, the smaller half is raised to the larger at its first kink:
     # otherwise the P- or the Q-masses would exceed 1 and the curve would be too low for ε < 0.
     distance = min(delta[0], delta_reversed[0])
-    up, masses_up, infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta, distance)))
-    down, masses_down, minus_infinity = _kinks(
-        epsilons, np.minimum.accumulate(np.minimum(delta_reversed, distance))
-    )
-    apart = _total_variation(up, masses_up, infinity) - _total_variation(
-        down, masses_down, minus_infinity
-    )
+    falling = (np.minimum.accumulate(np.minimum(d, distance)) for d in (delta, delta_reversed))
+    halves = [_kinks(epsilons, curve) for curve in falling]
+    apart = _total_variation(*halves[0]) - _total_variation(*halves[1])
+    (up, masses_up, infinity), (down, masses_down, minus_infinity) = halves
     masses_up, infinity = _raise_total_variation(up, masses_up, infinity, -apart)
     masses_down, minus_infinity = _raise_total_variation(down, masses_down, minus_infinity, apart)
     far = down > -LOWEST
@@ -225,16 +211,16 @@ def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> Lo
     middle = max(0.0, 1.0 - infinity - float(masses_up.sum()) - float(masses_down.sum()))
     losses = np.concatenate([-down[::-1], [0.0], up])
     masses = np.concatenate([masses_down[::-1], [middle], masses_up])
-    kept = (masses > 0) | (losses == 0)
-    return LossDistribution(losses[kept], masses[kept], infinity, minus_infinity)
+    support = (masses > 0) | (losses == 0)
+    return LossDistribution(losses[support], masses[support], infinity, minus_infinity)
 
 
 def pair_through(epsilons: Array, *deltas: Array) -> DominatingPair:
     """Dominating pair through points of one or two profiles."""
     first = connect_the_dots(epsilons, deltas[0], deltas[-1])
-    return DominatingPair(
-        first, first if len(deltas) == 1 else connect_the_dots(epsilons, deltas[1], deltas[0])
-    )
+    if len(deltas) == 1:
+        return symmetric_pair(first)
+    return DominatingPair(first, connect_the_dots(epsilons, deltas[1], deltas[0]))
 
 
 def _kinks(epsilons: Array, delta: Array) -> tuple[Array, Array, float]:
@@ -244,8 +230,8 @@ def _kinks(epsilons: Array, delta: Array) -> tuple[Array, Array, float]:
     """
     masses = _second_differences(epsilons, delta)
     if np.any(masses < -1e-7 * delta[1:]):
-        kept = lower_hull(epsilons, delta)
-        epsilons, delta = epsilons[kept], delta[kept]
+        hull = lower_hull(epsilons, delta)
+        epsilons, delta = epsilons[hull], delta[hull]
         masses = _second_differences(epsilons, delta)
     return epsilons[1:], np.maximum(masses, 0.0), float(delta[-1])
 
@@ -281,18 +267,18 @@ def lower_hull(epsilons: Array, delta: Array) -> Array:
     """Indices of the lower convex hull of the points (e^ε, δ)."""
     # Python's numbers, which are three times as fast here
     points = list(zip(epsilons.tolist(), delta.tolist()))
-    kept: list[int] = []
+    hull: list[int] = []
     for i, (epsilon, value) in enumerate(points):
-        while len(kept) >= 2:
-            (first, first_value), (last, last_value) = points[kept[-2]], points[kept[-1]]
+        while len(hull) >= 2:
+            (first, first_value), (last, last_value) = points[hull[-2]], points[hull[-1]]
             # The last point stays if it lies below the chord around it; both widths are divided by
             # its e^ε.
-            left, right = -math.expm1(first - last), math.expm1(epsilon - last)
-            if (last_value - first_value) * right < (value - last_value) * left:
+            left_width, right_width = -math.expm1(first - last), math.expm1(epsilon - last)
+            if (last_value - first_value) * right_width < (value - last_value) * left_width:
                 break
-            kept.pop()
-        kept.append(i)
-    return np.asarray(kept)
+            hull.pop()
+        hull.append(i)
+    return np.asarray(hull)
 
 
 # --- mixing, and grids ----------------------------------------------------------------------------
@@ -317,9 +303,8 @@ def normalized(pld: LossDistribution) -> LossDistribution:
     losses, masses = pld.losses[first:], pld.masses[first:].copy()
     masses[0] = mass * float(safe_exp(losses[0]))
     missing = max(0.0, 1.0 - float(masses.sum()) - pld.infinity)
-    return LossDistribution(
-        losses, masses, pld.infinity + missing, max(0.0, 1.0 - mass - float(above_q[first + 1]))
-    )
+    missing_q = max(0.0, 1.0 - mass - float(above_q[first + 1]))
+    return LossDistribution(losses, masses, pld.infinity + missing, missing_q)
 
 
 def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDistribution:
@@ -328,8 +313,8 @@ def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDist
     masses = np.concatenate([w * pld.masses for pld, w in zip(parts, weights)])
     support, where = np.unique(losses, return_inverse=True)
     infinity = sum(w * pld.infinity for pld, w in zip(parts, weights))
-    known = [pld.minus_infinity for pld in parts]
-    minus_infinity = None if None in known else float(np.dot(weights, known))  # type: ignore[arg-type]
+    lowest = [pld.minus_infinity for pld in parts]
+    minus_infinity = None if None in lowest else float(np.dot(weights, lowest))  # type: ignore[arg-type]
     total = np.asarray(np.bincount(where, masses, support.size), dtype=float)
     return LossDistribution(support, total, float(infinity), minus_infinity)
 
@@ -353,9 +338,9 @@ def coarser(pld: LossDistribution, interval: float) -> LossDistribution:
     Never less loss.
     """
     first, masses = on_grid(pld, interval)
-    kept = masses > 0
-    losses = np.asarray(interval * (first + np.flatnonzero(kept)), dtype=float)
-    return LossDistribution(losses, masses[kept], pld.infinity, pld.minus_infinity)
+    positive = masses > 0
+    losses = np.asarray(interval * (first + np.flatnonzero(positive)), dtype=float)
+    return LossDistribution(losses, masses[positive], pld.infinity, pld.minus_infinity)
 
 
 def on_points(pld: LossDistribution, points: Array) -> Array:

@@ -22,18 +22,17 @@ import numpy.typing as npt
 
 from .._checks import cached_property, check_kind
 from .._types import Array, ArrayLike
-from ..count_distributions.base import CountDistribution
+from ..count_distributions.base import A_DISTRIBUTION, CountDistribution
 from ..count_distributions.distributions import Fixed, as_count_distribution
-from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
 from ..guarantees.base import (
     NEAR,
     Guarantee,
     SmallestOf,
     Statement,
     as_guarantee,
+    built_once,
     check_parts,
     discretize_profiles,
-    interned,
     smallest_epsilon,
 )
 from ..guarantees.composition import compose
@@ -42,8 +41,8 @@ from ..guarantees.single_mechanisms import NonPrivate
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .potentials import theorem_5
-from .prices_on_places import EVERYWHERE, PAIR, Anchors, Ground, light_tailed
-from .published_bounds import BEST_OF
+from .prices_on_places import EVERYWHERE, PAIR, Anchors, Quantiles, prices_may_pay
+from .published_bounds import BEST_OF, pure_negative_binomial
 from .testing_region import (
     SLACK,
     AffineLines,
@@ -70,8 +69,8 @@ ANCHORS = 4
 
 def theorem_1(pld: LossDistribution, count: CountDistribution) -> Hinges:
     """Hinges of φ in Theorem 1 for one direction, from above."""
-    at_nodes, between = cell_lines(pld, count, nodes())
-    return upper_envelope(AffineLines(*(np.concatenate(both) for both in zip(at_nodes, between))))
+    lines = zip(*cell_lines(pld, count, nodes()))
+    return upper_envelope(AffineLines(*map(np.concatenate, lines)))
 
 
 @lru_cache(maxsize=256)
@@ -106,9 +105,9 @@ def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribu
         best, bound = float(np.max(reached)), float(np.max(upper))
         if bound <= best + 1e-7 or grid.q.size > 2**20:
             return float(epsilon + max(bound, dropped))
-        kept = upper > best + 1e-8
-        dropped = max(dropped, float(np.max(upper, where=~kept, initial=0.0)))
-        grid = _split_cells(grid, kept)
+        open_cells = upper > best + 1e-8
+        dropped = max(dropped, float(np.max(upper, where=~open_cells, initial=0.0)))
+        grid = _split_cells(grid, open_cells)
 
 
 def _largest_slope_ratio(epsilon: float, count: CountDistribution) -> float:
@@ -155,9 +154,7 @@ class _OfManyRuns(Guarantee):
 
     def _check(self) -> None:
         check_parts(self, one_run=self.one_run)
-        check_kind(
-            "count", self.count, CountDistribution, "a distribution of K, e.g. Geometric(10),"
-        )
+        check_kind("count", self.count, CountDistribution, A_DISTRIBUTION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,22 +170,15 @@ class TheoremOne(_OfManyRuns):
     def _exact(self) -> float:
         """Largest loss of the best of K runs, by three bounds.
 
-        (2 + η)·ε, from the largest loss alone, and from the whole testing region.
-
-        The first, of negative binomial K, is PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu &
-        Talwar 2019). It is the smallest if ε is so small that the others have no digits.
+        The published one, from the largest loss alone, and from the whole testing region. The
+        first is the smallest if ε is so small that the others have no digits.
         """
         epsilon, count = float(self.one_run.pure_epsilon or 0.0), self.count
-        published = (
-            (2.0 + count.eta) * epsilon if isinstance(count, TruncatedNegativeBinomial) else np.inf
-        )
-        alone = min(best_of_pure(epsilon, count), published)
+        alone = min(best_of_pure(epsilon, count), pure_negative_binomial(epsilon, count))
         if isinstance(self.one_run, PureDP) or not 0 < epsilon <= LARGEST_LOSS:
             return alone
-        return min(
-            alone,
-            max(best_of_bounded(epsilon, pld, self.count) for pld in self.one_run.pair.directions),
-        )
+        sides = self.one_run.pair.directions
+        return min(alone, max(best_of_bounded(epsilon, pld, count) for pld in sides))
 
     @cached_property
     def _hinges(self) -> tuple[Hinges, ...]:
@@ -196,19 +186,16 @@ class TheoremOne(_OfManyRuns):
 
     def in_direction(self, index: int, epsilon: Array, every: int = 1) -> Array:
         """δ(ε) for a record removed (0) or added (1), from one hinge in ``every``."""
-        hinges = self._hinges[index]
-        return (hinges if every == 1 else hinges.thinned(every)).delta_at(
-            self.one_run.pair.directions[index], epsilon
-        )
+        hinges = self._hinges[index] if every == 1 else self._hinges[index].thinned(every)
+        return hinges.delta_at(self.one_run.pair.directions[index], epsilon)
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([self.in_direction(i, epsilon) for i in range(len(self._hinges))], axis=0)
         return self._zero_beyond_largest_loss(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        curves = (
-            partial(self.in_direction, index, every=THINNED) for index in range(len(self._hinges))
-        )
+        sides = range(len(self._hinges))
+        curves = (partial(self.in_direction, side, every=THINNED) for side in sides)
         return discretize_profiles(*curves, number=POINTS, adaptive=True)
 
 
@@ -250,14 +237,11 @@ class TheoremFive(_KnownAtPlaces):
         pair, count = self.first.one_run.pair, self.first.count
         at = np.linspace(0.0, min(end, LARGEST_LOSS), ANCHORS)
         sides = range(len(pair.directions))
-        values = [
-            max(theorem_5(pair, side, count, float(epsilon)) for side in sides)
-            for epsilon in at[:-1]
-        ]
-        known = np.minimum(values, self.first._profile(at[:-1]))
+        values = [[theorem_5(pair, side, count, float(e)) for side in sides] for e in at[:-1]]
+        bounds = np.minimum(np.max(values, axis=1), self.first._profile(at[:-1]))
         # where Theorem 1 reaches it, which may be beyond
-        last = NEAR if end <= LARGEST_LOSS else known[-1]
-        return at, np.append(np.maximum(np.minimum.accumulate(known), NEAR), last)
+        last = NEAR if end <= LARGEST_LOSS else bounds[-1]
+        return at, np.append(np.maximum(np.minimum.accumulate(bounds), NEAR), last)
 
     def _far_profile(self, epsilon: Array) -> Array:
         return np.ones(np.shape(epsilon))
@@ -271,19 +255,19 @@ class TheoremSix(_KnownAtPlaces):
     def anchors(self) -> tuple[Anchors, ...]:
         """Computed bounds of Theorem 6, for each direction."""
         first = self.first
-        both = zip(first.one_run.pair.directions, first._hinges)
-        return tuple(Anchors(Ground.of(pld, first.count, free)) for pld, free in both)
+        directions = zip(first.one_run.pair.directions, first._hinges)
+        return tuple(Anchors(Quantiles.of(pld, first.count, phi)) for pld, phi in directions)
 
     def gains(self, factors: dict[int, float]) -> bool:
         """Return whether Theorem 6 is worth its time.
 
         It takes some hundredths of a second for each ε.
         """
-        return any(one.gains(factors) for one in self.anchors)
+        return any(anchors.gains(factors) for anchors in self.anchors)
 
     def _profile(self, epsilon: Array) -> Array:
         flat = np.ravel(epsilon)
-        values: Array = np.max([one.profile(flat) for one in self.anchors], axis=0)
+        values: Array = np.max([anchors.profile(flat) for anchors in self.anchors], axis=0)
         return self.first._zero_beyond_largest_loss(epsilon, np.reshape(values, np.shape(epsilon)))
 
     def _far_profile(self, epsilon: Array) -> Array:
@@ -309,12 +293,12 @@ class BestOf(SmallestOf, _OfManyRuns):
 
     def _bounds(self) -> dict[str, Guarantee | None]:
         first = TheoremOne(one_run=self.one_run, count=self.count, neighboring=self.neighboring)
-        fixed = isinstance(self.count, Fixed)
+        fixed = "composition" in self.count.theorems
         sixth = TheoremSix(first=first, neighboring=self.neighboring)
         return {
             "Theorem 1": first,
             "Theorem 5": TheoremFive(first=first, neighboring=self.neighboring),
-            "Theorem 6": sixth if light_tailed(self.count) else None,
+            "Theorem 6": sixth if prices_may_pay(self.count) else None,
             "Theorem 1 (pure)": only_largest_loss(first),
             **{name: bound(self.one_run, self.count) for name, bound in BEST_OF.items()},
             "composition": compose(*[self.one_run] * int(self.count.mean)) if fixed else None,
@@ -322,7 +306,7 @@ class BestOf(SmallestOf, _OfManyRuns):
 
     def _roughly(self) -> Guarantee:
         """Theorem 1 in place of Theorem 6, which takes some hundredths of a second for each ε."""
-        return self.bounds["Theorem 1"] if light_tailed(self.count) else self
+        return self.bounds["Theorem 1"] if prices_may_pay(self.count) else self
 
     def renyi(self, order: ArrayLike) -> Array:
         """Smallest Rényi curve of the bounds, with "no run" as an outcome.
@@ -335,9 +319,9 @@ class BestOf(SmallestOf, _OfManyRuns):
         order = np.asarray(order, dtype=float)
         curve = super().renyi(order)
         none = self.count.probability_of_none
-        return np.asarray(
-            np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
-        )
+        if none > 0:
+            curve = np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1)
+        return np.asarray(curve)
 
     @cached_property
     def _bounds_cross(self) -> bool:
@@ -356,22 +340,20 @@ class BestOf(SmallestOf, _OfManyRuns):
 
         The pair includes Theorem 6 separately.
         """
-        return [
-            one
-            for one in self.bounds.values()
-            if not isinstance(one, (TheoremFive, TheoremSix, PureDP))
-        ]
+        apart = (TheoremFive, TheoremSix, PureDP)
+        return [bound for bound in self.bounds.values() if not isinstance(bound, apart)]
 
     def _pair(self) -> DominatingPair:
-        first, *rest = self._bounds_of_pair
+        first, *published = self._bounds_of_pair
         assert isinstance(first, TheoremOne)
         sixth = self.bounds.get("Theorem 6")
 
         def curve(index: int, epsilon: Array) -> Array:
-            ours = [first.in_direction(index, epsilon, every=THINNED)]
+            bounds = [first.in_direction(index, epsilon, every=THINNED)]
             if isinstance(sixth, TheoremSix) and sixth.gains(PAIR):
-                ours.append(sixth.anchors[index].profile(epsilon, every=APART) * RAISED)
-            return np.asarray(np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0))
+                bounds.append(sixth.anchors[index].profile(epsilon, every=APART) * RAISED)
+            values = np.min([*bounds, *(bound._profile(epsilon) for bound in published)], axis=0)
+            return np.asarray(values)
 
         curves = (partial(curve, index) for index in range(len(self.one_run.pair.directions)))
         return discretize_profiles(*curves, number=POINTS, adaptive=True)
@@ -413,4 +395,4 @@ def best_of(one_run: Guarantee | Statement, count: CountDistribution | float) ->
     one_run, distribution = as_guarantee(one_run, "one_run"), as_count_distribution(count)
     if isinstance(one_run, NonPrivate) or distribution == Fixed(1):
         return one_run
-    return interned(BestOf(one_run=one_run, count=distribution, neighboring=one_run.neighboring))
+    return built_once(BestOf, one_run=one_run, count=distribution, neighboring=one_run.neighboring)

@@ -31,7 +31,7 @@ from math import ceil, floor
 import numpy as np
 
 from ...errors import PrivacyError
-from .._checks import cached_property, require, require_whole
+from .._checks import cached_property, require, require_in, require_whole
 from .._types import Array, Neighboring
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP
@@ -88,11 +88,8 @@ def lowest_levels(levels: int, max_rounds: int) -> dict[tuple[int, int], int]:
 def walk_ends(levels: int, max_rounds: int) -> list[tuple[int, int]]:
     """Accepts and rejects of every ended walk, and some unfinished."""
     unfinished = lowest_levels(levels, max_rounds)
-    return [
-        state
-        for accepts, rejects in unfinished
-        for state in ((accepts + 1, rejects), (accepts, rejects + 1))
-    ]
+    accepted = [(accepts + 1, rejects) for accepts, rejects in unfinished]
+    return accepted + [(accepts, rejects + 1) for accepts, rejects in unfinished]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,11 +121,7 @@ class DoublingWalk(Guarantee):
     max_rounds: int
 
     def _check(self) -> None:
-        require(
-            0 < self.round_epsilon < np.inf,
-            "0 < round_epsilon < inf",
-            round_epsilon=self.round_epsilon,
-        )
+        require_in("(0, inf)", round_epsilon=self.round_epsilon)
         require_whole(1, levels=self.levels, max_rounds=self.max_rounds)
 
     @cached_property
@@ -137,10 +130,8 @@ class DoublingWalk(Guarantee):
 
         2 for an accept, 1 for a reject.
         """
-        return max(
-            2 * accepts + rejects
-            for accepts, rejects in walk_ends(int(self.levels), int(self.max_rounds))
-        )
+        ends = walk_ends(int(self.levels), int(self.max_rounds))
+        return max(2 * accepts + rejects for accepts, rejects in ends)
 
     @property
     def pure_epsilon(self) -> float:
@@ -149,9 +140,8 @@ class DoublingWalk(Guarantee):
     def _pair(self) -> DominatingPair:
         """Dominating pair of the walk, through points that divide ε/2."""
         points = min(ceil(0.5 * self.round_epsilon / GAP), max(1, 20000 // self.halves))
-        grid = np.asarray(
-            np.arange(self.halves * points + 1) * (0.5 * self.round_epsilon / points), dtype=float
-        )
+        step = 0.5 * self.round_epsilon / points
+        grid = np.asarray(np.arange(self.halves * points + 1) * step, dtype=float)
         reach = (self.halves + 2) * points
         curve = self._worst_curve(points, reach)[reach : reach + grid.size] * (1.0 + ROUNDING)
         return pair_through(grid, np.minimum(curve, 1.0))
@@ -163,28 +153,26 @@ class DoublingWalk(Guarantee):
 
         It is the largest of the mixtures of two outcomes with opposite losses.
         """
-        both = np.arange(-reach, reach + 1) * (0.5 * self.round_epsilon / points)
+        epsilons = np.arange(-reach, reach + 1) * (0.5 * self.round_epsilon / points)
         # far above 0 the curve is 0, for any size of the exponential
         with np.errstate(over="ignore"):
-            end = np.maximum(-np.expm1(both), 0.0)
+            end = np.maximum(-np.expm1(epsilons), 0.0)
 
         def mixed(up: Array, loss_up: int, down: Array, loss_down: int) -> Array:
-            p, rest = _opposite_loss_masses(loss_up, loss_down, 0.5 * self.round_epsilon)
-            left, right = loss_up * points, loss_down * points
+            p, q = _opposite_loss_masses(loss_up, loss_down, 0.5 * self.round_epsilon)
+            shift_up, shift_down = loss_up * points, loss_down * points
             value: Array = end.copy()  # values at the far ends: 1 − c, and 0
-            value[left:-right] = p * up[: -left - right] + rest * down[left + right :]
+            both = shift_up + shift_down
+            value[shift_up:-shift_down] = p * up[:-both] + q * down[both:]
             return value
 
         walk: dict[tuple[int, int], Array] = {}
         unfinished = lowest_levels(int(self.levels), int(self.max_rounds))
         for accepts, rejects in sorted(unfinished, key=sum, reverse=True):
-            outcomes = [
-                (walk.get((accepts + 1, rejects), end), 2),
-                (walk.get((accepts, rejects + 1), end), 1),
-            ]
-            walk[accepts, rejects] = np.max(
-                [mixed(*up, *down) for up in outcomes for down in outcomes], axis=0
-            )
+            states = (((accepts + 1, rejects), 2), ((accepts, rejects + 1), 1))
+            outcomes = [(walk.get(state, end), loss) for state, loss in states]
+            curves = [mixed(*up, *down) for up in outcomes for down in outcomes]
+            walk[accepts, rejects] = np.max(curves, axis=0)
         return walk[0, 0]
 
 
@@ -193,9 +181,9 @@ def _opposite_loss_masses(loss_up: int, loss_down: int, unit: float) -> tuple[fl
 
     p and 1 − p with p·e^{−a} + (1 − p)·e^{b} = 1.
     """
-    both = -np.expm1(-(loss_up + loss_down) * unit)
-    rest = np.exp(-loss_down * unit) * -np.expm1(-loss_up * unit) / both
-    return float(-np.expm1(-loss_down * unit) / both), float(rest)
+    width = -np.expm1(-(loss_up + loss_down) * unit)
+    down_mass = np.exp(-loss_down * unit) * -np.expm1(-loss_up * unit) / width
+    return float(-np.expm1(-loss_down * unit) / width), float(down_mass)
 
 
 def doubling_search(
@@ -245,17 +233,13 @@ def doubling_search(
     walk = DoublingWalk(
         round_epsilon=round_epsilon, levels=levels, max_rounds=rounds, neighboring=neighboring
     )
-    require(
-        threshold_noise in ("fresh", "once"),
-        "threshold_noise 'fresh' or 'once'",
-        threshold_noise=threshold_noise,
-    )
+    valid = threshold_noise in ("fresh", "once")
+    require(valid, "threshold_noise 'fresh' or 'once'", threshold_noise=threshold_noise)
     if threshold_noise == "fresh":
         return walk
     accepts = max(accepts for accepts, _ in walk_ends(int(levels), int(rounds)))
-    return PureDP(
-        epsilon=float_above((accepts + 1) * Fraction(round_epsilon) / 2), neighboring=neighboring
-    )
+    epsilon = float_above((accepts + 1) * Fraction(round_epsilon) / 2)
+    return PureDP(epsilon=epsilon, neighboring=neighboring)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -456,11 +440,10 @@ class DoublingRounds:
                 f"Found a round asked of a walk that ended after {self.steps.rounds} of them; more "
                 "are not paid for. Begin another walk, which costs as much again."
             )
-        found = self._question.first_above(
-            utilities, self._threshold_at(self.steps.asked), self._bits, self._noise
-        )
-        self.steps = self.steps.after(found is not None)
-        return found
+        threshold = self._threshold_at(self.steps.asked)
+        accepted = self._question.first_above(utilities, threshold, self._bits, self._noise)
+        self.steps = self.steps.after(accepted is not None)
+        return accepted
 
     def _threshold_at(self, level: int) -> Fraction:
         """Threshold of a level of the walk."""

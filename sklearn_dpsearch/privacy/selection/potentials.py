@@ -65,11 +65,8 @@ class Mesh:
         From the corners above and below these points.
         """
         first, last = slice(self.depth), slice(-self.depth, None)
-        end, start = (
-            np.interp(at, self.v[column][::-1], values[column][::-1])
-            for at, column in ((0.0, first), (1.0, last))
-        )
-        return float(end - start)
+        end = np.interp(0.0, self.v[first][::-1], values[first][::-1])
+        return float(end - np.interp(1.0, self.v[last][::-1], values[last][::-1]))
 
     def gradients(self, values: Array) -> tuple[Array, Array]:
         """Gradients of a potential on each triangle, with their errors."""
@@ -101,9 +98,8 @@ def mesh_of(pld: LossDistribution, columns: Array, depth: Array) -> Mesh:
     v = top[:, None] - (top - bottom)[:, None] * depth
     number = np.arange(v.size).reshape(v.shape)
     a, b, c, d = number[:-1, :-1], number[1:, :-1], number[:-1, 1:], number[1:, 1:]
-    corners = np.concatenate(
-        [np.stack(part, axis=-1).reshape(-1, 3) for part in ((a, b, d), (a, c, d))]
-    )
+    halves = (np.stack(part, axis=-1).reshape(-1, 3) for part in ((a, b, d), (a, c, d)))
+    corners = np.concatenate(list(halves))
     return Mesh(np.repeat(columns, depth.size), v.ravel(), corners, depth.size)
 
 
@@ -116,9 +112,8 @@ def _raised_upper_edge(pld: LossDistribution, u: Array) -> Array:
     edge, slope = lower_edge(pld, Nodes(1.0 - u, u))
     width, rise = np.diff(u), np.diff(edge.u)
     above = np.maximum(np.minimum(slope[:-1] * width - rise, rise - slope[1:] * width), 0.0)
-    return np.asarray(
-        edge.u + np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN
-    )
+    raised = np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK)
+    return np.asarray(edge.u + raised + MARGIN)
 
 
 def _denser_at_ends(number: int) -> Array:
@@ -131,9 +126,8 @@ def fine_mesh(pld: LossDistribution) -> Mesh:
     """Mesh on which a bound by potentials is computed, with very narrow columns at both ends."""
     even = _denser_at_ends(COLUMNS + 1)
     low, high = np.geomspace(1e-7, even[1], 8)[:-1], np.geomspace(1e-7, 1.0 - even[-2], 8)[:-1]
-    return mesh_of(
-        pld, np.sort(np.concatenate([even, low, 1.0 - high])), np.linspace(0.0, 1.0, DEPTH)
-    )
+    columns = np.sort(np.concatenate([even, low, 1.0 - high]))
+    return mesh_of(pld, columns, np.linspace(0.0, 1.0, DEPTH))
 
 
 # --- potentials -----------------------------------------------------------------------------------
@@ -180,14 +174,11 @@ def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -
     ends, _, _ = potential_basis(count, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     bounds = [(-LARGEST, LARGEST)] * ends.shape[1] + [(None, None)] * ratios.size
     cost = np.append(ends[0] - ends[1], masses)
-    found = linprog(
-        cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limits), bounds=bounds, method="highs"
-    )
-    return (
-        np.zeros(ends.shape[1])
-        if found.x is None
-        else np.asarray(found.x[: ends.shape[1]], dtype=float)
-    )
+    constraints, limit = np.vstack(rows), np.concatenate(limits)
+    solution = linprog(cost, A_ub=constraints, b_ub=limit, bounds=bounds, method="highs")
+    if solution.x is None:
+        return np.zeros(ends.shape[1])
+    return np.asarray(solution.x[: ends.shape[1]], dtype=float)
 
 
 def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
@@ -225,9 +216,8 @@ def theorem_5(
         return 1.0
     mesh = fine_mesh(pld)
     coefficients = potential(pld, count, epsilon)
-    return bound_by_potential(
-        pld, reverse, count, epsilon, mesh, potential_values(mesh, count, coefficients)
-    )
+    values = potential_values(mesh, count, coefficients)
+    return bound_by_potential(pld, reverse, count, epsilon, mesh, values)
 
 
 def potential_values(mesh: Mesh, count: CountDistribution, coefficients: Array) -> Array:
@@ -263,10 +253,10 @@ def bound_by_potential(
     turns, weights = np.diff(height) / np.diff(fall), -np.diff(fall)
     above, below = turns >= 1.0, (turns > 0.0) & (turns < 1.0)
     at_one = float(np.max(height - fall))
-    right = float(weights[above] @ pld.delta_at(np.log(turns[above])))
-    left = float((weights * turns)[below] @ reverse.delta_at(-np.log(turns[below])))
-    total = mesh.change(values) + at_one + right + left
-    return min(total + 1e-12 * (1.0 + abs(at_one) + right + left), 1.0)
+    right_hinges = float(weights[above] @ pld.delta_at(np.log(turns[above])))
+    left_hinges = float((weights * turns)[below] @ reverse.delta_at(-np.log(turns[below])))
+    total = mesh.change(values) + at_one + right_hinges + left_hinges
+    return min(total + 1e-12 * (1.0 + abs(at_one) + right_hinges + left_hinges), 1.0)
 
 
 def _lines_above_gain(count: CountDistribution, c: float, mesh: Mesh, values: Array) -> AffineLines:
@@ -279,15 +269,12 @@ def _lines_above_gain(count: CountDistribution, c: float, mesh: Mesh, values: Ar
     """
     u, v = mesh.u[mesh.triangles], mesh.v[mesh.triangles]
     middle = np.clip(v.mean(axis=1), 0.0, 1.0)
-    flat, steep = (
-        np.exp(count.log_slope(1.0 - middle, middle)),
-        np.exp(count.log_curvature(1.0 - middle, middle)),
-    )
-    ours = np.exp(count.log_slope(1.0 - u, u)) * (1.0 + SLACK)
-    theirs = (
-        c * np.maximum(flat[:, None] + steep[:, None] * (middle[:, None] - v), 0.0) * (1.0 - SLACK)
-    )
+    flat = np.exp(count.log_slope(1.0 - middle, middle))
+    steep = np.exp(count.log_curvature(1.0 - middle, middle))
+    slope = np.exp(count.log_slope(1.0 - u, u)) * (1.0 + SLACK)
+    linear = flat[:, None] + steep[:, None] * (middle[:, None] - v)
+    tangent = c * np.maximum(linear, 0.0) * (1.0 - SLACK)
     (by_q, error_q), (by_other, error_other) = mesh.gradients(values)
     slopes, heights = -by_q + error_q, -by_other + error_other
-    counting = (ours + slopes[:, None]).ravel(), (-theirs + heights[:, None]).ravel()
+    counting = (slope + slopes[:, None]).ravel(), (-tangent + heights[:, None]).ravel()
     return AffineLines(np.append(counting[1], heights), -np.append(counting[0], slopes))

@@ -1,18 +1,31 @@
 r"""Theorem 6: prices on places in the order, for distributions of K with light tails.
 
-Theorem 1 lets every outcome take the best place in the order, although few fit there. Fix a slope
-σ. An outcome with the likelihood ratio X takes up the room w = (σ − 1/X)₊, and Z = E w is the total
-room. If outcomes with the room ξ are below a place (q, q') of the order, then q' ≥ max(q_min(q),
-σ·q − ξ). So with any price λ(ξ) ≥ 0
+**Gains.** Order the outcomes of one run by their score. The *place* of an outcome is the pair (q,
+q') of the probabilities, on both data sets, of a lower score; its *density* f'(q), with f the
+generating function of K, is the density of the winner there, relative to one run. With X the
+likelihood ratio of an outcome and c = e^ε, δ(ε) is the mean of the gains (f'(q) − c/X·f'(q'))₊.
+Theorem 1 lets every outcome take the place of its largest gain, although few fit there.
 
-    δ(ε) ≤ ∫ λ dξ + E_{L~P} [ max over (q, ξ) of f'(q) − e^{ε−L}·f'(max(q_min(q), σ·q − ξ)) − w·λ(ξ)
-    ]₊ .
+**Room.** Fix a slope σ. An outcome takes up the room w = (σ − 1/X)₊, and Z = E w is the total room.
+If outcomes with the room ξ are below a place, then q' ≥ max(q_min(q), σ·q − ξ), with q_min the
+lower edge of the testing region: this limits the gain there.
 
-Outcomes with X ≤ 1/σ take up no such room; they pay for q itself (docs/theory/prices.md). Good
-prices follow from the best assignment of places to outcomes; bad prices cost tightness, never
-correctness.
+**Prices.** In every order the outcomes fill the room from 0 to Z exactly once, and the
+probabilities from 0 to 1. So with a price λ(ξ) ≥ 0 of room they pay ∫ λ dξ together, and with a
+price μ(q) ≥ 0 of probability ∫ μ dq. What an outcome gains is at most what it pays, plus the
+largest difference of gain and payment at any place. Hence
 
-The bound is computed at a few ε; between them are chords, as profiles are convex in e^ε.
+    δ(ε) ≤ ∫ λ dξ + ∫ μ dq + E min(h_λ(X), h_μ(X), h_0(X)),
+
+    h_λ = max over (q, ξ) of ( f'(q) − c/X·f'(max(q_min(q), σ·q − ξ)) − w·λ(ξ) )₊ ,  if X > 1/σ,
+    h_μ = max over q of ( f'(q) − c/X·f'(q_min(q)) − μ(q) )₊ ,
+
+and h_0 = φ(c/X) is h_μ without prices, as in Theorem 1. Bad prices cost tightness, never
+correctness: they are estimated, and only the bound for given prices is rounded up
+(docs/theory/prices.md has the proof).
+
+Profiles are convex in e^ε. So the bound is computed at a few ε (``Anchors``), with chords between.
+``bound_by_prices`` is the bound at one ε; the parts below it follow in the order of their use.
 """
 
 from __future__ import annotations
@@ -20,545 +33,487 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from .._checks import cached_property
 from .._types import Array
-from ..count_distributions.base import Capped, Conditioned, CountDistribution
-from ..count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
+from ..count_distributions.base import CountDistribution
 from ..guarantees.base import smallest_epsilon
 from ..numerics.arithmetic import safe_exp
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.loss_distribution import ROUNDING, LossDistribution, normalized
 from .testing_region import SLACK, Hinges, Nodes, composed, lower_edge
 
-#: Cells of q, cells of room, and losses at which the largest gain is computed.
-QUANTILES, ROOMS, LOSSES = 200, 80, 80
+#: Least mean of K: below, Theorem 1 is within 0.3 % of a certificate.
+FEWEST = 8.0
+#: The bound is computed where Theorem 1 reaches δ = e^{−k·STEP}, for k from FIRST to LAST; SHARED
+#: of these k have one slope.
+STEP, FIRST, LAST, SHARED = 0.25, 4, 128, 4
+#: k ↦ factor on δ from which prices are worth their time: in a pair, and (a stronger factor)
+#: everywhere.
+PAIR, EVERYWHERE = {28: 0.75, 56: 0.75}, {56: 0.6}
+#: At these k prices are tested; they gain if the bound is below this share of δ.
+ENDS, NOTHING = range(16, LAST, 16), 0.98
+#: Slopes tried: those of q_min at these 1 − q, and the number of refinements.
+SHARES, FINER = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4), 2
+#: Cells of q, cells of room, and inverse ratios at which the largest gain is computed.
+QUANTILES, ROOMS, RATIOS = 200, 80, 80
 #: Gains below the largest by more than this (in nats) need no digits.
 RANGE = 40.0
-#: Slopes tried: those of the testing region with this much probability above, and the number of
-#: refinements.
-SHARES, FINER = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4), 2
 
 
-# --- parts independent of ε -----------------------------------------------------------------------
+def prices_may_pay(count: CountDistribution) -> bool:
+    """Return whether K has many runs, and a tail no heavier than a Poisson's."""
+    return "Theorem 6" in count.theorems and count.mean >= FEWEST
+
+
+class Anchors:
+    """Bounds on δ by prices at a few ε, for one direction, computed on first use.
+
+    The k-th ε is where Theorem 1 reaches δ = e^{−k·STEP}, which is a bound without prices.
+    """
+
+    def __init__(self, quantiles: Quantiles) -> None:
+        self.unpriced = quantiles.delta_of_theorem_1
+        self.epsilon = cache(lambda k: smallest_epsilon(self.unpriced, math.exp(-k * STEP)))
+        self._room = cache(lambda k: best_room(quantiles, self.epsilon(k)))
+        self._priced = cache(self._bound)
+
+    def profile(self, epsilon: Array, every: int = 1) -> Array:
+        """Upper bounds on δ(ε) by chords between the bounds, or between one in ``every``; 1 outside
+        of them."""
+        unpriced = np.maximum(self.unpriced(epsilon), 1e-300)
+        steps = np.minimum(-np.log(unpriced) // STEP, LAST).astype(int) // every * every
+        return np.array([self._chord(float(e), int(k), every) for e, k in zip(epsilon, steps)])
+
+    def _chord(self, epsilon: float, k: int, every: int) -> float:
+        """Upper bound on δ(ε) by the chord, in e^ε, from the k-th bound or an earlier one: profiles
+        are convex, and never rise."""
+        # both are rounded; left of its start a chord is no bound
+        while k >= FIRST and epsilon < self.epsilon(k):
+            k -= every
+        if k < FIRST:
+            return 1.0
+        start, delta = self.epsilon(k), self.delta(k)
+        if k >= LAST or not np.isfinite(end := self.epsilon(k + every)):
+            return delta
+        share = min(math.expm1(epsilon - start) / math.expm1(end - start), 1.0)
+        return (delta + (min(self.delta(k + every), delta) - delta) * share) * (1.0 + SLACK)
+
+    def delta(self, k: int) -> float:
+        """Upper bound on δ at the k-th ε, with prices where they gain; 1 if there is none."""
+        if k < FIRST or k > LAST or not self.epsilon(k) <= LARGEST_LOSS:
+            return 1.0
+        return self._priced(k) if k < self.end else math.exp(-k * STEP)
+
+    def _bound(self, k: int) -> float:
+        """Upper bound on δ by prices at the k-th ε, with the slope of the first of SHARED k.
+
+        Where it gains nothing, that slope may be a bad one: then the one before is taken.
+        """
+        unpriced, first = math.exp(-k * STEP), SHARED * (k // SHARED)
+        bound = bound_by_prices(self._room(first), self.epsilon(k))
+        if bound > NOTHING * unpriced:
+            bound = bound_by_prices(self._room(first - SHARED), self.epsilon(k))
+        return min(bound, unpriced)
+
+    @cached_property
+    def end(self) -> int:
+        """First k at which prices gain nothing: from there Theorem 1 serves, as prices gain less at
+        smaller δ."""
+        finite = (k for k in ENDS if self.epsilon(k) <= LARGEST_LOSS)
+        useless = (k for k in finite if self._priced(k) > NOTHING * math.exp(-k * STEP))
+        return next(useless, LAST + 1)
+
+    def gains(self, factors: dict[int, float]) -> bool:
+        """Return whether prices reduce δ by a factor at some k."""
+        return any(self.delta(k) < factor * math.exp(-k * STEP) for k, factor in factors.items())
+
+
+# --- the bound at one ε ---------------------------------------------------------------------------
+
+
+def bound_by_prices(room: Room, epsilon: float) -> float:
+    """Upper bound on δ(ε) by prices that are made for this ε and slope."""
+    c = float(np.exp(epsilon))
+    payments = [price_room(room, c)] if room.total > 0 else []
+    return bound_with_payments(room, c, *payments, price_quantiles(room, c))
+
+
+def bound_with_payments(room: Room, c: float, *payments: Payment) -> float:
+    """Upper bound on δ(ε): all that is paid, and the mean of what outcomes gain beyond it.
+
+    Each outcome pays in the way that leaves least, or nothing, as in Theorem 1: it may choose by
+    its X alone.
+    """
+    unpriced = room.quantiles.hinges.values_at(c * room.inverse_ratios)
+    gains = [unpriced, *(payment.gain_at(room.inverse_ratios) for payment in payments)]
+    paid, unpaid = sum(payment.paid for payment in payments), np.min(gains, axis=0)
+    bound = (paid + float(room.masses @ unpaid)) * (1.0 + SLACK)
+    return min(bound, 1.0) if np.isfinite(bound) else 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
-    """Slopes of K and one run's pair on a grid of quantiles q."""
+class Payment:
+    """Total paid at some prices, and bounds on the gain beyond it at some 1/X."""
 
-    pld: LossDistribution
-    count: CountDistribution
-    free: Hinges
+    paid: float
+    inverse_ratios: Array
+    gains: Array
 
-    @classmethod
-    def of(cls, pld: LossDistribution, count: CountDistribution, free: Hinges) -> Ground:
-        """Build from a loss distribution, normalized to masses of 1.
-
-        Prices need probabilities. ``free`` is φ of Theorem 1.
-        """
-        return cls(normalized(pld), count, free)
-
-    def unpriced(self, epsilon: Array) -> Array:
-        """δ(ε) of Theorem 1, without prices."""
-        return self.free.delta_at(self.pld, epsilon)
-
-    @cached_property
-    def grid(self) -> Nodes:
-        """Quantiles q from 0 to 1, closer where f' rises."""
-        u = np.append(0.0, np.geomspace(1e-9, 1.0, 4000))
-        rise = self.count.log_slope(1.0 - u, u)
-        steps = np.minimum(rise[0] - rise, RANGE) + 0.02 * np.log(np.maximum(u, 1e-9) / 1e-9)
-        few = np.interp(np.linspace(0.0, steps[-1], QUANTILES), steps, u)
-        few = np.unique(np.append(few, [0.0, 1.0]))[::-1]
-        return Nodes(1.0 - few, few)
-
-    def losses_above(self, shares: Array) -> Array:
-        """Losses that are exceeded with given probabilities.
-
-        −log of the slope of the testing region there.
-        """
-        at = np.searchsorted(self.pld.from_below[0], shares) - 1
-        return self.pld.losses[np.minimum(at, self.pld.losses.size - 1)]
-
-    @cached_property
-    def middle(self) -> Nodes:
-        """Middle of each cell of quantiles."""
-        grid = self.grid
-        return Nodes(0.5 * (grid.q[1:] + grid.q[:-1]), 0.5 * (grid.u[1:] + grid.u[:-1]))
-
-    @cached_property
-    def ours(self) -> Array:
-        """Slope f'(q) at the grid, rounded up."""
-        return np.asarray(np.exp(self.count.log_slope(self.grid.q, self.grid.u)) * (1.0 + SLACK))
-
-    @cached_property
-    def edge(self) -> Array:
-        """Complement 1 − q_min in the middle of each cell."""
-        return lower_edge(self.pld, self.middle)[0].u
-
-    @cached_property
-    def edge_ends(self) -> Array:
-        """Slope f'(q_min(q)) at both ends of each cell, rounded down.
-
-        By a line that is below it inside.
-        """
-        point, slope = lower_edge(self.pld, self.middle)
-        value, growth = composed(self.count, point, slope)
-        starts = Nodes(self.grid.q[:-1], self.grid.u[:-1])
-        least, _ = composed(self.count, lower_edge(self.pld, starts)[0], slope)
-        return _below_tangent(value[:, None], growth[:, None] * self.to_ends, least[:, None])
-
-    @cached_property
-    def edge_falls(self) -> Array:
-        """Slope f'(q_min(q)) at the grid, rounded down.
-
-        By both lines that meet there.
-        """
-        starts, ends = self.edge_ends.T
-        return np.asarray(np.minimum(np.append(starts, np.inf), np.append(np.inf, ends)))
-
-    @cached_property
-    def to_ends(self) -> Array:
-        """Distances from the middle of each cell to its ends."""
-        return np.asarray(0.5 * np.diff(self.grid.u)[:, None] * np.array([1.0, -1.0]))
-
-    @cached_property
-    def ours_at_ends(self) -> Array:
-        """Slope f'(q) at both ends of each cell, rounded up."""
-        return np.stack([self.ours[:-1], self.ours[1:]], axis=1)
+    def gain_at(self, inverse: Array) -> Array:
+        """Upper bounds on the gain beyond the payment at any 1/X, infinite outside of the known
+        ones: it is the largest of lines, so below its chords."""
+        chords = np.interp(inverse, self.inverse_ratios, np.maximum(self.gains, 0.0))
+        low, high = self.inverse_ratios[[0, -1]]
+        return np.where((inverse >= low) & (inverse <= high), chords, np.inf)
 
 
-def _below_tangent(value: Array, changes: Array, least: Array) -> Array:
-    """Tangent of a convex, rising function, rounded down.
+def best_room(quantiles: Quantiles, epsilon: float) -> Room:
+    """Room of the slope with the least estimated bound at ε; every slope gives a bound."""
+    c, estimates = float(np.exp(epsilon)), dict[float, float]()
 
-    value + changes.
+    def estimate(log_slope: float) -> float:
+        if log_slope not in estimates:
+            room = Room(quantiles, float(np.exp(log_slope)))
+            estimates[log_slope] = np.inf
+            if room.total > 0:
+                estimates[log_slope] = estimated_gains(room, c).total + quantile_prices(room, c)[1]
+        return estimates[log_slope]
 
-    If the tangent falls to 0 within the cell, the least value in the cell is used.
+    tried = np.unique(quantiles.log_slopes_of_edge(np.array(SHARES)))
+    for _ in range(FINER):
+        best = int(np.argmin([estimate(float(log_slope)) for log_slope in tried]))
+        around = tried[max(best - 1, 0) : best + 2]
+        tried = np.sort(np.append(around, 0.5 * (around[1:] + around[:-1])))
+    return Room(quantiles, float(np.exp(min(estimates, key=estimate))))
+
+
+# --- prices of room -------------------------------------------------------------------------------
+
+
+def price_room(room: Room, c: float) -> Payment:
+    """Payment at prices λ(ξ) for outcomes with X > 1/σ.
+
+    By rising ratio they fill the room from below. The prices are those at which each gains most
+    beyond its payment in its own cell: from one end of a cell to the other the price, times w,
+    changes as the gain. No price is negative, so that payments bound gains.
     """
-    falls = np.min(changes, axis=-1, keepdims=True) < -0.9 * value
-    return np.asarray(
-        np.where(falls, least * (1.0 - SLACK), value + changes - SLACK * (value + np.abs(changes)))
-    )
+    gains = RoomGains(room, c)
+    above = gains.room_above
+    inverse = room.inverse_ratios_at(0.5 * (above[1:] + above[:-1]))
+    top, bottom = (np.maximum(gain, 0.0) for gain in gains.largest_at_ends(inverse))
+    rises = (top - bottom) / np.maximum(room.slope - inverse, 1e-9)
+    prices = np.append(_nonnegative_sums(rises[::-1])[::-1], 0.0)
+    return Payment(_integral(prices, above), *gains.beyond_payment(prices))
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
-    """Room that outcomes take up in the order, for one slope σ.
+class RoomGains:
+    """Upper bounds on the gains of outcomes at all places, as lines height − c/X·fall in 1/X.
 
-    ``above`` stands for Z − ξ.
-    """
-
-    ground: Ground
-    slope: float
-
-    @cached_property
-    def inverse(self) -> Array:
-        """Inverse likelihood ratios 1/X of all outcomes.
-
-        Of all finite losses, by rising X, and 0 for the infinite ones.
-        """
-        return np.append(safe_exp(-self.ground.pld.losses), 0.0)
-
-    @cached_property
-    def masses(self) -> Array:
-        """Probabilities of all outcomes, the infinite losses last."""
-        return np.append(self.ground.pld.masses, self.ground.pld.infinity)
-
-    @cached_property
-    def taken(self) -> Array:
-        """Room taken by the outcomes from each on.
-
-        j = 0 … n.
-        """
-        widths = np.maximum(self.slope - self.inverse, 0.0) * self.masses
-        return np.asarray(np.cumsum(widths[::-1])[::-1] * (1.0 + ROUNDING))
-
-    @property
-    def whole(self) -> float:
-        """Total room Z of all outcomes."""
-        return float(self.taken[0])
-
-    @cached_property
-    def beyond(self) -> float:
-        """Largest excess of 1 − q' over σ·(1 − q), less the room above.
-
-        E (1/X − σ)₊ = Z + 1 − σ.
-        """
-        low = float(np.maximum(self.inverse - self.slope, 0.0) @ self.masses)
-        return (low + float(self.ground.pld.minus_infinity or 0.0)) * (1.0 + ROUNDING) + 1e-15
-
-    def inverse_at(self, above: Array) -> Array:
-        """Inverse likelihood ratio of the outcome with a given room above.
-
-        In the best order: by rising ratio.
-        """
-        at = np.searchsorted(-self.taken, -above) - 1
-        return np.minimum(self.inverse[np.clip(at, 0, self.inverse.size - 1)], self.slope)
-
-
-# --- outcomes that take up room -------------------------------------------------------------------
-
-
-def pilot_gains(room: Room, c: float) -> tuple[Array, Array, float]:
-    """Estimated gains of outcomes at some amounts of room.
-
-    The amounts above, the gains there of outcomes by rising ratio, and the sum of all gains.
-
-    The estimate uses f' on the grid alone.
-    """
-    ground, above = room.ground, np.append(0.0, np.geomspace(1e-5 * room.whole, room.whole, 80))
-    edge, _ = lower_edge(ground.pld, ground.grid)
-    v = np.minimum(edge.u, room.slope * ground.grid.u + room.beyond - above[:, None])
-    theirs = np.exp(ground.count.log_slope(1.0 - np.maximum(v, 0.0), np.maximum(v, 0.0)))
-    inverse = room.inverse_at(np.maximum(above, above[1]))
-    gain = np.maximum(
-        np.max(np.where(v >= 0, ground.ours - (c * inverse)[:, None] * theirs, 0.0), axis=1), 0.0
-    )
-    return above, gain, _integral_of_prices(gain / np.maximum(room.slope - inverse, 1e-9), above)
-
-
-def room_places(room: Room, c: float) -> Array:
-    """Amounts of room at which prices are made, closer where gains are."""
-    above, gain, _ = pilot_gains(room, c)
-    fall = np.log(max(gain[0], 1e-300)) - np.log(np.maximum(gain, 1e-300))
-    fall = np.maximum.accumulate(np.clip(fall, 0.0, RANGE))
-    steps = (
-        -np.expm1(-fall / 4.0) + 0.02 * fall + 0.01 * np.log(np.maximum(above, above[1]) / above[1])
-    )
-    return np.unique(
-        np.append(np.interp(np.linspace(0.0, steps[-1], ROOMS), steps, above), [0.0, room.whole])
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Gains:
-    """Largest gains of outcomes at every place, as lines in 1/X.
-
-    height − c/X·fall: [side, cell of room, cell and end of q].
-
-    On a cell f' lies below its chord, and f'(max(q_min(q), σ·q − ξ)), which is convex, above its
-    tangent plane in the middle. Both are linear, so the largest gain less the price is at a corner.
+    On a cell of (q, ξ) f'(q) lies below its chord, and f'(max(q_min(q), σ·q − ξ)), which is convex,
+    above its tangent plane in the middle. Both are linear, so the largest gain less a linear price
+    is at a corner. Corners are indexed by [end of the cell of room, cell of room, cell and end of
+    q]; ``room_above`` stands for Z − ξ.
     """
 
     room: Room
     c: float
 
     @cached_property
-    def above(self) -> Array:
-        """Amounts of room above, at the ends of cells."""
-        return room_places(self.room, self.c)
+    def room_above(self) -> Array:
+        """Room above at the ends of the cells, closer where estimated gains fall."""
+        above, gains, _ = estimated_gains(self.room, self.c)
+        fall = np.log(max(gains[0], 1e-300)) - np.log(np.maximum(gains, 1e-300))
+        fall = np.maximum.accumulate(np.clip(fall, 0.0, RANGE))
+        spread = 0.01 * np.log(np.maximum(above, above[1]) / above[1])
+        steps = -np.expm1(-fall / 4.0) + 0.02 * fall + spread
+        ends = np.interp(np.linspace(0.0, steps[-1], ROOMS), steps, above)
+        return np.unique(np.append(ends, [0.0, self.room.total]))
 
     @cached_property
     def falls(self) -> Array:
-        """Falls of the lines of gains.
-
-        [side, cell of room, cell and end of q].
-        """
-        room, ground = self.room, self.room.ground
-        shape = (self.above.size - 1, ground.middle.u.size)
-        v = (
-            room.slope * ground.middle.u
-            + room.beyond
-            - 0.5 * (self.above[1:] + self.above[:-1])[:, None]
-        )
-        wide = 0.5 * np.diff(self.above)[:, None, None, None] * np.array([[-1.0], [1.0]])
-        moves = (room.slope * ground.to_ends[:, None, :] + wide).reshape(*shape, 4)
+        """Lower bounds on f'(max(q_min(q), σ·q − ξ)) at all corners: its tangent plane, or that of
+        f'(q_min(q)) where q_min is larger."""
+        room, quantiles, above = self.room, self.room.quantiles, self.room_above
+        shape = (above.size - 1, quantiles.middles.u.size)
+        # v = 1 − (σ·q − ξ) in the middle of the cells, and the change of σ·q − ξ to each corner
+        v = room.slope * quantiles.middles.u + room.excess - 0.5 * (above[1:] + above[:-1])[:, None]
+        half_width = 0.5 * np.diff(above)[:, None, None, None] * np.array([[-1.0], [1.0]])
+        moves = (room.slope * quantiles.to_ends[:, None, :] + half_width).reshape(*shape, 4)
         inside = np.clip(v, 0.0, 1.0)
-        value, growth = self._tangent(inside)
-        least, _ = self._tangent(np.clip(v - np.min(moves, axis=2), 0.0, 1.0))
+        density, growth = self._density(inside)
+        smallest, _ = self._density(np.clip(v - np.min(moves, axis=2), 0.0, 1.0))
         changes = growth[..., None] * (moves + (inside - v)[..., None])
-        by_line = _below_tangent(value[..., None], changes, least[..., None])
-        edges = np.tile(ground.edge_ends, 2)
-        both = np.where((v < ground.edge)[..., None], by_line, edges).reshape(*shape, 2, 2)
-        return np.moveaxis(both, 2, 0).reshape(2, shape[0], -1)
+        by_room = _below_tangent(density[..., None], changes, smallest[..., None])
+        by_edge = np.tile(quantiles.edge_density_at_ends, 2)
+        falls = np.where((v < quantiles.edge)[..., None], by_room, by_edge).reshape(*shape, 2, 2)
+        return np.moveaxis(falls, 2, 0).reshape(2, shape[0], -1)
 
-    def _tangent(self, v: Array) -> tuple[Array, Array]:
-        """Slope f' and curvature f'' at 1 − v."""
-        count = self.room.ground.count
+    def _density(self, v: Array) -> tuple[Array, Array]:
+        """Density f' and its growth f'' at 1 − v."""
+        count = self.room.quantiles.count
         return np.exp(count.log_slope(1.0 - v, v)), np.exp(count.log_curvature(1.0 - v, v))
 
-    def at_own_ends(self, inverse: Array) -> tuple[Array, Array]:
-        """Largest gains at both ends of each cell of room.
+    def largest_at_ends(self, inverse: Array) -> tuple[Array, Array]:
+        """Largest gains at both ends of each cell of room, of an outcome with one 1/X in each."""
+        heights = self.room.quantiles.density_at_ends.ravel()
+        z, (top, bottom) = (self.c * inverse)[:, None], self.falls
+        at_top, at_bottom = (np.max(heights - z * fall, axis=1) for fall in (top, bottom))
+        # the end of a cell is also that of its neighbour, where the bound may be larger
+        before = np.max(heights - z[1:] * bottom[:-1], axis=1)
+        after = np.max(heights - z[:-1] * top[1:], axis=1)
+        at_top = np.maximum(at_top, np.append(0.0, before))
+        return at_top, np.maximum(at_bottom, np.append(after, 0.0))
 
-        For one 1/X in each cell.
-        """
-        heights, z = self.room.ground.ours_at_ends.ravel(), (self.c * inverse)[:, None]
-        near, far = self.falls
-        first, last = (np.max(heights - z * one, axis=1) for one in (near, far))
-        before = np.max(heights - z[1:] * far[:-1], axis=1)
-        after = np.max(heights - z[:-1] * near[1:], axis=1)
-        return np.maximum(first, np.append(0.0, before)), np.maximum(last, np.append(after, 0.0))
-
-    def left(self, prices: Array) -> tuple[Array, Array]:
-        """Gains that prices leave, at some values of 1/X.
-
-        One price for each place.
-        """
-        slope, samples = self.room.slope, _inverse_ratios(self.room.inverse, self.room.slope)
+    def beyond_payment(self, prices: Array) -> tuple[Array, Array]:
+        """Some 1/X up to σ, and upper bounds on the gain beyond the payment there: the largest
+        height − w·λ − c/X·fall of any corner."""
+        slope, samples = self.room.slope, self.room.sampled_up_to_slope()
         paid = np.stack([prices[:-1], prices[1:]])[..., None]
-        height, fall = (
-            self.room.ground.ours_at_ends.ravel() - slope * paid,
-            self.c * self.falls - paid,
-        )
-        # elsewhere 0 is larger
+        height = self.room.quantiles.density_at_ends.ravel() - slope * paid
+        fall = self.c * self.falls - paid  # of the line in 1/X: w = σ − 1/X
+        # a line that is below 0 at both ends of the samples is so between them
         wins = np.maximum(height - samples[0] * fall, height - samples[-1] * fall) > 0
         height, fall = height[wins], fall[wins]
         return samples, np.array([np.max(height - z * fall, initial=0.0) for z in samples])
 
 
-@dataclass(frozen=True, eq=False)
-class Priced:
-    """Prices paid, and the gain they leave at some 1/X.
+class EstimatedGains(NamedTuple):
+    """Estimated gains at some amounts of room above, and the sum of all of them."""
 
-    It is the largest of lines, so below its chords.
+    room_above: Array
+    gains: Array
+    total: float
+
+
+def estimated_gains(room: Room, c: float) -> EstimatedGains:
+    """Estimate the gains of outcomes that fill the room by rising ratio, each at its best q.
+
+    The estimate uses f' at the nodes alone; prices may depend on it, and bounds do not.
     """
+    quantiles = room.quantiles
+    above = np.append(0.0, np.geomspace(1e-5 * room.total, room.total, 80))
+    edge, _ = lower_edge(quantiles.pld, quantiles.nodes)
+    v = np.minimum(edge.u, room.slope * quantiles.nodes.u + room.excess - above[:, None])
+    density = np.exp(quantiles.count.log_slope(1.0 - np.maximum(v, 0.0), np.maximum(v, 0.0)))
+    inverse = room.inverse_ratios_at(np.maximum(above, above[1]))
+    gains = np.where(v >= 0, quantiles.density - (c * inverse)[:, None] * density, 0.0)
+    largest = np.maximum(np.max(gains, axis=1), 0.0)
+    total = _integral(largest / np.maximum(room.slope - inverse, 1e-9), above)
+    return EstimatedGains(above, largest, total)
 
-    paid: float
-    samples: Array
-    left: Array
 
-    def at(self, inverse: Array) -> Array:
-        """Gain left of each outcome; infinite where unknown."""
-        known = np.interp(inverse, self.samples, np.maximum(self.left, 0.0))
-        return np.where((inverse >= self.samples[0]) & (inverse <= self.samples[-1]), known, np.inf)
+# --- prices of probability ------------------------------------------------------------------------
 
 
-def price_room(room: Room, c: float) -> Priced:
-    """Prices λ(ξ) for outcomes that take up room."""
-    gains = Gains(room, c)
-    above = gains.above
-    inverse = room.inverse_at(0.5 * (above[1:] + above[:-1]))
-    near, far = (np.maximum(one, 0.0) for one in gains.at_own_ends(inverse))
-    prices = np.append(
-        _nonnegative_sums(((near - far) / np.maximum(room.slope - inverse, 1e-9))[::-1])[::-1], 0.0
+def price_quantiles(room: Room, c: float) -> Payment:
+    """Payment at prices μ(q) for outcomes of low likelihood ratio, which take up no room.
+
+    Upper bounds, for on each cell f'(q) − c/X·f'(q_min(q)) − μ(q) is below a linear function, which
+    is largest at a node.
+    """
+    quantiles = room.quantiles
+    prices, paid = quantile_prices(room, c)
+    fall = c * quantiles.edge_density
+    samples = room.sampled_from(0.5 * room.slope)
+    gains = np.array([np.max(quantiles.density - prices - z * fall) for z in samples])
+    return Payment(paid, samples, gains)
+
+
+def quantile_prices(room: Room, c: float) -> tuple[Array, float]:
+    """Prices μ(q) ≥ 0 at the nodes, and their integral.
+
+    Outcomes with X ≤ 1/σ come by rising ratio, the highest at some start and the others below it;
+    the start is the one at which they gain most. From one end of a cell to the other μ changes as
+    the gain of the outcomes in it.
+    """
+    quantiles, u, chosen = room.quantiles, room.quantiles.nodes.u, room.inverse_ratios >= room.slope
+    if not np.any(chosen):
+        return np.zeros(u.size), 0.0
+    inverse = room.inverse_ratios[chosen][::-1]
+    behind = np.cumsum(room.masses[chosen][::-1])
+    # [start, cell]: probability between the start and the middle of the cell, outcome there, gains
+    depth = quantiles.middles.u - u[::8, None]
+    z = inverse[np.clip(np.searchsorted(behind, depth), 0, inverse.size - 1)]
+    lower, upper = (
+        np.maximum(quantiles.density[end] - c * z * quantiles.edge_density[end], 0.0)
+        for end in (slice(None, -1), slice(1, None))
     )
-    return Priced(_integral_of_prices(prices, above), *gains.left(prices))
+    served = depth < behind[-1]
+    total = np.sum(np.where(served & (depth > 0), lower + upper, 0.0) * -np.diff(u), axis=1)
+    rises = np.where(served, upper - lower, 0.0)[int(np.argmax(total))]
+    prices = np.append(0.0, _nonnegative_sums(rises))
+    return prices, _integral(prices, u)
 
 
 def _nonnegative_sums(steps: Array) -> Array:
     """Running sums that never fall below 0."""
-    total, found = 0.0, np.empty(steps.size)
+    total, sums = 0.0, np.empty(steps.size)
     for i, step in enumerate(steps.tolist()):
-        found[i] = total = max(total + step, 0.0)
-    return found
+        sums[i] = total = max(total + step, 0.0)
+    return sums
 
 
-def _integral_of_prices(prices: Array, room_places: Array) -> float:
-    """Integral of prices that are linear between places."""
-    return float(np.sum(0.5 * (prices[1:] + prices[:-1]) * np.abs(np.diff(room_places))))
+def _integral(values: Array, points: Array) -> float:
+    """Integral of a function that is linear between points."""
+    return float(np.sum(0.5 * (values[1:] + values[:-1]) * np.abs(np.diff(points))))
 
 
-def _inverse_ratios(inverse: Array, slope: float) -> Array:
-    """Sampled inverse likelihood ratios 1/X up to the slope.
-
-    Rising values > 0: all if there are few, else more near the slope, where gains rise.
-    """
-    inside = inverse[(inverse > 0) & (inverse < slope)]
-    if inside.size <= LOSSES:
-        return np.unique(np.append(inside, slope))
-    even = np.geomspace(np.min(inside), slope, LOSSES)
-    close = slope * (1.0 - np.geomspace(1e-3, 0.2, LOSSES // 4))
-    return np.unique(np.append(even, close))
+# --- what does not depend on ε --------------------------------------------------------------------
 
 
-# --- all others -----------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Room:
+    """Room that outcomes take up in the order, for one slope σ."""
 
-
-def price_quantiles(room: Room, c: float) -> Priced:
-    """Prices λ(q) for outcomes of low likelihood ratio."""
-    ground, fall = room.ground, c * room.ground.edge_falls
-    prices, paid = prices_of_quantiles(room, c)
-    samples = _inverse_ratios_from(room, 0.5 * room.slope)
-    left = np.array([np.max(ground.ours - prices - z * fall) for z in samples])
-    return Priced(paid, samples, left)
-
-
-def prices_of_quantiles(room: Room, c: float) -> tuple[Array, float]:
-    """Prices at the grid of quantiles, and their integral.
-
-    What is gained if outcomes come by rising ratio, from the best q down.
-    """
-    ground, u, chosen = room.ground, room.ground.grid.u, room.inverse >= room.slope
-    if not np.any(chosen):
-        return np.zeros(u.size), 0.0
-    inverse, behind = room.inverse[chosen][::-1], np.cumsum(room.masses[chosen][::-1])
-    # what is above the middle of each cell, less what starts are above
-    middle = ground.middle.u - u[::8, None]
-    z = inverse[np.clip(np.searchsorted(behind, middle), 0, inverse.size - 1)]
-    gain = [
-        np.maximum(ground.ours[side] - c * z * ground.edge_falls[side], 0.0)
-        for side in (_LOW, _HIGH)
-    ]
-    served = middle < behind[-1]
-    total = np.sum(np.where(served & (middle > 0), gain[0] + gain[1], 0.0) * -np.diff(u), axis=1)
-    best = int(np.argmax(total))
-    prices = np.append(0.0, _nonnegative_sums(np.where(served, gain[1] - gain[0], 0.0)[best]))
-    return prices, _integral_of_prices(prices, u)
-
-
-_LOW, _HIGH = slice(None, -1), slice(1, None)
-
-
-def _inverse_ratios_from(room: Room, start: float) -> Array:
-    """Sampled inverse likelihood ratios 1/X above a start."""
-    inside = room.inverse[room.inverse > start]
-    if inside.size <= LOSSES:
-        return np.unique(inside) if inside.size else np.array([start])
-    far = float(np.max(inside))
-    return np.unique(np.append(np.geomspace(start, min(far, 20.0 * start), LOSSES), far))
-
-
-# --- together -------------------------------------------------------------------------------------
-
-
-def bound_by_prices(room: Room, epsilon: float) -> float:
-    """Bound on δ(ε) by prices for this ε and slope, rounded up."""
-    c = float(np.exp(epsilon))
-    first = [price_room(room, c)] if room.whole > 0 else []
-    return total(room, c, *first, price_quantiles(room, c))
-
-
-def total(room: Room, c: float, *ways: Priced) -> float:
-    """Bound on δ(ε): all prices paid, and the gains left.
-
-    Each outcome pays in one of these ways, or pays nothing and takes the best place, as in Theorem
-    1.
-    """
-    free = hinges_at(room.ground.free, c * room.inverse)
-    left = np.min([free, *(way.at(room.inverse) for way in ways)], axis=0)
-    found = (sum(way.paid for way in ways) + float(room.masses @ left)) * (1.0 + SLACK)
-    return min(found, 1.0) if np.isfinite(found) else 1.0
-
-
-def hinges_at(hinges: Hinges, z: Array) -> Array:
-    """Value φ(z) of a sum of hinges for z ≥ 0, rounded up."""
-    order = np.argsort(hinges.ends)
-    ends, weights = hinges.ends[order], hinges.weights[order]
-    falling = (ends > 0) & np.isfinite(ends)  # a hinge that ends at 0 counts at z = 0 alone
-    drops = np.where(falling, weights / np.where(falling, ends, 1.0), 0.0)
-    beyond = np.where(z > 0, np.searchsorted(ends, z, side="right"), 0)
-    height, fall = (np.append(np.cumsum(one[::-1])[::-1], 0.0)[beyond] for one in (weights, drops))
-    return np.asarray(np.maximum(height * (1.0 + SLACK) - z * fall * (1.0 - SLACK), 0.0))
-
-
-def best_room(ground: Ground, epsilon: float) -> Room:
-    """Room of the slope with the least estimated bound."""
-    c, known = float(np.exp(epsilon)), {}
-
-    def estimate(log_slope: float) -> float:
-        if log_slope not in known:
-            room = Room(ground, float(np.exp(log_slope)))
-            known[log_slope] = (
-                pilot_gains(room, c)[2] + prices_of_quantiles(room, c)[1]
-                if room.whole > 0
-                else np.inf
-            )
-        return known[log_slope]
-
-    tried = np.unique(-ground.losses_above(np.array(SHARES)))
-    for _ in range(FINER):
-        best = int(np.argmin([estimate(float(one)) for one in tried]))
-        around = tried[max(best - 1, 0) : best + 2]
-        tried = np.sort(np.append(around, 0.5 * (around[1:] + around[:-1])))
-    return Room(ground, float(np.exp(min(known, key=estimate))))
-
-
-#: Distributions of K for which Theorem 1 loses much if there are many runs.
-LIGHT = (Poisson, Binomial, Fixed, FromPMF)
-#: The bound is computed where Theorem 1 reaches e^{−k·STEP}, for k from FIRST to LAST.
-STEP, FIRST, LAST = 0.25, 4, 128
-#: Number of k that share one slope.
-SHARED = 4
-#: k ↦ factor on δ from which prices are worth their time: in a pair, and (a stronger factor)
-#: everywhere.
-PAIR, EVERYWHERE = {28: 0.75, 56: 0.75}, {56: 0.6}
-#: At these k prices are tested; they gain if the bound is below this share of δ.
-ENDS, NOTHING = range(16, LAST, 16), 0.98
-#: Least mean of K: below, Theorem 1 is within 0.3 % of a certificate.
-FEWEST = 8.0
-
-
-def light_tailed(count: CountDistribution) -> bool:
-    """Return whether prices may pay for this distribution of K.
-
-    Many runs, and a tail no heavier than a Poisson's.
-    """
-    mean = count.mean
-    while isinstance(count, (Capped, Conditioned)):
-        count = count.distribution
-    return isinstance(count, LIGHT) and mean >= FEWEST
-
-
-class Anchors:
-    """Bounds on δ by prices at a few ε, computed on first use.
-
-    For one direction. Theorem 1 determines the ε.
-    """
-
-    def __init__(self, ground: Ground) -> None:
-        self.ground = ground
-        #: k ↦ ε at which Theorem 1 reaches δ = e^{−k·STEP}, in this direction.
-        self.epsilon = cache(lambda k: smallest_epsilon(ground.unpriced, math.exp(-k * STEP)))
-        self._room = cache(lambda k: best_room(ground, self.epsilon(k)))
-        self._priced = cache(self._bound)
-
-    def delta(self, k: int) -> float:
-        """Bound on δ at the k-th ε, 1 if there is none."""
-        if k < FIRST or k > LAST or not self.epsilon(k) <= LARGEST_LOSS:
-            return 1.0
-        return self._priced(k) if k < self.end else math.exp(-k * STEP)
-
-    def _bound(self, k: int) -> float:
-        """Bound on δ by prices at the k-th ε, with a shared slope.
-
-        That of the first of SHARED k; where it gains nothing it may be a bad one: then that of the
-        one before.
-        """
-        unpriced, first = math.exp(-k * STEP), SHARED * (k // SHARED)
-        found = bound_by_prices(self._room(first), self.epsilon(k))
-        if found > NOTHING * unpriced:
-            found = bound_by_prices(self._room(first - SHARED), self.epsilon(k))
-        return min(found, unpriced)
+    quantiles: Quantiles
+    slope: float
 
     @cached_property
-    def end(self) -> int:
-        """First k at which prices gain nothing.
+    def inverse_ratios(self) -> Array:
+        """Inverse likelihood ratios 1/X of all outcomes by rising X, 0 for infinite losses."""
+        return np.append(safe_exp(-self.quantiles.pld.losses), 0.0)
 
-        From there Theorem 1 serves: prices gain less at smaller δ.
-        """
-        seen = (k for k in ENDS if self.epsilon(k) <= LARGEST_LOSS)
-        return next((k for k in seen if self._priced(k) > NOTHING * math.exp(-k * STEP)), LAST + 1)
+    @cached_property
+    def masses(self) -> Array:
+        """Probabilities of all outcomes, in the same order."""
+        return np.append(self.quantiles.pld.masses, self.quantiles.pld.infinity)
 
-    def gains(self, factors: dict[int, float]) -> bool:
-        """Return whether prices reduce δ by a factor at some k."""
-        return any(self.delta(k) < factor * math.exp(-k * STEP) for k, factor in factors.items())
+    @cached_property
+    def room_from(self) -> Array:
+        """Room w taken up together by the outcomes from each on, rounded up."""
+        widths = np.maximum(self.slope - self.inverse_ratios, 0.0) * self.masses
+        return np.asarray(np.cumsum(widths[::-1])[::-1] * (1.0 + ROUNDING))
 
-    def profile(self, epsilon: Array, every: int = 1) -> Array:
-        """Profile δ(ε) by chords between the bounds.
+    @property
+    def total(self) -> float:
+        """Total room Z of all outcomes."""
+        return float(self.room_from[0])
 
-        In e^ε, or between one in ``every``; 1 where there are none.
-        """
-        unpriced = np.maximum(self.ground.unpriced(epsilon), 1e-300)
-        steps = np.minimum(-np.log(unpriced) // STEP, LAST).astype(int) // every * every
-        return np.array([self._chord(float(e), int(k), every) for e, k in zip(epsilon, steps)])
+    @cached_property
+    def excess(self) -> float:
+        """Constant Z + 1 − σ = E (1/X − σ)₊, rounded up, with which 1 − (σ·q − ξ) = σ·(1 − q) +
+        excess − (Z − ξ), without cancellation."""
+        low = float(np.maximum(self.inverse_ratios - self.slope, 0.0) @ self.masses)
+        impossible = float(self.quantiles.pld.minus_infinity or 0.0)
+        return (low + impossible) * (1.0 + ROUNDING) + 1e-15
 
-    def _chord(self, epsilon: float, k: int, every: int) -> float:
-        """Chord between two bounds, at one ε."""
-        # both are rounded; left of its start a chord is no bound
-        while k >= FIRST and epsilon < self.epsilon(k):
-            k -= every
-        if k < FIRST:
-            return 1.0
-        if k >= LAST or not np.isfinite(self.epsilon(k + every)):
-            return self.delta(k)
-        low, high, start, end = (
-            self.delta(k),
-            self.delta(k + every),
-            self.epsilon(k),
-            self.epsilon(k + every),
-        )
-        share = min(math.expm1(epsilon - start) / math.expm1(end - start), 1.0)
-        return (low + (min(high, low) - low) * share) * (1.0 + SLACK)
+    def inverse_ratios_at(self, room_above: Array) -> Array:
+        """Inverse likelihood ratios of the outcomes with some room above, if all come by rising
+        ratio."""
+        at = np.searchsorted(-self.room_from, -room_above) - 1
+        chosen = self.inverse_ratios[np.clip(at, 0, self.inverse_ratios.size - 1)]
+        return np.minimum(chosen, self.slope)
+
+    def sampled_up_to_slope(self) -> Array:
+        """Rising 1/X > 0 up to σ: all if there are few, else more near σ, where gains rise."""
+        inverse, slope = self.inverse_ratios, self.slope
+        inside = inverse[(inverse > 0) & (inverse < slope)]
+        if inside.size <= RATIOS:
+            return np.unique(np.append(inside, slope))
+        even = np.geomspace(np.min(inside), slope, RATIOS)
+        close = slope * (1.0 - np.geomspace(1e-3, 0.2, RATIOS // 4))
+        return np.unique(np.append(even, close))
+
+    def sampled_from(self, start: float) -> Array:
+        """Rising 1/X from a start to the largest: all if there are few, else more near it."""
+        inside = self.inverse_ratios[self.inverse_ratios > start]
+        if inside.size <= RATIOS:
+            return np.unique(inside) if inside.size else np.array([start])
+        far = float(np.max(inside))
+        return np.unique(np.append(np.geomspace(start, min(far, 20.0 * start), RATIOS), far))
+
+
+@dataclass(frozen=True, eq=False)
+class Quantiles:
+    """One direction of a search on a grid of quantiles q: densities f'(q) and f'(q_min(q)).
+
+    ``hinges`` is φ of Theorem 1.
+    """
+
+    pld: LossDistribution
+    count: CountDistribution
+    hinges: Hinges
+
+    @classmethod
+    def of(cls, pld: LossDistribution, count: CountDistribution, hinges: Hinges) -> Quantiles:
+        """Build from a loss distribution, with masses mended to total 1: prices need
+        probabilities."""
+        return cls(normalized(pld), count, hinges)
+
+    def delta_of_theorem_1(self, epsilon: Array) -> Array:
+        """Upper bounds on δ(ε) without prices."""
+        return self.hinges.delta_at(self.pld, epsilon)
+
+    def log_slopes_of_edge(self, u: Array) -> Array:
+        """Logarithms of the slope of q_min at some 1 − q."""
+        at = np.searchsorted(self.pld.from_below[0], u) - 1
+        return np.asarray(-self.pld.losses[np.minimum(at, self.pld.losses.size - 1)])
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """Quantiles q from 0 to 1, closer where f' rises."""
+        u = np.append(0.0, np.geomspace(1e-9, 1.0, 4000))
+        log_density = self.count.log_slope(1.0 - u, u)
+        fall = np.minimum(log_density[0] - log_density, RANGE)
+        steps = fall + 0.02 * np.log(np.maximum(u, 1e-9) / 1e-9)
+        few = np.interp(np.linspace(0.0, steps[-1], QUANTILES), steps, u)
+        few = np.unique(np.append(few, [0.0, 1.0]))[::-1]
+        return Nodes(1.0 - few, few)
+
+    @cached_property
+    def middles(self) -> Nodes:
+        """Middle of each cell of quantiles."""
+        q, u = self.nodes
+        return Nodes(0.5 * (q[1:] + q[:-1]), 0.5 * (u[1:] + u[:-1]))
+
+    @cached_property
+    def to_ends(self) -> Array:
+        """Distances in q from the middle of each cell to its ends."""
+        return np.asarray(0.5 * np.diff(self.nodes.u)[:, None] * np.array([1.0, -1.0]))
+
+    @cached_property
+    def density(self) -> Array:
+        """Densities f'(q) at the nodes, rounded up."""
+        return np.asarray(np.exp(self.count.log_slope(*self.nodes)) * (1.0 + SLACK))
+
+    @cached_property
+    def density_at_ends(self) -> Array:
+        """Densities f'(q) at both ends of each cell, whose chords bound f' from above."""
+        return np.stack([self.density[:-1], self.density[1:]], axis=1)
+
+    @cached_property
+    def edge(self) -> Array:
+        """Complement 1 − q_min in the middle of each cell."""
+        return lower_edge(self.pld, self.middles)[0].u
+
+    @cached_property
+    def edge_density_at_ends(self) -> Array:
+        """Values at both ends of each cell of a line below f'(q_min(q)), which is convex: its
+        tangent in the middle, rounded down."""
+        point, steepness = lower_edge(self.pld, self.middles)
+        density, growth = composed(self.count, point, steepness)
+        starts = Nodes(self.nodes.q[:-1], self.nodes.u[:-1])
+        smallest, _ = composed(self.count, lower_edge(self.pld, starts)[0], steepness)
+        return _below_tangent(density[:, None], growth[:, None] * self.to_ends, smallest[:, None])
+
+    @cached_property
+    def edge_density(self) -> Array:
+        """Lower bounds on f'(q_min(q)) at the nodes, so that lines between them are below both
+        tangents that meet there."""
+        starts, ends = self.edge_density_at_ends.T
+        return np.asarray(np.minimum(np.append(starts, np.inf), np.append(np.inf, ends)))
+
+
+def _below_tangent(value: Array, changes: Array, smallest: Array) -> Array:
+    """Tangent value + changes of a convex, rising function, rounded down.
+
+    Where it falls to nearly 0 within the cell, the smallest value in the cell is the lower bound.
+    """
+    falls = np.min(changes, axis=-1, keepdims=True) < -0.9 * value
+    tangent = value + changes - SLACK * (value + np.abs(changes))
+    return np.asarray(np.where(falls, smallest * (1.0 - SLACK), tangent))

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import optimize, special
 
 from .._types import Array
-from ..count_distributions.base import Conditioned, CountDistribution
-from ..count_distributions.distributions import Binomial, Poisson
-from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
+from ..count_distributions.base import CountDistribution
 from ..guarantees.base import Guarantee
 from ..guarantees.single_mechanisms import ORDERS, ApproxDP, ProfileDP, RenyiDP
 from ..numerics import basic_mechanisms
@@ -34,13 +33,6 @@ from .testing_region import nodes, slope_ratio
 # but it is one more outcome of a Rényi divergence (``BestOf.renyi`` counts it).
 
 
-def without_condition(count: CountDistribution) -> tuple[CountDistribution, float]:
-    """Distribution of K without its condition K ≥ 1, and 1/P[K ≥ 1]."""
-    return (
-        (count.distribution, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
-    )
-
-
 def renyi_poisson(
     one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS
 ) -> RenyiDP | None:
@@ -50,18 +42,12 @@ def renyi_poisson(
 
     PS22 Theorem 6, for K ~ Poisson(m).
     """
-    distribution, scale = without_condition(count)
-    if not (one_run.has_renyi and isinstance(distribution, Poisson)):
+    if not (one_run.has_renyi and "PS22 Theorem 6" in count.theorems):
         return None
-    delta = one_run.delta_at(np.log1p(1 / (orders - 1)))
-    epsilons = (
-        one_run.renyi(orders)
-        + distribution.mean * delta
-        + np.log(distribution.mean * scale) / (orders - 1)
-    )
-    return RenyiDP(
-        orders=orders, epsilons=np.maximum(epsilons, 0.0), neighboring=one_run.neighboring
-    )
+    distribution, scale = count.without_condition
+    failures = distribution.mean * one_run.delta_at(np.log1p(1 / (orders - 1)))
+    curve = one_run.renyi(orders) + failures + np.log(distribution.mean * scale) / (orders - 1)
+    return RenyiDP(orders=orders, epsilons=np.maximum(curve, 0.0), neighboring=one_run.neighboring)
 
 
 def renyi_any_distribution(
@@ -85,7 +71,15 @@ def renyi_any_distribution(
     return RenyiDP(orders=orders, epsilons=epsilons, neighboring=one_run.neighboring)
 
 
-def approx_negative_binomial(one_run: Guarantee, count: CountDistribution) -> ApproxDP | None:
+def pure_negative_binomial(epsilon: float, count: Any) -> float:
+    """Largest loss (2+η)·ε of the best of negative binomial many ε-DP runs, infinite for other K.
+
+    PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu & Talwar 2019).
+    """
+    return (2.0 + count.eta) * epsilon if "PS22 Corollary 3" in count.theorems else math.inf
+
+
+def approx_negative_binomial(one_run: Guarantee, count: Any) -> ApproxDP | None:
     r"""(ε, δ) of the best of negative binomial many runs (PS22).
 
     ((2+η)·ε₀, 1 − f(1 − δ₀))-DP for an (ε₀, δ₀)-DP base. PS22 Lemma 20 with Corollary 3.
@@ -93,15 +87,14 @@ def approx_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Ap
     Lemma 20 moves the failures aside; a pure ε₀ base remains, and K with generating function
     f(x(1−δ₀))/f(1−δ₀), which is negative binomial with the same η.
     """
-    if not (isinstance(one_run, ApproxDP) and isinstance(count, TruncatedNegativeBinomial)):
+    if not (isinstance(one_run, ApproxDP) and "PS22 Lemma 20" in count.theorems):
         return None
     # never 0 by cancellation: that would claim pure privacy
     delta = count.shortfall(one_run.delta) * (1.0 + ROUNDING)
     if delta >= 1:
         return None
-    return ApproxDP(
-        epsilon=(2 + count.eta) * one_run.epsilon, delta=delta, neighboring=one_run.neighboring
-    )
+    epsilon = pure_negative_binomial(one_run.epsilon, count)
+    return ApproxDP(epsilon=epsilon, delta=delta, neighboring=one_run.neighboring)
 
 
 def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | None:
@@ -112,25 +105,23 @@ def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | 
 
     PS22 Corollary 21 (of Lemma 20), for an (ε₀, δ₀)-DP base and K ~ Poisson(m), m ≥ 1.
     """
-    if not (
-        isinstance(one_run, ApproxDP)
-        and isinstance(count, Poisson)
-        and count.mean >= 1
-        and one_run.epsilon > 0
-    ):
+    if not (isinstance(one_run, ApproxDP) and "PS22 Corollary 21" in count.theorems):
+        return None
+    if count.mean < 1 or one_run.epsilon == 0:
         return None
     odds = math.expm1(min(one_run.epsilon, LARGEST_EXPONENT))
     if 1 + 1 / odds == 1:  # of no order that a double tells from 1
         return None
     failed = -np.expm1(-count.mean * one_run.delta) * (1.0 + ROUNDING)
     curve = np.array([1 + 1 / odds]), np.array([one_run.epsilon + odds * np.log(count.mean)])
-    profile = partial(_with_failures, failed, partial(basic_mechanisms.delta_of_renyi, *curve))
-    return ProfileDP(profile=profile, neighboring=one_run.neighboring)
+    return ProfileDP(
+        profile=partial(_renyi_or_failed, failed, *curve), neighboring=one_run.neighboring
+    )
 
 
-def _with_failures(failed: float, profile: Callable[[Array], Array], epsilon: Array) -> Array:
-    """Profile with a probability of failing openly added."""
-    return failed + profile(epsilon)
+def _renyi_or_failed(failed: float, orders: Array, epsilons: Array, epsilon: Array) -> Array:
+    """Profile of a Rényi curve, with a probability of failing openly added."""
+    return failed + basic_mechanisms.delta_of_renyi(orders, epsilons, epsilon)
 
 
 def shifted(base: Guarantee, factor: float, shift: float) -> ProfileDP:
@@ -147,7 +138,7 @@ def _shifted(base: Guarantee, factor: float, shift: float, epsilon: Array) -> Ar
     return np.where(epsilon >= shift, np.minimum(factor * moved, 1.0), 1.0)
 
 
-def least(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
+def smallest_shift(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
     """Smallest shift found over ε₁; every value is valid.
 
     ε₁ in [0, reach].
@@ -157,13 +148,13 @@ def least(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
     best = int(np.nanargmin(values))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
     with np.errstate(invalid="ignore"):  # where some values are infinite
-        found = optimize.minimize_scalar(
+        refined = optimize.minimize_scalar(
             lambda x: float(shift(np.array([x]))[0]), bounds=(low, high), method="bounded"
         )
-    return float(min(values[best], found.fun))
+    return float(min(values[best], refined.fun))
 
 
-def profile_binomial(one_run: Guarantee, count: CountDistribution) -> ProfileDP | None:
+def profile_binomial(one_run: Guarantee, count: Any) -> ProfileDP | None:
     r"""Profile of the best of binomially many runs (KRW24).
 
     δ(ε) ≤ m·δ_Q(ε − (n−1)·log(1 − p + p·(e^{ε₁} + δ_Q(ε₁)))) for ε₁ with δ_Q(ε₁) ≤ (1−p)/p·(e^{ε₁}
@@ -171,9 +162,9 @@ def profile_binomial(one_run: Guarantee, count: CountDistribution) -> ProfileDP 
 
     KRW24 Theorem 5.7, for binomial K.
     """
-    distribution, scale = without_condition(count)
-    if not isinstance(distribution, Binomial):
+    if "KRW24 Theorem 5.7" not in count.theorems:
         return None
+    distribution, scale = count.without_condition
     n, p = distribution.n, distribution.p
 
     def shift(first: Array) -> Array:
@@ -181,7 +172,7 @@ def profile_binomial(one_run: Guarantee, count: CountDistribution) -> ProfileDP 
         allowed = p * delta <= (1 - p) * np.expm1(first)
         return np.where(allowed, (n - 1) * np.log(1 - p + p * (np.exp(first) + delta)), np.inf)
 
-    smallest = least(shift)
+    smallest = smallest_shift(shift)
     return shifted(one_run, distribution.mean * scale, smallest) if np.isfinite(smallest) else None
 
 
@@ -251,11 +242,8 @@ def renyi_all(
         terms = _log_binomial(order, fraction) + tuning[: order + 1]
         terms[3:] += np.log(3.0)
         bounds.append(_rounded_up(_log_sum(terms)) / (order - 1))
-    return RenyiDP(
-        orders=orders,
-        epsilons=np.array(bounds) + train.renyi(orders),
-        neighboring=train.neighboring,
-    )
+    curve = np.array(bounds) + train.renyi(orders)
+    return RenyiDP(orders=orders, epsilons=curve, neighboring=train.neighboring)
 
 
 def _have_curves(tune: Guarantee, train: Guarantee) -> bool:
@@ -331,19 +319,15 @@ def renyi_threshold(one_run: Guarantee, stop_probability: float) -> RenyiDP | No
         return None
     log_stop = np.log(stop_probability)
     with np.errstate(divide="ignore"):
-        tabulated = np.logaddexp(
-            log_stop, np.log1p(-stop_probability) + (ORDERS - 1) * one_run.renyi(ORDERS)
-        )
-    known = np.isfinite(tabulated)
+        log_go_on = np.log1p(-stop_probability)
+        tabulated = np.logaddexp(log_stop, log_go_on + (ORDERS - 1) * one_run.renyi(ORDERS))
+    finite = np.isfinite(tabulated)
+    at, moments = np.append(1.0, ORDERS[finite]), np.append(0.0, tabulated[finite])
 
     def log_moments(order: Array) -> Array:
         """(λ − 1)·D_λ, convex and 0 at λ = 1, so below its chords; infinite beyond the last order
         that is known."""
-        return np.asarray(
-            np.interp(
-                order, np.append(1.0, ORDERS[known]), np.append(0.0, tabulated[known]), right=np.inf
-            )
-        )
+        return np.asarray(np.interp(order, at, moments, right=np.inf))
 
     best = np.full(ORDERS.shape, np.inf)
     for over_q in INVERSES:
@@ -353,12 +337,7 @@ def renyi_threshold(one_run: Guarantee, stop_probability: float) -> RenyiDP | No
                 total = over_r * log_moments((ORDERS - over_p) / over_r) - (1 + over_r) * log_stop
                 second = ORDERS + over_q - 1
                 with np.errstate(invalid="ignore"):
-                    total = np.where(
-                        second >= 1, total + log_moments(np.maximum(second, 1.0)), np.inf
-                    )
-                best = np.fmin(best, total)
-    return RenyiDP(
-        orders=ORDERS,
-        epsilons=np.maximum(best / (ORDERS - 1), 0.0),
-        neighboring=one_run.neighboring,
-    )
+                    total = total + log_moments(np.maximum(second, 1.0))
+                best = np.fmin(best, np.where(second >= 1, total, np.inf))
+    curve = np.maximum(best / (ORDERS - 1), 0.0)
+    return RenyiDP(orders=ORDERS, epsilons=curve, neighboring=one_run.neighboring)

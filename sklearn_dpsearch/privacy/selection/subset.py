@@ -30,17 +30,17 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._checks import cached_property, check_kind, plain_number, require
+from .._checks import cached_property, check_kind, plain_number, require, require_in
 from .._types import Array, Neighboring
 from ..guarantees.base import (
     Guarantee,
     SmallestOf,
     Statement,
     as_guarantee,
+    built_once,
     check_parts,
     check_same_neighbors,
     discretize_profiles,
-    interned,
 )
 from ..guarantees.composition import compose, mixture
 from ..guarantees.neighboring_relations import CARRIED_OVER, ChangedRecord, as_replace_one
@@ -62,12 +62,12 @@ from .published_bounds import SUBSET
 LARGEST_LOSS = 300.0
 
 
-def thinned(pld: LossDistribution, most: int) -> LossDistribution:
+def thinned(pld: LossDistribution, atoms: int) -> LossDistribution:
     """Loss distribution spread on a grid if it has many atoms.
 
-    About ``most`` points: the curve only rises.
+    About ``atoms`` points: the curve only rises.
     """
-    return pld if pld.losses.size <= most else coarser(pld, float(np.ptp(pld.losses)) / most)
+    return pld if pld.losses.size <= atoms else coarser(pld, float(np.ptp(pld.losses)) / atoms)
 
 
 def log_mean_exp(a: float, b: float, weight: float) -> float:
@@ -132,11 +132,9 @@ def coupled(
     with np.errstate(divide="ignore"):
         log_x = np.log(fraction) + x.at(ends)
         log_v = np.log1p(-fraction) + np.logaddexp(np.log1p(-share), np.log(share) + v.at(ends))
-    a, b = (
-        (log_x, log_v)
-        if train_on == "rest"
-        else (np.full_like(log_x, -np.inf), np.logaddexp(log_x, log_v))
-    )
+    a, b = log_x, log_v
+    if train_on == "all":
+        a, b = np.full_like(log_x, -np.inf), np.logaddexp(log_x, log_v)
     infinity = fraction * x.infinity + (1.0 - fraction) * share * v.infinity
     return Pieces(np.diff(ends, prepend=0.0), ends, a, b, infinity)
 
@@ -183,7 +181,7 @@ def delta_in_direction(
     Rounded up; 0 is removed, 1 is added.
     """
     curve = delta_added if index else delta_removed
-    rows = [curve(pieces, train, float(one)) for one in np.ravel(epsilon)]
+    rows = [curve(pieces, train, float(value)) for value in np.ravel(epsilon)]
     return np.minimum(np.reshape(rows, np.shape(epsilon)) * (1.0 + ROUNDING), 1.0)
 
 
@@ -211,11 +209,11 @@ def delta_added(pieces: Pieces, train: LossDistribution, epsilon: float) -> floa
     E (1 − c·Z)₊, c = e^ε: r·H_{c·e^b/r} with r = (1 − c·e^a)₊; the pair of training (without,
     with).
     """
-    left = -np.expm1(np.minimum(epsilon + pieces.a, 0.0)) * (1.0 + ROUNDING)
-    inside = left > 0.0
-    k = epsilon + pieces.b[inside] - np.log(left[inside]) - ROUNDING
-    values = np.zeros_like(left)
-    values[inside] = left[inside] * train.delta_at(k)
+    remainder = -np.expm1(np.minimum(epsilon + pieces.a, 0.0)) * (1.0 + ROUNDING)
+    inside = remainder > 0.0
+    k = epsilon + pieces.b[inside] - np.log(remainder[inside]) - ROUNDING
+    values = np.zeros_like(remainder)
+    values[inside] = remainder[inside] * train.delta_at(k)
     return _expected_value(pieces, values)
 
 
@@ -252,13 +250,10 @@ class _TuneThenTrain(Guarantee):
     def _check(self) -> None:
         validation = {} if self.validate is None else {"validate": self.validate}
         check_parts(self, tune=self.tune, train=self.train, **validation)
-        require(0 < self.fraction < 1, "0 < fraction < 1", fraction=self.fraction)
-        require(0 < self.share <= 1, "0 < share <= 1", share=self.share)
-        require(
-            self.train_on in ("rest", "all"),
-            'train_on to be "rest" or "all"',
-            train_on=self.train_on,
-        )
+        require_in("(0, 1)", fraction=self.fraction)
+        require_in("(0, 1]", share=self.share)
+        valid = self.train_on in ("rest", "all")
+        require(valid, 'train_on to be "rest" or "all"', train_on=self.train_on)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,19 +265,15 @@ class TheoremFour(_TuneThenTrain):
 
     def _check(self) -> None:
         super()._check()
-        presence = self.neighboring != "replace_one"
-        require(
-            presence, 'neighboring to be "add_remove" or "zero_out"', neighboring=self.neighboring
-        )
+        presence, relations = self.neighboring != "replace_one", '"add_remove" or "zero_out"'
+        require(presence, f"neighboring to be {relations}", neighboring=self.neighboring)
 
     @cached_property
     def _validated(self) -> Guarantee:
         """Guarantee of tuning for a record outside the subset."""
-        return (
-            PureDP(epsilon=0.0, neighboring=self.neighboring)
-            if self.validate is None
-            else self.validate
-        )
+        if self.validate is None:
+            return PureDP(epsilon=0.0, neighboring=self.neighboring)
+        return self.validate
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -299,20 +290,19 @@ class TheoremFour(_TuneThenTrain):
         outside = log_mean_exp(b, 0.0, self.share)
         if self.train_on == "rest":
             outside = (outside + d) * (1.0 + ROUNDING) if outside else d
-            return _log_mean_exp_between(a, outside, self.fraction)
-        return (_log_mean_exp_between(a, outside, self.fraction) + d) * (1.0 + ROUNDING)
+        # a mean, so at most the larger
+        mixed = min(log_mean_exp(a, outside, self.fraction), max(a, outside))
+        return mixed if self.train_on == "rest" else (mixed + d) * (1.0 + ROUNDING)
 
-    def direction(self, index: int, most: int = MOST) -> Callable[[Array], Array]:
+    def direction(self, index: int, atoms: int = MOST) -> Callable[[Array], Array]:
         """Profile of one direction: ε ↦ δ.
 
-        For a record removed (0) or added (1), from ``most`` atoms of each part of tuning.
+        For a record removed (0) or added (1), from ``atoms`` atoms of each part of tuning.
         """
-        tune, validate, train = (
-            normalized(part.pair.added if index else part.pair.removed)
-            for part in (self.tune, self._validated, self.train)
-        )
-        both = thinned(tune, most), thinned(validate, most)
-        pieces = coupled(*both, self.fraction, self.share, self.train_on, index)
+        pairs = (part.pair for part in (self.tune, self._validated, self.train))
+        tune, validate, train = (normalized((p.removed, p.added)[index]) for p in pairs)
+        tuning = thinned(tune, atoms), thinned(validate, atoms)
+        pieces = coupled(*tuning, self.fraction, self.share, self.train_on, index)
         return partial(delta_in_direction, index, pieces, train)
 
     @cached_property
@@ -324,14 +314,8 @@ class TheoremFour(_TuneThenTrain):
         return self._zero_beyond_largest_loss(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        return discretize_profiles(
-            self.direction(0, ATOMS), self.direction(1, ATOMS), number=POINTS, adaptive=True
-        )
-
-
-def _log_mean_exp_between(a: float, b: float, weight: float) -> float:
-    """Logarithm of w·e^a + (1−w)·e^b, at most max(a, b)."""
-    return min(log_mean_exp(a, b, weight), max(a, b))
+        curves = self.direction(0, ATOMS), self.direction(1, ATOMS)
+        return discretize_profiles(*curves, number=POINTS, adaptive=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,15 +353,13 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
         by_coin: dict[str, Guarantee | None] = {"mixture": self._known_membership()}
         if self.neighboring == "replace_one" or not self.secret_membership:
             return by_coin
-        first = TheoremFour(**{one.name: getattr(self, one.name) for one in fields(TheoremFour)})
+        parts = {field.name: getattr(self, field.name) for field in fields(TheoremFour)}
+        first = TheoremFour(**parts)
         if self.validate is not None:
             return {"Theorem 4": first, **by_coin}
         name, published = SUBSET[self.train_on]
-        return {
-            "Theorem 2": first,
-            **by_coin,
-            name: published(self.tune, self.train, self.fraction),
-        }
+        by_curves = published(self.tune, self.train, self.fraction)
+        return {"Theorem 2": first, **by_coin, name: by_curves}
 
     def _known_membership(self) -> Guarantee:
         """Guarantee of a subset search whose membership is known.
@@ -415,25 +397,19 @@ class ReplacedInSubset(SmallestOf):
     pair_of_all = False
 
     def _check(self) -> None:
-        check_kind(
-            "presence", self.presence, SubsetThenTrain, "the guarantee of a search on a subset"
-        )
-        require(
-            self.neighboring == "replace_one",
-            'neighboring="replace_one"',
-            neighboring=self.neighboring,
-        )
+        needed = "the guarantee of a search on a subset"
+        check_kind("presence", self.presence, SubsetThenTrain, needed)
+        valid = self.neighboring == "replace_one"
+        require(valid, 'neighboring="replace_one"', neighboring=self.neighboring)
 
     def _bounds(self) -> dict[str, Guarantee | None]:
-        one = self.presence
-        known = replace(
-            one,
-            tune=_part_for_replaced_record(one.tune),
-            train=_part_for_replaced_record(one.train),
-            validate=None if one.validate is None else _part_for_replaced_record(one.validate),
-            neighboring="replace_one",
+        presence = self.presence
+        tune, train = map(_part_for_replaced_record, (presence.tune, presence.train))
+        validate = presence.validate and _part_for_replaced_record(presence.validate)
+        membership = replace(
+            presence, tune=tune, train=train, validate=validate, neighboring="replace_one"
         )
-        return {"chain": ChangedRecord(presence=self.presence), "known membership": known}
+        return {"chain": ChangedRecord(presence=presence), "known membership": membership}
 
 
 def _part_for_replaced_record(part: Guarantee) -> Guarantee:
@@ -446,7 +422,7 @@ def _part_for_replaced_record(part: Guarantee) -> Guarantee:
     return as_replace_one(part)
 
 
-CARRIED_OVER[SubsetThenTrain] = lambda one: ReplacedInSubset(presence=one)
+CARRIED_OVER[SubsetThenTrain] = lambda presence: ReplacedInSubset(presence=presence)
 
 
 # --- what is offered ------------------------------------------------------------------------------
@@ -510,10 +486,12 @@ def subset_then_train(
     >>> from sklearn_dpsearch.privacy import GaussianDP, Geometric, PureDP, best_of
     >>> one_run = GaussianDP(mu=0.5)
     >>> search = best_of(one_run, Geometric(10))
-    >>> [round(one.epsilon_at(1e-5), 2) for one in (one_run, search)]
+    >>> [round(guarantee.epsilon_at(1e-5), 2) for guarantee in (one_run, search)]
     [1.99, 3.01]
-    >>> [round(subset_then_train(search, one_run, 0.1, on).epsilon_at(1e-5), 2) for on in ("rest", "all")]
-    [1.94, 2.22]
+    >>> round(subset_then_train(search, one_run, 0.1).epsilon_at(1e-5), 2)
+    1.94
+    >>> round(subset_then_train(search, one_run, 0.1, "all").epsilon_at(1e-5), 2)
+    2.22
     >>> round(subset_then_train(PureDP(epsilon=2.0), PureDP(epsilon=1.0), 0.1).epsilon_at(0.0), 4)
     1.1586
 
@@ -523,13 +501,11 @@ def subset_then_train(
     >>> round(subset_then_train(search, one_run, 0.1, validate=scores).epsilon_at(1e-5), 2)
     2.1
     """
-    fraction, validated_share = (
-        plain_number("fraction", fraction),
-        plain_number("validated_share", validated_share),
-    )
-    require(0 <= fraction <= 1, "0 <= fraction <= 1", fraction=fraction)
+    fraction = plain_number("fraction", fraction)
+    validated_share = plain_number("validated_share", validated_share)
+    require_in("[0, 1]", fraction=fraction)
     require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
-    require(0 < validated_share <= 1, "0 < validated_share <= 1", validated_share=validated_share)
+    require_in("(0, 1]", validated_share=validated_share)
     check_kind("secret_membership", secret_membership, bool, "True or False")
     tune, train = as_guarantee(tune, "tune"), as_guarantee(train, "train")
     validate = None if validate is None else as_guarantee(validate, "validate")
@@ -542,15 +518,14 @@ def subset_then_train(
         return mixture([compose(validate, train), train], [validated_share, 1.0 - validated_share])
     if fraction == 0 or (train_on == "all" and isinstance(train, NonPrivate)):
         return train
-    return interned(
-        SubsetThenTrain(
-            tune=tune,
-            train=train,
-            fraction=fraction,
-            train_on=train_on,
-            validate=validate,
-            share=validated_share,
-            secret_membership=secret_membership,
-            neighboring=train.neighboring,
-        )
+    return built_once(
+        SubsetThenTrain,
+        tune=tune,
+        train=train,
+        fraction=fraction,
+        train_on=train_on,
+        validate=validate,
+        share=validated_share,
+        secret_membership=secret_membership,
+        neighboring=train.neighboring,
     )

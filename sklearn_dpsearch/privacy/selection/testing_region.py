@@ -56,10 +56,18 @@ class Hinges:
         log_ends, points = np.log(self.ends), np.ravel(epsilon)
         rows = max(1, CHUNK // max(log_ends.size, 1))
         chunks = [points[i : i + rows, None] - log_ends for i in range(0, points.size, rows)]
-        delta = np.concatenate(
-            [np.sum(pld.delta_at(chunk) * self.weights, axis=1) for chunk in chunks]
-        )
-        return np.minimum(np.reshape(delta, np.shape(epsilon)), 1.0)
+        delta = [np.sum(pld.delta_at(chunk) * self.weights, axis=1) for chunk in chunks]
+        return np.minimum(np.reshape(np.concatenate(delta), np.shape(epsilon)), 1.0)
+
+    def values_at(self, z: Array) -> Array:
+        """Values φ(z) for z ≥ 0, rounded up."""
+        order = np.argsort(self.ends)
+        ends, weights = self.ends[order], self.weights[order]
+        falling = (ends > 0) & np.isfinite(ends)  # a hinge that ends at 0 counts at z = 0 alone
+        drops = np.where(falling, weights / np.where(falling, ends, 1.0), 0.0)
+        beyond = np.where(z > 0, np.searchsorted(ends, z, side="right"), 0)
+        height, fall = (_sums_from_above(terms)[beyond] for terms in (weights, drops))
+        return np.asarray(np.maximum(height * (1.0 + SLACK) - z * fall * (1.0 - SLACK), 0.0))
 
     def thinned(self, every: int) -> Hinges:
         """Fewer hinges, whose sum lies above: one in ``every``.
@@ -70,17 +78,17 @@ class Hinges:
         if not bends.any():
             return self
         weights, ends = self.weights[bends], self.ends[bends]
-        kept = np.unique(np.append(np.arange(0, ends.size, every), ends.size - 1))
-        beyond = (
-            np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0),
-            np.append(np.cumsum((weights / ends)[::-1])[::-1][1:], 0.0),
-        )
-        values = np.append(weights.sum(), np.maximum(beyond[0] - ends * beyond[1], 0.0)[kept])
-        chords = hinges_through(np.append(0.0, ends[kept]), values)
-        return Hinges(
-            np.append(chords.weights, self.weights[~bends]),
-            np.append(chords.ends, self.ends[~bends]),
-        )
+        chosen = np.unique(np.append(np.arange(0, ends.size, every), ends.size - 1))
+        height, fall = (_sums_from_above(terms)[1:] for terms in (weights, weights / ends))
+        values = np.append(weights.sum(), np.maximum(height - ends * fall, 0.0)[chosen])
+        chords = hinges_through(np.append(0.0, ends[chosen]), values)
+        ends = np.append(chords.ends, self.ends[~bends])
+        return Hinges(np.append(chords.weights, self.weights[~bends]), ends)
+
+
+def _sums_from_above(terms: Array) -> Array:
+    """Sum of the terms from each on; 0 after the last."""
+    return np.append(np.cumsum(terms[::-1])[::-1], 0.0)
 
 
 def hinges_through(points: Array, values: Array) -> Hinges:
@@ -94,9 +102,8 @@ def hinges_through(points: Array, values: Array) -> Hinges:
 
 def upper_envelope(lines: AffineLines) -> Hinges:
     """Upper envelope of affine lines and 0, as hinges."""
-    height, fall = largest_lines(
-        AffineLines(np.append(lines.height, 0.0), np.append(lines.fall, 0.0))
-    )
+    with_zero = AffineLines(np.append(lines.height, 0.0), np.append(lines.fall, 0.0))
+    height, fall = largest_lines(with_zero)
     weights, drops = -np.diff(height), -np.diff(fall)
     if height[-1] > 0:  # a line that never falls: an end at infinity
         weights, drops = np.append(weights, height[-1]), np.append(drops, 0.0)
@@ -114,8 +121,8 @@ def largest_lines(lines: AffineLines) -> AffineLines:
     # a lower and steeper line never wins
     flatter = fall < np.minimum.accumulate(np.append(np.inf, fall[:-1]))
     height, fall = height[flatter], fall[flatter]
-    kept = _hull_of_lines(height.tolist(), fall.tolist())
-    return AffineLines(height[kept], fall[kept])
+    hull = _hull_of_lines(height.tolist(), fall.tolist())
+    return AffineLines(height[hull], fall[hull])
 
 
 def _hull_of_lines(height: list[float], fall: list[float]) -> list[int]:
@@ -123,19 +130,19 @@ def _hull_of_lines(height: list[float], fall: list[float]) -> list[int]:
 
     Of lines with falling heights and falls.
     """
-    kept, ends = [0], [-1.0]  # ends[i]: from this z on the line kept[i] is above those before it
+    hull, ends = [0], [-1.0]  # ends[i]: from this z on the line hull[i] is above those before it
     for i in range(1, len(height)):
         while True:
-            last = kept[-1]
+            last = hull[-1]
             drop = fall[last] - fall[i]
             crossing = (height[last] - height[i]) / (drop if drop > 1e-320 else 1e-320)
             if crossing > ends[-1]:
                 break
-            kept.pop()
+            hull.pop()
             ends.pop()
-        kept.append(i)
+        hull.append(i)
         ends.append(crossing)
-    return kept
+    return hull
 
 
 #: Ratio of neighbouring grid points of q (near 0) and of 1 − q (near 1).
@@ -160,9 +167,8 @@ def nodes(smallest: float = 1e-18, spacing: float = SPACING) -> Nodes:
     """Grid of quantiles in [0, 1], geometric towards both ends."""
     steps = int(np.ceil(np.log(0.5 / smallest) / np.log(spacing)))
     half = np.append(0.0, np.geomspace(smallest, 0.5, steps))
-    return Nodes(
-        np.concatenate([half, 1.0 - half[-2::-1]]), np.concatenate([1.0 - half, half[-2::-1]])
-    )
+    other = half[-2::-1]
+    return Nodes(np.concatenate([half, 1.0 - other]), np.concatenate([1.0 - half, other]))
 
 
 def cell_lines(
@@ -181,8 +187,8 @@ def cell_lines(
     height = np.exp(count.log_slope(grid.q, grid.u)) * (1.0 + SLACK)
     edge, steepness = lower_edge(pld, grid)
     value, growth = composed(count, edge, steepness)
-    rest, fall = _crossing_of_tangents(value, growth, grid.gaps)
-    between = height[1:] - rest * (height[1:] - height[:-1])
+    share, fall = _crossing_of_tangents(value, growth, grid.gaps)
+    between = height[1:] - share * (height[1:] - height[:-1])
     return AffineLines(height, value * (1.0 - SLACK)), AffineLines(between, fall * (1.0 - SLACK))
 
 
@@ -196,10 +202,10 @@ def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Arr
     """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         rises, drops = growth[:-1] * gaps, growth[1:] * gaps
-        rest = np.clip((value[1:] - value[:-1] - rises) / (drops - rises), 0.0, 1.0)
-        crossing = np.minimum(value[:-1] + rises * (1.0 - rest), value[1:] - drops * rest)
-    found = crossing >= value[:-1]  # False for nan
-    return np.where(found, rest, 0.0), np.where(found, crossing, value[:-1])
+        share = np.clip((value[1:] - value[:-1] - rises) / (drops - rises), 0.0, 1.0)
+        crossing = np.minimum(value[:-1] + rises * (1.0 - share), value[1:] - drops * share)
+    valid = crossing >= value[:-1]  # False for nan
+    return np.where(valid, share, 0.0), np.where(valid, crossing, value[:-1])
 
 
 def lower_edge(pld: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:
@@ -253,9 +259,8 @@ def composed(count: CountDistribution, edge: Nodes, steepness: Array) -> tuple[A
 
     G = f'(q_min) and f''(q_min)·q_min'.
     """
-    return np.exp(count.log_slope(edge.q, edge.u)), np.exp(
-        count.log_curvature(edge.q, edge.u)
-    ) * steepness
+    value, growth = np.exp(count.log_slope(*edge)), np.exp(count.log_curvature(*edge))
+    return value, growth * steepness
 
 
 def slope_ratio(pld: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:

@@ -24,14 +24,21 @@ upper envelope is the profile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
 
-from .._checks import cached_property, require
+from .._checks import cached_property, plain_number, require_in
 from .._types import Array
-from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, interned
+from ..guarantees.base import (
+    Guarantee,
+    SmallestOf,
+    Statement,
+    as_guarantee,
+    built_once,
+    check_parts,
+)
 from ..guarantees.pure import only_largest_loss
 from ..guarantees.single_mechanisms import NonPrivate
 from ..numerics.loss_distribution import (
@@ -59,8 +66,8 @@ class Polygon(NamedTuple):
     Corners with the masses that an event has on either neighbour, both nondecreasing.
     """
 
-    here: Array
-    there: Array
+    mass: Array
+    other_mass: Array
 
 
 # --- the two edges of the testing region ----------------------------------------------------------
@@ -74,11 +81,11 @@ def _spread_on_cells(pld: LossDistribution, place: Array, step: float) -> LossDi
     ``place`` says how far the masses above, or below, have come at each loss; it rises or falls
     throughout.
     """
-    own = np.append(np.abs(np.diff(place)), np.inf) > step
-    kept = own | np.append(True, np.diff(np.floor(place / step)) != 0)
-    if np.all(kept):
+    alone = np.append(np.abs(np.diff(place)), np.inf) > step
+    starts = alone | np.append(True, np.diff(np.floor(place / step)) != 0)
+    if np.all(starts):
         return pld
-    losses = pld.losses[kept]
+    losses = pld.losses[starts]
     # the last loss is kept: nothing lies above it
     masses = on_points(pld, np.append(losses, np.inf))[:-1]
     return LossDistribution(losses, masses, pld.infinity)
@@ -86,9 +93,8 @@ def _spread_on_cells(pld: LossDistribution, place: Array, step: float) -> LossDi
 
 def _log_odds(mass: Array) -> Array:
     """Log-odds of probabilities, cut off near 0 and 1."""
-    return np.asarray(
-        np.log(np.clip(mass, 1e-300, 1.0)) - np.log(np.maximum(1.0 - mass, 1e-6)), dtype=float
-    )
+    log_odds = np.log(np.clip(mass, 1e-300, 1.0)) - np.log(np.maximum(1.0 - mass, 1e-6))
+    return np.asarray(log_odds, dtype=float)
 
 
 def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
@@ -100,18 +106,17 @@ def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
     """
     above = pld.infinity + pld.from_above[0][1:]
     masses = np.clip(1.0 - above, 0.0, pld.masses)
-    kept = masses > 0
-    kept[-1:] = True
-    return LossDistribution(pld.losses[kept], masses[kept], pld.infinity)
+    positive = masses > 0
+    positive[-1:] = True
+    return LossDistribution(pld.losses[positive], masses[positive], pld.infinity)
 
 
 def lower_polygon(pld: LossDistribution) -> Polygon:
     """Lower edge q_min of the testing region as a polygon, from e = 0 to 1: the outcomes of highest
     loss first."""
     above_p, above_q = pld.from_above
-    pld = _spread_on_cells(
-        pld, _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1]), 2 * STEP_X
-    )
+    place = _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1])
+    pld = _spread_on_cells(pld, place, 2 * STEP_X)
     above_p, above_q = pld.from_above
     e, other = pld.infinity + above_p[::-1], above_q[::-1]
     if pld.infinity > 0:
@@ -124,14 +129,10 @@ def upper_polygon(pld: LossDistribution, stop_probability: float) -> Polygon:
 
     q_max(r) = 1 − q_min(1 − r) from r = 0 to 1: the outcomes of lowest loss first.
     """
-    p = stop_probability
-    below = [
-        np.maximum(1.0 - above[:-1], 0.0)
-        for above in (pld.infinity + pld.from_above[0], pld.from_above[1])
-    ]
-    pld = _spread_on_cells(
-        pld, np.sum([np.log(p + (1 - p) * mass) for mass in below], axis=0), _cell_width(p)
-    )
+    p, (above_p, above_q) = stop_probability, pld.from_above
+    below = [np.maximum(1.0 - above[:-1], 0.0) for above in (pld.infinity + above_p, above_q)]
+    place = np.sum([np.log(p + (1 - p) * mass) for mass in below], axis=0)
+    pld = _spread_on_cells(pld, place, _cell_width(p))
     above_p, above_q = pld.from_above
     # the differences cancel near r = 0: what they may be wrong is taken from r and given to q_max
     r = np.clip(1.0 - (pld.infinity + above_p) * (1.0 + ROUNDING), 0.0, 1.0)
@@ -153,14 +154,15 @@ def _with_corners_added(edge: Polygon, place: Array, step: float) -> Polygon:
     The positive coordinate ``place`` grows by at most a factor e^step from each to the next.
     """
     cuts = np.ceil(np.diff(np.log(place)) / step).astype(int)
-    here, there = [edge.here], [edge.there]
+    masses, other_masses = [edge.mass], [edge.other_mass]
     for k in np.flatnonzero(cuts > 1):
         inner = np.geomspace(place[k], place[k + 1], cuts[k] + 1)[1:-1]
         share = (inner - place[k]) / (place[k + 1] - place[k])
-        here.append(edge.here[k] + share * (edge.here[k + 1] - edge.here[k]))
-        there.append(edge.there[k] + share * (edge.there[k + 1] - edge.there[k]))
-    order = np.argsort(np.concatenate(here), kind="stable")
-    return Polygon(np.concatenate(here)[order], np.sort(np.concatenate(there)))
+        masses.append(edge.mass[k] + share * (edge.mass[k + 1] - edge.mass[k]))
+        rise = edge.other_mass[k + 1] - edge.other_mass[k]
+        other_masses.append(edge.other_mass[k] + share * rise)
+    order = np.argsort(np.concatenate(masses), kind="stable")
+    return Polygon(np.concatenate(masses)[order], np.sort(np.concatenate(other_masses)))
 
 
 def _cells_of_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
@@ -172,15 +174,15 @@ def _cells_of_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Ar
     of itself, and B is concave and above its chord. In the first cell, where x and x' begin at 0, A
     ≤ x/y and B ≥ x'/(x'_1 + y') instead.
     """
-    x, other, first = p * stop + (1 - p) * low.here, p * stop + (1 - p) * low.there, 0.0
+    x, other, first = p * stop + (1 - p) * low.mass, p * stop + (1 - p) * low.other_mass, 0.0
     if not stop:
-        kept = x > 0
-        x, other = x[kept], other[kept]
+        positive = x > 0
+        x, other = x[positive], other[positive]
         first = min(SMALLEST * p, 0.5 * float(x[0]))
         x, other = np.append(first, x), np.append(first * (other[0] / x[0]), other)
     fine = _with_corners_added(Polygon(x, other), x, STEP_X)
-    raised = np.append((np.diff(fine.here) / fine.here[:-1]) ** 2 / 16, 0.0)
-    return fine.here, fine.there, np.maximum(raised, np.append(first / p, raised[:-1]))
+    raised = np.append((np.diff(fine.mass) / fine.mass[:-1]) ** 2 / 16, 0.0)
+    return fine.mass, fine.other_mass, np.maximum(raised, np.append(first / p, raised[:-1]))
 
 
 def _cells_of_other_releases(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
@@ -192,11 +194,12 @@ def _cells_of_other_releases(high: Polygon, p: float, stop: int) -> tuple[Array,
     below its chord by at most width²·(x' + y'_right)/(4·(x' + y'_left)³) of itself, which falls
     with x' ≥ p·stop.
     """
-    y, other = p * (1 - stop) + (1 - p) * high.here, p * (1 - stop) + (1 - p) * high.there
+    y, other = p * (1 - stop) + (1 - p) * high.mass, p * (1 - stop) + (1 - p) * high.other_mass
     fine = _with_corners_added(Polygon(y, other), p * stop + other, _cell_width(p))
-    left, right = p * stop + fine.there[:-1], p * stop + fine.there[1:]
-    lowered = np.append((right - left) ** 2 * right / (4 * left**3), 0.0)
-    return fine.here, fine.there, np.minimum(np.maximum(lowered, np.append(0.0, lowered[:-1])), 1.0)
+    low, upper = p * stop + fine.other_mass[:-1], p * stop + fine.other_mass[1:]
+    lowered = np.append((upper - low) ** 2 * upper / (4 * low**3), 0.0)
+    lowered = np.minimum(np.maximum(lowered, np.append(0.0, lowered[:-1])), 1.0)
+    return fine.mass, fine.other_mass, lowered
 
 
 def release_lines(pld: LossDistribution, stop_probability: float) -> AffineLines:
@@ -212,9 +215,9 @@ def release_lines(pld: LossDistribution, stop_probability: float) -> AffineLines
         y, y_other, lowered = _cells_of_other_releases(high, p, stop)
         height = np.minimum(x / (x + y) * (1.0 + raised) * (1.0 + SLACK), 1.0)
         fall = x_other / (x_other + y_other) * (1.0 - lowered) * (1.0 - SLACK)
-        told = height > fall  # all other lines are below 0 from c = 1 on
-        heights.append(height[told])
-        falls.append(fall[told])
+        useful = height > fall  # all other lines are below 0 from c = 1 on
+        heights.append(height[useful])
+        falls.append(fall[useful])
     return AffineLines(np.concatenate(heights), np.concatenate(falls))
 
 
@@ -229,10 +232,8 @@ def release_curve(pld: LossDistribution, stop_probability: float) -> LossDistrib
     hinges = upper_envelope(lines)
     bends = np.isfinite(hinges.ends)
     losses, where = np.unique(np.log(hinges.ends[bends]), return_inverse=True)
-    masses = np.bincount(where, hinges.weights[bends], losses.size)
-    return LossDistribution(
-        losses, np.asarray(masses, dtype=float), float(hinges.weights[~bends].sum())
-    )
+    masses = np.asarray(np.bincount(where, hinges.weights[bends], losses.size), dtype=float)
+    return LossDistribution(losses, masses, float(hinges.weights[~bends].sum()))
 
 
 # --- guarantees -----------------------------------------------------------------------------------
@@ -243,10 +244,8 @@ def until_above_pure(epsilon: float, stop_probability: float) -> float:
 
     ε + log( (e^ε + p)/(1 + p·e^ε) ), exact: less than 2ε.
     """
-    inverse = np.exp(-epsilon)
-    grown = epsilon + np.log1p(
-        (1.0 - stop_probability) * -np.expm1(-epsilon) / (inverse + stop_probability)
-    )
+    inverse, p = np.exp(-epsilon), stop_probability
+    grown = epsilon + np.log1p((1.0 - p) * -np.expm1(-epsilon) / (inverse + p))
     return float(min(grown * (1.0 + 4e-15), 2.0 * epsilon))
 
 
@@ -259,11 +258,7 @@ class _RunsUntilAbove(Guarantee):
 
     def _check(self) -> None:
         check_parts(self, one_run=self.one_run)
-        require(
-            0 < self.stop_probability < 1,
-            "0 < stop_probability < 1",
-            stop_probability=self.stop_probability,
-        )
+        require_in("(0, 1)", stop_probability=self.stop_probability)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,9 +272,8 @@ class TheoremThree(_RunsUntilAbove):
 
     @cached_property
     def _curves(self) -> tuple[LossDistribution, ...]:
-        return tuple(
-            release_curve(pld, self.stop_probability) for pld in self.one_run.pair.directions
-        )
+        directions = self.one_run.pair.directions
+        return tuple(release_curve(pld, self.stop_probability) for pld in directions)
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([pld.delta_at(epsilon) for pld in self._curves], axis=0)
@@ -306,11 +300,7 @@ class UntilAbove(SmallestOf, _RunsUntilAbove):
     """
 
     def _bounds(self) -> dict[str, Guarantee | None]:
-        first = TheoremThree(
-            one_run=self.one_run,
-            stop_probability=self.stop_probability,
-            neighboring=self.neighboring,
-        )
+        first = TheoremThree(**{part.name: getattr(self, part.name) for part in fields(self)})
         return {
             "Theorem 3": first,
             "Theorem 3 (pure)": only_largest_loss(first),
@@ -353,7 +343,7 @@ def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guar
     1.796
     """
     one_run = as_guarantee(one_run, "one_run")
-    search = UntilAbove(
-        one_run=one_run, stop_probability=stop_probability, neighboring=one_run.neighboring
-    )
-    return one_run if isinstance(one_run, NonPrivate) else interned(search)
+    p = plain_number("stop_probability", stop_probability)
+    relation = one_run.neighboring
+    search = built_once(UntilAbove, one_run=one_run, stop_probability=p, neighboring=relation)
+    return one_run if isinstance(one_run, NonPrivate) else search

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import fft, special
 
 from ...errors import PrivacyError
-from .._checks import plain_number, require
+from .._checks import plain_number, require_in
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
@@ -132,12 +132,12 @@ def verify(
     """
     one_run, distribution = as_guarantee(one_run, "one_run"), as_count_distribution(count)
     epsilon, delta = float(plain_number("epsilon", epsilon)), plain_number("delta", delta)
-    require(0 <= epsilon < np.inf, "0 <= epsilon < inf", epsilon=epsilon)
-    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    require_in("[0, inf)", epsilon=epsilon)
+    require_in("[0, 1)", delta=delta)
     total, name = best_of(one_run, distribution), "one run"
     certified = float(total.delta_at(epsilon))
     if isinstance(total, SmallestOf):
-        name = min(total.bounds, key=lambda one: float(total.bounds[one].delta_at(epsilon)))
+        name = min(total.bounds, key=lambda bound: float(total.bounds[bound].delta_at(epsilon)))
     if epsilon > LARGEST_EPSILON:
         floor = open_failure(one_run, distribution)
     else:
@@ -180,9 +180,9 @@ def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
 def _mechanisms_of_pair(pair: DominatingPair) -> list[Tails]:
     """Mechanisms of those directions of a dominating pair whose reversed curve the other one
     covers."""
-    both = ((pair.removed, pair.added), (pair.added, pair.removed))
-    found = [(probabilities(pld), reverse) for pld, reverse in both]
-    return [cuts(outcomes) for outcomes, reverse in found if _is_covered(outcomes, reverse)]
+    orders = ((pair.removed, pair.added), (pair.added, pair.removed))
+    mechanisms = [(probabilities(pld), reverse) for pld, reverse in orders]
+    return [cuts(outcomes) for outcomes, reverse in mechanisms if _is_covered(outcomes, reverse)]
 
 
 def _is_covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
@@ -192,8 +192,8 @@ def _is_covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
     """
     p, q, _ = outcomes
     with np.errstate(divide="ignore", invalid="ignore"):
-        own = np.log(q / p)
-    kinks = np.abs(np.concatenate([[0.0], own[np.isfinite(own)], stated.losses]))
+        losses = np.log(q / p)
+    kinks = np.abs(np.concatenate([[0.0], losses[np.isfinite(losses)], stated.losses]))
     curve = np.array([np.sum(np.maximum(q - np.exp(e) * p, 0.0)) for e in kinks])
     return bool(np.all(curve <= stated.delta_at(kinks) + 1e-12))
 
@@ -206,16 +206,12 @@ def _mechanisms_of_dpsgd(one_run: DPSGD) -> list[Tails]:
     """
     if one_run.steps == 0:
         return [gaussian_tails(0.0)]
-    p, q = _dpsgd_step_cells(
-        one_run.noise_multiplier, one_run.sample_rate, one_run.neighboring == "replace_one"
-    )
+    replaced = one_run.neighboring == "replace_one"
+    p, q = _dpsgd_step_cells(one_run.noise_multiplier, one_run.sample_rate, replaced)
     (removed, e), (added, f) = (_self_convolved(masses, int(one_run.steps)) for masses in (p, q))
     order = _order_by_ratio(removed, added)
-    removed, added = removed[order], added[order]
-    return [
-        cuts(Outcomes(removed, added, e + f)),
-        cuts(Outcomes(added[::-1], removed[::-1], e + f)),
-    ]
+    outcomes = Outcomes(removed[order], added[order], e + f)
+    return [cuts(outcomes), cuts(Outcomes(outcomes.q[::-1], outcomes.p[::-1], e + f))]
 
 
 def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
@@ -223,10 +219,8 @@ def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array,
     and the other)."""
     edges = np.linspace(-1.0 - 14.0 * noise, 1.0 + 14.0 * noise, 40001)
     inner = edges[1:-1]  # the first and the last cell reach to infinity
-    alone, moved, back = (
-        np.diff(np.concatenate([[0.0], special.ndtr((inner - shift) / noise), [1.0]]))
-        for shift in (0.0, 1.0, -1.0)
-    )
+    tails = (special.ndtr((inner - shift) / noise) for shift in (0.0, 1.0, -1.0))
+    alone, moved, back = (np.diff(np.concatenate([[0.0], tail, [1.0]])) for tail in tails)
     p = (1.0 - rate) * alone + rate * moved
     q = (1.0 - rate) * alone + rate * back if replaced else alone
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -234,9 +228,8 @@ def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array,
     spread = float(np.sqrt(max(p @ losses**2 - (p @ losses) ** 2, 1e-300)))
     cells = np.floor(losses / max(spread / ATOMS, float(np.ptp(losses)) / 2**18)).astype(np.int64)
     numbers = cells - cells.min()
-    return np.asarray(np.bincount(numbers, p), dtype=float), np.asarray(
-        np.bincount(numbers, q), dtype=float
-    )
+    masses, other = (np.asarray(np.bincount(numbers, side), dtype=float) for side in (p, q))
+    return masses, other
 
 
 def _self_convolved(masses: Array, steps: int) -> tuple[Array, float]:
@@ -246,10 +239,8 @@ def _self_convolved(masses: Array, steps: int) -> tuple[Array, float]:
     """
     size = fft.next_fast_len(2 * masses.size + int(48 * ATOMS * np.sqrt(steps)), real=True)
     total = np.maximum(fft.irfft(fft.rfft(masses, size) ** steps, size), 0.0)
-    error = (
-        8 * np.finfo(float).eps * (steps + np.log2(size)) * float(np.sqrt(size * (total @ total)))
-    )
-    return total, error
+    rounding = 8 * np.finfo(float).eps * (steps + np.log2(size))
+    return total, rounding * float(np.sqrt(size * (total @ total)))
 
 
 def _order_by_ratio(p: Array, q: Array) -> npt.NDArray[np.intp]:
@@ -257,7 +248,8 @@ def _order_by_ratio(p: Array, q: Array) -> npt.NDArray[np.intp]:
 
     Masses at the rounding level go to the middle. Any order is valid.
     """
-    told = p + q > 1e-15 * max(float(p.max()), float(q.max()))
+    reliable = p + q > 1e-15 * max(float(p.max()), float(q.max()))
     ratio = np.zeros_like(p)
-    ratio[told] = np.log(np.maximum(p[told], 1e-300)) - np.log(np.maximum(q[told], 1e-300))
+    log_p, log_q = (np.log(np.maximum(side[reliable], 1e-300)) for side in (p, q))
+    ratio[reliable] = log_p - log_q
     return np.asarray(np.argsort(ratio, kind="stable"))

@@ -25,7 +25,7 @@ import numpy as np
 from scipy import special
 
 from ...errors import PrivacyError
-from .._checks import plain_number, require
+from .._checks import plain_number, require, require_in
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
@@ -104,8 +104,8 @@ def witness(
     require(epsilon >= 0, "epsilon >= 0", epsilon=epsilon)
     if epsilon > LARGEST_EPSILON:
         return open_failure(one_run, distribution)
-    found = largest_delta(worst_tails(one_run), distribution, epsilon)
-    return found if found > _smallest_reliable_delta(one_run, distribution) else 0.0
+    delta = largest_delta(worst_tails(one_run), distribution, epsilon)
+    return delta if delta > _smallest_reliable_delta(one_run, distribution) else 0.0
 
 
 def largest_delta(
@@ -118,9 +118,8 @@ def largest_delta(
     three = max((largest_gain(tails, distribution, epsilon) for tails in mechanisms), default=0.0)
     if three > enough:
         return three
-    return max(
-        [three, *(ManyGroups(tails.outcomes, distribution).gain(epsilon) for tails in mechanisms)]
-    )
+    groups = (ManyGroups(tails.outcomes, distribution) for tails in mechanisms)
+    return max([three, *(many.gain(epsilon) for many in groups)])
 
 
 def witness_epsilon(
@@ -148,29 +147,24 @@ def witness_epsilon(
     """
     distribution, one_run = as_count_distribution(count), as_guarantee(one_run, "one_run")
     delta = plain_number("delta", delta)
-    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    require_in("[0, 1)", delta=delta)
     if open_failure(one_run, distribution) > delta:
         return np.inf
-    all_tails, delta = (
-        worst_tails(one_run),
-        max(delta, _smallest_reliable_delta(one_run, distribution)),
-    )
-    three = _largest_epsilon(
-        lambda at: max(largest_gain(tails, distribution, at) for tails in all_tails),
-        delta,
-        1.0,
-        2.0,
-        1e-7,
-    )
-    if three >= LARGEST_EPSILON:
-        return three
-    many = [ManyGroups(tails.outcomes, distribution) for tails in all_tails]
-    for one in many:
-        one.gain(three)
-    return max(
-        three,
-        *(_largest_epsilon(one.gain_near, delta, max(three, 1e-3), 1.02, 1e-4) for one in many),
-    )
+    all_tails = worst_tails(one_run)
+    delta = max(delta, _smallest_reliable_delta(one_run, distribution))
+
+    def gain(epsilon: float) -> float:
+        return max(largest_gain(tails, distribution, epsilon) for tails in all_tails)
+
+    largest = [_largest_epsilon(gain, delta, 1.0, 2.0, 1e-7)]
+    if largest[0] >= LARGEST_EPSILON:
+        return largest[0]
+    start = max(largest[0], 1e-3)
+    for tails in all_tails:
+        groups = ManyGroups(tails.outcomes, distribution)
+        groups.gain(largest[0])
+        largest.append(_largest_epsilon(groups.gain_near, delta, start, 1.02, 1e-4))
+    return max(largest)
 
 
 def _largest_epsilon(
@@ -178,13 +172,13 @@ def _largest_epsilon(
 ) -> float:
     """Largest ε at which a gain exceeds δ; 0 if none."""
 
-    def kept(epsilon: float) -> bool:
+    def met(epsilon: float) -> bool:
         return gain(epsilon) <= delta
 
-    turn = bracket(kept, start, falling=(0.0,), rising=geometric(start, rising, LARGEST_EPSILON))
+    turn = bracket(met, start, falling=(0.0,), rising=geometric(start, rising, LARGEST_EPSILON))
     if turn.holds is None:
         return LARGEST_EPSILON
-    return narrow(kept, turn, within(close, absolute=1e-12)).fails or 0.0
+    return narrow(met, turn, within(close, absolute=1e-12)).fails or 0.0
 
 
 def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:
@@ -213,12 +207,10 @@ def worst_tails(one_run: Guarantee) -> list[Tails]:
             "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee "
             "with one."
         )
-    if isinstance(one_run, (GaussianDP, ZCDP)):
-        return [
-            gaussian_tails(
-                one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho))
-            )
-        ]
+    if isinstance(one_run, GaussianDP):
+        return [gaussian_tails(one_run.mu)]
+    if isinstance(one_run, ZCDP):
+        return [gaussian_tails(float(np.sqrt(2.0 * one_run.rho)))]
     # with losses below the numeric infinity it is a stronger guarantee
     if isinstance(one_run, WITH_EPSILON):
         one_run = replace(one_run, epsilon=min(one_run.epsilon, LARGEST_EPSILON))
@@ -227,20 +219,14 @@ def worst_tails(one_run: Guarantee) -> list[Tails]:
 
 def gaussian_tails(mu: float) -> Tails:
     """Tails of the Gaussian mechanism."""
+    # N(μ, 1) and N(0, 1), rounded to cells, which is post-processing
+    edges = np.linspace(-8.5, 8.5 + mu, 6001)
+    cells = Outcomes(_normal_probabilities(edges - mu), _normal_probabilities(edges))
     return Tails(
         lambda p: special.ndtr(special.ndtri(p) + mu),
         lambda p: special.ndtr(special.ndtri(p) - mu),
-        _normal_cells(mu),
+        cells,
     )
-
-
-def _normal_cells(mu: float) -> Outcomes:
-    """Outcomes of the Gaussian mechanism, rounded to cells.
-
-    N(μ, 1) and N(0, 1); rounding is post-processing.
-    """
-    edges = np.linspace(-8.5, 8.5 + mu, 6001)
-    return Outcomes(_normal_probabilities(edges - mu), _normal_probabilities(edges))
 
 
 def _normal_probabilities(edges: Array) -> Array:
@@ -270,11 +256,9 @@ def probabilities(pld: LossDistribution) -> Outcomes:
     above_q = np.append(np.cumsum(q[::-1])[::-1], 0.0)
     too_much = np.flatnonzero(1.0 - above_p[:-1] >= safe_exp(pld.losses) * (1.0 - above_q[:-1]))
     first = int(too_much[-1]) + 1 if above_q[0] > 1.0 and too_much.size else 0
-    left_p, left_q = (max(0.0, 1.0 - float(above[first])) for above in (above_p, above_q))
-    return Outcomes(
-        np.concatenate([[left_p], p[first:], [pld.infinity / total]]),
-        np.concatenate([[left_q], q[first:], [0.0]]),
-    )
+    rest_p, rest_q = (max(0.0, 1.0 - float(above[first])) for above in (above_p, above_q))
+    masses_p = np.concatenate([[rest_p], p[first:], [pld.infinity / total]])
+    return Outcomes(masses_p, np.concatenate([[rest_q], q[first:], [0.0]]))
 
 
 def cuts(outcomes: Outcomes) -> Tails:
@@ -287,10 +271,9 @@ def cuts(outcomes: Outcomes) -> Tails:
     p, q, error = outcomes
     low_p, low_q = (np.append(0.0, np.cumsum(side)) for side in (p, q))
     high_p, high_q = (np.append(0.0, np.cumsum(side[::-1])) for side in (p, q))
+    low_q = np.minimum(low_q, 1.0)
     return Tails(
-        lambda c: np.maximum(
-            np.interp(np.maximum(c - error, 0.0), low_p, np.minimum(low_q, 1.0)) - error, 0.0
-        ),
+        lambda c: np.maximum(np.interp(np.maximum(c - error, 0.0), low_p, low_q) - error, 0.0),
         lambda s: np.minimum(np.interp(s + error, high_p, high_q, right=1.0) + error, 1.0),
         outcomes,
     )
@@ -326,9 +309,9 @@ def _cuts_gain(
     """Certified δ of pairs of cuts, A(S) − e^ε·A'(S), rounded down."""
     c_other, s_other = tails.lowest(c), tails.highest(s)
     inside = (c + s <= 1.0) & (c_other + s_other <= 1.0)
-    ours, _ = pgf_increase(distribution, c, s)
-    _, theirs = pgf_increase(distribution, c_other, s_other)
-    return np.where(inside, ours - np.exp(epsilon) * theirs, 0.0)
+    low, _ = pgf_increase(distribution, c, s)
+    _, high = pgf_increase(distribution, c_other, s_other)
+    return np.where(inside, low - np.exp(epsilon) * high, 0.0)
 
 
 # --- orders of many groups ------------------------------------------------------------------------
@@ -344,10 +327,10 @@ def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> t
     """
     bottom = np.minimum(top + width, 1.0)
     rises = distribution.generating(1.0 - top, top) - distribution.generating(1.0 - bottom, bottom)
-    least = np.exp(distribution.log_slope(1.0 - bottom, bottom)) * width
-    most = np.exp(distribution.log_slope(1.0 - top, top)) * width
-    above = np.minimum(np.maximum(rises, 0.0) + 4e-15, most * (1 + 1e-12))
-    return np.maximum(rises - 4e-15, least * (1 - 1e-12)), above
+    low = np.exp(distribution.log_slope(1.0 - bottom, bottom)) * width
+    high = np.exp(distribution.log_slope(1.0 - top, top)) * width
+    above = np.minimum(np.maximum(rises, 0.0) + 4e-15, high * (1 + 1e-12))
+    return np.maximum(rises - 4e-15, low * (1 - 1e-12)), above
 
 
 def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
@@ -362,21 +345,16 @@ def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcome
     narrow = 1e-2 / mean
     ends = np.append(np.geomspace(1e-10, narrow, cuts // 2), np.geomspace(narrow, 0.5, cuts))
     even = np.linspace(0.0, 1.0, cuts // 2)
-    at = np.concatenate(
-        [
-            _positions(ends, below_p),
-            p.size - _positions(ends, above_p[::-1]),
-            _positions(even, below_p),
-        ]
-    )
-    at = np.unique(np.append(at, _positions(np.append(ends, even), below_q)))
+    shares = np.append(ends, even)
+    at_p = np.append(_positions(shares, below_p), p.size - _positions(ends, above_p[::-1]))
+    at = np.unique(np.append(at_p, _positions(shares, below_q)))
     above_q = np.append(np.cumsum(q[::-1])[::-1], 0.0)
-    ours, theirs = (
-        _masses_between(np.interp(at, places, below), np.interp(at, places, above))
-        for below, above in ((below_p, above_p), (below_q, above_q))
+    sides = ((below_p, above_p), (below_q, above_q))
+    group_p, group_q = (
+        _masses_between(*(np.interp(at, places, sums) for sums in side)) for side in sides
     )
-    kept = ours + theirs > 1e-15
-    return Outcomes(ours[kept], theirs[kept], outcomes.error)
+    nonempty = group_p + group_q > 1e-15
+    return Outcomes(group_p[nonempty], group_q[nonempty], outcomes.error)
 
 
 def _positions(shares: Array, cumulative: Array) -> Array:
@@ -417,11 +395,11 @@ def _gains_of_groups(
     """Gain of each counting group, by the groups below it."""
     top_p, top_q = (_mass_above(side, counting) for side in (few.p, few.q))
     error = few.error
-    ours = np.maximum(few.p[counting:] - error, 0.0)
-    theirs = few.q[counting:] + error
-    least, _ = pgf_increase(distribution, np.clip(top_p + error, 0.0, 1.0), ours)
-    _, most = pgf_increase(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)
-    return np.asarray(least - np.exp(epsilon) * most)
+    widths_p = np.maximum(few.p[counting:] - error, 0.0)
+    widths_q = few.q[counting:] + error
+    low, _ = pgf_increase(distribution, np.clip(top_p + error, 0.0, 1.0), widths_p)
+    _, high = pgf_increase(distribution, np.clip(top_q - error, 0.0, 1.0), widths_q)
+    return np.asarray(low - np.exp(epsilon) * high)
 
 
 def _mass_above(side: Array, counting: int) -> Array:
@@ -429,9 +407,9 @@ def _mass_above(side: Array, counting: int) -> Array:
 
     Of groups that do not count if i of them are below, and of counting groups after j.
     """
-    others = np.append(np.cumsum(side[:counting])[::-1], 0.0)
+    uncounted = np.append(np.cumsum(side[:counting])[::-1], 0.0)
     later = np.append(np.cumsum(side[counting:][::-1])[::-1], 0.0)[1:]
-    return np.asarray(others[:, None] + later)
+    return np.asarray(uncounted[:, None] + later)
 
 
 class ManyGroups:
@@ -442,9 +420,8 @@ class ManyGroups:
 
     def __init__(self, outcomes: Outcomes, distribution: CountDistribution) -> None:
         self.distribution, self.coarse = distribution, outcomes.p.size <= FEW
-        self.few = group_outcomes(
-            outcomes, max(distribution.mean, 1.0), 2 * CUTS if self.coarse else CUTS
-        )
+        cuts = 2 * CUTS if self.coarse else CUTS
+        self.few = group_outcomes(outcomes, max(distribution.mean, 1.0), cuts)
         self.counting: int | None = None
 
     def gain(self, epsilon: float) -> float:
@@ -460,12 +437,9 @@ class ManyGroups:
         while step > 1:
             step = max(step // 3, 1)
             around = max(tried, key=lambda cut: tried[cut])
-            near = (around - 2 * step, around - step, around + step, around + 2 * step)
-            tried |= {
-                cut: self._gain(cut, epsilon)
-                for cut in near
-                if 0 < cut < number and cut not in tried
-            }
+            nearby = (around - 2 * step, around - step, around + step, around + 2 * step)
+            untried = [cut for cut in nearby if 0 < cut < number and cut not in tried]
+            tried |= {cut: self._gain(cut, epsilon) for cut in untried}
         self.counting = max(tried, key=lambda cut: tried[cut])
         return tried[self.counting]
 

@@ -30,25 +30,21 @@ def up(value: float, digits: int = 3) -> str:
     """
     if not math.isfinite(value):
         return "infinity"
-    return format(
-        Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT), "f"
-    )
+    return _decimals_up(Decimal(repr(float(value))), digits)
+
+
+def _decimals_up(value: Decimal, digits: int) -> str:
+    """Text of an exact number with some decimals, rounded up."""
+    return format(value.quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT), "f")
 
 
 def hundredths_up(probability: float) -> str:
-    """Text of a probability in hundredths, rounded up.
-
-    Two decimals, at most 100.
-    """
-    exact = min(Decimal(repr(float(probability))).scaleb(2), Decimal(100))
-    return format(exact.quantize(Decimal("0.01"), ROUND_CEILING, EXACT), "f")
+    """Text of a probability in hundredths with two decimals, rounded up, at most 100."""
+    return _decimals_up(min(Decimal(repr(float(probability))).scaleb(2), Decimal(100)), 2)
 
 
 def percent_up(probability: float) -> str:
-    """Text of a probability in per cent, rounded up.
-
-    Two decimals, at most 100.
-    """
+    """Text of a probability in per cent with two decimals, rounded up, at most 100."""
     return f"{hundredths_up(probability)} %"
 
 
@@ -67,7 +63,8 @@ def short_down(value: float, digits: int = 6) -> str:
 
 def _rounded_short(value: float, digits: int, rounding: str) -> str:
     """Text of a number in few digits, rounded in one direction."""
-    return f"{float(Context(prec=digits, rounding=rounding).plus(Decimal(repr(float(value))))):.{digits}g}"
+    rounded = Context(prec=digits, rounding=rounding).plus(Decimal(repr(float(value))))
+    return f"{float(rounded):.{digits}g}"
 
 
 def json_number(value: float) -> float | None:
@@ -98,8 +95,8 @@ def version_of(library: str) -> str | None:
 
 def versions() -> tuple[tuple[str, str], ...]:
     """Name and version of this library, of those that it computes with, and of Python."""
-    found = [(name, known) for name in LIBRARIES if (known := version_of(name)) is not None]
-    return (("sklearn_dpsearch", __version__), *found, ("Python", platform.python_version()))
+    installed = [(name, version) for name in LIBRARIES if (version := version_of(name)) is not None]
+    return (("sklearn_dpsearch", __version__), *installed, ("Python", platform.python_version()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,10 +145,10 @@ class Release:
         return {**asdict(self), **lists, "versions": dict(self.versions)}
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Release:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Release:
         """Rebuild a release from the dictionary of ``to_dict``."""
-        lists = {name: tuple(found.get(name, ())) for name in ("attributes", "columns")}
-        return cls(**{**found, **lists, "versions": tuple(found["versions"].items())})
+        lists = {name: tuple(plain.get(name, ())) for name in ("attributes", "columns")}
+        return cls(**{**plain, **lists, "versions": tuple(plain["versions"].items())})
 
 
 #: Headings of a table of facts.
@@ -174,11 +171,10 @@ class Curve:
         to be seen."""
         alpha, power = trade_off.corners
         low, high = np.append(0.0, alpha[::-1]), np.append(power[-1], power[::-1])
-        both = np.column_stack(
-            [np.concatenate([low, 1.0 - high[::-1]]), np.concatenate([high, 1.0 - low[::-1]])]
-        )
-        _, kept = np.unique(np.round(both, 3), axis=0, return_index=True)
-        points = both[np.sort(np.append(kept, both.shape[0] - 1))]
+        mirrored = np.stack([1.0 - high[::-1], 1.0 - low[::-1]], axis=1)
+        rates = np.concatenate([np.stack([low, high], axis=1), mirrored])
+        _, visible = np.unique(np.round(rates, 3), axis=0, return_index=True)
+        points = rates[np.sort(np.append(visible, rates.shape[0] - 1))]
         return cls(false_positive_rates=points[:, 0], true_positive_rates=points[:, 1])
 
 
@@ -235,4 +231,4 @@ def clean(text: object) -> str:
     Nor changes of the reading direction.
     """
     words = " ".join(str(text).split())
-    return "".join(one if one.isprintable() else "�" for one in words)
+    return "".join(character if character.isprintable() else "�" for character in words)

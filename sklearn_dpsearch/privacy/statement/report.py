@@ -25,10 +25,12 @@ from .content import FACTS, Content, Curve, Section, template
 
 def as_html(content: Content) -> str:
     """The statement as a page of its own."""
-    title, sections = escape(content.title), "\n".join(map(_html_section, content.sections))
-    return Template(template("page.html")).substitute(
-        title=title, date=escape(content.date), sections=sections
+    page, sections = (
+        Template(template("page.html")),
+        "\n".join(map(_html_section, content.sections)),
     )
+    title, date = escape(content.title), escape(content.date)
+    return page.substitute(title=title, date=date, sections=sections)
 
 
 def html_article(content: Content) -> str:
@@ -41,9 +43,8 @@ def _html_section(section: Section) -> str:
     item, around = ("li", "<ul>{}</ul>") if section.listed else ("p", "{}")
     parts = [f"<h2>{escape(section.title)}</h2>"]
     if section.listed or section.sentences:
-        parts.append(
-            around.format("".join(f"<{item}>{escape(text)}</{item}>" for text in section.sentences))
-        )
+        items = (f"<{item}>{escape(text)}</{item}>" for text in section.sentences)
+        parts.append(around.format("".join(items)))
     if section.rows:
         parts.append(_html_table(section))
     if section.curve is not None:
@@ -54,11 +55,11 @@ def _html_section(section: Section) -> str:
 def _html_table(section: Section) -> str:
     """Table of a section as HTML."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in section.columns)
-    rows = [
-        (escape(first), "".join(f"<td>{escape(one)}</td>" for one in others))
-        for first, *others in section.rows
-    ]
-    body = "\n".join(f'<tr><th scope="row">{first}</th>{others}</tr>' for first, others in rows)
+    rows = []
+    for first, *row in section.rows:
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
+        rows.append(f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>')
+    body = "\n".join(rows)
     kind = ' class="facts"' if section.columns == FACTS else ""
     return f"<table{kind}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
@@ -69,18 +70,15 @@ def svg_picture(curve: Curve) -> str:
     In the colour of the text; a page may style its classes axis, text, line and guess.
     """
     rates = zip(curve.false_positive_rates.tolist(), curve.true_positive_rates.tolist())
-    points = dict.fromkeys(
-        f"{56 + 260 * alpha:.1f},{14 + 260 * (1.0 - power):.1f}" for alpha, power in rates
-    )
+    places = ((56 + 260 * alpha, 14 + 260 * (1.0 - power)) for alpha, power in rates)
+    points = dict.fromkeys(f"{x:.1f},{y:.1f}" for x, y in places)
     return Template(template("trade_off.svg")).substitute(points=" ".join(points)).rstrip()
 
 
 def as_deployment(content: Content) -> str:
     """The statement as an entry of the registry of deployments."""
-    answers = _registry_answers(content)
-    return "".join(
-        _fill_registry_line(field, answers) for field in template("deployment.yaml").splitlines()
-    )
+    answers, lines = _registry_answers(content), template("deployment.yaml").splitlines()
+    return "".join(_fill_registry_line(line, answers) for line in lines)
 
 
 def _fill_registry_line(field: str, answers: Mapping[str, Any]) -> str:
@@ -96,23 +94,15 @@ def _fill_registry_line(field: str, answers: Mapping[str, Any]) -> str:
 def _registry_answers(content: Content) -> dict[str, Any]:
     """Answers for the template of the registry's entry, escaped for JSON's quotes, which are YAML's
     too."""
-    sections = {one.key: one for one in content.sections}
-    facts = {
-        name: text
-        for key in ("release", "unit", "curator")
-        for name, text, *_ in sections[key].rows
-    }
+    sections = {section.key: section for section in content.sections}
+    stated = (sections[key].rows for key in ("release", "unit", "curator"))
+    facts = {name: text for rows in stated for name, text, *_ in rows}
     about = {name: text for name, text in facts.items() if text != "not stated"}
-    parts = [
-        f"{name} (epsilon = {alone} alone): {how}. "
-        for name, alone, _, how in sections["composition"].rows
-    ]
+    rows = sections["composition"].rows
+    parts = [f"{name} (epsilon = {alone} alone): {how}. " for name, alone, _, how in rows]
     slug = "".join(c if c.isalnum() else " " for c in about.get("Name", "draft").lower())
-    numbers = {
-        name: value
-        for name in ("epsilon", "delta")
-        if math.isfinite(value := getattr(content, name))
-    }
+    numbers = {"epsilon": content.epsilon, "delta": content.delta}
+    said = {key: " ".join(section.sentences) for key, section in sections.items()}
     texts = {
         "title": content.title,
         "date": content.date,
@@ -128,13 +118,16 @@ def _registry_answers(content: Content) -> dict[str, Any]:
     }
     return {
         **_escape_for_json(texts),
-        "said": _escape_for_json({key: " ".join(one.sentences) for key, one in sections.items()}),
+        "said": _escape_for_json(said),
         "facts": _escape_for_json(facts),
         "about": _escape_for_json(about),
+        # YAML 1.1 reads 1e-06 as a text
         "numbers": {
-            name: re.sub(r"^(\d+)e", r"\1.0e", json.dumps(value)) for name, value in numbers.items()
+            name: re.sub(r"^(\d+)e", r"\1.0e", json.dumps(number))
+            for name, number in numbers.items()
+            if math.isfinite(number)
         },
-    }  # YAML 1.1 reads 1e-06 as a text
+    }
 
 
 def _rows_as_text(rows: Sequence[Sequence[str]]) -> str:
@@ -156,15 +149,11 @@ def as_markdown(content: Content) -> str:
     parts = [f"# {_escaped(content.title)}", _escaped(content.date)]
     for section in content.sections:
         mark, gap = ("* ", "\n") if section.listed else ("", "\n\n")
-        parts += [
-            f"## {_escaped(section.title)}",
-            gap.join(mark + _escaped(text) for text in section.sentences),
-        ]
+        parts.append(f"## {_escaped(section.title)}")
+        parts.append(gap.join(mark + _escaped(text) for text in section.sentences))
         if section.rows:
-            lines = [
-                "| " + " | ".join(map(_escaped, row)) + " |"
-                for row in (section.columns, *section.rows)
-            ]
+            table = (section.columns, *section.rows)
+            lines = ["| " + " | ".join(map(_escaped, row)) + " |" for row in table]
             parts.append("\n".join([lines[0], "|" + " --- |" * len(section.columns), *lines[1:]]))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -209,10 +198,8 @@ class Report:
         return FORMS[self.form](self.content)
 
     def __repr__(self) -> str:
-        return (
-            f"<{self.content.title}, {self.content.date}, as {self.form}: save(path), or str() for "
-            f"the text>"
-        )
+        title = f"{self.content.title}, {self.content.date}"
+        return f"<{title}, as {self.form}: save(path), or str() for the text>"
 
     def _repr_html_(self) -> str:
         return html_article(self.content)
@@ -232,7 +219,6 @@ class Report:
             Where it is.
         """
         as_entry = Path(path).suffix in (".yaml", ".yml")
-        Path(path).write_text(
-            as_deployment(self.content) if as_entry else str(self), encoding="utf-8"
-        )
+        text = as_deployment(self.content) if as_entry else str(self)
+        Path(path).write_text(text, encoding="utf-8")
         return Path(path)

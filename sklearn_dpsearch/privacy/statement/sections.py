@@ -66,7 +66,7 @@ def searches_inside(guarantee: Guarantee) -> list[SmallestOf]:
         return [guarantee]
     if isinstance(guarantee, OfGroup):
         return searches_inside(guarantee.one_record)
-    return [found for part in getattr(guarantee, "parts", ()) for found in searches_inside(part)]
+    return [search for part in getattr(guarantee, "parts", ()) for search in searches_inside(part)]
 
 
 def tightest_theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
@@ -74,8 +74,8 @@ def tightest_theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
 
     "composition" where there is none.
     """
-    found = [search for guarantee in guarantees for search in searches_inside(guarantee)]
-    return found[0].tightest(delta) if found else COMPOSITION
+    searches = [search for guarantee in guarantees for search in searches_inside(guarantee)]
+    return searches[0].tightest(delta) if searches else COMPOSITION
 
 
 def source_of_bound(name: str) -> str:
@@ -87,51 +87,40 @@ def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Con
     """Content of the whole statement."""
     made_by = "" if spent.release is None else f" of {spent.release.made_by}"
     used = versions() if spent.release is None else spent.release.versions
-    trusted, rests_on = SENTENCES["trust"]["central"], spent.assumptions or ("None is stated.",)
+    curve, rests_on = Curve.of(spent._total._trade_off), spent.assumptions or ("None is stated.",)
     sections = (
         _fact_table("overview", "What this is about", _overview_facts(spent, about)),
-        Section("tried", "What was tried", tuple(_sentences_on_tries(spent))),
+        _text("tried", "What was tried", _sentences_on_tries(spent)),
         _risk_section(spent),
-        Section(
-            "not_protected",
-            "What is not protected",
-            tuple(_unprotected_sentences(spent)),
-            listed=True,
-        ),
-        Section(
-            "vouched", "What the curator vouches for", tuple(_vouched_sentences(spent)), listed=True
-        ),
-        Section("annex", "Annex: the terms", tuple(_terms(spent)), listed=True),
-        Section("summary", "In numbers", tuple(_summary_sentences(spent))),
+        _points("not_protected", "What is not protected", _unprotected_sentences(spent)),
+        _points("vouched", "What the curator vouches for", _vouched_sentences(spent)),
+        _points("annex", "Annex: the terms", _terms(spent)),
+        _text("summary", "In numbers", _summary_sentences(spent)),
         _fact_table("release", "What was released", _release_facts(spent)),
         _fact_table("unit", "Whose privacy", _unit_facts(spent)),
         _parameters_section(spent),
-        Section(
-            "curve",
-            "All attacks",
-            (SENTENCES["risk"]["curve"],),
-            curve=Curve.of(spent._total._trade_off),
-        ),
+        Section("curve", "All attacks", (SENTENCES["risk"]["curve"],), curve=curve),
         _composition_section(spent),
         _accounting_section(spent),
-        Section("tuning", "Is tuning included?", tuple(_tuning_sentences(spent))),
-        Section("trust", "Who is trusted", trusted, listed=True),
-        Section(
-            "randomness",
-            "Where the randomness comes from",
-            _randomness_sentences(spent),
-            listed=True,
-        ),
-        Section("assumptions", "What the statement rests on", rests_on, listed=True),
+        _text("tuning", "Is tuning included?", _tuning_sentences(spent)),
+        _points("trust", "Who is trusted", SENTENCES["trust"]["central"]),
+        _points("randomness", "Where the randomness comes from", _randomness_sentences(spent)),
+        _points("assumptions", "What the statement rests on", rests_on),
         _fact_table("curator", "What only the curator can say", _curator_facts(about)),
         _fact_table("versions", "Versions and date", (("Date of this statement", date), *used)),
     )
-    numbers = {
-        "epsilon": float(up(spent.epsilon)),
-        "delta": spent.delta,
-        "of_a_ledger": spent.budget is not None,
-    }
-    return Content(clean(f"Privacy statement{made_by}"), clean(date), sections, **numbers)
+    title, epsilon = clean(f"Privacy statement{made_by}"), float(up(spent.epsilon))
+    return Content(title, clean(date), sections, epsilon, spent.delta, spent.budget is not None)
+
+
+def _text(key: str, title: str, sentences: Iterable[str]) -> Section:
+    """Section of sentences."""
+    return Section(key, title, tuple(sentences))
+
+
+def _points(key: str, title: str, sentences: Iterable[str]) -> Section:
+    """Section whose sentences are points of a list."""
+    return Section(key, title, tuple(sentences), listed=True)
 
 
 def _fact_table(key: str, title: str, rows: Iterable[tuple[object, ...]]) -> Section:
@@ -141,58 +130,65 @@ def _fact_table(key: str, title: str, rows: Iterable[tuple[object, ...]]) -> Sec
 
 def _overview_facts(spent: Stated, about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Facts of the first page: which model of which data, from whom to whom."""
-    said, n = SENTENCES["overview"], _public_number(spent)
-    yield said["data"], about.get(said["data_field"], said["not_stated"])
+    texts, n = SENTENCES["overview"], _public_number(spent)
+    yield texts["data"], about.get(texts["data_field"], texts["not_stated"])
     if n is not None:
-        yield said["number"].format(**_common_words(spent)), f"{n:,}"
-    if (told := spent.release) is not None:
-        yield said["model"], told.model
-        if told.columns:
-            yield said["columns"], ", ".join(told.columns)
-        if told.target is not None:
-            yield said["target"], told.target
-        shown = [text for name, text in said["attributes"].items() if name in told.attributes]
-        yield said["what"], ", ".join(shown) or ", ".join(told.attributes)
+        yield texts["number"].format(**_common_words(spent)), f"{n:,}"
+    if (release := spent.release) is not None:
+        yield texts["model"], release.model
+        if release.columns:
+            yield texts["columns"], ", ".join(release.columns)
+        if release.target is not None:
+            yield texts["target"], release.target
+        shown = [text for name, text in texts["attributes"].items() if name in release.attributes]
+        yield texts["what"], ", ".join(shown) or ", ".join(release.attributes)
     elif spent.budget is not None:
-        yield said["entries"], "; ".join(one.name for one in spent.components) or said["none"]
+        names = "; ".join(component.name for component in spent.components)
+        yield texts["entries"], names or texts["none"]
     for name in ("Curator", "Who gets the release", "Intended use of the release", "Contact"):
-        yield said["curator"][name], about.get(name, said["not_stated"])
+        yield texts["curator"][name], about.get(name, texts["not_stated"])
 
 
 def _sentences_on_tries(spent: Stated) -> Iterator[str]:
     """Sentences of the first page on what was tried, and that trying is paid for."""
-    said = SENTENCES["tried"]
+    sentences = SENTENCES["tried"]
     if spent.release is not None and spent.release.seeded:
         yield SENTENCES["randomness"]["seed"][0]
     if spent.budget is not None:
-        yield said["ledger"]
+        yield sentences["ledger"]
         if math.isfinite(spent.epsilon):
-            yield said["budget"].format(share=percent_up(min(spent.epsilon / spent.budget, 1.0)))
+            share = percent_up(min(spent.epsilon / spent.budget, 1.0))
+            yield sentences["budget"].format(share=share)
     elif spent.release is None:
-        yield said["unknown"]
+        yield sentences["unknown"]
     else:
-        yield said["paid" if spent.release.tuned else "once"]
+        yield sentences["paid" if spent.release.tuned else "once"]
 
 
 def _vouched_sentences(spent: Stated) -> Iterator[str]:
     """Sentences of the first page on what the bounds rest on."""
-    said, n = SENTENCES["vouched"], len(spent.assumptions)
-    yield from said["always"]
+    sentences, n = SENTENCES["vouched"], len(spent.assumptions)
+    yield from sentences["always"]
     if spent.release is not None and spent.release.columns:
-        yield said["columns"]
+        yield sentences["columns"]
     if n:
-        yield said["annex"].format(number=f"{n} point{'s' * (n > 1)}")
+        yield sentences["annex"].format(number=f"{n} point{'s' * (n > 1)}")
 
 
 def _terms(spent: Stated) -> Iterator[str]:
     """A sentence for each term of the annex."""
-    said = SENTENCES["terms"]
-    relation = SENTENCES["relation"][spent.neighboring]
-    neighbours = relation["neighbours"][PERSON if spent.unit == PERSON else "record"]
-    one = "one record" if spent.unit == "record" else f"up to {spent.unit}"
-    yield said["numbers"]
-    yield said["relation"].format(name=relation["name"], neighbours=neighbours.format(one=one))
-    yield from said["others"]
+    sentences = SENTENCES["terms"]
+    name, neighbours = SENTENCES["relation"][spent.neighboring]["name"], _neighbours_in_words(spent)
+    yield sentences["numbers"]
+    yield sentences["relation"].format(name=name, neighbours=neighbours)
+    yield from sentences["others"]
+
+
+def _neighbours_in_words(spent: Stated) -> str:
+    """Sentence on the neighbouring data sets."""
+    neighbours = SENTENCES["relation"][spent.neighboring]["neighbours"]
+    unit = "one record" if spent.unit == "record" else f"up to {spent.unit}"
+    return str(neighbours[PERSON if spent.unit == PERSON else "record"].format(one=unit))
 
 
 def _common_words(spent: Stated) -> dict[str, Any]:
@@ -207,33 +203,27 @@ def _common_words(spent: Stated) -> dict[str, Any]:
 
 def _summary_sentences(spent: Stated) -> Iterator[str]:
     """Sentences of the summary, the most important first."""
-    said = SENTENCES["summary"]
+    sentences = SENTENCES["summary"]
     if spent.release is not None and spent.release.seeded:
         yield from SENTENCES["randomness"]["seed"]
-    yield (
-        said["nothing"]
-        if math.isinf(spent.epsilon)
-        else said["promised"].format(**_common_words(spent))
-    )
+    promised = sentences["nothing" if math.isinf(spent.epsilon) else "promised"]
+    yield promised.format(**_common_words(spent))
     yield from budget_in_words(spent)
     yield risk_in_words(spent)
     if spent.release is not None and spent.release.columns:
-        yield said["schema"]
+        yield sentences["schema"]
     if spent.assumptions:
-        yield said["rests_on"]
+        yield sentences["rests_on"]
 
 
 def budget_in_words(spent: Stated) -> tuple[str, ...]:
     """Sentence on a ledger's budget and what is left, if any."""
     if spent.budget is None:
         return ()
-    numbers = {
-        "budget": up(spent.budget),
-        "delta": short_up(spent.delta),
-        "epsilon": up(spent.epsilon),
-    }
-    rest = short_down(max(spent.budget - spent.epsilon, 0.0), 3)
-    return (SENTENCES["summary"]["budget"].format(**numbers, rest=rest),)
+    budget, delta, epsilon = up(spent.budget), short_up(spent.delta), up(spent.epsilon)
+    remaining = short_down(max(spent.budget - spent.epsilon, 0.0), 3)
+    sentence = SENTENCES["summary"]["budget"]
+    return (sentence.format(budget=budget, delta=delta, epsilon=epsilon, rest=remaining),)
 
 
 def risk_in_words(spent: Stated) -> str:
@@ -247,40 +237,34 @@ def risk_in_words(spent: Stated) -> str:
 
 def _release_facts(spent: Stated) -> Iterator[tuple[str, str]]:
     """Facts about what was released."""
-    if (told := spent.release) is not None:
-        yield "Made by", told.made_by
-        yield "Model", told.model
-        alone = told.made_by == told.model  # a single fit
-        yield (
-            "What is released, at most",
-            "the fitted model" if alone else ", ".join(told.attributes),
-        )
-        if told.columns:
-            yield "Columns read", ", ".join(told.columns)
-        if told.target is not None:
-            yield "Target", told.target
-    yield from ((f"Part {number}", one.name) for number, one in enumerate(spent.components, 1))
+    if (release := spent.release) is not None:
+        yield "Made by", release.made_by
+        yield "Model", release.model
+        alone = release.made_by == release.model  # a single fit
+        shown = "the fitted model" if alone else ", ".join(release.attributes)
+        yield "What is released, at most", shown
+        if release.columns:
+            yield "Columns read", ", ".join(release.columns)
+        if release.target is not None:
+            yield "Target", release.target
+    for number, component in enumerate(spent.components, 1):
+        yield f"Part {number}", component.name
 
 
 def _unit_facts(spent: Stated) -> Iterator[tuple[str, str]]:
     """Facts about the unit of privacy and the neighbours."""
     relation, n = SENTENCES["relation"][spent.neighboring], _public_number(spent)
-    neighbours = relation["neighbours"][PERSON if spent.unit == PERSON else "record"]
     number = "public" if _is_number_public(spent) else "private"
     yield "Unit of privacy", spent.unit
     yield "Neighbouring relation", relation["name"]
-    yield (
-        "In words",
-        neighbours.format(one="one record" if spent.unit == "record" else f"up to {spent.unit}"),
-    )
+    yield "In words", _neighbours_in_words(spent)
     yield f"Number of {_common_words(spent)['units']}", number if n is None else f"{number}: {n:,}"
 
 
 def _public_number(spent: Stated) -> int | None:
     """Number of records, or of persons, where it is public and known."""
-    return (
-        spent.release.n_samples if _is_number_public(spent) and spent.release is not None else None
-    )
+    is_known = _is_number_public(spent) and spent.release is not None
+    return spent.release.n_samples if is_known else None
 
 
 def _is_number_public(spent: Stated) -> bool:
@@ -290,73 +274,57 @@ def _is_number_public(spent: Stated) -> bool:
 
 def _parameters_section(spent: Stated) -> Section:
     """Section with ε at several δ."""
-    said, n, pure = (
-        SENTENCES["parameters"],
-        _public_number(spent),
-        spent.guarantee.pure_epsilon is not None,
-    )
+    texts = SENTENCES["parameters"]
+    n = _public_number(spent)
+    pure = spent.guarantee.pure_epsilon is not None
     deltas = sorted({*DELTAS, *((0.0,) if pure else ()), spent.delta}, reverse=True)
     beside = "" if n is None else f": here {short_down(1 / n, 3)}, as they are {n:,}"
-    sentences = said["stated"].format(**_common_words(spent), beside=beside), said["rounding"]
+    sentences = texts["stated"].format(**_common_words(spent), beside=beside), texts["rounding"]
     marks = ((delta, "stated" if delta == spent.delta else "") for delta in deltas)
-    rows = tuple(
-        (short_up(delta), up(spent.guarantee.epsilon_at(delta)), mark) for delta, mark in marks
-    )
-    columns = ("δ", "ε at most", "note")
-    return Section(
-        "parameters", "Privacy parameters and profile", sentences, columns=columns, rows=rows
-    )
+    epsilon_at, columns = spent.guarantee.epsilon_at, ("δ", "ε at most", "note")
+    rows = tuple((short_up(delta), up(epsilon_at(delta)), mark) for delta, mark in marks)
+    title = "Privacy parameters and profile"
+    return Section("parameters", title, sentences, columns=columns, rows=rows)
 
 
 def _risk_section(spent: Stated) -> Section:
     """Section with bounds on attacks."""
-    curve, said, relation = (
-        spent._total._trade_off,
-        SENTENCES["risk"],
-        SENTENCES["relation"][spent.neighboring],
-    )
+    curve = spent._total._trade_off
+    texts = SENTENCES["risk"]
+    relation = SENTENCES["relation"][spent.neighboring]
     found = guessed = curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
     bounds = (
         *((relation["found"].format(rate=100 * rate), found(rate)) for rate in RATES),
-        (said["advantage"], curve.advantage()),
-        *((said["guessed"].format(prior=100 * prior), guessed(prior)) for prior in PRIORS),
+        (texts["advantage"], curve.advantage()),
+        *((texts["guessed"].format(prior=100 * prior), guessed(prior)) for prior in PRIORS),
         (relation["even"], curve.right_guess(0.5)),
     )
-    nothing = (SENTENCES["summary"]["nothing_in_words"],) * math.isinf(spent.epsilon)
-    sentences = (*nothing, said["attack"].format(**_common_words(spent)), said["every_attack"])
+    unbounded = (SENTENCES["summary"]["nothing_in_words"],) * math.isinf(spent.epsilon)
+    sentences = (*unbounded, texts["attack"].format(**_common_words(spent)), texts["every_attack"])
     rows = tuple((name, percent_up(bound)) for name, bound in bounds)
-    columns = ("an attack …", "at most")
-    return Section(
-        "risk", "What a reader can conclude about one person", sentences, columns=columns, rows=rows
-    )
+    title, columns = "What a reader can conclude about one person", ("an attack …", "at most")
+    return Section("risk", title, sentences, columns=columns, rows=rows)
 
 
 def _composition_section(spent: Stated) -> Section:
     """Section with each part and its ε alone."""
-    parts = [
-        (one.name, one.guarantee, float(one.guarantee.epsilon_at(spent.delta)))
-        for one in spent.components
-    ]
-    said = SENTENCES["composition"]
-    sentences = [said["total"].format(**_common_words(spent))]
+    parts, texts = spent.components, SENTENCES["composition"]
+    alone = [float(part.guarantee.epsilon_at(spent.delta)) for part in parts]
+    sentences = [texts["total"].format(**_common_words(spent))]
     if len(parts) > 1:
-        added = up(math.fsum(alone for *_, alone in parts))
-        sentences.append(
-            said["added"].format(epsilon=added, delta=short_up(len(parts) * spent.delta))
-        )
-    rows = tuple(
-        (name, up(alone), tightest_theorem([one], spent.delta), in_words(one))
-        for name, one, alone in parts
-    )
+        delta = short_up(len(parts) * spent.delta)
+        sentences.append(texts["added"].format(epsilon=up(math.fsum(alone)), delta=delta))
+    bounds = [tightest_theorem([part.guarantee], spent.delta) for part in parts]
+    words = [in_words(part.guarantee) for part in parts]
+    rows = tuple(zip([part.name for part in parts], map(up, alone), bounds, words))
     columns = ("part", "ε alone", "theorem", "mechanism")
     return Section("composition", "Composition", tuple(sentences), columns=columns, rows=rows)
 
 
 def _accounting_section(spent: Stated) -> Section:
     """Section with the bounds used and their sources."""
-    rows = tuple(
-        (name, source_of_bound(name)) for name in dict.fromkeys((spent.bound, COMPOSITION))
-    )
+    names = dict.fromkeys((spent.bound, COMPOSITION))
+    rows = tuple((name, source_of_bound(name)) for name in names)
     sentences = (SENTENCES["accounting"]["composed" if spent.bound == COMPOSITION else "smallest"],)
     columns = ("bound", "stated and proved in")
     return Section("accounting", "Mechanism and theorem", sentences, columns=columns, rows=rows)
@@ -364,15 +332,13 @@ def _accounting_section(spent: Stated) -> Section:
 
 def _tuning_sentences(spent: Stated) -> Iterator[str]:
     """Sentences on whether the cost of tuning is included."""
-    said, tuned = (
-        SENTENCES["tuning"],
-        spent.bound != COMPOSITION if spent.release is None else spent.release.tuned,
-    )
+    sentences = SENTENCES["tuning"]
+    tuned = spent.bound != COMPOSITION if spent.release is None else spent.release.tuned
     if not tuned:
-        yield said["unknown"]
+        yield sentences["unknown"]
         return
-    yield said["included"]
-    yield said["how"].format(parts="; ".join(one.name for one in spent.components))
+    yield sentences["included"]
+    yield sentences["how"].format(parts="; ".join(component.name for component in spent.components))
     yield from _share_of_choice(spent)
 
 
@@ -380,49 +346,52 @@ def _share_of_choice(spent: Stated) -> Iterator[str]:
     """Sentence on the part of ε that the choice takes, where one search is all that was
     released."""
     first = spent.components[0].guarantee if len(spent.components) == 1 else None
-    found = getattr(first, "presence", first)
-    if type(found).__name__ in WITHOUT_A_CHOICE and 0 < spent.epsilon < math.inf:
-        field, words_of_it = WITHOUT_A_CHOICE[type(found).__name__]
-        one = getattr(found, field)
-        alone = float((one if found is first else as_replace_one(one)).epsilon_at(spent.delta))
+    presence = getattr(first, "presence", first)
+    if type(presence).__name__ in WITHOUT_A_CHOICE and 0 < spent.epsilon < math.inf:
+        field, words_of_it = WITHOUT_A_CHOICE[type(presence).__name__]
+        unchosen = getattr(presence, field)
+        if presence is not first:
+            unchosen = as_replace_one(unchosen)
+        alone = float(unchosen.epsilon_at(spent.delta))
         share = percent_up(1.0 - alone / spent.epsilon)
-        taken = f": the choice takes {share} of the total" if alone < spent.epsilon else ""
-        yield f"{words_of_it} would take ε = {up(alone)}{taken}."
+        choice = f": the choice takes {share} of the total" if alone < spent.epsilon else ""
+        yield f"{words_of_it} would take ε = {up(alone)}{choice}."
 
 
 def _unprotected_sentences(spent: Stated) -> Iterator[str]:
     """Sentences on what the guarantee does not protect."""
-    said = SENTENCES["not_protected"]
-    yield from said["always"]
+    sentences = SENTENCES["not_protected"]
+    yield from sentences["always"]
     if _is_number_public(spent):
-        yield said["public_number"].format(**_common_words(spent))
+        yield sentences["public_number"].format(**_common_words(spent))
     if spent.unit == "record":
-        yield said["several_records"]
+        yield sentences["several_records"]
 
 
 def _randomness_sentences(spent: Stated) -> tuple[str, ...]:
     """Sentences on the source of randomness."""
-    release, said = spent.release, SENTENCES["randomness"]
+    release, sentences = spent.release, SENTENCES["randomness"]
     if release is None:
-        return tuple(said["unknown"])
-    return tuple(said["seed" if release.seeded else "kept_secret" if release.kept else "system"])
+        return tuple(sentences["unknown"])
+    source = "seed" if release.seeded else "kept_secret" if release.kept else "system"
+    return tuple(sentences[source])
 
 
 def _curator_facts(about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Curator's facts; a missing one is shown, an unknown one an error."""
-    said = SENTENCES["curator"]
-    asked, fields = said["asked"], said["asked"] + said["registry"]
+    texts = SENTENCES["curator"]
+    asked, fields = texts["asked"], texts["asked"] + texts["registry"]
     for name, text in about.items():
         if name not in fields:
             raise ValueError(
                 f"Found about={{{name!r}: ...}}; the fields are {', '.join(map(repr, fields))}."
                 + did_you_mean(name, fields)
             )
-        if text not in said["words"].get(name, [text]):
+        words = texts["words"].get(name, [text])
+        if text not in words:
             raise ValueError(
                 f"Found about={{{name!r}: {text!r}}}; one of the registry's words is needed: "
-                f"{', '.join(map(repr, said['words'][name]))}."
-                + did_you_mean(str(text), said["words"][name])
+                f"{', '.join(map(repr, words))}." + did_you_mean(str(text), words)
             )
-    given = {**dict.fromkeys(asked), **about}
-    yield from ((name, "not stated" if text is None else text) for name, text in given.items())
+    answers = {**dict.fromkeys(asked), **about}
+    yield from ((name, "not stated" if text is None else text) for name, text in answers.items())

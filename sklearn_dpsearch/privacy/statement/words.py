@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import Field, fields
 from typing import Any
 
 from ..guarantees.base import Guarantee
@@ -16,17 +17,47 @@ SENTENCES: dict[str, Any] = tomllib.loads(template("sentences.toml"))
 MOST = 4
 
 
+def _percent(share: float) -> str:
+    """Text of a public share in per cent."""
+    return f"{100 * share:.4g} %"
+
+
+#: Fields of guarantees whose text is no number that is rounded up ↦ their text.
+FIELDS: dict[str, Callable[[Any], object]] = {
+    "count": repr,
+    "fraction": _percent,
+    "noise_multiplier": short_down,
+    "orders": len,
+    "share": _percent,
+    "stop_probability": "{:.4g}".format,
+    "train_on": {"all": "all records", "rest": "the rest"}.get,
+}
+
+
 def in_words(guarantee: Guarantee) -> str:
     """Mechanism of a guarantee in words.
 
     Losses are rounded up, and noise is rounded down.
     """
-    found = WORDS.get(type(guarantee).__name__)
-    return (
-        f"a mechanism with a {type(guarantee).__name__} guarantee"
-        if found is None
-        else found(guarantee)
-    )
+    kind = type(guarantee).__name__
+    scored = getattr(guarantee, "validate", None) is not None
+    words = SENTENCES["mechanism"].get(f"{kind} with scores" if scored else kind)
+    if words is None:
+        return f"a mechanism with a {kind} guarantee"
+    named = [field for field in fields(guarantee) if f"{{{field.name}}}" in words]
+    return str(words.format(**{field.name: _field_in_words(guarantee, field) for field in named}))
+
+
+def _field_in_words(guarantee: Guarantee, field: Field[Any]) -> object:
+    """Field of a guarantee in words."""
+    value = getattr(guarantee, field.name)
+    if field.name in FIELDS:
+        return FIELDS[field.name](value)
+    if isinstance(value, Guarantee):
+        return in_words(value)
+    if isinstance(value, tuple):
+        return _parts_in_words(value)
+    return short_up(value) if field.type == "float" else value
 
 
 def _parts_in_words(parts: Sequence[Guarantee]) -> str:
@@ -36,60 +67,3 @@ def _parts_in_words(parts: Sequence[Guarantee]) -> str:
     named = [text if number == 1 else f"{number} × ({text})" for text, number in counted.items()]
     more = f"; and {len(named) - MOST} more" if len(named) > MOST else ""
     return "; ".join(named[:MOST]) + more
-
-
-def _best_of_in_words(one: Any) -> str:
-    """Best of K runs in words."""
-    return f"best of K runs, with K drawn from {one.count!r}; each run: {in_words(one.one_run)}"
-
-
-def _subset_in_words(one: Any) -> str:
-    """Subset search in words."""
-    part = "all records" if one.train_on == "all" else "the rest"
-    words = (
-        f"tuning on a random share of {100 * one.fraction:.4g} % of the records "
-        f"({in_words(one.tune)}), then a training on {part} ({in_words(one.train)})"
-    )
-    if one.validate is None:
-        return words
-    return (
-        f"{words}; scores on a random {100 * one.share:.4g} % of the rest "
-        f"({in_words(one.validate)})"
-    )
-
-
-#: Class of a guarantee ↦ words. By name: the modules of searches import this package.
-WORDS: dict[str, Callable[[Any], str]] = {
-    "ApproxDP": lambda one: (
-        f"any mechanism with ε = {short_up(one.epsilon)} at δ = {short_up(one.delta)}"
-    ),
-    "PureDP": lambda one: f"any mechanism with ε = {short_up(one.epsilon)} at δ = 0",
-    "LaplaceDP": lambda one: f"Laplace noise with ε = {short_up(one.epsilon)}",
-    "BoundedRangeDP": lambda one: f"exponential mechanism with ε = {short_up(one.epsilon)}",
-    "ZCDP": lambda one: f"any mechanism with zero-concentrated ρ = {short_up(one.rho)}",
-    "GaussianDP": lambda one: (
-        f"Gaussian noise with μ = {short_up(one.mu)} (sensitivity ÷ standard deviation)"
-    ),
-    "RenyiDP": lambda one: f"any mechanism with a Rényi curve, known at {len(one.orders)} orders",
-    "DPSGD": lambda one: (
-        f"DP-SGD: noise of {short_down(one.noise_multiplier)} clipping norms, sampling rate "
-        f"{short_up(one.sample_rate)}, {one.steps} steps"
-    ),
-    "ProfileDP": lambda one: "any mechanism with a known privacy profile",
-    "NonPrivate": lambda one: "a mechanism without a guarantee",
-    "Composition": lambda one: f"released together: {_parts_in_words(one.parts)}",
-    "Mixture": lambda one: f"one of these at random: {_parts_in_words(one.parts)}",
-    "Envelope": lambda one: f"one of these, whichever it is: {_parts_in_words(one.parts)}",
-    "ChangedRecord": lambda one: f"{in_words(one.presence)}, for a record that is replaced",
-    "OfGroup": lambda one: f"{in_words(one.one_record)}, for {one.records} records at once",
-    "BestOf": _best_of_in_words,
-    "UntilAbove": lambda one: (
-        f"runs until a private score reaches the threshold, or with probability "
-        f"{one.stop_probability:.4g} before each run; each run: {in_words(one.one_run)}"
-    ),
-    "SubsetThenTrain": _subset_in_words,
-    "DoublingWalk": lambda one: (
-        f"doubling walk of at most {one.max_rounds} rounds, each with ε = "
-        f"{short_up(one.round_epsilon)}"
-    ),
-}

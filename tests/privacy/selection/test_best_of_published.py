@@ -15,6 +15,8 @@ from sklearn_dpsearch.privacy import (
     ApproxDP,
     Binomial,
     CountDistribution,
+    Fixed,
+    FromPMF,
     GaussianDP,
     Geometric,
     Logarithmic,
@@ -214,6 +216,19 @@ def test_bounds_of_the_accountant_are_each_the_smallest_somewhere(
 
 def test_each_bound_of_the_accountant_has_such_a_case() -> None:
     assert {name for name, *_ in SMALLEST} == {"Theorem 1 (pure)", *BEST_OF}
+
+
+def test_every_theorem_that_a_distribution_names_is_a_bound() -> None:
+    named = {name for count in [*COUNTS, Fixed(3), FromPMF([0.5, 0.5])] for name in count.theorems}
+    known = {"Theorem 6", "composition", "PS22 Corollary 3", *BEST_OF} - {"PS22 Lemma 7"}
+    assert named == known
+
+
+def test_a_condition_and_a_cap_keep_only_the_bounds_that_count_them() -> None:
+    assert Poisson(6).at_least_one().theorems == ("Theorem 6", "PS22 Theorem 6")
+    assert Binomial(8, 0.3).at_least_one().theorems == ("Theorem 6", "KRW24 Theorem 5.7")
+    assert Poisson(6).capped(9).theorems == ("Theorem 6",)
+    assert Geometric(10).capped(15).theorems == ()
 
 
 # --- which bounds apply, and where they lie -------------------------------------------------------

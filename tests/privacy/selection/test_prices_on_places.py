@@ -25,13 +25,13 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.privacy.selection import prices_on_places as prices
 from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, TheoremSix, theorem_1
 from sklearn_dpsearch.privacy.selection.prices_on_places import (
-    Gains,
-    Ground,
-    Priced,
+    Payment,
+    Quantiles,
     Room,
+    RoomGains,
     best_room,
     bound_by_prices,
-    total,
+    bound_with_payments,
 )
 from tests.privacy import brute_force
 from tests.privacy.brute_force import (
@@ -80,18 +80,20 @@ def light_distribution(rng: np.random.Generator) -> CountDistribution:
     ].at_least_one()
 
 
-def ground_of(one: Mechanism, distribution: CountDistribution) -> Ground:
+def quantiles_of(one: Mechanism, distribution: CountDistribution) -> Quantiles:
     pld = brute_force.loss_distribution(one.p, one.q)
-    return Ground.of(pld, distribution, theorem_1(pld, distribution))
+    return Quantiles.of(pld, distribution, theorem_1(pld, distribution))
 
 
 def any_prices(rng: np.random.Generator, room: Room, epsilon: float) -> float:
     """The bound by prices of which nothing is good, on any slope."""
-    gains = Gains(room, float(np.exp(epsilon)))
-    unit = float(np.max(room.ground.ours)) * 10.0 ** rng.uniform(-4, 0)
-    given = unit * rng.exponential(1.0, gains.above.size) * (rng.random(gains.above.size) < 0.7)
-    priced = Priced(prices._integral_of_prices(given, gains.above), *gains.left(given))
-    return total(room, gains.c, priced)
+    gains = RoomGains(room, float(np.exp(epsilon)))
+    unit = float(np.max(room.quantiles.density)) * 10.0 ** rng.uniform(-4, 0)
+    size = gains.room_above.size
+    given = unit * rng.exponential(1.0, size) * (rng.random(size) < 0.7)
+    paid = prices._integral(given, gains.room_above)
+    payment = Payment(paid, *gains.beyond_payment(given))
+    return bound_with_payments(room, gains.c, payment)
 
 
 def check_many(cases: int, seed: int, any_distribution: bool = False) -> float:
@@ -106,13 +108,13 @@ def check_many(cases: int, seed: int, any_distribution: bool = False) -> float:
             float(rng.choice(EPSILONS)),
         )
         for side in (one, one.reversed):
-            exact, ground = (
+            exact, quantiles = (
                 best_of_many_orders(rng, side, distribution, epsilon),
-                ground_of(side, distribution),
+                quantiles_of(side, distribution),
             )
-            room = Room(ground, float(np.exp(rng.normal(0.3, 1.0))))
-            bounds = [bound_by_prices(best_room(ground, epsilon), epsilon)]
-            if room.whole > 0:
+            room = Room(quantiles, float(np.exp(rng.normal(0.3, 1.0))))
+            bounds = [bound_by_prices(best_room(quantiles, epsilon), epsilon)]
+            if room.total > 0:
                 bounds += [bound_by_prices(room, epsilon), any_prices(rng, room, epsilon)]
             if exact > min(bounds) + 1e-13:
                 raise Violation(
@@ -139,7 +141,7 @@ def test_it_holds_for_every_order_of_the_outcomes() -> None:
     for _ in range(4):
         one, distribution = random_mechanism(rng), light_distribution(rng)
         if one.p.size <= 4:
-            bound = bound_by_prices(best_room(ground_of(one, distribution), 0.4), 0.4)
+            bound = bound_by_prices(best_room(quantiles_of(one, distribution), 0.4), 0.4)
             assert all(
                 brute_force.exact_loss(ordered, distribution, 0.4) <= bound + 1e-13
                 for ordered in all_orders(one)
@@ -177,7 +179,7 @@ def test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it() -> None:
     for epsilon in (20.0, 22.4, 24.0):
         pld = PURE.pair.removed
         bound = bound_by_prices(
-            best_room(Ground.of(pld, MANY, theorem_1(pld, MANY)), epsilon), epsilon
+            best_room(Quantiles.of(pld, MANY, theorem_1(pld, MANY)), epsilon), epsilon
         )
         assert worst_order(epsilon) <= bound <= 1.9 * worst_order(epsilon)
 
