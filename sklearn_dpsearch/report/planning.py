@@ -296,7 +296,7 @@ def planned(
     """
     search._validate_params()
     strategy = search._strategy()
-    return strategy, search._plan(strategy, n_samples, False, search.delta, near=near)
+    return strategy, search._plan(strategy, n_samples, False, search.delta, guess=near)
 
 
 def expected_work(strategy: Any, plan: Plan) -> float:

@@ -64,8 +64,8 @@ class PrivateFit:
     @property
     def shared(self) -> list[Any]:
         """Large objects, of which there is one copy for all processes."""
-        found = (self.X, self.y, *(self.public or ()), *self.fit_params.values())
-        return [one for one in found if hasattr(one, "__len__") and not isinstance(one, str)]
+        objects = (self.X, self.y, *(self.public or ()), *self.fit_params.values())
+        return [obj for obj in objects if hasattr(obj, "__len__") and not isinstance(obj, str)]
 
     @property
     def writes(self) -> list[str] | None:
@@ -133,16 +133,16 @@ def released_fields(n_splits: int, outcome: Outcome) -> dict[str, Any]:
     NoModelError
         If no candidate could be trained and scored.
     """
-    if not outcome.found and not outcome.may_stop:
+    if not outcome.has_model and not outcome.may_stop:
         raise NoModelError(NOTHING_FOUND)
-    found: dict[str, Any] = {"n_splits_": n_splits}
+    fields: dict[str, Any] = {"n_splits_": n_splits}
     if outcome.may_stop:
-        found["found_"] = outcome.found
-    if not outcome.found:
-        return found
+        fields["found_"] = outcome.has_model
+    if not outcome.has_model:
+        return fields
     scores = np.array([score for _, score in outcome.rows])
     return {
-        **found,
+        **fields,
         "best_index_": outcome.best,
         "best_params_": dict(outcome.rows[outcome.best][0]),
         "best_score_": float(scores[outcome.best]),

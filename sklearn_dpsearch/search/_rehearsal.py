@@ -31,12 +31,12 @@ from .planning.checks import is_per_record
 from .planning.plan import Plan
 from .private_process import imported, privately
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def run_publicly(
-    work: Callable[[], Found], shared: Sequence[Any] = (), writes: Sequence[str] | None = None
-) -> Found:
+    work: Callable[[], Result], shared: Sequence[Any] = (), writes: Sequence[str] | None = None
+) -> Result:
     """Do work on public or made-up records in a process of its own, and return its value.
 
     Parameters
@@ -49,17 +49,19 @@ def run_publicly(
     Exception
         The error of the work, with its traceback as a note.
     """
-    found: Any
-    found, problem, modules = privately(partial(_value_or_error, work), shared, writes)
+    result: Any
+    result, problem, modules = privately(partial(_value_or_error, work), shared, writes)
     # private work that follows need not import again what this work needed
     private_process.prepare(modules)
     if problem is not None:
         raise problem
-    value: Found = found
+    value: Result = result
     return value
 
 
-def _value_or_error(work: Callable[[], Found]) -> tuple[Found | None, Exception | None, list[str]]:
+def _value_or_error(
+    work: Callable[[], Result],
+) -> tuple[Result | None, Exception | None, list[str]]:
     """Value or error of the work, and the modules that it needed."""
     try:
         with public_records():
@@ -118,7 +120,7 @@ def public_examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[A
     return made_up(strategy.search.estimator, strategy.scorer(public))
 
 
-def job_in_the_open(plan: Plan, X: Any, y: Any, **given: Any) -> Job:
+def job_in_the_open(plan: Plan, X: Any, y: Any, **settings: Any) -> Job:
     """Job in which all records train and all records are scored."""
     n = number_of_records(X)
     return Job(
@@ -126,7 +128,7 @@ def job_in_the_open(plan: Plan, X: Any, y: Any, **given: Any) -> Job:
         split=Split(folds=[(np.arange(n),) * 2], n_scored=[n]),
         X=X,
         y=y,
-        **given,
+        **settings,
     )
 
 
@@ -160,7 +162,7 @@ NOTE = (
 CONFINED = "Candidates may write to temporary files alone (tempfile), and have no network."
 
 
-def rehearse(fit: PrivateFit, seen: Records) -> str | None:
+def rehearse(fit: PrivateFit, records: Records) -> str | None:
     """Train and score one candidate of each family on records made up from public facts; nothing is
     spent.
 
@@ -176,7 +178,7 @@ def rehearse(fit: PrivateFit, seen: Records) -> str | None:
     """
     try:
         made_X, made_y = made_up(
-            fit.strategy.search.estimator, fit.plan.recipe.scorer, seen.headers
+            fit.strategy.search.estimator, fit.plan.recipe.scorer, records.headers
         )
     except NothingKnownError as error:
         return str(error)

@@ -85,5 +85,5 @@ class InFull:
 
     def _in_full(self, name: str, value: Any) -> Any:
         return next(
-            (copy for part, one, copy in self.parts if part == name and one is value), value
+            (copy for part, tuned, copy in self.parts if part == name and tuned is value), value
         )

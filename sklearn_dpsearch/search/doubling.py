@@ -127,8 +127,7 @@ class Doubling:
 
     @property
     def most_rounds(self) -> int:
-        """Largest number of rounds, all of them accounted for; no walk has more than 2·levels +
-        1."""
+        """Largest number of rounds, all accounted for; no walk has more than 2·levels + 1."""
         if self.max_rounds is None:
             return default_max_rounds(self.levels)
         return min(int(self.max_rounds), 2 * self.levels + 1)
@@ -140,8 +139,7 @@ class Doubling:
         )
 
     def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> DoublingRounds:
-        """Mechanism for utilities that are means over ``n_parts`` parts. It is exact: fractions
-        throughout."""
+        """Mechanism for utilities that are means over ``n_parts`` parts, exact in fractions."""
         question = AboveThreshold(
             round_epsilon=Fraction(round_epsilon), sensitivity=sensitivity(n_parts)
         )
@@ -336,20 +334,20 @@ class Rounds:
 
     def ask(self, batch: Batch, utilities: Sequence[Fraction]) -> RoundRelease:
         """Run one round: keep the first candidate of the batch found above the next threshold."""
-        found = self._walk.ask(utilities)
-        if found is not None:
-            self._kept = dict(batch[found])
+        place = self._walk.ask(utilities)
+        if place is not None:
+            self._kept = dict(batch[place])
         # the caller may change the copy, not the original
         shown = None if self._kept is None else own_copy(self._kept)
-        return RoundRelease(shown, self._utility, found is not None)
+        return RoundRelease(shown, self._utility, place is not None)
 
     def train(self) -> Outcome:
         """Train once, privately, with the kept candidate, if any."""
         if self._kept is None:
-            return Outcome(found=False, rows=[], may_stop=True)
+            return Outcome(has_model=False, rows=[], may_stop=True)
         (seed,) = self._source.run_seeds(1)
-        told = {"found_": True, "n_rounds_": self._walk.steps.rounds}
-        return train_winner(self.job, self._kept, self._utility, seed, **told)
+        attributes = {"found_": True, "n_rounds_": self._walk.steps.rounds}
+        return train_winner(self.job, self._kept, self._utility, seed, **attributes)
 
     @property
     def _utility(self) -> float:
@@ -391,10 +389,9 @@ class PrivateWalk:
 
     def _begin(self, workers: Workers) -> Rounds:
         source, strategy = self.fit.source(), self.fit.strategy
-        rounds: Rounds = strategy.rounds(
-            self.fit.plan, self.fit.job((), source, workers), source, self.fit.progress()
-        )  # type: ignore[attr-defined]
-        return rounds
+        assert isinstance(strategy, DoublingStrategy)
+        job = self.fit.job((), source, workers)
+        return strategy.rounds(self.fit.plan, job, source, self.fit.progress())
 
 
 def steps_of_walk(
@@ -423,8 +420,8 @@ def steps_of_walk(
             candidates = checked(batch, fit.plan)
             if plan is None:
                 spend(plan := fit.plan.assuming(*process.start()))
-            kept, over = process(candidates)
-            yield kept
+            round_release, over = process(candidates)
+            yield round_release
             if over:
                 break
         if plan is None:

@@ -249,7 +249,7 @@ class RandomStrategy(BestOfStrategy):
             model = train_last(after, make, final.records, seed)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         return Outcome(
-            found=model is not None,
+            has_model=model is not None,
             rows=[(candidates[i], run.score) for i, run in runs.items()],
             best=list(runs).index(best),
             attributes={**shown, "best_score_std_": runs[best].std},

@@ -93,10 +93,10 @@ class OnTheRest(Validation):
     def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[np.ndarray, list[Fold]]:
         """Draw the members, shape (n_samples,), and the one fold as indices of all records."""
         joins = _who_joins(n_samples, self.fraction, random_bytes)
-        members, others = numbers_where(joins), numbers_where(~joins)
+        members, outsiders = numbers_where(joins), numbers_where(~joins)
         if self.share < 1.0:
-            others = others[bernoulli(others.size, self.share, random_bytes)]
-        return joins, [(members, others)]
+            outsiders = outsiders[bernoulli(outsiders.size, self.share, random_bytes)]
+        return joins, [(members, outsiders)]
 
 
 def most_members(n_samples: int, fraction: float) -> int:
@@ -200,7 +200,7 @@ class CostOfSubset:
     ----------
     distribution : CountDistribution
         Distribution of the number of runs K.
-    each : bool
+    exhaustive : bool
         Whether each candidate of a list runs once, so that the runs compose.
     told_its_size : bool
         Whether the estimator can be told how many records to expect, so that it does not count
@@ -211,7 +211,7 @@ class CostOfSubset:
     """
 
     distribution: CountDistribution
-    each: bool
+    exhaustive: bool
     members: InSubset | OnTheRest
     train_on: Literal["rest", "all"]
     told_its_size: bool
@@ -223,7 +223,7 @@ class CostOfSubset:
         spend = partial(self._total, final.worst)
         search: Callable[[Guarantee], Guarantee] = partial(best_of, count=self.distribution)
         trained = promises.trained
-        if self.each:  # all of them are "one run"
+        if self.exhaustive:  # all of them are "one run"
             search, trained = compose, promises.each_once
             scoring = None if scoring is None else compose(*[scoring] * int(self.distribution.mean))
         if not isinstance(self.members, OnTheRest):
@@ -246,8 +246,8 @@ class CostOfSubset:
     def sizes(self, n_samples: int | None) -> Sizes:
         """Expected numbers of records that tune, and that train the final model; shares where
         ``n_samples`` is None."""
-        whole, q = 1.0 if n_samples is None else float(n_samples), self.members.fraction
-        return Sizes(q * whole, (1.0 - q if self.train_on == "rest" else 1.0) * whole)
+        total, q = 1.0 if n_samples is None else float(n_samples), self.members.fraction
+        return Sizes(q * total, (1.0 - q if self.train_on == "rest" else 1.0) * total)
 
     @property
     def _name(self) -> str:
@@ -259,7 +259,7 @@ class CostOfSubset:
                 f"{'the rest' if share == 1.0 else f'a share of {share:g} of the rest'}"
             )
         runs = f"the best of K runs, K ~ {self.distribution!r}"
-        if self.each:
+        if self.exhaustive:
             runs = f"the best of {self.distribution.mean:.0f} candidates, each of which runs once"
         return (
             f"tune on a subset (each with probability {self.members.fraction:g}) by "
@@ -283,7 +283,7 @@ def default_fraction(n: float | None, epsilon: float | None) -> float:
 
 @lru_cache(maxsize=64)
 def share_at_no_cost(
-    epsilon: float, delta: float, distribution: CountDistribution, each: bool, pure: bool
+    epsilon: float, delta: float, distribution: CountDistribution, exhaustive: bool, pure: bool
 ) -> float:
     """Privacy loss of one candidate, as a share of the loss (``epsilon``, ``delta``) that a whole
     search has.
@@ -299,7 +299,7 @@ def share_at_no_cost(
     def search(loss: float) -> Guarantee:
         return (
             compose(*[one_run(loss)] * int(distribution.mean))
-            if each
+            if exhaustive
             else best_of(one_run(loss), distribution)
         )
 
@@ -328,10 +328,10 @@ def each_is_cheap(
     one_run = GaussianDP(
         mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta), neighboring=relation
     )
-    each, usual = (
+    exhaustive, usual = (
         subset_then_train(tune, one_run, fraction, train_on, secret_membership=secret).epsilon_at(
             delta
         )
         for tune in (compose(*[one_run] * number), best_of(one_run, Geometric(USUAL)))
     )
-    return each <= usual * (1.0 + ABOUT)
+    return exhaustive <= usual * (1.0 + ABOUT)

@@ -126,9 +126,9 @@ def _part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: See
 
 def _score_on_part(job: Job, model: Any, *data: Any) -> int:
     """Score in [0, 1], rounded down; after any failure the error score, at least 0."""
-    found = None if model is None else attempt(lambda: job.recipe.score(model, *data))
-    found = job.recipe.error_score if found is None else found
-    return math.floor(min(max(found, 0.0), 1.0) * RESOLUTION) if math.isfinite(found) else 0
+    score = None if model is None else attempt(lambda: job.recipe.score(model, *data))
+    score = job.recipe.error_score if score is None else score
+    return math.floor(min(max(score, 0.0), 1.0) * RESOLUTION) if math.isfinite(score) else 0
 
 
 # --- models on parts ------------------------------------------------------------------------------
@@ -184,8 +184,8 @@ def utilities_of(
     score there.
     """
     tried = less_noisy(job, candidates) if part_noise == "scaled" else candidates
-    name, there = type(job.recipe.estimator).__name__, job.for_workers()
-    tasks = [partial(part_scores, there, part, tried, seed) for part, seed in enumerate(seeds)]
+    name, worker_job = type(job.recipe.estimator).__name__, job.for_workers()
+    tasks = [partial(part_scores, worker_job, part, tried, seed) for part, seed in enumerate(seeds)]
     scores = in_parallel(name, job.workers, tasks, lambda done: progress.done(done, len(seeds)))
     return [
         Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores))
@@ -208,9 +208,9 @@ def utility_scorer(scorer: Scorer) -> Scorer:
     loss = getattr(scorer, "_sign", 1) < 0 or not getattr(scorer, "greater_is_better", True)
     low, high = getattr(scorer, "lower", 0.0), getattr(scorer, "upper", 1.0)
     if loss or low < 0 or high > 1:
-        found = "negative" if loss else f"in [{low:g}, {high:g}]"
+        values = "negative" if loss else f"in [{low:g}, {high:g}]"
         raise PrivacyError(
-            f"Found scoring={scorer!r}, whose values are {found}: utilities must be in [0, 1], so "
+            f"Found scoring={scorer!r}, whose values are {values}: utilities must be in [0, 1], so "
             "that one record changes their mean over k parts by at most 1/k. Use a score such as "
             "accuracy, f1, roc_auc or r2, or a callable (estimator, X, y) with values in [0, 1]."
         )
@@ -218,7 +218,7 @@ def utility_scorer(scorer: Scorer) -> Scorer:
 
 
 def number_of_parts(
-    given: int | None, n: int | None, epsilon: float, candidates: int
+    n_parts: int | None, n: int | None, epsilon: float, candidates: int
 ) -> int | None:
     """Number of parts k: as given, or from the public number of records.
 
@@ -231,9 +231,9 @@ def number_of_parts(
     int or None
         None where the number of records is not known yet.
     """
-    if given is not None:
-        check_parts(int(given), n)
-        return int(given)
+    if n_parts is not None:
+        check_parts(int(n_parts), n)
+        return int(n_parts)
     if n is None:
         return None
     candidates = max(candidates, 2)
@@ -291,13 +291,13 @@ class SampleAndAggregate(Strategy):
         part_noise: str,
     ) -> None:
         super().__init__(search, distributions, parameter)
-        self.given_parts, self.part_noise = n_parts, part_noise
+        self.n_parts, self.part_noise = n_parts, part_noise
 
     def facts(self, n_samples: int | None, public: bool) -> Facts:
         families, scorer = self.families(n_samples), utility_scorer(self.public_scorer())
         candidates = self.space.size()
         cost, choice_epsilon = self.choice(candidates)
-        k = number_of_parts(self.given_parts, n_samples, choice_epsilon, candidates)
+        k = number_of_parts(self.n_parts, n_samples, choice_epsilon, candidates)
         work = ""
         if k is not None and candidates > 1:
             fits = (
@@ -365,4 +365,4 @@ def train_winner(
     make = partial(unfitted_model, job, candidate, seed)
     model = train_last(job, make, all_numbers(number_of_records(job.X)), seed)
     attributes = {"best_estimator_": model, **attributes}
-    return Outcome(found=model is not None, rows=[(candidate, score)], attributes=attributes)
+    return Outcome(has_model=model is not None, rows=[(candidate, score)], attributes=attributes)

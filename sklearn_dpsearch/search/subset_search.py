@@ -281,19 +281,19 @@ class SubsetStrategy(BestOfStrategy):
         amplified = secret and relation != "replace_one"
         fraction = self._fraction(n_samples if amplified else None)
         scorer, members = self.scorer(public), self._members(families, fraction, n_samples, public)
-        each = self._each(fraction, relation, secret)
-        distribution = self._distribution(each)
-        share = self._tuning_share(families, amplified, distribution, each)
+        exhaustive = self._is_exhaustive(fraction, relation, secret)
+        distribution = self._distribution(exhaustive)
+        share = self._tuning_share(families, amplified, distribution, exhaustive)
         cost = CostOfSubset(
             distribution=distribution,
-            each=each,
+            exhaustive=exhaustive,
             members=members,
             train_on=search.train_on,
             told_its_size=told_its_size,
             replaced=replaced,
         )
         scores = FACTOR_OF_SCORES if amplified or share != 1.0 else FACTOR_AT_NO_COST
-        known = (AT_ANY_PLACE,) * amplified + (REPLACED,) * replaced
+        assumptions = (AT_ANY_PLACE,) * amplified + (REPLACED,) * replaced
         return self.resolved(
             families,
             public,
@@ -301,15 +301,15 @@ class SubsetStrategy(BestOfStrategy):
             validation=members,
             cost=cost,
             distribution=distribution,
-            each=each,
+            exhaustive=exhaustive,
             score_noise=search.score_noise,
             factor_of_scores=scores if isinstance(members, OnTheRest) else None,
             tuning_share=share,
             notes=(
                 PARTS_CAN_TRAIN,
-                *(known if secret else (COUNTS.format(type(search.estimator).__name__),)),
+                *(assumptions if secret else (COUNTS.format(type(search.estimator).__name__),)),
             ),
-            work=describe_runs(distribution, each),
+            work=describe_runs(distribution, exhaustive),
         )
 
     def _for_presence(self, n_samples: int | None) -> tuple[Families, bool]:
@@ -331,11 +331,11 @@ class SubsetStrategy(BestOfStrategy):
             families.calibrated or set(self.space.names).isdisjoint(settings)
         ):
             return families, False
-        found = with_parameters(clone(search.estimator), settings)
+        estimator = with_parameters(clone(search.estimator), settings)
         presence = families_of(
-            found, self.adapter, self.space, n_samples, calibrated=families.calibrated
+            estimator, self.adapter, self.space, n_samples, calibrated=families.calibrated
         )
-        if self.adapter.expecting(found, 1.0) is None or presence.relation != "zero_out":
+        if self.adapter.expecting(estimator, 1.0) is None or presence.relation != "zero_out":
             return families, False
         if (
             families.calibrated
@@ -346,15 +346,19 @@ class SubsetStrategy(BestOfStrategy):
 
     def _fraction(self, n_samples: int | None) -> float:
         """Probability with which a record joins the subset."""
-        given = self.search.subset_fraction
-        return default_fraction(n_samples, self.search.epsilon) if given == "auto" else float(given)
+        fraction = self.search.subset_fraction
+        return (
+            default_fraction(n_samples, self.search.epsilon)
+            if fraction == "auto"
+            else float(fraction)
+        )
 
-    def _each(self, fraction: float, relation: Neighboring, secret: bool) -> bool:
+    def _is_exhaustive(self, fraction: float, relation: Neighboring, secret: bool) -> bool:
         """Return whether each candidate runs once."""
-        given, epsilon, delta = self.search.n_iter, self.search.epsilon, self.search.delta
+        n_iter, epsilon, delta = self.search.n_iter, self.search.epsilon, self.search.delta
         if (
-            isinstance(given, str)
-            and given == "auto"
+            isinstance(n_iter, str)
+            and n_iter == "auto"
             and epsilon
             and delta
             and self.space.is_finite
@@ -364,17 +368,17 @@ class SubsetStrategy(BestOfStrategy):
             return each_is_cheap(
                 number, float(epsilon), float(delta), fraction, train_on, relation, secret
             )
-        return isinstance(given, str) and given == "each"
+        return isinstance(n_iter, str) and n_iter == "each"
 
-    def _distribution(self, each: bool) -> CountDistribution:
+    def _distribution(self, exhaustive: bool) -> CountDistribution:
         """Distribution of the number of runs, which is public where each candidate runs once."""
-        if each:
+        if exhaustive:
             return Fixed(self.space.size())
-        given = self.search.n_iter
-        return as_count_distribution(USUAL if isinstance(given, str) else given).at_least_one()
+        n_iter = self.search.n_iter
+        return as_count_distribution(USUAL if isinstance(n_iter, str) else n_iter).at_least_one()
 
     def _tuning_share(
-        self, families: Families, amplified: bool, distribution: CountDistribution, each: bool
+        self, families: Families, amplified: bool, distribution: CountDistribution, exhaustive: bool
     ) -> float:
         """Privacy loss of a candidate's training, as a share of the final training's loss."""
         search, delta = self.search, float(self.search.delta or 0.0)
@@ -383,7 +387,7 @@ class SubsetStrategy(BestOfStrategy):
         pure = all(run.guarantee.pure_epsilon is not None for run in families.runs)
         if not search.epsilon or amplified or search.train_on == "all" or not (pure or delta):
             return 1.0  # without any delta the plan says that one is missing
-        return share_at_no_cost(float(search.epsilon), delta, distribution, each, pure)
+        return share_at_no_cost(float(search.epsilon), delta, distribution, exhaustive, pure)
 
     def _members(
         self, families: Families, fraction: float, n_samples: int | None, public: bool
@@ -466,7 +470,7 @@ class SubsetStrategy(BestOfStrategy):
             make = partial(self._last_model, after, tuned, candidates[best], parameters, seed)
             model = train_last(after, make, final.records, seed)
         return Outcome(
-            found=model is not None,
+            has_model=model is not None,
             rows=[(candidates[best], runs[best].score)],
             attributes={
                 "best_estimator_": model,
@@ -494,9 +498,11 @@ class SubsetStrategy(BestOfStrategy):
         # some estimators drop their model when a parameter is set, even to the same value
         changed = dict(changed_parameters(candidate, parameters))
         # its noise may differ: candidates may be trained with more noise
-        known = tuned.get_params(deep=True)
+        tuned_parameters = tuned.get_params(deep=True)
         changed |= {
-            name: new for name, new in job.recipe.settings.items() if known.get(name) != new
+            name: new
+            for name, new in job.recipe.settings.items()
+            if tuned_parameters.get(name) != new
         }
         return with_own_randomness(
             job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed
@@ -504,5 +510,5 @@ class SubsetStrategy(BestOfStrategy):
 
     def _carried_over(self, plan: Plan, candidate: Candidate, sizes: Sizes) -> dict[str, Any]:
         """Extrapolate the candidate's parameters to the final model."""
-        known = self.adapter.extrapolation(plan.final.configured(candidate))
-        return extrapolated(candidate, self.search.extrapolate, known, sizes)
+        rules = self.adapter.extrapolation(plan.final.configured(candidate))
+        return extrapolated(candidate, self.search.extrapolate, rules, sizes)

@@ -368,17 +368,17 @@ MUTANTS = {
     "several votes of a person": Mutant(
         mistake="All records of a person who validates are scored, and one of them is paid for.",
         file="search/_persons.py",
-        old="(records_of(train), records_of(test, one))",
+        old="(records_of(train), records_of(test, representatives))",
         new="(records_of(train), records_of(test))",
         tests=("search/test_persons.py::test_the_record_that_votes_is_drawn_anew",),
     ),
     "a coin for each record": Mutant(
         mistake="A person's records fall on both sides: some train, and others validate.",
         file="search/_persons.py",
-        old="        found: Indices = among[numbers_where(taken[persons[among]])]",
+        old="        records: Indices = among[numbers_where(is_chosen[persons[among]])]",
         new=(
-            "        found: Indices = among[numbers_where(taken[np.arange(len(among)) % "
-            "len(taken)])]"
+            "        records: Indices = among[numbers_where(is_chosen[np.arange(len(among)) % "
+            "len(is_chosen)])]"
         ),
         tests=("search/test_persons.py::test_a_person_is_on_one_side_and_has_one_vote",),
     ),

@@ -32,9 +32,9 @@ class Finished:
 
     def get(self, seed: Seed) -> Any:
         """Read the result of a seed; None if it is missing, or not as it was written."""
-        found = self._file(seed)
+        file = self._file(seed)
         with contextlib.suppress(Exception):
-            payload, mark = b"" if found is None else found.read() or b"", mark_of_code()
+            payload, mark = b"" if file is None else file.read() or b"", mark_of_code()
             return unpickled(payload[len(mark) :]) if payload.startswith(mark) else None
         return None
 
@@ -183,7 +183,7 @@ class Outcome:
 
     Parameters
     ----------
-    found : bool
+    has_model : bool
         Whether there is a model; if not, nothing else is released.
     may_stop : bool
         Whether finding nothing is an ordinary result, told by ``found_``, rather than an error.
@@ -194,7 +194,7 @@ class Outcome:
         Further attributes of the fitted search.
     """
 
-    found: bool
+    has_model: bool
     rows: Sequence[tuple[Mapping[str, Any], float]]
     best: int = 0
     attributes: Mapping[str, Any] = field(default_factory=dict)

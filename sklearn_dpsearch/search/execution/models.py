@@ -44,7 +44,7 @@ def with_own_randomness(job: Job, model: Any, seed: Seed) -> Any:
         with_parameters(model, job.recipe.adapter.expecting(model, job.split.expected) or {})
     names = seed_names(model)
     seeds = spawn_seeds(seed, len(names))
-    with_parameters(model, {name: random_state(own) for name, own in zip(names, seeds)})
+    with_parameters(model, {name: random_state(part_seed) for name, part_seed in zip(names, seeds)})
     secure = job.recipe.adapter.fresh_randomness(model)
     if seed is not None:  # a seeded search stays seeded; ledgers are fresh all the same
         secure = {name: value for name, value in secure.items() if name not in names}
@@ -83,15 +83,15 @@ def all_fitted(
         attempt(partial(unfitted_model, job, candidate, seed))
         for candidate, seed in zip(candidates, seeds)
     ]
-    made = [i for i, model in enumerate(models) if model is not None]
-    if not job.trains_together or len(made) < 2:
+    places = [i for i, model in enumerate(models) if model is not None]
+    if not job.trains_together or len(places) < 2:
         return [
             None
             if model is None
             else attempt(partial(fit_model, job, model, records, job.X, job.y))
             for model in models
         ]
-    chosen: list[Any] = [models[i] for i in made]
+    chosen: list[Any] = [models[i] for i in places]
     part = rows_of if all(map(job.recipe.adapter.takes_chosen_rows, chosen)) else take
     trained = (
         attempt(
@@ -104,7 +104,7 @@ def all_fitted(
     finished = [
         None if model is None else attempt(partial(_finished, job, model)) for model in trained
     ]
-    placed = dict(zip(made, finished))
+    placed = dict(zip(places, finished))
     return [placed.get(i) for i in range(len(models))]
 
 

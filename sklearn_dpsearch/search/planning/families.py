@@ -133,48 +133,48 @@ class Families:
 
     def alone(self, index: int) -> Families:
         """One family alone, at the common relation."""
-        one = slice(index, index + 1)
+        place = slice(index, index + 1)
         return replace(
             self,
-            space=Space(self.space.dictionaries[one]),
-            models=self.models[one],
-            runs=self.runs[one],
+            space=Space(self.space.dictionaries[place]),
+            models=self.models[place],
+            runs=self.runs[place],
             relations=(self.relation,),
-            restated=self.restated[one],
+            restated=self.restated[place],
             balance=(1.0,),
         )
 
     def _noises(self, factor: float) -> list[dict[str, Any]]:
         """Parameters that set the noise of each family."""
         return [
-            self.adapter.scaled_privacy(model, factor * own, self.varying)
-            for model, own in zip(self.models, self.balance)
+            self.adapter.scaled_privacy(model, factor * share, self.varying)
+            for model, share in zip(self.models, self.balance)
         ]
 
     def _with(self, dictionary: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the dictionary with parameters set on their parts."""
-        known = {
+        parameters = {
             **self.estimator.get_params(deep=True),
             **{name: values[0] for name, values in _parts_of(dictionary)},
         }
-        found = dict(dictionary)
+        changed = dict(dictionary)
         for name, value in settings.items():
-            owner = _owner_of(name, known)
-            part = found.get(owner, [known.get(owner)])[0]
+            owner = _owner_of(name, parameters)
+            part = changed.get(owner, [parameters.get(owner)])[0]
             inner = name.removeprefix(f"{owner}__")
-            found[owner] = [
+            changed[owner] = [
                 value if inner == name else with_parameters(clone(part), {inner: value})
             ]
-        return found
+        return changed
 
     def _refuse_searched_noise(self) -> None:
         """Raise where candidates vary noise that the search sets, or where families differ in their
         noise alone."""
-        seen: dict[Any, Any] = {}
+        texts: dict[Any, Any] = {}
         for dictionary, noise in zip(self.space.dictionaries, self._noises(1.0)):
             searched = sorted(set(dictionary) & set(noise))
-            others = _family_text(dictionary, without=set(noise))
-            if seen.setdefault(others, _family_text(dictionary)) != _family_text(dictionary):
+            text = _family_text(dictionary, without=set(noise))
+            if texts.setdefault(text, _family_text(dictionary)) != _family_text(dictionary):
                 searched = [owner for owner, _ in _parts_of(dictionary)]
             if searched:
                 raise PrivacyError(SEARCHED.format(searched, sorted(noise)))
@@ -203,9 +203,10 @@ def families_of(
     varying, noisy = frozenset(space.names), models
     if calibrated:
         noisy = tuple(
-            with_parameters(clone(one), adapter.scaled_privacy(one, 1.0, varying)) for one in models
+            with_parameters(clone(model), adapter.scaled_privacy(model, 1.0, varying))
+            for model in models
         )
-    runs = tuple(adapter.training_run(one, n_samples) for one in noisy)
+    runs = tuple(adapter.training_run(model, n_samples) for model in noisy)
     relations = tuple(with_public_size(run).guarantee.neighboring for run in runs)
     differ = calibrated and len(set(relations)) > 1
     return Families(
@@ -218,7 +219,7 @@ def families_of(
         models=models,
         runs=runs,
         relations=relations,
-        restated=tuple((adapter.under(one, COMMON) or {}) if differ else {} for one in noisy),
+        restated=tuple((adapter.under(model, COMMON) or {}) if differ else {} for model in noisy),
         balance=(1.0,) * len(models),
     )
 
@@ -234,7 +235,7 @@ def in_full(tuned: Space, final: Space) -> InFull:
         return InFull(())
     pairs = zip(tuned.dictionaries, final.dictionaries)
     return InFull(
-        [(name, one[name][0], other[name][0]) for one, other in pairs for name, _ in _parts_of(one)]
+        [(name, old[name][0], new[name][0]) for old, new in pairs for name, _ in _parts_of(old)]
     )
 
 
@@ -245,8 +246,10 @@ def first_of(dictionary: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_one_kind(models: Sequence[Any]) -> None:
     kinds = {"classifiers": is_classifier, "regressors": is_regressor}
-    found = {name: next((m for m in models if is_one(m)), None) for name, is_one in kinds.items()}
-    if None not in found.values():
+    examples = {
+        name: next((m for m in models if is_one(m)), None) for name, is_one in kinds.items()
+    }
+    if None not in examples.values():
         raise ValueError(
             "Found classifiers and regressors among the candidates; no score compares both. Give "
             "estimators of one kind."
@@ -257,25 +260,27 @@ def _parts_of(dictionary: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(name, values) for name, values in dictionary.items() if is_part(values)]
 
 
-def _owner_of(name: str, known: Mapping[str, Any]) -> str:
+def _owner_of(name: str, parameters: Mapping[str, Any]) -> str:
     """Longest prefix of a parameter's name that names an estimator; else the name itself."""
     words = name.split("__")
     beginnings = ["__".join(words[:i]) for i in range(len(words) - 1, 0, -1)]
-    return next((owner for owner in beginnings if hasattr(known.get(owner), "get_params")), name)
+    return next(
+        (owner for owner in beginnings if hasattr(parameters.get(owner), "get_params")), name
+    )
 
 
 def _family_text(dictionary: Mapping[str, Any], without: Set[str] = frozenset()) -> tuple[Any, ...]:
     """Text that tells families apart, without some parameters of their parts."""
-    found: list[Any] = []
+    text: list[Any] = []
     for owner, values in sorted(dictionary.items()):
         inner = values[0].get_params(deep=True) if is_part(values) else {}
-        found += [(owner, type(values[0]))] if is_part(values) else [(owner, repr(values))]
-        found += [
+        text += [(owner, type(values[0]))] if is_part(values) else [(owner, repr(values))]
+        text += [
             (owner, name, repr(inner[name]))
             for name in sorted(inner)
             if f"{owner}__{name}" not in without
         ]
-    return tuple(found)
+    return tuple(text)
 
 
 def _with_parts(estimator: Any, dictionary: Mapping[str, Any]) -> Any:

@@ -101,7 +101,7 @@ class Facts:
     release : Release
     distribution : CountDistribution or None
         Of the number of runs, where the number is random and secret.
-    each : bool
+    exhaustive : bool
         Whether each point of a finite space runs once, so that nothing is drawn.
     score_noise : Guarantee or "match"
     factor_of_scores : int or None
@@ -112,7 +112,7 @@ class Facts:
         choice.
     work : str
         Public amount of work: the beginning of the line that ``verbose`` prints.
-    near : float or None
+    guess : float or None
         A guess of the noise factor, with which the plan is rough.
     """
 
@@ -126,12 +126,12 @@ class Facts:
     notes: tuple[str, ...]
     release: Release
     distribution: CountDistribution | None = None
-    each: bool = False
+    exhaustive: bool = False
     score_noise: Guarantee | str = "match"
     factor_of_scores: int | None = None
     tuning_share: float = 1.0
     work: str = ""
-    near: float | None = None
+    guess: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,9 +168,9 @@ def describe_count(distribution: CountDistribution) -> str:
     return f"{distribution!r} (one candidate alone: {share})"
 
 
-def describe_runs(distribution: CountDistribution, each: bool = False) -> str:
+def describe_runs(distribution: CountDistribution, exhaustive: bool = False) -> str:
     """Describe the number of runs, as the beginning of a sentence."""
-    if each:
+    if exhaustive:
         return f"each of {distribution.mean:.0f} candidates once; "
     return f"number of runs: {describe_count(distribution)}; "
 
@@ -233,7 +233,7 @@ def assumptions_of_search(
     public: bool,
     random_state: int | np.random.RandomState | None,
     cv: object,
-    kept: bool,
+    checkpointed: bool,
 ) -> tuple[str, ...]:
     """Assumptions of a search's total, as plain sentences; ``models`` has one candidate of each
     family."""
@@ -252,7 +252,7 @@ def assumptions_of_search(
             f"A seed (random_state={random_state!r}) voids the guarantee for everybody: two fits "
             "with one seed share their noise. It is for tests only."
         )
-    if kept:
+    if checkpointed:
         notes.append(FROM_A_SECRET)
     return tuple(notes)
 
@@ -313,15 +313,15 @@ def _points(facts: Facts, at: Configured) -> Points:
 def _reusing_candidates(facts: Facts) -> Callable[[Configured], SpaceGuarantee]:
     """Make the function noise ↦ guarantees, for many levels: candidates are made once for each way
     to set the noise."""
-    made: dict[tuple[str, ...], Points] = {}
+    points: dict[tuple[str, ...], Points] = {}
 
     def promises_at(at: Configured) -> SpaceGuarantee:
         if at.space is not facts.families.space:
             return _points(facts, at).promises()
         way = tuple(sorted(at.settings))
-        if way not in made:
-            made[way] = _points(facts, at)
-        return made[way].promises(at.settings)
+        if way not in points:
+            points[way] = _points(facts, at)
+        return points[way].promises(at.settings)
 
     return promises_at
 
@@ -348,12 +348,12 @@ def _for_tuning(facts: Facts, settings: dict[str, Any]) -> dict[str, Any]:
 
 def _in_full(facts: Facts, settings: dict[str, Any], for_tuning: dict[str, Any]) -> dict[str, Any]:
     """Settings that also undo ``for_tuning``: a winner may go on training with them."""
-    known = (
+    parameters = (
         with_parameters(clone(facts.families.estimator), settings).get_params(deep=True)
         if for_tuning
         else {}
     )
-    return {**{name: known[name] for name in for_tuning if name in known}, **settings}
+    return {**{name: parameters[name] for name in for_tuning if name in parameters}, **settings}
 
 
 def _check_sizes(facts: Facts, at: Configured, promises: SpaceGuarantee) -> None:
@@ -387,11 +387,11 @@ def _of_other_sizes(
         yield size, points.promises(n_samples=size).one_run
     for size in () if public else (10**power for power in range(len(str(n)))):
         try:
-            found = points.promises(n_samples=size).one_run
+            one_run = points.promises(n_samples=size).one_run
         # a training of this size would fail, and release nothing
         except (PrivacyError, ValueError):
             continue
-        yield size, found
+        yield size, one_run
         return
 
 
@@ -404,9 +404,9 @@ def _noise_of_scores(
     ):
         return None, None
     sensitivity = facts.scorer.sensitivity(tuned.neighboring)
-    given = facts.score_noise
-    if not isinstance(given, str):
-        noise = matched_noise(given, sensitivity)
+    score_noise = facts.score_noise
+    if not isinstance(score_noise, str):
+        noise = matched_noise(score_noise, sensitivity)
     elif facts.factor_of_scores is None:
         noise = matched_noise(tuned, sensitivity)
     else:
@@ -470,7 +470,7 @@ def _cost_of_families(facts: Facts, families: Families) -> Callable[[float], Gua
 
     def total(factor: float) -> Guarantee:
         at, for_tuning = _noise_at(alone, factor)
-        final, promises = (_points(alone, one).promises() for one in (at, for_tuning))
+        final, promises = (_points(alone, noise).promises() for noise in (at, for_tuning))
         components = facts.cost.components(promises, promises.one_run, final)
         return compose(*(component.guarantee for component in components))
 
@@ -492,8 +492,8 @@ def _calibrated(facts: Facts) -> float:
             lambda factor: _costs(facts, *_noise_at(facts, factor), promises_at).total
         )
     )
-    if facts.near is not None and (found := _rough_factor(total, facts, facts.near)) is not None:
-        return found
+    if facts.guess is not None and (rough := _rough_factor(total, facts, facts.guess)) is not None:
+        return rough
     return calibrate(total, facts.epsilon, _stated_delta(facts, total(1.0)))
 
 

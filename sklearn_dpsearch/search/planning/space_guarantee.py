@@ -208,7 +208,7 @@ class SpaceGuarantee:
     def check(self, which: int, candidate: Mapping[str, Any]) -> None:
         """Raise unless a candidate from the dictionary ``which`` keeps the planned guarantee of its
         point."""
-        found, planned = (
+        guarantee, planned = (
             self.training(self.configured(candidate)).guarantee,
             self.runs[which][0].guarantee,
         )
@@ -218,10 +218,10 @@ class SpaceGuarantee:
                 for name, axis in self.axes[which].items()
             }
             planned = self.training(self.configured(point)).guarantee
-        if found == planned or _is_no_larger(found, planned):
+        if guarantee == planned or _is_no_larger(guarantee, planned):
             return
         raise PrivacyError(
-            f"A candidate ({dict(candidate)!r}) promises {found!r}, which is not what the search "
+            f"A candidate ({dict(candidate)!r}) promises {guarantee!r}, which is not what the search "
             "was planned with. A parameter drawn from a distribution changes the guarantee: give "
             "it as a list of values, or declare a guarantee that covers all candidates, e.g. "
             "guarantee=PureDP(epsilon=1.0)."
@@ -230,20 +230,21 @@ class SpaceGuarantee:
     def check_covered(self, candidate: Mapping[str, Any]) -> None:
         """Raise unless a caller's candidate keeps the guarantee of some planned point: ``worst``
         then covers it."""
-        found = self.training(self.configured(candidate)).guarantee
+        guarantee = self.training(self.configured(candidate)).guarantee
         if not any(
-            found == planned or _is_no_larger(found, planned) for planned in self._weighted()
+            guarantee == planned or _is_no_larger(guarantee, planned)
+            for planned in self._weighted()
         ):
             raise PrivacyError(
-                f"A candidate ({dict(candidate)!r}) promises {found!r}, which no point of "
+                f"A candidate ({dict(candidate)!r}) promises {guarantee!r}, which no point of "
                 "param_distributions does. Add its values there, or leave the parameters that "
                 "change the guarantee alone."
             )
 
     def keeps(self, model: Any, planned: Guarantee) -> bool:
         """Return whether training ``model`` keeps a planned guarantee, or has a smaller loss."""
-        found = self.training(model).guarantee
-        return found == planned or _is_no_larger(found, planned)
+        guarantee = self.training(model).guarantee
+        return guarantee == planned or _is_no_larger(guarantee, planned)
 
     def counts_records(self, model: Any) -> bool:
         """Return whether training may use the number of its records, blank ones included."""
@@ -258,11 +259,11 @@ class SpaceGuarantee:
 
     def _weighted(self) -> dict[Guarantee, float]:
         """Possible guarantees of a candidate, each with its probability."""
-        found: dict[Guarantee, float] = {}
+        weights: dict[Guarantee, float] = {}
         for runs, share in zip(self.runs, self.space.probabilities):
             for run in runs:
-                found[run.guarantee] = found.get(run.guarantee, 0.0) + 1.0 / len(runs) * share
-        return found
+                weights[run.guarantee] = weights.get(run.guarantee, 0.0) + 1.0 / len(runs) * share
+        return weights
 
 
 def _privacy_parameters_in(
@@ -298,8 +299,8 @@ def _values_to_look_up(name: str, values: Any) -> Iterator[Any]:
     yield float(upper)
 
 
-def _is_no_larger(found: Guarantee, planned: Guarantee) -> bool:
+def _is_no_larger(guarantee: Guarantee, planned: Guarantee) -> bool:
     """Return whether a pure guarantee is no larger than the planned pure one."""
-    if not (isinstance(found, PureDP) and isinstance(planned, PureDP)):
+    if not (isinstance(guarantee, PureDP) and isinstance(planned, PureDP)):
         return False
-    return found.neighboring == planned.neighboring and found.epsilon <= planned.epsilon
+    return guarantee.neighboring == planned.neighboring and guarantee.epsilon <= planned.epsilon
