@@ -524,4 +524,4 @@ class BasePrivateSearch(
         """
         charge(fields.get("best_estimator_"), plan.spent)
         released = {name: fields[name] for name in RELEASED if name in fields}
-        self.__dict__.update({"scorer_": plan.recipe.scorer, **released})
+        self.__dict__.update({"scorer_": plan.scorer, **released})

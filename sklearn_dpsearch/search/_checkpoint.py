@@ -283,7 +283,7 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     if isinstance(arguments.get("random_state"), np.random.RandomState):
         # it changes with use; the entropy drawn from it is kept
         arguments["random_state"] = "RandomState"
-    settings = plan.recipe.settings, plan.final_recipe.settings
+    settings = plan.promises.settings, plan.final_settings
     candidates = [
         _sample_of_space(plan.space),
         repr(plan.spent.guarantee),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -18,11 +18,11 @@ import numpy as np
 from .._process import public_records, rehearsing
 from ..data.records import Records, number_of_records
 from ..search import private_process
-from ._private_fit import PrivateFit
+from ._private_fit import PrivateFit, job_of
 from ._records import columns_read
 from ._strategy import Strategy, drawn_candidates
 from ._synthetic_records import NothingKnownError, made_up
-from ._types import Candidate
+from ._types import Candidate, PublicData
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
 from .execution.workers import is_leak, leak_error, task_context
@@ -120,16 +120,17 @@ def public_examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[A
     return made_up(strategy.search.estimator, strategy.scorer(public))
 
 
-def job_in_the_open(plan: Plan, X: Any, y: Any, **settings: Any) -> Job:
+def job_in_the_open(
+    plan: Plan,
+    X: Any,
+    y: Any,
+    public: PublicData | None = None,
+    fit_params: Mapping[str, Any] | None = None,
+) -> Job:
     """Job in which all records train and all records are scored."""
     n = number_of_records(X)
-    return Job(
-        recipe=plan.recipe,
-        split=Split(folds=[(np.arange(n),) * 2], n_scored=[n]),
-        X=X,
-        y=y,
-        **settings,
-    )
+    split = Split(folds=[(np.arange(n),) * 2], n_scored=[n])
+    return job_of(plan, split, X, y, fit_params or {}, public=public)
 
 
 def dry_run(
@@ -177,9 +178,7 @@ def rehearse(fit: PrivateFit, records: Records) -> str | None:
         The error of an attempt, with a note, if every one of several attempts fails.
     """
     try:
-        made_X, made_y = made_up(
-            fit.strategy.search.estimator, fit.plan.recipe.scorer, records.headers
-        )
+        made_X, made_y = made_up(fit.strategy.search.estimator, fit.plan.scorer, records.headers)
     except NothingKnownError as error:
         return str(error)
     n, params = number_of_records(made_X), {}
@@ -220,5 +219,5 @@ def _try_candidate(strategy: Strategy, plan: Plan, job: Job, candidate: Candidat
         except Exception as error:
             problem = error
         if is_leak(problem):
-            raise leak_error(type(job.recipe.estimator).__name__)
+            raise leak_error(type(job.estimator).__name__)
     raise problem

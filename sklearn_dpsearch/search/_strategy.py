@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sklearn.metrics import check_scoring
@@ -240,33 +239,33 @@ def checked_candidates(plan: Plan, numbered: Sequence[tuple[int, Candidate]]) ->
 # --- what it costs --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostOfRuns:
-    """Releases of a search over runs: the best run, and a refit of the winner where the user asks
-    for it.
+def cost_of_runs(
+    promises: SpaceGuarantee,
+    scoring: Guarantee | None,
+    final: SpaceGuarantee,
+    *,
+    name: str,
+    theorem: Callable[[Guarantee], Guarantee],
+    exposures: tuple[Exposure, ...],
+    refit: bool,
+) -> tuple[Component, ...]:
+    """Releases of a search over runs: one of them, and a refit of the winner if the user asks for it.
 
     Parameters
     ----------
+    promises, scoring, final
+        As for ``Cost``.
     name : str
         Name of the release.
-    search : callable
-        Guarantee of one run ↦ guarantee of that release: the theorem.
+    theorem : callable
+        Guarantee of one run ↦ guarantee of that release.
     exposures : tuple of Exposure
         All the ways in which one run may use one record.
     refit : bool
     """
-
-    name: str
-    search: Callable[[Guarantee], Guarantee]
-    exposures: tuple[Exposure, ...]
-    refit: bool
-
-    def components(
-        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
-    ) -> tuple[Component, ...]:
-        released = search_guarantee(promises.trained, scoring, self.exposures, self.search)
-        again = (Component(name="refit of the winner on all records", guarantee=final.worst),)
-        return (Component(name=self.name, guarantee=released), *(again if self.refit else ()))
+    released = search_guarantee(promises.trained, scoring, exposures, theorem)
+    again = (Component(name="refit of the winner on all records", guarantee=final.worst),)
+    return (Component(name=name, guarantee=released), *(again if refit else ()))
 
 
 def all_of(one_run: Guarantee, number: int) -> Guarantee:

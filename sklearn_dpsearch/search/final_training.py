@@ -175,8 +175,8 @@ def check_guarantee_kept(
     if expected is None and unchanged:
         return
     model = promises.configured(parameters)
-    planned = promises.training(model if unchanged else promises.configured(candidate)).guarantee
-    size_settings = {} if expected is None else plan.recipe.adapter.expecting(model, expected)
+    planned = promises.promise_of(model if unchanged else promises.configured(candidate))
+    size_settings = {} if expected is None else plan.families.adapter.expecting(model, expected)
     if size_settings is None and promises.counts_records(model):
         raise PrivacyError(
             f"A candidate ({dict(candidate)!r}) may use the number of its records, unlike the "

@@ -39,7 +39,7 @@ from .execution.models import (
 )
 from .execution.randomness import Randomness
 from .execution.workers import attempt, in_parallel, task_context
-from .planning.plan import Facts, Plan
+from .planning.plan import Cost, Facts, Plan
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
 RESOLUTION = 2**20
@@ -126,8 +126,8 @@ def _part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: See
 
 def _score_on_part(job: Job, model: Any, *data: Any) -> int:
     """Score in [0, 1], rounded down; after any failure the error score, at least 0."""
-    score = None if model is None else attempt(lambda: job.recipe.score(model, *data))
-    score = job.recipe.error_score if score is None else score
+    score = None if model is None else attempt(lambda: job.score(model, *data))
+    score = job.error_score if score is None else score
     return math.floor(min(max(score, 0.0), 1.0) * RESOLUTION) if math.isfinite(score) else 0
 
 
@@ -158,7 +158,7 @@ def _with_scaled_loss(
     it unchanged."""
 
     def promise(settings: Mapping[str, Any]) -> Guarantee:
-        return job.recipe.adapter.training_run(
+        return job.adapter.training_run(
             with_parameters(clone(configured), settings), None
         ).guarantee
 
@@ -166,8 +166,8 @@ def _with_scaled_loss(
     with contextlib.suppress(Exception):
         configured = unfitted_model(job, candidate, None)
         for names in (varying, frozenset[str]()):
-            if promise(job.recipe.adapter.scaled_privacy(configured, 1.0, names)) == promise({}):
-                return job.recipe.adapter.scaled_privacy(configured, factor, names)
+            if promise(job.adapter.scaled_privacy(configured, 1.0, names)) == promise({}):
+                return job.adapter.scaled_privacy(configured, factor, names)
     return {}
 
 
@@ -184,7 +184,7 @@ def utilities_of(
     score there.
     """
     tried = less_noisy(job, candidates) if part_noise == "scaled" else candidates
-    name, worker_job = type(job.recipe.estimator).__name__, job.for_workers()
+    name, worker_job = type(job.estimator).__name__, job.for_workers()
     tasks = [partial(part_scores, worker_job, part, tried, seed) for part, seed in enumerate(seeds)]
     scores = in_parallel(name, job.workers, tasks, lambda done: progress.done(done, len(seeds)))
     return [
@@ -296,33 +296,35 @@ class SampleAndAggregate(Strategy):
     def facts(self, n_samples: int | None, public: bool) -> Facts:
         families, scorer = self.families(n_samples), utility_scorer(self.public_scorer())
         candidates = self.space.size()
-        cost, choice_epsilon = self.choice(candidates)
-        k = number_of_parts(self.n_parts, n_samples, choice_epsilon, candidates)
+        k = number_of_parts(self.n_parts, n_samples, self.choice_epsilon, candidates)
         work = ""
         if k is not None and candidates > 1:
             fits = (
                 f"{candidates} candidates on {k} parts of the records are {candidates * k} "
                 f"trainings on parts"
             )
-            work = f"{fits}{self.expected_loss(cost, k)}; "
-        validation = InParts(public, k)
+            work = f"{fits}{self.expected_loss(candidates, k)}; "
         return self.resolved(
             families,
             public,
             scorer=scorer,
-            validation=validation,
-            cost=cost,
+            validation=InParts(public, k),
+            cost=self.cost(candidates),
             notes=(ONE_PART,),
             work=work,
         )
 
+    @property
     @abstractmethod
-    def choice(self, n_candidates: int) -> tuple[Any, float]:
-        """Cost model, and the ε of one choice, from which the default number of parts follows."""
+    def choice_epsilon(self) -> float:
+        """ε of one choice, from which the default number of parts follows."""
 
-    def expected_loss(self, cost: Any, n_parts: int) -> str:
-        """Expected loss from the noise of the choice, as the end of a sentence; empty where it is
-        not known."""
+    @abstractmethod
+    def cost(self, n_candidates: int) -> Cost:
+        """Cost of the choice and of one training."""
+
+    def expected_loss(self, n_candidates: int, n_parts: int) -> str:
+        """Expected loss from the noise of the choice, to end a sentence; empty if it is not known."""
         return ""
 
     def scorer(self, public: bool) -> Scorer:
@@ -345,7 +347,7 @@ class SampleAndAggregate(Strategy):
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
         model = fit_model(job, unfitted_model(several, tried, seed), everything, job.X, job.y)
-        score = job.recipe.score(model, job.X, job.y)
+        score = job.score(model, job.X, job.y)
         released_in_the_open(
             job, fit_model(job, unfitted_model(job, candidate, seed), everything, job.X, job.y)
         )

@@ -42,19 +42,21 @@ from .final_training import (
     warm_start_name,
 )
 from .planning.checks import RUNS
-from .planning.families import Families, families_of
+from .planning.families import COMMON, Families, families_of
 from .planning.plan import Facts, Plan, describe_runs
+from .planning.space_guarantee import space_guarantee
 from .random_subset import (
     FACTOR_AT_NO_COST,
     FACTOR_OF_SCORES,
     ON,
     USUAL,
-    CostOfSubset,
     InSubset,
     OnTheRest,
     check_handful,
+    cost_of_subset,
     default_fraction,
     each_is_cheap,
+    expected_sizes,
     members_of,
     most_members,
     secret_membership,
@@ -284,7 +286,8 @@ class SubsetStrategy(BestOfStrategy):
         exhaustive = self._is_exhaustive(fraction, relation, secret)
         distribution = self._distribution(exhaustive)
         share = self._tuning_share(families, amplified, distribution, exhaustive)
-        cost = CostOfSubset(
+        cost = partial(
+            cost_of_subset,
             distribution=distribution,
             exhaustive=exhaustive,
             members=members,
@@ -337,9 +340,8 @@ class SubsetStrategy(BestOfStrategy):
         )
         if self.adapter.expecting(estimator, 1.0) is None or presence.relation != "zero_out":
             return families, False
-        if (
-            families.calibrated
-            or presence.promises_if_replaced() == families.promises_if_replaced()
+        if families.calibrated or _promises_if_replaced(presence) == _promises_if_replaced(
+            families
         ):
             return presence, True
         return families, False
@@ -412,9 +414,10 @@ class SubsetStrategy(BestOfStrategy):
     def split(
         self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness
     ) -> Split:
-        relation, subset = plan.recipe.neighboring, plan.validation
-        sizes = plan.cost.sizes(n_samples)
-        tells = relation != "replace_one" and plan.cost.told_its_size
+        relation, subset = plan.families.relation, plan.validation
+        assert isinstance(subset, InSubset | OnTheRest)
+        sizes = self.sizes(plan, n_samples)
+        tells = relation != "replace_one" and plan.families.told_their_size
         in_full = [plan.in_full(candidate) for candidate in candidates]
         final = [self._carried_over(plan, candidate, sizes) for candidate in in_full]
         for candidate, full, carried in zip(candidates, in_full, final):
@@ -432,15 +435,21 @@ class SubsetStrategy(BestOfStrategy):
             n_scored=scored,
             size_std=size_std,
             expected=sizes.tune if tells else None,
-            places=most_members(n_samples, plan.cost.members.fraction) if tells else None,
+            places=most_members(n_samples, subset.fraction) if tells else None,
             final=FinalTraining(
-                recipe=plan.final_recipe,
+                settings=plan.final_settings,
                 records=records,
                 candidates=final,
                 expected=sizes.final if tells else None,
                 places=n_samples if tells else None,
             ),
         )
+
+    def sizes(self, plan: Plan, n_samples: int | None) -> Sizes:
+        """Expected numbers of records that tune, and that train the final model."""
+        members = plan.validation
+        assert isinstance(members, InSubset | OnTheRest)
+        return expected_sizes(members.fraction, self.search.train_on, n_samples)
 
     def _scored(
         self, relation: Neighboring, subset: Validation, n_samples: int, folds: Sequence[Fold]
@@ -480,11 +489,11 @@ class SubsetStrategy(BestOfStrategy):
         )
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
-        final = self._carried_over(plan, plan.in_full(candidate), plan.cost.sizes(None))
+        final = self._carried_over(plan, plan.in_full(candidate), self.sizes(plan, None))
         check_guarantee_kept(plan, plan.final, plan.in_full(candidate), final, None)
         first, last = spawn_seeds(seed, 2)
         tuned, score = train_in_the_open(job, candidate, first)
-        after = replace(job, recipe=plan.final_recipe)
+        after = replace(job, settings=plan.final_settings)
         model = self._last_model(after, tuned, candidate, final, last)
         released_in_the_open(after, fit_model(after, model, job.split.folds[0][0], job.X, job.y))
         return score
@@ -500,9 +509,7 @@ class SubsetStrategy(BestOfStrategy):
         # its noise may differ: candidates may be trained with more noise
         tuned_parameters = tuned.get_params(deep=True)
         changed |= {
-            name: new
-            for name, new in job.recipe.settings.items()
-            if tuned_parameters.get(name) != new
+            name: new for name, new in job.settings.items() if tuned_parameters.get(name) != new
         }
         return with_own_randomness(
             job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed
@@ -512,3 +519,9 @@ class SubsetStrategy(BestOfStrategy):
         """Extrapolate the candidate's parameters to the final model."""
         rules = self.adapter.extrapolation(plan.final.configured(candidate))
         return extrapolated(candidate, self.search.extrapolate, rules, sizes)
+
+
+def _promises_if_replaced(families: Families) -> list[Guarantee]:
+    """Guarantee of each candidate, as configured, for a replaced record."""
+    runs = space_guarantee(replace(families, relations=(COMMON,)), families.space, {}).runs
+    return [run.guarantee for family in runs for run in family]

@@ -20,7 +20,7 @@ from ..privacy import Guarantee, until_above
 from ..privacy.mechanisms.exact_sampling import bernoulli
 from ..scoring.validation import all_numbers, validation_of
 from ._base import BasePrivateSearch
-from ._strategy import CostOfRuns, Strategy, drawn_candidates
+from ._strategy import Strategy, cost_of_runs, drawn_candidates
 from ._types import Candidate, Distributions
 from .doubling import Batch, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
 from .execution.job import Job, Outcome
@@ -289,12 +289,13 @@ class ThresholdStrategy(Strategy):
         search, stop = self.search, float(self.stop)
         families, scorer = self.families(n_samples), self.scorer(public)
         validation = validation_of(search.cv, n_samples, public, search.epsilon)
-        cost = CostOfRuns(
+        cost = partial(
+            cost_of_runs,
             name=(
                 f"first run with a score of at least {self.threshold:g}, or none (stop probability "
                 f"{stop:.4g})"
             ),
-            search=partial(until_above, stop_probability=stop),
+            theorem=partial(until_above, stop_probability=stop),
             exposures=validation.exposures(),
             refit=search.refit is True,
         )

@@ -198,8 +198,8 @@ MUTANTS = {
     "parts of the release not composed": Mutant(
         mistake="A release of several parts is charged for the first of them.",
         file="search/planning/plan.py",
-        old="return compose(*(component.guarantee for component in self.components))",
-        new="return first",
+        old="return compose(*(component.guarantee for component in components))",
+        new="return components[0].guarantee",
         tests=(
             "search/test_grid_search.py::test_the_total_is_that_of_a_noisy_maximum_and_one_training",
         ),
@@ -224,8 +224,8 @@ MUTANTS = {
     "scores on the rest for nothing": Mutant(
         mistake="Records of the rest are scored, and charged for the final training alone.",
         file="search/random_subset.py",
-        old="total = spend(search(trained(1)), validate=validate, validated_share=share)",
-        new="total = spend(search(trained(1)))",
+        old='validated = {"validate": search(scoring)._roughly(), "validated_share": members.share}',
+        new="validated = {}",
         tests=("search/test_subset_validated.py::test_the_total_is_that_of_theorem_four",),
     ),
     "steps fitted on private records": Mutant(
@@ -324,7 +324,7 @@ MUTANTS = {
             "their own."
         ),
         file="search/execution/models.py",
-        old="    secure = job.recipe.adapter.fresh_randomness(model)\n",
+        old="    secure = job.adapter.fresh_randomness(model)\n",
         new="    secure = {}\n",
         tests=(
             "adapters/test_diffprivlib.py::test_candidates_reach_the_minimum_whatever_the_tolerance_given",

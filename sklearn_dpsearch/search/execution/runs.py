@@ -127,7 +127,7 @@ def _number_of_tasks(job: Job, expected: float) -> int:
 
 
 def _kind_name(job: Job) -> str:
-    return type(job.recipe.estimator).__name__
+    return type(job.estimator).__name__
 
 
 def _tasks_for(
@@ -225,7 +225,7 @@ def _scored_run(job: Job, models: Sequence[Any], seeds: Sequence[Seed]) -> Run |
 
 
 def _failed(job: Job) -> Run:
-    return Run(_with_failures_last(job.recipe.error_score), None)
+    return Run(_with_failures_last(job.error_score), None)
 
 
 def _with_failures_last(score: float) -> float:
@@ -242,16 +242,14 @@ def _seeds_of_run(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
 def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: Seed) -> Score:
     """Score a model on public data, or on private records with the planned noise."""
     if job.public is not None:
-        return Score(job.recipe.score(model, *job.public))
-    recipe, scorer = job.recipe, job.recipe.scorer
-    assert recipe.noise is not None
+        return Score(job.score(model, *job.public))
+    scorer, noise, neighboring = job.scorer, job.noise, job.neighboring
+    assert noise is not None
     assert isinstance(scorer, PrivateScorer)
     bits = random_bits(seed)
-    sensitivity, noise = scorer.sensitivity(recipe.neighboring), recipe.noise
+    sensitivity = scorer.sensitivity(neighboring)
     squared = Fraction(sensitivity.l1**2 if noise.norm == 1 else sensitivity.l2_squared)
-    exact = np.array(
-        _exact_statistic(scorer, recipe.neighboring, model, records, job.X, job.y), object
-    )
+    exact = np.array(_exact_statistic(scorer, neighboring, model, records, job.X, job.y), object)
     noisy = release_sum(
         "private score",
         exact,
@@ -259,9 +257,9 @@ def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: See
         lambda sums: [value + noise.sample(bits) for value in sums],
         noise.norm,
     )
-    value = float(scorer.score(noisy, n_scored, recipe.neighboring))
+    value = float(scorer.score(noisy, n_scored, neighboring))
     spread = {"noise_std": noise.std, "size_std": job.split.size_std}
-    return Score(value, standard_error(scorer, noisy, n_scored, recipe.neighboring, **spread))
+    return Score(value, standard_error(scorer, noisy, n_scored, neighboring, **spread))
 
 
 def _exact_statistic(
@@ -283,6 +281,6 @@ def train_in_the_open(job: Job, candidate: Candidate, seed: Seed) -> tuple[Any, 
     training, scoring = spawn_seeds(seed, 2)
     model = fit_model(job, unfitted_model(job, candidate, training), everything, job.X, job.y)
     # shows errors, which a private score silently counts as failures
-    job.recipe.score(model, job.X, job.y)
+    job.score(model, job.X, job.y)
     score = score_of(job, model, everything, job.split.n_scored[0], scoring).value
     return released_in_the_open(job, model), score
