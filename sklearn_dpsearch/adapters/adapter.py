@@ -108,13 +108,11 @@ class Adapter(ABC):
         return None
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
-        """Parameters with which guarantee and noise are for the given neighbours; None if this is
-        impossible."""
+        """Parameters for guarantee and noise under these neighbours; None if that is impossible."""
         return None
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        """Parameter ↦ change of its good values with the number of records. Parameters left out are
-        kept."""
+        """Parameter ↦ change of its good values with the number of records, if they change."""
         return {}
 
     def search_space(
@@ -138,8 +136,7 @@ class Adapter(ABC):
         return None
 
     def prepare(self, model: Estimator) -> None:
-        """Make an unfitted model read numbers as its guarantee needs, and take its seed. Called
-        before each ``fit``."""
+        """Make a model take its seed, and numbers as its guarantee needs, before each ``fit``."""
         return None
 
     def finish(self, model: Estimator) -> None:
@@ -236,16 +233,18 @@ class ProtocolAdapter(Adapter):
             spent = estimator._unseeded_cost(n_samples)
             word = f"{name} states its own guarantee: {spent.guarantee!r}."
             return TrainingRun(guarantee=spent.guarantee, assumptions=(word, *spent.assumptions))
-        found = estimator.privacy_guarantee(n_samples)
-        if not isinstance(found, Guarantee):
+        promise = estimator.privacy_guarantee(n_samples)
+        if not isinstance(promise, Guarantee):
             raise UnknownGuaranteeError(
-                f"{name}.privacy_guarantee returned {type(found).__name__}. It must return a "
+                f"{name}.privacy_guarantee returned {type(promise).__name__}. It must return a "
                 "guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0)."
             )
         if _has(estimator, "privacy_assumptions"):
-            return TrainingRun(guarantee=found, assumptions=tuple(estimator.privacy_assumptions()))
+            return TrainingRun(
+                guarantee=promise, assumptions=tuple(estimator.privacy_assumptions())
+            )
         return TrainingRun(
-            guarantee=found, assumptions=(f"{name} states its own guarantee: {found!r}.",)
+            guarantee=promise, assumptions=(f"{name} states its own guarantee: {promise!r}.",)
         )
 
     def scaled_privacy(
@@ -256,8 +255,8 @@ class ProtocolAdapter(Adapter):
         return scaled_by_name(estimator, factor)
 
     def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...] | None:
-        found: tuple[str, ...] | None = getattr(estimator, "privacy_parameters", None)
-        return found
+        names: tuple[str, ...] | None = getattr(estimator, "privacy_parameters", None)
+        return names
 
     def fresh_randomness(self, estimator: Estimator) -> Parameters:
         secure = getattr(estimator, "secure_without_seed", False)
@@ -287,8 +286,8 @@ class ProtocolAdapter(Adapter):
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
         if _has(estimator, "under"):
-            found: Parameters | None = estimator.under(neighboring)
-            return found
+            parameters: Parameters | None = estimator.under(neighboring)
+            return parameters
         return (
             {} if self.training_run(estimator, None).guarantee.neighboring == neighboring else None
         )

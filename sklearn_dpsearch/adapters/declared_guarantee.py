@@ -25,12 +25,12 @@ class DeclaredAdapter(PartsAdapter):
     Parameters
     ----------
     declared : Guarantee or callable
-    known : sequence of Adapter
+    adapters : sequence of Adapter
         The adapters of models that are not made of others.
     """
 
-    def __init__(self, declared: Declared, known: Sequence[Adapter] = ()) -> None:
-        self.declared, self.known = declared, known
+    def __init__(self, declared: Declared, adapters: Sequence[Adapter] = ()) -> None:
+        self.declared, self.adapters = declared, adapters
 
     def recognises(self, estimator: object) -> bool:
         return True
@@ -39,30 +39,30 @@ class DeclaredAdapter(PartsAdapter):
         for part in (estimator, *estimator.get_params(deep=True).values()):
             refuse_cache(part)
         self._refuse_short_seeds(estimator)
-        found = (
+        guarantee = (
             self.declared
             if isinstance(self.declared, Guarantee)
             else self.declared(estimator, n_samples)
         )
-        if not isinstance(found, Guarantee):
+        if not isinstance(guarantee, Guarantee):
             raise UnknownGuaranteeError(
-                f"guarantee gave {found!r}. It must be a guarantee from sklearn_dpsearch.privacy, "
+                f"guarantee gave {guarantee!r}. It must be a guarantee from sklearn_dpsearch.privacy, "
                 "e.g. PureDP(epsilon=1.0), or a callable (estimator, n_samples) that returns one."
             )
         word = (
-            f"The caller declared that one fit of {type(estimator).__name__} promises {found!r}; "
+            f"The caller declared that one fit of {type(estimator).__name__} promises {guarantee!r}; "
             f"this was not checked."
         )
-        return TrainingRun(guarantee=found, assumptions=(word,))
+        return TrainingRun(guarantee=guarantee, assumptions=(word,))
 
     def _refuse_short_seeds(self, estimator: Estimator) -> None:
         """Raise for ensembles that seed private models with 31 bits, all of which can be tried
         out."""
         for name, part, adapter in self._outermost(estimator):
-            given: Any = getattr(part, "estimator", None)
+            nested: Any = getattr(part, "estimator", None)
             seeds = adapter is None and hasattr(part, "_make_estimator")
-            if seeds and self._adapter(given) is not None and seed_names(given):
-                kind, inner = type(part).__name__, type(given).__name__
+            if seeds and self._adapter(nested) is not None and seed_names(nested):
+                kind, inner = type(part).__name__, type(nested).__name__
                 raise LeakingEstimatorError(
                     f"{kind}{f' ({name})' if name else ''} seeds each {inner} with a whole number "
                     f"below 2**31. All of these can be tried out on the released model, and the "
@@ -89,8 +89,8 @@ class DeclaredAdapter(PartsAdapter):
                 yield name, part, adapter
 
     def known_fitted_parts(self, model: Estimator) -> list[tuple[Any, Adapter]]:
-        found = ((part, self._adapter(part)) for part in fitted_parts(model))
-        return [(part, adapter) for part, adapter in found if adapter is not None]
+        parts = ((part, self._adapter(part)) for part in fitted_parts(model))
+        return [(part, adapter) for part, adapter in parts if adapter is not None]
 
     def _outermost(self, estimator: Estimator) -> Iterator[tuple[str, Any, Adapter | None]]:
         """The estimator and its parameters at any depth, except inside known models, which their
@@ -104,4 +104,4 @@ class DeclaredAdapter(PartsAdapter):
                 yield name, part, adapter
 
     def _adapter(self, part: object) -> Adapter | None:
-        return next((adapter for adapter in self.known if adapter.recognises(part)), None)
+        return next((adapter for adapter in self.adapters if adapter.recognises(part)), None)

@@ -169,9 +169,9 @@ def _refuse_tiny_epsilon(model: Any) -> None:
 
 def _intervals(model: Any, name: str) -> tuple[Array, Array]:
     """Lower and upper ends of a parameter that holds bounds, checked."""
-    given = getattr(model, name)
+    bounds = getattr(model, name)
     try:
-        lower, upper = (np.ravel(np.asarray(end, dtype=float)) for end in given)
+        lower, upper = (np.ravel(np.asarray(end, dtype=float)) for end in bounds)
         usable = bool(
             np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper)
         )
@@ -179,7 +179,7 @@ def _intervals(model: Any, name: str) -> tuple[Array, Array]:
         usable = False
     if not usable:
         raise LeakingEstimatorError(
-            f"{type(model).__name__} has {name}={given!r}. It needs finite public bounds with "
+            f"{type(model).__name__} has {name}={bounds!r}. It needs finite public bounds with "
             f"lower < upper for every feature, e.g. {name}=(0, 1)."
         )
     return lower, upper
@@ -241,18 +241,18 @@ MODELS: dict[str, KnownModel] = {
 }
 
 
-def _searched_penalties(own: float, grid: bool) -> Any:
+def _searched_penalties(current: float, grid: bool) -> Any:
     """Current strength and stronger penalties, down to a hundredth: the default fails below
     epsilon = 1."""
     from scipy.stats import loguniform
 
-    return [own / 100, own / 10, own] if grid else loguniform(own / 100, own)
+    return [current / 100, current / 10, current] if grid else loguniform(current / 100, current)
 
 
-def _searched_depths(own: int, grid: bool) -> list[int]:
+def _searched_depths(current: int, grid: bool) -> list[int]:
     """Values of the depth, half of which are the current depth."""
-    others = [depth for depth in (own - 2, own + 3) if depth >= 1]
-    return [own] * (1 if grid else len(others)) + others
+    neighbours = [depth for depth in (current - 2, current + 3) if depth >= 1]
+    return [current] * (1 if grid else len(neighbours)) + neighbours
 
 
 #: Space around a model's current parameters: name ↦ (current value, whether for a grid) ↦ values.
@@ -297,8 +297,10 @@ class DiffprivlibAdapter(Adapter):
 
     def recognises(self, estimator: object) -> bool:
         kind = type(estimator)
-        theirs = kind.__module__.startswith("diffprivlib.models.") or kind.__module__ == OF_VARIANTS
-        return theirs and _name(estimator) in MODELS
+        is_of_diffprivlib = (
+            kind.__module__.startswith("diffprivlib.models.") or kind.__module__ == OF_VARIANTS
+        )
+        return is_of_diffprivlib and _name(estimator) in MODELS
 
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
         model = MODELS[_name(estimator)]

@@ -119,8 +119,8 @@ def _load_state(name: str, new: Any, trained: Any, *, buffers: bool) -> None:
         before = dict(new.named_buffers())
         changed = [
             key
-            for key, one in trained.named_buffers()
-            if key in before and not _equal(one, before[key])
+            for key, buffer in trained.named_buffers()
+            if key in before and not _equal(buffer, before[key])
         ]
         if changed:
             raise LeakingEstimatorError(
@@ -140,5 +140,5 @@ def _load_state(name: str, new: Any, trained: Any, *, buffers: bool) -> None:
         ) from None
 
 
-def _equal(one: Any, other: Any) -> bool:
-    return bool(one.shape == other.shape and (one.to(other.device) == other).all())
+def _equal(first: Any, second: Any) -> bool:
+    return bool(first.shape == second.shape and (first.to(second.device) == second).all())

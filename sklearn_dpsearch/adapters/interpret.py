@@ -126,16 +126,18 @@ def _checked_budget(parameters: Mapping[str, Any]) -> tuple[float, float, float,
 @lru_cache(maxsize=1024)
 def _mu(epsilon: float, delta: float, share: float, composition: str) -> float:
     """μ of binning and boosting together, from the noise that ``fit`` will add; rounded up."""
-    from interpret.utils import _privacy as theirs
+    from interpret.utils import _privacy as interpret_privacy
 
     binning = epsilon * share
     # as ``fit`` divides the budget
     parts = ((binning, delta / 2), (epsilon - binning, delta - delta / 2))
     if composition == "gdp":
-        multipliers = [float(theirs.calc_gdp_noise_multi(1, *part)) for part in parts]
+        multipliers = [float(interpret_privacy.calc_gdp_noise_multi(1, *part)) for part in parts]
     else:
-        multipliers = [float(theirs.calc_classic_noise_multi(1, *part, 1.0)) for part in parts]
-    return math.hypot(*(1.0 / one for one in multipliers)) * (1.0 + ROUNDING)
+        multipliers = [
+            float(interpret_privacy.calc_classic_noise_multi(1, *part, 1.0)) for part in parts
+        ]
+    return math.hypot(*(1.0 / multiplier for multiplier in multipliers)) * (1.0 + ROUNDING)
 
 
 def _epsilon_for(mu: float, delta: float, share: float, composition: str) -> float:
@@ -151,16 +153,16 @@ def _epsilon_for(mu: float, delta: float, share: float, composition: str) -> flo
         return math.log(_mu(math.exp(log_epsilon), delta, share, composition) / mu)
 
     try:
-        found = optimize.brentq(excess, math.log(SMALLEST), math.log(LARGEST), xtol=1e-13)
+        log_epsilon = optimize.brentq(excess, math.log(SMALLEST), math.log(LARGEST), xtol=1e-13)
     except ValueError:
         raise PrivacyError(
             f"Found no epsilon from {SMALLEST:g} to {LARGEST:g} with which {CLASSIFIER} has "
             f"mu={mu:g} at delta={delta:g}. Give the search another epsilon, or the estimator "
             f"another delta."
         ) from None
-    while excess(found) > 0:
-        found -= 1e-12
-    return math.exp(found)
+    while excess(log_epsilon) > 0:
+        log_epsilon -= 1e-12
+    return math.exp(log_epsilon)
 
 
 # --- the features ---------------------------------------------------------------------------------
@@ -170,8 +172,8 @@ def _check_features(parameters: Mapping[str, Any]) -> None:
     """Raise unless types and bounds of all features are given: DP-EBM would read them from the
     records."""
     types = parameters["feature_types"]
-    given = isinstance(types, Sequence) and not isinstance(types, str)
-    if not given or not all(one in ("continuous", "ignore") for one in types):
+    is_list = isinstance(types, Sequence) and not isinstance(types, str)
+    if not is_list or not all(kind in ("continuous", "ignore") for kind in types):
         raise LeakingEstimatorError(
             f"Found feature_types={types!r} in {CLASSIFIER}; a list with 'continuous' (or "
             "'ignore') for each feature is needed. DP-EBM guesses missing types from the records, "
@@ -180,27 +182,27 @@ def _check_features(parameters: Mapping[str, Any]) -> None:
             "handle_unknown='use_encoded_value', unknown_value=-1), and call them 'continuous'."
         )
     bounds = _bounds(parameters["privacy_bounds"], len(types), parameters["feature_names"])
-    for number, (kind, own) in enumerate(zip(types, bounds)):
-        if kind == "continuous" and not _is_range(own):
+    for number, (kind, interval) in enumerate(zip(types, bounds)):
+        if kind == "continuous" and not _is_range(interval):
             raise LeakingEstimatorError(
-                f"Found privacy_bounds={own!r} for feature {number} of {CLASSIFIER}; public "
+                f"Found privacy_bounds={interval!r} for feature {number} of {CLASSIFIER}; public "
                 "constants (lower, upper) with lower < upper are needed for each feature, by its "
                 "number or in the order of the features: DP-EBM reads missing bounds from the "
                 "records."
             )
 
 
-def _bounds(given: Any, n_features: int, names: Sequence[str] | None) -> list[Any]:
+def _bounds(bounds: Any, n_features: int, names: Sequence[str] | None) -> list[Any]:
     """Bounds by number of the feature; None where they are missing."""
-    if isinstance(given, Mapping):
-        by_name = [None] * n_features if names is None else [given.get(name) for name in names]
-        return [given.get(number, own) for number, own in zip(range(n_features), by_name)]
-    rows = [] if given is None else list(given)
+    if isinstance(bounds, Mapping):
+        by_name = [None] * n_features if names is None else [bounds.get(name) for name in names]
+        return [bounds.get(number, named) for number, named in zip(range(n_features), by_name)]
+    rows = [] if bounds is None else list(bounds)
     return rows if len(rows) == n_features else [None] * n_features
 
 
 def _is_range(bounds: Any) -> bool:
     if bounds is None or np.shape(bounds) != (2,):
         return False
-    lower, upper = (float(one) for one in bounds)
+    lower, upper = (float(end) for end in bounds)
     return math.isfinite(lower) and math.isfinite(upper) and lower < upper

@@ -157,10 +157,10 @@ class OpacusAdapter(Adapter):
         for look in _readings_without_noise(estimator):
             raise LeakingEstimatorError(f"Found {look}")
         planned = plan_of(estimator, n_samples)
-        found: Guarantee = (
+        guarantee: Guarantee = (
             NonPrivate(neighboring="zero_out") if planned is None else planned.guarantee
         )
-        return TrainingRun(guarantee=found, assumptions=assumptions_of(estimator, planned))
+        return TrainingRun(guarantee=guarantee, assumptions=assumptions_of(estimator, planned))
 
     def scaled_privacy(
         self, estimator: Estimator, factor: float, varying: Names = frozenset()
@@ -178,9 +178,9 @@ class OpacusAdapter(Adapter):
         return {} if neighboring == "zero_out" else None
 
     def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
-        if not isinstance(own := vars(estimator)["iterator_train"], PlannedBatches):
+        if not isinstance(loader := vars(estimator)["iterator_train"], PlannedBatches):
             batches = _number_of_batches(estimator.get_params(deep=False), n)
-            vars(estimator)["iterator_train"] = PlannedBatches(own, batches)
+            vars(estimator)["iterator_train"] = PlannedBatches(loader, batches)
 
     def prepare(self, model: Estimator) -> None:
         """Note the net's own loader and the seed of PyTorch; a rehearsal takes few batches."""
@@ -221,20 +221,23 @@ def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
         for name in (*NOISE, "target_delta")
         if parameters.get(name) is not None
     }
-    given = {
+    values = {
         name: positive(owner, name, noise[name], 1.0 if name == "target_delta" else math.inf)
         for name in noise
     }
-    if given.keys() - {"target_delta"} != {"noise_multiplier"} and given.keys() != {
+    if values.keys() - {"target_delta"} != {"noise_multiplier"} and values.keys() != {
         "target_epsilon",
         "target_delta",
     }:
         raise PrivacyError(
-            f"Found {given or 'no noise'} in {owner}; noise_multiplier=..., or target_epsilon=... "
+            f"Found {values or 'no noise'} in {owner}; noise_multiplier=..., or target_epsilon=... "
             "with target_delta=..., is needed (none of them in a search with epsilon=, which sets "
             "noise_multiplier)."
         )
-    epochs, loader = _whole("max_epochs", parameters["max_epochs"]), parameters["iterator_train"]
+    epochs, loader = (
+        _whole_number("max_epochs", parameters["max_epochs"]),
+        parameters["iterator_train"],
+    )
     if isinstance(loader, PlannedBatches):
         batches = loader.batches
     elif loader is not sys.modules["torch"].utils.data.DataLoader:
@@ -248,9 +251,9 @@ def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
     else:
         batches = _number_of_batches(parameters, n_samples)
     plan = OpacusPlan(batches=batches, epochs=epochs)
-    stated = given.get("noise_multiplier")
+    stated = values.get("noise_multiplier")
     noise_multiplier = (
-        _noise_for(given["target_epsilon"], given["target_delta"], plan)
+        _noise_for(values["target_epsilon"], values["target_delta"], plan)
         if stated is None
         else stated
     )
@@ -260,10 +263,10 @@ def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
 def _number_of_batches(parameters: Mapping[str, Any], n: int) -> int:
     size = parameters.get("iterator_train__batch_size", parameters["batch_size"])
     # -1: skorch's word for all records
-    return 1 if size == -1 else math.ceil(n / _whole("batch_size", size))
+    return 1 if size == -1 else math.ceil(n / _whole_number("batch_size", size))
 
 
-def _whole(name: str, value: Any) -> int:
+def _whole_number(name: str, value: Any) -> int:
     good = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not good or float(value) < 1 or not float(value).is_integer():
         raise PrivacyError(f"Found {name}={value!r}; a whole number of at least 1 is needed.")
@@ -286,8 +289,8 @@ def _readings_without_noise(net: Any) -> Iterator[str]:
         )
     if vars(net).get("iterator_train__generator") is not None:
         yield f"iterator_train__generator in {name}: its seed tells which records are in which batch. Leave it out."
-    for given in net.callbacks or () if net.callbacks != "disable" else ():
-        callback = given[1] if isinstance(given, tuple) else given
+    for entry in net.callbacks or () if net.callbacks != "disable" else ():
+        callback = entry[1] if isinstance(entry, tuple) else entry
         kind = callback if isinstance(callback, type) else type(callback)
         names = {
             parent.__name__ for parent in kind.__mro__ if parent.__module__.startswith("skorch.")
@@ -358,7 +361,12 @@ def _words_of_cut(net: Any, plan: OpacusPlan) -> str:
     if hasattr(net.module, "parameters") and not isinstance(net.module, type):
         return short_up(
             delta_of_cut(
-                plan, sum(one.numel() for one in net.module.parameters() if one.requires_grad)
+                plan,
+                sum(
+                    parameter.numel()
+                    for parameter in net.module.parameters()
+                    if parameter.requires_grad
+                ),
             )
         )
     at_million = short_up(delta_of_cut(plan, 10**6))
@@ -387,15 +395,15 @@ def _check_history(net: Any) -> None:
             "torch.manual_seed): all candidates would have the same noise, and the seed is enough "
             "to take it away. Set no seed."
         )
-    found = history_of(optimizer)
-    noises, rates, steps = (list(column) for column in zip(*found))
+    history = history_of(optimizer)
+    noises, rates, steps = (list(column) for column in zip(*history))
     if (
         sum(steps) != planned.steps
         or max(rates) > planned.sample_rate
         or min(noises) < planned.noise_multiplier
     ):
         raise LeakingEstimatorError(
-            f"Found a training of {name} with (noise_multiplier, sample_rate, steps) = {found}; "
+            f"Found a training of {name} with (noise_multiplier, sample_rate, steps) = {history}; "
             f"planned was ({planned.noise_multiplier:g}, {planned.sample_rate:g}, "
             f"{planned.steps}). Take the noise from the parameter noise_multiplier (or "
             f"target_epsilon), train max_epochs epochs, and call make_private once, {MIXIN}."
@@ -406,7 +414,9 @@ def history_of(optimizer: Any) -> list[tuple[float, float, int]]:
     """History that Opacus's accountant keeps of an optimizer: (noise multiplier, sample rate,
     steps) of each phase."""
     cells = getattr(optimizer.step_hook, "__closure__", None) or ()
-    accountants = (one for one in (cell.cell_contents for cell in cells) if hasattr(one, "history"))
+    accountants = (
+        content for content in (cell.cell_contents for cell in cells) if hasattr(content, "history")
+    )
     accountant = next(accountants, None)
     if accountant is None or not type(accountant).__module__.startswith("opacus.accountants"):
         return [(0.0, 1.0, 0)]

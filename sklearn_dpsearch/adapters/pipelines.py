@@ -58,17 +58,19 @@ class PartsAdapter(Adapter):
         self, estimator: Estimator, *, grid: bool = False
     ) -> list[dict[str, Any]] | None:
         """All combinations of the parts' spaces."""
-        found = self.answers(estimator, lambda adapter, part: adapter.search_space(part, grid=grid))
-        known = [
-            [nested_parameters([(name, one)]) for one in space]
-            for name, space in found
+        spaces = self.answers(
+            estimator, lambda adapter, part: adapter.search_space(part, grid=grid)
+        )
+        nested = [
+            [nested_parameters([(name, dictionary)]) for dictionary in space]
+            for name, space in spaces
             if space is not None
         ]
         combined = [
-            dict(itertools.chain(*(one.items() for one in several)))
-            for several in itertools.product(*known)
+            dict(itertools.chain(*(dictionary.items() for dictionary in dictionaries)))
+            for dictionaries in itertools.product(*nested)
         ]
-        return combined if known else None
+        return combined if nested else None
 
     def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
         for _, part, adapter in self.known_parts(estimator):
@@ -97,7 +99,7 @@ def nested_name(name: str, parameter: str) -> str:
 def nested_parameters(parameters: Iterable[tuple[str, Mapping[str, T]]]) -> dict[str, T]:
     """Parameters of named parts as parameters of the whole."""
     return {
-        nested_name(name, key): value for name, found in parameters for key, value in found.items()
+        nested_name(name, key): value for name, inner in parameters for key, value in inner.items()
     }
 
 
@@ -106,8 +108,8 @@ def nested_parameters_if_all(
 ) -> dict[str, T] | None:
     """Parameters of all named parts; None if one part has none: its noise would not fit that of the
     others."""
-    known = [(name, found) for name, found in parameters if found is not None]
-    return nested_parameters(known) if len(known) == len(parameters) else None
+    nested = [(name, inner) for name, inner in parameters if inner is not None]
+    return nested_parameters(nested) if len(nested) == len(parameters) else None
 
 
 class CompositeAdapter(PartsAdapter):
@@ -217,7 +219,7 @@ class CompositeAdapter(PartsAdapter):
         groups: list[tuple[Any, list[int]]] = []
         for i, model in enumerate(models):
             with contained():  # an error of one model leaves the others
-                last, seen = (
+                last, features = (
                     model.steps[-1][1],
                     model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X,
                 )
@@ -225,19 +227,19 @@ class CompositeAdapter(PartsAdapter):
                     members
                     for other, members in groups
                     if type(models[members[0]].steps[-1][1]) is type(last)
-                    and _same_records(seen, other)
+                    and _same_records(features, other)
                 )
                 if self._trains_together(last) and (members := next(alike, None)) is not None:
                     members.append(i)
                 else:
-                    groups.append((seen, [i]))
-        for seen, members in groups:
+                    groups.append((features, [i]))
+        for features, members in groups:
             with contained():
                 lasts = [models[i].steps[-1][1] for i in members]
                 if self._trains_together(lasts[0]):
-                    lasts = self.adapter_for(lasts[0]).fit_together(lasts, seen, y)
+                    lasts = self.adapter_for(lasts[0]).fit_together(lasts, features, y)
                 else:
-                    lasts[0].fit(seen, y)
+                    lasts[0].fit(features, y)
                 for i, last in zip(members, lasts):
                     if last is not None:
                         models[i].steps[-1] = (models[i].steps[-1][0], last)

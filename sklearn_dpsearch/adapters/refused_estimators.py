@@ -65,8 +65,8 @@ DPTabularClassifier of sklearn_dpsearch.nets takes the same place; for numbers, 
 def learning_step_error(name: str, part: Any) -> UnknownGuaranteeError:
     """Error for a step whose training has no guarantee, with what to use instead."""
     kind = type(part).__name__
-    nothing, private = how_to_learn_nothing(part), COUNTERPARTS.get(kind, ANY)
-    use = f"Give it {nothing}; or use {private}" if nothing else f"Use {private}"
+    settings, private = how_to_learn_nothing(part), COUNTERPARTS.get(kind, ANY)
+    use = f"Give it {settings}; or use {private}" if settings else f"Use {private}"
     learner = type(part).__module__.partition(".")[0] == "sklearn"
     why = (
         "learns from the data without privacy"
@@ -103,10 +103,10 @@ def check_all(checks: Iterable[Callable[[], Any]]) -> list[Any]:
         If one check refuses: its error. If several do: an error of the first one's class, which
         lists them all.
     """
-    found, errors = list[Any](), list[PrivacyError]()
+    values, errors = list[Any](), list[PrivacyError]()
     for check in checks:
         try:
-            found.append(check())
+            values.append(check())
         except PrivacyError as error:
             errors.append(error)
     refusals = [error for error in errors if isinstance(error, REFUSALS)]
@@ -114,7 +114,7 @@ def check_all(checks: Iterable[Callable[[], Any]]) -> list[Any]:
         raise _several_refusals(refusals) from refusals[0]
     if errors:
         raise (refusals + errors)[0]
-    return found
+    return values
 
 
 def _several_refusals(refusals: Sequence[PrivacyError]) -> PrivacyError:

@@ -13,26 +13,26 @@ import numpy as np
 def fitted_parts(model: object) -> Iterator[Any]:
     """Collect the model and all estimators in its attributes, at any depth, in lists, dicts and
     arrays of objects."""
-    left: list[Any] = [model]
-    seen: set[int] = set()
-    while left:
-        found = left.pop()
-        if id(found) in seen:
+    pending: list[Any] = [model]
+    visited: set[int] = set()
+    while pending:
+        value = pending.pop()
+        if id(value) in visited:
             continue
-        seen.add(id(found))
+        visited.add(id(value))
         if (
-            not isinstance(found, type)
-            and hasattr(found, "get_params")
-            and hasattr(found, "__dict__")
+            not isinstance(value, type)
+            and hasattr(value, "get_params")
+            and hasattr(value, "__dict__")
         ):
-            yield found
-            left += vars(found).values()
-        elif isinstance(found, Mapping):
-            left += found.values()
-        elif isinstance(found, (list, tuple, set)):
-            left += found
-        elif isinstance(found, np.ndarray) and found.dtype == object:
-            left += found.ravel().tolist()
+            yield value
+            pending += vars(value).values()
+        elif isinstance(value, Mapping):
+            pending += value.values()
+        elif isinstance(value, (list, tuple, set)):
+            pending += value
+        elif isinstance(value, np.ndarray) and value.dtype == object:
+            pending += value.ravel().tolist()
 
 
 #: The state of a generator tells its earlier draws, and with a seed anyone can repeat the draws.

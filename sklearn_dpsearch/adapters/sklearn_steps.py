@@ -56,17 +56,19 @@ def _stay_in_doubles(categories: Any) -> bool:
 
 def _has_constant(part: Any) -> bool:
     """A constant for missing values, which decides their type too, and empty columns are kept."""
-    given = part.strategy == "constant" and part.fill_value is not None
-    return bool(given and part.keep_empty_features and not part.add_indicator)
+    has_value = part.strategy == "constant" and part.fill_value is not None
+    return bool(has_value and part.keep_empty_features and not part.add_indicator)
 
 
 def _keeps_no_state(part: Any) -> bool:
     """The functions, and what they are given, hold nothing that a call could change: it would be
     released."""
-    given = [
-        one for name in ("kw_args", "inv_kw_args") for one in (getattr(part, name) or {}).values()
+    arguments = [
+        argument
+        for name in ("kw_args", "inv_kw_args")
+        for argument in (getattr(part, name) or {}).values()
     ]
-    return all(map(_is_constant, (part.func, part.inverse_func, *given)))
+    return all(map(_is_constant, (part.func, part.inverse_func, *arguments)))
 
 
 def _is_constant(value: Any) -> bool:
@@ -244,12 +246,12 @@ def _replace(composite: Any, new: Callable[[Any], Any]) -> None:
             setattr(composite, name, _with_steps_replaced(vars(composite)[name], new))
 
 
-def _with_steps_replaced(found: Any, new: Callable[[Any], Any]) -> Any:
+def _with_steps_replaced(steps: Any, new: Callable[[Any], Any]) -> Any:
     """Replace steps in lists of named steps."""
     return (
-        type(found)(_with_steps_replaced(one, new) for one in found)
-        if type(found) in (list, tuple)
-        else new(found)
+        type(steps)(_with_steps_replaced(step, new) for step in steps)
+        if type(steps) in (list, tuple)
+        else new(steps)
     )
 
 
@@ -273,8 +275,8 @@ def made_up_record(step: Any, X: Any) -> Any:
 def _column_types(step: Any, width: int) -> Sequence[np.dtype[Any]]:
     """Types of the columns: of the categories, of the constant, or doubles."""
     if hasattr(step, "categories"):
-        given = [np.asarray(values).dtype for values in step.categories]
-        return [given[i] if i < len(given) else np.dtype(float) for i in range(width)]
+        dtypes = [np.asarray(values).dtype for values in step.categories]
+        return [dtypes[i] if i < len(dtypes) else np.dtype(float) for i in range(width)]
     if hasattr(step, "fill_value"):
         texts = isinstance(step.missing_values, (str, NoneType))
         return [np.dtype(object) if texts else np.asarray(step.fill_value).dtype] * width

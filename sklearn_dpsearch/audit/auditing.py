@@ -22,7 +22,7 @@ from ..privacy._types import Neighboring
 from ..privacy.spent import PrivacySpent
 from ..search import NoModelError, private_process
 from ..search._rehearsal import run_publicly
-from ..search.execution.clusters import Workplace, workplace
+from ..search.execution.clusters import Workplace, workplace_for
 from .audit_result import AuditResult, check_levels, check_runs, lower_bound
 from .distinguishing_events import FAILED, Everything, Statistic, has_failed
 from .neighbours import Dataset, Neighbours, worst_case
@@ -215,7 +215,7 @@ def fit_many(
     tasks = [(side, seeds[side][i : i + batch]) for side in (0, 1) for i in range(0, n_runs, batch)]
     some_fits = partial(_fit_batch, estimator, statistic, fit_params)
     done = run_publicly(
-        partial(_run_all_fits, some_fits, data, tasks, workplace(n_jobs)), [*data[0], *data[1]]
+        partial(_run_all_fits, some_fits, data, tasks, workplace_for(n_jobs)), [*data[0], *data[1]]
     )
     outcomes: tuple[list[Any], list[Any]] = [], []
     for (side, _), (fitted, _, _) in zip(tasks, done):

@@ -23,8 +23,9 @@ from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubs
 from ..search._records import columns_read, take, with_parameters
 from ..search._synthetic_records import made_up
 from ..search.planning.plan import Plan
-from ..search.random_subset import USUAL, CostOfSubset
+from ..search.random_subset import USUAL
 from ..search.sample_and_aggregate import HELD_OUT, SampleAndAggregate
+from ..search.subset_search import SubsetStrategy
 
 #: Fewest records for which a subset search is recommended; most records, and largest ε, for which
 #: one fit is.
@@ -253,9 +254,7 @@ def _plan_row(name: str, asked: Asked, strategy: Any, plan: Plan, budget: Mappin
         if distribution is None
         else float(plan.promises.one_run.epsilon_at(delta)),
         epsilon_final=float(plan.final.worst.epsilon_at(delta)),
-        noise={
-            name: value for name, value in plan.final_recipe.settings.items() if value is not None
-        },
+        noise={name: value for name, value in plan.final_settings.items() if value is not None},
         work=expected_work(strategy, plan),
     )
 
@@ -298,7 +297,7 @@ def planned(
     """
     search._validate_params()
     strategy = search._strategy()
-    return strategy, search._plan(strategy, n_samples, False, search.delta, near=factor)
+    return strategy, search._plan(strategy, n_samples, False, search.delta, guess=factor)
 
 
 def expected_work(strategy: Any, plan: Plan) -> float:
@@ -308,8 +307,8 @@ def expected_work(strategy: Any, plan: Plan) -> float:
         return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
     assert plan.distribution is not None
     runs = float(plan.distribution.mean) * _share_trained(plan.validation)
-    if isinstance(plan.cost, CostOfSubset):
-        return runs + plan.cost.sizes(None).final
+    if isinstance(strategy, SubsetStrategy):
+        return runs + float(strategy.sizes(plan, None).final)
     return runs + (getattr(strategy.search, "refit", None) is True)
 
 

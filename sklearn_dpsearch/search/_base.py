@@ -46,7 +46,7 @@ from ._records import columns_read
 from ._rehearsal import DryRun, dry_run, job_in_the_open, public_examples, rehearse
 from ._strategy import Strategy
 from ._types import Scorer
-from .execution.clusters import workplace
+from .execution.clusters import workplace_for
 from .execution.job import charge
 from .planning.checks import (
     BUDGET,
@@ -148,8 +148,8 @@ class BasePrivateSearch(
     def __new__(cls, *positional: Any, **named: Any) -> Self:
         """A search, unless it is given arguments that it does not have."""
         check_arguments_of(cls, named)
-        made: Self = super().__new__(cls)
-        return made
+        search: Self = super().__new__(cls)
+        return search
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Parameters as scikit-learn shows them; a long schema is cut in the middle."""
@@ -234,9 +234,9 @@ class BasePrivateSearch(
         public: bool,
         delta: float | None,
         *,
-        near: float | None = None,
+        guess: float | None = None,
     ) -> Plan:
-        return make_plan(replace(strategy.facts(n_samples, public), delta=delta, near=near))
+        return make_plan(replace(strategy.facts(n_samples, public), delta=delta, guess=guess))
 
     def _check_supported(self) -> None:
         if isinstance(self.error_score, str):
@@ -278,23 +278,25 @@ class BasePrivateSearch(
         _, scorer = check_all(
             (strategy.check_kinds, partial(strategy.scorer, X_public is not None))
         )
-        there = workplace(self.n_jobs)
+        workplace = workplace_for(self.n_jobs)
         if is_of_dask(X):
-            seen = look_at_partitions(strategy, scorer, X, y, params, public=X_public is not None)
+            records = look_at_partitions(
+                strategy, scorer, X, y, params, public=X_public is not None
+            )
         else:
-            seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
-        if seen.n == 0:
+            records = first_look(search, strategy.kinds, scorer, X, y, fit_params)
+        if records.n == 0:
             raise ValueError(
                 "Found X with 0 records (0 samples), of which nothing can be learned. Nothing was "
                 "spent."
             )
         if public is not None:
-            check_public_shape(public, seen)
-        n, unit, persons = seen.n, "record", None
+            check_public_shape(public, records)
+        n, unit, persons = records.n, "record", None
         if groups is not None:
             persons = fit_params[name] = persons_in(groups, n)
             n, unit = number_of_persons(persons), "person"
-        trusted = (*there.assumptions, *(TRUSTED,) * is_of_dask(X))
+        trusted = (*workplace.assumptions, *(TRUSTED,) * is_of_dask(X))
         plan = search._stated_plan(strategy, n, X_public is not None, unit, trusted)
         search.ledger = search.checkpoint = None  # the user's process keeps both
         work = PrivateFit(
@@ -302,14 +304,14 @@ class BasePrivateSearch(
             plan=plan,
             n_samples=n,
             persons=persons,
-            X=seen.X,
-            y=seen.y,
+            X=records.X,
+            y=records.y,
             public=None if public is None else (public.X, public.y),
             fit_params=fit_params,
-            workplace=there,
+            workplace=workplace,
         )
         if self.rehearse and not is_counted():  # a search around this one has rehearsed it
-            why_not = rehearse(work, seen)
+            why_not = rehearse(work, records)
             if why_not is not None and self.verbose:
                 print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
         return work, ledger
@@ -337,8 +339,8 @@ class BasePrivateSearch(
                 f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)} for any one "
                 f"{unit}"
             )
-            told = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
-            print("\n  ".join([told, *columns_read(self.estimator)]))
+            summary = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
+            print("\n  ".join([summary, *columns_read(self.estimator)]))
         return plan
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -410,10 +412,10 @@ class BasePrivateSearch(
         work, ledger = self._prepared(X, y, X_public, y_public, params)
         tell = speaking(type(self).__name__, self.verbose > 0)
         with start_of_search(self.checkpoint, self.random_state) as start:
-            kept = start.released(work)
-            if kept is not None:
-                self._spend(work.plan, ledger, start.entry, paid=kept.pop("privacy_spent_"))
-                self._release(replace(work.plan, spent=self.privacy_spent_), kept)
+            earlier = start.released(work)
+            if earlier is not None:
+                self._spend(work.plan, ledger, start.entry, paid=earlier.pop("privacy_spent_"))
+                self._release(replace(work.plan, spent=self.privacy_spent_), earlier)
                 if self.verbose:
                     print(
                         f"[{type(self).__name__}] this fit has ended before: here is its release; "
@@ -475,14 +477,16 @@ class BasePrivateSearch(
         search: BasePrivateSearch = clone(self).set_params(random_state=None)
         strategy = search._strategy()
         X, y = public_examples(strategy, X_example, y_example, public)
-        seen = first_look(search, strategy.kinds, strategy.scorer(public), X, y, {})
+        records = first_look(search, strategy.kinds, strategy.scorer(public), X, y, {})
         # the plan for any number of records; for these only where it depends on that: ``fit`` will
         # have more
         try:
             plan = search._plan(strategy, None, public, search.delta)
         except (ValueError, TypeError):
-            plan = search._plan(strategy, seen.n, public, search.delta)
-        job = job_in_the_open(plan, seen.X, seen.y, public=(seen.X, seen.y) if public else None)
+            plan = search._plan(strategy, records.n, public, search.delta)
+        job = job_in_the_open(
+            plan, records.X, records.y, public=(records.X, records.y) if public else None
+        )
         with counted(), public_records():  # nothing is spent, nor by a search inside of this one
             return dry_run(strategy, plan, job, self.random_state)
 
@@ -519,5 +523,5 @@ class BasePrivateSearch(
         The released model reports the cost of the whole search.
         """
         charge(fields.get("best_estimator_"), plan.spent)
-        found = {name: fields[name] for name in RELEASED if name in fields}
-        self.__dict__.update({"scorer_": plan.recipe.scorer, **found})
+        released = {name: fields[name] for name in RELEASED if name in fields}
+        self.__dict__.update({"scorer_": plan.scorer, **released})

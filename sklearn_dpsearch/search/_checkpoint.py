@@ -142,14 +142,14 @@ class Checkpoint(Start):
                 self.path, "of a search that has ended, with other classes or functions of a script"
             )
         try:
-            found: dict[str, Any] = unpickled(release[len(code.mark) :], (), code)
+            fields: dict[str, Any] = unpickled(release[len(code.mark) :], (), code)
         except Exception as error:
             how = (
                 f"of a search that has ended, whose release cannot be read here "
                 f"({type(error).__name__}: {error})"
             )
             raise _unusable(self.path, f"{how}, perhaps as versions of libraries differ") from error
-        return found
+        return fields
 
     def begin(self, pay: Callable[[], None]) -> None:
         """Refuse a search other than the unfinished one, or write down a new one; pay before any
@@ -191,17 +191,17 @@ class Checkpoint(Start):
     def _check_same(self) -> None:
         """Refuse another search than the unfinished one, by a PrivacyError for the first fact that
         differs."""
-        mine, theirs = self._fingerprint, self._header["began"]
-        for name in sorted({*mine, *theirs}):
+        current, earlier = self._fingerprint, self._header["began"]
+        for name in sorted({*current, *earlier}):
             (digest, text), (other, was) = (
-                mine.get(name, ("", "nothing")),
-                theirs.get(name, ("", "nothing")),
+                current.get(name, ("", "nothing")),
+                earlier.get(name, ("", "nothing")),
             )
             if digest != other:
                 began = f"the search in {self.path} began"
-                found = f"{name}={text}, and {began} with {name}={was}"
-                found = found if text else f"other {name} than those with which {began}"
-                raise PrivacyError(f"Found {found}: {REASONS.get(name, SAME)} {ANEW}")
+                difference = f"{name}={text}, and {began} with {name}={was}"
+                difference = difference if text else f"other {name} than those with which {began}"
+                raise PrivacyError(f"Found {difference}: {REASONS.get(name, SAME)} {ANEW}")
 
     def _release_of(self, search: str) -> FileOfSearch:
         return FileOfSearch(self.path / RELEASE, search)
@@ -239,15 +239,15 @@ def start_of_search(
 
 def _header_in(path: Path) -> dict[str, Any]:
     try:
-        header = read_whole(path / STATE)
+        content = read_whole(path / STATE)
     except FileNotFoundError:
         if folder.files_after_state(path):
             raise _unusable(path, f"without its file {STATE!r}") from None
         return {}
-    if header is None:
+    if content is None:
         raise _unusable(path, "that is damaged, cut short or of another version of this library")
-    found: dict[str, Any] = json.loads(header)
-    return found
+    header: dict[str, Any] = json.loads(content)
+    return header
 
 
 def _unusable(path: Path, how: str) -> PrivacyError:
@@ -283,7 +283,7 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     if isinstance(arguments.get("random_state"), np.random.RandomState):
         # it changes with use; the entropy drawn from it is kept
         arguments["random_state"] = "RandomState"
-    settings = plan.recipe.settings, plan.final_recipe.settings
+    settings = plan.promises.settings, plan.final_settings
     candidates = [
         _sample_of_space(plan.space),
         repr(plan.spent.guarantee),
@@ -308,12 +308,14 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
 
 def versions() -> dict[str, str]:
     """Versions and the kind of processor, on which rounding and generators depend."""
-    found = {
+    version_by_name = {
         "sklearn_dpsearch": __version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
     }
-    found |= {name: known for name in LIBRARIES if (known := version_of(name)) is not None}
-    return {**found, "processor": platform.machine()}
+    version_by_name |= {
+        name: version for name in LIBRARIES if (version := version_of(name)) is not None
+    }
+    return {**version_by_name, "processor": platform.machine()}
 
 
 def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
@@ -384,7 +386,7 @@ def plain_records(name: str, value: Any) -> Any:
         For data sets, of which only a description could be compared.
     """
     if isinstance(value, dict):
-        return {part: np.ascontiguousarray(one) for part, one in value.items()}
+        return {part: np.ascontiguousarray(array) for part, array in value.items()}
     if is_data_set(value):
         raise PrivacyError(
             f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays or "
@@ -399,5 +401,5 @@ def plain_records(name: str, value: Any) -> Any:
     columns = [(label, column.to_numpy()) for label, column in value.items()]
     return [
         np.asarray(value.index),
-        *((label, np.ascontiguousarray(one)) for label, one in columns),
+        *((label, np.ascontiguousarray(array)) for label, array in columns),
     ]

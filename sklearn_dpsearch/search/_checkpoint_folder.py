@@ -50,7 +50,7 @@ class NotWrittenError(OSError, PrivacyError):
 
 
 @contextlib.contextmanager
-def opened_folder(given: str | os.PathLike[str]) -> Iterator[Path]:
+def opened_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """Open the folder, made if missing, for this process alone; a folder in which nothing was
     written is deleted.
 
@@ -59,7 +59,7 @@ def opened_folder(given: str | os.PathLike[str]) -> Iterator[Path]:
     PrivacyError
         If that is impossible.
     """
-    path = Path(given).expanduser().absolute()
+    path = Path(folder).expanduser().absolute()
     lock = filelock.FileLock(path / LOCK, timeout=0, mode=0o600)
     try:
         with explaining_write_errors(path):
@@ -69,7 +69,7 @@ def opened_folder(given: str | os.PathLike[str]) -> Iterator[Path]:
                 write_through(path / README, ABOUT.encode())
     except filelock.Timeout:
         raise PrivacyError(
-            f"Found a search that is running with checkpoint={str(given)!r}; each search needs a "
+            f"Found a search that is running with checkpoint={str(folder)!r}; each search needs a "
             f"folder of its own. Wait for that one, or give another folder; if none is running, "
             f"delete the file {LOCK!r} in it."
         ) from None

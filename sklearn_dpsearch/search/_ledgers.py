@@ -31,27 +31,27 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
     PrivacyError
         If both ledgers are given and differ, or a search inside this one has another ledger.
     """
-    given: PrivacyLedger | None = search.ledger
+    parameter: PrivacyLedger | None = search.ledger
     if is_counted():
         return None
-    around = ledger_here() if given is None else own_block()
-    if given is not None and around is not None and given != around:
+    around = ledger_here() if parameter is None else own_block()
+    if parameter is not None and around is not None and parameter != around:
         raise PrivacyError(
-            f"Found ledger={given!r} for a fit inside of a block of {around!r}; one ledger is "
+            f"Found ledger={parameter!r} for a fit inside of a block of {around!r}; one ledger is "
             "needed for one data set. Leave one of them out."
         )
-    found = around if given is None else given
-    _check_ledgers_inside(search, found)
-    return found
+    ledger = around if parameter is None else parameter
+    _check_ledgers_inside(search, ledger)
+    return ledger
 
 
-def _check_ledgers_inside(search: Any, found: PrivacyLedger | None) -> None:
+def _check_ledgers_inside(search: Any, ledger: PrivacyLedger | None) -> None:
     """Raise for another ledger inside the search: a candidate that is a search never writes into
     its ledger."""
-    others = [one for one in _ledgers_inside(search) if one != found]
-    if others:
+    different = [inner for inner in _ledgers_inside(search) if inner != ledger]
+    if different:
         raise PrivacyError(
-            f"Found {others[0]!r} inside of the search, and {found!r} for the search itself, whose "
+            f"Found {different[0]!r} inside of the search, and {ledger!r} for the search itself, whose "
             "ledger covers all inner fits. Give the same ledger to the outer search."
         )
 

@@ -171,24 +171,24 @@ def look_at_partitions(
         model.check_target_of_partitions(target)
     client, parts = _client(), parts_of(X)
     connect = connection_of(client)
-    seen = first_look(search, strategy.kinds, scorer, header, targets, {})
+    records = first_look(search, strategy.kinds, scorer, header, targets, {})
     facts = in_fixed_words(
         name, lambda: _computed(client, [delayed(partition_facts)(part) for part in parts])
     )
     sizes, digests = zip(*facts)
     table = PartitionedTable(pickled(parts), sizes, digests, target, strategy.kinds, connect)
-    return replace(seen, X=table, y=None, n=len(table))
+    return replace(records, X=table, y=None, n=len(table))
 
 
 def _computed(client: Any, tasks: Sequence[Any]) -> list[Any]:
     """Results of delayed tasks, of which the cluster keeps nothing, also after an error."""
     futures = client.compute(tasks)
     try:
-        found: list[Any] = client.gather(futures)
-        return found
+        results: list[Any] = client.gather(futures)
+        return results
     finally:
-        for one in futures:
-            one.release()
+        for future in futures:
+            future.release()
 
 
 def _trains_on_partitions(estimator: Any) -> bool:

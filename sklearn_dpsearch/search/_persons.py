@@ -72,14 +72,14 @@ def in_records(split: Split, persons: PersonCodes, random_bytes: RandomBytes) ->
     random_bytes : callable
         Secret randomness.
     """
-    every, one = np.arange(len(persons)), one_of_each(persons, random_bytes)
+    every, representatives = np.arange(len(persons)), one_of_each(persons, random_bytes)
 
     def records_of(chosen: Indices, among: Indices = every) -> Indices:
-        taken = np.zeros(number_of_persons(persons), np.bool_)
-        taken[chosen] = True
-        found: Indices = among[numbers_where(taken[persons[among]])]
-        return found
+        is_chosen = np.zeros(number_of_persons(persons), np.bool_)
+        is_chosen[chosen] = True
+        records: Indices = among[numbers_where(is_chosen[persons[among]])]
+        return records
 
-    folds = [(records_of(train), records_of(test, one)) for train, test in split.folds]
+    folds = [(records_of(train), records_of(test, representatives)) for train, test in split.folds]
     final = split.final and replace(split.final, records=records_of(split.final.records))
     return replace(split, folds=folds, final=final, n_trained=len(split.folds[0][0]))

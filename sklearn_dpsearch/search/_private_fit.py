@@ -17,7 +17,16 @@ from ._persons import in_records
 from ._strategy import Strategy
 from ._types import PublicData
 from .execution.clusters import Workplace
-from .execution.job import NOTHING, NOTHING_FOUND, Finished, Job, NoModelError, Outcome, cv_results
+from .execution.job import (
+    NOTHING,
+    NOTHING_FOUND,
+    Finished,
+    Job,
+    NoModelError,
+    Outcome,
+    Split,
+    cv_results,
+)
 from .execution.randomness import Randomness
 from .execution.workers import Workers
 from .planning.plan import Plan
@@ -64,8 +73,8 @@ class PrivateFit:
     @property
     def shared(self) -> list[Any]:
         """Large objects, of which there is one copy for all processes."""
-        found = (self.X, self.y, *(self.public or ()), *self.fit_params.values())
-        return [one for one in found if hasattr(one, "__len__") and not isinstance(one, str)]
+        objects = (self.X, self.y, *(self.public or ()), *self.fit_params.values())
+        return [obj for obj in objects if hasattr(obj, "__len__") and not isinstance(obj, str)]
 
     @property
     def writes(self) -> list[str] | None:
@@ -112,17 +121,40 @@ class PrivateFit:
             split = in_records(split, self.persons, source.random_bytes)
         if isinstance(X, PartitionedTable):
             X, y, split = X.gathered(split)
-        return Job(
-            recipe=self.plan.recipe,
-            split=split,
-            X=X,
-            y=y,
-            fit_params=self.fit_params,
+        return job_of(
+            self.plan,
+            split,
+            X,
+            y,
+            self.fit_params,
             public=self.public,
             finished=self.finished,
             workers=workers,
             threads=self.workplace.threads,
         )
+
+
+def job_of(
+    plan: Plan, split: Split, X: Any, y: Any, fit_params: Mapping[str, Any], **places: Any
+) -> Job:
+    """Job of a plan: candidates as planned, records, and where they run."""
+    families = plan.families
+    return Job(
+        estimator=families.estimator,
+        adapter=families.adapter,
+        settings=plan.promises.settings,
+        scorer=plan.scorer,
+        noise=plan.noise,
+        neighboring=families.relation,
+        error_score=plan.error_score,
+        n_samples=families.n_samples,
+        trains_together=families.train_together and not fit_params,
+        split=split,
+        X=X,
+        y=y,
+        fit_params=fit_params,
+        **places,
+    )
 
 
 def released_fields(n_splits: int, outcome: Outcome) -> dict[str, Any]:
@@ -133,16 +165,16 @@ def released_fields(n_splits: int, outcome: Outcome) -> dict[str, Any]:
     NoModelError
         If no candidate could be trained and scored.
     """
-    if not outcome.found and not outcome.may_stop:
+    if not outcome.has_model and not outcome.may_stop:
         raise NoModelError(NOTHING_FOUND)
-    found: dict[str, Any] = {"n_splits_": n_splits}
+    fields: dict[str, Any] = {"n_splits_": n_splits}
     if outcome.may_stop:
-        found["found_"] = outcome.found
-    if not outcome.found:
-        return found
+        fields["found_"] = outcome.has_model
+    if not outcome.has_model:
+        return fields
     scores = np.array([score for _, score in outcome.rows])
     return {
-        **found,
+        **fields,
         "best_index_": outcome.best,
         "best_params_": dict(outcome.rows[outcome.best][0]),
         "best_score_": float(scores[outcome.best]),

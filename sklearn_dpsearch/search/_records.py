@@ -30,17 +30,17 @@ def steps_of(estimator: Any) -> list[Any]:
     """Active steps of a pipeline, at any depth; for other estimators the estimator alone."""
     if type(estimator) is not Pipeline:
         return [estimator]
-    found = [
+    steps = [
         inner for _, step in estimator.steps if hasattr(step, "fit") for inner in steps_of(step)
     ]
-    return found or [estimator]
+    return steps or [estimator]
 
 
 def parameter(estimator: Any, name: str) -> Any:
     """Value of an estimator's parameter, or what its schema states instead; None if the parameter
     does not exist."""
-    given = estimator.get_params(deep=False).get(name) if hasattr(estimator, "get_params") else None
-    return getattr(estimator, "public_facts", {}).get(name) if given is None else given
+    value = estimator.get_params(deep=False).get(name) if hasattr(estimator, "get_params") else None
+    return getattr(estimator, "public_facts", {}).get(name) if value is None else value
 
 
 def columns_read(estimator: Any) -> list[str]:
@@ -67,12 +67,12 @@ def reads_any_record(model: Any) -> bool:
     of its target): else one label could be a class of its own.
     """
     *_, last = steps = steps_of(model)
-    given = last.get_params(deep=False)
-    known = not is_classifier(last) or any(
-        given.get(name) is not None for name in ("classes", "target")
+    parameters = last.get_params(deep=False)
+    knows_classes = not is_classifier(last) or any(
+        parameters.get(name) is not None for name in ("classes", "target")
     )
     return (
-        known
+        knows_classes
         and all(is_ours(type(step)) for step in steps)
         and getattr(last, "takes_groups", False) is True
     )

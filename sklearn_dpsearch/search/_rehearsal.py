@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -18,11 +18,11 @@ import numpy as np
 from .._process import public_records, rehearsing
 from ..data.records import Records, number_of_records
 from ..search import private_process
-from ._private_fit import PrivateFit
+from ._private_fit import PrivateFit, job_of
 from ._records import columns_read
 from ._strategy import Strategy, drawn_candidates
 from ._synthetic_records import NothingKnownError, made_up
-from ._types import Candidate
+from ._types import Candidate, PublicData
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
 from .execution.workers import is_leak, leak_error, task_context
@@ -31,12 +31,12 @@ from .planning.checks import is_per_record
 from .planning.plan import Plan
 from .private_process import imported, privately
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def run_publicly(
-    work: Callable[[], Found], shared: Sequence[Any] = (), writes: Sequence[str] | None = None
-) -> Found:
+    work: Callable[[], Result], shared: Sequence[Any] = (), writes: Sequence[str] | None = None
+) -> Result:
     """Do work on public or made-up records in a process of its own, and return its value.
 
     Parameters
@@ -49,17 +49,19 @@ def run_publicly(
     Exception
         The error of the work, with its traceback as a note.
     """
-    found: Any
-    found, problem, modules = privately(partial(_value_or_error, work), shared, writes)
+    result: Any
+    result, problem, modules = privately(partial(_value_or_error, work), shared, writes)
     # private work that follows need not import again what this work needed
     private_process.prepare(modules)
     if problem is not None:
         raise problem
-    value: Found = found
+    value: Result = result
     return value
 
 
-def _value_or_error(work: Callable[[], Found]) -> tuple[Found | None, Exception | None, list[str]]:
+def _value_or_error(
+    work: Callable[[], Result],
+) -> tuple[Result | None, Exception | None, list[str]]:
     """Value or error of the work, and the modules that it needed."""
     try:
         with public_records():
@@ -118,16 +120,17 @@ def public_examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[A
     return made_up(strategy.search.estimator, strategy.scorer(public))
 
 
-def job_in_the_open(plan: Plan, X: Any, y: Any, **given: Any) -> Job:
+def job_in_the_open(
+    plan: Plan,
+    X: Any,
+    y: Any,
+    public: PublicData | None = None,
+    fit_params: Mapping[str, Any] | None = None,
+) -> Job:
     """Job in which all records train and all records are scored."""
     n = number_of_records(X)
-    return Job(
-        recipe=plan.recipe,
-        split=Split(folds=[(np.arange(n),) * 2], n_scored=[n]),
-        X=X,
-        y=y,
-        **given,
-    )
+    split = Split(folds=[(np.arange(n),) * 2], n_scored=[n])
+    return job_of(plan, split, X, y, fit_params or {}, public=public)
 
 
 def dry_run(
@@ -160,7 +163,7 @@ NOTE = (
 CONFINED = "Candidates may write to temporary files alone (tempfile), and have no network."
 
 
-def rehearse(fit: PrivateFit, seen: Records) -> str | None:
+def rehearse(fit: PrivateFit, records: Records) -> str | None:
     """Train and score one candidate of each family on records made up from public facts; nothing is
     spent.
 
@@ -175,9 +178,7 @@ def rehearse(fit: PrivateFit, seen: Records) -> str | None:
         The error of an attempt, with a note, if every one of several attempts fails.
     """
     try:
-        made_X, made_y = made_up(
-            fit.strategy.search.estimator, fit.plan.recipe.scorer, seen.headers
-        )
+        made_X, made_y = made_up(fit.strategy.search.estimator, fit.plan.scorer, records.headers)
     except NothingKnownError as error:
         return str(error)
     n, params = number_of_records(made_X), {}
@@ -218,5 +219,5 @@ def _try_candidate(strategy: Strategy, plan: Plan, job: Job, candidate: Candidat
         except Exception as error:
             problem = error
         if is_leak(problem):
-            raise leak_error(type(job.recipe.estimator).__name__)
+            raise leak_error(type(job.estimator).__name__)
     raise problem

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sklearn.metrics import check_scoring
@@ -121,17 +120,20 @@ class Strategy(ABC):
         """Scorer for public data: any scorer of scikit-learn, or the plain metric of a private
         scorer."""
         scoring, estimator = self.search.scoring, self.search.estimator
-        found: Scorer = (
+        scorer: Scorer = (
             scoring if isinstance(scoring, PrivateScorer) else check_scoring(estimator, scoring)
         )
-        return found
+        return scorer
 
     def resolved(
         self, families: Families, public: bool, *, notes: tuple[str, ...] = (), **facts: Any
     ) -> Facts:
         """Facts that all searches have, and those of this kind."""
         search, seed = self.search, self.search.random_state
-        kept, refits = search.checkpoint is not None, getattr(search, "refit", None) is not False
+        checkpointed, refits = (
+            search.checkpoint is not None,
+            getattr(search, "refit", None) is not False,
+        )
         columns, target = _table_of(families.estimator)
         release = Release(
             made_by=type(search).__name__,
@@ -139,7 +141,7 @@ class Strategy(ABC):
             attributes=(*ALWAYS, *self.shows, *(("best_estimator_",) if refits else ())),
             tuned=True,
             seeded=seed is not None,
-            kept=kept,
+            kept=checkpointed,
             n_samples=families.n_samples,
             columns=columns,
             target=target,
@@ -150,7 +152,9 @@ class Strategy(ABC):
             delta=search.delta,
             error_score=float(search.error_score),
             notes=(
-                *assumptions_of_search(self.kinds, public, seed, getattr(search, "cv", None), kept),
+                *assumptions_of_search(
+                    self.kinds, public, seed, getattr(search, "cv", None), checkpointed
+                ),
                 *notes,
             ),
             release=release,
@@ -191,10 +195,10 @@ class Strategy(ABC):
 def _table_of(estimator: Any) -> tuple[tuple[str, ...], str | None]:
     """Columns that are read, and the target, of the first part of an estimator with a schema."""
     for part in (estimator, *estimator.get_params(deep=True).values()):
-        given = getattr(part, "schema", None)
-        if hasattr(part, "columns_read") and isinstance(given, Mapping):
+        schema = getattr(part, "schema", None)
+        if hasattr(part, "columns_read") and isinstance(schema, Mapping):
             target = getattr(part, "target", None)
-            return tuple(name for name in given if name != target), target
+            return tuple(name for name in schema if name != target), target
     return (), None
 
 
@@ -216,52 +220,52 @@ def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candid
     return checked_candidates(plan, [plan.space.draw(drawing) for _ in range(number)])
 
 
-def checked_candidates(plan: Plan, found: Sequence[tuple[int, Candidate]]) -> list[Candidate]:
+def checked_candidates(plan: Plan, numbered: Sequence[tuple[int, Candidate]]) -> list[Candidate]:
     """Raise for a candidate outside the plan; each comes with the number of its dictionary in the
     space.
 
     Candidates of the same objects are checked once.
     """
     different = {
-        (which, *map(id, candidate.values())): (which, candidate) for which, candidate in found
+        (which, *map(id, candidate.values())): (which, candidate) for which, candidate in numbered
     }
     for which, candidate in different.values():
         plan.promises.check(which, candidate)
         if plan.final is not plan.promises:
             plan.final.check(which, plan.in_full(candidate))
-    return [candidate for _, candidate in found]
+    return [candidate for _, candidate in numbered]
 
 
 # --- what it costs --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostOfRuns:
-    """Releases of a search over runs: the best run, and a refit of the winner where the user asks
-    for it.
+def cost_of_runs(
+    promises: SpaceGuarantee,
+    scoring: Guarantee | None,
+    final: SpaceGuarantee,
+    *,
+    name: str,
+    theorem: Callable[[Guarantee], Guarantee],
+    exposures: tuple[Exposure, ...],
+    refit: bool,
+) -> tuple[Component, ...]:
+    """Releases of a search over runs: one of them, and a refit of the winner if the user asks for it.
 
     Parameters
     ----------
+    promises, scoring, final
+        As for ``Cost``.
     name : str
         Name of the release.
-    search : callable
-        Guarantee of one run ↦ guarantee of that release: the theorem.
+    theorem : callable
+        Guarantee of one run ↦ guarantee of that release.
     exposures : tuple of Exposure
         All the ways in which one run may use one record.
     refit : bool
     """
-
-    name: str
-    search: Callable[[Guarantee], Guarantee]
-    exposures: tuple[Exposure, ...]
-    refit: bool
-
-    def components(
-        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
-    ) -> tuple[Component, ...]:
-        released = search_guarantee(promises.trained, scoring, self.exposures, self.search)
-        again = (Component(name="refit of the winner on all records", guarantee=final.worst),)
-        return (Component(name=self.name, guarantee=released), *(again if self.refit else ()))
+    released = search_guarantee(promises.trained, scoring, exposures, theorem)
+    again = (Component(name="refit of the winner on all records", guarantee=final.worst),)
+    return (Component(name=name, guarantee=released), *(again if refit else ()))
 
 
 def all_of(one_run: Guarantee, number: int) -> Guarantee:
@@ -280,7 +284,7 @@ class BestOfStrategy(Strategy):
     shows: tuple[str, ...] = ("best_score_std_",)
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
-        if plan.each:
+        if plan.exhaustive:
             return checked_candidates(plan, plan.space.points())
         assert plan.distribution is not None
         return drawn_candidates(plan, plan.distribution.sample(source.bits), source)

@@ -110,7 +110,7 @@ def _declared(step: Any, features: int) -> list[Draw] | None:
     categories = parameter(step, "categories")
     if categories is not None and not isinstance(categories, str):
         return [_among(values) for values in categories]
-    bounds = next((found for name in BOUNDS if (found := parameter(step, name)) is not None), None)
+    bounds = next((pair for name in BOUNDS if (pair := parameter(step, name)) is not None), None)
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         return None
     width = max(np.size(bounds[0]), np.size(bounds[1]))
@@ -137,13 +137,13 @@ def _records_like(X: Any, steps: Sequence[Any], rng: np.random.Generator, n: int
     if is_frame(X):
         return _table_like(X, declared, rng, n)
     draws = list(declared.values())  # a schema's columns stand in its order
-    made = np.empty((n, width), X.dtype)
+    records = np.empty((n, width), X.dtype)
     if X.dtype.kind in "iu" and (tokens := _tokens(steps[-1])) is not None:
         return rng.integers(0, tokens, (n, *X.shape[1:])).astype(X.dtype)
     for place in range(width):
         values = (draws[place] if place < len(draws) else _uniform(-1.0, 1.0))(rng, n)
-        made[:, place] = _of_type(values, X.dtype, _uniform(-1.0, 1.0)(rng, n))
-    return made.reshape(n, *X.shape[1:])
+        records[:, place] = _of_type(values, X.dtype, _uniform(-1.0, 1.0)(rng, n))
+    return records.reshape(n, *X.shape[1:])
 
 
 def _tokens(net: Any) -> int | None:
@@ -187,12 +187,12 @@ def _of_type(values: Any, dtype: Any, otherwise: Any) -> Any:
     """Values in a column's type; else ``otherwise`` in this type; else the values as they are."""
     if dtype.kind in "iu" and values.dtype.kind == "f":
         values = values.round()
-    for found in (values, otherwise):
+    for column in (values, otherwise):
         with (
             contextlib.suppress(ValueError, TypeError, OverflowError),
             np.errstate(invalid="ignore"),
         ):
-            return found.astype(dtype)
+            return column.astype(dtype)
     return values
 
 
@@ -221,8 +221,8 @@ def _targets_like(y: Any, last: Any, scorer: Scorer, rng: np.random.Generator, n
             else rng.integers(0, 2, (n, *shape))
         )
         return _of_type(values, y.dtype, values)
-    found = _targets(last, scorer, rng, n, y.dtype.kind)
-    return _of_type(found, y.dtype, found).reshape(n, *shape)
+    targets = _targets(last, scorer, rng, n, y.dtype.kind)
+    return _of_type(targets, y.dtype, targets).reshape(n, *shape)
 
 
 def _labels(last: Any, scorer: Scorer, kind: str | None) -> Sequence[Any]:

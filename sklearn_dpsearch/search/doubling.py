@@ -11,7 +11,7 @@ import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, TypeAlias
 
 from sklearn.base import clone
@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 
 from .._process.progress import Progress
 from ..privacy import Guarantee, PrivacyError, calibrate, doubling_search
+from ..privacy._checks import cached_property
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.exact_sampling import IntegerSource
 from ..privacy.selection.doubling import (
@@ -35,7 +36,7 @@ from .execution.job import Job, Outcome
 from .execution.randomness import Randomness
 from .execution.workers import Workers
 from .planning.checks import BUDGET, PARTS
-from .planning.plan import Plan
+from .planning.plan import Cost, Plan
 from .planning.space_guarantee import SpaceGuarantee
 from .sample_and_aggregate import SampleAndAggregate, count_trainings, sensitivity, train_winner
 
@@ -127,8 +128,7 @@ class Doubling:
 
     @property
     def most_rounds(self) -> int:
-        """Largest number of rounds, all of them accounted for; no walk has more than 2·levels +
-        1."""
+        """Largest number of rounds, all accounted for; no walk has more than 2·levels + 1."""
         if self.max_rounds is None:
             return default_max_rounds(self.levels)
         return min(int(self.max_rounds), 2 * self.levels + 1)
@@ -140,8 +140,7 @@ class Doubling:
         )
 
     def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> DoublingRounds:
-        """Mechanism for utilities that are means over ``n_parts`` parts. It is exact: fractions
-        throughout."""
+        """Mechanism for utilities that are means over ``n_parts`` parts, exact in fractions."""
         question = AboveThreshold(
             round_epsilon=Fraction(round_epsilon), sensitivity=sensitivity(n_parts)
         )
@@ -159,26 +158,25 @@ class Doubling:
 # --- what it costs --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostOfWalk:
+def cost_of_walk(
+    promises: SpaceGuarantee,
+    scoring: Guarantee | None,
+    final: SpaceGuarantee,
+    *,
+    doubling: Doubling,
+    round_epsilon: float,
+) -> tuple[Component, ...]:
     """Cost of the decisions of all rounds, and of one training."""
-
-    doubling: Doubling
-    round_epsilon: float
-
-    def components(
-        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
-    ) -> tuple[Component, ...]:
-        training, doubling = promises.worst, self.doubling
-        walk = doubling.guarantee(self.round_epsilon, training.neighboring)
-        name = (
-            f"doubling walk of at most {doubling.most_rounds} rounds over {doubling.levels} "
-            f"levels, the worst case"
-        )
-        return (
-            Component(name=name, guarantee=walk),
-            Component(name="training of the winner on all records", guarantee=training),
-        )
+    training = promises.worst
+    walk = doubling.guarantee(round_epsilon, training.neighboring)
+    name = (
+        f"doubling walk of at most {doubling.most_rounds} rounds over {doubling.levels} levels, "
+        f"the worst case"
+    )
+    return (
+        Component(name=name, guarantee=walk),
+        Component(name="training of the winner on all records", guarantee=training),
+    )
 
 
 # Calibration, privacy_cost and fit call both functions with the same numbers.
@@ -233,24 +231,27 @@ class DoublingStrategy(SampleAndAggregate):
         )
         self.doubling = doubling
 
-    def choice(self, n_candidates: int) -> tuple[CostOfWalk, float]:
-        """Cost with ε of a round as given, or the largest whose worst case stays within the share
-        of the total."""
+    @cached_property
+    def round_epsilon(self) -> float:
+        """ε of a round: as given, or the largest whose worst case is within the share of the total."""
         search, doubling = self.search, self.doubling
         if doubling.round_epsilon is not None:
-            round_epsilon = float(doubling.round_epsilon)
-        elif search.epsilon is not None:
-            round_epsilon = largest_round(
-                SHARE * float(search.epsilon), float(search.delta or 0.0), doubling
-            )
-        else:
-            raise PrivacyError(
-                "Found neither epsilon nor round_epsilon: what may the rounds cost? Give epsilon, "
-                "the total for the walk and the training, or "
-                "threshold=Doubling(round_epsilon=...), and the estimator's own noise as "
-                "configured."
-            )
-        return CostOfWalk(doubling=doubling, round_epsilon=round_epsilon), round_epsilon / 2
+            return float(doubling.round_epsilon)
+        if search.epsilon is not None:
+            share = SHARE * float(search.epsilon)
+            return largest_round(share, float(search.delta or 0.0), doubling)
+        raise PrivacyError(
+            "Found neither epsilon nor round_epsilon: what may the rounds cost? Give epsilon, the "
+            "total for the walk and the training, or threshold=Doubling(round_epsilon=...), and "
+            "the estimator's own noise as configured."
+        )
+
+    @property
+    def choice_epsilon(self) -> float:
+        return self.round_epsilon / 2
+
+    def cost(self, n_candidates: int) -> Cost:
+        return partial(cost_of_walk, doubling=self.doubling, round_epsilon=self.round_epsilon)
 
     def run(
         self,
@@ -260,7 +261,7 @@ class DoublingStrategy(SampleAndAggregate):
         source: Randomness,
         progress: Progress,
     ) -> Outcome:
-        rounds = self.rounds(plan, job, source, progress)
+        rounds = self.rounds(job, source, progress)
         count_trainings(progress, job, candidates)
         utilities = rounds.utilities(candidates)
         while not rounds.over:
@@ -268,9 +269,9 @@ class DoublingStrategy(SampleAndAggregate):
         progress.last_training()  # also if no candidate was found
         return rounds.train()
 
-    def rounds(self, plan: Plan, job: Job, source: Randomness, progress: Progress) -> Rounds:
+    def rounds(self, job: Job, source: Randomness, progress: Progress) -> Rounds:
         """Start a walk."""
-        walk = self.doubling.walk(plan.cost.round_epsilon, len(job.split.folds), source.bits)
+        walk = self.doubling.walk(self.round_epsilon, len(job.split.folds), source.bits)
         return Rounds(self, walk, job, source, progress)
 
 
@@ -336,20 +337,20 @@ class Rounds:
 
     def ask(self, batch: Batch, utilities: Sequence[Fraction]) -> RoundRelease:
         """Run one round: keep the first candidate of the batch found above the next threshold."""
-        found = self._walk.ask(utilities)
-        if found is not None:
-            self._kept = dict(batch[found])
+        place = self._walk.ask(utilities)
+        if place is not None:
+            self._kept = dict(batch[place])
         # the caller may change the copy, not the original
         shown = None if self._kept is None else own_copy(self._kept)
-        return RoundRelease(shown, self._utility, found is not None)
+        return RoundRelease(shown, self._utility, place is not None)
 
     def train(self) -> Outcome:
         """Train once, privately, with the kept candidate, if any."""
         if self._kept is None:
-            return Outcome(found=False, rows=[], may_stop=True)
+            return Outcome(has_model=False, rows=[], may_stop=True)
         (seed,) = self._source.run_seeds(1)
-        told = {"found_": True, "n_rounds_": self._walk.steps.rounds}
-        return train_winner(self.job, self._kept, self._utility, seed, **told)
+        attributes = {"found_": True, "n_rounds_": self._walk.steps.rounds}
+        return train_winner(self.job, self._kept, self._utility, seed, **attributes)
 
     @property
     def _utility(self) -> float:
@@ -391,11 +392,9 @@ class PrivateWalk:
 
     def _begin(self, workers: Workers) -> Rounds:
         source, strategy = self.fit.source(), self.fit.strategy
+        assert isinstance(strategy, DoublingStrategy)
         job = self.fit.job((), source, workers)
-        rounds: Rounds = strategy.rounds(  # type: ignore[attr-defined]
-            self.fit.plan, job, source, self.fit.progress()
-        )
-        return rounds
+        return strategy.rounds(job, source, self.fit.progress())
 
 
 def steps_of_walk(
@@ -424,8 +423,8 @@ def steps_of_walk(
             candidates = checked(batch, fit.plan)
             if plan is None:
                 spend(plan := fit.plan.assuming(*process.start()))
-            kept, over = process(candidates)
-            yield kept
+            round_release, over = process(candidates)
+            yield round_release
             if over:
                 break
         if plan is None:

@@ -64,7 +64,7 @@ def check_rules(extrapolate: Extrapolate, names: Iterable[str]) -> None:
 def extrapolated(
     candidate: Candidate,
     extrapolate: Extrapolate,
-    known: Mapping[str, ExtrapolationRule],
+    adapter_rules: Mapping[str, ExtrapolationRule],
     sizes: Sizes,
 ) -> dict[str, Any]:
     """Extrapolate a candidate's parameters to the final model.
@@ -74,7 +74,7 @@ def extrapolated(
     candidate : mapping
     extrapolate : "auto", mapping or callable
         What the user asked for, checked.
-    known : mapping
+    adapter_rules : mapping
         What the adapter knows about an estimator with these parameters.
     sizes : Sizes
     """
@@ -85,7 +85,7 @@ def extrapolated(
     else:
         rules = {
             name: rule
-            for name, rule in known.items()
+            for name, rule in adapter_rules.items()
             if rule == "keep" or _is_number(candidate.get(name))
         }
         rules |= extrapolate if isinstance(extrapolate, Mapping) else {}
@@ -171,19 +171,19 @@ def check_guarantee_kept(
 ) -> None:
     """Raise unless training with the extrapolated parameters and the expected size keeps the
     candidate's guarantee."""
-    same = all(parameters[name] is value for name, value in candidate.items())
-    if expected is None and same:
+    unchanged = all(parameters[name] is value for name, value in candidate.items())
+    if expected is None and unchanged:
         return
     model = promises.configured(parameters)
-    planned = promises.training(model if same else promises.configured(candidate)).guarantee
-    told = {} if expected is None else plan.recipe.adapter.expecting(model, expected)
-    if told is None and promises.counts_records(model):
+    planned = promises.promise_of(model if unchanged else promises.configured(candidate))
+    size_settings = {} if expected is None else plan.families.adapter.expecting(model, expected)
+    if size_settings is None and promises.counts_records(model):
         raise PrivacyError(
             f"A candidate ({dict(candidate)!r}) may use the number of its records, unlike the "
             "configured estimator: the total was computed for a secret subset. Search over steps "
             "that can all be told the expected number of records (a method expecting(n))."
         )
-    if not promises.keeps(with_parameters(model, told or {}), planned):
+    if not promises.keeps(with_parameters(model, size_settings or {}), planned):
         raise PrivacyError(
             f"Found {dict(parameters)!r} for the final model of the candidate {dict(candidate)!r}, "
             "which promises something else. Parameters on which the guarantee depends must be "

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
@@ -18,7 +19,7 @@ from ._types import Candidate, Distributions
 from .execution.job import Job, Outcome
 from .execution.randomness import Randomness
 from .planning.checks import BUDGET, PARTS
-from .planning.plan import Plan
+from .planning.plan import Cost, Plan
 from .planning.space_guarantee import SpaceGuarantee
 from .sample_and_aggregate import SampleAndAggregate, count_trainings, sensitivity, train_winner
 
@@ -142,34 +143,22 @@ class DPGridSearchCV(BasePrivateSearch):
 # --- what it costs --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostOfChoice:
-    """Cost of a choice by report noisy max, and of one training.
-
-    Parameters
-    ----------
-    n_candidates : int
-    noise : GumbelNoise
-        For utilities of sensitivity 1.
-    """
-
-    n_candidates: int
-    noise: GumbelNoise
-
-    def noise_for(self, sensitivity: Fraction) -> GumbelNoise:
-        """Noise for utilities of another sensitivity."""
-        return GumbelNoise(scale=self.noise.scale * sensitivity)
-
-    def components(
-        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
-    ) -> tuple[Component, ...]:
-        number, training = self.n_candidates, promises.worst
-        choice = noisy_max(number, 1, self.noise, neighboring=training.neighboring)
-        name = f"choice among {number} candidate{'s' * (number > 1)} by report noisy max"
-        return (
-            Component(name=name, guarantee=choice),
-            Component(name="training of the winner on all records", guarantee=training),
-        )
+def cost_of_choice(
+    promises: SpaceGuarantee,
+    scoring: Guarantee | None,
+    final: SpaceGuarantee,
+    *,
+    n_candidates: int,
+    noise: GumbelNoise,
+) -> tuple[Component, ...]:
+    """Cost of a choice by report noisy max, with noise for sensitivity 1, and of one training."""
+    training = promises.worst
+    choice = noisy_max(n_candidates, 1, noise, neighboring=training.neighboring)
+    name = f"choice among {n_candidates} candidate{'s' * (n_candidates > 1)} by report noisy max"
+    return (
+        Component(name=name, guarantee=choice),
+        Component(name="training of the winner on all records", guarantee=training),
+    )
 
 
 # --- how it runs ----------------------------------------------------------------------------------
@@ -194,26 +183,30 @@ class GridStrategy(SampleAndAggregate):
             part_noise=search.part_noise,
         )
 
-    def choice(self, n_candidates: int) -> tuple[CostOfChoice, float]:
+    @property
+    def choice_epsilon(self) -> float:
         search = self.search
         if search.selection_epsilon is not None:
-            epsilon = float(search.selection_epsilon)
-        elif search.epsilon is not None:
-            epsilon = SHARE * float(search.epsilon)
-        else:
-            raise PrivacyError(
-                "Found neither epsilon nor selection_epsilon: what may the choice cost? Give "
-                "epsilon, the total for choice and training, or selection_epsilon, and the "
-                "estimator's own noise as configured."
-            )
-        return CostOfChoice(
-            n_candidates=n_candidates, noise=GumbelNoise(scale=2 / Fraction(epsilon))
-        ), epsilon
+            return float(search.selection_epsilon)
+        if search.epsilon is not None:
+            return SHARE * float(search.epsilon)
+        raise PrivacyError(
+            "Found neither epsilon nor selection_epsilon: what may the choice cost? Give epsilon, "
+            "the total for choice and training, or selection_epsilon, and the estimator's own "
+            "noise as configured."
+        )
 
-    def expected_loss(self, cost: CostOfChoice, n_parts: int) -> str:
+    def cost(self, n_candidates: int) -> Cost:
+        return partial(cost_of_choice, n_candidates=n_candidates, noise=self.noise(Fraction(1)))
+
+    def noise(self, sensitivity: Fraction) -> GumbelNoise:
+        """Noise of the choice, for utilities of a sensitivity."""
+        return GumbelNoise(scale=2 / Fraction(self.choice_epsilon) * sensitivity)
+
+    def expected_loss(self, n_candidates: int, n_parts: int) -> str:
         """E[max of n noises] − E[noise] = scale·log(n) bounds what the winner lacks."""
-        scale = float(cost.noise_for(sensitivity(n_parts)).scale)
-        loss = min(math.ceil(100 * scale * math.log(cost.n_candidates)) / 100, 1.0)
+        scale = float(self.noise(sensitivity(n_parts)).scale)
+        loss = min(math.ceil(100 * scale * math.log(n_candidates)) / 100, 1.0)
         return f", and the noise of the choice costs at most {loss:.2f} of utility on average"
 
     def run(
@@ -231,5 +224,5 @@ class GridStrategy(SampleAndAggregate):
         count_trainings(progress, job, candidates)
         utilities = self.utilities(job, candidates, seeds, progress)
         progress.last_training()
-        chosen = plan.cost.noise_for(sensitivity(k)).select(utilities, source.bits)
+        chosen = self.noise(sensitivity(k)).select(utilities, source.bits)
         return train_winner(job, candidates[chosen], float("nan"), last)

@@ -66,17 +66,17 @@ class Code:
     ----------
     starts_threads : bool
         Whether unpickling them, or what was pickled beside them, starts threads.
-    here : Code or None
+    current : Code or None
         That of a private process; a user's process has none, and pickles code by value unless told
         otherwise.
     """
 
-    here: ClassVar[Code | None] = None
+    current: ClassVar[Code | None] = None
 
     def __init__(self, objects: Iterable[Any] = (), closed: bool = False) -> None:
         self.objects, self.starts_threads = list(objects), False
         self.closed = closed
-        self._numbers = {id(one): number for number, one in enumerate(self.objects)}
+        self._numbers = {id(obj): number for number, obj in enumerate(self.objects)}
         self._importable: dict[int, Any] = {}
 
     def number(self, thing: Any) -> int | None:
@@ -106,8 +106,8 @@ class Code:
     def mark(self) -> bytes:
         """Digest of the names, by which a checkpoint knows that the numbers are the same."""
         names = [
-            (getattr(one, "__module__", ""), getattr(one, "__qualname__", ""))
-            for one in self.objects
+            (getattr(obj, "__module__", ""), getattr(obj, "__qualname__", ""))
+            for obj in self.objects
         ]
         return hashlib.sha256(repr(names).encode()).digest()
 
@@ -119,7 +119,7 @@ def _goes_by_value(thing: Any) -> bool:
 
 def mark_of_code() -> bytes:
     """Digest of the names of this process's code."""
-    return (Code.here or Code()).mark
+    return (Code.current or Code()).mark
 
 
 def code_of(work: Any, shared: Sequence[Any]) -> Code:
@@ -150,15 +150,15 @@ class _Pickler(cloudpickle.Pickler):
     ) -> None:
         super().__init__(file, protocol=5, buffer_callback=out_of_band)
         self._notes = notes
-        self._shared = {id(one): number for number, one in enumerate(shared)}
-        self._code = Code.here if code is None else code
+        self._shared = {id(obj): number for number, obj in enumerate(shared)}
+        self._code = Code.current if code is None else code
 
     def persistent_id(self, obj: Any) -> int | None:
-        found = self._shared.get(id(obj))
-        if found is None and isinstance(obj, CODE) and self._code is not None:
+        shared_number = self._shared.get(id(obj))
+        if shared_number is None and isinstance(obj, CODE) and self._code is not None:
             number = self._code.number(obj)
             return None if number is None or self._notes else ~number
-        return found
+        return shared_number
 
     def reducer_override(self, obj: Any) -> Any:
         if self._code is not None:
@@ -213,8 +213,8 @@ def _dump(pickler: _Pickler, thing: Any) -> None:
         pickler.dump(thing)
         return
     except Exception as error:
-        told = isinstance(error, (TypeError, AttributeError, pickle.PicklingError))
-        why = str(error) if told else type(error).__name__
+        quotable = isinstance(error, (TypeError, AttributeError, pickle.PicklingError))
+        why = str(error) if quotable else type(error).__name__
     raise PrivacyError(
         f"Found an estimator, a scorer or a parameter that cannot be pickled: {why}. {WHAT_TRAVELS}"
     )
@@ -222,7 +222,7 @@ def _dump(pickler: _Pickler, thing: Any) -> None:
 
 def unpickled(content: Any, shared: Sequence[Any] = (), code: Code | None = None) -> Any:
     """Unpickle an object; shared objects and code in it are those of this process."""
-    code = Code.here if code is None else code
+    code = Code.current if code is None else code
     if not (shared or (code and code.objects)):
         return pickle.loads(content)  # without another copy
     return _Unpickler(content, shared, code).load()
@@ -305,7 +305,7 @@ class Packed:
         return packed
 
     @classmethod
-    def found(cls, folder: str) -> Packed:
+    def of_folder(cls, folder: str) -> Packed:
         """Open the file of a folder."""
         return cls(_open(folder, os.O_RDONLY), folder)
 
@@ -394,8 +394,8 @@ class MappedArray:
 def place_of(array: np.memmap) -> MappedArray | None:
     """Place of an array that fills its file; None for parts of one, and for arrays that are changed
     in memory alone."""
-    whole = isinstance(array.base, mmap.mmap) and not array.dtype.hasobject
-    if not whole or array.mode == "c" or array.filename is None:
+    is_mapped = isinstance(array.base, mmap.mmap) and not array.dtype.hasobject
+    if not is_mapped or array.mode == "c" or array.filename is None:
         return None
     array.flush()
     path = os.path.abspath(array.filename)
@@ -404,5 +404,5 @@ def place_of(array: np.memmap) -> MappedArray | None:
 
 
 def _state_of(path: str) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_size, found.st_mtime_ns
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns

@@ -47,7 +47,7 @@ from .serving import (
 )
 from .serving import PrivateProcessError as PrivateProcessError  # raised by all work
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 #: Receiver of public progress.
 Tell = Callable[[Stage], None]
 
@@ -99,11 +99,11 @@ def _ignore(stage: Stage) -> None:
 
 
 def privately(
-    work: Callable[[], Found],
+    work: Callable[[], Result],
     shared: Sequence[Any] = (),
     writes: Sequence[str] | None = (),
     tell: Tell = _ignore,
-) -> Found:
+) -> Result:
     """Do work in a process of its own, and return its value.
 
     Parameters
@@ -125,8 +125,8 @@ def privately(
         If the work ends without a value: in fixed words, but for the library's own errors.
     """
     with PrivateProcess(work, shared, writes) as process:
-        found: Found = process(tell=tell)
-        return found
+        value: Result = process(tell=tell)
+        return value
 
 
 class PrivateProcess:
@@ -170,22 +170,22 @@ class PrivateProcess:
         """
         self._child = _Child.holding(self._packed, self._writes is not None)
         self._ends.callback(self._child.close)
-        self._child.send(pickled(Surroundings.here(self._writes)))
+        self._child.send(pickled(Surroundings.of_this_process(self._writes)))
         self._child.send(self._work)
         walls = self._child.walls()
-        missing = [one for one in WALLS if one not in walls]
+        missing = [wall for wall in WALLS if wall not in walls]
         return (NO_WALL.format(", ".join(missing)),) if missing and self._writes is not None else ()
 
-    def __call__(self, *given: Any, tell: Tell = _ignore) -> Any:
+    def __call__(self, *arguments: Any, tell: Tell = _ignore) -> Any:
         """Call the work there."""
-        return value_of(self.answer(*given, tell=tell), self.code)
+        return value_of(self.answer(*arguments, tell=tell), self.code)
 
-    def answer(self, *given: Any, tell: Tell = _ignore) -> bytes:
+    def answer(self, *arguments: Any, tell: Tell = _ignore) -> bytes:
         """Answer to a call, still pickled."""
         if self._child is None:
             self.start()
         assert self._child is not None
-        return self._child.answer(pickled(given, self._shared, self.code), tell)
+        return self._child.answer(pickled(arguments, self._shared, self.code), tell)
 
     def close(self) -> None:
         """End the process and all that it started."""
@@ -225,7 +225,7 @@ def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
         return ERROR + pickle.dumps((PrivateProcessError, NOT_READ))
 
 
-def in_own_process(work: Callable[[], Found], threads: int | None = None) -> Found | None:
+def in_own_process(work: Callable[[], Result], threads: int | None = None) -> Result | None:
     """Do one run of private work in a process that only this run uses; None if it ends without a
     value.
 
@@ -240,12 +240,12 @@ def in_own_process(work: Callable[[], Found], threads: int | None = None) -> Fou
     child = _Child.of_this_holder()
     try:
         if not HERE.forks:
-            child.send(pickled(Surroundings.here(HERE.writes)))
+            child.send(pickled(Surroundings.of_this_process(HERE.writes)))
         child.send(pickled(partial(_with_threads, work, threads), HERE.shared))
         if not HERE.forks:
             child.walls()
-        found: Found = value_of(child.answer(pickled(()), _ignore))
-        return found
+        value: Result = value_of(child.answer(pickled(()), _ignore))
+        return value
     except PrivateProcessError:
         return None
     finally:
@@ -290,28 +290,35 @@ class _Child:
     def of_this_holder(cls) -> _Child:
         """Start a process for a run, on the objects that are shared with this process."""
         if HERE.folder is not None:
-            return cls._started(HERE.folder, own := tempfile.mkdtemp(), own)
+            return cls._started(
+                HERE.folder, temporary_folder := tempfile.mkdtemp(), temporary_folder
+            )
         assert HERE.asks is not None
         return cls._forked(HERE.asks, RUN)
 
     @classmethod
     def _forked(cls, asks: socket.socket, kind: bytes, *files: int) -> _Child:
-        (ours, theirs), (life, alive) = _sockets(), map(beyond_streams, os.pipe())
-        with theirs, contextlib.closing(Connection(life, writable=False)):
-            child = cls(Connection(ours.detach()), Connection(alive, readable=False))
+        (parent_end, child_end), (life, alive) = _sockets(), map(beyond_streams, os.pipe())
+        with child_end, contextlib.closing(Connection(life, writable=False)):
+            child = cls(Connection(parent_end.detach()), Connection(alive, readable=False))
             with contextlib.suppress(OSError):  # the server has ended, as ``answer`` tells
-                socket.send_fds(asks, [kind], [theirs.fileno(), life, *files])
+                socket.send_fds(asks, [kind], [child_end.fileno(), life, *files])
         return child
 
     @classmethod
-    def _started(cls, folder: str, own: str, leaves: str) -> _Child:
-        ours, theirs = _sockets()
+    def _started(cls, folder: str, temporary_folder: str, leaves: str) -> _Child:
+        parent_end, child_end = _sockets()
         life = contextlib.ExitStack()
-        with theirs:
+        with child_end:
             life.enter_context(
-                _python("work_alone", theirs, [folder, own, leaves], stdin=subprocess.PIPE)
+                _python(
+                    "work_alone",
+                    child_end,
+                    [folder, temporary_folder, leaves],
+                    stdin=subprocess.PIPE,
+                )
             )
-        return cls(Connection(ours.detach()), life)
+        return cls(Connection(parent_end.detach()), life)
 
     def send(self, frame: bytes) -> None:
         """Send a frame."""
@@ -324,8 +331,8 @@ class _Child:
         with contextlib.suppress(OSError, EOFError):
             frame = self._connection.recv_bytes()
         if frame[:1] == READY:
-            found: set[str] = pickle.loads(frame[1:])
-            return found
+            walls: set[str] = pickle.loads(frame[1:])
+            return walls
         raise PrivateProcessError(pickle.loads(frame[1:])[1] if frame else NOT_STARTED)
 
     def answer(self, call: bytes, tell: Tell) -> bytes:
@@ -360,26 +367,30 @@ def value_of(answer: bytes, code: Code | None = None) -> Any:
 
 def _sockets(kind: int = socket.SOCK_STREAM) -> tuple[socket.socket, socket.socket]:
     """Pair of sockets, neither of which is a standard stream."""
-    first, second = (beyond_streams(one.detach()) for one in socket.socketpair(type=kind))
+    first, second = (beyond_streams(end.detach()) for end in socket.socketpair(type=kind))
     return socket.socket(fileno=first), socket.socket(fileno=second)
 
 
 def _python(
-    entry: str, theirs: socket.socket, given: Sequence[str], apart: bool = False, **options: Any
+    entry: str,
+    child_end: socket.socket,
+    arguments: Sequence[str],
+    apart: bool = False,
+    **options: Any,
 ) -> Any:
     """Start Python at a function that serves, with one end of a pair of sockets, apart from other
     processes or not."""
     code = (
-        f"import sys; sys.path[:] = {Surroundings.here(None).path!r}; given = "
-        f"{[theirs.fileno(), *given]}; "
+        f"import sys; sys.path[:] = {Surroundings.of_this_process(None).path!r}; arguments = "
+        f"{[child_end.fileno(), *arguments]}; "
     )
     if apart:
-        code += f"from {__package__.partition('.')[0]}._namespaces import begin; given.append(begin()); "
-    code += f"from {serving.__name__} import {entry}; {entry}(*given)"
+        code += f"from {__package__.partition('.')[0]}._namespaces import begin; arguments.append(begin()); "
+    code += f"from {serving.__name__} import {entry}; {entry}(*arguments)"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
-    theirs.set_inheritable(True)
+    child_end.set_inheritable(True)
     inherited: dict[str, Any] = (
-        {"close_fds": False} if os.name == "nt" else {"pass_fds": [theirs.fileno()]}
+        {"close_fds": False} if os.name == "nt" else {"pass_fds": [child_end.fileno()]}
     )
     null = subprocess.DEVNULL
     return subprocess.Popen(
@@ -414,10 +425,10 @@ class _Server:
         with self.lock:
             if self._process is None or self._asks is None or self._process.poll() is not None:
                 self.close()
-                ours, theirs = _sockets(socket.SOCK_SEQPACKET)
-                with theirs:
-                    self._process = _python("serve", theirs, [], self._apart)
-                self._asks, self._imported = ours, set()
+                parent_end, child_end = _sockets(socket.SOCK_SEQPACKET)
+                with child_end:
+                    self._process = _python("serve", child_end, [], self._apart)
+                self._asks, self._imported = parent_end, set()
             return self._asks
 
     def forget(self) -> None:
@@ -442,10 +453,10 @@ class _Server:
 
 
 _SERVERS = {apart: _Server(apart) for apart in (True, False)}
-for _one in _SERVERS.values():
-    atexit.register(_one.close)
+for _server in _SERVERS.values():
+    atexit.register(_server.close)
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_one.forget)
+        os.register_at_fork(after_in_child=_server.forget)
 
 
 def prepare(modules: Iterable[str]) -> None:
@@ -462,7 +473,7 @@ def _uses_cuda() -> bool:
     return torch is not None and torch.cuda.is_initialized()
 
 
-def _with_threads(work: Callable[[], Found], threads: int | None) -> Found:
+def _with_threads(work: Callable[[], Result], threads: int | None) -> Result:
     """Do work with a number of threads of linear algebra, and of models that have their own."""
     if threads is None:
         return work()

@@ -15,7 +15,7 @@ from ..privacy import CountDistribution, Fixed, Guarantee, best_of
 from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.validation import all_numbers, validation_of
 from ._base import BasePrivateSearch
-from ._strategy import BestOfStrategy, CostOfRuns, all_of
+from ._strategy import BestOfStrategy, all_of, cost_of_runs
 from ._types import Candidate, Distributions, Seed
 from .execution.job import FinalTraining, Job, Outcome, Split
 from .execution.models import train_last, unfitted_model
@@ -210,8 +210,12 @@ class RandomStrategy(BestOfStrategy):
             public,
             scorer=scorer,
             validation=validation,
-            cost=CostOfRuns(
-                name=name, search=theorem, exposures=validation.exposures(), refit=refit
+            cost=partial(
+                cost_of_runs,
+                name=name,
+                theorem=theorem,
+                exposures=validation.exposures(),
+                refit=refit,
             ),
             distribution=self.distribution,
             score_noise=search.score_noise,
@@ -227,7 +231,7 @@ class RandomStrategy(BestOfStrategy):
             return drawn
         in_full = [plan.in_full(candidate) for candidate in candidates]
         final = FinalTraining(
-            recipe=plan.final_recipe, records=all_numbers(n_samples), candidates=in_full
+            settings=plan.final_settings, records=all_numbers(n_samples), candidates=in_full
         )
         return replace(drawn, final=final)
 
@@ -249,7 +253,7 @@ class RandomStrategy(BestOfStrategy):
             model = train_last(after, make, final.records, seed)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         return Outcome(
-            found=model is not None,
+            has_model=model is not None,
             rows=[(candidates[i], run.score) for i, run in runs.items()],
             best=list(runs).index(best),
             attributes={**shown, "best_score_std_": runs[best].std},

@@ -93,10 +93,10 @@ class OnTheRest(Validation):
     def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[np.ndarray, list[Fold]]:
         """Draw the members, shape (n_samples,), and the one fold as indices of all records."""
         joins = _who_joins(n_samples, self.fraction, random_bytes)
-        members, others = numbers_where(joins), numbers_where(~joins)
+        members, outsiders = numbers_where(joins), numbers_where(~joins)
         if self.share < 1.0:
-            others = others[bernoulli(others.size, self.share, random_bytes)]
-        return joins, [(members, others)]
+            outsiders = outsiders[bernoulli(outsiders.size, self.share, random_bytes)]
+        return joins, [(members, outsiders)]
 
 
 def most_members(n_samples: int, fraction: float) -> int:
@@ -191,17 +191,30 @@ FACTOR_AT_NO_COST = 3
 ABOUT = 0.02
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostOfSubset:
-    """Cost of the runs on the subset, the best of which is found, and of one training on more
-    records.
+def cost_of_subset(
+    promises: SpaceGuarantee,
+    scoring: Guarantee | None,
+    final: SpaceGuarantee,
+    *,
+    distribution: CountDistribution,
+    exhaustive: bool,
+    members: InSubset | OnTheRest,
+    train_on: Literal["rest", "all"],
+    told_its_size: bool,
+    replaced: bool,
+) -> tuple[Component, ...]:
+    """Cost of the runs on the subset, the best of which is found, and of one training on more records.
 
     Parameters
     ----------
+    promises, scoring, final
+        As for ``Cost``.
     distribution : CountDistribution
         Distribution of the number of runs K.
-    each : bool
+    exhaustive : bool
         Whether each candidate of a list runs once, so that the runs compose.
+    members : InSubset or OnTheRest
+    train_on : {"rest", "all"}
     told_its_size : bool
         Whether the estimator can be told how many records to expect, so that it does not count
         them.
@@ -209,62 +222,47 @@ class CostOfSubset:
         Whether the guarantee, which is for the presence of a record, is stated for a replaced
         record.
     """
+    search: Callable[[Guarantee], Guarantee] = partial(best_of, count=distribution)
+    train, trained, validated = final.worst, promises.trained, dict[str, Any]()
+    if exhaustive:  # all of them are "one run"
+        search, trained = compose, promises.each_once
+        scoring = None if scoring is None else compose(*[scoring] * int(distribution.mean))
+    if isinstance(members, OnTheRest):
+        assert scoring is not None
+        tune = search(trained(1))
+        # scores lose next to nothing, and exact bounds would double the time
+        validated = {"validate": search(scoring)._roughly(), "validated_share": members.share}
+    else:
+        tune = search_guarantee(trained, scoring, members.exposures(), search)
+    secret = secret_membership(told_its_size, train.neighboring)
+    total = subset_then_train(
+        tune, train, members.fraction, train_on, secret_membership=secret, **validated
+    )
+    if replaced:
+        total = as_replace_one(total)
+    name = _name_of_release(distribution, exhaustive, members, train_on)
+    return (Component(name=name, guarantee=total),)
 
-    distribution: CountDistribution
-    each: bool
-    members: InSubset | OnTheRest
-    train_on: Literal["rest", "all"]
-    told_its_size: bool
-    replaced: bool
 
-    def components(
-        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
-    ) -> tuple[Component, ...]:
-        spend = partial(self._total, final.worst)
-        search: Callable[[Guarantee], Guarantee] = partial(best_of, count=self.distribution)
-        trained = promises.trained
-        if self.each:  # all of them are "one run"
-            search, trained = compose, promises.each_once
-            scoring = None if scoring is None else compose(*[scoring] * int(self.distribution.mean))
-        if not isinstance(self.members, OnTheRest):
-            total = spend(search_guarantee(trained, scoring, self.members.exposures(), search))
-        else:
-            assert scoring is not None
-            share = self.members.share
-            # scores lose next to nothing, and exact bounds would double the time
-            validate = search(scoring)._roughly()
-            total = spend(search(trained(1)), validate=validate, validated_share=share)
-        return (Component(name=self._name, guarantee=total),)
+def _name_of_release(
+    distribution: CountDistribution, exhaustive: bool, members: InSubset | OnTheRest, train_on: str
+) -> str:
+    validated, runs = "", f"the best of K runs, K ~ {distribution!r}"
+    if isinstance(members, OnTheRest):
+        share = "" if members.share == 1.0 else f"a share of {members.share:g} of "
+        validated = f", validate on {share}the rest"
+    if exhaustive:
+        runs = f"the best of {distribution.mean:.0f} candidates, each of which runs once"
+    return (
+        f"tune on a subset (each with probability {members.fraction:g}) by {runs}{validated}, "
+        f"then train on {ON[train_on]}"
+    )
 
-    def _total(self, train: Guarantee, tune: Guarantee, **scored: Any) -> Guarantee:
-        secret = secret_membership(self.told_its_size, train.neighboring)
-        total = subset_then_train(
-            tune, train, self.members.fraction, self.train_on, secret_membership=secret, **scored
-        )
-        return as_replace_one(total) if self.replaced else total
 
-    def sizes(self, n_samples: int | None) -> Sizes:
-        """Expected numbers of records that tune, and that train the final model; shares where
-        ``n_samples`` is None."""
-        whole, q = 1.0 if n_samples is None else float(n_samples), self.members.fraction
-        return Sizes(q * whole, (1.0 - q if self.train_on == "rest" else 1.0) * whole)
-
-    @property
-    def _name(self) -> str:
-        validated = ""
-        if isinstance(self.members, OnTheRest):
-            share = self.members.share
-            validated = (
-                f", validate on "
-                f"{'the rest' if share == 1.0 else f'a share of {share:g} of the rest'}"
-            )
-        runs = f"the best of K runs, K ~ {self.distribution!r}"
-        if self.each:
-            runs = f"the best of {self.distribution.mean:.0f} candidates, each of which runs once"
-        return (
-            f"tune on a subset (each with probability {self.members.fraction:g}) by "
-            f"{runs}{validated}, then train on {ON[self.train_on]}"
-        )
+def expected_sizes(fraction: float, train_on: str, n_samples: int | None) -> Sizes:
+    """Expected numbers of records that tune, and that train last; shares if ``n_samples`` is None."""
+    n = 1.0 if n_samples is None else float(n_samples)
+    return Sizes(fraction * n, (1.0 - fraction if train_on == "rest" else 1.0) * n)
 
 
 def secret_membership(told_its_size: bool, relation: Neighboring) -> bool:
@@ -283,7 +281,7 @@ def default_fraction(n: float | None, epsilon: float | None) -> float:
 
 @lru_cache(maxsize=64)
 def share_at_no_cost(
-    epsilon: float, delta: float, distribution: CountDistribution, each: bool, pure: bool
+    epsilon: float, delta: float, distribution: CountDistribution, exhaustive: bool, pure: bool
 ) -> float:
     """Privacy loss of one candidate, as a share of the loss (``epsilon``, ``delta``) that a whole
     search has.
@@ -299,7 +297,7 @@ def share_at_no_cost(
     def search(loss: float) -> Guarantee:
         return (
             compose(*[one_run(loss)] * int(distribution.mean))
-            if each
+            if exhaustive
             else best_of(one_run(loss), distribution)
         )
 
@@ -328,10 +326,10 @@ def each_is_cheap(
     one_run = GaussianDP(
         mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta), neighboring=relation
     )
-    each, usual = (
+    exhaustive, usual = (
         subset_then_train(tune, one_run, fraction, train_on, secret_membership=secret).epsilon_at(
             delta
         )
         for tune in (compose(*[one_run] * number), best_of(one_run, Geometric(USUAL)))
     )
-    return each <= usual * (1.0 + ABOUT)
+    return exhaustive <= usual * (1.0 + ABOUT)

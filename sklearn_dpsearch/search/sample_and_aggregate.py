@@ -39,7 +39,7 @@ from .execution.models import (
 )
 from .execution.randomness import Randomness
 from .execution.workers import attempt, in_parallel, task_context
-from .planning.plan import Facts, Plan
+from .planning.plan import Cost, Facts, Plan
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
 RESOLUTION = 2**20
@@ -126,9 +126,9 @@ def _part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: See
 
 def _score_on_part(job: Job, model: Any, *data: Any) -> int:
     """Score in [0, 1], rounded down; after any failure the error score, at least 0."""
-    found = None if model is None else attempt(lambda: job.recipe.score(model, *data))
-    found = job.recipe.error_score if found is None else found
-    return math.floor(min(max(found, 0.0), 1.0) * RESOLUTION) if math.isfinite(found) else 0
+    score = None if model is None else attempt(lambda: job.score(model, *data))
+    score = job.error_score if score is None else score
+    return math.floor(min(max(score, 0.0), 1.0) * RESOLUTION) if math.isfinite(score) else 0
 
 
 # --- models on parts ------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def _with_scaled_loss(
     it unchanged."""
 
     def promise(settings: Mapping[str, Any]) -> Guarantee:
-        return job.recipe.adapter.training_run(
+        return job.adapter.training_run(
             with_parameters(clone(configured), settings), None
         ).guarantee
 
@@ -166,8 +166,8 @@ def _with_scaled_loss(
     with contextlib.suppress(Exception):
         configured = unfitted_model(job, candidate, None)
         for names in (varying, frozenset[str]()):
-            if promise(job.recipe.adapter.scaled_privacy(configured, 1.0, names)) == promise({}):
-                return job.recipe.adapter.scaled_privacy(configured, factor, names)
+            if promise(job.adapter.scaled_privacy(configured, 1.0, names)) == promise({}):
+                return job.adapter.scaled_privacy(configured, factor, names)
     return {}
 
 
@@ -184,8 +184,8 @@ def utilities_of(
     score there.
     """
     tried = less_noisy(job, candidates) if part_noise == "scaled" else candidates
-    name, there = type(job.recipe.estimator).__name__, job.for_workers()
-    tasks = [partial(part_scores, there, part, tried, seed) for part, seed in enumerate(seeds)]
+    name, worker_job = type(job.estimator).__name__, job.for_workers()
+    tasks = [partial(part_scores, worker_job, part, tried, seed) for part, seed in enumerate(seeds)]
     scores = in_parallel(name, job.workers, tasks, lambda done: progress.done(done, len(seeds)))
     return [
         Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores))
@@ -208,9 +208,9 @@ def utility_scorer(scorer: Scorer) -> Scorer:
     loss = getattr(scorer, "_sign", 1) < 0 or not getattr(scorer, "greater_is_better", True)
     low, high = getattr(scorer, "lower", 0.0), getattr(scorer, "upper", 1.0)
     if loss or low < 0 or high > 1:
-        found = "negative" if loss else f"in [{low:g}, {high:g}]"
+        values = "negative" if loss else f"in [{low:g}, {high:g}]"
         raise PrivacyError(
-            f"Found scoring={scorer!r}, whose values are {found}: utilities must be in [0, 1], so "
+            f"Found scoring={scorer!r}, whose values are {values}: utilities must be in [0, 1], so "
             "that one record changes their mean over k parts by at most 1/k. Use a score such as "
             "accuracy, f1, roc_auc or r2, or a callable (estimator, X, y) with values in [0, 1]."
         )
@@ -218,7 +218,7 @@ def utility_scorer(scorer: Scorer) -> Scorer:
 
 
 def number_of_parts(
-    given: int | None, n: int | None, epsilon: float, candidates: int
+    n_parts: int | None, n: int | None, epsilon: float, candidates: int
 ) -> int | None:
     """Number of parts k: as given, or from the public number of records.
 
@@ -231,9 +231,9 @@ def number_of_parts(
     int or None
         None where the number of records is not known yet.
     """
-    if given is not None:
-        check_parts(int(given), n)
-        return int(given)
+    if n_parts is not None:
+        check_parts(int(n_parts), n)
+        return int(n_parts)
     if n is None:
         return None
     candidates = max(candidates, 2)
@@ -291,38 +291,40 @@ class SampleAndAggregate(Strategy):
         part_noise: str,
     ) -> None:
         super().__init__(search, distributions, parameter)
-        self.given_parts, self.part_noise = n_parts, part_noise
+        self.n_parts, self.part_noise = n_parts, part_noise
 
     def facts(self, n_samples: int | None, public: bool) -> Facts:
         families, scorer = self.families(n_samples), utility_scorer(self.public_scorer())
         candidates = self.space.size()
-        cost, choice_epsilon = self.choice(candidates)
-        k = number_of_parts(self.given_parts, n_samples, choice_epsilon, candidates)
+        k = number_of_parts(self.n_parts, n_samples, self.choice_epsilon, candidates)
         work = ""
         if k is not None and candidates > 1:
             fits = (
                 f"{candidates} candidates on {k} parts of the records are {candidates * k} "
                 f"trainings on parts"
             )
-            work = f"{fits}{self.expected_loss(cost, k)}; "
-        validation = InParts(public, k)
+            work = f"{fits}{self.expected_loss(candidates, k)}; "
         return self.resolved(
             families,
             public,
             scorer=scorer,
-            validation=validation,
-            cost=cost,
+            validation=InParts(public, k),
+            cost=self.cost(candidates),
             notes=(ONE_PART,),
             work=work,
         )
 
+    @property
     @abstractmethod
-    def choice(self, n_candidates: int) -> tuple[Any, float]:
-        """Cost model, and the ε of one choice, from which the default number of parts follows."""
+    def choice_epsilon(self) -> float:
+        """ε of one choice, from which the default number of parts follows."""
 
-    def expected_loss(self, cost: Any, n_parts: int) -> str:
-        """Expected loss from the noise of the choice, as the end of a sentence; empty where it is
-        not known."""
+    @abstractmethod
+    def cost(self, n_candidates: int) -> Cost:
+        """Cost of the choice and of one training."""
+
+    def expected_loss(self, n_candidates: int, n_parts: int) -> str:
+        """Expected loss from the noise of the choice, to end a sentence; empty if it is not known."""
         return ""
 
     def scorer(self, public: bool) -> Scorer:
@@ -345,7 +347,7 @@ class SampleAndAggregate(Strategy):
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
         model = fit_model(job, unfitted_model(several, tried, seed), everything, job.X, job.y)
-        score = job.recipe.score(model, job.X, job.y)
+        score = job.score(model, job.X, job.y)
         released_in_the_open(
             job, fit_model(job, unfitted_model(job, candidate, seed), everything, job.X, job.y)
         )
@@ -365,4 +367,4 @@ def train_winner(
     make = partial(unfitted_model, job, candidate, seed)
     model = train_last(job, make, all_numbers(number_of_records(job.X)), seed)
     attributes = {"best_estimator_": model, **attributes}
-    return Outcome(found=model is not None, rows=[(candidate, score)], attributes=attributes)
+    return Outcome(has_model=model is not None, rows=[(candidate, score)], attributes=attributes)

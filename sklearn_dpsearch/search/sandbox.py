@@ -52,8 +52,8 @@ def confine(folders: Sequence[str]) -> bool:
         return False
     to_files = WRITE | (TRUNCATE if version >= 3 else 0)
     to_folders = to_files | CHANGE_FOLDERS | (MOVE if version >= 2 else 0)
-    known = 3 if version >= 6 else 2 if version >= 4 else 1
-    ruleset = struct.pack("=3Q", to_folders, TCP, ABSTRACT_SOCKETS)[: 8 * known]
+    fields = 3 if version >= 6 else 2 if version >= 4 else 1
+    ruleset = struct.pack("=3Q", to_folders, TCP, ABSTRACT_SOCKETS)[: 8 * fields]
     rules = int(libc.syscall(CREATE_RULESET, ruleset, ctypes.c_size_t(len(ruleset)), 0))
     if rules < 0:
         return False

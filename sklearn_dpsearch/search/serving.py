@@ -142,7 +142,7 @@ class Surroundings:
     writes: Sequence[str] | None
 
     @classmethod
-    def here(cls, writes: Sequence[str] | None) -> Surroundings:
+    def of_this_process(cls, writes: Sequence[str] | None) -> Surroundings:
         """Surroundings of this process."""
         folder = os.curdir
         with contextlib.suppress(OSError):  # it may be gone
@@ -151,13 +151,13 @@ class Surroundings:
         path = [place for place in sys.path if isinstance(place, str)]
         return cls(dict(os.environ), folder, path, get_config(), HERE.forks, writes)
 
-    def enter(self, own: str) -> None:
+    def enter(self, temporary_folder: str) -> None:
         """Enter the surroundings, with a folder of one's own."""
         HERE.forks, HERE.writes = self.forks, self.writes
         if HERE.forks and self.writes is not None:
             if HERE.apart:  # Landlock is for the children, who could not settle behind it
-                _settle(own, self.writes)
-            elif confine([own, *self.writes]):
+                _settle(temporary_folder, self.writes)
+            elif confine([temporary_folder, *self.writes]):
                 HERE.walls.add(FILES)
             if refuse_sockets_with_a_path():
                 HERE.walls.add(SOCKETS)
@@ -226,9 +226,9 @@ def _answer(work: Callable[..., Any], call: bytes) -> bytes:
     try:
         value = work(*unpickled(call, HERE.shared))
     except BaseException as error:
-        ours = type(error).__module__.startswith(f"{__name__.partition('.')[0]}.")
+        is_ours = type(error).__module__.startswith(f"{__name__.partition('.')[0]}.")
         return ERROR + pickle.dumps(
-            (type(error), str(error)) if ours else (PrivateProcessError, STOPPED)
+            (type(error), str(error)) if is_ours else (PrivateProcessError, STOPPED)
         )
     try:
         return pickled(value, head=VALUE)
@@ -296,8 +296,8 @@ class _Forking:
                 signal.set_wakeup_fd(-1)
                 for number in (signal.SIGCHLD, signal.SIGTERM):
                     signal.signal(number, signal.SIG_DFL)
-                for one in (self._asked, self._wakes, self._woken):
-                    one.close()
+                for connection in (self._asked, self._wakes, self._woken):
+                    connection.close()
                 # PR_SET_PDEATHSIG: it ends with its parent
                 _namespaces.system().prctl(1, signal.SIGKILL)
                 HERE.apart = self._apart
@@ -359,7 +359,7 @@ def _become_holder(file: int, life: int, shared: int, folder: str) -> None:
     forking.run(until=work)
 
 
-def _hold(connection: Connection, packed: Packed, own: str) -> bool:
+def _hold(connection: Connection, packed: Packed, folder: str) -> bool:
     """Enter the surroundings of the work, and unpickle what is shared, and the work; return whether
     all succeeded.
 
@@ -367,7 +367,7 @@ def _hold(connection: Connection, packed: Packed, own: str) -> bool:
     """
     try:
         HERE.packed = packed
-        unpickled(connection.recv_bytes()).enter(own)
+        unpickled(connection.recv_bytes()).enter(folder)
         HERE.work = connection.recv_bytes()
         HERE.reads = packed.starts_threads and HERE.forks
         if not HERE.reads:
@@ -383,7 +383,7 @@ def _hold(connection: Connection, packed: Packed, own: str) -> bool:
 
 def _read(packed: Packed) -> None:
     """Unpickle code and shared objects."""
-    Code.here, HERE.shared = packed.read()
+    Code.current, HERE.shared = packed.read()
 
 
 def _become_run(file: int, life: int, folder: str) -> None:
@@ -440,7 +440,7 @@ def _end_with(life: int) -> None:
 # --- where nothing is forked ----------------------------------------------------------------------
 
 
-def work_alone(file: int, folder: str, own: str, leaves: str) -> None:
+def work_alone(file: int, folder: str, temporary_folder: str, leaves: str) -> None:
     """Work in a new process, on the packed objects of a folder.
 
     Parameters
@@ -448,7 +448,7 @@ def work_alone(file: int, folder: str, own: str, leaves: str) -> None:
     file : int
     folder : str
         Of the packed objects.
-    own : str
+    temporary_folder : str
         For temporary files.
     leaves : str
         Folder that this process removes when the asking process ends.
@@ -457,8 +457,8 @@ def work_alone(file: int, folder: str, own: str, leaves: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_wait_for_the_end, args=(leaves,), daemon=True).start()
     HERE.folder, connection = folder, Connection(file)
-    if _hold(connection, Packed.found(folder), own):
-        _become_work(file, own)
+    if _hold(connection, Packed.of_folder(folder), temporary_folder):
+        _become_work(file, temporary_folder)
 
 
 def _wait_for_the_end(folder: str) -> None:

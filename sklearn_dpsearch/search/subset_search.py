@@ -42,19 +42,21 @@ from .final_training import (
     warm_start_name,
 )
 from .planning.checks import RUNS
-from .planning.families import Families, families_of
+from .planning.families import COMMON, Families, families_of
 from .planning.plan import Facts, Plan, describe_runs
+from .planning.space_guarantee import space_guarantee
 from .random_subset import (
     FACTOR_AT_NO_COST,
     FACTOR_OF_SCORES,
     ON,
     USUAL,
-    CostOfSubset,
     InSubset,
     OnTheRest,
     check_handful,
+    cost_of_subset,
     default_fraction,
     each_is_cheap,
+    expected_sizes,
     members_of,
     most_members,
     secret_membership,
@@ -281,19 +283,20 @@ class SubsetStrategy(BestOfStrategy):
         amplified = secret and relation != "replace_one"
         fraction = self._fraction(n_samples if amplified else None)
         scorer, members = self.scorer(public), self._members(families, fraction, n_samples, public)
-        each = self._each(fraction, relation, secret)
-        distribution = self._distribution(each)
-        share = self._tuning_share(families, amplified, distribution, each)
-        cost = CostOfSubset(
+        exhaustive = self._is_exhaustive(fraction, relation, secret)
+        distribution = self._distribution(exhaustive)
+        share = self._tuning_share(families, amplified, distribution, exhaustive)
+        cost = partial(
+            cost_of_subset,
             distribution=distribution,
-            each=each,
+            exhaustive=exhaustive,
             members=members,
             train_on=search.train_on,
             told_its_size=told_its_size,
             replaced=replaced,
         )
         scores = FACTOR_OF_SCORES if amplified or share != 1.0 else FACTOR_AT_NO_COST
-        known = (AT_ANY_PLACE,) * amplified + (REPLACED,) * replaced
+        assumptions = (AT_ANY_PLACE,) * amplified + (REPLACED,) * replaced
         return self.resolved(
             families,
             public,
@@ -301,15 +304,15 @@ class SubsetStrategy(BestOfStrategy):
             validation=members,
             cost=cost,
             distribution=distribution,
-            each=each,
+            exhaustive=exhaustive,
             score_noise=search.score_noise,
             factor_of_scores=scores if isinstance(members, OnTheRest) else None,
             tuning_share=share,
             notes=(
                 PARTS_CAN_TRAIN,
-                *(known if secret else (COUNTS.format(type(search.estimator).__name__),)),
+                *(assumptions if secret else (COUNTS.format(type(search.estimator).__name__),)),
             ),
-            work=describe_runs(distribution, each),
+            work=describe_runs(distribution, exhaustive),
         )
 
     def _for_presence(self, n_samples: int | None) -> tuple[Families, bool]:
@@ -331,30 +334,33 @@ class SubsetStrategy(BestOfStrategy):
             families.calibrated or set(self.space.names).isdisjoint(settings)
         ):
             return families, False
-        found = with_parameters(clone(search.estimator), settings)
+        estimator = with_parameters(clone(search.estimator), settings)
         presence = families_of(
-            found, self.adapter, self.space, n_samples, calibrated=families.calibrated
+            estimator, self.adapter, self.space, n_samples, calibrated=families.calibrated
         )
-        if self.adapter.expecting(found, 1.0) is None or presence.relation != "zero_out":
+        if self.adapter.expecting(estimator, 1.0) is None or presence.relation != "zero_out":
             return families, False
-        if (
-            families.calibrated
-            or presence.promises_if_replaced() == families.promises_if_replaced()
+        if families.calibrated or _promises_if_replaced(presence) == _promises_if_replaced(
+            families
         ):
             return presence, True
         return families, False
 
     def _fraction(self, n_samples: int | None) -> float:
         """Probability with which a record joins the subset."""
-        given = self.search.subset_fraction
-        return default_fraction(n_samples, self.search.epsilon) if given == "auto" else float(given)
+        fraction = self.search.subset_fraction
+        return (
+            default_fraction(n_samples, self.search.epsilon)
+            if fraction == "auto"
+            else float(fraction)
+        )
 
-    def _each(self, fraction: float, relation: Neighboring, secret: bool) -> bool:
+    def _is_exhaustive(self, fraction: float, relation: Neighboring, secret: bool) -> bool:
         """Return whether each candidate runs once."""
-        given, epsilon, delta = self.search.n_iter, self.search.epsilon, self.search.delta
+        n_iter, epsilon, delta = self.search.n_iter, self.search.epsilon, self.search.delta
         if (
-            isinstance(given, str)
-            and given == "auto"
+            isinstance(n_iter, str)
+            and n_iter == "auto"
             and epsilon
             and delta
             and self.space.is_finite
@@ -364,17 +370,17 @@ class SubsetStrategy(BestOfStrategy):
             return each_is_cheap(
                 number, float(epsilon), float(delta), fraction, train_on, relation, secret
             )
-        return isinstance(given, str) and given == "each"
+        return isinstance(n_iter, str) and n_iter == "each"
 
-    def _distribution(self, each: bool) -> CountDistribution:
+    def _distribution(self, exhaustive: bool) -> CountDistribution:
         """Distribution of the number of runs, which is public where each candidate runs once."""
-        if each:
+        if exhaustive:
             return Fixed(self.space.size())
-        given = self.search.n_iter
-        return as_count_distribution(USUAL if isinstance(given, str) else given).at_least_one()
+        n_iter = self.search.n_iter
+        return as_count_distribution(USUAL if isinstance(n_iter, str) else n_iter).at_least_one()
 
     def _tuning_share(
-        self, families: Families, amplified: bool, distribution: CountDistribution, each: bool
+        self, families: Families, amplified: bool, distribution: CountDistribution, exhaustive: bool
     ) -> float:
         """Privacy loss of a candidate's training, as a share of the final training's loss."""
         search, delta = self.search, float(self.search.delta or 0.0)
@@ -383,7 +389,7 @@ class SubsetStrategy(BestOfStrategy):
         pure = all(run.guarantee.pure_epsilon is not None for run in families.runs)
         if not search.epsilon or amplified or search.train_on == "all" or not (pure or delta):
             return 1.0  # without any delta the plan says that one is missing
-        return share_at_no_cost(float(search.epsilon), delta, distribution, each, pure)
+        return share_at_no_cost(float(search.epsilon), delta, distribution, exhaustive, pure)
 
     def _members(
         self, families: Families, fraction: float, n_samples: int | None, public: bool
@@ -408,9 +414,10 @@ class SubsetStrategy(BestOfStrategy):
     def split(
         self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness
     ) -> Split:
-        relation, subset = plan.recipe.neighboring, plan.validation
-        sizes = plan.cost.sizes(n_samples)
-        tells = relation != "replace_one" and plan.cost.told_its_size
+        relation, subset = plan.families.relation, plan.validation
+        assert isinstance(subset, InSubset | OnTheRest)
+        sizes = self.sizes(plan, n_samples)
+        tells = relation != "replace_one" and plan.families.told_their_size
         in_full = [plan.in_full(candidate) for candidate in candidates]
         final = [self._carried_over(plan, candidate, sizes) for candidate in in_full]
         for candidate, full, carried in zip(candidates, in_full, final):
@@ -428,15 +435,21 @@ class SubsetStrategy(BestOfStrategy):
             n_scored=scored,
             size_std=size_std,
             expected=sizes.tune if tells else None,
-            places=most_members(n_samples, plan.cost.members.fraction) if tells else None,
+            places=most_members(n_samples, subset.fraction) if tells else None,
             final=FinalTraining(
-                recipe=plan.final_recipe,
+                settings=plan.final_settings,
                 records=records,
                 candidates=final,
                 expected=sizes.final if tells else None,
                 places=n_samples if tells else None,
             ),
         )
+
+    def sizes(self, plan: Plan, n_samples: int | None) -> Sizes:
+        """Expected numbers of records that tune, and that train the final model."""
+        members = plan.validation
+        assert isinstance(members, InSubset | OnTheRest)
+        return expected_sizes(members.fraction, self.search.train_on, n_samples)
 
     def _scored(
         self, relation: Neighboring, subset: Validation, n_samples: int, folds: Sequence[Fold]
@@ -466,7 +479,7 @@ class SubsetStrategy(BestOfStrategy):
             make = partial(self._last_model, after, tuned, candidates[best], parameters, seed)
             model = train_last(after, make, final.records, seed)
         return Outcome(
-            found=model is not None,
+            has_model=model is not None,
             rows=[(candidates[best], runs[best].score)],
             attributes={
                 "best_estimator_": model,
@@ -476,11 +489,11 @@ class SubsetStrategy(BestOfStrategy):
         )
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
-        final = self._carried_over(plan, plan.in_full(candidate), plan.cost.sizes(None))
+        final = self._carried_over(plan, plan.in_full(candidate), self.sizes(plan, None))
         check_guarantee_kept(plan, plan.final, plan.in_full(candidate), final, None)
         first, last = spawn_seeds(seed, 2)
         tuned, score = train_in_the_open(job, candidate, first)
-        after = replace(job, recipe=plan.final_recipe)
+        after = replace(job, settings=plan.final_settings)
         model = self._last_model(after, tuned, candidate, final, last)
         released_in_the_open(after, fit_model(after, model, job.split.folds[0][0], job.X, job.y))
         return score
@@ -494,9 +507,9 @@ class SubsetStrategy(BestOfStrategy):
         # some estimators drop their model when a parameter is set, even to the same value
         changed = dict(changed_parameters(candidate, parameters))
         # its noise may differ: candidates may be trained with more noise
-        known = tuned.get_params(deep=True)
+        tuned_parameters = tuned.get_params(deep=True)
         changed |= {
-            name: new for name, new in job.recipe.settings.items() if known.get(name) != new
+            name: new for name, new in job.settings.items() if tuned_parameters.get(name) != new
         }
         return with_own_randomness(
             job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed
@@ -504,5 +517,11 @@ class SubsetStrategy(BestOfStrategy):
 
     def _carried_over(self, plan: Plan, candidate: Candidate, sizes: Sizes) -> dict[str, Any]:
         """Extrapolate the candidate's parameters to the final model."""
-        known = self.adapter.extrapolation(plan.final.configured(candidate))
-        return extrapolated(candidate, self.search.extrapolate, known, sizes)
+        rules = self.adapter.extrapolation(plan.final.configured(candidate))
+        return extrapolated(candidate, self.search.extrapolate, rules, sizes)
+
+
+def _promises_if_replaced(families: Families) -> list[Guarantee]:
+    """Guarantee of each candidate, as configured, for a replaced record."""
+    runs = space_guarantee(replace(families, relations=(COMMON,)), families.space, {}).runs
+    return [run.guarantee for family in runs for run in family]

@@ -20,7 +20,7 @@ from ..privacy import Guarantee, until_above
 from ..privacy.mechanisms.exact_sampling import bernoulli
 from ..scoring.validation import all_numbers, validation_of
 from ._base import BasePrivateSearch
-from ._strategy import CostOfRuns, Strategy, drawn_candidates
+from ._strategy import Strategy, cost_of_runs, drawn_candidates
 from ._types import Candidate, Distributions
 from .doubling import Batch, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
 from .execution.job import Job, Outcome
@@ -192,8 +192,8 @@ class DPThresholdSearchCV(BasePrivateSearch):
         ...     LogisticRegression(), {}, guarantee=PureDP(epsilon=1.0),
         ...     threshold=Doubling(round_epsilon=100.0, n_parts=5, max_rounds=3),
         ... )
-        >>> for kept in search.rounds(X, y, ([{"C": 10.0**i}] for i in range(9))):
-        ...     print(kept.params, round(kept.utility, 2), kept.accepted)
+        >>> for step in search.rounds(X, y, ([{"C": 10.0**i}] for i in range(9))):
+        ...     print(step.params, round(step.utility, 2), step.accepted)
         {'C': 1.0} 0.02 True
         {'C': 10.0} 0.06 True
         {'C': 100.0} 0.14 True
@@ -289,12 +289,13 @@ class ThresholdStrategy(Strategy):
         search, stop = self.search, float(self.stop)
         families, scorer = self.families(n_samples), self.scorer(public)
         validation = validation_of(search.cv, n_samples, public, search.epsilon)
-        cost = CostOfRuns(
+        cost = partial(
+            cost_of_runs,
             name=(
                 f"first run with a score of at least {self.threshold:g}, or none (stop probability "
                 f"{stop:.4g})"
             ),
-            search=partial(until_above, stop_probability=stop),
+            theorem=partial(until_above, stop_probability=stop),
             exposures=validation.exposures(),
             refit=search.refit is True,
         )
@@ -334,7 +335,7 @@ class ThresholdStrategy(Strategy):
         if self.search.refit is True:
             progress.last_training()  # also without a success: its reason must stay secret
         if first is None:
-            return Outcome(found=False, rows=[], may_stop=True)
+            return Outcome(has_model=False, rows=[], may_stop=True)
         place, run = first
         candidate, model = candidates[place], run.model
         if self.search.refit is True:
@@ -343,5 +344,5 @@ class ThresholdStrategy(Strategy):
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         attributes = {**shown, "best_score_std_": run.std, "found_": True}
         return Outcome(
-            found=model is not None, rows=[(candidate, run.score)], attributes=attributes
+            has_model=model is not None, rows=[(candidate, run.score)], attributes=attributes
         )

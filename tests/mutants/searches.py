@@ -198,8 +198,8 @@ MUTANTS = {
     "parts of the release not composed": Mutant(
         mistake="A release of several parts is charged for the first of them.",
         file="search/planning/plan.py",
-        old="return compose(*(component.guarantee for component in self.components))",
-        new="return first",
+        old="return compose(*(component.guarantee for component in components))",
+        new="return components[0].guarantee",
         tests=(
             "search/test_grid_search.py::test_the_total_is_that_of_a_noisy_maximum_and_one_training",
         ),
@@ -224,8 +224,8 @@ MUTANTS = {
     "scores on the rest for nothing": Mutant(
         mistake="Records of the rest are scored, and charged for the final training alone.",
         file="search/random_subset.py",
-        old="total = spend(search(trained(1)), validate=validate, validated_share=share)",
-        new="total = spend(search(trained(1)))",
+        old='validated = {"validate": search(scoring)._roughly(), "validated_share": members.share}',
+        new="validated = {}",
         tests=("search/test_subset_validated.py::test_the_total_is_that_of_theorem_four",),
     ),
     "steps fitted on private records": Mutant(
@@ -324,7 +324,7 @@ MUTANTS = {
             "their own."
         ),
         file="search/execution/models.py",
-        old="    secure = job.recipe.adapter.fresh_randomness(model)\n",
+        old="    secure = job.adapter.fresh_randomness(model)\n",
         new="    secure = {}\n",
         tests=(
             "adapters/test_diffprivlib.py::test_candidates_reach_the_minimum_whatever_the_tolerance_given",
@@ -368,17 +368,17 @@ MUTANTS = {
     "several votes of a person": Mutant(
         mistake="All records of a person who validates are scored, and one of them is paid for.",
         file="search/_persons.py",
-        old="(records_of(train), records_of(test, one))",
+        old="(records_of(train), records_of(test, representatives))",
         new="(records_of(train), records_of(test))",
         tests=("search/test_persons.py::test_the_record_that_votes_is_drawn_anew",),
     ),
     "a coin for each record": Mutant(
         mistake="A person's records fall on both sides: some train, and others validate.",
         file="search/_persons.py",
-        old="        found: Indices = among[numbers_where(taken[persons[among]])]",
+        old="        records: Indices = among[numbers_where(is_chosen[persons[among]])]",
         new=(
-            "        found: Indices = among[numbers_where(taken[np.arange(len(among)) % "
-            "len(taken)])]"
+            "        records: Indices = among[numbers_where(is_chosen[np.arange(len(among)) % "
+            "len(is_chosen)])]"
         ),
         tests=("search/test_persons.py::test_a_person_is_on_one_side_and_has_one_vote",),
     ),

@@ -106,7 +106,7 @@ def test_scores_without_noise_are_exposed(monkeypatch):
 @pytest.mark.slow
 def test_candidates_that_keep_a_seed_are_exposed(monkeypatch):
     def keeping(job, candidate, seed):
-        return clone(job.recipe.estimator).set_params(**candidate, random_state=0)
+        return clone(job.estimator).set_params(**candidate, random_state=0)
 
     monkeypatch.setattr(_models, "unfitted_model", keeping)
     assert not audited(public_search(), answer, FEW, fit_params=PUBLIC).consistent

@@ -17,7 +17,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import PrivacyError
 from sklearn_dpsearch.search import private_process
 from sklearn_dpsearch.search.execution import clusters
-from sklearn_dpsearch.search.execution.clusters import DaskWorkers, workplace
+from sklearn_dpsearch.search.execution.clusters import DaskWorkers, workplace_for
 from sklearn_dpsearch.search.private_process import VALUE
 
 from ..clusters import told_by
@@ -102,8 +102,8 @@ register_parallel_backend("growing", Growing)
 
 def test_a_cluster_that_grows_is_given_as_much_as_n_jobs_says():
     with parallel_config("growing"):
-        assert [workplace(n_jobs).number for n_jobs in (None, -1, 1, 6)] == [2, 2, 1, 6]
-    assert [workplace(n_jobs).number for n_jobs in (None, 1, 6)] == [1, 1, 6]
+        assert [workplace_for(n_jobs).number for n_jobs in (None, -1, 1, 6)] == [2, 2, 1, 6]
+    assert [workplace_for(n_jobs).number for n_jobs in (None, 1, 6)] == [1, 1, 6]
 
 
 @pytest.mark.slow

@@ -253,8 +253,8 @@ def test_the_choice_follows_the_exponential_mechanism():
 
 @pytest.mark.slow
 def test_the_noise_is_that_of_the_mechanism_for_the_sensitivity_of_the_parts():
-    cost = search(delta=1e-6)._strategy().facts(400, False).cost
-    assert cost.noise_for(Fraction(1, 4)).scale == cost.noise.scale / 4
+    strategy = search(delta=1e-6)._strategy()
+    assert strategy.noise(Fraction(1, 4)).scale == strategy.noise(Fraction(1)).scale / 4
 
 
 # --- what is released -----------------------------------------------------------------------------

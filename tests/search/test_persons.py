@@ -65,7 +65,7 @@ def test_a_person_is_on_one_side_and_has_one_vote(name):
 def test_the_record_that_votes_is_drawn_anew():
     persons = np.arange(400) // 4
     fold = (np.arange(50), np.arange(50, 100))
-    final = FinalTraining(recipe=None, records=np.arange(50, 100), candidates=())
+    final = FinalTraining(settings={}, records=np.arange(50, 100), candidates=())
     found = [
         in_records(Split(folds=[fold], final=final), persons, np.random.default_rng(seed).bytes)
         for seed in (0, 1)

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch.privacy import PureDP
+from sklearn_dpsearch.search._private_fit import job_of
 from sklearn_dpsearch.search._rehearsal import run_publicly
-from sklearn_dpsearch.search.execution.job import Job, Split
+from sklearn_dpsearch.search.execution.job import Split
 from sklearn_dpsearch.search.sample_and_aggregate import utilities_of
 
 from .toys import RandomizedResponse
@@ -120,5 +121,5 @@ def utilities_in_the_open(search, X, y, folds, candidates):
     """The exact utilities from which a search would choose, on parts of made-up records."""
     search._validate_params()
     plan = search._plan(search._strategy(), len(X), False, search.delta)
-    job = Job(recipe=plan.recipe, split=Split(folds=folds), X=X, y=y)
+    job = job_of(plan, Split(folds=folds), X, y, {})
     return run_publicly(partial(utilities_of, job, candidates, "same", [None] * len(folds)), [X, y])

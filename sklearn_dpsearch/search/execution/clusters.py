@@ -18,7 +18,7 @@ from ...privacy import PrivacyError
 from ...search import private_process
 from .workers import LOST, Counter, Threads, Workers, uncounted
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 TRUSTED = (
     "Candidates run on a cluster: its workers, schedulers, stores and connections are trusted as "
@@ -50,8 +50,8 @@ class DaskWorkers(Workers):
     _records: Any = None
 
     def run(
-        self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted
-    ) -> list[Found]:
+        self, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
+    ) -> list[Result]:
         """Results of the tasks. They are sent again if all workers with the records are lost; seeds
         stay."""
         pickled = [private_process.for_workers(task) for task in tasks]
@@ -76,15 +76,15 @@ class DaskWorkers(Workers):
             self._records = self.client.scatter(private_process.content_for_workers(), hash=False)
         sent = [
             self.client.submit(
-                private_process.on_a_worker, one, self._records, pure=False, **self.options
+                private_process.on_a_worker, future, self._records, pure=False, **self.options
             )
-            for one in pickled
+            for future in pickled
         ]
         answers: dict[Any, bytes] = {}
-        for one in as_completed(sent, loop=self.client.loop):  # at once, while its worker lives
-            answers[one.key] = one.result()
+        for future in as_completed(sent, loop=self.client.loop):  # at once, while its worker lives
+            answers[future.key] = future.result()
             counter(len(answers))
-        return [answers[one.key] for one in sent]
+        return [answers[future.key] for future in sent]
 
 
 @contextlib.contextmanager
@@ -112,8 +112,8 @@ class RayWorkers(Workers):
     _records: Any = None
 
     def run(
-        self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted
-    ) -> list[Found]:
+        self, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
+    ) -> list[Result]:
         """Results of the tasks. Ray does those of a lost worker again; seeds stay."""
         import ray
 
@@ -180,7 +180,7 @@ class Workplace:
         )
 
 
-def workplace(n_jobs: int | None) -> Workplace:
+def workplace_for(n_jobs: int | None) -> Workplace:
     """Workers that the user has chosen.
 
     Raises
@@ -239,10 +239,10 @@ def _ray_of(backend: Any) -> Callable[[int], AbstractContextManager[Workers]]:
             'can join it from here. Write ray.init() or ray.init(address="auto") first, on a '
             "machine of the cluster."
         )
-    here = ray.get_runtime_context()
+    context = ray.get_runtime_context()
     options = backend.ray_remote_args or {}
     return partial(
-        on_ray, address=here.gcs_address, runtime=dict(here.runtime_env), options=options
+        on_ray, address=context.gcs_address, runtime=dict(context.runtime_env), options=options
     )
 
 

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ...adapters import Adapter
 from ...privacy import PrivacyError
+from ...privacy._types import Neighboring
 from ...privacy.spent import PrivacySpent
+from ...scoring import Noise, PrivateScorer
 from ...scoring.validation import Fold
 from .._checkpoint_folder import DONE, FileOfSearch
-from .._types import Candidate, PublicData, Recipe, Seed
+from .._types import Candidate, PublicData, Scorer, Seed
 from ..pickling import mark_of_code, pickled, unpickled
 from .workers import Threads, Workers
 
@@ -32,9 +35,9 @@ class Finished:
 
     def get(self, seed: Seed) -> Any:
         """Read the result of a seed; None if it is missing, or not as it was written."""
-        found = self._file(seed)
+        file = self._file(seed)
         with contextlib.suppress(Exception):
-            payload, mark = b"" if found is None else found.read() or b"", mark_of_code()
+            payload, mark = b"" if file is None else file.read() or b"", mark_of_code()
             return unpickled(payload[len(mark) :]) if payload.startswith(mark) else None
         return None
 
@@ -61,7 +64,8 @@ class FinalTraining:
 
     Parameters
     ----------
-    recipe : Recipe
+    settings : mapping
+        Parameters of the estimator that set the noise.
     records : ndarray of shape (n,)
         Indices of the records that train.
     candidates : sequence of dict
@@ -72,7 +76,7 @@ class FinalTraining:
         The table of these records, where it is in partitions.
     """
 
-    recipe: Recipe
+    settings: Mapping[str, Any]
     records: np.ndarray
     candidates: Sequence[Candidate]
     expected: float | None = None
@@ -113,11 +117,22 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Shared inputs of the runs of one search. Workers get a copy.
+    """Shared inputs of the runs of one search: all that they need of a plan, and records.
+
+    Workers get a copy.
 
     Parameters
     ----------
-    recipe : Recipe
+    estimator, adapter, scorer, neighboring, error_score
+        As planned.
+    settings : mapping
+        Parameters of the estimator that set the noise.
+    noise : Noise or None
+        Noise of a private score.
+    n_samples : int or None
+        Number of all records, for estimators whose noise or rate follows from it.
+    trains_together : bool
+        Whether candidates can be trained at once.
     split : Split
     X, y
         Records.
@@ -134,7 +149,15 @@ class Job:
         Records in partitions, which train in place of ``X`` and ``y``.
     """
 
-    recipe: Recipe
+    estimator: Any
+    adapter: Adapter
+    settings: Mapping[str, Any]
+    scorer: Scorer
+    noise: Noise | None
+    neighboring: Neighboring
+    error_score: float
+    n_samples: int | None
+    trains_together: bool
     split: Split
     X: Any
     y: Any
@@ -145,11 +168,6 @@ class Job:
     threads: int | None = None
     table: Any = None
 
-    @property
-    def trains_together(self) -> bool:
-        """Return whether candidates are trained at once."""
-        return self.recipe.trains_together and not self.fit_params
-
     def for_workers(self) -> Job:
         """Job for a task: the size of ``final`` would tell a cluster the number of candidates."""
         return replace(self, split=replace(self.split, final=None))
@@ -157,7 +175,12 @@ class Job:
     def afterwards(self, final: FinalTraining) -> Job:
         """Job for a training after the runs."""
         split = replace(self.split, expected=final.expected, places=final.places, final=None)
-        return replace(self, recipe=final.recipe, split=split, table=final.table)
+        return replace(self, settings=final.settings, split=split, table=final.table)
+
+    def score(self, model: Any, X: Any, y: Any) -> float:
+        """Metric of a model. As in scikit-learn, a metric gets no target that does not exist."""
+        target = () if y is None and not isinstance(self.scorer, PrivateScorer) else (y,)
+        return float(self.scorer(model, X, *target))
 
 
 NOTHING_FOUND = (
@@ -183,7 +206,7 @@ class Outcome:
 
     Parameters
     ----------
-    found : bool
+    has_model : bool
         Whether there is a model; if not, nothing else is released.
     may_stop : bool
         Whether finding nothing is an ordinary result, told by ``found_``, rather than an error.
@@ -194,7 +217,7 @@ class Outcome:
         Further attributes of the fitted search.
     """
 
-    found: bool
+    has_model: bool
     rows: Sequence[tuple[Mapping[str, Any], float]]
     best: int = 0
     attributes: Mapping[str, Any] = field(default_factory=dict)

@@ -27,29 +27,26 @@ from .workers import LeakDetected, attempt, task_context
 def unfitted_model(job: Job, candidate: Candidate, seed: Seed) -> Any:
     """Make an unfitted estimator with the candidate's parameters, the calibrated noise and its own
     randomness."""
-    recipe = job.recipe
     # as planned: first the noise, then the candidate
-    model = with_parameters(clone(recipe.estimator), recipe.settings)
+    model = with_parameters(clone(job.estimator), job.settings)
     with_parameters(model, {name: clone(value, safe=False) for name, value in candidate.items()})
     return with_own_randomness(job, model, seed)
 
 
 def with_own_randomness(job: Job, model: Any, seed: Seed) -> Any:
     """Set the expected number of records and the model's own randomness."""
-    n = job.split.n_trained if job.recipe.n_samples is None else job.recipe.n_samples
-    job.recipe.adapter.for_records(
-        model, len(job.split.folds[0][0]) if n is None else n, job.split.places
-    )
+    n = job.split.n_trained if job.n_samples is None else job.n_samples
+    job.adapter.for_records(model, len(job.split.folds[0][0]) if n is None else n, job.split.places)
     if job.split.expected is not None:
-        with_parameters(model, job.recipe.adapter.expecting(model, job.split.expected) or {})
+        with_parameters(model, job.adapter.expecting(model, job.split.expected) or {})
     names = seed_names(model)
     seeds = spawn_seeds(seed, len(names))
-    with_parameters(model, {name: random_state(own) for name, own in zip(names, seeds)})
-    secure = job.recipe.adapter.fresh_randomness(model)
+    with_parameters(model, {name: random_state(part_seed) for name, part_seed in zip(names, seeds)})
+    secure = job.adapter.fresh_randomness(model)
     if seed is not None:  # a seeded search stays seeded; ledgers are fresh all the same
         secure = {name: value for name, value in secure.items() if name not in names}
     with_parameters(model, secure)
-    job.recipe.adapter.prepare(model)
+    job.adapter.prepare(model)
     return model
 
 
@@ -67,7 +64,7 @@ def fit_model(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
     if job.table is not None:
         job.table.fit(model, records)
         return _finished(job, model)
-    chosen = rows_of if job.recipe.adapter.takes_chosen_rows(model) else take
+    chosen = rows_of if job.adapter.takes_chosen_rows(model) else take
     labels = () if y is None else (chosen(y, records),)
     params = {name: take_param(value, records, X) for name, value in job.fit_params.items()}
     model.fit(chosen(X, records), *labels, **params)
@@ -83,34 +80,32 @@ def all_fitted(
         attempt(partial(unfitted_model, job, candidate, seed))
         for candidate, seed in zip(candidates, seeds)
     ]
-    made = [i for i, model in enumerate(models) if model is not None]
-    if not job.trains_together or len(made) < 2:
+    places = [i for i, model in enumerate(models) if model is not None]
+    if not job.trains_together or len(places) < 2:
         return [
             None
             if model is None
             else attempt(partial(fit_model, job, model, records, job.X, job.y))
             for model in models
         ]
-    chosen: list[Any] = [models[i] for i in made]
-    part = rows_of if all(map(job.recipe.adapter.takes_chosen_rows, chosen)) else take
+    chosen: list[Any] = [models[i] for i in places]
+    part = rows_of if all(map(job.adapter.takes_chosen_rows, chosen)) else take
     trained = (
         attempt(
-            lambda: job.recipe.adapter.fit_together(
-                chosen, part(job.X, records), part(job.y, records)
-            )
+            lambda: job.adapter.fit_together(chosen, part(job.X, records), part(job.y, records))
         )
         or []
     )
     finished = [
         None if model is None else attempt(partial(_finished, job, model)) for model in trained
     ]
-    placed = dict(zip(made, finished))
+    placed = dict(zip(places, finished))
     return [placed.get(i) for i in range(len(models))]
 
 
 def _finished(job: Job, model: Any) -> Any:
     """Keep the trained model's predictions within public bounds."""
-    job.recipe.adapter.finish(model)
+    job.adapter.finish(model)
     return model
 
 
@@ -134,7 +129,7 @@ def _trained_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: 
 def releasable(job: Job, model: Any) -> Any:
     """Remove all attributes that the guarantee does not cover: exact statistics, and generators
     that tell the noise."""
-    job.recipe.adapter.scrub(model)
+    job.adapter.scrub(model)
     forget_seeds(model)
     return with_parameters(model, dict.fromkeys(seed_names(model)))
 

@@ -26,9 +26,9 @@ class Randomness:
     def following(cls, entropy: int | list[int]) -> Randomness:
         """Derive all randomness from one secret, so that it can be drawn again from a kept
         secret."""
-        made = object.__new__(cls)
-        made._follow(entropy, seeded=True)
-        return made
+        randomness = object.__new__(cls)
+        randomness._follow(entropy, seeded=True)
+        return randomness
 
     def _follow(self, entropy: int | list[int], *, seeded: bool) -> None:
         self.seeded = seeded

@@ -70,10 +70,10 @@ def run_all(
     is public."""
     hands = deal(len(candidates), _number_of_tasks(job, len(candidates)))
     tasks = _tasks_for(run_several, job, hands, candidates, seeds)
-    found = in_parallel(
+    results = in_parallel(
         _kind_name(job), job.workers, tasks, lambda done: progress.done(done, len(hands))
     )
-    runs = {i: run for hand, part in zip(hands, found) for i, run in zip(hand, part)}
+    runs = {i: run for hand, part in zip(hands, results) for i, run in zip(hand, part)}
     return [runs[i] for i in range(len(candidates))]
 
 
@@ -83,10 +83,12 @@ def run_best(
     """Index and run of the best candidate, the first among equals; tasks depend on ``expected``,
     never on K."""
     hands = deal(len(candidates), _number_of_tasks(job, expected))
-    found = in_parallel(
+    results = in_parallel(
         _kind_name(job), job.workers, _tasks_for(best_of_several, job, hands, candidates, seeds)
     )
-    finalists = [(hand[place], run) for hand, (place, run) in zip(hands, found) if run is not None]
+    finalists = [
+        (hand[place], run) for hand, (place, run) in zip(hands, results) if run is not None
+    ]
     return max(finalists, key=lambda finalist: (*finalist[1].order, -finalist[0]))
 
 
@@ -109,11 +111,11 @@ def run_until(
         stop = min(start + size, len(candidates)) if first is None else start
         block = [range(start + hand.start, stop, hand.step) for hand in deal(stop - start, hands)]
         several = partial(first_of_several, threshold=threshold)
-        found = in_parallel(
+        results = in_parallel(
             _kind_name(job), job.workers, _tasks_for(several, job, block, candidates, seeds)
         )
         successes = [
-            (hand[place], run) for hand, (place, run) in zip(block, found) if run is not None
+            (hand[place], run) for hand, (place, run) in zip(block, results) if run is not None
         ]
         first = min(successes, key=lambda success: success[0]) if successes else first
         start = stop
@@ -125,7 +127,7 @@ def _number_of_tasks(job: Job, expected: float) -> int:
 
 
 def _kind_name(job: Job) -> str:
-    return type(job.recipe.estimator).__name__
+    return type(job.estimator).__name__
 
 
 def _tasks_for(
@@ -173,8 +175,8 @@ def run_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]
     """Train and score several candidates, together where possible; finished runs of a checkpoint
     are reused."""
     runs = {i: run for i, seed in enumerate(seeds) if (run := job.finished.get(seed)) is not None}
-    left = [i for i in range(len(seeds)) if i not in runs]
-    for batch in [left] if job.trains_together and left else [[i] for i in left]:
+    missing = [i for i in range(len(seeds)) if i not in runs]
+    for batch in [missing] if job.trains_together and missing else [[i] for i in missing]:
         new = _run_batch(job, [candidates[i] for i in batch], [seeds[i] for i in batch])
         for i, run in zip(batch, new):
             job.finished.put(seeds[i], run)
@@ -198,8 +200,8 @@ def _train_and_score(job: Job, candidates: Sequence[Candidate], seeds: Sequence[
             for fold, (train, _) in enumerate(job.split.folds)
         ]
         runs = [
-            attempt(partial(_scored_run, job, own, seeds))
-            for own, (_, seeds) in zip(zip(*models), streams)
+            attempt(partial(_scored_run, job, fold_models, seeds))
+            for fold_models, (_, seeds) in zip(zip(*models), streams)
         ]
         return [run or _failed(job) for run in runs]
 
@@ -217,13 +219,13 @@ def _scored_run(job: Job, models: Sequence[Any], seeds: Sequence[Seed]) -> Run |
             models, job.split.folds, job.split.n_scored, seeds
         )
     ]
-    score = _with_failures_last(float(np.mean([one.value for one in scores])))
-    std = math.hypot(*[one.std for one in scores]) / len(scores)
+    score = _with_failures_last(float(np.mean([fold_score.value for fold_score in scores])))
+    std = math.hypot(*[fold_score.std for fold_score in scores]) / len(scores)
     return Run(score, releasable(job, models[0]) if math.isfinite(score) else None, std)
 
 
 def _failed(job: Job) -> Run:
-    return Run(_with_failures_last(job.recipe.error_score), None)
+    return Run(_with_failures_last(job.error_score), None)
 
 
 def _with_failures_last(score: float) -> float:
@@ -240,16 +242,14 @@ def _seeds_of_run(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
 def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: Seed) -> Score:
     """Score a model on public data, or on private records with the planned noise."""
     if job.public is not None:
-        return Score(job.recipe.score(model, *job.public))
-    recipe, scorer = job.recipe, job.recipe.scorer
-    assert recipe.noise is not None
+        return Score(job.score(model, *job.public))
+    scorer, noise, neighboring = job.scorer, job.noise, job.neighboring
+    assert noise is not None
     assert isinstance(scorer, PrivateScorer)
     bits = random_bits(seed)
-    sensitivity, noise = scorer.sensitivity(recipe.neighboring), recipe.noise
+    sensitivity = scorer.sensitivity(neighboring)
     squared = Fraction(sensitivity.l1**2 if noise.norm == 1 else sensitivity.l2_squared)
-    exact = np.array(
-        _exact_statistic(scorer, recipe.neighboring, model, records, job.X, job.y), object
-    )
+    exact = np.array(_exact_statistic(scorer, neighboring, model, records, job.X, job.y), object)
     noisy = release_sum(
         "private score",
         exact,
@@ -257,9 +257,9 @@ def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: See
         lambda sums: [value + noise.sample(bits) for value in sums],
         noise.norm,
     )
-    value = float(scorer.score(noisy, n_scored, recipe.neighboring))
+    value = float(scorer.score(noisy, n_scored, neighboring))
     spread = {"noise_std": noise.std, "size_std": job.split.size_std}
-    return Score(value, standard_error(scorer, noisy, n_scored, recipe.neighboring, **spread))
+    return Score(value, standard_error(scorer, noisy, n_scored, neighboring, **spread))
 
 
 def _exact_statistic(
@@ -268,10 +268,10 @@ def _exact_statistic(
     """Integers of a score before noise, summed over blocks of records where the score is a sum."""
     size = BLOCK if is_additive(scorer) else max(len(records), 1)
     blocks = [records[start : start + size] for start in range(0, max(len(records), 1), size)]
-    found = [
+    statistics = [
         scorer.statistic(model, take(X, block), take(y, block), neighboring) for block in blocks
     ]
-    return [sum(values) for values in zip(*found)]
+    return [sum(values) for values in zip(*statistics)]
 
 
 def train_in_the_open(job: Job, candidate: Candidate, seed: Seed) -> tuple[Any, float]:
@@ -281,6 +281,6 @@ def train_in_the_open(job: Job, candidate: Candidate, seed: Seed) -> tuple[Any, 
     training, scoring = spawn_seeds(seed, 2)
     model = fit_model(job, unfitted_model(job, candidate, training), everything, job.X, job.y)
     # shows errors, which a private score silently counts as failures
-    job.recipe.score(model, job.X, job.y)
+    job.score(model, job.X, job.y)
     score = score_of(job, model, everything, job.split.n_scored[0], scoring).value
     return released_in_the_open(job, model), score

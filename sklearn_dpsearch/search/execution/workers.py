@@ -17,7 +17,7 @@ from joblib import parallel_config
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ...search import private_process
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 #: Function called with the number of finished tasks.
 Counter = Callable[[int], None]
 
@@ -41,8 +41,8 @@ class Workers(ABC):
 
     @abstractmethod
     def run(
-        self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted
-    ) -> list[Found]:
+        self, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
+    ) -> list[Result]:
         """Results of the tasks, in order; the first error ends all.
 
         Parameters
@@ -69,24 +69,24 @@ class Threads(Workers):
     number: int = 1
 
     def run(
-        self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted
-    ) -> list[Found]:
+        self, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
+    ) -> list[Result]:
         """Results of the tasks."""
         if self.number == 1:
-            found = []
+            results = []
             for task in tasks:
-                found.append(task())
-                counter(len(found))
-            return found
+                results.append(task())
+                counter(len(results))
+            return results
         with futures.ThreadPoolExecutor(self.number) as pool:
             running = [pool.submit(task) for task in tasks]
             try:
-                for done, one in enumerate(futures.as_completed(running), 1):
-                    one.result()
+                for done, future in enumerate(futures.as_completed(running), 1):
+                    future.result()
                     counter(done)
             finally:
                 pool.shutdown(cancel_futures=True)
-            return [one.result() for one in running]
+            return [future.result() for future in running]
 
 
 # --- tasks ----------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ OTHERWISE = (
 )
 
 
-def attempt(work: Callable[[], Found]) -> Found | None:
+def attempt(work: Callable[[], Result]) -> Result | None:
     """Result of a candidate's work, or None after any failure. No interrupt of the user reaches a
     private process."""
     try:
@@ -188,8 +188,8 @@ def attempt(work: Callable[[], Found]) -> Found | None:
 
 
 def in_parallel(
-    name: str, workers: Workers, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted
-) -> list[Found]:
+    name: str, workers: Workers, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
+) -> list[Result]:
     """Results of the tasks, in order; errors have fixed words, with the type of the estimator at
     most."""
     try:

@@ -44,10 +44,10 @@ RUNS = [Interval(numbers.Real, 1, MOST_RUNS, closed="both"), CountDistribution]
 PARTS = [None, Interval(numbers.Integral, 2, 10**6, closed="both")]
 
 
-def check_estimator(found: Any) -> None:
+def check_estimator(estimator: Any) -> None:
     """Raise for a class, where an object is needed."""
-    if isinstance(found, type):
-        name = found.__name__
+    if isinstance(estimator, type):
+        name = estimator.__name__
         raise TypeError(
             f"Found the class {name} as estimator; an object is needed. Write {name}(...)."
         )
@@ -107,8 +107,8 @@ def is_per_record(name: str, value: Any) -> bool:
 def nested_values(estimator: Any) -> Iterable[Any]:
     """Value of every parameter, at any depth, and of entries in lists of named steps; a class has
     no parameters."""
-    known = hasattr(estimator, "get_params") and not isinstance(estimator, type)
-    for value in estimator.get_params(deep=False).values() if known else ():
+    has_parameters = hasattr(estimator, "get_params") and not isinstance(estimator, type)
+    for value in estimator.get_params(deep=False).values() if has_parameters else ():
         steps = value if isinstance(value, list) else []
         for part in [
             value,
@@ -283,11 +283,11 @@ def _check_named_labels(scorer: Scorer, declared: Any, kind: str) -> None:
     if labels and kind and kind in TEXT + NUMBERS and declared is None:
         unknown = [label for label in labels if isinstance(label, str) != (kind in TEXT)]
     if unknown:
-        known = (
+        declaration = (
             f"classes={list(declared)!r}" if declared is not None else "labels of another kind in y"
         )
         raise PrivacyError(
-            f"Found scoring={scorer!r}, which names {unknown!r}, and {known}: every score would be "
+            f"Found scoring={scorer!r}, which names {unknown!r}, and {declaration}: every score would be "
             "the same. Name the labels as they are in y. Nothing was spent."
         )
 
@@ -331,10 +331,12 @@ def read_public(X_public: Any, y_public: Any, X: Any, y: Any, models: Sequence[A
 
 def check_public_shape(public: Records, records: Records) -> None:
     """Raise for public data of another shape than the private records."""
-    theirs, ours = (tuple(getattr(data.X, "shape", ()))[1:] for data in (records, public))
-    if theirs and ours and theirs != ours:
+    private_shape, public_shape = (
+        tuple(getattr(data.X, "shape", ()))[1:] for data in (records, public)
+    )
+    if private_shape and public_shape and private_shape != public_shape:
         raise ValueError(
-            f"Found records of shape {theirs} in X and {ours} in X_public, which no candidate "
+            f"Found records of shape {private_shape} in X and {public_shape} in X_public, which no candidate "
             "could predict for. Give both the same features."
         )
 

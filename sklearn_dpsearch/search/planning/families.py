@@ -1,5 +1,4 @@
-"""Families of candidates: estimators put into a step bring their own noise and their own
-neighbouring relation.
+"""Families of candidates: estimators put into a step bring their own noise and their own neighbours.
 
 A family is all candidates with the same estimators in their steps. Where families hold under
 different relations, the whole search is stated under ``replace_one``. Under a given total, every
@@ -16,21 +15,72 @@ from typing import Any
 from sklearn.base import clone, is_classifier, is_regressor
 
 from ...adapters import Adapter, TrainingRun
-from ...privacy import Guarantee, PrivacyError
+from ...privacy import PrivacyError, as_replace_one, as_zero_out
 from ...privacy._checks import cached_property
 from ...privacy._types import Neighboring
 from .._records import with_parameters
-from .._types import InFull
 from .space import Space, accepts, configured, is_part
-from .space_guarantee import Points, Training, with_public_size
 
 #: Relation to which guarantees under any other relation can be converted.
 COMMON: Neighboring = "replace_one"
 
+PUBLIC_SIZE = (
+    "A guarantee about adding or removing a record is stated for blanking one in its place "
+    "(zero_out): the number of records is public, and training ignores a blank record as it "
+    "ignores one that is not there."
+)
+SEARCHED = (
+    "Found epsilon= for the whole search while the candidates vary {}, and with it {}, which "
+    "calibration sets. Remove what differs in the noise alone from the space, or leave the "
+    "search's epsilon=None to have the total reported."
+)
+
+
+def families_of(
+    estimator: Any, adapter: Adapter, space: Space, n_samples: int | None, *, calibrated: bool
+) -> Families:
+    """Look up the families of a space.
+
+    Raises
+    ------
+    ValueError
+        If some families classify and others are regressors.
+    """
+    space = space.by_family()
+    models = noisy = tuple(_model_of(estimator, dictionary) for dictionary in space.dictionaries)
+    _check_one_kind(models)
+    varying = frozenset(space.names)
+    if calibrated:
+        noisy = tuple(
+            with_parameters(clone(model), adapter.scaled_privacy(model, 1.0, varying))
+            for model in models
+        )
+    runs = tuple(adapter.training_run(model, n_samples) for model in noisy)
+    relations = tuple(with_public_size(run).guarantee.neighboring for run in runs)
+    differ = calibrated and len(set(relations)) > 1
+    return Families(
+        estimator=estimator,
+        adapter=adapter,
+        space=space,
+        calibrated=calibrated,
+        n_samples=n_samples,
+        varying=varying,
+        models=models,
+        runs=runs,
+        relations=relations,
+        restated=tuple((adapter.under(model, COMMON) or {}) if differ else {} for model in noisy),
+        balance=(1.0,) * len(models),
+    )
+
+
+def kinds_of(estimator: Any, space: Space) -> list[Any]:
+    """The estimator with the parts of each family, and no other parameter set."""
+    return [_with_parts(estimator, dictionary) for dictionary in space.by_family().dictionaries]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Families:
-    """The candidates of a search by family.
+    """The candidates of a search by family, and how each is trained.
 
     Parameters
     ----------
@@ -69,239 +119,197 @@ class Families:
     restated: tuple[dict[str, Any], ...]
     balance: tuple[float, ...]
 
+    # --- what a candidate promises ----------------------------------------------------------------
+
     @property
     def relation(self) -> Neighboring:
         """Relation under which the search is stated."""
         return self.relations[0] if len(set(self.relations)) == 1 else COMMON
 
-    @property
+    def training_run(self, model: Any, n_samples: int | None = None) -> TrainingRun:
+        """Guarantee of training a candidate, under the relation of the search.
+
+        Parameters
+        ----------
+        model : estimator
+            With its noise set.
+        n_samples : int, optional
+            Number of records that train, if not all: rates and numbers of steps stay as planned.
+        """
+        if n_samples not in (None, self.n_samples):
+            assert self.n_samples is not None
+            self.adapter.for_records(model, self.n_samples)
+        size = self.n_samples if n_samples is None else n_samples
+        run = with_public_size(self.adapter.training_run(model, size))
+        if self.relation != COMMON:
+            return run
+        return replace(run, guarantee=as_replace_one(run.guarantee))
+
+    @cached_property
     def told_their_size(self) -> bool:
-        """Return whether no candidate counts its records: each can be told a number, or ignores
-        blank records."""
+        """Return whether candidates can be told a number of records, or ignore blank ones: none counts."""
         return all(
             run.guarantee.neighboring == "add_remove"
             or self.adapter.expecting(model, 1.0) is not None
             for run, model in zip(self.runs, self.models)
         )
 
+    @property
+    def train_together(self) -> bool:
+        """Return whether candidates of some family can be trained at once."""
+        return any(map(self.adapter.trains_together, self.models))
+
     # --- the noise that they bring along ----------------------------------------------------------
 
-    @cached_property
+    @property
     def bring_noise(self) -> bool:
-        """Return whether the search sets noise of estimators in the space: each family is
-        calibrated by itself."""
+        """Return whether the search sets noise in the space: each family is calibrated by itself."""
         return self.calibrated and self.noise_in_parts
 
     @cached_property
     def noise_in_parts(self) -> bool:
         """Return whether noise parameters belong to estimators that candidates put in."""
-        if not any(_parts_of(dictionary) for dictionary in self.space.dictionaries):
-            return False
-        return any(
-            any(name.startswith(f"{owner}__") for name in noise)
-            for dictionary, noise in zip(self.space.dictionaries, self._noises(1.0))
-            for owner, _ in _parts_of(dictionary)
+        parts = [_parts_of(dictionary) for dictionary in self.space.dictionaries]
+        return any(parts) and any(
+            name.startswith(f"{owner}__")
+            for owners, noise in zip(parts, self._noises(1.0))
+            for owner in owners
+            for name in noise
         )
 
-    def promises(self) -> list[Guarantee]:
-        """Guarantee of training one candidate of each family, with the noise as configured."""
-        training = Training(self.adapter, self.n_samples, self.relation)
-        return [
-            runs[0].guarantee
-            for runs in Points(self.estimator, self.at(1.0), training).promises().runs
-        ]
-
-    def promises_if_replaced(self) -> list[Guarantee]:
-        """Guarantee of each candidate, as configured, for a replaced record."""
-        training = Training(self.adapter, self.n_samples, "replace_one", self.n_samples)
-        runs = Points(self.estimator, self.space, training).promises().runs
-        return [run.guarantee for family in runs for run in family]
-
     def at(self, factor: float) -> Space:
-        """Space with noise set in the parts of every family; ``factor`` multiplies the privacy
-        losses."""
+        """Space with noise set in the parts of every family; ``factor`` multiplies the losses."""
         self._refuse_searched_noise()
+        dictionaries = zip(self.space.dictionaries, self.restated, self._noises(factor))
         return replace(
             self.space,
             dictionaries=tuple(
-                self._with(dictionary, {**restated, **noise})
-                for dictionary, restated, noise in zip(
-                    self.space.dictionaries, self.restated, self._noises(factor)
-                )
+                self._with_settings(dictionary, {**restated, **noise})
+                for dictionary, restated, noise in dictionaries
             ),
         )
 
     def alone(self, index: int) -> Families:
         """One family alone, at the common relation."""
-        one = slice(index, index + 1)
+        place = slice(index, index + 1)
         return replace(
             self,
-            space=Space(self.space.dictionaries[one]),
-            models=self.models[one],
-            runs=self.runs[one],
+            space=Space(self.space.dictionaries[place]),
+            models=self.models[place],
+            runs=self.runs[place],
             relations=(self.relation,),
-            restated=self.restated[one],
+            restated=self.restated[place],
             balance=(1.0,),
         )
 
     def _noises(self, factor: float) -> list[dict[str, Any]]:
         """Parameters that set the noise of each family."""
         return [
-            self.adapter.scaled_privacy(model, factor * own, self.varying)
-            for model, own in zip(self.models, self.balance)
+            self.adapter.scaled_privacy(model, factor * share, self.varying)
+            for model, share in zip(self.models, self.balance)
         ]
 
-    def _with(self, dictionary: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Copy the dictionary with parameters set on their parts."""
-        known = {
-            **self.estimator.get_params(deep=True),
-            **{name: values[0] for name, values in _parts_of(dictionary)},
-        }
-        found = dict(dictionary)
+    def _with_settings(
+        self, dictionary: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Copy of a dictionary with parameters set on the parts to which they belong."""
+        parts = {name: values[0] for name, values in _parts_of(dictionary).items()}
+        parameters = {**self.estimator.get_params(deep=True), **parts}
+        changed = dict(dictionary)
         for name, value in settings.items():
-            owner = _owner_of(name, known)
-            part = found.get(owner, [known.get(owner)])[0]
-            inner = name.removeprefix(f"{owner}__")
-            found[owner] = [
-                value if inner == name else with_parameters(clone(part), {inner: value})
-            ]
-        return found
+            owner = _owner_of(name, parameters)
+            if owner != name:
+                part = clone(changed.get(owner, [parameters[owner]])[0])
+                value = with_parameters(part, {name.removeprefix(f"{owner}__"): value})
+            changed[owner] = [value]
+        return changed
 
     def _refuse_searched_noise(self) -> None:
-        """Raise where candidates vary noise that the search sets, or where families differ in their
-        noise alone."""
-        seen: dict[Any, Any] = {}
+        """Raise where candidates vary noise that the search sets, or families differ in it alone."""
+        families: dict[Any, Any] = {}
         for dictionary, noise in zip(self.space.dictionaries, self._noises(1.0)):
             searched = sorted(set(dictionary) & set(noise))
-            others = _family_text(dictionary, without=set(noise))
-            if seen.setdefault(others, _family_text(dictionary)) != _family_text(dictionary):
-                searched = [owner for owner, _ in _parts_of(dictionary)]
+            family = _description(dictionary)
+            if families.setdefault(_description(dictionary, without=set(noise)), family) != family:
+                searched = list(_parts_of(dictionary))
             if searched:
                 raise PrivacyError(SEARCHED.format(searched, sorted(noise)))
 
 
-SEARCHED = (
-    "Found epsilon= for the whole search while the candidates vary {}, and with it {}, which "
-    "calibration sets. Remove what differs in the noise alone from the space, or leave the "
-    "search's epsilon=None to have the total reported."
-)
-
-
-def families_of(
-    estimator: Any, adapter: Adapter, space: Space, n_samples: int | None, *, calibrated: bool
-) -> Families:
-    """Look up the families of a space.
-
-    Raises
-    ------
-    ValueError
-        If some families classify and others are regressors.
-    """
-    space = space.by_family()
-    models = tuple(_model_of(estimator, dictionary) for dictionary in space.dictionaries)
-    _check_one_kind(models)
-    varying, noisy = frozenset(space.names), models
-    if calibrated:
-        noisy = tuple(
-            with_parameters(clone(one), adapter.scaled_privacy(one, 1.0, varying)) for one in models
-        )
-    runs = tuple(adapter.training_run(one, n_samples) for one in noisy)
-    relations = tuple(with_public_size(run).guarantee.neighboring for run in runs)
-    differ = calibrated and len(set(relations)) > 1
-    return Families(
-        estimator=estimator,
-        adapter=adapter,
-        space=space,
-        calibrated=calibrated,
-        n_samples=n_samples,
-        varying=varying,
-        models=models,
-        runs=runs,
-        relations=relations,
-        restated=tuple((adapter.under(one, COMMON) or {}) if differ else {} for one in noisy),
-        balance=(1.0,) * len(models),
+def with_public_size(run: TrainingRun) -> TrainingRun:
+    """State a guarantee under a relation for which the number of records is public."""
+    if run.guarantee.neighboring != "add_remove":
+        return run
+    return TrainingRun(
+        guarantee=as_zero_out(run.guarantee), assumptions=(*run.assumptions, PUBLIC_SIZE)
     )
 
 
-def kinds_of(estimator: Any, space: Space) -> list[Any]:
-    """The estimator with the parts of each family, and no other parameter set."""
-    return [_with_parts(estimator, dictionary) for dictionary in space.by_family().dictionaries]
-
-
-def in_full(tuned: Space, final: Space) -> InFull:
-    """Map candidates of one space to candidates of another space with the same families."""
-    if tuned is final:
-        return InFull(())
-    pairs = zip(tuned.dictionaries, final.dictionaries)
-    return InFull(
-        [(name, one[name][0], other[name][0]) for one, other in pairs for name, _ in _parts_of(one)]
-    )
-
-
-def first_of(dictionary: Mapping[str, Any]) -> dict[str, Any]:
-    """First candidate of a dictionary, without parameters that are drawn from distributions."""
-    return {name: values[0] for name, values in dictionary.items() if not hasattr(values, "rvs")}
-
-
-def _check_one_kind(models: Sequence[Any]) -> None:
-    kinds = {"classifiers": is_classifier, "regressors": is_regressor}
-    found = {name: next((m for m in models if is_one(m)), None) for name, is_one in kinds.items()}
-    if None not in found.values():
-        raise ValueError(
-            "Found classifiers and regressors among the candidates; no score compares both. Give "
-            "estimators of one kind."
-        )
-
-
-def _parts_of(dictionary: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [(name, values) for name, values in dictionary.items() if is_part(values)]
-
-
-def _owner_of(name: str, known: Mapping[str, Any]) -> str:
-    """Longest prefix of a parameter's name that names an estimator; else the name itself."""
-    words = name.split("__")
-    beginnings = ["__".join(words[:i]) for i in range(len(words) - 1, 0, -1)]
-    return next((owner for owner in beginnings if hasattr(known.get(owner), "get_params")), name)
-
-
-def _family_text(dictionary: Mapping[str, Any], without: Set[str] = frozenset()) -> tuple[Any, ...]:
-    """Text that tells families apart, without some parameters of their parts."""
-    found: list[Any] = []
-    for owner, values in sorted(dictionary.items()):
-        inner = values[0].get_params(deep=True) if is_part(values) else {}
-        found += [(owner, type(values[0]))] if is_part(values) else [(owner, repr(values))]
-        found += [
-            (owner, name, repr(inner[name]))
-            for name in sorted(inner)
-            if f"{owner}__{name}" not in without
-        ]
-    return tuple(found)
+def _parts_of(dictionary: Mapping[str, Any]) -> dict[str, Any]:
+    """Name ↦ values, for the parameters whose values are estimators."""
+    return {name: values for name, values in dictionary.items() if is_part(values)}
 
 
 def _with_parts(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
-    return configured(estimator, {name: values[0] for name, values in _parts_of(dictionary)})
+    """The estimator with the parts of a family."""
+    return configured(
+        estimator, {name: values[0] for name, values in _parts_of(dictionary).items()}
+    )
 
 
 def _model_of(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
-    """A candidate of a family.
+    """A candidate of a family, with the first of the listed values.
 
     Raises
     ------
     ValueError
         For a parameter that the estimators in this family do not have.
     """
-    first = first_of(dictionary)
-    model = _with_parts(estimator, dictionary)
+    model, parts = _with_parts(estimator, dictionary), _parts_of(dictionary)
     for name in dictionary:
         if name not in model.get_params(deep=True) and not accepts(model, name):
-            kinds = ", ".join(type(values[0]).__name__ for _, values in _parts_of(dictionary))
+            kinds = ", ".join(type(values[0]).__name__ for values in parts.values())
             raise ValueError(
                 f"Found the parameter {name!r} for candidates with "
                 f"{kinds or type(estimator).__name__}, which has none of this name. Give each "
                 f"estimator a dictionary of its own: [{{'model': [A()], 'model__a': [...]}}, "
                 f"{{'model': [B()], 'model__b': [...]}}]."
             )
-    return configured(
-        model,
-        {name: value for name, value in first.items() if name not in dict(_parts_of(dictionary))},
+    listed = {
+        name: values[0]
+        for name, values in dictionary.items()
+        if name not in parts and not hasattr(values, "rvs")
+    }
+    return configured(model, listed)
+
+
+def _check_one_kind(models: Sequence[Any]) -> None:
+    """Raise for classifiers and regressors that compete."""
+    if any(map(is_classifier, models)) and any(map(is_regressor, models)):
+        raise ValueError(
+            "Found classifiers and regressors among the candidates; no score compares both. Give "
+            "estimators of one kind."
+        )
+
+
+def _owner_of(name: str, parameters: Mapping[str, Any]) -> str:
+    """Longest prefix of a parameter's name that names an estimator; else the name itself."""
+    words = name.split("__")
+    prefixes = ["__".join(words[:i]) for i in range(len(words) - 1, 0, -1)]
+    return next(
+        (prefix for prefix in prefixes if hasattr(parameters.get(prefix), "get_params")), name
     )
+
+
+def _description(dictionary: Mapping[str, Any], without: Set[str] = frozenset()) -> tuple[Any, ...]:
+    """Text that tells families apart, without some parameters of their parts."""
+    words: list[Any] = []
+    for owner, values in sorted(dictionary.items()):
+        inner = values[0].get_params(deep=True) if is_part(values) else {}
+        words.append((owner, type(values[0]) if is_part(values) else repr(values)))
+        words += [
+            (owner, name, repr(inner[name]))
+            for name in sorted(inner)
+            if f"{owner}__{name}" not in without
+        ]
+    return tuple(words)

@@ -63,26 +63,26 @@ def _fewer_runs(
     runs: CountDistribution, delta: float, with_n_iter: Callable[[Any], Guarantee]
 ) -> str:
     """Suggestion of the largest whole mean number of runs with a finite ε."""
-    least, most = 0, max(1, math.ceil(float(runs.mean)))
-    while most - least > 1:
-        middle = (least + most) // 2
+    low, high = 0, max(1, math.ceil(float(runs.mean)))
+    while high - low > 1:
+        middle = (low + high) // 2
         finite = math.isfinite(float(with_n_iter(middle).epsilon_at(delta)))
-        least, most = (middle, most) if finite else (least, middle)
-    return (
-        f" The largest mean number of runs with a finite epsilon is n_iter={least}."
-        if least
-        else ""
-    )
+        low, high = (middle, high) if finite else (low, middle)
+    return f" The largest mean number of runs with a finite epsilon is n_iter={low}." if low else ""
 
 
 def _larger_delta(spent: PrivacySpent, n_samples: int | None) -> str:
     """Suggestion of the smallest δ with a finite ε, if it is below 1/n."""
     largest = LARGEST if n_samples is None else 1.0 / n_samples
-    least, most = spent.delta, largest
-    if not least < most or not math.isfinite(spent.epsilon_at(most)):
+    low, high = spent.delta, largest
+    if not low < high or not math.isfinite(spent.epsilon_at(high)):
         return ""
     for _ in range(STEPS):
-        middle = math.sqrt(max(least, most * 1e-12) * most)
-        least, most = (least, middle) if math.isfinite(spent.epsilon_at(middle)) else (middle, most)
-    told = float(short_up(most, 2))
-    return f" The smallest delta with one is about delta={told:g}." if told < largest else ""
+        middle = math.sqrt(max(low, high * 1e-12) * high)
+        low, high = (low, middle) if math.isfinite(spent.epsilon_at(middle)) else (middle, high)
+    suggestion = float(short_up(high, 2))
+    return (
+        f" The smallest delta with one is about delta={suggestion:g}."
+        if suggestion < largest
+        else ""
+    )

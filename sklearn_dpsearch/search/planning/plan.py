@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -20,17 +20,22 @@ from ...privacy import (
     calibrate,
     compose,
 )
-from ...privacy._checks import check_size_of_delta
+from ...privacy._checks import cached_property, check_size_of_delta
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.content import Release
 from ...scoring import Noise, PrivateScorer
 from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
 from .._records import reads_any_record, with_parameters
-from .._types import InFull, Recipe, Scorer
-from .families import Families, in_full
-from .space import Space
-from .space_guarantee import Points, SpaceGuarantee, Training
+from .._types import Candidate, Scorer
+from .families import Families
+from .space import Space, is_part
+from .space_guarantee import SpaceGuarantee, guarantee_by_noise, space_guarantee
+
+#: Guarantees of candidates, of one private score and of the training after the choice ↦ releases.
+Cost: TypeAlias = Callable[
+    [SpaceGuarantee, Guarantee | None, SpaceGuarantee], tuple[Component, ...]
+]
 
 SMALLER_SIZE = (
     "but validation takes part of them away (it differs for {} and {}). Fix its sampling rate and "
@@ -65,21 +70,6 @@ ROUGHLY, TRIES = 0.03, 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Costs:
-    """Releases of a search and their cost, for one setting of the estimator's noise."""
-
-    promises: SpaceGuarantee
-    final: SpaceGuarantee
-    noise: Noise | None
-    components: tuple[Component, ...]
-
-    @property
-    def total(self) -> Guarantee:
-        """Guarantee of all releases together."""
-        return compose(*(component.guarantee for component in self.components))
-
-
-@dataclass(frozen=True, kw_only=True)
 class Facts:
     """Facts of a search, resolved from its parameters and the public number of records.
 
@@ -89,11 +79,10 @@ class Facts:
         Estimator, adapter, space and number of records.
     validation : Validation
     scorer : Scorer
-    cost : CostOfRuns, CostOfSubset, CostOfChoice or CostOfWalk
-        Its method ``components(promises, scoring, final)`` makes one component for each release,
-        from the guarantee of training candidates, that of one private score (None where scores are
-        on public data, or not released) and that of the training after the choice. The total is
-        their composition.
+    cost : callable
+        (promises, scoring, final) ↦ one component for each release, from the guarantee of training
+        candidates, that of one private score (None where scores are on public data, or not
+        released) and that of the training after the choice. The total is their composition.
     epsilon, delta, error_score
         As given.
     notes : tuple of str
@@ -101,7 +90,7 @@ class Facts:
     release : Release
     distribution : CountDistribution or None
         Of the number of runs, where the number is random and secret.
-    each : bool
+    exhaustive : bool
         Whether each point of a finite space runs once, so that nothing is drawn.
     score_noise : Guarantee or "match"
     factor_of_scores : int or None
@@ -112,46 +101,77 @@ class Facts:
         choice.
     work : str
         Public amount of work: the beginning of the line that ``verbose`` prints.
-    near : float or None
+    guess : float or None
         A guess of the noise factor, with which the plan is rough.
     """
 
     families: Families
     validation: Validation
     scorer: Scorer
-    cost: Any
+    cost: Cost
     epsilon: float | None
     delta: float | None
     error_score: float
     notes: tuple[str, ...]
     release: Release
     distribution: CountDistribution | None = None
-    each: bool = False
+    exhaustive: bool = False
     score_noise: Guarantee | str = "match"
     factor_of_scores: int | None = None
     tuning_share: float = 1.0
     work: str = ""
-    near: float | None = None
+    guess: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(Facts):
-    """Everything that is fixed before the data is touched; ``factor`` multiplies the loss of the
-    configured estimator.
+    """Everything that is fixed before the data is touched.
 
-    Candidates are made by ``recipe`` and keep ``promises``; a training after the choice follows
-    ``final_recipe`` and keeps ``final``. The two differ only where candidates are trained with
-    another noise.
+    Parameters
+    ----------
+    promises : SpaceGuarantee
+        Candidates, and what they keep.
+    final : SpaceGuarantee
+        What a training after the choice keeps; another one only where its noise is another.
+    final_settings : mapping
+        Parameters that set the noise of that training, also in a model of a candidate.
+    noise : Noise or None
+        Noise of a private score.
+    spent : PrivacySpent
+    factor : float or None
+        Multiple of the loss of the configured estimator.
     """
 
-    space: Space
     promises: SpaceGuarantee
     final: SpaceGuarantee
-    recipe: Recipe
-    final_recipe: Recipe
-    in_full: InFull
+    final_settings: Mapping[str, Any]
+    noise: Noise | None
     spent: PrivacySpent
     factor: float | None
+
+    @property
+    def space(self) -> Space:
+        """Space from which candidates are drawn."""
+        return self.promises.space
+
+    def in_full(self, candidate: Candidate) -> dict[str, Any]:
+        """Candidate of the final training: the estimators that it puts in have the final noise."""
+        return {
+            name: next(
+                (final for value, final in self._finals.get(name, ()) if value is part), part
+            )
+            for name, part in candidate.items()
+        }
+
+    @cached_property
+    def _finals(self) -> dict[str, list[tuple[Any, Any]]]:
+        """Name ↦ the estimators that candidates put in, each with its copy for the final training."""
+        finals: dict[str, list[tuple[Any, Any]]] = {}
+        if self.final.space is not self.space:
+            for tuned, final in zip(self.space.dictionaries, self.final.space.dictionaries):
+                for name in filter(lambda name: is_part(tuned[name]), tuned):
+                    finals.setdefault(name, []).append((tuned[name][0], final[name][0]))
+        return finals
 
     def assuming(self, *assumptions: str) -> Plan:
         """Plan whose statement has further assumptions, as plain sentences."""
@@ -168,9 +188,9 @@ def describe_count(distribution: CountDistribution) -> str:
     return f"{distribution!r} (one candidate alone: {share})"
 
 
-def describe_runs(distribution: CountDistribution, each: bool = False) -> str:
+def describe_runs(distribution: CountDistribution, exhaustive: bool = False) -> str:
     """Describe the number of runs, as the beginning of a sentence."""
-    if each:
+    if exhaustive:
         return f"each of {distribution.mean:.0f} candidates once; "
     return f"number of runs: {describe_count(distribution)}; "
 
@@ -181,51 +201,36 @@ def make_plan(facts: Facts) -> Plan:
         _size_of_delta(float(facts.delta), facts)
     facts = _with_balanced_families(facts)
     factor = None if facts.epsilon is None else _calibrated(facts)
-    final, tuned = _noise_at(facts, factor)
-    costs = _costs(facts, final, tuned, lambda at: _points(facts, at).promises())
-    _check_sizes(facts, final, costs.final)
-    delta = _stated_delta(facts, costs.total)
+    promises, final = _guarantees(facts, factor, partial(space_guarantee, facts.families))
+    noise, components = _releases(facts, promises, final)
+    total = _composed(components)
+    _check_sizes(facts, final)
+    delta = _stated_delta(facts, total)
     _size_of_delta(delta, facts)
-    spent = PrivacySpent(
-        guarantee=costs.total,
-        delta=delta,
-        components=costs.components,
-        assumptions=(
-            *costs.promises.assumptions,
-            *_mixed_relations_note(facts.families),
-            *facts.notes,
-            *_rows_alone_note(facts, costs),
-        ),
-        release=facts.release,
+    relations = sorted(set(facts.families.relations))
+    carried_over = CARRIED_OVER.format(" and ".join(relations), facts.families.relation)
+    notes = (
+        *promises.assumptions,
+        *(carried_over,) * (len(relations) > 1),
+        *facts.notes,
+        *(ROWS_ALONE,) * (noise is not None),
     )
-    recipe = Recipe(
-        estimator=facts.families.estimator,
-        adapter=facts.families.adapter,
-        settings=tuned.settings,
-        scorer=facts.scorer,
-        noise=costs.noise,
-        neighboring=facts.families.relation,
-        error_score=facts.error_score,
-        trains_together=any(map(facts.families.adapter.trains_together, facts.families.models)),
-        n_samples=facts.families.n_samples,
+    spent = PrivacySpent(
+        guarantee=total,
+        delta=delta,
+        components=components,
+        assumptions=notes,
+        release=facts.release,
     )
     return Plan(
         **vars(facts),
-        space=tuned.space,
-        promises=costs.promises,
-        final=costs.final,
-        recipe=recipe,
-        final_recipe=replace(recipe, settings=_in_full(facts, final.settings, tuned.settings)),
-        in_full=in_full(tuned.space, final.space),
+        promises=promises,
+        final=final,
+        final_settings=_final_settings(final, promises),
+        noise=noise,
         spent=spent,
         factor=factor,
     )
-
-
-def _rows_alone_note(facts: Facts, costs: Costs) -> tuple[str, ...]:
-    if costs.noise is None or not isinstance(facts.scorer, PrivateScorer):
-        return ()
-    return (ROWS_ALONE,)
 
 
 def assumptions_of_search(
@@ -233,7 +238,7 @@ def assumptions_of_search(
     public: bool,
     random_state: int | np.random.RandomState | None,
     cv: object,
-    kept: bool,
+    checkpointed: bool,
 ) -> tuple[str, ...]:
     """Assumptions of a search's total, as plain sentences; ``models`` has one candidate of each
     family."""
@@ -252,91 +257,59 @@ def assumptions_of_search(
             f"A seed (random_state={random_state!r}) voids the guarantee for everybody: two fits "
             "with one seed share their noise. It is for tests only."
         )
-    if kept:
+    if checkpointed:
         notes.append(FROM_A_SECRET)
     return tuple(notes)
 
 
-def _mixed_relations_note(families: Families) -> tuple[str, ...]:
-    """Sentence for candidates that hold under different relations."""
-    different = sorted(set(families.relations))
-    return (
-        ()
-        if len(different) == 1
-        else (CARRIED_OVER.format(" and ".join(different), families.relation),)
-    )
+def _guarantees(
+    facts: Facts,
+    factor: float | None,
+    guarantee: Callable[[Space, Mapping[str, Any]], SpaceGuarantee],
+) -> tuple[SpaceGuarantee, SpaceGuarantee]:
+    """Guarantees of candidates, and of a training after the choice.
 
-
-class Configured(NamedTuple):
-    """Noise of the candidates: parameters of the estimator, and the space that is drawn from."""
-
-    settings: dict[str, Any]
-    space: Space
-
-
-def _noise_at(facts: Facts, factor: float | None) -> tuple[Configured, Configured]:
-    """Noise of a training after the choice, and of candidates; ``factor`` multiplies the configured
-    loss."""
+    Parameters
+    ----------
+    facts : Facts
+    factor : float or None
+        Multiple of the configured loss.
+    guarantee : callable
+        Space and parameters that set the noise ↦ guarantee.
+    """
     families, share = facts.families, facts.tuning_share
     if factor is None:
-        final = Configured({}, families.space)
+        final = guarantee(families.space, {})
     elif families.bring_noise:
-        final = Configured({}, families.at(factor))
+        final = guarantee(families.at(factor), {})
     else:
-        final = Configured(_noise_settings(facts, factor), families.space)
+        final = guarantee(families.space, _noise_settings(facts, factor))
     if share == 1.0:
         return final, final
     if families.noise_in_parts:
-        return final, Configured({}, families.at(share * (1.0 if factor is None else factor)))
-    return final, Configured(_for_tuning(facts, final.settings), families.space)
+        return guarantee(families.at(share * (1.0 if factor is None else factor)), {}), final
+    return guarantee(families.space, _for_tuning(facts, final.settings)), final
 
 
-def _costs(
-    facts: Facts,
-    at: Configured,
-    for_tuning: Configured,
-    promises_at: Callable[[Configured], SpaceGuarantee],
-) -> Costs:
-    final = promises_at(at)
-    promises = final if for_tuning is at else promises_at(for_tuning)
+def _releases(
+    facts: Facts, promises: SpaceGuarantee, final: SpaceGuarantee
+) -> tuple[Noise | None, tuple[Component, ...]]:
+    """Noise of a private score, and all that is released."""
     noise, scoring = _noise_of_scores(facts, promises.one_run, final.one_run)
-    components = facts.cost.components(promises, scoring, final)
-    return Costs(promises=promises, final=final, noise=noise, components=components)
+    return noise, facts.cost(promises, scoring, final)
 
 
-def _points(facts: Facts, at: Configured) -> Points:
-    families = facts.families
-    training = Training(families.adapter, families.n_samples, families.relation, families.n_samples)
-    return Points(with_parameters(clone(families.estimator), at.settings), at.space, training)
+def _composed(components: Sequence[Component]) -> Guarantee:
+    """Guarantee of all releases together."""
+    return compose(*(component.guarantee for component in components))
 
 
-def _reusing_candidates(facts: Facts) -> Callable[[Configured], SpaceGuarantee]:
-    """Make the function noise ↦ guarantees, for many levels: candidates are made once for each way
-    to set the noise."""
-    made: dict[tuple[str, ...], Points] = {}
-
-    def promises_at(at: Configured) -> SpaceGuarantee:
-        if at.space is not facts.families.space:
-            return _points(facts, at).promises()
-        way = tuple(sorted(at.settings))
-        if way not in made:
-            made[way] = _points(facts, at)
-        return made[way].promises(at.settings)
-
-    return promises_at
-
-
-def _for_tuning(facts: Facts, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings with which the loss of a candidate's training is ``tuning_share`` times the final
-    training's loss."""
-    share, configured = (
-        facts.tuning_share,
-        with_parameters(clone(facts.families.estimator), settings),
-    )
+def _for_tuning(facts: Facts, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with which a candidate loses ``tuning_share`` times what the final training does."""
+    share, families = facts.tuning_share, facts.families
+    configured = with_parameters(clone(families.estimator), settings)
     try:
-        more = facts.families.adapter.scaled_privacy(
-            configured, share, frozenset(facts.families.space.names)
-        )
+        more = families.adapter.scaled_privacy(configured, share, frozenset(families.space.names))
     except PrivacyError as error:
         raise PrivacyError(
             f"Found tuning_share={share!r}, but the noise of candidates cannot be set: {error} Or "
@@ -346,23 +319,20 @@ def _for_tuning(facts: Facts, settings: dict[str, Any]) -> dict[str, Any]:
     return {**settings, **more}
 
 
-def _in_full(facts: Facts, settings: dict[str, Any], for_tuning: dict[str, Any]) -> dict[str, Any]:
-    """Settings that also undo ``for_tuning``: a winner may go on training with them."""
-    known = (
-        with_parameters(clone(facts.families.estimator), settings).get_params(deep=True)
-        if for_tuning
-        else {}
-    )
-    return {**{name: known[name] for name in for_tuning if name in known}, **settings}
+def _final_settings(final: SpaceGuarantee, promises: SpaceGuarantee) -> dict[str, Any]:
+    """Final settings that also undo those of candidates: a winner may go on training with them."""
+    parameters = final.estimator.get_params(deep=True) if promises.settings else {}
+    undone = {name: parameters[name] for name in promises.settings if name in parameters}
+    return {**undone, **final.settings}
 
 
-def _check_sizes(facts: Facts, at: Configured, promises: SpaceGuarantee) -> None:
+def _check_sizes(facts: Facts, final: SpaceGuarantee) -> None:
     """Raise for a guarantee that depends on the number of records, if parts have random sizes."""
     n, validation = facts.families.n_samples, facts.validation
     if n is None or not validation.training_sizes_vary:
         return
-    for size, one_run in _of_other_sizes(_points(facts, at), n, validation):
-        if one_run != promises.one_run:
+    for size, one_run in _of_other_sizes(final, n, validation):
+        if one_run != final.one_run:
             raise PrivacyError(
                 f"The guarantee of {type(facts.families.estimator).__name__} depends on the number "
                 f"of records, " + SMALLER_SIZE.format(n, size)
@@ -370,7 +340,7 @@ def _check_sizes(facts: Facts, at: Configured, promises: SpaceGuarantee) -> None
 
 
 def _of_other_sizes(
-    points: Points, n: int, validation: Validation
+    final: SpaceGuarantee, n: int, validation: Validation
 ) -> Iterator[tuple[int, Guarantee]]:
     """Guarantees of one run on fewer records: half of them, and the smallest power of ten for which
     one is stated.
@@ -384,14 +354,14 @@ def _of_other_sizes(
         else None
     )
     for size in sorted(public or {max(n // 2, 1)}):
-        yield size, points.promises(n_samples=size).one_run
+        yield size, final.one_run_on(size)
     for size in () if public else (10**power for power in range(len(str(n)))):
         try:
-            found = points.promises(n_samples=size).one_run
+            one_run = final.one_run_on(size)
         # a training of this size would fail, and release nothing
         except (PrivacyError, ValueError):
             continue
-        yield size, found
+        yield size, one_run
         return
 
 
@@ -404,9 +374,9 @@ def _noise_of_scores(
     ):
         return None, None
     sensitivity = facts.scorer.sensitivity(tuned.neighboring)
-    given = facts.score_noise
-    if not isinstance(given, str):
-        noise = matched_noise(given, sensitivity)
+    score_noise = facts.score_noise
+    if not isinstance(score_noise, str):
+        noise = matched_noise(score_noise, sensitivity)
     elif facts.factor_of_scores is None:
         noise = matched_noise(tuned, sensitivity)
     else:
@@ -441,38 +411,30 @@ def _with_balanced_families(facts: Facts) -> Facts:
     """Set the balance of families: the factors with which a search over each family alone would
     meet the total."""
     families = facts.families
-    if not families.bring_noise or len(set(promises := families.promises())) == 1:
+    if not families.bring_noise:
         return facts
-    delta, factors = (
-        _stated_delta(facts, _cost_of_families(facts, families)(1.0)),
-        dict[Guarantee, float](),
-    )
+    runs = space_guarantee(families, families.at(1.0), {}).runs
+    promises = [run[0].guarantee for run in runs]
+    if len(set(promises)) == 1:
+        return facts
+    assert facts.epsilon is not None
+    delta = _stated_delta(facts, _cost_of_families(facts, families)(1.0))
+    factors = dict[Guarantee, float]()
     for index, promise in enumerate(promises):
         if promise not in factors:  # families that promise the same need the same noise
-            factors[promise] = _factor_of_family(facts, families.alone(index), delta)
+            cost = _until_impossible(_cost_of_families(facts, families.alone(index)))
+            factors[promise] = calibrate(cost, facts.epsilon, delta, tolerance=0.01)
     balance = tuple(factors[promise] for promise in promises)
     return replace(facts, families=replace(families, balance=balance))
 
 
-def _factor_of_family(facts: Facts, family: Families, delta: float) -> float:
-    """Factor on one family's loss with which a search over this family alone would meet the total,
-    roughly."""
-    assert facts.epsilon is not None
-    return calibrate(
-        _until_impossible(_cost_of_families(facts, family)), facts.epsilon, delta, tolerance=0.01
-    )
-
-
 def _cost_of_families(facts: Facts, families: Families) -> Callable[[float], Guarantee]:
-    """Make the function factor ↦ cost of a search over these families, with scores as private as
-    the training."""
+    """Make the function factor ↦ cost of these families, with scores as private as the training."""
     alone = replace(facts, families=families)
 
     def total(factor: float) -> Guarantee:
-        at, for_tuning = _noise_at(alone, factor)
-        final, promises = (_points(alone, one).promises() for one in (at, for_tuning))
-        components = facts.cost.components(promises, promises.one_run, final)
-        return compose(*(component.guarantee for component in components))
+        promises, final = _guarantees(alone, factor, partial(space_guarantee, families))
+        return _composed(facts.cost(promises, promises.one_run, final))
 
     return total
 
@@ -486,15 +448,33 @@ def _calibrated(facts: Facts) -> float:
             "leave the search's epsilon=None to have the total reported",
         )
         _check_not_searched(facts, _noise_settings(facts, 1.0), asked, remedy)
-    promises_at = _reusing_candidates(facts)
-    total = cache(
-        _until_impossible(
-            lambda factor: _costs(facts, *_noise_at(facts, factor), promises_at).total
-        )
-    )
-    if facts.near is not None and (found := _rough_factor(total, facts, facts.near)) is not None:
-        return found
+    guarantee = _reusing_candidates(facts.families)
+
+    @cache
+    @_until_impossible
+    def total(factor: float) -> Guarantee:
+        return _composed(_releases(facts, *_guarantees(facts, factor, guarantee))[1])
+
+    if facts.guess is not None and (rough := _rough_factor(total, facts, facts.guess)) is not None:
+        return rough
     return calibrate(total, facts.epsilon, _stated_delta(facts, total(1.0)))
+
+
+def _reusing_candidates(
+    families: Families,
+) -> Callable[[Space, Mapping[str, Any]], SpaceGuarantee]:
+    """Make the function noise ↦ guarantee that makes candidates once for each way to set noise."""
+    ways: dict[tuple[str, ...], Callable[..., SpaceGuarantee]] = {}
+
+    def guarantee(space: Space, settings: Mapping[str, Any]) -> SpaceGuarantee:
+        if space is not families.space:
+            return space_guarantee(families, space, settings)
+        way = tuple(sorted(settings))
+        if way not in ways:
+            ways[way] = guarantee_by_noise(families, space, settings)
+        return ways[way](settings)
+
+    return guarantee
 
 
 def _rough_factor(total: Callable[[float], Guarantee], facts: Facts, factor: float) -> float | None:
@@ -547,6 +527,6 @@ def _check_not_searched(facts: Facts, scaled: dict[str, Any], asked: str, remedy
 def _noise_settings(facts: Facts, factor: float) -> dict[str, Any]:
     """Parameters that multiply the privacy loss of training any candidate, as configured, by
     ``factor``."""
-    return facts.families.adapter.scaled_privacy(
-        facts.families.estimator, factor, frozenset(facts.families.space.names)
-    )
+    families = facts.families
+    varying = frozenset(families.space.names)
+    return families.adapter.scaled_privacy(families.estimator, factor, varying)

@@ -53,25 +53,27 @@ class Space:
         is."""
         if isinstance(distributions, Space):
             return distributions
-        given = [distributions] if isinstance(distributions, Mapping) else distributions
+        dictionaries = [distributions] if isinstance(distributions, Mapping) else distributions
         if (
-            not isinstance(given, Sequence)
-            or isinstance(given, str)
-            or not all(isinstance(d, Mapping) for d in given)
+            not isinstance(dictionaries, Sequence)
+            or isinstance(dictionaries, str)
+            or not all(isinstance(d, Mapping) for d in dictionaries)
         ):
             raise TypeError(
                 f"Found {parameter}={distributions!r}; a dict of lists, or a list of such dicts, "
                 f"is needed."
             )
-        if not given:
+        if not dictionaries:
             raise ValueError(
                 f"Found {parameter}=[]; at least one dict of lists is needed. Give "
                 f"{parameter}={{}} for one candidate."
             )
-        for dictionary in given:
+        for dictionary in dictionaries:
             for name, values in dictionary.items():
                 _check_values(name, values, parameter)
-        return cls(tuple({name: _as_list(values) for name, values in d.items()} for d in given))
+        return cls(
+            tuple({name: _as_list(values) for name, values in d.items()} for d in dictionaries)
+        )
 
     @property
     def names(self) -> list[str]:
@@ -131,8 +133,8 @@ class Space:
             return self
         shares = math.lcm(*(len(families) for families in split))
         weights = [
-            own * shares // len(families)
-            for own, families in zip(self._weights, split)
+            weight * shares // len(families)
+            for weight, families in zip(self._weights, split)
             for _ in families
         ]
         return Space(tuple(itertools.chain(*split)), tuple(weights))
@@ -151,7 +153,7 @@ class Space:
 
     def check_names(self, estimator: Any) -> None:
         """Raise for an unknown name, before any data is read."""
-        known = estimator.get_params(deep=True)
+        parameters = estimator.get_params(deep=True)
         nested = [
             name
             for dictionary in self.dictionaries
@@ -163,10 +165,10 @@ class Space:
         ]
         for name in self.names:
             tail = name.rpartition("__")[2]
-            if name not in known and tail not in nested and not accepts(estimator, name):
+            if name not in parameters and tail not in nested and not accepts(estimator, name):
                 kind = type(estimator).__name__
                 raise ValueError(
-                    f"Invalid parameter {name!r} for estimator {kind}.{did_you_mean(name, known)} "
+                    f"Invalid parameter {name!r} for estimator {kind}.{did_you_mean(name, parameters)} "
                     "estimator.get_params() lists the valid ones."
                 )
 
@@ -175,8 +177,10 @@ class Space:
         for dictionary in self.dictionaries:
             for name, values in dictionary.items():
                 for value in () if hasattr(values, "rvs") else values:
-                    known = isinstance(value, (str, os.PathLike)) or hasattr(value, "get_params")
-                    if known or "callbacks" in name.split("__"):
+                    is_word_or_part = isinstance(value, (str, os.PathLike)) or hasattr(
+                        value, "get_params"
+                    )
+                    if is_word_or_part or "callbacks" in name.split("__"):
                         for owner in _possible_owners(dictionary, name):
                             configured(estimator, {**owner, name: value})
 
@@ -210,7 +214,7 @@ def is_part(values: Any) -> bool:
 def shared_parameters(dictionary: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters that all candidates of a dictionary share, without parameters of parts that
     differ."""
-    one = {
+    fixed = {
         name
         for name, values in dictionary.items()
         if not hasattr(values, "rvs") and len(values) == 1
@@ -218,8 +222,8 @@ def shared_parameters(dictionary: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: dictionary[name][0]
         for name in dictionary
-        if name in one
-        and all(owner in one or not name.startswith(f"{owner}__") for owner in dictionary)
+        if name in fixed
+        and all(owner in fixed or not name.startswith(f"{owner}__") for owner in dictionary)
     }
 
 
@@ -382,16 +386,19 @@ def search_space(
         return own_space(estimators[0], adapter_for(estimators[0]), grid=grid)
     spaces = [
         [
-            {step: [one], **{f"{step}__{name}": values for name, values in dictionary.items()}}
-            for dictionary in known
+            {
+                step: [estimator],
+                **{f"{step}__{name}": values for name, values in dictionary.items()},
+            }
+            for dictionary in space
         ]
-        for one in estimators
-        for known in [_known_space(one, adapter_for(one), grid=grid)]
+        for estimator in estimators
+        for space in [_known_space(estimator, adapter_for(estimator), grid=grid)]
     ]
     if not spaces:
         raise ValueError(f"Found no estimators for the step {step!r}. Give at least one.")
-    most = 1 if grid else math.lcm(*(len(space) for space in spaces))
-    return [dictionary for space in spaces for dictionary in space * max(1, most // len(space))]
+    length = 1 if grid else math.lcm(*(len(space) for space in spaces))
+    return [dictionary for space in spaces for dictionary in space * max(1, length // len(space))]
 
 
 def own_space(estimator: Any, adapter: Adapter, *, grid: bool) -> list[dict[str, Any]]:
@@ -402,22 +409,22 @@ def own_space(estimator: Any, adapter: Adapter, *, grid: bool) -> list[dict[str,
     PrivacyError
         Where none is known, or nothing is worth searching.
     """
-    found = _known_space(estimator, adapter, grid=grid)
-    if not any(found):
+    space = _known_space(estimator, adapter, grid=grid)
+    if not any(space):
         raise PrivacyError(
             f"Found 'auto' as the space of {type(estimator).__name__}, of whose parameters none is "
             "worth a search. Fit it as it is, give a space, or let it compete with others: "
             "search_space(A(), B(), step='model')."
         )
-    return found
+    return space
 
 
 def _known_space(estimator: Any, adapter: Adapter, *, grid: bool) -> list[dict[str, Any]]:
-    found = adapter.search_space(estimator, grid=grid)
-    if found is None:
+    space = adapter.search_space(estimator, grid=grid)
+    if space is None:
         raise PrivacyError(
             f"Found 'auto' as the space of {type(estimator).__name__}, for which no space is "
             "known. Give a space, e.g. {'C': [0.1, 1.0]}, or give the estimator a method "
             "search_space(grid=False) that returns a list of dicts."
         )
-    return found
+    return space

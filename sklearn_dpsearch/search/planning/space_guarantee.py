@@ -4,146 +4,66 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sklearn.base import clone
+
 from ...adapters import Adapter, TrainingRun
-from ...privacy import (
-    Guarantee,
-    PrivacyError,
-    PureDP,
-    as_replace_one,
-    as_zero_out,
-    compose,
-    envelope,
-    mixture,
-)
-from ...privacy._types import Neighboring
+from ...privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixture
 from .._records import with_parameters
+from .families import Families
 from .space import Space, configured, shared_parameters, size_of
 
 #: Most points of a finite space for which guarantees are looked up one by one.
 MOST_POINTS = 20_000
 
 
-PUBLIC_SIZE = (
-    "A guarantee about adding or removing a record is stated for blanking one in its place "
-    "(zero_out): the number of records is public, and training ignores a blank record as it "
-    "ignores one that is not there."
-)
+def space_guarantee(
+    families: Families, space: Space, settings: Mapping[str, Any]
+) -> SpaceGuarantee:
+    """Guarantee of a space, with parameters of the estimator that set the noise."""
+    return guarantee_by_noise(families, space, settings)()
 
 
-def with_public_size(run: TrainingRun) -> TrainingRun:
-    """State a guarantee under a relation for which the number of records is public."""
-    if run.guarantee.neighboring != "add_remove":
-        return run
-    return TrainingRun(
-        guarantee=as_zero_out(run.guarantee), assumptions=(*run.assumptions, PUBLIC_SIZE)
-    )
+def guarantee_by_noise(
+    families: Families, space: Space, settings: Mapping[str, Any]
+) -> Callable[..., SpaceGuarantee]:
+    """Make the function noise ↦ guarantee of a space: candidates are made once, for all levels.
 
-
-@dataclass(frozen=True)
-class Training:
-    """Guarantee of one training.
+    The estimator of a guarantee is good until the next call.
 
     Parameters
     ----------
-    adapter : Adapter
-    n_samples : int or None
-    relation : {"zero_out", "replace_one"}, optional
-        Under "replace_one" everything is stated under it, even where single candidates promise
-        another relation.
-    planned : int or None
-        Number of records for which rates and numbers of steps are fixed, whatever number a training
-        gets.
-    """
-
-    adapter: Adapter
-    n_samples: int | None
-    relation: Neighboring | None = None
-    planned: int | None = None
-
-    def __call__(self, model: Any) -> TrainingRun:
-        if self.planned not in (None, self.n_samples):
-            self.adapter.for_records(model, self.planned)
-        run = with_public_size(self.adapter.training_run(model, self.n_samples))
-        return (
-            replace(run, guarantee=as_replace_one(run.guarantee))
-            if self.relation == "replace_one"
-            else run
-        )
-
-
-class Points:
-    """Candidates of a space among which the guarantee may differ, made once, whatever noise is
-    tried on them.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With noise set.
+    families : Families
     space : Space
-    training : Training
+    settings : mapping
+        Parameters of the estimator that set the noise, without an argument of the function; the
+        argument sets the same parameters.
     """
+    estimator = with_parameters(clone(families.estimator), settings)
+    axes = [_axes_of(families, estimator, dictionary) for dictionary in space.dictionaries]
+    models = _models_at(estimator, axes)
 
-    def __init__(self, estimator: Any, space: Space, training: Training) -> None:
-        self.estimator, self.space, self.training = estimator, space, training
-        self.axes = [self._axes_of(dictionary) for dictionary in space.dictionaries]
-        self.models = [
-            [
-                configured(estimator, dict(zip(axes, values)))
-                for values in itertools.product(*axes.values())
-            ]
-            for axes in self.axes
-        ]
-
-    def promises(
-        self, settings: Mapping[str, Any] | None = None, n_samples: int | None = None
-    ) -> SpaceGuarantee:
-        """Guarantee of one run of a random candidate; with other values of the noise, or for fewer
-        records."""
-        training = (
-            self.training if n_samples is None else replace(self.training, n_samples=n_samples)
-        )
-        for model in (self.estimator, *itertools.chain(*self.models)):
-            with_parameters(model, settings or {})
-        runs = [[training(model) for model in models] for models in self.models]
-        return SpaceGuarantee(self.estimator, self.space, training, self.axes, runs)
-
-    def _axes_of(self, dictionary: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """The parameters on which the guarantee depends, and their values (the upper end of a
-        distribution)."""
-        names = _privacy_parameters_in(
-            self.training.adapter,
-            configured(self.estimator, shared_parameters(dictionary)),
-            dictionary,
-        )
-        axes = {name: list(_values_to_look_up(name, dictionary[name])) for name in names}
-        # parameters without effect on the guarantee need not be multiplied out
-        if size_of(axes) > MOST_POINTS:
-            axes = {name: axis for name, axis in axes.items() if self._matters(name, axis)}
-        if size_of(axes) > MOST_POINTS:
-            raise PrivacyError(
-                f"The guarantee may differ between {size_of(axes)} candidates; at most "
-                f"{MOST_POINTS} are looked up. Use fewer values for {sorted(axes)}, or declare a "
-                "guarantee that covers all candidates, e.g. guarantee=PureDP(epsilon=1.0)."
-            )
-        return axes
-
-    def _matters(self, name: str, axis: Sequence[Any]) -> bool:
-        """Return whether one parameter alone changes the guarantee; ``check`` refuses drawn
-        candidates missed here."""
-        plain = self.training(configured(self.estimator, {})).guarantee
-        return any(
-            self.training(configured(self.estimator, {name: value})).guarantee != plain
-            for value in axis
+    def guarantee(changed: Mapping[str, Any] | None = None) -> SpaceGuarantee:
+        for model in (estimator, *itertools.chain(*models)):
+            with_parameters(model, changed or {})
+        return SpaceGuarantee(
+            families=families,
+            estimator=estimator,
+            settings=changed or settings,
+            space=space,
+            axes=axes,
+            runs=[list(map(families.training_run, part)) for part in models],
         )
 
+    return guarantee
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class SpaceGuarantee:
-    """Guarantee of one run of a random candidate.
+    """Guarantee of one run of a random candidate, at one level of noise.
 
     Over finitely many points the distribution of the draw is known, and profiles average exactly
     (``mixture``). For a distribution of an ``epsilon`` the largest value of its support counts.
@@ -152,17 +72,24 @@ class SpaceGuarantee:
 
     Parameters
     ----------
-    estimator, space, training
-        As for ``Points``.
+    families : Families
+        How candidates are trained.
+    estimator : estimator
+        With its noise set.
+    settings : mapping
+        Parameters of the estimator that set the noise.
+    space : Space
+        With noise set in the estimators that candidates put in.
     axes : list of dict
         For each dictionary of the space the parameters that matter, and their values.
     runs : list of lists of TrainingRun
         One for each point of each dictionary.
     """
 
+    families: Families
     estimator: Any
+    settings: Mapping[str, Any]
     space: Space
-    training: Training
     axes: list[dict[str, list[Any]]]
     runs: list[list[TrainingRun]]
 
@@ -170,6 +97,14 @@ class SpaceGuarantee:
     def one_run(self) -> Guarantee:
         """Guarantee of training one random candidate."""
         return self.trained(1)
+
+    def one_run_on(self, n_samples: int) -> Guarantee:
+        """Guarantee of training one random candidate on fewer records than planned."""
+        runs = [
+            [self.families.training_run(model, n_samples) for model in models]
+            for models in _models_at(self.estimator, self.axes)
+        ]
+        return replace(self, runs=runs).one_run
 
     def trained(self, times: int) -> Guarantee:
         """Guarantee of training one random candidate a given number of times.
@@ -206,51 +141,52 @@ class SpaceGuarantee:
         )
 
     def check(self, which: int, candidate: Mapping[str, Any]) -> None:
-        """Raise unless a candidate from the dictionary ``which`` keeps the planned guarantee of its
-        point."""
-        found, planned = (
-            self.training(self.configured(candidate)).guarantee,
-            self.runs[which][0].guarantee,
-        )
+        """Raise unless a candidate from the dictionary ``which`` keeps its point's guarantee."""
+        planned = self.runs[which][0].guarantee
         if len(self.runs[which]) > 1:
             point = {
                 name: candidate[name] if len(axis) > 1 else axis[0]
                 for name, axis in self.axes[which].items()
             }
-            planned = self.training(self.configured(point)).guarantee
-        if found == planned or _is_no_larger(found, planned):
-            return
-        raise PrivacyError(
-            f"A candidate ({dict(candidate)!r}) promises {found!r}, which is not what the search "
-            "was planned with. A parameter drawn from a distribution changes the guarantee: give "
-            "it as a list of values, or declare a guarantee that covers all candidates, e.g. "
-            "guarantee=PureDP(epsilon=1.0)."
-        )
-
-    def check_covered(self, candidate: Mapping[str, Any]) -> None:
-        """Raise unless a caller's candidate keeps the guarantee of some planned point: ``worst``
-        then covers it."""
-        found = self.training(self.configured(candidate)).guarantee
-        if not any(
-            found == planned or _is_no_larger(found, planned) for planned in self._weighted()
-        ):
+            planned = self.promise_of(self.configured(point))
+        model = self.configured(candidate)
+        if not self.keeps(model, planned):
             raise PrivacyError(
-                f"A candidate ({dict(candidate)!r}) promises {found!r}, which no point of "
-                "param_distributions does. Add its values there, or leave the parameters that "
-                "change the guarantee alone."
+                f"A candidate ({dict(candidate)!r}) promises {self.promise_of(model)!r}, which is "
+                "not what the search was planned with. A parameter drawn from a distribution "
+                "changes the guarantee: give it as a list of values, or declare a guarantee that "
+                "covers all candidates, e.g. guarantee=PureDP(epsilon=1.0)."
             )
 
-    def keeps(self, model: Any, planned: Guarantee) -> bool:
-        """Return whether training ``model`` keeps a planned guarantee, or has a smaller loss."""
-        found = self.training(model).guarantee
-        return found == planned or _is_no_larger(found, planned)
+    def check_covered(self, candidate: Mapping[str, Any]) -> None:
+        """Raise unless a caller's candidate keeps some point's guarantee: ``worst`` covers it."""
+        model = self.configured(candidate)
+        if not self.keeps(model, *self._weighted()):
+            raise PrivacyError(
+                f"A candidate ({dict(candidate)!r}) promises {self.promise_of(model)!r}, which no "
+                "point of param_distributions does. Add its values there, or leave the parameters "
+                "that change the guarantee alone."
+            )
+
+    def promise_of(self, model: Any) -> Guarantee:
+        """Guarantee of training a model."""
+        return self.families.training_run(model).guarantee
+
+    def keeps(self, model: Any, *planned: Guarantee) -> bool:
+        """Return whether training a model keeps a planned guarantee, or a smaller pure one."""
+        guarantee = self.promise_of(model)
+        return guarantee in planned or any(
+            isinstance(guarantee, PureDP)
+            and isinstance(other, PureDP)
+            and guarantee.neighboring == other.neighboring
+            and guarantee.epsilon <= other.epsilon
+            for other in planned
+        )
 
     def counts_records(self, model: Any) -> bool:
         """Return whether training may use the number of its records, blank ones included."""
-        return (
-            self.training.adapter.training_run(model, self.training.n_samples).guarantee.neighboring
-            != "add_remove"
-        )
+        run = self.families.adapter.training_run(model, self.families.n_samples)
+        return run.guarantee.neighboring != "add_remove"
 
     def configured(self, parameters: Mapping[str, Any]) -> Any:
         """An unfitted estimator with these parameters."""
@@ -258,11 +194,50 @@ class SpaceGuarantee:
 
     def _weighted(self) -> dict[Guarantee, float]:
         """Possible guarantees of a candidate, each with its probability."""
-        found: dict[Guarantee, float] = {}
+        weights: dict[Guarantee, float] = {}
         for runs, share in zip(self.runs, self.space.probabilities):
             for run in runs:
-                found[run.guarantee] = found.get(run.guarantee, 0.0) + 1.0 / len(runs) * share
-        return found
+                weights[run.guarantee] = weights.get(run.guarantee, 0.0) + 1.0 / len(runs) * share
+        return weights
+
+
+def _models_at(estimator: Any, axes: Sequence[Mapping[str, list[Any]]]) -> list[list[Any]]:
+    """A candidate at each point of each dictionary at which the guarantee may differ."""
+    return [
+        [
+            configured(estimator, dict(zip(names, values)))
+            for values in itertools.product(*names.values())
+        ]
+        for names in axes
+    ]
+
+
+def _axes_of(
+    families: Families, estimator: Any, dictionary: Mapping[str, Any]
+) -> dict[str, list[Any]]:
+    """The parameters on which the guarantee depends, and their values (upper ends of distributions)."""
+    model = configured(estimator, shared_parameters(dictionary))
+    names = _privacy_parameters_in(families.adapter, model, dictionary)
+    axes = {name: _values_to_look_up(name, dictionary[name]) for name in names}
+    # parameters without effect on the guarantee need not be multiplied out
+    if size_of(axes) > MOST_POINTS:
+        plain = families.training_run(configured(estimator, {})).guarantee
+        axes = {
+            name: values
+            for name, values in axes.items()
+            # one parameter alone; ``check`` refuses drawn candidates missed here
+            if any(
+                families.training_run(configured(estimator, {name: value})).guarantee != plain
+                for value in values
+            )
+        }
+    if size_of(axes) > MOST_POINTS:
+        raise PrivacyError(
+            f"The guarantee may differ between {size_of(axes)} candidates; at most {MOST_POINTS} "
+            f"are looked up. Use fewer values for {sorted(axes)}, or declare a guarantee that "
+            "covers all candidates, e.g. guarantee=PureDP(epsilon=1.0)."
+        )
+    return axes
 
 
 def _privacy_parameters_in(
@@ -280,10 +255,10 @@ def _privacy_parameters_in(
     return sorted({name for name in dictionary if name in matters} | replaced | below)
 
 
-def _values_to_look_up(name: str, values: Any) -> Iterator[Any]:
+def _values_to_look_up(name: str, values: Any) -> list[Any]:
+    """Listed values of a parameter, or the upper end of a distribution of an ``epsilon``."""
     if not hasattr(values, "rvs"):
-        yield from values
-        return
+        return list(values)
     upper = (
         values.support()[1]
         if name.rpartition("__")[2] == "epsilon" and hasattr(values, "support")
@@ -295,11 +270,4 @@ def _values_to_look_up(name: str, values: Any) -> Iterator[Any]:
             "known upper end. Give a list of values, a distribution with a bounded support "
             "(scipy.stats), or declare guarantee= for all candidates."
         )
-    yield float(upper)
-
-
-def _is_no_larger(found: Guarantee, planned: Guarantee) -> bool:
-    """Return whether a pure guarantee is no larger than the planned pure one."""
-    if not (isinstance(found, PureDP) and isinstance(planned, PureDP)):
-        return False
-    return found.neighboring == planned.neighboring and found.epsilon <= planned.epsilon
+    return [float(upper)]
