@@ -12,11 +12,7 @@ from sklearn_dpsearch.audit import replay
 torch = pytest.importorskip("torch")
 pd = pytest.importorskip("pandas")
 
-from sklearn_dpsearch.nets import (
-    DPLogisticRegression,
-    DPNeuralNetClassifier,
-    DPTabularClassifier,
-)
+from sklearn_dpsearch.nets import DPLogisticRegression, DPNeuralNetClassifier, DPTabularClassifier
 from sklearn_dpsearch.nets.stacked_training import Stack
 
 BUDGET = {"target_epsilon": 1.0, "target_delta": 1e-4}
