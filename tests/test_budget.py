@@ -15,13 +15,9 @@ ROOT = Path(__file__).parents[1] / "sklearn_dpsearch"
 CEILING = 28_800
 FILES = 225
 EMPTY = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
     tokenize.ENDMARKER,
-}
+}  # fmt: skip
 
 
 def code_lines(source: str) -> int:

@@ -106,20 +106,14 @@ def test_all_that_stands_in_the_way_is_said_at_once_with_the_private_model_that_
         usual(scoring="roc_auc", **budget).fit(X, np.array(["no", "yes"] * 50))
     lines = str(found.value).splitlines()
     named = (
-        "columns__numbers__simpleimputer",
-        "columns__numbers__standardscaler",
-        "columns__words",
-        "model",
-        "roc_auc",
-    )
+        "columns__numbers__simpleimputer", "columns__numbers__standardscaler", "columns__words",
+        "model", "roc_auc",
+    )  # fmt: skip
     assert [name in line for name, line in zip(named, lines[1:6], strict=True)] == [True] * 5
     remedies = (
-        "TableEncoder(schema)",
-        "TableEncoder(schema)",
-        "categories=",
-        "DPLogisticRegression(",
+        "TableEncoder(schema)", "TableEncoder(schema)", "categories=", "DPLogisticRegression(",
         "classes=[...]",
-    )
+    )  # fmt: skip
     assert [remedy in line for remedy, line in zip(remedies, lines[1:6], strict=True)] == [True] * 5
     assert "DPTabularClassifier of sklearn_dpsearch.nets" in str(found.value)
     assert found.value.listed[3].startswith("Step 'model' (LogisticRegression)")

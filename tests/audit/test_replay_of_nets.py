@@ -35,12 +35,9 @@ def misjudged(X, y, place=3):
 def regression(**changed):
     # so small a norm that both gradients are clipped, and differ by two norms
     given = {
-        "classes": [0, 1],
-        "max_grad_norm": 1e-3,
-        "max_steps": 20,
-        "noise_multiplier": 1.0,
+        "classes": [0, 1], "max_grad_norm": 1e-3, "max_steps": 20, "noise_multiplier": 1.0,
         **changed,
-    }
+    }  # fmt: skip
     return DPLogisticRegression(**given)
 
 

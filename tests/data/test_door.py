@@ -69,16 +69,8 @@ def nested():
     endless: list = []
     endless.append(endless)
     return [
-        [1, 2],
-        (1.0,),
-        {"a": 1},
-        {1, 2},
-        [[]],
-        endless,
-        np.arange(2),
-        np.array(1),
-        np.array("x"),
-    ]
+        [1, 2], (1.0,), {"a": 1}, {1, 2}, [[]], endless, np.arange(2), np.array(1), np.array("x"),
+    ]  # fmt: skip
 
 
 FLOATS = [
@@ -118,16 +110,10 @@ USUAL = {
     "bytes": [b"x", b"yy", b"x", b"z", b"yy", b"x", b"z"],
 }
 ODD = {
-    "floats": FLOATS,
-    "wholes": WHOLES,
-    "flags": [True, False],
-    "texts": TEXTS,
-    "instants": INSTANTS,
-    "aware": AWARE,
-    "objects": OBJECTS,
-    "counts": [0, -1, 2**62, -(2**62)],
+    "floats": FLOATS, "wholes": WHOLES, "flags": [True, False], "texts": TEXTS,
+    "instants": INSTANTS, "aware": AWARE, "objects": OBJECTS, "counts": [0, -1, 2**62, -(2**62)],
     "bytes": [b"", b"\xff", b"\xf0\x9f", "é".encode("latin-1")],
-}
+}  # fmt: skip
 
 
 def objects(values):

@@ -41,12 +41,9 @@ from .user_nets import Small, X, y
 
 def net(module=Small, **changed):
     given = {
-        "noise_multiplier": None,
-        "target_epsilon": 3.0,
-        "target_delta": 1e-5,
-        "sample_rate": 0.1,
+        "noise_multiplier": None, "target_epsilon": 3.0, "target_delta": 1e-5, "sample_rate": 0.1,
         "max_steps": 12,
-    }
+    }  # fmt: skip
     return DPNeuralNetClassifier(module, classes=[0, 1], **{**given, **changed})
 
 
@@ -347,13 +344,10 @@ def test_ready_made_nets_carry_their_cost_too():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: net(noise_seed=7),
-        lambda: DPMLPClassifier(classes=[0, 1], noise_multiplier=2.0, max_steps=5, noise_seed=7),
-    ],
-)
+@pytest.mark.parametrize("make", [
+    lambda: net(noise_seed=7),
+    lambda: DPMLPClassifier(classes=[0, 1], noise_multiplier=2.0, max_steps=5, noise_seed=7),
+])  # fmt: skip
 def test_the_seed_of_the_noise_stays_behind(make):
     one = make()
     assert pickle.loads(pickle.dumps(one)).noise_seed == 7  # not yet fitted: a worker needs it

@@ -132,18 +132,15 @@ def test_the_cost_is_in_the_ledger_before_a_value_is_used(tmp_path, monkeypatch)
     assert entered == []
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        ({"epsilon": 0.0}, ValueError, "epsilon"),
-        ({"delta": 0.5}, PrivacyError, "publishing one of them"),
-        ({"neighboring": "swap"}, ValueError, "neighboring"),
-        ({"ledger": "people"}, TypeError, "PrivacyLedger"),
-        ({"X": PEOPLE.drop(columns="age")}, ValueError, "'age'.*missing from"),
-        ({"X": PEOPLE.assign(job=1)}, TypeError, "'job'"),
-        ({"schema": {"age": [1]}, "X": PEOPLE[["age"]].assign(age="x")}, None, ""),
-    ],
-)
+@pytest.mark.parametrize(("given", "error", "words"), [
+    ({"epsilon": 0.0}, ValueError, "epsilon"),
+    ({"delta": 0.5}, PrivacyError, "publishing one of them"),
+    ({"neighboring": "swap"}, ValueError, "neighboring"),
+    ({"ledger": "people"}, TypeError, "PrivacyLedger"),
+    ({"X": PEOPLE.drop(columns="age")}, ValueError, "'age'.*missing from"),
+    ({"X": PEOPLE.assign(job=1)}, TypeError, "'job'"),
+    ({"schema": {"age": [1]}, "X": PEOPLE[["age"]].assign(age="x")}, None, ""),
+])  # fmt: skip
 def test_what_cannot_be_is_said_before_anything_is_spent(given, error, words, tmp_path):
     ledger = PrivacyLedger(tmp_path / "people", epsilon=9.0, delta=1e-6)
     call = {"X": PEOPLE, "schema": SCHEMA, "epsilon": 1.0, "ledger": ledger, **given}

@@ -59,13 +59,9 @@ def search(target="pay", since=False, **changed):
     dates = {"since": (date(2020, 1, 1), date(2021, 1, 1))} if since else {}
     model = kind(Schema({**FEATURES, **dates, target: TARGETS[target]}), target=target, max_iter=8)
     given = {
-        "n_iter": 4,
-        "epsilon": 4.0,
-        "delta": 1e-6,
-        "cv": 0.2,
-        "subset_fraction": 0.2,
+        "n_iter": 4, "epsilon": 4.0, "delta": 1e-6, "cv": 0.2, "subset_fraction": 0.2,
         "random_state": 0,
-    }
+    }  # fmt: skip
     return DPSubsetSearchCV(model, SPACE, **{**given, **changed})
 
 
@@ -77,12 +73,9 @@ def released(one):
     model = one.best_estimator_
     weights = [step.tobytes() for step in model.weights_]
     return [
-        repr(one.best_params_),
-        one.best_score_,
-        repr(one.final_params_),
-        str(weights),
+        repr(one.best_params_), one.best_score_, repr(one.final_params_), str(weights),
         one.privacy_spent_.epsilon,
-    ]
+    ]  # fmt: skip
 
 
 def same(target, frame=TABLE, partitions=None, **changed):

@@ -53,26 +53,20 @@ def test_a_rule_may_make_the_final_model_more_private():
     assert one.fit(X, y).best_estimator_.epsilon == 0.5
 
 
-@pytest.mark.parametrize(
-    ("estimator", "kwargs", "match"),
-    [
-        (
-            None,
-            {"subset_fraction": 0.1},
-            "the subset is expected to hold 6 of them, fewer than 10. Give a larger",
-        ),
-        (
-            None,
-            {"subset_fraction": 0.9},
-            "the rest is expected to hold 6 of them, fewer than 10. Give a smaller",
-        ),
-        (
-            Watching(),
-            {"space": {}, "subset_fraction": 0.3, "cv": 0.1},
-            "the validating part of the rest .* hold 4.2",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("estimator", "kwargs", "match"), [
+    (
+        None, {"subset_fraction": 0.1},
+        "the subset is expected to hold 6 of them, fewer than 10. Give a larger",
+    ),
+    (
+        None, {"subset_fraction": 0.9},
+        "the rest is expected to hold 6 of them, fewer than 10. Give a smaller",
+    ),
+    (
+        Watching(), {"space": {}, "subset_fraction": 0.3, "cv": 0.1},
+        "the validating part of the rest .* hold 4.2",
+    ),
+])  # fmt: skip
 def test_less_than_a_handful_of_records_is_refused(estimator, kwargs, match):
     refused(ValueError, match, estimator, **kwargs)
 

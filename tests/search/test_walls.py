@@ -67,13 +67,9 @@ class Looking(NoisyCentroids):
             else []
         )
         self.seen_ = [
-            os.getpid(),
-            os.getppid(),
-            tempfile.gettempdir(),
-            sorted(os.listdir(tempfile.gettempdir())),
-            sorted(os.listdir("/dev/shm")),
-            processes,
-        ]
+            os.getpid(), os.getppid(), tempfile.gettempdir(),
+            sorted(os.listdir(tempfile.gettempdir())), sorted(os.listdir("/dev/shm")), processes,
+        ]  # fmt: skip
         open(os.path.join(tempfile.gettempdir(), "left"), "w").close()
         self.memory_ = SharedMemory("left", create=True, size=8).size
         subprocess.Popen(["sleep", "86321"], start_new_session=True)

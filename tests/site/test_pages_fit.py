@@ -16,12 +16,9 @@ SITE = Path(os.environ.get("SKLEARN_DPSEARCH_SITE", Path(__file__).parents[2] / 
 PAGES = sorted(page for page in SITE.rglob("*.html") if "_static" not in page.parts)
 #: Pages that people open first, on telephones too.
 FIRST = [
-    "index",
-    "learn/tables",
-    "learn/budget",
-    "reference/index",
+    "index", "learn/tables", "learn/budget", "reference/index",
     "reference/api/sklearn_dpsearch.boosting.DPGradientBoostingClassifier",
-]
+]  # fmt: skip
 
 pytestmark = [
     pytest.mark.skipif(not PAGES, reason=f"no site in {SITE}: run sphinx-build first"),

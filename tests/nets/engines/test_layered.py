@@ -275,15 +275,10 @@ def test_places_that_cancel_leave_a_gradient_that_is_clipped_as_it_was_rounded()
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "conv2d",
-        "group norm of vectors",
-        "linear layers on several vectors",
-        "gru, two layers both ways",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "conv2d", "group norm of vectors", "linear layers on several vectors",
+    "gru, two layers both ways",
+])  # fmt: skip
 def test_a_record_without_a_finite_gradient_contributes_nothing(name, value):
     (make, shape) = NETS[name]
     net, (inputs, targets) = seeded(make), data(shape)

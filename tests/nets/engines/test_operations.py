@@ -39,9 +39,7 @@ TABLE = {
     torch.remainder: (
         [(X, 0), (X, W), (rows(8, 5, whole=True), 3), (rows(8, 5, whole=True), rows(8, 5))],
         [
-            (rows(8, 5, whole=True), 0),
-            (rows(8, 5, whole=True),) * 2,
-            (3, rows(8, 5, whole=True)),
+            (rows(8, 5, whole=True), 0), (rows(8, 5, whole=True),) * 2, (3, rows(8, 5, whole=True)),
             (X, N),
         ],
     ),
@@ -80,8 +78,7 @@ TABLE = {
         [(X, (1, 2, 0)), (X, (2, 1, 0)), (TURNED, (0, 2, 1))],
     ),
     torch.transpose: (
-        [(X, 1, 2), (X, 0, 1), (TURNED, 1, 0)],
-        [(X, 0, 2), (X, 1, -3), (TURNED, 1, 2)],
+        [(X, 1, 2), (X, 0, 1), (TURNED, 1, 0)], [(X, 0, 2), (X, 1, -3), (TURNED, 1, 2)],
     ),
     torch.unsqueeze: ([(X, 1), (X, -1)], [(X, 0), (X, -4)]),
     torch.cat: (
@@ -96,12 +93,8 @@ TABLE = {
     torch.einsum: (
         [("bij,bkj->bik", X, W), ("bij,jk->bik", X, fixed(6, 2))],
         [
-            ("bij,ckj->bc", X, W),
-            ("bij->ij", X),
-            ("bij,bkj->kbi", X, W),
-            ("...j->...", X),
-            ("bib->b", rows(8, 5, 8)),
-            ("bij,bk->bik", X, fixed(8, 2)),
+            ("bij,ckj->bc", X, W), ("bij->ij", X), ("bij,bkj->kbi", X, W), ("...j->...", X),
+            ("bib->b", rows(8, 5, 8)), ("bij,bk->bik", X, fixed(8, 2)),
         ],
     ),
     F.scaled_dot_product_attention: (
@@ -114,31 +107,19 @@ TABLE = {
     F.max_pool1d: ([(X, 2)], [(rows(8, 5), 2), (rows(8, 5, 6, 7), 2)]),
     operator.getitem: (
         [
-            (X, (S(None), 0)),
-            (X, (S(None), S(1, 3), 2)),
-            (X, (A, 0)),
-            (X, (S(None), None, 1)),
-            (rules.Several((X, W)), 1),
-            (TURNED, -1),
+            (X, (S(None), 0)), (X, (S(None), S(1, 3), 2)), (X, (A, 0)), (X, (S(None), None, 1)),
+            (rules.Several((X, W)), 1), (TURNED, -1),
         ],
         [
-            (X, 0),
-            (X, S(None, 4)),
-            (X, (S(0, 4), 1)),
-            (X, (A, 0, 0, 0)),
-            (X, (S(None), fixed(3))),
-            (X, X),
-            (X, (A, None, 0)),
-            (X, (None, S(None))),
-            (TURNED, S(0, 2)),
-            (TURNED, (0, 1)),
+            (X, 0), (X, S(None, 4)), (X, (S(0, 4), 1)), (X, (A, 0, 0, 0)), (X, (S(None), fixed(3))),
+            (X, X), (X, (A, None, 0)), (X, (None, S(None))), (TURNED, S(0, 2)), (TURNED, (0, 1)),
         ],
     ),
     getattr: (
         [(X, "shape"), (X, "mT"), (X, "device"), (X, "dtype")],
         [(X, "T"), (X, "data"), (rows(8, 5), "mT"), (TURNED, "shape")],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

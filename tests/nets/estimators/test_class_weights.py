@@ -63,21 +63,17 @@ def test_weights_are_those_of_scikit_learn():
     np.testing.assert_allclose(one.predict_proba(X), theirs.predict_proba(X), atol=0.01)
 
 
-@pytest.mark.parametrize(
-    ("changed", "error", "match"),
-    [
-        (
-            {"class_weight": "balanced"},
-            PrivacyError,
-            "(?s)'balanced', which counts the labels.*constants",
-        ),
-        ({"class_weight": [1.0, 2.0]}, ValueError, "a dict of labels"),
-        ({"class_weight": {0: -1.0}}, ValueError, "finite weights"),
-        ({"class_weight": {0: np.inf}}, ValueError, "finite weights"),
-        ({"class_weight": {0: True}}, ValueError, "finite weights"),
-        ({"class_weight": {7: 2.0}, "classes": [0, 1]}, ValueError, r"labels among \[0, 1\]"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "error", "match"), [
+    (
+        {"class_weight": "balanced"}, PrivacyError,
+        "(?s)'balanced', which counts the labels.*constants",
+    ),
+    ({"class_weight": [1.0, 2.0]}, ValueError, "a dict of labels"),
+    ({"class_weight": {0: -1.0}}, ValueError, "finite weights"),
+    ({"class_weight": {0: np.inf}}, ValueError, "finite weights"),
+    ({"class_weight": {0: True}}, ValueError, "finite weights"),
+    ({"class_weight": {7: 2.0}, "classes": [0, 1]}, ValueError, r"labels among \[0, 1\]"),
+])  # fmt: skip
 def test_weights_that_are_no_constants_are_refused_before_data_is_read(changed, error, match):
     with pytest.raises(error, match=match):
         model(**changed).fit(Untouchable(), Untouchable())

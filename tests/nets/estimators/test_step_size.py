@@ -25,12 +25,9 @@ y = (X[:, 0] > 0).astype(int)
 
 def model(kind=DPLogisticRegression, **changed):
     plain = {
-        "noise_multiplier": 30.0,
-        "sample_rate": 0.1,
-        "max_steps": 300,
-        "random_state": 0,
+        "noise_multiplier": 30.0, "sample_rate": 0.1, "max_steps": 300, "random_state": 0,
         "max_grad_norm": 1.0,
-    }
+    }  # fmt: skip
     return kind(**{**plain, **changed})
 
 

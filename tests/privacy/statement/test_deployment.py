@@ -24,17 +24,12 @@ from sklearn_dpsearch.privacy.statement.content import Release
 
 yaml, jsonschema = pytest.importorskip("yaml"), pytest.importorskip("jsonschema")
 ABOUT = {
-    "Name": "Income: a model",
-    "Curator": "The office",
+    "Name": "Income: a model", "Curator": "The office",
     "Data set, and who is in it": 'Adults of "1994" # not a comment',
-    "Intended use of the release": "Teaching: \\examples\\",
-    "Who gets the release": "The public",
-    "Why this ε and δ": "Asked for",
-    "Region": "United States",
-    "Sector": "Government",
-    "Sources": "https://example.org",
-    "Author of this entry": "The office",
-}
+    "Intended use of the release": "Teaching: \\examples\\", "Who gets the release": "The public",
+    "Why this ε and δ": "Asked for", "Region": "United States", "Sector": "Government",
+    "Sources": "https://example.org", "Author of this entry": "The office",
+}  # fmt: skip
 #: Fields of the registry that only a person can fill in.
 REQUIRED = {"name", "data_curators", "intended_use", "data_product_region", "registry_authors"}
 OPTIONAL = {

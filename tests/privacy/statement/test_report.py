@@ -265,14 +265,11 @@ def test_whether_the_number_of_records_is_protected_depends_on_the_relation(
     ) is (number == "public")
 
 
-@pytest.mark.parametrize(
-    ("relation", "said"),
-    [
-        ("add_remove", "the records of one person more"),
-        ("zero_out", "one person's records are all blanked"),
-        ("replace_one", "records are replaced by any others, of any number"),
-    ],
-)
+@pytest.mark.parametrize(("relation", "said"), [
+    ("add_remove", "the records of one person more"),
+    ("zero_out", "one person's records are all blanked"),
+    ("replace_one", "records are replaced by any others, of any number"),
+])  # fmt: skip
 def test_a_statement_for_persons_says_so(relation: str, said: str) -> None:
     spent = PrivacySpent(
         guarantee=GaussianDP(mu=0.5, neighboring=relation), delta=1e-6, unit="person"
