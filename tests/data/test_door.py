@@ -79,12 +79,13 @@ FLOATS = [
 ]  # fmt: skip
 WHOLES = [0, 1, -1, 2**63 - 1, -(2**63), BIG, 255, 17]
 TEXTS = [
-    "", " ", "a" * 5000, "\ud800", "nan", "1e400", "0", "1", "True", "é\u0301", "\x00", "2024-05-01T00:00:00+09:00",
-    "9" * 400, "10:30 AM", "2024-05-01 10:00 EST", "now", "today", "2024-05-01T10:00[Europe/Paris]", "20240501",
+    "", " ", "a" * 5000, "\ud800", "nan", "1e400", "0", "1", "True", "é\u0301", "\x00",
+    "2024-05-01T00:00:00+09:00", "9" * 400, "10:30 AM", "2024-05-01 10:00 EST", "now", "today",
+    "2024-05-01T10:00[Europe/Paris]", "20240501",
 ]  # fmt: skip
 INSTANTS = [
-    datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59), datetime(1970, 1, 1), datetime(1677, 1, 1),
-    datetime(2263, 1, 1), datetime(2024, 2, 29, 12, 30, 1, 999999),
+    datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59), datetime(1970, 1, 1),
+    datetime(1677, 1, 1), datetime(2263, 1, 1), datetime(2024, 2, 29, 12, 30, 1, 999999),
 ]  # fmt: skip
 AWARE = [
     datetime(1, 1, 2, tzinfo=UTC),
@@ -92,9 +93,10 @@ AWARE = [
     datetime(2024, 5, 1, 3, tzinfo=UTC),
 ]
 OBJECTS = [
-    *FLOATS, *WHOLES, *TEXTS, *INSTANTS, date(1, 1, 1), date(9999, 12, 31), datetime(2024, 5, 1, tzinfo=TOKYO),
-    None, True, False, 10**400, b"", b"\xff", b"1", 1j, np.complex128(1), Decimal("NaN"), Decimal("sNaN"),
-    Decimal("1e999"), Fraction(1, 3), np.float16(7), np.longdouble("1e400"), np.int8(-3), np.datetime64("NaT", "us"),
+    *FLOATS, *WHOLES, *TEXTS, *INSTANTS, date(1, 1, 1), date(9999, 12, 31),
+    datetime(2024, 5, 1, tzinfo=TOKYO), None, True, False, 10**400, b"", b"\xff", b"1", 1j,
+    np.complex128(1), Decimal("NaN"), Decimal("sNaN"), Decimal("1e999"), Fraction(1, 3),
+    np.float16(7), np.longdouble("1e400"), np.int8(-3), np.datetime64("NaT", "us"),
     np.timedelta64(3, "D"), pd.NA, pd.NaT, pd.Timestamp("2024-05-01", tz="UTC"), pd.Timedelta(1),
     Evil(), Liar(), object(), int, ..., *nested(),
 ]  # fmt: skip

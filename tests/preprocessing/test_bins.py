@@ -126,10 +126,10 @@ class Raising:
 
 
 ODD = [
-    None, np.nan, pd.NA, pd.NaT, np.inf, -np.inf, -1e308, 10**400, 2**70, 25, 17, 90, True, 1j, "", "x", "25", "1e999",
-    "2020-13-45", b"clerk", np.str_("nurse"), (1,), [2], {}, set(), object(), Raising(), float, date(1, 1, 1),
-    decimal.Decimal("sNaN"), datetime.max, datetime(9999, 12, 31, tzinfo=timezone(timedelta(hours=-12))),
-    np.datetime64("NaT", "s"),
+    None, np.nan, pd.NA, pd.NaT, np.inf, -np.inf, -1e308, 10**400, 2**70, 25, 17, 90, True, 1j, "",
+    "x", "25", "1e999", "2020-13-45", b"clerk", np.str_("nurse"), (1,), [2], {}, set(), object(),
+    Raising(), float, date(1, 1, 1), decimal.Decimal("sNaN"), datetime.max,
+    datetime(9999, 12, 31, tzinfo=timezone(timedelta(hours=-12))), np.datetime64("NaT", "s"),
 ]  # fmt: skip
 
 

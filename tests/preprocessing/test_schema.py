@@ -110,9 +110,9 @@ def test_parts_of_a_schema_serve_the_target():
 
 
 BAD = [
-    (3, 1), (1, 1), (0, float("inf")), (float("nan"), 1), (0, 1, 2), (0,), "text", 5, None, [], ["a", "a"], ["a", None],
-    [1, float("nan")], [["a"]], (0, date(2020, 1, 1)), (date(2021, 1, 1), date(2020, 1, 1)), ("a", "b"), {"lower": 1},
-    (False, True),
+    (3, 1), (1, 1), (0, float("inf")), (float("nan"), 1), (0, 1, 2), (0,), "text", 5, None, [],
+    ["a", "a"], ["a", None], [1, float("nan")], [["a"]], (0, date(2020, 1, 1)),
+    (date(2021, 1, 1), date(2020, 1, 1)), ("a", "b"), {"lower": 1}, (False, True),
 ]  # fmt: skip
 
 

@@ -15,14 +15,25 @@ from sklearn_dpsearch.privacy import GaussianDP, PureDP
 from sklearn_dpsearch.report import schema_fit, schema_report
 from sklearn_dpsearch.scoring import DiscreteGaussianNoise, DiscreteLaplaceNoise
 
-SCHEMA = Schema({"age": (17, 90), "job": ["clerk", "nurse"], "since": (date(2000, 1, 1), date(2030, 1, 1)),
-                 "town": {"buckets": 8}})  # fmt: skip
-PEOPLE = pd.DataFrame({
-    "age": [17, 90, 16.5, 91, None, np.inf, -np.inf, 40],
-    "job": ["clerk", "Clerk", None, "nurse", 3, float("nan"), "nurse", "clerk"],
-    "since": ["2001-05-31", "1999-12-31", None, "soon", "2031-01-01", "2029-01-01", "2000-01-01", "2030-01-01"],
-    "town": ["x", None, "y", "z", "x", "x", float("nan"), "x"],
-})  # fmt: skip
+SCHEMA = Schema(
+    {
+        "age": (17, 90),
+        "job": ["clerk", "nurse"],
+        "since": (date(2000, 1, 1), date(2030, 1, 1)),
+        "town": {"buckets": 8},
+    },
+)  # fmt: skip
+PEOPLE = pd.DataFrame(
+    {
+        "age": [17, 90, 16.5, 91, None, np.inf, -np.inf, 40],
+        "job": ["clerk", "Clerk", None, "nurse", 3, float("nan"), "nurse", "clerk"],
+        "since": [
+            "2001-05-31", "1999-12-31", None, "soon", "2031-01-01", "2029-01-01", "2000-01-01",
+            "2030-01-01",
+        ],
+        "town": ["x", None, "y", "z", "x", "x", float("nan"), "x"],
+    },
+)  # fmt: skip
 
 
 def cells(X, schema=SCHEMA):

@@ -174,13 +174,15 @@ OTHERS = VALUES.flip(1) * 0.5
 WHOLE = (VALUES * 4).long()
 #: Arguments to try on every operation; tensors of eight records, and constants.
 TRIED = [
-    (VALUES,), (VALUES, OTHERS), (VALUES, OTHERS, VALUES), (VALUES > 0.5, OTHERS > 0.2), (WHOLE, WHOLE.flip(1)),
-    (VALUES > 0.5,), (VALUES > 0.5, VALUES, OTHERS), (VALUES, VALUES > 0.5, 0.3), (VALUES, torch.float32),
-    (VALUES, 0.3), (VALUES, 0.2, 0.3), (VALUES, 1), (VALUES, 2), (VALUES, 2, 1), (VALUES, 1, 2), (VALUES, 1, 1, 2),
-    (VALUES, (1, 2)), (VALUES, 1, (1, 2)), (VALUES, (0, 2, 1)), (VALUES, -1), (VALUES, (8, 30)), (VALUES, (-1, 30)),
+    (VALUES,), (VALUES, OTHERS), (VALUES, OTHERS, VALUES), (VALUES > 0.5, OTHERS > 0.2),
+    (WHOLE, WHOLE.flip(1)), (VALUES > 0.5,), (VALUES > 0.5, VALUES, OTHERS),
+    (VALUES, VALUES > 0.5, 0.3), (VALUES, torch.float32), (VALUES, 0.3), (VALUES, 0.2, 0.3),
+    (VALUES, 1), (VALUES, 2), (VALUES, 2, 1), (VALUES, 1, 2), (VALUES, 1, 1, 2), (VALUES, (1, 2)),
+    (VALUES, 1, (1, 2)), (VALUES, (0, 2, 1)), (VALUES, -1), (VALUES, (8, 30)), (VALUES, (-1, 30)),
     (VALUES, 1, (5, 1)), (VALUES, 1, (2, 3)), ([VALUES, OTHERS], 1), (VALUES, 1, WHOLE[:, :3] % 5),
-    (VALUES, VALUES[0, :3].mT), (VALUES, OTHERS.mT), ("bij,bkj->bik", VALUES, OTHERS), (VALUES, (6,)),
-    (VALUES, VALUES, OTHERS), (VALUES, (slice(None), 1)), (VALUES, (Ellipsis, 1)), (VALUES, 2.0, 1),
+    (VALUES, VALUES[0, :3].mT), (VALUES, OTHERS.mT), ("bij,bkj->bik", VALUES, OTHERS),
+    (VALUES, (6,)), (VALUES, VALUES, OTHERS), (VALUES, (slice(None), 1)), (VALUES, (Ellipsis, 1)),
+    (VALUES, 2.0, 1),
 ]  # fmt: skip
 #: Random, or of the whole shape: not to be compared record by record.
 APART = operations.RANDOM | {"empty_like", "getattr", "zeros", "new_zeros"}

@@ -85,10 +85,10 @@ def test_the_step_size_follows_from_what_is_public_alone():
 def net(**changed):
     return DPNeuralNetClassifier(
         **{
-            "module": nn.Linear, "module__in_features": 50, "module__out_features": 2, "classes": [0, 1],
-            "noise_multiplier": 30.0, "sample_rate": 0.1, "max_steps": 300, "noise_seed": 0, "random_state": 0,
-            **changed,
-        }
+            "module": nn.Linear, "module__in_features": 50, "module__out_features": 2,
+            "classes": [0, 1], "noise_multiplier": 30.0, "sample_rate": 0.1, "max_steps": 300,
+            "noise_seed": 0, "random_state": 0, **changed,
+        },
     )  # fmt: skip
 
 

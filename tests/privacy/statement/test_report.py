@@ -173,7 +173,8 @@ def test_the_first_page_has_no_term_of_the_field(kind: str, relation: str) -> No
     guarantee = NonPrivate() if kind == "nothing" else GaussianDP(mu=0.4, neighboring=relation)
     release = None if kind == "ledger" else replace(FACTS, tuned=kind == "search")
     spent = PrivacySpent(
-        guarantee=guarantee, delta=1e-6, components=(Component(name="a model", guarantee=guarantee),), release=release,
+        guarantee=guarantee, delta=1e-6,
+        components=(Component(name="a model", guarantee=guarantee),), release=release,
         assumptions=("Every record is valid.",), budget=9.0 if kind == "ledger" else None,
         unit="person" if kind == "persons" else "record",
     )  # fmt: skip
