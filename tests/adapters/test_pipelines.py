@@ -215,8 +215,10 @@ def nets_below(*steps):
     return [
         make_pipeline(
             *[clone(step) if hasattr(step, "get_params") else step for step in steps],
-            DPMLPClassifier((3,), noise_multiplier=1.0, max_steps=5, learning_rate_init=0.1 * (i + 1), noise_seed=i,
-                            random_state=i),
+            DPMLPClassifier(
+                (3,), noise_multiplier=1.0, max_steps=5, learning_rate_init=0.1 * (i + 1),
+                noise_seed=i, random_state=i,
+            ),
         )
         for i in range(4)
     ]  # fmt: skip

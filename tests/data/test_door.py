@@ -154,6 +154,10 @@ def of_arrow_in_pandas(dtype):
     return make
 
 
+def categorical(categories):
+    return lambda values: pd.Series(pd.Categorical(values, categories=categories))
+
+
 def seen_as(kind, dtype, in_pandas=False):
     """Values of one type of PyArrow, seen as another: Python cannot hold all of them."""
 
@@ -179,7 +183,9 @@ SERIES = {
     "int64": ("wholes", lambda values: np.array(values, np.int64), False),
     "bool": ("flags", lambda values: np.array(values, bool), False),
     "U": ("texts", lambda values: np.array(values, str), False),
-    "S": ("texts", lambda values: np.array([value.encode(errors="replace") for value in values]), False),
+    "S": (
+        "texts", lambda values: np.array([text.encode(errors="replace") for text in values]), False,
+    ),
     "datetime64[us]": ("instants", lambda values: np.array(values, "datetime64[us]"), False),
     "datetime64[s]": ("instants", lambda values: np.array(values, "datetime64[s]"), False),
     "objects": ("objects", objects, True),
@@ -193,36 +199,37 @@ SERIES = {
     "pandas Float64": ("floats", of_pandas("Float64"), True),
     "pandas boolean": ("flags", of_pandas("boolean"), True),
     "pandas string": ("texts", of_pandas("string"), True),
-    "pandas datetime": ("instants", lambda values: pd.Series(np.array(values, "datetime64[us]")), False),
-    "pandas datetime of a zone": ("aware", of_pandas("datetime64[us, Asia/Tokyo]"), True),
-    "pandas categories": (
-        "wholes",
-        lambda values: pd.Series(pd.Categorical(values, categories=sorted({*WHOLES, *USUAL["wholes"]}))),
-        True,
+    "pandas datetime": (
+        "instants", lambda values: pd.Series(np.array(values, "datetime64[us]")), False,
     ),
+    "pandas datetime of a zone": ("aware", of_pandas("datetime64[us, Asia/Tokyo]"), True),
+    "pandas categories": ("wholes", categorical(sorted({*WHOLES, *USUAL["wholes"]})), True),
     "pandas categories of text": (
-        "texts",
-        lambda values: pd.Series(pd.Categorical(values, categories=["x", "yy", "z", *TEXTS[:3], *TEXTS[4:]])),
-        True,
+        "texts", categorical(["x", "yy", "z", *TEXTS[:3], *TEXTS[4:]]), True,
     ),
     "arrow integers in pandas": ("wholes", of_arrow_in_pandas("pa.int64()"), True),
     "arrow text in pandas": ("texts", of_arrow_in_pandas("pa.string()"), True),
     "arrow instants in pandas": ("aware", of_arrow_in_pandas("pa.timestamp('us', 'UTC')"), True),
     **{f"polars {name}": (kind, of_polars(f"pl.{name}"), True) for name, kind in (
-        ("Int64", "wholes"), ("Float64", "floats"), ("Boolean", "flags"), ("String", "texts"), ("Categorical", "texts"),
-        ("Datetime('us')", "instants"), ("Datetime('us', 'Asia/Tokyo')", "aware"),
+        ("Int64", "wholes"), ("Float64", "floats"), ("Boolean", "flags"), ("String", "texts"),
+        ("Categorical", "texts"), ("Datetime('us')", "instants"),
+        ("Datetime('us', 'Asia/Tokyo')", "aware"),
     )},
     **{f"pyarrow {name}": (kind, of_pyarrow(f"pa.{name}", chunks), True) for name, kind, chunks in (
         ("int64()", "wholes", False), ("int64()", "wholes", True), ("float64()", "floats", True),
-        ("bool_()", "flags", True), ("string()", "texts", True), ("timestamp('us')", "instants", True),
-        ("timestamp('us', 'UTC')", "aware", True),
+        ("bool_()", "flags", True), ("string()", "texts", True),
+        ("timestamp('us')", "instants", True), ("timestamp('us', 'UTC')", "aware", True),
         ("dictionary(pa.int32(), pa.string())", "texts", False),
     )},
     "durations": ("counts", seen_as("pa.int64()", "pa.duration('s')"), True),
-    "durations in pandas": ("counts", seen_as("pa.int64()", "pa.duration('us')", in_pandas=True), True),
+    "durations in pandas": (
+        "counts", seen_as("pa.int64()", "pa.duration('us')", in_pandas=True), True,
+    ),
     "times of a day": ("counts", seen_as("pa.int64()", "pa.time64('us')"), True),
     "bytes as text": ("bytes", seen_as("pa.binary()", "pa.string()"), True),
-    "bytes as text in pandas": ("bytes", seen_as("pa.binary()", "pa.string()", in_pandas=True), True),
+    "bytes as text in pandas": (
+        "bytes", seen_as("pa.binary()", "pa.string()", in_pandas=True), True,
+    ),
 }  # fmt: skip
 ENTRIES = {
     "numbers": (0.0, 3.0),

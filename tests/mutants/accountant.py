@@ -100,8 +100,8 @@ MUTANTS = {
     "average of the epsilons": Mutant(
         mistake="Candidates with different ε are charged as if none had more than the average.",
         file="privacy/guarantees/composition.py",
-        old='_if_all_pure(max)\n\n    def renyi(self, order: ArrayLike) -> Array:\n        """log',
-        new='_if_all_pure(np.mean)\n\n    def renyi(self, order: ArrayLike) -> Array:\n        """log',
+        old='pure(max)\n\n    def renyi(self, order: ArrayLike) -> Array:\n        """log',
+        new='pure(np.mean)\n\n    def renyi(self, order: ArrayLike) -> Array:\n        """log',
         test="privacy/selection/test_pure_mixtures.py::test_exact_form_agrees_with_all_orders_of_two_candidates",
     ),
     "certificate of two places at once": Mutant(
@@ -226,7 +226,7 @@ MUTANTS = {
         mistake="No more than 100 runs are ever drawn, and the accountant does not know.",
         file="privacy/count_distributions/base.py",
         old='return self._exact_quantile((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256)',
-        new='return min(100, self._exact_quantile((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256))',
+        new='return min(100, self._exact_quantile((bits + mpmath.mpf("0.5")) / 2.0**256))',
         test="privacy/count_distributions/test_distributions.py::test_large_draws_are_as_large_as_the_distribution_says",
     ),
     "subset search by the average ε": Mutant(

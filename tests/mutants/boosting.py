@@ -100,8 +100,8 @@ MUTANTS = {
     "a person's cells apart": Mutant(
         mistake="What a person adds is clipped in each cell, and he has records in many.",
         file="boosting/rounds.py",
-        old="    cell_sums(values, places.take(pairs), len(pairs)),\n        persons,",
-        new="    cell_sums(values, places.take(pairs), len(pairs)),\n        np.arange(len(pairs)),",
+        old="places.take(pairs), len(pairs)),\n        persons,",
+        new="places.take(pairs), len(pairs)),\n        np.arange(len(pairs)),",
         test="boosting/test_persons.py::test_no_person_adds_more_than_one_record_may",
     ),
     "a step that is added twice": Mutant(

@@ -79,8 +79,8 @@ MUTANTS = {
     "rate from the data": Mutant(
         mistake="A guarantee is stated for a batch size without a number of records.",
         file="nets/estimators/settings.py",
-        old='raise PrivacyError(\n            f"Found batch_size={net.batch_size} and no',
-        new='return 0.5\n        raise PrivacyError(\n            f"Found batch_size={net.batch_size} and no',
+        old='raise PrivacyError(\n            f"Found batch_size={net.batch_size} and',
+        new='return 0.5\n        raise PrivacyError(\n            f"Found {net.batch_size} and',
         test="nets/estimators/test_array_estimators.py::test_a_batch_size_alone_is_divided_by_the_number_of_records",
     ),
     "one noise for two trainings": Mutant(

@@ -1,7 +1,7 @@
 """Break the library in every way of the table, run the tests of each row, and say which one
 notices.
 
-    python tests/mutants/run.py --core --jobs 2       those of docs/core.md: for continuous integration
+    python tests/mutants/run.py --core --jobs 2       those of docs/core.md
     python tests/mutants/run.py                       all of them
     python tests/mutants/run.py --only "K clamped"    one, or several
 

@@ -80,8 +80,8 @@ MUTANTS = {
     "shared memory that tells": Mutant(
         mistake="Runs see what others have left in shared memory.",
         file="_namespaces.py",
-        old='    elif os.path.isdir(SHARED_MEMORY) and not _mount("tmpfs", SHARED_MEMORY, "mode=1777"):\n',
-        new="    elif False:\n",
+        old="    elif os.path.isdir(SHARED_MEMORY) and not _mount",
+        new="    elif False and not _mount",
         test=f"{WALLS}::test_a_run_sees_nothing_of_others_and_what_it_starts_ends_with_it",
     ),
     "sockets with a path": Mutant(
@@ -198,9 +198,11 @@ MUTANTS = {
     "a table encoder that learns": Mutant(
         mistake="A subclass of the table encoder, which may learn ranges, seems to learn nothing.",
         file="adapters/sklearn_steps.py",
-        old='    return LEARN_NOTHING.get((type(part).__module__.partition(".")[0], type(part).__name__))',
-        new='    names = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(part).__mro__)\n'
-        "    return next((LEARN_NOTHING[name] for name in names if name in LEARN_NOTHING), None)",
+        old="    return LEARN_NOTHING.get((type(part).__module__",
+        new="    for kind in type(part).__mro__:\n"
+        '        name = (kind.__module__.partition(".")[0], kind.__name__)\n'
+        "        if name in LEARN_NOTHING:\n            return LEARN_NOTHING[name]\n"
+        "    return LEARN_NOTHING.get((type(part).__module__",
         test="search/test_tables.py::test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema",
     ),
     "classes from the records": Mutant(
@@ -214,7 +216,7 @@ MUTANTS = {
         mistake="Edges of the bins are quantiles of the records, without noise.",
         file="preprocessing/ranges.py",
         old='np.searchsorted(self.warped(edges), warped, side="right")',
-        new='np.searchsorted(np.quantile(warped, np.linspace(0, 1, len(edges) + 2)[1:-1]), warped, side="right")',
+        new="np.searchsorted(np.quantile(warped, np.linspace(0, 1, len(edges))), warped)",
         test="nets/estimators/test_frame_estimators.py::test_a_record_is_encoded_as_if_it_were_alone",
     ),
     "band of one output": Mutant(
@@ -229,7 +231,7 @@ MUTANTS = {
         mistake="An error of a worker is shown with what it says.",
         file="search/execution/workers.py",
         old="        problem = error_in_fixed_words(error)\n",
-        new='        problem = RuntimeError(f"The candidates could not be run: {error} {error.__cause__}")\n',
+        new='        problem = RuntimeError(f"Candidates failed: {error} {error.__cause__}")\n',
         test="search/test_failures.py::test_every_search_says_so",
     ),
     "error raised by one candidate": Mutant(
@@ -287,8 +289,8 @@ MUTANTS = {
     "steps that learn": Mutant(
         mistake="A step that learns from the data without privacy seems to learn nothing.",
         file="adapters/pipelines.py",
-        old="        if learns_nothing(part):\n            refuse_unknown",
-        new='        if learns_nothing(part) or type(part).__name__ == "StandardScaler":\n            refuse_unknown',
+        old="if learns_nothing(part):\n            refuse_unknown",
+        new='if learns_nothing(part) or "Scaler" in str(part):\n            refuse_unknown',
         test="adapters/test_pipelines.py::test_a_step_that_learns_without_privacy_is_named_with_a_remedy",
     ),
     "subclass vouched for": Mutant(

@@ -226,7 +226,7 @@ def test_the_winner_of_a_search_carries_the_cost_of_the_whole_search():
 
 
 @pytest.mark.slow
-def test_a_search_that_starts_from_trained_parameters_says_what_it_leaves_out_and_its_winner_does_not():
+def test_a_search_that_starts_from_trained_parameters_says_what_it_leaves_out():
     first = net().fit(X, y)
     done = search(first.module_).fit(X, y)
     assert any("given as a trained module" in text for text in done.privacy_spent_.assumptions)

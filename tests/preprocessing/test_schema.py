@@ -76,8 +76,8 @@ def test_other_lists_are_values(pair):
 
 
 def test_a_code_book_in_json_is_read(tmp_path):
-    text = """{"age": {"lower": 18, "upper": 90}, "job": ["clerk", "nurse"], "code": {"values": [0, 5]},
-               "seen": {"lower": "2020-01-01", "upper": "2021-01-01"},
+    text = """{"age": {"lower": 18, "upper": 90}, "job": ["clerk", "nurse"],
+               "code": {"values": [0, 5]}, "seen": {"lower": "2020-01-01", "upper": "2021-01-01"},
                "paid": {"lower": 0, "upper": 9, "scale": "log"}}"""
     stated = {
         "age": (18, 90),

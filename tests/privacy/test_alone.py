@@ -25,7 +25,8 @@ privacy.best_of(privacy.GaussianDP(mu=0.5), 10).epsilon_at(1e-6)
 ours = {name.split(".")[1] for name in sys.modules if name.startswith("sklearn_dpsearch.")}
 assert ours <= {"privacy", "errors", "_version", "_site"}, ours
 loaded = {name.partition(".")[0] for name in sys.modules}
-assert not loaded & {"sklearn", "joblib", "pandas", "torch", "matplotlib", "skorch", "opacus", "diffprivlib"}
+libraries = "sklearn joblib pandas torch matplotlib skorch opacus diffprivlib".split()
+assert not loaded & set(libraries)
 import sklearn_dpsearch
 assert sklearn_dpsearch.DPRandomSearchCV.__module__.startswith("sklearn_dpsearch.search")
 assert "sklearn" in sys.modules

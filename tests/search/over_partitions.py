@@ -106,6 +106,9 @@ def in_all_ways():
     # else Dask itself reads them as text
     with dask.config.set({"dataframe.convert-string": False}):
         anything = dd.from_delayed([delayed(odd[:99]), delayed(odd[99:])], meta=odd[:0])
+    with_public = search(cv=None).fit(cut(4), "pay", X_public=test, y_public=test["pay"])
+    here = search(cv=None).fit(TABLE, TABLE["pay"], X_public=test, y_public=test["pay"])
+    gap = dd.concat([cut(2), cut(2)[cut(2)["age"] > 1000]])
     return {
         "entries of any type": same("pay", odd, anything),
         "labels": same("pay"),
@@ -115,13 +118,11 @@ def in_all_ways():
         "all train": same("pay", train_on="all"),
         "one partition": same("pay", partitions=cut(1)),
         "kept on the cluster": same("pay", partitions=cut(3).persist()),
-        "an empty partition": same("pay", partitions=dd.concat([cut(2), cut(2)[cut(2)["age"] > 1000]])),
+        "an empty partition": same("pay", partitions=gap),
         "types that differ": same("pay", missing, uneven, since=True),
         "files": same("pay", TABLE, in_files(TABLE)),
-        "public validation": released(
-            search(cv=None).fit(cut(4), "pay", X_public=test, y_public=test["pay"])
-        ) == released(search(cv=None).fit(TABLE, TABLE["pay"], X_public=test, y_public=test["pay"])),
-    }  # fmt: skip
+        "public validation": released(with_public) == released(here),
+    }
 
 
 def in_files(frame):

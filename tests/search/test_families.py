@@ -202,7 +202,7 @@ def test_candidates_are_noisier_than_the_training_of_the_winner_where_that_is_as
 
 
 @pytest.mark.slow
-def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training_and_keeps_its_parameters():
+def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training():
     estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=2.0))
     one = DPSubsetSearchCV(
         estimator,

@@ -55,8 +55,8 @@ def test_weights_are_those_of_scikit_learn():
     """Without noise and clipping, trained to the end."""
     weights = {0: 0.2, 1: 1.0}
     one = model(
-        class_weight=weights, noise_multiplier=1e-9, max_grad_norm=1e3, sample_rate=1.0, max_steps=3000,
-        learning_rate_init=1.0, learning_rate="constant",
+        class_weight=weights, noise_multiplier=1e-9, max_grad_norm=1e3, sample_rate=1.0,
+        max_steps=3000, learning_rate_init=1.0, learning_rate="constant",
     ).fit(X, y)  # fmt: skip
     theirs = LogisticRegression(class_weight=weights, C=1e9).fit(X, y)
     np.testing.assert_allclose(one.coef_, theirs.coef_, rtol=0.02)

@@ -78,7 +78,7 @@ def test_a_module_given_as_an_instance_is_copied_never_trained_in_place():
     assert torch.equal(flat(clone(one).initialize().module_), before)
 
 
-def test_a_weighted_criterion_is_summed_so_that_no_record_changes_the_weight_of_another_and_stays_what_it_was():
+def test_a_weighted_criterion_is_summed_and_stays_what_it_was():
     given = nn.CrossEntropyLoss(weight=torch.tensor([500.0, 1.0]))
     one = net(criterion=given).fit(X, y)
     assert (given.reduction, one.criterion_.reduction) == ("mean", "sum")

@@ -95,8 +95,8 @@ ADVANTAGE = SENTENCES["risk"]["advantage"]
 #: Sections of the first page, and words that only the field uses.
 FIRST_PAGE = ("overview", "tried", "risk", "not_protected", "vouched")
 TERMS = re.compile(
-    r"ε|δ|μ|zero.out|replace.one|neighbour|differential|composition|theorem|mechanism|profile|advantage|positive rate|"
-    r"hyperparameter|sensitivity|Gaussian|add_remove|_\b",
+    r"ε|δ|μ|zero.out|replace.one|neighbour|differential|composition|theorem|mechanism|profile|"
+    r"advantage|positive rate|hyperparameter|sensitivity|Gaussian|add_remove|_\b",
     re.IGNORECASE,
 )
 #: What Markdown escapes, undone.
@@ -212,10 +212,8 @@ def test_what_the_curator_says_is_added_and_what_he_leaves_out_is_seen() -> None
 
 
 def test_a_field_that_a_statement_has_no_place_for_is_an_error_that_lists_the_fields() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"'Contakt'.*the fields are 'Curator'.*'Name'.*'Author of this entry'\. Did you mean 'Contact'\?",
-    ):
+    fields = "the fields are 'Curator'.*'Name'.*'Author of this entry'"
+    with pytest.raises(ValueError, match=rf"'Contakt'.*{fields}\. Did you mean 'Contact'\?"):
         SPENT.report(about={"Contakt": "officer@example.org"})
     documented = " ".join((PrivacySpent.report.__doc__ or "").split())
     page = " ".join(
