@@ -20,13 +20,9 @@ CEILINGS = {"sklearn_dpsearch": 28_800, "tests": 37_000}
 #: Most files of the package.
 FILES = 220
 EMPTY = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
     tokenize.ENDMARKER,
-}
+}  # fmt: skip
 
 
 def code_lines(source: str) -> int:

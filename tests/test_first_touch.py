@@ -21,25 +21,18 @@ X, Y = RNG.uniform(-1, 1, (80, 4)).astype(np.float32), RNG.integers(0, 2, 80)
 
 def net(module=None, **given):
     settings = {
-        "classes": [0, 1],
-        "sample_rate": 0.2,
-        "max_epochs": 1,
-        "noise_multiplier": 1.0,
-        **given,
-    }
+        "classes": [0, 1], "sample_rate": 0.2, "max_epochs": 1, "noise_multiplier": 1.0, **given,
+    }  # fmt: skip
     return nets.DPNeuralNetClassifier(nn.Linear(4, 2) if module is None else module, **settings)
 
 
-@pytest.mark.parametrize(
-    ("make", "wrong", "meant"),
-    [
-        (net, "epsilon", "target_epsilon"),
-        (nets.DPLogisticRegression, "epsilon", "target_epsilon"),
-        (nets.DPTabularClassifier, "epsilon", "target_epsilon"),
-        (DPGradientBoostingClassifier, "epsilon", "target_epsilon"),
-        (DPGradientBoostingRegressor, "n_estimators", "max_iter"),
-    ],
-)
+@pytest.mark.parametrize(("make", "wrong", "meant"), [
+    (net, "epsilon", "target_epsilon"),
+    (nets.DPLogisticRegression, "epsilon", "target_epsilon"),
+    (nets.DPTabularClassifier, "epsilon", "target_epsilon"),
+    (DPGradientBoostingClassifier, "epsilon", "target_epsilon"),
+    (DPGradientBoostingRegressor, "n_estimators", "max_iter"),
+])  # fmt: skip
 def test_arguments_of_other_libraries_are_refused_when_the_model_is_made(make, wrong, meant):
     with pytest.raises(TypeError, match=rf"does not have\. .*Unknown: {wrong}; {meant} is meant\."):
         make(**{wrong: 1})
@@ -70,14 +63,11 @@ def test_arguments_of_parts_and_of_subclasses_are_taken():
     assert clone(made.set_params(module__bias=False)).get_params()["module__bias"] is False
 
 
-@pytest.mark.parametrize(
-    ("make", "entry"),
-    [
-        (nets.DPTabularClassifier, r"\[0, 1\]"),
-        (DPGradientBoostingClassifier, r"\[0, 1\]"),
-        (DPGradientBoostingRegressor, r"\(0, 100\)"),
-    ],
-)
+@pytest.mark.parametrize(("make", "entry"), [
+    (nets.DPTabularClassifier, r"\[0, 1\]"),
+    (DPGradientBoostingClassifier, r"\[0, 1\]"),
+    (DPGradientBoostingRegressor, r"\(0, 100\)"),
+])  # fmt: skip
 def test_a_target_that_the_schema_lacks_is_to_be_added_to_it(make, entry):
     with pytest.raises(KeyError, match=rf"Add 'target': {entry}") as caught:
         make({"age": (18, 90)}, target="target", target_mu=1.0).fit(X[:, :1], Y)
@@ -104,15 +94,12 @@ def test_a_search_over_an_embedding_is_rehearsed_with_tokens_that_it_knows(dtype
     assert search.fit(tokens, Y).predict(tokens).shape == (80,)
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "instead"),
-    [
-        ("nets", "DPTabularEnsembleClassifier", "Average the predictions of two released models"),
-        ("report", "CostPartsDisplay", "examples/guides/pictures.py"),
-        ("report", "nothing", "has no attribute 'nothing'$"),
-        ("nets", "nothing", "has no attribute 'nothing'$"),
-    ],
-)
+@pytest.mark.parametrize(("module", "name", "instead"), [
+    ("nets", "DPTabularEnsembleClassifier", "Average the predictions of two released models"),
+    ("report", "CostPartsDisplay", "examples/guides/pictures.py"),
+    ("report", "nothing", "has no attribute 'nothing'$"),
+    ("nets", "nothing", "has no attribute 'nothing'$"),
+])  # fmt: skip
 def test_a_name_that_is_gone_says_what_serves_instead(module, name, instead):
     with pytest.raises(AttributeError, match=instead):
         getattr(importlib.import_module(f"sklearn_dpsearch.{module}"), name)

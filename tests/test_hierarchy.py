@@ -33,27 +33,22 @@ DEFAULTS = {
     # of a largest loss alone
     "_LargestLoss": {"_pair"},
     # parameters of several guarantees at once, checked by each part
-    "_SeveralMechanisms": {"_check"},
-    "_TuneThenTrain": {"_check"},
+    "_SeveralMechanisms": {"_check"}, "_TuneThenTrain": {"_check"},
     # what most searches do
     "Strategy": {"dry", "scorer", "split"},
     # the first double that is not 0, but under a cap
     "Finite": {"lowest"},
     # what most scorers and columns do
-    "PrivateScorer": {"plain"},
-    "HistogramScorer": {"plain"},
-    "Range": {"auto_edges", "edge_label"},
-    "TrainingData": {"opened"},
-    "DenseGradients": {"add"},
+    "PrivateScorer": {"plain"}, "HistogramScorer": {"plain"}, "Range": {"auto_edges", "edge_label"},
+    "TrainingData": {"opened"}, "DenseGradients": {"add"},
     # after a record that failed; an engine with hooks takes them away
     "SingleNetEngine": {"recover"},
     # what most estimators that speak for themselves do; a net of Opacus adds what its noise leaves
     # out
     "ProtocolAdapter": {"recognises", "training_run"},
     # further checks and sentences, after those of all
-    "GradientBoosting": {"_check_arguments", "privacy_assumptions"},
-    "_Number": {"is_satisfied_by"},
-}
+    "GradientBoosting": {"_check_arguments", "privacy_assumptions"}, "_Number": {"is_satisfied_by"},
+}  # fmt: skip
 
 
 def ours(kind: type) -> bool:

@@ -71,28 +71,17 @@ INSIDE_NETS = {
         name: set()
         for name in ("named_tensors", "opacus_net", "optimizers", "randomness", "sampling")
     },
-    "torch_settings": set(),
-    "records": {"engines", "named_tensors", "randomness", "sampling"},
+    "torch_settings": set(), "records": {"engines", "named_tensors", "randomness", "sampling"},
     "engines": {"named_tensors", "randomness"},
     "stacked_training": {
-        "records",
-        "engines",
-        "optimizers",
-        "randomness",
-        "sampling",
-        "torch_settings",
+        "records", "engines", "optimizers", "randomness", "sampling", "torch_settings",
     },
     "training": {
-        "records",
-        "stacked_training",
-        "engines",
-        "optimizers",
-        "named_tensors",
-        "randomness",
+        "records", "stacked_training", "engines", "optimizers", "named_tensors", "randomness",
         "torch_settings",
     },
     "fingerprint": {"engines", "records"},
-}
+}  # fmt: skip
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of
 #: them.
 INSIDE_SEARCH = {

@@ -14,18 +14,14 @@ ROOT = Path(__file__).parents[1] / "sklearn_dpsearch"
 
 #: Names whose call makes or feeds a generator of random numbers, and names of draws that could be
 #: noise.
-GENERATORS = {"default_rng", "Generator", "PCG64DXSM", "PCG64", "SFC64", "RandomState", "SeedSequence", "SystemRandom",
-              "token_bytes", "randbits", "urandom", "manual_seed"}  # fmt: skip
+GENERATORS = {
+    "default_rng", "Generator", "PCG64DXSM", "PCG64", "SFC64", "RandomState", "SeedSequence",
+    "SystemRandom", "token_bytes", "randbits", "urandom", "manual_seed",
+}  # fmt: skip
 DRAWS = {
-    "standard_normal",
-    "normal",
-    "normal_",
-    "laplace",
-    "randn",
-    "rounded_normals",
-    "gumbel",
+    "standard_normal", "normal", "normal_", "laplace", "randn", "rounded_normals", "gumbel",
     "exponential",
-}
+}  # fmt: skip
 
 #: File ↦ why generators are made there, beside the core.
 MAKE_GENERATORS = {

@@ -169,9 +169,6 @@ def blobs(n=400):
 
 def net(kind=Mixed, module=MLP, **changed):
     options = {
-        "criterion": nn.CrossEntropyLoss,
-        "classes": [0, 1],
-        "train_split": None,
-        "verbose": 0,
-    }
+        "criterion": nn.CrossEntropyLoss, "classes": [0, 1], "train_split": None, "verbose": 0,
+    }  # fmt: skip
     return kind(module, **{**options, "batch_size": 100, "max_epochs": 3, "lr": 0.5, **changed})

@@ -51,21 +51,17 @@ def test_every_model_of_the_library_has_a_row():
     assert public == set(MODELS)
 
 
-@pytest.mark.parametrize(
-    ("estimator", "factor"),
-    [
-        (tree(), 2.0),
-        (bayes(), 2 * (2 + 1 / 2) / 3),
-        (bayes(bounds=(0, 1)), 2.0),
-        (bayes(bounds=([0, -1], [1, 1])), 2 * (2 + 3 / 4) / 3),
-        (logistic(), 1.0),
-        (logistic(data_norm=2), 1.0),
-        (linear(), 1.0),
-        (scaler(), 1.0),
-        (scaler(with_std=False), 1.0),
-    ],
-    ids=lambda one: type(one).__name__ if hasattr(one, "fit") else f"{one:.3g}",
-)
+@pytest.mark.parametrize(("estimator", "factor"), [
+    (tree(), 2.0),
+    (bayes(), 2 * (2 + 1 / 2) / 3),
+    (bayes(bounds=(0, 1)), 2.0),
+    (bayes(bounds=([0, -1], [1, 1])), 2 * (2 + 3 / 4) / 3),
+    (logistic(), 1.0),
+    (logistic(data_norm=2), 1.0),
+    (linear(), 1.0),
+    (scaler(), 1.0),
+    (scaler(with_std=False), 1.0),
+], ids=lambda one: type(one).__name__ if hasattr(one, "fit") else f"{one:.3g}")  # fmt: skip
 def test_promise_is_the_proved_multiple_of_epsilon_under_replace_one(estimator, factor):
     estimator.set_params(epsilon=0.7)
     found = promise(estimator)
@@ -87,42 +83,32 @@ def test_scaling_multiplies_the_promise(make):
 # --- refusals: found, needed, remedy --------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("estimator", "words"),
-    [
-        (GaussianNB(), ("bounds=None", "read it from the data", "public constants")),
-        (StandardScaler(), ("bounds=None", "read it from the data", "public constants")),
-        (tree(bounds=None), ("bounds=None", "public constants")),
-        (tree(classes=None), ("classes=None", "public constants")),
-        (logistic(data_norm=None), ("data_norm=None", "public constants")),
-        (linear(bounds_X=None), ("bounds_X=None", "public constants")),
-        (linear(bounds_y=None), ("bounds_y=None", "public constants")),
-        (logistic(fit_intercept=True), ("fit_intercept=True", "not penalise", "constant column")),
-        (logistic(data_norm=2.5), ("data_norm=2.5", "at most 2", "Divide the features")),
-        (logistic(n_jobs=2), ("n_jobs=2", "same noise", "n_jobs=None")),
-        (logistic(verbose=1), ("verbose=1", "prints", "verbose=0")),
-        (
-            linear(fit_intercept=True),
-            ("fit_intercept=True", "no finite epsilon", "public constants"),
-        ),
-        (linear(bounds_X=(-1, 2)), ("bounds_X", "lower bounds alone", "symmetric")),
-        (linear(bounds_y=(1, 1)), ("bounds_y=(1, 1)", "lower < upper")),
-        (bayes(bounds=(1, 1)), ("bounds=(1, 1)", "lower < upper")),
-        (bayes(bounds=(0, math.inf)), ("finite public bounds",)),
-        (bayes(bounds=3), ("bounds=3", "finite public bounds")),
-        (scaler(bounds=(0, math.nan)), ("finite public bounds",)),
-        (bayes(bounds=([0, 0], [1e-9, 1e-10])), ("np.allclose", "rescale")),
-        (bayes(epsilon=1e-5), ("epsilon=1e-05", "too large an error", "Raise epsilon")),
-        (scaler(epsilon=1e-5), ("epsilon=1e-05", "Raise epsilon")),
-        (forest(), ("31-bit", "recomputed", "DecisionTreeClassifier")),
-        (KMeans(bounds=(0, 1)), ("inertia_", "no finite epsilon", "another clusterer")),
-        (
-            PCA(data_norm=1, centered=True),
-            ("rejection sampler", "number of features", "public matrix"),
-        ),
-    ],
-    ids=lambda one: type(one).__name__ if hasattr(one, "fit") else one[0][:20],
-)
+@pytest.mark.parametrize(("estimator", "words"), [
+    (GaussianNB(), ("bounds=None", "read it from the data", "public constants")),
+    (StandardScaler(), ("bounds=None", "read it from the data", "public constants")),
+    (tree(bounds=None), ("bounds=None", "public constants")),
+    (tree(classes=None), ("classes=None", "public constants")),
+    (logistic(data_norm=None), ("data_norm=None", "public constants")),
+    (linear(bounds_X=None), ("bounds_X=None", "public constants")),
+    (linear(bounds_y=None), ("bounds_y=None", "public constants")),
+    (logistic(fit_intercept=True), ("fit_intercept=True", "not penalise", "constant column")),
+    (logistic(data_norm=2.5), ("data_norm=2.5", "at most 2", "Divide the features")),
+    (logistic(n_jobs=2), ("n_jobs=2", "same noise", "n_jobs=None")),
+    (logistic(verbose=1), ("verbose=1", "prints", "verbose=0")),
+    (linear(fit_intercept=True), ("fit_intercept=True", "no finite epsilon", "public constants")),
+    (linear(bounds_X=(-1, 2)), ("bounds_X", "lower bounds alone", "symmetric")),
+    (linear(bounds_y=(1, 1)), ("bounds_y=(1, 1)", "lower < upper")),
+    (bayes(bounds=(1, 1)), ("bounds=(1, 1)", "lower < upper")),
+    (bayes(bounds=(0, math.inf)), ("finite public bounds",)),
+    (bayes(bounds=3), ("bounds=3", "finite public bounds")),
+    (scaler(bounds=(0, math.nan)), ("finite public bounds",)),
+    (bayes(bounds=([0, 0], [1e-9, 1e-10])), ("np.allclose", "rescale")),
+    (bayes(epsilon=1e-5), ("epsilon=1e-05", "too large an error", "Raise epsilon")),
+    (scaler(epsilon=1e-5), ("epsilon=1e-05", "Raise epsilon")),
+    (forest(), ("31-bit", "recomputed", "DecisionTreeClassifier")),
+    (KMeans(bounds=(0, 1)), ("inertia_", "no finite epsilon", "another clusterer")),
+    (PCA(data_norm=1, centered=True), ("rejection sampler", "number of features", "public matrix")),
+], ids=lambda one: type(one).__name__ if hasattr(one, "fit") else one[0][:20])  # fmt: skip
 def test_a_leak_is_refused_before_any_data_is_read(estimator, words):
     refused(LeakingEstimatorError, estimator, *words)
     with pytest.raises(LeakingEstimatorError):
@@ -226,18 +212,13 @@ def test_fitted_attributes_are_the_ones_that_were_read():
     known = {
         tree: {"classes_", "n_classes_", "n_features_in_", "n_outputs_", "tree_"},
         bayes: {
-            "class_count_",
-            "class_prior_",
-            "classes_",
-            "epsilon_",
-            "n_features_in_",
-            "theta_",
+            "class_count_", "class_prior_", "classes_", "epsilon_", "n_features_in_", "theta_",
             "var_",
         },
         logistic: {"classes_", "coef_", "intercept_", "n_features_in_", "n_iter_"},
         linear: {"coef_", "intercept_", "n_features_in_", "_obj_coefs"},
         scaler: {"mean_", "n_features_in_", "n_samples_seen_", "scale_", "var_"},
-    }
+    }  # fmt: skip
     for make, names in known.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -261,20 +242,17 @@ def test_the_nodes_of_a_tree_hold_no_counts():
 # --- composites -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("estimator", "released"),
-    [
-        (GaussianNB(bounds=([0.9, 0.0], [1.1, 1.0])), GaussianNB),
-        (
-            DecisionTreeClassifier(bounds=([0.9, 0.0], [1.1, 1.0]), classes=[0, 1]),
-            DecisionTreeClassifier,
-        ),
-        (
-            models.LinearRegression(bounds_X=(-1, 1), bounds_y=(0, 1), fit_intercept=False),
-            models.LinearRegression,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("estimator", "released"), [
+    (GaussianNB(bounds=([0.9, 0.0], [1.1, 1.0])), GaussianNB),
+    (
+        DecisionTreeClassifier(bounds=([0.9, 0.0], [1.1, 1.0]), classes=[0, 1]),
+        DecisionTreeClassifier,
+    ),
+    (
+        models.LinearRegression(bounds_X=(-1, 1), bounds_y=(0, 1), fit_intercept=False),
+        models.LinearRegression,
+    ),
+])  # fmt: skip
 @pytest.mark.parametrize("piped", [False, True])
 @pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint16, np.float32, bool, object, "table"])
 def test_candidates_train_in_double_precision_whatever_the_type_of_the_records(

@@ -21,13 +21,9 @@ from .diffprivlib_toys import bayes, linear, scaler, tree
 
 #: The mechanisms of the models here.
 KINDS = (
-    mechanisms.Laplace,
-    mechanisms.LaplaceFolded,
-    mechanisms.LaplaceTruncated,
-    mechanisms.LaplaceBoundedDomain,
-    mechanisms.GeometricTruncated,
-    mechanisms.PermuteAndFlip,
-)
+    mechanisms.Laplace, mechanisms.LaplaceFolded, mechanisms.LaplaceTruncated,
+    mechanisms.LaplaceBoundedDomain, mechanisms.GeometricTruncated, mechanisms.PermuteAndFlip,
+)  # fmt: skip
 
 
 class Replay:

@@ -107,61 +107,43 @@ def test_an_epsilon_out_of_reach_is_an_error():
 # --- refusals -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"feature_types": None},
-        {"feature_types": ["continuous", "nominal", "continuous", "continuous"]},
-        {"feature_types": ["continuous", ["a", "b"], "continuous", "continuous"]},
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("parameters", [
+    {"feature_types": None},
+    {"feature_types": ["continuous", "nominal", "continuous", "continuous"]},
+    {"feature_types": ["continuous", ["a", "b"], "continuous", "continuous"]},
+], ids=repr)  # fmt: skip
 def test_types_and_categories_from_the_records_are_refused(parameters):
     refused(LeakingEstimatorError, ebm(**parameters), "feature_types", "OrdinalEncoder")
 
 
-@pytest.mark.parametrize(
-    "bounds",
-    [
-        None,
-        np.array([[-1.0, 1.0]] * (FEATURES - 1)),
-        dict.fromkeys("abcd", (-1, 1)),
-        [(-1, 1), (-1, 1), (-1, 1), (np.nan, 1)],
-        [(-1, 1), (-1, 1), (-1, 1), (1, 1)],
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("bounds", [
+    None, np.array([[-1.0, 1.0]] * (FEATURES - 1)), dict.fromkeys("abcd", (-1, 1)),
+    [(-1, 1), (-1, 1), (-1, 1), (np.nan, 1)], [(-1, 1), (-1, 1), (-1, 1), (1, 1)],
+], ids=repr)  # fmt: skip
 def test_bounds_from_the_records_are_refused(bounds):
     refused(LeakingEstimatorError, ebm(privacy_bounds=bounds), "privacy_bounds", "lower < upper")
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"privacy_bounds": dict.fromkeys(range(FEATURES), (-1, 1))},
-        {"privacy_bounds": dict.fromkeys("abcd", (-1, 1)), "feature_names": list("abcd")},
-        {
-            "privacy_bounds": {0: (-1, 1), 1: (-1, 1), 2: (-1, 1)},
-            "feature_types": ["continuous"] * 3 + ["ignore"],
-        },
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("parameters", [
+    {"privacy_bounds": dict.fromkeys(range(FEATURES), (-1, 1))},
+    {"privacy_bounds": dict.fromkeys("abcd", (-1, 1)), "feature_names": list("abcd")},
+    {
+        "privacy_bounds": {0: (-1, 1), 1: (-1, 1), 2: (-1, 1)},
+        "feature_types": ["continuous"] * 3 + ["ignore"],
+    },
+], ids=repr)  # fmt: skip
 def test_bounds_by_number_and_by_name_are_taken(parameters):
     assert promise(ebm(**parameters)) == promise(ebm())
 
 
-@pytest.mark.parametrize(
-    ("parameters", "word"),
-    [
-        ({"epsilon": 0.0}, "epsilon"),
-        ({"epsilon": True}, "epsilon"),
-        ({"delta": 1.0}, "delta"),
-        ({"bin_budget_frac": 1.0}, "bin_budget_frac"),
-        ({"composition": "pure"}, "composition"),
-        ({"validation_size": 0.2}, "validation_size"),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "word"), [
+    ({"epsilon": 0.0}, "epsilon"),
+    ({"epsilon": True}, "epsilon"),
+    ({"delta": 1.0}, "delta"),
+    ({"bin_budget_frac": 1.0}, "bin_budget_frac"),
+    ({"composition": "pure"}, "composition"),
+    ({"validation_size": 0.2}, "validation_size"),
+])  # fmt: skip
 def test_a_budget_that_makes_no_sense_is_refused(parameters, word):
     refused(PrivacyError, ebm(**parameters), word)
 

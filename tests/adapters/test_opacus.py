@@ -191,40 +191,31 @@ def test_a_subclass_of_a_net_of_ours_is_not_taken_for_one_of_opacus():
 # --- wrong parameters -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changed", "text"),
-    [
-        ({"train_split": skorch.dataset.ValidSplit(5)}, "train_split=None"),
-        ({"classes": None}, r"classes=\[\.\.\.\]"),
-        ({"iterator_train__generator": torch.Generator()}, "its seed tells"),
-        ({"callbacks": [EarlyStopping()]}, "EarlyStopping"),
-        ({"callbacks": [("best", Checkpoint)]}, "Checkpoint"),
-        ({"callbacks": [LRScheduler("ReduceLROnPlateau")]}, "ReduceLROnPlateau"),
-        (
-            {"callbacks": [LRScheduler(torch.optim.lr_scheduler.ReduceLROnPlateau)]},
-            "ReduceLROnPlateau",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("changed", "text"), [
+    ({"train_split": skorch.dataset.ValidSplit(5)}, "train_split=None"),
+    ({"classes": None}, r"classes=\[\.\.\.\]"),
+    ({"iterator_train__generator": torch.Generator()}, "its seed tells"),
+    ({"callbacks": [EarlyStopping()]}, "EarlyStopping"),
+    ({"callbacks": [("best", Checkpoint)]}, "Checkpoint"),
+    ({"callbacks": [LRScheduler("ReduceLROnPlateau")]}, "ReduceLROnPlateau"),
+    ({"callbacks": [LRScheduler(torch.optim.lr_scheduler.ReduceLROnPlateau)]}, "ReduceLROnPlateau"),
+])  # fmt: skip
 def test_looks_at_records_without_noise_are_refused(changed, text):
     with pytest.raises(LeakingEstimatorError, match=text):
         training_run(net(noise_multiplier=1.0, **changed), 1000)
 
 
-@pytest.mark.parametrize(
-    ("changed", "text"),
-    [
-        ({}, "no noise"),
-        ({"noise_multiplier": 1.0, "target_epsilon": 1.0}, "is needed"),
-        ({"target_epsilon": 1.0}, "target_delta"),
-        ({"noise_multiplier": 0.0}, "noise_multiplier=0.0"),
-        ({"noise_multiplier": np.nan}, "noise_multiplier=nan"),
-        ({"noise_multiplier": True}, "noise_multiplier=True"),
-        ({"noise_multiplier": 1.0, "max_epochs": 1.5}, "max_epochs=1.5"),
-        ({"noise_multiplier": 1.0, "batch_size": 0}, "batch_size=0"),
-        ({"noise_multiplier": 1.0, "iterator_train": list}, "iterator_train"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "text"), [
+    ({}, "no noise"),
+    ({"noise_multiplier": 1.0, "target_epsilon": 1.0}, "is needed"),
+    ({"target_epsilon": 1.0}, "target_delta"),
+    ({"noise_multiplier": 0.0}, "noise_multiplier=0.0"),
+    ({"noise_multiplier": np.nan}, "noise_multiplier=nan"),
+    ({"noise_multiplier": True}, "noise_multiplier=True"),
+    ({"noise_multiplier": 1.0, "max_epochs": 1.5}, "max_epochs=1.5"),
+    ({"noise_multiplier": 1.0, "batch_size": 0}, "batch_size=0"),
+    ({"noise_multiplier": 1.0, "iterator_train": list}, "iterator_train"),
+])  # fmt: skip
 def test_parameters_without_a_guarantee_are_refused(changed, text):
     with pytest.raises(PrivacyError, match=text):
         training_run(net(**changed), 1000)
@@ -251,18 +242,15 @@ def test_a_training_as_planned_passes(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        (nets.LessNoise, r"\(0\.5, 0\.25, 12\)"),
-        (nets.Longer, r"\(1\.0, 0\.25, 16\)"),
-        (nets.InTwoParts, r"\(1\.0, 0\.25, 4\)"),
-        (nets.SmallerBatches, r"\(1\.0, 0\.025, 120\)"),
-        (nets.Adaptive, "AdaClipDPOptimizer"),
-        (nets.Seeded, "seed of PyTorch"),
-        (nets.NotPrivate, r"torch\.optim\.sgd\.SGD"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "text"), [
+    (nets.LessNoise, r"\(0\.5, 0\.25, 12\)"),
+    (nets.Longer, r"\(1\.0, 0\.25, 16\)"),
+    (nets.InTwoParts, r"\(1\.0, 0\.25, 4\)"),
+    (nets.SmallerBatches, r"\(1\.0, 0\.025, 120\)"),
+    (nets.Adaptive, "AdaClipDPOptimizer"),
+    (nets.Seeded, "seed of PyTorch"),
+    (nets.NotPrivate, r"torch\.optim\.sgd\.SGD"),
+])  # fmt: skip
 def test_another_training_than_the_planned_one_is_refused(kind, text):
     with pytest.raises(LeakingEstimatorError, match=text):
         OPACUS.finish(trained(net(kind, noise_multiplier=1.0)))
@@ -407,11 +395,8 @@ def test_a_declared_net_is_stripped_too():
             net.set_params(module__width=X.shape[1] + 3)
 
     options = {
-        "criterion": nn.CrossEntropyLoss,
-        "verbose": 0,
-        "max_epochs": 2,
-        "callbacks": [Shape()],
-    }
+        "criterion": nn.CrossEntropyLoss, "verbose": 0, "max_epochs": 2, "callbacks": [Shape()],
+    }  # fmt: skip
     search = DPRandomSearchCV(
         skorch.NeuralNetClassifier(nets.MLP, **options),
         {"lr": [0.1]},

@@ -106,20 +106,14 @@ def test_all_that_stands_in_the_way_is_said_at_once_with_the_private_model_that_
         usual(scoring="roc_auc", **budget).fit(X, np.array(["no", "yes"] * 50))
     lines = str(found.value).splitlines()
     named = (
-        "columns__numbers__simpleimputer",
-        "columns__numbers__standardscaler",
-        "columns__words",
-        "model",
-        "roc_auc",
-    )
+        "columns__numbers__simpleimputer", "columns__numbers__standardscaler", "columns__words",
+        "model", "roc_auc",
+    )  # fmt: skip
     assert [name in line for name, line in zip(named, lines[1:6], strict=True)] == [True] * 5
     remedies = (
-        "TableEncoder(schema)",
-        "TableEncoder(schema)",
-        "categories=",
-        "DPLogisticRegression(",
+        "TableEncoder(schema)", "TableEncoder(schema)", "categories=", "DPLogisticRegression(",
         "classes=[...]",
-    )
+    )  # fmt: skip
     assert [remedy in line for remedy, line in zip(remedies, lines[1:6], strict=True)] == [True] * 5
     assert "DPTabularClassifier of sklearn_dpsearch.nets" in str(found.value)
     assert found.value.listed[3].startswith("Step 'model' (LogisticRegression)")
@@ -221,8 +215,10 @@ def nets_below(*steps):
     return [
         make_pipeline(
             *[clone(step) if hasattr(step, "get_params") else step for step in steps],
-            DPMLPClassifier((3,), noise_multiplier=1.0, max_steps=5, learning_rate_init=0.1 * (i + 1), noise_seed=i,
-                            random_state=i),
+            DPMLPClassifier(
+                (3,), noise_multiplier=1.0, max_steps=5, learning_rate_init=0.1 * (i + 1),
+                noise_seed=i, random_state=i,
+            ),
         )
         for i in range(4)
     ]  # fmt: skip

@@ -179,17 +179,13 @@ def test_released_pipelines_are_scikit_learns_own_and_read_new_records(declared)
     assert clone(found).get_params()["columntransformer__kinds__categories"] == [[0, 1, 2]]
 
 
-@pytest.mark.parametrize(
-    ("step", "record"),
-    [
-        (Normalizer(), np.ones((1, 3))),
-        (PolynomialFeatures(2), np.ones((1, 3))),
-        (FunctionTransformer(np.abs), np.ones((1, 2, 2))),
-        (HashingVectorizer(), [""]),
-        (FeatureHasher(), [{"a": 1}]),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("step", "record"), [
+    (Normalizer(), np.ones((1, 3))),
+    (PolynomialFeatures(2), np.ones((1, 3))),
+    (FunctionTransformer(np.abs), np.ones((1, 2, 2))),
+    (HashingVectorizer(), [""]),
+    (FeatureHasher(), [{"a": 1}]),
+], ids=repr)  # fmt: skip
 def test_other_steps_are_fitted_with_columns_alone(step, record):
     typed = FittedByParameters(step)
     assert typed.fit_transform(record).shape == clone(step).fit_transform(record).shape
@@ -198,12 +194,9 @@ def test_other_steps_are_fitted_with_columns_alone(step, record):
 # --- which steps learn nothing --------------------------------------------------------------------
 
 FREE = [
-    AdditiveChi2Sampler(),
-    one_hot("a", "b"),
-    ordinal(1, 2, 3),
-    PolynomialFeatures(2),
+    AdditiveChi2Sampler(), one_hot("a", "b"), ordinal(1, 2, 3), PolynomialFeatures(2),
     constant(0.0),
-]
+]  # fmt: skip
 #: Steps that may learn, and the remedy in the error.
 LEARNING = [
     (GaussianProcessRegressor(), "learns nothing"),
@@ -252,22 +245,18 @@ def test_a_grid_that_makes_a_step_learn_is_refused_before_data_is_read():
 ODD_CELLS = [[1], {}, float("nan"), float("inf"), "x", None, np.zeros(2)]
 
 
-@pytest.mark.parametrize(
-    ("step", "rows", "odd"),
-    [
-        *((one_hot("a", "b"), [["a"], ["b"], ["a"]], [cell]) for cell in ODD_CELLS),
-        *((ordinal("a", "b"), [["a"], ["b"], ["a"]], [cell]) for cell in ODD_CELLS),
-        *(
-            (PolynomialFeatures(), [[1.0, 2.0], [3.0, 4.0], [0.5, 0.1]], [cell, 1.0])
-            for cell in (np.nan, np.inf)
-        ),
-        (Normalizer(), [[1.0, 2.0], [3.0, 4.0], [0.5, 0.1]], [np.nan, 1.0]),
-        (HashingVectorizer(n_features=8), ["some words", "others", "more"], 7),
-        (HashingVectorizer(n_features=8), ["some words", "others", "more"], None),
-        (FeatureHasher(n_features=8), [{"a": 1}, {"b": 2}, {"a": 3}], "text"),
-    ],
-    ids=lambda one: repr(one)[:24],
-)
+@pytest.mark.parametrize(("step", "rows", "odd"), [
+    *((one_hot("a", "b"), [["a"], ["b"], ["a"]], [cell]) for cell in ODD_CELLS),
+    *((ordinal("a", "b"), [["a"], ["b"], ["a"]], [cell]) for cell in ODD_CELLS),
+    *(
+        (PolynomialFeatures(), [[1.0, 2.0], [3.0, 4.0], [0.5, 0.1]], [cell, 1.0])
+        for cell in (np.nan, np.inf)
+    ),
+    (Normalizer(), [[1.0, 2.0], [3.0, 4.0], [0.5, 0.1]], [np.nan, 1.0]),
+    (HashingVectorizer(n_features=8), ["some words", "others", "more"], 7),
+    (HashingVectorizer(n_features=8), ["some words", "others", "more"], None),
+    (FeatureHasher(n_features=8), [{"a": 1}, {"b": 2}, {"a": 3}], "text"),
+], ids=lambda one: repr(one)[:24])  # fmt: skip
 @pytest.mark.filterwarnings("error")
 def test_a_record_on_which_a_step_fails_is_blank_and_changes_no_other(step, rows, odd):
     def read(records):

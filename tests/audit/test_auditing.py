@@ -192,20 +192,17 @@ def test_the_callers_word_that_zeros_count_for_nothing_makes_one_step() -> None:
     assert (found.steps, found.stated_epsilon) == (1, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("guarantee", "twice"),
-    [
-        (PureDP(epsilon=0.7), PureDP(epsilon=1.4).epsilon_at(1e-6)),
-        (GaussianDP(mu=0.5), GaussianDP(mu=1.0).epsilon_at(1e-6)),
-        (ZCDP(rho=0.1), ZCDP(rho=0.4).epsilon_at(1e-6)),
-        (
-            DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3),
-            DPSGD(
-                noise_multiplier=1.0, sample_rate=0.5, steps=3, neighboring="replace_one"
-            ).epsilon_at(1e-6),
+@pytest.mark.parametrize(("guarantee", "twice"), [
+    (PureDP(epsilon=0.7), PureDP(epsilon=1.4).epsilon_at(1e-6)),
+    (GaussianDP(mu=0.5), GaussianDP(mu=1.0).epsilon_at(1e-6)),
+    (ZCDP(rho=0.1), ZCDP(rho=0.4).epsilon_at(1e-6)),
+    (
+        DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3),
+        DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3, neighboring="replace_one").epsilon_at(
+            1e-6,
         ),
-    ],
-)
+    ),
+])  # fmt: skip
 def test_two_steps_cost_what_the_kind_of_guarantee_says(guarantee, twice) -> None:
     assert Claim(guarantee, 1e-6, "zero_out").epsilon(2) == pytest.approx(twice)
 
@@ -221,22 +218,15 @@ def test_two_steps_of_any_guarantee_cost_no_less_than_the_worst_case() -> None:
     assert 1.99 < Claim(ApproxDP(epsilon=1.0, delta=1e-6), 1e-5, "zero_out").epsilon(2) < 2.2
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"n_runs": 3}, ValueError, "Found 3 runs"),
-        ({"confidence": 2}, ValueError, "confidence=2"),
-        ({"other": (QUIET, LABELS)}, PrivacyError, "not neighbours"),
-        ({"neighboring": "add_remove"}, PrivacyError, "stated for 'replace_one'"),
-        ({"stated": 1.0}, TypeError, "Found 1.0 .float. as stated"),
-        (
-            {"stated": GaussianDP(mu=1.0, neighboring="replace_one")},
-            MissingDeltaError,
-            "Give delta",
-        ),
-        ({"estimator": BaseEstimator()}, PrivacyError, "Found neither a stated guarantee"),
-    ],
-)
+@pytest.mark.parametrize(("change", "error", "message"), [
+    ({"n_runs": 3}, ValueError, "Found 3 runs"),
+    ({"confidence": 2}, ValueError, "confidence=2"),
+    ({"other": (QUIET, LABELS)}, PrivacyError, "not neighbours"),
+    ({"neighboring": "add_remove"}, PrivacyError, "stated for 'replace_one'"),
+    ({"stated": 1.0}, TypeError, "Found 1.0 .float. as stated"),
+    ({"stated": GaussianDP(mu=1.0, neighboring="replace_one")}, MissingDeltaError, "Give delta"),
+    ({"estimator": BaseEstimator()}, PrivacyError, "Found neither a stated guarantee"),
+])  # fmt: skip
 def test_audits_that_could_say_nothing_are_refused_before_the_first_fit(
     change, error, message
 ) -> None:

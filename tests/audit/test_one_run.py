@@ -90,8 +90,8 @@ NONE = np.zeros((5, 2000))
 def test_a_gaussian_histogram_is_bounded_within_a_factor_of_two(relation, absent):
     mu = calibrate(lambda mu: GaussianDP(mu=mu), 4.0, 1e-5)
     found = audit_one_run(
-        Histogram(mu, neighboring=relation), NONE, None, np.eye(2000), score=sums, delta=1e-5, absent=absent, n_fits=10,
-        random_state=0,
+        Histogram(mu, neighboring=relation), NONE, None, np.eye(2000), score=sums, delta=1e-5,
+        absent=absent, n_fits=10, random_state=0,
     )  # fmt: skip
     assert 1.6 < found.epsilon_lower < 4.0
     assert found.consistent

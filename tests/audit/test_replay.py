@@ -177,14 +177,11 @@ def replaced(place, X, y):
     return other
 
 
-@pytest.mark.parametrize(
-    ("scoring", "relation"),
-    [
-        ("accuracy", "zero_out"),
-        pytest.param("balanced_accuracy", "zero_out", marks=pytest.mark.slow),
-        pytest.param("balanced_accuracy", "replace_one", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("scoring", "relation"), [
+    ("accuracy", "zero_out"),
+    pytest.param("balanced_accuracy", "zero_out", marks=pytest.mark.slow),
+    pytest.param("balanced_accuracy", "replace_one", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_one_candidate_of_a_search_keeps_what_training_and_score_declare(scoring, relation):
     X, y = table()
     space = {"max_iter": [10, 15]}

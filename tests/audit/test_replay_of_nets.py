@@ -12,11 +12,7 @@ from sklearn_dpsearch.audit import replay
 torch = pytest.importorskip("torch")
 pd = pytest.importorskip("pandas")
 
-from sklearn_dpsearch.nets import (
-    DPLogisticRegression,
-    DPNeuralNetClassifier,
-    DPTabularClassifier,
-)
+from sklearn_dpsearch.nets import DPLogisticRegression, DPNeuralNetClassifier, DPTabularClassifier
 from sklearn_dpsearch.nets.stacked_training import Stack
 
 BUDGET = {"target_epsilon": 1.0, "target_delta": 1e-4}
@@ -39,12 +35,9 @@ def misjudged(X, y, place=3):
 def regression(**changed):
     # so small a norm that both gradients are clipped, and differ by two norms
     given = {
-        "classes": [0, 1],
-        "max_grad_norm": 1e-3,
-        "max_steps": 20,
-        "noise_multiplier": 1.0,
+        "classes": [0, 1], "max_grad_norm": 1e-3, "max_steps": 20, "noise_multiplier": 1.0,
         **changed,
-    }
+    }  # fmt: skip
     return DPLogisticRegression(**given)
 
 

@@ -28,12 +28,14 @@ def make(kind, **changed):
 
 def same(one, other):
     """Whether two models are the same, bit for bit."""
-    facts = [
-        (model.n_iter_, model.feature_importances_.tobytes(), [step.tobytes() for step in model.weights_],
-         getattr(model, "init_weights_", [0])[-1])
-        for model in (one, other)
-    ]  # fmt: skip
-    return facts[0] == facts[1]
+    return facts(one) == facts(other)
+
+
+def facts(model):
+    """Everything that a model has learned."""
+    start = getattr(model, "init_weights_", [0])[-1]
+    weights = [step.tobytes() for step in model.weights_]
+    return model.n_iter_, model.feature_importances_.tobytes(), weights, start
 
 
 def cut(n, table=TABLE):
@@ -68,9 +70,13 @@ def in_other_ways(kind):
     )
     return {
         "one partition": same(make(kind).fit(cut(1), target), here),
-        "an undeclared label": same(make(kind).fit(cut(4, odd), target), make(kind).fit(odd, odd[target])),
+        "an undeclared label": same(
+            make(kind).fit(cut(4, odd), target), make(kind).fit(odd, odd[target])
+        ),
         "a series": same(make(kind).fit(frames, frames[target]), here),
-        "delayed frames": same(make(kind).fit([delayed(TABLE[:250]), delayed(TABLE[250:])], target), here),
+        "delayed frames": same(
+            make(kind).fit([delayed(TABLE[:250]), delayed(TABLE[250:])], target), here
+        ),
         "empty partitions": same(
             make(kind).fit(frames[frames["age"] < 30], target), make(kind).fit(few, few[target])
         ),
@@ -78,8 +84,10 @@ def in_other_ways(kind):
             make(kind, monotonic_cst={"age": 1}).fit(frames, target),
             make(kind, monotonic_cst={"age": 1}).fit(TABLE, TABLE[target]),
         ),
-        "other noise for other records": not same(make(kind).fit(frames[frames["age"] > 11], target), here),
-    }  # fmt: skip
+        "other noise for other records": not same(
+            make(kind).fit(frames[frames["age"] > 11], target), here
+        ),
+    }
 
 
 def after_losses(client):

@@ -39,10 +39,13 @@ def found(X=MORE[0], y=MORE[1], **more):
         neighboring="add_remove",
     )
     others = (RECORDS, LABELS, *([np.arange(40)] if more else []))
-    return audit(
-        model, X, y, **more, other=others, n_runs=RUNS, delta=1e-5, random_state=0,
-        statistic=lambda one: float(one.decision_function([[0.9]])[0] - one.decision_function([[0.2]])[0]),
-    )  # fmt: skip
+    options = {"other": others, "n_runs": RUNS, "delta": 1e-5, "random_state": 0, **more}
+    return audit(model, X, y, statistic=difference_of_decisions, **options)
+
+
+def difference_of_decisions(model):
+    high, low = model.decision_function([[0.9], [0.2]])
+    return float(high - low)
 
 
 def test_what_is_stated_is_not_refuted():

@@ -144,28 +144,24 @@ def test_directions_of_the_schema_are_those_of_the_argument():
     assert pickle.loads(pickle.dumps(schema)) == schema
 
 
-@pytest.mark.parametrize(
-    ("given", "match"),
-    [
-        ({"monotonic_cst": {"age": 2}}, "-1, 0 or 1"),
-        ({"monotonic_cst": [1, 0]}, "for each of"),
-        ({"monotonic_cst": {"ages": 1}}, "ages"),
-        ({"monotonic_cst": DIRECTIONS, "classes": [0, 1, 2]}, "two classes"),
-        ({"schema": {**SCHEMA, "age": {"lower": 0, "upper": 50, "direction": "up"}}}, "increasing"),
-        (
-            {
-                "schema": {**SCHEMA, "age": {"lower": 0, "upper": 50, "direction": "decreasing"}},
-                "monotonic_cst": DIRECTIONS,
-            },
-            "opposite direction",
-        ),
-        (
-            {"schema": {**SCHEMA, "city": {"buckets": 8}}, "monotonic_cst": {"city": 1}},
-            "a list in order",
-        ),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("given", "match"), [
+    ({"monotonic_cst": {"age": 2}}, "-1, 0 or 1"),
+    ({"monotonic_cst": [1, 0]}, "for each of"),
+    ({"monotonic_cst": {"ages": 1}}, "ages"),
+    ({"monotonic_cst": DIRECTIONS, "classes": [0, 1, 2]}, "two classes"),
+    ({"schema": {**SCHEMA, "age": {"lower": 0, "upper": 50, "direction": "up"}}}, "increasing"),
+    (
+        {
+            "schema": {**SCHEMA, "age": {"lower": 0, "upper": 50, "direction": "decreasing"}},
+            "monotonic_cst": DIRECTIONS,
+        },
+        "opposite direction",
+    ),
+    (
+        {"schema": {**SCHEMA, "city": {"buckets": 8}}, "monotonic_cst": {"city": 1}},
+        "a list in order",
+    ),
+], ids=str)  # fmt: skip
 def test_what_no_model_could_keep_is_an_error(given, match):
     model = KINDS["classes"]().set_params(**given)
     with pytest.raises((ValueError, KeyError), match=match):

@@ -50,13 +50,9 @@ def small(**changed):
     records = ALL.iloc[rng.integers(0, len(ALL), 2000)]
     y = (records["age"] > 2) ^ (records["job"] == "nurse")
     given = {
-        "classes": [False, True],
-        "target_mu": 10.0,
-        "max_iter": 60,
-        "random_state": 0,
-        "noise_seed": 0,
-        **changed,
-    }
+        "classes": [False, True], "target_mu": 10.0, "max_iter": 60, "random_state": 0,
+        "noise_seed": 0, **changed,
+    }  # fmt: skip
     return DPGradientBoostingClassifier(SMALL, **given).fit(records, y)
 
 

@@ -172,20 +172,11 @@ def test_epsilon_and_delta_are_met(kind):
     assert 0.999 < found.epsilon_at(1e-6) <= 1.0
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"max_iter": 7},
-        {"learning_rate": 2.0},
-        {"prior_factor": 3.0},
-        {"max_iter": "rule"},
-        {"max_bins": 5},
-        {"parts": 40},
-        {"max_features_per_cell": 1},
-        {"random_state": 3},
-        {"n_jobs": 2},
-    ],
-)
+@pytest.mark.parametrize("changed", [
+    {"max_iter": 7}, {"learning_rate": 2.0}, {"prior_factor": 3.0}, {"max_iter": "rule"},
+    {"max_bins": 5}, {"parts": 40}, {"max_features_per_cell": 1}, {"random_state": 3},
+    {"n_jobs": 2},
+])  # fmt: skip
 def test_parameters_that_are_not_named_leave_the_guarantee_alone(kind, changed):
     assert not set(changed) & set(MODELS[kind]().privacy_parameters)
     assert MODELS[kind](**changed).privacy_guarantee() == MODELS[kind]().privacy_guarantee()
@@ -218,15 +209,12 @@ def test_a_record_that_is_blanked_costs_half_of_what_was_asked_for_a_replaced_on
         assert as_replace_one(step) == asked
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"target_mu": None},
-        {"target_epsilon": 1.0},
-        {"target_mu": None, "target_epsilon": 1.0},
-        {"target_epsilon": 1.0, "target_delta": 1e-5},
-    ],
-)
+@pytest.mark.parametrize("given", [
+    {"target_mu": None},
+    {"target_epsilon": 1.0},
+    {"target_mu": None, "target_epsilon": 1.0},
+    {"target_epsilon": 1.0, "target_delta": 1e-5},
+])  # fmt: skip
 def test_exactly_one_way_to_state_the_privacy_is_needed(kind, given):
     with pytest.raises(PrivacyError, match="is needed"):
         MODELS[kind](**given).privacy_guarantee()
@@ -348,22 +336,19 @@ def test_a_failed_fit_leaves_no_model(kind):
 # --- errors ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"target": "salary"}, "no column 'salary'"),
-        ({"schema": 3}, "schema"),
-        ({"max_iter": 0}, "max_iter"),
-        ({"max_bins": 1}, "max_bins"),
-        ({"parts": 1}, "parts"),
-        ({"learning_rate": 1e300}, "learning_rate"),
-        ({"prior_factor": 1e170}, "prior_factor"),
-        ({"max_features_per_cell": 0}, "max_features_per_cell"),
-        ({"n_jobs": 0}, "n_jobs"),
-        ({"target_mu": 1e-9}, "larger target"),
-        ({"neighboring": "any"}, "neighboring"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "message"), [
+    ({"target": "salary"}, "no column 'salary'"),
+    ({"schema": 3}, "schema"),
+    ({"max_iter": 0}, "max_iter"),
+    ({"max_bins": 1}, "max_bins"),
+    ({"parts": 1}, "parts"),
+    ({"learning_rate": 1e300}, "learning_rate"),
+    ({"prior_factor": 1e170}, "prior_factor"),
+    ({"max_features_per_cell": 0}, "max_features_per_cell"),
+    ({"n_jobs": 0}, "n_jobs"),
+    ({"target_mu": 1e-9}, "larger target"),
+    ({"neighboring": "any"}, "neighboring"),
+])  # fmt: skip
 def test_wrong_arguments_are_errors_before_any_record_is_read(kind, changed, message):
     with pytest.raises((ValueError, KeyError, PrivacyError), match=message):
         MODELS[kind]().set_params(**changed).fit(None, None)
@@ -371,21 +356,18 @@ def test_wrong_arguments_are_errors_before_any_record_is_read(kind, changed, mes
         MODELS[kind]().set_params(**changed).privacy_guarantee()
 
 
-@pytest.mark.parametrize(
-    ("name", "changed", "message"),
-    [
-        ("two classes", {"target": "age"}, "a list of values has classes"),
-        ("two classes", {"classes": ["low", "high"]}, "the schema states"),
-        ("two classes", {"class_weight": {"middle": 2.0}}, "labels among"),
-        ("two classes", {"class_weight": "balanced"}, "counts the labels"),
-        ("numbers", {"target": "job"}, "a range has bounds"),
-        ("numbers", {"bounds_y": (0, 1)}, "the schema states"),
-        ("numbers", {"target": None}, "bounds_y=None"),
-        ("numbers", {"target": None, "bounds_y": (0.0, np.inf)}, "finite"),
-        ("numbers", {"max_residual": 0.0}, "max_residual"),
-        ("numbers", {"target": None, "bounds_y": (0.0, 5e-324)}, "wider bounds"),
-    ],
-)
+@pytest.mark.parametrize(("name", "changed", "message"), [
+    ("two classes", {"target": "age"}, "a list of values has classes"),
+    ("two classes", {"classes": ["low", "high"]}, "the schema states"),
+    ("two classes", {"class_weight": {"middle": 2.0}}, "labels among"),
+    ("two classes", {"class_weight": "balanced"}, "counts the labels"),
+    ("numbers", {"target": "job"}, "a range has bounds"),
+    ("numbers", {"bounds_y": (0, 1)}, "the schema states"),
+    ("numbers", {"target": None}, "bounds_y=None"),
+    ("numbers", {"target": None, "bounds_y": (0.0, np.inf)}, "finite"),
+    ("numbers", {"max_residual": 0.0}, "max_residual"),
+    ("numbers", {"target": None, "bounds_y": (0.0, 5e-324)}, "wider bounds"),
+])  # fmt: skip
 def test_wrong_targets_are_errors_before_any_record_is_read(name, changed, message):
     with pytest.raises((ValueError, PrivacyError), match=message):
         MODELS[name](**changed).fit(None, None)

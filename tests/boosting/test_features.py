@@ -102,18 +102,11 @@ def test_chosen_rows_are_coded_like_a_copy_of_them_and_read_block_by_block(monke
     assert read == [7, 7, 3]
 
 
-@pytest.mark.parametrize(
-    "edges",
-    [
-        [],
-        [1.0, 2.0],
-        np.linspace(0, 1, 128),
-        np.unique(np.concatenate([np.linspace(0, 1e5, 128), np.geomspace(1, 1e5, 128)])),
-        [-1e308, -1e307, 0.0, 1e307, 1e308],
-        np.arange(5) * 5e-324,
-        1e15 + np.arange(50.0),
-    ],
-)
+@pytest.mark.parametrize("edges", [
+    [], [1.0, 2.0], np.linspace(0, 1, 128),
+    np.unique(np.concatenate([np.linspace(0, 1e5, 128), np.geomspace(1, 1e5, 128)])),
+    [-1e308, -1e307, 0.0, 1e307, 1e308], np.arange(5) * 5e-324, 1e15 + np.arange(50.0),
+])  # fmt: skip
 def test_bins_are_looked_up_as_a_search_finds_them(edges):
     """Also at edges, next to them, and beyond all."""
     edges, rng = np.array(edges), np.random.default_rng(0)

@@ -132,14 +132,11 @@ def test_residuals_are_clipped():
     assert found.hessians.tolist() == [[1.0, 1.0, 1.0]]
 
 
-@pytest.mark.parametrize(
-    ("loss", "targets", "expected"),
-    [
-        (BinaryLoss(), np.repeat([1.0, -1.0], [30, 70]), [np.log(3 / 7)]),
-        (SoftmaxLoss(3), np.repeat([0.0, 1.0, 2.0], [20, 30, 50]), np.log([0.2, 0.3, 0.5])),
-        (SquaredLoss(), np.repeat([0.0, 0.5], [20, 80]), [0.4]),
-    ],
-)
+@pytest.mark.parametrize(("loss", "targets", "expected"), [
+    (BinaryLoss(), np.repeat([1.0, -1.0], [30, 70]), [np.log(3 / 7)]),
+    (SoftmaxLoss(3), np.repeat([0.0, 1.0, 2.0], [20, 30, 50]), np.log([0.2, 0.3, 0.5])),
+    (SquaredLoss(), np.repeat([0.0, 0.5], [20, 80]), [0.4]),
+])  # fmt: skip
 def test_the_start_without_noise_is_the_best_constant(loss, targets, expected):
     found = loss.derivatives(np.zeros((loss.n_outputs, len(targets))), targets)
     means = found.scores.sum(axis=1) / found.hessians.sum(axis=1)

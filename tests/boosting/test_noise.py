@@ -127,20 +127,14 @@ def test_no_change_of_a_record_moves_sums_farther_than_is_paid_for(n_classes, ne
 def test_distances_are_those_of_the_theory_page():
     stated = {
         "add_remove": (
-            Fraction(17, 16),
-            Fraction(17, 16),
-            Fraction(19, 18),
-            Fraction(67, 64),
+            Fraction(17, 16), Fraction(17, 16), Fraction(19, 18), Fraction(67, 64),
             Fraction(67, 64),
         ),
         "replace_one": (
-            4 + Fraction(1, 16),
-            Fraction(4),
-            4 + Fraction(1, 9),
-            4 + Fraction(3, 32),
+            4 + Fraction(1, 16), Fraction(4), 4 + Fraction(1, 9), 4 + Fraction(3, 32),
             4 + Fraction(3, 32),
         ),
-    }
+    }  # fmt: skip
     losses = (BinaryLoss(), SquaredLoss(), SoftmaxLoss(3), SoftmaxLoss(4), SoftmaxLoss(9))
     for neighboring, distances in stated.items():
         assert tuple(squared_distance(loss, neighboring) for loss in losses) == distances

@@ -297,22 +297,21 @@ def test_groups_leave_no_trace():
     assert "patient" not in str(told.value)
 
 
-@pytest.mark.parametrize(
-    ("given", "grouped", "number"),
-    [
-        ({}, False, len(TABLE)),
-        ({"neighboring": "add_remove"}, False, None),
-        ({"expected_samples": 7.0}, False, 7.0),
-        ({"neighboring": "add_remove", "expected_samples": 7.0}, False, 7.0),
-        ({"expected_samples": 7.0}, True, None),
-        ({}, True, None),
-    ],
-)
+@pytest.mark.parametrize(("given", "grouped", "number"), [
+    ({}, False, len(TABLE)),
+    ({"neighboring": "add_remove"}, False, None),
+    ({"expected_samples": 7.0}, False, 7.0),
+    ({"neighboring": "add_remove", "expected_samples": 7.0}, False, 7.0),
+    ({"expected_samples": 7.0}, True, None),
+    ({}, True, None),
+])  # fmt: skip
 def test_the_start_uses_a_number_of_records_only_where_it_is_public(
     kind, given, grouped, number, monkeypatch
 ):
     numbers, true = [], rounds.release_start
-    monkeypatch.setattr(rounds, "release_start", lambda *each: numbers.append(each[3]) or true(*each))
+    monkeypatch.setattr(
+        rounds, "release_start", lambda *each: numbers.append(each[3]) or true(*each)
+    )
     model = MODELS[kind](max_iter=1, **given)
     model.fit(TABLE, TABLE[model.target], **({"groups": heavy(len(TABLE))} if grouped else {}))
     assert numbers == [number]

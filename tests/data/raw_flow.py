@@ -23,14 +23,8 @@ HARMLESS = {"isinstance", "type", "id", "partial", "replace"}
 FROZEN = {"PartitionReader", "Neighbours"}
 #: Methods of estimators, which are entries themselves.
 ENTRIES = {
-    "fit",
-    "partial_fit",
-    "predict",
-    "predict_proba",
-    "decision_function",
-    "transform",
-    "dry_run",
-}
+    "fit", "partial_fit", "predict", "predict_proba", "decision_function", "transform", "dry_run",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ LARGE = 2**53
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 #: Values some of which are equal, or are stored alike, and yet are not the same.
 ANYTHING = [
-    0.0, -0.0, 0, "0", False, "x", b"x", 1, 1.0, "1", True, "True", 1 + 0j, (1, 2), (1.0, 2.0), 2.5, "2.5", None,
-    float("nan"), float("inf"), LARGE + 1, float(LARGE), 10**400, date(2024, 5, 1), "2024-05-01", datetime(2024, 5, 1),
-    NOON, NOON.astimezone(timezone(timedelta(hours=9))), pd.NA, pd.NaT, np.float32(0.1), 0.1, [1], "nan",
+    0.0, -0.0, 0, "0", False, "x", b"x", 1, 1.0, "1", True, "True", 1 + 0j, (1, 2), (1.0, 2.0), 2.5,
+    "2.5", None, float("nan"), float("inf"), LARGE + 1, float(LARGE), 10**400, date(2024, 5, 1),
+    "2024-05-01", datetime(2024, 5, 1), NOON, NOON.astimezone(timezone(timedelta(hours=9))), pd.NA,
+    pd.NaT, np.float32(0.1), 0.1, [1], "nan",
 ]  # fmt: skip
 ENTRIES = {
     "numbers": (0.0, 3.0),

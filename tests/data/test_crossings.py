@@ -58,16 +58,9 @@ class Lock:
 
 
 ODD = [
-    threading.Lock(),
-    lambda: 1,
-    Lock(),
-    object(),
-    (n for n in ()),
-    "\ud800",
-    b"\xff",
-    [1, [2]],
+    threading.Lock(), lambda: 1, Lock(), object(), (n for n in ()), "\ud800", b"\xff", [1, [2]],
     10**5000,
-]
+]  # fmt: skip
 
 
 @pytest.mark.processes

@@ -60,8 +60,8 @@ def test_errors_of_modules_are_not_shown_either():
             return super().forward(inputs)
 
     net = DPNeuralNetClassifier(
-        Picky, module__in_features=1, module__out_features=2, classes=[0, 1], batch_size=60, max_steps=2,
-        noise_multiplier=1.0,
+        Picky, module__in_features=1, module__out_features=2, classes=[0, 1], batch_size=60,
+        max_steps=2, noise_multiplier=1.0,
     )  # fmt: skip
     with pytest.raises(Exception, match=r"^(?!.*secret)") as told:
         net.fit(X.astype(np.float32), y)

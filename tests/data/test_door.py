@@ -69,16 +69,8 @@ def nested():
     endless: list = []
     endless.append(endless)
     return [
-        [1, 2],
-        (1.0,),
-        {"a": 1},
-        {1, 2},
-        [[]],
-        endless,
-        np.arange(2),
-        np.array(1),
-        np.array("x"),
-    ]
+        [1, 2], (1.0,), {"a": 1}, {1, 2}, [[]], endless, np.arange(2), np.array(1), np.array("x"),
+    ]  # fmt: skip
 
 
 FLOATS = [
@@ -87,12 +79,13 @@ FLOATS = [
 ]  # fmt: skip
 WHOLES = [0, 1, -1, 2**63 - 1, -(2**63), BIG, 255, 17]
 TEXTS = [
-    "", " ", "a" * 5000, "\ud800", "nan", "1e400", "0", "1", "True", "é\u0301", "\x00", "2024-05-01T00:00:00+09:00",
-    "9" * 400, "10:30 AM", "2024-05-01 10:00 EST", "now", "today", "2024-05-01T10:00[Europe/Paris]", "20240501",
+    "", " ", "a" * 5000, "\ud800", "nan", "1e400", "0", "1", "True", "é\u0301", "\x00",
+    "2024-05-01T00:00:00+09:00", "9" * 400, "10:30 AM", "2024-05-01 10:00 EST", "now", "today",
+    "2024-05-01T10:00[Europe/Paris]", "20240501",
 ]  # fmt: skip
 INSTANTS = [
-    datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59), datetime(1970, 1, 1), datetime(1677, 1, 1),
-    datetime(2263, 1, 1), datetime(2024, 2, 29, 12, 30, 1, 999999),
+    datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59), datetime(1970, 1, 1),
+    datetime(1677, 1, 1), datetime(2263, 1, 1), datetime(2024, 2, 29, 12, 30, 1, 999999),
 ]  # fmt: skip
 AWARE = [
     datetime(1, 1, 2, tzinfo=UTC),
@@ -100,9 +93,10 @@ AWARE = [
     datetime(2024, 5, 1, 3, tzinfo=UTC),
 ]
 OBJECTS = [
-    *FLOATS, *WHOLES, *TEXTS, *INSTANTS, date(1, 1, 1), date(9999, 12, 31), datetime(2024, 5, 1, tzinfo=TOKYO),
-    None, True, False, 10**400, b"", b"\xff", b"1", 1j, np.complex128(1), Decimal("NaN"), Decimal("sNaN"),
-    Decimal("1e999"), Fraction(1, 3), np.float16(7), np.longdouble("1e400"), np.int8(-3), np.datetime64("NaT", "us"),
+    *FLOATS, *WHOLES, *TEXTS, *INSTANTS, date(1, 1, 1), date(9999, 12, 31),
+    datetime(2024, 5, 1, tzinfo=TOKYO), None, True, False, 10**400, b"", b"\xff", b"1", 1j,
+    np.complex128(1), Decimal("NaN"), Decimal("sNaN"), Decimal("1e999"), Fraction(1, 3),
+    np.float16(7), np.longdouble("1e400"), np.int8(-3), np.datetime64("NaT", "us"),
     np.timedelta64(3, "D"), pd.NA, pd.NaT, pd.Timestamp("2024-05-01", tz="UTC"), pd.Timedelta(1),
     Evil(), Liar(), object(), int, ..., *nested(),
 ]  # fmt: skip
@@ -118,16 +112,10 @@ USUAL = {
     "bytes": [b"x", b"yy", b"x", b"z", b"yy", b"x", b"z"],
 }
 ODD = {
-    "floats": FLOATS,
-    "wholes": WHOLES,
-    "flags": [True, False],
-    "texts": TEXTS,
-    "instants": INSTANTS,
-    "aware": AWARE,
-    "objects": OBJECTS,
-    "counts": [0, -1, 2**62, -(2**62)],
+    "floats": FLOATS, "wholes": WHOLES, "flags": [True, False], "texts": TEXTS,
+    "instants": INSTANTS, "aware": AWARE, "objects": OBJECTS, "counts": [0, -1, 2**62, -(2**62)],
     "bytes": [b"", b"\xff", b"\xf0\x9f", "é".encode("latin-1")],
-}
+}  # fmt: skip
 
 
 def objects(values):
@@ -166,6 +154,10 @@ def of_arrow_in_pandas(dtype):
     return make
 
 
+def categorical(categories):
+    return lambda values: pd.Series(pd.Categorical(values, categories=categories))
+
+
 def seen_as(kind, dtype, in_pandas=False):
     """Values of one type of PyArrow, seen as another: Python cannot hold all of them."""
 
@@ -191,7 +183,9 @@ SERIES = {
     "int64": ("wholes", lambda values: np.array(values, np.int64), False),
     "bool": ("flags", lambda values: np.array(values, bool), False),
     "U": ("texts", lambda values: np.array(values, str), False),
-    "S": ("texts", lambda values: np.array([value.encode(errors="replace") for value in values]), False),
+    "S": (
+        "texts", lambda values: np.array([text.encode(errors="replace") for text in values]), False,
+    ),
     "datetime64[us]": ("instants", lambda values: np.array(values, "datetime64[us]"), False),
     "datetime64[s]": ("instants", lambda values: np.array(values, "datetime64[s]"), False),
     "objects": ("objects", objects, True),
@@ -205,36 +199,37 @@ SERIES = {
     "pandas Float64": ("floats", of_pandas("Float64"), True),
     "pandas boolean": ("flags", of_pandas("boolean"), True),
     "pandas string": ("texts", of_pandas("string"), True),
-    "pandas datetime": ("instants", lambda values: pd.Series(np.array(values, "datetime64[us]")), False),
-    "pandas datetime of a zone": ("aware", of_pandas("datetime64[us, Asia/Tokyo]"), True),
-    "pandas categories": (
-        "wholes",
-        lambda values: pd.Series(pd.Categorical(values, categories=sorted({*WHOLES, *USUAL["wholes"]}))),
-        True,
+    "pandas datetime": (
+        "instants", lambda values: pd.Series(np.array(values, "datetime64[us]")), False,
     ),
+    "pandas datetime of a zone": ("aware", of_pandas("datetime64[us, Asia/Tokyo]"), True),
+    "pandas categories": ("wholes", categorical(sorted({*WHOLES, *USUAL["wholes"]})), True),
     "pandas categories of text": (
-        "texts",
-        lambda values: pd.Series(pd.Categorical(values, categories=["x", "yy", "z", *TEXTS[:3], *TEXTS[4:]])),
-        True,
+        "texts", categorical(["x", "yy", "z", *TEXTS[:3], *TEXTS[4:]]), True,
     ),
     "arrow integers in pandas": ("wholes", of_arrow_in_pandas("pa.int64()"), True),
     "arrow text in pandas": ("texts", of_arrow_in_pandas("pa.string()"), True),
     "arrow instants in pandas": ("aware", of_arrow_in_pandas("pa.timestamp('us', 'UTC')"), True),
     **{f"polars {name}": (kind, of_polars(f"pl.{name}"), True) for name, kind in (
-        ("Int64", "wholes"), ("Float64", "floats"), ("Boolean", "flags"), ("String", "texts"), ("Categorical", "texts"),
-        ("Datetime('us')", "instants"), ("Datetime('us', 'Asia/Tokyo')", "aware"),
+        ("Int64", "wholes"), ("Float64", "floats"), ("Boolean", "flags"), ("String", "texts"),
+        ("Categorical", "texts"), ("Datetime('us')", "instants"),
+        ("Datetime('us', 'Asia/Tokyo')", "aware"),
     )},
     **{f"pyarrow {name}": (kind, of_pyarrow(f"pa.{name}", chunks), True) for name, kind, chunks in (
         ("int64()", "wholes", False), ("int64()", "wholes", True), ("float64()", "floats", True),
-        ("bool_()", "flags", True), ("string()", "texts", True), ("timestamp('us')", "instants", True),
-        ("timestamp('us', 'UTC')", "aware", True),
+        ("bool_()", "flags", True), ("string()", "texts", True),
+        ("timestamp('us')", "instants", True), ("timestamp('us', 'UTC')", "aware", True),
         ("dictionary(pa.int32(), pa.string())", "texts", False),
     )},
     "durations": ("counts", seen_as("pa.int64()", "pa.duration('s')"), True),
-    "durations in pandas": ("counts", seen_as("pa.int64()", "pa.duration('us')", in_pandas=True), True),
+    "durations in pandas": (
+        "counts", seen_as("pa.int64()", "pa.duration('us')", in_pandas=True), True,
+    ),
     "times of a day": ("counts", seen_as("pa.int64()", "pa.time64('us')"), True),
     "bytes as text": ("bytes", seen_as("pa.binary()", "pa.string()"), True),
-    "bytes as text in pandas": ("bytes", seen_as("pa.binary()", "pa.string()", in_pandas=True), True),
+    "bytes as text in pandas": (
+        "bytes", seen_as("pa.binary()", "pa.string()", in_pandas=True), True,
+    ),
 }  # fmt: skip
 ENTRIES = {
     "numbers": (0.0, 3.0),

@@ -16,10 +16,11 @@ HEADER = b"age,job,label,other\n"
 ROWS = [b"30,clerk,1,x", b"41,nurse,0,y", b"52,clerk,1,z"]
 #: Lines that do not fit, or cannot be read.
 ODD = [
-    b"60,clerk,1,x,1", b"60,clerk", b"", b",,,", b'"60,clerk,1,x', b'60,"clerk,1,x', b'60,cl"erk,1,x', b'60,"a""b",1,x',
-    b"60,\xff\xfe,1,x", b"\xff", b"60,\x00,1,x", b"60,clerk,1,x\r", b"x" * 200_000 + b",clerk,1,x",
-    b"10000-01-01,clerk,1,x", "60,\ud800,1,x".encode("utf-8", "surrogatepass"),
-    b"9" * 5000 + b",clerk,1,x", b"60,clerk,99,x", b"'60,clerk,1,x",
+    b"60,clerk,1,x,1", b"60,clerk", b"", b",,,", b'"60,clerk,1,x', b'60,"clerk,1,x',
+    b'60,cl"erk,1,x', b'60,"a""b",1,x', b"60,\xff\xfe,1,x", b"\xff", b"60,\x00,1,x",
+    b"60,clerk,1,x\r", b"x" * 200_000 + b",clerk,1,x", b"10000-01-01,clerk,1,x",
+    "60,\ud800,1,x".encode("utf-8", "surrogatepass"), b"9" * 5000 + b",clerk,1,x", b"60,clerk,99,x",
+    b"'60,clerk,1,x",
 ]  # fmt: skip
 SCHEMA = {"age": (18, 90), "job": ["clerk", "nurse"]}
 

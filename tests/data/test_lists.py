@@ -71,24 +71,11 @@ def test_rows_that_are_arrays_are_read_each_in_its_own_type():
         numbers_in([*rows, np.zeros(3)], "X")
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [
-        [1.0],
-        [1.0, 2.0, 3.0],
-        [[1.0, 2.0]],
-        7,
-        None,
-        np.zeros(3),
-        np.zeros((2, 1)),
-        np.zeros((1,) * 6),
-        np.float32(3),
-        np.ma.masked_array([1.0, 2.0], [True, False]),
-        np.array([1.0, 2.0], np.float32),
-        np.array(["a", "b"]),
-    ],
-    ids=lambda odd: f"{type(odd).__name__} {np.shape(odd)}",
-)
+@pytest.mark.parametrize("odd", [
+    [1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]], 7, None, np.zeros(3), np.zeros((2, 1)),
+    np.zeros((1,) * 6), np.float32(3), np.ma.masked_array([1.0, 2.0], [True, False]),
+    np.array([1.0, 2.0], np.float32), np.array(["a", "b"]),
+], ids=lambda odd: f"{type(odd).__name__} {np.shape(odd)}")  # fmt: skip
 def test_a_row_that_does_not_fit_the_declared_shape_is_missing_and_changes_no_other(odd):
     rows = [np.array([0.1, BIG + 1]), [0.2, 3], np.array([4, 5])]
     for place in range(4):
@@ -98,16 +85,13 @@ def test_a_row_that_does_not_fit_the_declared_shape_is_missing_and_changes_no_ot
             assert np.delete(read(given, "X", (2,)), place, axis=0).tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("classes", "given", "read"),
-    [
-        ([0, 1], [1.0, True, np.int8(0), np.array(1)], [1, 1, 0, 1]),
-        ([0.5, 1.0], [1, 0.5], [1.0, 0.5]),
-        (np.array(["a", "b"]), ["b", np.str_("a")], ["b", "a"]),
-        (["a", 1], ["a", 1], ["a", "1"]),
-        ([False, True], [True, 0], [1, 0]),
-    ],
-)
+@pytest.mark.parametrize(("classes", "given", "read"), [
+    ([0, 1], [1.0, True, np.int8(0), np.array(1)], [1, 1, 0, 1]),
+    ([0.5, 1.0], [1, 0.5], [1.0, 0.5]),
+    (np.array(["a", "b"]), ["b", np.str_("a")], ["b", "a"]),
+    (["a", 1], ["a", 1], ["a", "1"]),
+    ([False, True], [True, 0], [1, 0]),
+])  # fmt: skip
 def test_labels_have_the_type_of_the_classes(classes, given, read):
     assert labels_in(given, classes).tolist() == read
 
@@ -128,21 +112,10 @@ def test_several_labels_of_a_record_are_no_list():
         labels_in([[0, 1], [1, 0]], [0, 1])
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [
-        "?",
-        "",
-        None,
-        "9" * 5000,
-        pytest.param(10**5000, id="huge"),
-        1e308,
-        float("nan"),
-        float("inf"),
-        [1],
-        b"1",
-    ],
-)
+@pytest.mark.parametrize("odd", [
+    "?", "", None, "9" * 5000, pytest.param(10**5000, id="huge"), 1e308, float("nan"), float("inf"),
+    [1], b"1",
+])  # fmt: skip
 def test_a_label_and_the_text_that_says_it_are_one(odd):
     """One label that is no number makes text of some labels of a CSV file."""
     assert positions(objects(["1", 1, odd, "0", 0.0, " 1.0 ", "true"]), [0, 1]).tolist() == [

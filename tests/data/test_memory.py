@@ -29,15 +29,12 @@ TABLES = {
     "array": lambda: np.arange(2.0 * N).reshape(N, 2),
     "objects": lambda: np.array([[text] for text in TEXTS], dtype=object),
     "frame": lambda: pd.DataFrame(np.arange(2.0 * N).reshape(N, 2), columns=["a", "b"]),
-    "Int64": lambda: frame("Int64", NUMBERS),
-    "texts": lambda: frame(object, TEXTS),
+    "Int64": lambda: frame("Int64", NUMBERS), "texts": lambda: frame(object, TEXTS),
     "categories": lambda: frame("category", TEXTS),
-    "instants": lambda: frame("datetime64[us, UTC]", NUMBERS),
-    "polars": lambda: of_polars(NUMBERS),
-    "polars texts": lambda: of_polars(TEXTS),
-    "arrow": lambda: of_arrow(NUMBERS),
+    "instants": lambda: frame("datetime64[us, UTC]", NUMBERS), "polars": lambda: of_polars(NUMBERS),
+    "polars texts": lambda: of_polars(TEXTS), "arrow": lambda: of_arrow(NUMBERS),
     "arrow texts": lambda: of_arrow(TEXTS),
-}
+}  # fmt: skip
 
 
 def rows(table, start, stop):

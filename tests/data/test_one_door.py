@@ -68,23 +68,11 @@ def test_what_a_user_gives_is_handed_on_to_the_door_alone():
     assert len(flow.seen) > len(ENTRIES)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "np.asarray(X)",
-        "return len(X)",
-        "for row in X: pass",
-        "return X[0]",
-        "y = X\n    y.columns",
-        "if hasattr(X, 'shape'): pass",
-        "return [one for one in X]",
-        "print(X)",
-        "X, y = X, 1\n    X.shape",
-        "return f'{X}'",
-        "return X == 1",
-        "with open(X): pass",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "np.asarray(X)", "return len(X)", "for row in X: pass", "return X[0]", "y = X\n    y.columns",
+    "if hasattr(X, 'shape'): pass", "return [one for one in X]", "print(X)",
+    "X, y = X, 1\n    X.shape", "return f'{X}'", "return X == 1", "with open(X): pass",
+])  # fmt: skip
 def test_a_look_into_a_container_is_found(body):
     node = ast.parse(f"def fit(X):\n    {body}").body[0]
     flow = Flow()
@@ -92,15 +80,10 @@ def test_a_look_into_a_container_is_found(body):
     assert flow.violations
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "return X",
-        "X = number_of_records(X)\n    X.shape",
-        "return X is None",
-        "y = X\n    return (y,)",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "return X", "X = number_of_records(X)\n    X.shape", "return X is None",
+    "y = X\n    return (y,)",
+])  # fmt: skip
 def test_what_is_handed_on_or_read_is_no_look(body):
     node = ast.parse(f"def fit(X):\n    {body}").body[0]
     flow = Flow()

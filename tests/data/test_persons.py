@@ -24,54 +24,31 @@ def partition(groups):
     return sorted(np.flatnonzero(codes == code).tolist() for code in set(codes.tolist()))
 
 
-@pytest.mark.parametrize(
-    "groups",
-    [
-        NAMES,
-        tuple(NAMES),
-        np.array(NAMES),
-        np.array(NAMES, object),
-        pd.Series(NAMES),
-        pd.Series(NAMES, dtype="category"),
-        pd.Series(NAMES, dtype="string"),
-        pd.DataFrame({"person": NAMES}),
-        np.array([5, -1, 5, 2, -1, 5]),
-        [5.0, -1, 5, True + 1, -1.0, np.int8(5)],
-        [(1, "a"), "b", (1, "a"), None, "b", (1, "a")],
-        [2**60, 2**60 + 1, 2**60, 2**60 + 2, 2**60 + 1, 2**60],
-        pd.Series([2**60, 2**60 + 1, 2**60, None, 2**60 + 1, 2**60], dtype="Int64"),
-        pd.to_datetime(
-            pd.Series(["2020-01-01", "2021-01-01", "2020-01-01", None, "2021-01-01", "2020-01-01"])
-        ),
-        [datetime.date(2020, 1, day) for day in (1, 2, 1, 3, 2, 1)],
-    ],
-)
+@pytest.mark.parametrize("groups", [
+    NAMES, tuple(NAMES), np.array(NAMES), np.array(NAMES, object), pd.Series(NAMES),
+    pd.Series(NAMES, dtype="category"), pd.Series(NAMES, dtype="string"),
+    pd.DataFrame({"person": NAMES}), np.array([5, -1, 5, 2, -1, 5]),
+    [5.0, -1, 5, True + 1, -1.0, np.int8(5)], [(1, "a"), "b", (1, "a"), None, "b", (1, "a")],
+    [2**60, 2**60 + 1, 2**60, 2**60 + 2, 2**60 + 1, 2**60],
+    pd.Series([2**60, 2**60 + 1, 2**60, None, 2**60 + 1, 2**60], dtype="Int64"),
+    pd.to_datetime(
+        pd.Series(["2020-01-01", "2021-01-01", "2020-01-01", None, "2021-01-01", "2020-01-01"]),
+    ),
+    [datetime.date(2020, 1, day) for day in (1, 2, 1, 3, 2, 1)],
+])  # fmt: skip
 def test_equal_names_are_one_person_in_every_container(groups):
     assert partition(groups) == [[0, 2, 5], [1, 4], [3]]
 
 
-@pytest.mark.parametrize(
-    "groups",
+@pytest.mark.parametrize("groups", [
     [
-        [
-            None,
-            float("nan"),
-            "a",
-            np.nan,
-            None,
-            pd.NaT,
-            pd.NA,
-            "a",
-            decimal.Decimal("nan"),
-            np.datetime64("NaT", "s"),
-        ],
-        pd.Series([None, None, 3, None, None, None, None, 3, None, None], dtype="Int64"),
-        np.array([np.nan, np.nan, 3, np.nan, np.nan, np.nan, np.nan, 3, np.nan, np.nan]),
-        np.array(
-            ["NaT"] * 2 + ["2020"] + ["NaT"] * 4 + ["2020"] + ["NaT"] * 2, dtype="datetime64[s]"
-        ),
+        None, float("nan"), "a", np.nan, None, pd.NaT, pd.NA, "a", decimal.Decimal("nan"),
+        np.datetime64("NaT", "s"),
     ],
-)
+    pd.Series([None, None, 3, None, None, None, None, 3, None, None], dtype="Int64"),
+    np.array([np.nan, np.nan, 3, np.nan, np.nan, np.nan, np.nan, 3, np.nan, np.nan]),
+    np.array(["NaT"] * 2 + ["2020"] + ["NaT"] * 4 + ["2020"] + ["NaT"] * 2, dtype="datetime64[s]"),
+])  # fmt: skip
 def test_each_record_without_a_person_is_a_person_of_its_own(groups):
     assert partition(groups) == [[0], [1], [2, 7], [3], [4], [5], [6], [8], [9]]
 

@@ -101,17 +101,14 @@ def test_the_risk_of_the_total_is_bounded(tmp_path):
     assert len(ledger.entries()) == 1
 
 
-@pytest.mark.parametrize(
-    ("rules", "said"),
-    [
-        ("epsilom = 3", "Found the rule epsilom"),
-        ("epsilon = 0", "Found epsilon = 0 .*a number above 0"),
-        ("epsilon = true", "Found epsilon = True"),
-        ("delta = nan", "Found delta = nan"),
-        ('unit = "client"', "Found unit = 'client'"),
-        ("tuning = false", "Found tuning = False"),
-    ],
-)
+@pytest.mark.parametrize(("rules", "said"), [
+    ("epsilom = 3", "Found the rule epsilom"),
+    ("epsilon = 0", "Found epsilon = 0 .*a number above 0"),
+    ("epsilon = true", "Found epsilon = True"),
+    ("delta = nan", "Found delta = nan"),
+    ('unit = "client"', "Found unit = 'client'"),
+    ("tuning = false", "Found tuning = False"),
+])  # fmt: skip
 def test_a_rule_that_is_not_understood_is_an_error(tmp_path, rules, said):
     with pytest.raises(PrivacyError, match=said):
         PrivacyLedger(tmp_path / "data.ledger", epsilon=1, delta=0, policy=policy(tmp_path, rules))

@@ -176,18 +176,15 @@ def test_no_ledger_is_begun_without_a_budget(tmp_path, given):
     assert [path.name for path in tmp_path.iterdir()] in ([], ["x.lock"])
 
 
-@pytest.mark.parametrize(
-    ("wrong", "error", "match"),
-    [
-        *(({"epsilon": number}, ValueError, "Expected") for number in (0, -1, math.nan)),
-        *(({"delta": number}, ValueError, "Expected") for number in (1, -1e-9, math.nan)),
-        ({"neighboring": "replace"}, ValueError, "Expected"),
-        *(
-            (given, TypeError, "a number is needed")
-            for given in ({"epsilon": "3"}, {"delta": "0"}, {"epsilon": True})
-        ),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "error", "match"), [
+    *(({"epsilon": number}, ValueError, "Expected") for number in (0, -1, math.nan)),
+    *(({"delta": number}, ValueError, "Expected") for number in (1, -1e-9, math.nan)),
+    ({"neighboring": "replace"}, ValueError, "Expected"),
+    *(
+        (given, TypeError, "a number is needed")
+        for given in ({"epsilon": "3"}, {"delta": "0"}, {"epsilon": True})
+    ),
+])  # fmt: skip
 def test_budgets_that_are_none_are_refused(begin, wrong, error, match):
     with pytest.raises(error, match=match):
         begin(**wrong)

@@ -170,15 +170,10 @@ def test_a_model_that_promises_nothing_is_refused(ledger):
     assert ledger.entries() == ()
 
 
-@pytest.mark.parametrize(
-    "work",
-    [
-        lambda: audit(boosting(), X, y, n_runs=10),
-        lambda: audit_one_run(boosting(), X, y, X, y),
-        lambda: replay(boosting(), X, y, neighbour=(X, y)),
-    ],
-    ids=["audit", "audit_one_run", "replay"],
-)
+@pytest.mark.parametrize("work", [
+    lambda: audit(boosting(), X, y, n_runs=10), lambda: audit_one_run(boosting(), X, y, X, y),
+    lambda: replay(boosting(), X, y, neighbour=(X, y)),
+], ids=["audit", "audit_one_run", "replay"])  # fmt: skip
 def test_work_without_privacy_is_refused_in_a_block(ledger, work):
     with ledger, pytest.raises(PrivacyError, match="its result is not private"):
         work()

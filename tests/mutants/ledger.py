@@ -14,37 +14,35 @@ MUTANTS = {
         file="ledger/ledger_file.py",
         old="        unwritten = unwritten[os.write(descriptor, unwritten) :]\n    os.fsync(descriptor)\n",
         new="        unwritten = unwritten[os.write(descriptor, unwritten) :]\n",
-        tests=(f"{PAGES}::test_what_is_used_is_on_the_disk_before",),
+        test=f"{PAGES}::test_what_is_used_is_on_the_disk_before",
     ),
     "damage passed over": Mutant(
         mistake="A damaged line in the middle of a ledger is skipped.",
         file="ledger/ledger_file.py",
         old="            raise _damaged_error(path, number)\n        if body is not None:",
         new="            continue\n        if body is not None:",
-        tests=(PAGES,),
+        test=PAGES,
     ),
     "behind what was never finished": Mutant(
-        mistake=(
-            "An entry is written behind the rest of one that was cut off, and neither can be read."
-        ),
+        mistake="An entry is written behind one that was cut off, and neither can be read.",
         file="ledger/ledger_file.py",
         old="    end = len(content) if open_end else len(content) - len(tail)\n",
         new="    end = len(content)\n",
-        tests=(PAGES,),
+        test=PAGES,
     ),
     "the last fit is free": Mutant(
         mistake="Whether a fit fits into the budget is asked of the entries before it.",
         file="ledger/privacy_ledger.py",
         old="total = total_epsilon(together, relation, self.delta)",
         new="total = total_epsilon(entries, relation, self.delta)",
-        tests=(LEDGER,),
+        test=LEDGER,
     ),
     "checked before the lock": Mutant(
         mistake="Two processes both find that the last of the budget is left, and both spend it.",
         file="ledger/privacy_ledger.py",
         old="        with ledger_file.locked(self._file):\n            pages = self._pages()\n",
         new="        pages = self._pages()\n        with ledger_file.locked(self._file):\n",
-        tests=(f"{PAGES}::test_what_others_enter_while_a_ledger_waits_for_the_lock_counts",),
+        test=f"{PAGES}::test_what_others_enter_while_a_ledger_waits_for_the_lock_counts",
     ),
     "folds composed in parallel": Mutant(
         mistake="Fits on folds, which share records, are counted as the worst of them.",
@@ -54,23 +52,20 @@ MUTANTS = {
             "    return max((one.guarantee for one in entries), key=lambda one: "
             "one.epsilon_at(1e-6))\n"
         ),
-        tests=(SEARCHES, LEDGER),
+        test=LEDGER,
     ),
     "single models for nothing": Mutant(
-        mistake=(
-            "Only searches are entered: a model that is fitted alone in a block leaves the budget "
-            "as it was."
-        ),
+        mistake="Only searches are entered: a model that is fitted alone costs no budget.",
         file="ledger/fits.py",
         old="    if ledger is not None:\n        ledger._spend_fit",
         new="    if ledger is None:\n        ledger._spend_fit",
-        tests=("ledger/test_single_fits.py",),
+        test="ledger/test_single_fits.py",
     ),
     "blocks end at the process": Mutant(
         mistake="What worker processes fit inside of a ledger's block is not entered.",
         file="search/_ledgers.py",
         old='    if state.get("ledger") is None and (ledger := ledger_here()) is not None:\n',
         new='    if state.get("ledger") is not None and (ledger := ledger_here()) is not None:\n',
-        tests=(SEARCHES,),
+        test=SEARCHES,
     ),
 }

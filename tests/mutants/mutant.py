@@ -20,8 +20,8 @@ class Mutant:
         Below ``sklearn_dpsearch``.
     old, new : str
         The text to replace, found exactly once in the file, and what stands there instead.
-    tests : tuple of str
-        Test files that are likely to notice, below ``tests``; with ``::`` one test of a file.
+    test : str
+        A test file that notices, below ``tests``; with ``::`` one test of it.
     name : str
         In the table, the key of its row.
     """
@@ -30,7 +30,7 @@ class Mutant:
     file: str
     old: str
     new: str
-    tests: tuple[str, ...]
+    test: str
     name: str = ""
 
     def apply(self, root: Path) -> None:

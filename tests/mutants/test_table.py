@@ -12,10 +12,8 @@ from .table import MUTANTS
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
 def test_a_mutant_fits_the_library_as_it_is(mutant):
     mutant.check((ROOT / "sklearn_dpsearch" / mutant.file).read_text())
-    for one in mutant.tests:
-        file, _, function = one.partition("::")
-        assert f"def {function.partition('[')[0]}" in (ROOT / "tests" / file).read_text()
-    assert mutant.tests
+    file, _, function = mutant.test.partition("::")
+    assert f"def {function.partition('[')[0]}" in (ROOT / "tests" / file).read_text()
     assert mutant.mistake.endswith(".")
 
 
@@ -25,30 +23,15 @@ def test_there_are_at_least_forty_and_no_two_of_one_name():
 
 @pytest.mark.slow
 def test_a_mistake_is_noticed_and_a_change_that_matters_to_nobody_is_not():
-    tests, text = ("audit/test_bounds.py",), "    level = 1.0 - math.sqrt(confidence)\n"
-    same = Mutant(
-        name="same", mistake="None.", file="audit/bounds.py", old=text, new=text + "\n", tests=tests
-    )
-    wrong = Mutant(
-        name="wrong",
-        mistake="None.",
-        file="audit/bounds.py",
-        old=text,
-        new="    level = 0.5\n",
-        tests=tests,
-    )
+    text = "    level = 1.0 - math.sqrt(confidence)\n"
+    bounds = {"mistake": "None.", "file": "audit/bounds.py", "old": text}
+    same = Mutant(**bounds, new=text + "\n", test="audit/test_bounds.py")
+    wrong = Mutant(**bounds, new="    level = 0.5\n", test="audit/test_bounds.py")
     assert killer_of(same) is None
     assert str(killer_of(wrong)).startswith("tests/audit/test_bounds.py::test_")
 
 
 def test_a_text_that_is_not_there_is_said():
-    gone = Mutant(
-        name="gone",
-        mistake="None.",
-        file="__init__.py",
-        old="no such text",
-        new="",
-        tests=("test_layers.py",),
-    )
+    gone = Mutant(mistake="None.", file="__init__.py", old="gone", new="", test="test_layers.py")
     with pytest.raises(ValueError, match="found 0 times in __init__.py"):
         gone.check("something else")

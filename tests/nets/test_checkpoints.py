@@ -41,12 +41,9 @@ from .user_nets import Small, X, y
 
 def net(module=Small, **changed):
     given = {
-        "noise_multiplier": None,
-        "target_epsilon": 3.0,
-        "target_delta": 1e-5,
-        "sample_rate": 0.1,
+        "noise_multiplier": None, "target_epsilon": 3.0, "target_delta": 1e-5, "sample_rate": 0.1,
         "max_steps": 12,
-    }
+    }  # fmt: skip
     return DPNeuralNetClassifier(module, classes=[0, 1], **{**given, **changed})
 
 
@@ -229,7 +226,7 @@ def test_the_winner_of_a_search_carries_the_cost_of_the_whole_search():
 
 
 @pytest.mark.slow
-def test_a_search_that_starts_from_trained_parameters_says_what_it_leaves_out_and_its_winner_does_not():
+def test_a_search_that_starts_from_trained_parameters_says_what_it_leaves_out():
     first = net().fit(X, y)
     done = search(first.module_).fit(X, y)
     assert any("given as a trained module" in text for text in done.privacy_spent_.assumptions)
@@ -347,13 +344,10 @@ def test_ready_made_nets_carry_their_cost_too():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: net(noise_seed=7),
-        lambda: DPMLPClassifier(classes=[0, 1], noise_multiplier=2.0, max_steps=5, noise_seed=7),
-    ],
-)
+@pytest.mark.parametrize("make", [
+    lambda: net(noise_seed=7),
+    lambda: DPMLPClassifier(classes=[0, 1], noise_multiplier=2.0, max_steps=5, noise_seed=7),
+])  # fmt: skip
 def test_the_seed_of_the_noise_stays_behind(make):
     one = make()
     assert pickle.loads(pickle.dumps(one)).noise_seed == 7  # not yet fitted: a worker needs it

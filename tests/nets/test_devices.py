@@ -56,8 +56,8 @@ def stack(make, engine, optimizer, number):
     records = TrainingData.of(torch.randn(60, 5), torch.randint(0, 3, (60,)), ELSEWHERE)
     tasks = [
         training(
-            make().to(ELSEWHERE), optimizer=optimizer, seed=i, steps=4 + i, sample_rate=0.2 + 0.1 * i,
-            noise_multiplier=1.0 + i, max_grad_norm=1.0 + i,
+            make().to(ELSEWHERE), optimizer=optimizer, seed=i, steps=4 + i,
+            sample_rate=0.2 + 0.1 * i, noise_multiplier=1.0 + i, max_grad_norm=1.0 + i,
         )
         for i in range(number)
     ]  # fmt: skip

@@ -23,36 +23,30 @@ X = RNG.uniform(-2, 2, (3000, 5))
 CHOSEN = np.sort(RNG.permutation(3000)[:2500]).astype(np.int32)
 CLASSES, NUMBERS = (X[:, 0] > 0).astype(int), np.clip(X[:, 1], -1, 1)
 SOME = {
-    "noise_multiplier": 1.0,
-    "sample_rate": 0.02,
-    "max_steps": 15,
-    "noise_seed": 3,
+    "noise_multiplier": 1.0, "sample_rate": 0.02, "max_steps": 15, "noise_seed": 3,
     "random_state": 1,
-}
+}  # fmt: skip
 MODULE = {"module__in_features": 5, "lr": 0.1}
 NETS = {
     "logistic": (DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), **SOME), CLASSES),
     "each feature": (
-        DPLogisticRegression(classes=[0, 1], bounds_X=([-1] * 5, [1, 2, 1, 2, 1]), **SOME),
-        CLASSES,
+        DPLogisticRegression(classes=[0, 1], bounds_X=([-1] * 5, [1, 2, 1, 2, 1]), **SOME), CLASSES,
     ),
     "no bounds": (DPLogisticRegression(classes=[0, 1], **SOME), CLASSES),
     "hidden": (
-        DPMLPClassifier(classes=[0, 1], bounds_X=(-1, 1), hidden_layer_sizes=(8,), **SOME),
-        CLASSES,
+        DPMLPClassifier(classes=[0, 1], bounds_X=(-1, 1), hidden_layer_sizes=(8,), **SOME), CLASSES,
     ),
     "linear": (DPLinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), **SOME), NUMBERS),
     "skorch": (
         DPNeuralNetClassifier(
-            torch.nn.Linear, module__out_features=2, classes=[0, 1], **MODULE, **SOME
+            torch.nn.Linear, module__out_features=2, classes=[0, 1], **MODULE, **SOME,
         ),
         CLASSES,
     ),
     "skorch numbers": (
-        DPNeuralNetRegressor(torch.nn.Linear, module__out_features=1, **MODULE, **SOME),
-        NUMBERS,
+        DPNeuralNetRegressor(torch.nn.Linear, module__out_features=1, **MODULE, **SOME), NUMBERS,
     ),
-}
+}  # fmt: skip
 KINDS = pytest.mark.parametrize("name", NETS)
 TWO = pytest.mark.parametrize("name", ["logistic", "skorch"])
 
@@ -148,11 +142,7 @@ def test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read(
 
     monkeypatch.setattr(Stack, "_step", changed)
     few = {
-        **SOME,
-        "noise_multiplier": 1e-6,
-        "sample_rate": 1.0,
-        "max_steps": 2,
-        "max_grad_norm": 1.0,
-    }
+        **SOME, "noise_multiplier": 1e-6, "sample_rate": 1.0, "max_steps": 2, "max_grad_norm": 1.0,
+    }  # fmt: skip
     DPLogisticRegression(classes=[0, 1], **few).fit(stays, np.arange(500) % 2)
     assert 0.3 < sums[1] < 500  # records of length 1 at most

@@ -91,15 +91,10 @@ def by_hand(module, norm):
     return total
 
 
-@pytest.mark.parametrize(
-    ("kind", "engine", "own"),
-    [
-        (Wide, LinearEngine, False),
-        (Both, LayeredEngine, False),
-        (Scaled, VmapEngine, False),
-        (NoGraph, VmapEngine, True),
-    ],
-)
+@pytest.mark.parametrize(("kind", "engine", "own"), [
+    (Wide, LinearEngine, False), (Both, LayeredEngine, False), (Scaled, VmapEngine, False),
+    (NoGraph, VmapEngine, True),
+])  # fmt: skip
 @pytest.mark.parametrize("norm", [0.3, 100.0])
 def test_every_way_sums_the_clipped_gradients_of_single_records(kind, engine, own, norm):
     module, found = engine_of(kind)

@@ -55,12 +55,9 @@ class Rounded(nn.Module):
 
 def net(module, **changed):
     arguments = {
-        "classes": [0, 1],
-        "noise_multiplier": 1.0,
-        "sample_rate": 0.9,
-        "max_steps": 4,
+        "classes": [0, 1], "noise_multiplier": 1.0, "sample_rate": 0.9, "max_steps": 4,
         "noise_seed": 0,
-    }
+    }  # fmt: skip
     return DPNeuralNetClassifier(module, random_state=0, **{**arguments, **changed})
 
 
@@ -76,20 +73,15 @@ def with_row(row, place):
     return X
 
 
-@pytest.mark.parametrize(
-    ("module", "row", "options"),
-    [
-        *(
-            (Words, row, {})
-            for row in ([6, 0, 0], [-1, 0, 0], [0, 0, 50], [0, 2**62, 0], [-(2**63), 0, 0])
-        ),
-        *((Lookup, row, {}) for row in ([6, 0, 0], [-1, 0, 0])),
-        (Rounded, "zero", {}),
-        *((Words, row, {"engine": "opacus"}) for row in ([6, 0, 0], [0, 0, -5])),
-        (Lookup, [6, 0, 0], {"max_physical_batch": 7}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("module", "row", "options"), [
+    *(
+        (Words, row, {})
+        for row in ([6, 0, 0], [-1, 0, 0], [0, 0, 50], [0, 2**62, 0], [-(2**63), 0, 0])
+    ),
+    *((Lookup, row, {}) for row in ([6, 0, 0], [-1, 0, 0])), (Rounded, "zero", {}),
+    *((Words, row, {"engine": "opacus"}) for row in ([6, 0, 0], [0, 0, -5])),
+    (Lookup, [6, 0, 0], {"max_physical_batch": 7}),
+], ids=str)  # fmt: skip
 @pytest.mark.parametrize("place", [0, 17, N - 1])
 @pytest.mark.filterwarnings("ignore:.*backward hook")
 def test_a_record_that_cannot_be_computed_is_blank(module, row, options, place, one_noise, capfd):

@@ -185,14 +185,11 @@ def followed(kind, arguments, make, scheduled, steps, per_epoch, every_batch):
 
 
 @pytest.mark.parametrize("every_batch", [False, True])
-@pytest.mark.parametrize(
-    ("make", "scheduled"),
-    [
-        (StepLR, {"step_size": 2, "gamma": 0.5}),
-        (CosineAnnealingLR, {"T_max": 7}),
-        (OneCycleLR, {"max_lr": 1.0, "total_steps": 30}),
-    ],
-)
+@pytest.mark.parametrize(("make", "scheduled"), [
+    (StepLR, {"step_size": 2, "gamma": 0.5}),
+    (CosineAnnealingLR, {"T_max": 7}),
+    (OneCycleLR, {"max_lr": 1.0, "total_steps": 30}),
+])  # fmt: skip
 @pytest.mark.parametrize(
     ("kind", "arguments"),
     [(torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}), (torch.optim.Adam, {"lr": 0.1})],
@@ -247,11 +244,8 @@ def net(optimizer=torch.optim.SGD, options=None, **changed):
 
 def table_net(**changed):
     arguments = {
-        "solver": "adam",
-        "learning_rate_init": 0.05,
-        "learning_rate": "constant",
-        "max_steps": 6,
-    }
+        "solver": "adam", "learning_rate_init": 0.05, "learning_rate": "constant", "max_steps": 6,
+    }  # fmt: skip
     arguments["max_grad_norm"] = 1.0  # by rule it depends on the number of steps
     return DPMLPClassifier((5,), **{**EXACT, **arguments, **changed})
 

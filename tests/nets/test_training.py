@@ -34,15 +34,12 @@ def mixed():
         training(mlp(seed=4), seed=14, optimizer=UpdateRule.adam(lr=0.05), noise_multiplier=1.0),
         training(seeded(Residual, 5), seed=15, steps=5, noise_multiplier=1.0),
         training(
-            seeded(Residual, 6),
-            seed=16,
-            steps=7,
-            sample_rate=0.25,
+            seeded(Residual, 6), seed=16, steps=7, sample_rate=0.25,
             optimizer=UpdateRule.sgd(lr=0.2, momentum=0.5),
         ),
         training(mlp(seed=7), seed=17, sample_rate=0.9, steps=5, noise_multiplier=1.0),
         training(mlp(seed=8), seed=18, sample_rate=0.001, steps=8, noise_multiplier=1.0),
-    ]
+    ]  # fmt: skip
 
 
 def together(tasks, most=10_000):
@@ -178,16 +175,12 @@ WITH_MOMENTUM = rule(lr=0.3, momentum=0.9)
 
 
 @pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning")
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"optimizer": UpdateRule.sgd(lr=None)},
-        {"optimizer": WITH_MOMENTUM, "schedule": {"lr": [1.0, 0.5]}},
-        {"module": "coupled"},
-        {"criterion": nn.NLLLoss()},
-    ],
-    ids=["rate", "schedule", "coupled", "mean"],
-)
+@pytest.mark.parametrize("bad", [
+    {"optimizer": UpdateRule.sgd(lr=None)},
+    {"optimizer": WITH_MOMENTUM, "schedule": {"lr": [1.0, 0.5]}},
+    {"module": "coupled"},
+    {"criterion": nn.NLLLoss()},
+], ids=["rate", "schedule", "coupled", "mean"])  # fmt: skip
 def test_a_net_that_fails_leaves_the_others(bad):
     def tasks(bad):
         if bad.get("module"):
@@ -255,13 +248,10 @@ def sixteen(make):
     ]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(unseeded_mlp, id="plain"),
-        pytest.param(Residual, id="graph", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("make", [
+    pytest.param(unseeded_mlp, id="plain"),
+    pytest.param(Residual, id="graph", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_a_net_that_breaks_takes_no_other_of_its_stack_with_it(make, monkeypatch):
     """A range check in a stack of 16: as many succeed as alone, with the same parameters, in any
     grouping."""

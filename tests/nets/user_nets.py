@@ -39,13 +39,9 @@ class Centred(Small):
 
 def net(module=Small, **changed):
     arguments = {
-        "noise_multiplier": 1.0,
-        "sample_rate": 0.1,
-        "max_steps": 12,
-        "classes": [0, 1],
-        "lr": 0.5,
+        "noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "classes": [0, 1], "lr": 0.5,
         **changed,
-    }
+    }  # fmt: skip
     return DPNeuralNetClassifier(
         module, **{key: value for key, value in arguments.items() if value is not ...}
     )

@@ -191,20 +191,16 @@ ZOO = {
     "residual": (lambda: Residual(20), (LinearEngine, None), VECTORS),
     "dropout": (
         lambda: nn.Sequential(nn.Linear(20, 6), nn.Dropout(), nn.Linear(6, 3)),
-        (LinearEngine, None),
-        VECTORS,
+        (LinearEngine, None), VECTORS,
     ),
     "functional dropout": (lambda: FunctionalDropout(20), (LinearEngine, None), VECTORS),
     "dropout of records": (lambda: DropPath(20), (LinearEngine, None), VECTORS),
     "dropout by samples": (lambda: Sampled(20), (VmapEngine, True), VECTORS),
     "layer norm": (
-        lambda: nn.Sequential(nn.Linear(20, 6), nn.LayerNorm(6), nn.Linear(6, 3)),
-        LAYERED,
-        VECTORS,
+        lambda: nn.Sequential(nn.Linear(20, 6), nn.LayerNorm(6), nn.Linear(6, 3)), LAYERED, VECTORS,
     ),
     "group norm": (
-        lambda: nn.Sequential(nn.Linear(20, 6), nn.GroupNorm(2, 6), nn.Linear(6, 3)),
-        LAYERED,
+        lambda: nn.Sequential(nn.Linear(20, 6), nn.GroupNorm(2, 6), nn.Linear(6, 3)), LAYERED,
         VECTORS,
     ),
     "cnn": (Images, LAYERED, (pixels(shape=(1, 28, 28)), extremes((1, 28, 28)))),
@@ -213,9 +209,7 @@ ZOO = {
     "prelu": (lambda: nn.Sequential(nn.Linear(20, 6), nn.PReLU(), nn.Linear(6, 3)), GRAPH, VECTORS),
     "attention": (lambda: Attention(nn.MultiheadAttention, True), ANY, VECTORS),
     "attention with the batch in the second place": (
-        lambda: Attention(nn.MultiheadAttention, False),
-        ANY,
-        VECTORS,
+        lambda: Attention(nn.MultiheadAttention, False), ANY, VECTORS,
     ),
     "attention of Opacus": (lambda: Attention(DPMultiheadAttention, True), ANY, VECTORS),
     "transformer layer": (Transformer, ANY, VECTORS),
@@ -227,7 +221,7 @@ ZOO = {
     "a weight used outside": (lambda: Outside(20), ANY, VECTORS),
     "a function with its own gradient": (lambda: WithOwnFunction(20), ANY, VECTORS),
     "weight norm": (weight_normed, ANY, VECTORS),
-}
+}  # fmt: skip
 
 
 def frozen(*, affine=True, **more):

@@ -97,23 +97,18 @@ FIELDS = [
 MEANT = {"age": (0, 99), "ok": [False, True]}
 
 
-@pytest.mark.parametrize(
-    "book",
-    [
-        {"fields": FIELDS, "missingValues": [""]},
-        {"name": "people", "schema": {"fields": FIELDS}},
-        {"resources": [{"path": "people.csv", "schema": {"fields": FIELDS}}]},
-        {
-            "type": "object",
-            "required": ["age"],
-            "properties": {
-                "age": {"type": "integer", "minimum": 0, "maximum": 99},
-                "ok": {"type": "boolean"},
-            },
+@pytest.mark.parametrize("book", [
+    {"fields": FIELDS, "missingValues": [""]},
+    {"name": "people", "schema": {"fields": FIELDS}},
+    {"resources": [{"path": "people.csv", "schema": {"fields": FIELDS}}]},
+    {
+        "type": "object", "required": ["age"],
+        "properties": {
+            "age": {"type": "integer", "minimum": 0, "maximum": 99},
+            "ok": {"type": "boolean"},
         },
-    ],
-    ids=["fields", "a resource", "a package", "JSON Schema"],
-)
+    },
+], ids=["fields", "a resource", "a package", "JSON Schema"])  # fmt: skip
 def test_descriptions_of_open_data_are_schemas(book):
     assert Schema(book) == Schema(MEANT)
 
@@ -126,48 +121,38 @@ def test_a_column_may_be_called_as_a_word_of_a_code_book():
     ]
 
 
-@pytest.mark.parametrize(
-    ("entry", "match"),
-    [
-        ({"type": "integer"}, "does not say what the column may hold.*minimum"),
-        ({"type": "string"}, "does not say.*enum.*buckets"),
-        ({"type": "number", "minimum": 0}, "minimum"),
-        ({"type": "geopoint"}, "type='geopoint'.*integer"),
-        (
-            ["2020-01-01", "2021-12-31"],
-            r"For all values from 2020-01-01 to 2021-12-31 write .*\{values:",
-        ),
-        ({"min": 9, "max": 2}, "smallest value"),
-        ({"min": 2, "most": 9}, "schema_of"),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("entry", "match"), [
+    ({"type": "integer"}, "does not say what the column may hold.*minimum"),
+    ({"type": "string"}, "does not say.*enum.*buckets"),
+    ({"type": "number", "minimum": 0}, "minimum"),
+    ({"type": "geopoint"}, "type='geopoint'.*integer"),
+    (
+        ["2020-01-01", "2021-12-31"],
+        r"For all values from 2020-01-01 to 2021-12-31 write .*\{values:",
+    ),
+    ({"min": 9, "max": 2}, "smallest value"),
+    ({"min": 2, "most": 9}, "schema_of"),
+], ids=str)  # fmt: skip
 def test_what_does_not_say_enough_is_an_error(entry, match):
     with pytest.raises(ValueError, match=match):
         Schema({"x": entry})
 
 
-@pytest.mark.parametrize(
-    ("entry", "values", "match"),
-    [
-        ([0, 1], [0.1, 0.7], r"real numbers in column 'x'.*\(0, 1\).*\{'values': \[0, 1\]\}"),
-        ([True, False], ["yes", "no"], r"YAML makes flags of yes and no.*\['yes', 'no'\]"),
-        (
-            {"1": "flat", "2": "house"},
-            ["flat", "house"],
-            "Found text in column 'x', and the numbers.*labels",
-        ),
-        ({"type": "integer", "enum": [1, 2]}, ["1", "2"], "Found text in column 'x'"),
-        ({"type": "string", "enum": ["1", "2"]}, [1, 2], "integers in column 'x'"),
-        ({"type": "number", "minimum": 0, "maximum": 9}, ["a", "b"], "text in column 'x'"),
-        (
-            {"type": "date", "minimum": "2020-01-01", "maximum": "2021-01-01"},
-            [1, 2],
-            "integers in column 'x'",
-        ),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("entry", "values", "match"), [
+    ([0, 1], [0.1, 0.7], r"real numbers in column 'x'.*\(0, 1\).*\{'values': \[0, 1\]\}"),
+    ([True, False], ["yes", "no"], r"YAML makes flags of yes and no.*\['yes', 'no'\]"),
+    (
+        {"1": "flat", "2": "house"}, ["flat", "house"],
+        "Found text in column 'x', and the numbers.*labels",
+    ),
+    ({"type": "integer", "enum": [1, 2]}, ["1", "2"], "Found text in column 'x'"),
+    ({"type": "string", "enum": ["1", "2"]}, [1, 2], "integers in column 'x'"),
+    ({"type": "number", "minimum": 0, "maximum": 9}, ["a", "b"], "text in column 'x'"),
+    (
+        {"type": "date", "minimum": "2020-01-01", "maximum": "2021-01-01"}, [1, 2],
+        "integers in column 'x'",
+    ),
+], ids=str)  # fmt: skip
 def test_a_declared_type_that_the_column_contradicts_is_an_error_before_a_fit(entry, values, match):
     table = pd.DataFrame(
         {"x": pd.Series(values, dtype="string" if isinstance(values[0], str) else None)}

@@ -35,13 +35,9 @@ def drawn(one):
 def table_of(**columns):
     """Records with the given values, and constant ones in other columns."""
     given = {
-        "age": 50,
-        "balance": 0.0,
-        "job": "clerk",
-        "shop": "a",
-        "since": datetime(2000, 6, 5),
+        "age": 50, "balance": 0.0, "job": "clerk", "shop": "a", "since": datetime(2000, 6, 5),
         **columns,
-    }
+    }  # fmt: skip
     n = max(len(values) for values in columns.values())
     return pd.DataFrame(
         {name: values if name in columns else [values] * n for name, values in given.items()}

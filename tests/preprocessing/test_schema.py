@@ -76,8 +76,8 @@ def test_other_lists_are_values(pair):
 
 
 def test_a_code_book_in_json_is_read(tmp_path):
-    text = """{"age": {"lower": 18, "upper": 90}, "job": ["clerk", "nurse"], "code": {"values": [0, 5]},
-               "seen": {"lower": "2020-01-01", "upper": "2021-01-01"},
+    text = """{"age": {"lower": 18, "upper": 90}, "job": ["clerk", "nurse"],
+               "code": {"values": [0, 5]}, "seen": {"lower": "2020-01-01", "upper": "2021-01-01"},
                "paid": {"lower": 0, "upper": 9, "scale": "log"}}"""
     stated = {
         "age": (18, 90),
@@ -110,9 +110,9 @@ def test_parts_of_a_schema_serve_the_target():
 
 
 BAD = [
-    (3, 1), (1, 1), (0, float("inf")), (float("nan"), 1), (0, 1, 2), (0,), "text", 5, None, [], ["a", "a"], ["a", None],
-    [1, float("nan")], [["a"]], (0, date(2020, 1, 1)), (date(2021, 1, 1), date(2020, 1, 1)), ("a", "b"), {"lower": 1},
-    (False, True),
+    (3, 1), (1, 1), (0, float("inf")), (float("nan"), 1), (0, 1, 2), (0,), "text", 5, None, [],
+    ["a", "a"], ["a", None], [1, float("nan")], [["a"]], (0, date(2020, 1, 1)),
+    (date(2021, 1, 1), date(2020, 1, 1)), ("a", "b"), {"lower": 1}, (False, True),
 ]  # fmt: skip
 
 

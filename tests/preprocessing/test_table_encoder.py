@@ -162,34 +162,29 @@ def test_it_is_an_estimator_like_others():
 
 WRONG = [
     (
-        pd.DataFrame(ROWS).drop(columns="job"),
-        ValueError,
+        pd.DataFrame(ROWS).drop(columns="job"), ValueError,
         r"'job' of the schema missing.*\['age', 'since'\]",
     ),
     (pd.DataFrame(ROWS).rename(columns={"job": "jobs"}), ValueError, "Did you mean 'jobs'"),
     (
-        pd.DataFrame(np.zeros((2, 4)), columns=["age", "job", "since", "age"]),
-        ValueError,
+        pd.DataFrame(np.zeros((2, 4)), columns=["age", "job", "since", "age"]), ValueError,
         "'age' of the schema twice",
     ),
     (np.zeros((3, 2)), ValueError, r"shape \(3, 2\) without names; the schema has 3"),
     (csr_matrix(np.eye(3)), TypeError, "csr_matrix|csr_array"),
     (
-        pd.DataFrame(ROWS).assign(age=pd.to_datetime(["2020-01-01"] * 3)),
-        TypeError,
+        pd.DataFrame(ROWS).assign(age=pd.to_datetime(["2020-01-01"] * 3)), TypeError,
         "dates in column 'age'",
     ),
     (
-        pd.DataFrame(ROWS).assign(job=[1, 2, 3]),
-        TypeError,
+        pd.DataFrame(ROWS).assign(job=[1, 2, 3]), TypeError,
         r"integers in column 'job', and \['clerk', 'nurse'\]",
     ),
     (
-        pd.DataFrame(ROWS).assign(since=[1.0, 2.0, 3.0]),
-        TypeError,
+        pd.DataFrame(ROWS).assign(since=[1.0, 2.0, 3.0]), TypeError,
         "numbers in column 'since', and dates",
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("table", "error", "match"), WRONG)
@@ -266,20 +261,17 @@ def test_made_up_records_fit_the_schema_and_have_nothing_else():
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    ("text", "read"),
-    [
-        ("2024-05-31T10:00Z", "2024-05-31T10:00"),
-        ("2024-05-31T10:00z", "2024-05-31T10:00"),
-        ("2024-05-31 10:00:00+02:00", "2024-05-31T08:00"),
-        (b"2024-05-31T10:00-01:30", "2024-05-31T11:30"),
-        (" 2024-05-31", "2024-05-31"),
-        ("2024-05-31T10:00", "2024-05-31T10:00"),
-        ("2024-05", "2024-05-01"),
-        ("10000-01-01T00:00Z", "NaT"),
-        ("2024-05-31T10:00+99", "NaT"),
-        ("no date - at all", "NaT"),
-    ],
-)
+@pytest.mark.parametrize(("text", "read"), [
+    ("2024-05-31T10:00Z", "2024-05-31T10:00"),
+    ("2024-05-31T10:00z", "2024-05-31T10:00"),
+    ("2024-05-31 10:00:00+02:00", "2024-05-31T08:00"),
+    (b"2024-05-31T10:00-01:30", "2024-05-31T11:30"),
+    (" 2024-05-31", "2024-05-31"),
+    ("2024-05-31T10:00", "2024-05-31T10:00"),
+    ("2024-05", "2024-05-01"),
+    ("10000-01-01T00:00Z", "NaT"),
+    ("2024-05-31T10:00+99", "NaT"),
+    ("no date - at all", "NaT"),
+])  # fmt: skip
 def test_dates_in_text_are_read_in_utc_and_warn_of_nothing(text, read):
     assert str(ranges._as_instant(text)) == str(np.datetime64(read, "us"))

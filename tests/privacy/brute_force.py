@@ -179,14 +179,11 @@ def random_distribution(rng: np.random.Generator) -> CountDistribution:
     mean = float(np.exp(rng.uniform(0, np.log(50))))
     makers: list[Callable[[], CountDistribution]] = [
         lambda: NegativeBinomial(shape=float(rng.uniform(-0.9, 6)), mean=mean),
-        lambda: Geometric(mean=mean),
-        lambda: Logarithmic(mean=mean),
-        lambda: Poisson(mean=mean),
+        lambda: Geometric(mean=mean), lambda: Logarithmic(mean=mean), lambda: Poisson(mean=mean),
         lambda: Poisson(mean=mean / 25),
         lambda: Binomial(n=int(rng.integers(1, 30)), p=float(rng.uniform(0.02, 1.0))),
-        lambda: Fixed(k=int(rng.integers(2, 12))),
-        lambda: FromPMF(_random_pmf(rng)),
-    ]
+        lambda: Fixed(k=int(rng.integers(2, 12))), lambda: FromPMF(_random_pmf(rng)),
+    ]  # fmt: skip
     distribution = makers[int(rng.integers(len(makers)))]()
     if rng.random() < 0.3:
         distribution = distribution.at_least_one()

@@ -25,7 +25,8 @@ privacy.best_of(privacy.GaussianDP(mu=0.5), 10).epsilon_at(1e-6)
 ours = {name.split(".")[1] for name in sys.modules if name.startswith("sklearn_dpsearch.")}
 assert ours <= {"privacy", "errors", "_version", "_site"}, ours
 loaded = {name.partition(".")[0] for name in sys.modules}
-assert not loaded & {"sklearn", "joblib", "pandas", "torch", "matplotlib", "skorch", "opacus", "diffprivlib"}
+libraries = "sklearn joblib pandas torch matplotlib skorch opacus diffprivlib".split()
+assert not loaded & set(libraries)
 import sklearn_dpsearch
 assert sklearn_dpsearch.DPRandomSearchCV.__module__.startswith("sklearn_dpsearch.search")
 assert "sklearn" in sys.modules
@@ -70,20 +71,16 @@ def numbers(text: str) -> list[float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "one_run", "count"),
-    [
-        ("--gaussian 0.4 --runs 10", privacy.GaussianDP(mu=0.4), privacy.Geometric(10)),
-        (
-            "--pure 0.5 --runs 5 --distribution logarithmic",
-            privacy.PureDP(epsilon=0.5),
-            privacy.Logarithmic(5),
-        ),
-        ("--approx 0.5 1e-9 --runs 6 --distribution poisson", FAILING, privacy.Poisson(6)),
-        ("--zcdp 0.1 --runs 3 --distribution fixed", privacy.ZCDP(rho=0.1), privacy.Fixed(3)),
-        ("--dpsgd 2 0.01 100 --runs 1.5", SGD, privacy.Geometric(1.5)),
-    ],
-)
+@pytest.mark.parametrize(("words", "one_run", "count"), [
+    ("--gaussian 0.4 --runs 10", privacy.GaussianDP(mu=0.4), privacy.Geometric(10)),
+    (
+        "--pure 0.5 --runs 5 --distribution logarithmic", privacy.PureDP(epsilon=0.5),
+        privacy.Logarithmic(5),
+    ),
+    ("--approx 0.5 1e-9 --runs 6 --distribution poisson", FAILING, privacy.Poisson(6)),
+    ("--zcdp 0.1 --runs 3 --distribution fixed", privacy.ZCDP(rho=0.1), privacy.Fixed(3)),
+    ("--dpsgd 2 0.01 100 --runs 1.5", SGD, privacy.Geometric(1.5)),
+])  # fmt: skip
 def test_the_command_line_says_what_the_functions_say(capsys, words, one_run, count):
     main([*words.split(), "--delta", "1e-6"])
     one, search, certain = numbers(capsys.readouterr().out)
@@ -100,16 +97,13 @@ def test_relations_and_infinite_losses_are_said(capsys):
     assert math.isinf(privacy.witness_epsilon(privacy.ApproxDP(epsilon=1.0, delta=1e-3), 10, 1e-6))
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--pure -1 --runs 10 --delta 0", "epsilon"),
-        ("--pure 1 --runs 2.5 --distribution fixed --delta 0", "2.5"),
-        ("--pure 1 --runs 10 --delta 1", "delta"),
-        ("--pure 1 --zcdp 1 --runs 10 --delta 0", "not allowed"),
-        ("--runs 10 --delta 0", "required"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    ("--pure -1 --runs 10 --delta 0", "epsilon"),
+    ("--pure 1 --runs 2.5 --distribution fixed --delta 0", "2.5"),
+    ("--pure 1 --runs 10 --delta 1", "delta"),
+    ("--pure 1 --zcdp 1 --runs 10 --delta 0", "not allowed"),
+    ("--runs 10 --delta 0", "required"),
+])  # fmt: skip
 def test_arguments_without_a_sense_are_refused(capsys, words, message):
     with pytest.raises(SystemExit) as ended:
         main(words.split())

@@ -34,19 +34,16 @@ FAMILIES = {
     "gaussian": (lambda x: GaussianDP(mu=x), (1e-4, 20.0)),
     "approx": (lambda x: ApproxDP(epsilon=x, delta=1e-9), (1e-4, 50.0)),
     "noise multiplier": (
-        lambda x: DPSGD(noise_multiplier=x, sample_rate=0.02, steps=300),
-        (0.3, 50.0),
+        lambda x: DPSGD(noise_multiplier=x, sample_rate=0.02, steps=300), (0.3, 50.0),
     ),
     "search of pure": (lambda x: best_of(PureDP(epsilon=x), Geometric(10)), (1e-4, 50.0)),
     "search of Gaussian": (
-        lambda x: best_of(GaussianDP(mu=x), Poisson(5).at_least_one()),
-        (1e-3, 10.0),
+        lambda x: best_of(GaussianDP(mu=x), Poisson(5).at_least_one()), (1e-3, 10.0),
     ),
     "search and final training": (
-        lambda x: compose(best_of(GaussianDP(mu=x), 5), GaussianDP(mu=x)),
-        (1e-2, 5.0),
+        lambda x: compose(best_of(GaussianDP(mu=x), 5), GaussianDP(mu=x)), (1e-2, 5.0),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -140,18 +137,11 @@ def test_failures_above_delta_are_out_of_reach_whatever_the_noise() -> None:
         calibrate(lambda x: ApproxDP(epsilon=x, delta=1e-3), 1.0, 1e-5, (0.1, 2.0))
 
 
-@pytest.mark.parametrize(
-    ("target", "delta", "bracket"),
-    [
-        (0.0, 1e-5, (0.1, 1.0)),
-        (np.inf, 1e-5, (0.1, 1.0)),
-        (1.0, 1.0, (0.1, 1.0)),
-        (1.0, -0.1, (0.1, 1.0)),
-        (1.0, 1e-5, (0.0, 1.0)),
-        (1.0, 1e-5, (0.1, np.inf)),
-        (np.nan, 1e-5, (0.1, 1.0)),
-    ],
-)
+@pytest.mark.parametrize(("target", "delta", "bracket"), [
+    (0.0, 1e-5, (0.1, 1.0)), (np.inf, 1e-5, (0.1, 1.0)), (1.0, 1.0, (0.1, 1.0)),
+    (1.0, -0.1, (0.1, 1.0)), (1.0, 1e-5, (0.0, 1.0)), (1.0, 1e-5, (0.1, np.inf)),
+    (np.nan, 1e-5, (0.1, 1.0)),
+])  # fmt: skip
 def test_bad_parameters_are_refused(
     target: float, delta: float, bracket: tuple[float, float]
 ) -> None:

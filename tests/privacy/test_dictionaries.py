@@ -59,41 +59,25 @@ from sklearn_dpsearch.scoring.noise import DiscreteGaussianNoise, Sensitivity
 RUN = DPSGD(noise_multiplier=1.1, sample_rate=0.1, steps=7)
 PURE = PureDP(epsilon=0.1 + 0.2)
 DISTRIBUTIONS = [
-    Geometric(7.3),
-    Logarithmic(5),
-    NegativeBinomial(shape=-0.5, mean=4),
-    Poisson(3.7),
-    Poisson(3.7).at_least_one(),
-    Binomial(n=9, p=0.3),
-    Fixed(2),
-    FromPMF([0.1, 0.2, 0.7]),
+    Geometric(7.3), Logarithmic(5), NegativeBinomial(shape=-0.5, mean=4), Poisson(3.7),
+    Poisson(3.7).at_least_one(), Binomial(n=9, p=0.3), Fixed(2), FromPMF([0.1, 0.2, 0.7]),
     Geometric(7.3).capped(20),
-]
+]  # fmt: skip
 GUARANTEES: list[Guarantee] = [
-    PURE,
-    PureDP(epsilon=1 / 3, neighboring="replace_one"),
-    ApproxDP(epsilon=0.7, delta=1e-7),
-    ZCDP(rho=0.01),
-    GaussianDP(mu=0.37),
-    BoundedRangeDP(epsilon=0.9),
-    LaplaceDP(epsilon=0.9),
-    RenyiDP(orders=[1.5, 2.0, 8.0, np.inf], epsilons=[0.1, 0.2, 0.9, np.inf]),
-    RUN,
+    PURE, PureDP(epsilon=1 / 3, neighboring="replace_one"), ApproxDP(epsilon=0.7, delta=1e-7),
+    ZCDP(rho=0.01), GaussianDP(mu=0.37), BoundedRangeDP(epsilon=0.9), LaplaceDP(epsilon=0.9),
+    RenyiDP(orders=[1.5, 2.0, 8.0, np.inf], epsilons=[0.1, 0.2, 0.9, np.inf]), RUN,
     NonPrivate(neighboring="zero_out"),
     ProfileDP.from_pld(from_laplace_mechanism(3.0, value_discretization_interval=1e-2)),
-    ProfileDP.from_pair(RUN.pair, "zero_out"),
-    compose(RUN, PURE, ZCDP(rho=0.1)),
-    mixture([RUN, PURE], [0.3, 0.7]),
-    envelope([RUN, GaussianDP(mu=0.5)]),
+    ProfileDP.from_pair(RUN.pair, "zero_out"), compose(RUN, PURE, ZCDP(rho=0.1)),
+    mixture([RUN, PURE], [0.3, 0.7]), envelope([RUN, GaussianDP(mu=0.5)]),
     as_replace_one(ApproxDP(epsilon=0.5, delta=1e-6)),
-    for_group(ApproxDP(epsilon=0.5, delta=1e-6), 3),
-    until_above(GaussianDP(mu=0.4), 0.1),
+    for_group(ApproxDP(epsilon=0.5, delta=1e-6), 3), until_above(GaussianDP(mu=0.4), 0.1),
     subset_then_train(PURE, PureDP(epsilon=0.2), 0.1),
     as_replace_one(subset_then_train(PURE, PureDP(epsilon=0.2), 0.1)),
     subset_then_train(PURE, PureDP(epsilon=0.2), 0.1, validate=PureDP(epsilon=0.05)),
     noisy_max(20, Fraction(1, 49), GumbelNoise(scale=Fraction(1, 7))),
-    doubling_search(0.1, levels=10),
-    gaussian_target(0.7),
+    doubling_search(0.1, levels=10), gaussian_target(0.7),
     DiscreteGaussianNoise(Fraction(17, 3)).guarantee(Sensitivity(2, 4), "add_remove"),
     best_of(PureDP(epsilon=calibrate(lambda e: best_of(PureDP(epsilon=e), 5), 1.0, 0.0)), 5),
     *(TheoremOne(one_run=PURE, count=distribution) for distribution in DISTRIBUTIONS),
@@ -103,7 +87,7 @@ GUARANTEES: list[Guarantee] = [
     TheoremFour(tune=PURE, train=PURE, fraction=0.1, train_on="rest"),
     TheoremThree(one_run=PURE, stop_probability=0.2),
     TheoremFour(tune=PURE, validate=PURE, train=PURE, fraction=0.1, share=0.5, train_on="all"),
-]
+]  # fmt: skip
 
 
 def through_json(guarantee: Guarantee) -> Guarantee:
@@ -279,18 +263,8 @@ def edited(told: Any, way: tuple[Any, ...], wrong: Any) -> Any:
 
 #: What an editor, a bug or an attacker may put into a file.
 WRONG: list[Any] = [
-    -0.5,
-    2.5,
-    1e300,
-    0,
-    "0.5",
-    None,
-    True,
-    [],
-    [1.0, -0.5],
-    {"float": "nan"},
-    {"float": "inf"},
-]
+    -0.5, 2.5, 1e300, 0, "0.5", None, True, [], [1.0, -0.5], {"float": "nan"}, {"float": "inf"},
+]  # fmt: skip
 WRONG += [
     "replace_one",
     "all",

@@ -21,13 +21,9 @@ SIGMAS = (0.4, 0.6, 1.0, 3.0, 10.0) if FULL else (0.4, 10.0)
 DELTAS = np.array([1e-10, 1e-7, 1e-4])
 #: Far out, in the middle, and where one step or every record counts.
 FEW = [
-    (0.4, 1e-7, 10**7),
-    (0.6, 1e-6, 10**5),
-    (0.6, 1e-5, 10),
-    (1.0, 1e-3, 1000),
-    (10.0, 1e-2, 10**5),
+    (0.4, 1e-7, 10**7), (0.6, 1e-6, 10**5), (0.6, 1e-5, 10), (1.0, 1e-3, 1000), (10.0, 1e-2, 10**5),
     (3.0, 1.0, 10),
-]
+]  # fmt: skip
 GRID = sorted({*FEW, *itertools.product(SIGMAS, RATES, STEPS)})
 
 
@@ -92,15 +88,10 @@ def test_epsilon_falls_with_the_noise_and_rises_with_the_rate_and_the_steps() ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("sigma", "rate", "steps", "delta", "stated"),
-    [
-        (0.6, 2.56e-5, 390_625, 1e-5, 0.235),
-        (0.5, 1e-5, 10**6, 1e-5, 0.498),
-        (0.7, 1e-5, 10**5, 1e-5, 0.024),
-        (0.5, 1e-6, 10**4, 1e-10, 0.297),
-    ],
-)
+@pytest.mark.parametrize(("sigma", "rate", "steps", "delta", "stated"), [
+    (0.6, 2.56e-5, 390_625, 1e-5, 0.235), (0.5, 1e-5, 10**6, 1e-5, 0.498),
+    (0.7, 1e-5, 10**5, 1e-5, 0.024), (0.5, 1e-6, 10**4, 1e-10, 0.297),
+])  # fmt: skip
 def test_rare_large_losses_do_not_count_for_all(sigma, rate, steps, delta, stated) -> None:
     """A bulk of tiny losses, and rare large ones: .541, 17.6, 2.24 and 157 if one grid had to hold
     both."""

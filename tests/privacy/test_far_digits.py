@@ -152,12 +152,9 @@ def test_a_search_that_hardly_protects_still_has_an_epsilon(mu: float) -> None:
 
 
 BASES: list[Guarantee] = [
-    GaussianDP(mu=0.5),
-    PureDP(epsilon=0.5),
-    ApproxDP(epsilon=0.4, delta=1e-9),
-    ZCDP(rho=0.05),
+    GaussianDP(mu=0.5), PureDP(epsilon=0.5), ApproxDP(epsilon=0.4, delta=1e-9), ZCDP(rho=0.05),
     sgd(2.0, 0.01, 5000),
-]
+]  # fmt: skip
 DISTRIBUTIONS = [Geometric(10), Poisson(10).at_least_one(), Fixed(3), Logarithmic(30)]
 
 

@@ -91,55 +91,44 @@ STEP = dp.PoissonSampledDpEvent(0.05, dp.GaussianDpEvent(1.1))
 BOTH = dp.ComposedDpEvent([dp.SelfComposedDpEvent(STEP, 40), LAPLACE])
 
 
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        (dp.NoOpDpEvent(), PureDP(epsilon=0.0)),
-        (dp.NonPrivateDpEvent(), NonPrivate()),
-        (dp.GaussianDpEvent(0.0), NonPrivate()),
-        (dp.LaplaceDpEvent(0.0), NonPrivate()),
-        (GAUSSIAN, GaussianDP(mu=0.5)),
-        (dp.LaplaceDpEvent(2.0), LaplaceDP(epsilon=0.5)),
-        (STEP, DPSGD(noise_multiplier=1.1, sample_rate=0.05, steps=1)),
-        (dp.SelfComposedDpEvent(STEP, 40), DPSGD(noise_multiplier=1.1, sample_rate=0.05, steps=40)),
-        (
-            dp.SelfComposedDpEvent(dp.SelfComposedDpEvent(STEP, 4), 10),
-            DPSGD(noise_multiplier=1.1, sample_rate=0.05, steps=40),
-        ),
-        (dp.SelfComposedDpEvent(GAUSSIAN, 16), GaussianDP(mu=2.0)),
-        (dp.SelfComposedDpEvent(GAUSSIAN, 0), PureDP(epsilon=0.0)),
-        (dp.ComposedDpEvent([]), PureDP(epsilon=0.0)),
-        (dp.ZCDpEvent(0.1), ZCDP(rho=0.1)),
-        (dp.ComposedDpEvent([GAUSSIAN, dp.NonPrivateDpEvent()]), NonPrivate()),
-        (dp.PoissonSampledDpEvent(0.0, GAUSSIAN), PureDP(epsilon=0.0)),
-        (dp.PoissonSampledDpEvent(1.0, LAPLACE), from_event(LAPLACE)),
-        (RepeatAndSelectDpEvent(GAUSSIAN, 10, 1), best_of(GaussianDP(mu=0.5), Geometric(10))),
-        (RepeatAndSelectDpEvent(GAUSSIAN, 10, 0), best_of(GaussianDP(mu=0.5), Logarithmic(10))),
-        (RepeatAndSelectDpEvent(GAUSSIAN, 10, math.inf), best_of(GaussianDP(mu=0.5), Poisson(10))),
-        (
-            RepeatAndSelectDpEvent(STEP, 3, 0.5),
-            best_of(from_event(STEP), NegativeBinomial(shape=0.5, mean=3)),
-        ),
-        (dp.ComposedDpEvent([GAUSSIAN, STEP]), compose(GaussianDP(mu=0.5), from_event(STEP))),
-    ],
-    ids=lambda one: type(one).__name__,
-)
+@pytest.mark.parametrize(("event", "expected"), [
+    (dp.NoOpDpEvent(), PureDP(epsilon=0.0)),
+    (dp.NonPrivateDpEvent(), NonPrivate()),
+    (dp.GaussianDpEvent(0.0), NonPrivate()),
+    (dp.LaplaceDpEvent(0.0), NonPrivate()),
+    (GAUSSIAN, GaussianDP(mu=0.5)),
+    (dp.LaplaceDpEvent(2.0), LaplaceDP(epsilon=0.5)),
+    (STEP, DPSGD(noise_multiplier=1.1, sample_rate=0.05, steps=1)),
+    (dp.SelfComposedDpEvent(STEP, 40), DPSGD(noise_multiplier=1.1, sample_rate=0.05, steps=40)),
+    (
+        dp.SelfComposedDpEvent(dp.SelfComposedDpEvent(STEP, 4), 10),
+        DPSGD(noise_multiplier=1.1, sample_rate=0.05, steps=40),
+    ),
+    (dp.SelfComposedDpEvent(GAUSSIAN, 16), GaussianDP(mu=2.0)),
+    (dp.SelfComposedDpEvent(GAUSSIAN, 0), PureDP(epsilon=0.0)),
+    (dp.ComposedDpEvent([]), PureDP(epsilon=0.0)),
+    (dp.ZCDpEvent(0.1), ZCDP(rho=0.1)),
+    (dp.ComposedDpEvent([GAUSSIAN, dp.NonPrivateDpEvent()]), NonPrivate()),
+    (dp.PoissonSampledDpEvent(0.0, GAUSSIAN), PureDP(epsilon=0.0)),
+    (dp.PoissonSampledDpEvent(1.0, LAPLACE), from_event(LAPLACE)),
+    (RepeatAndSelectDpEvent(GAUSSIAN, 10, 1), best_of(GaussianDP(mu=0.5), Geometric(10))),
+    (RepeatAndSelectDpEvent(GAUSSIAN, 10, 0), best_of(GaussianDP(mu=0.5), Logarithmic(10))),
+    (RepeatAndSelectDpEvent(GAUSSIAN, 10, math.inf), best_of(GaussianDP(mu=0.5), Poisson(10))),
+    (
+        RepeatAndSelectDpEvent(STEP, 3, 0.5),
+        best_of(from_event(STEP), NegativeBinomial(shape=0.5, mean=3)),
+    ),
+    (dp.ComposedDpEvent([GAUSSIAN, STEP]), compose(GaussianDP(mu=0.5), from_event(STEP))),
+], ids=lambda one: type(one).__name__)  # fmt: skip
 def test_an_event_is_read_by_its_structure(event, expected) -> None:
     assert from_event(event) == expected
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "event",
-    [
-        GAUSSIAN,
-        LAPLACE,
-        dp.SelfComposedDpEvent(STEP, 40),
-        BOTH,
-        dp.PoissonSampledDpEvent(0.1, LAPLACE),
-    ],
-    ids=["Gaussian", "Laplace", "DP-SGD", "composed", "sampled Laplace"],
-)
+@pytest.mark.parametrize("event", [
+    GAUSSIAN, LAPLACE, dp.SelfComposedDpEvent(STEP, 40), BOTH,
+    dp.PoissonSampledDpEvent(0.1, LAPLACE),
+], ids=["Gaussian", "Laplace", "DP-SGD", "composed", "sampled Laplace"])  # fmt: skip
 def test_epsilon_is_that_of_their_loss_distributions(event) -> None:
     theirs = PLDAccountant(value_discretization_interval=1e-3).compose(event)
     for delta in (1e-2, 1e-5):

@@ -34,50 +34,22 @@ FORM = re.compile(
     re.S,
 )
 NUMBERS: list[Any] = [
-    0,
-    1,
-    3,
-    0.5,
-    1e-6,
-    -1,
-    10**12,
-    1e300,
-    float("nan"),
-    float("inf"),
-    Fraction(1, 3),
-    True,
-]
+    0, 1, 3, 0.5, 1e-6, -1, 10**12, 1e300, float("nan"), float("inf"), Fraction(1, 3), True,
+]  # fmt: skip
 ODD: list[Any] = [
-    "1",
-    None,
-    [],
-    [0.5],
-    (),
-    {},
-    b"1",
-    object,
-    np.array([0.1, 0.2]),
-    np.array("x"),
+    "1", None, [], [0.5], (), {}, b"1", object, np.array([0.1, 0.2]), np.array("x"),
     np.datetime64("2026"),
-]
+]  # fmt: skip
 DISTRIBUTIONS: list[Any] = [Geometric(5), Poisson(3), Fixed(2), 4, -2, "Geometric"]
 ONES: list[Any] = [
-    PureDP(epsilon=1.0),
-    PureDP(epsilon=1e300),
-    GaussianDP(mu=0.5),
-    GaussianDP(mu=1e6),
-    ApproxDP(epsilon=0.5, delta=1e-3),
-    DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=5),
+    PureDP(epsilon=1.0), PureDP(epsilon=1e300), GaussianDP(mu=0.5), GaussianDP(mu=1e6),
+    ApproxDP(epsilon=0.5, delta=1e-3), DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=5),
     DPSGD(noise_multiplier=0.01, sample_rate=0.5, steps=3),
-    RenyiDP(orders=[2.0, 8.0], epsilons=[0.1, 0.5]),
-    NonPrivate(),
+    RenyiDP(orders=[2.0, 8.0], epsilons=[0.1, 0.5]), NonPrivate(),
     PureDP(epsilon=1.0, neighboring="replace_one"),
     ProfileDP(profile=lambda epsilon: np.full(np.shape(epsilon), np.nan)),
-    ProfileDP(profile=lambda epsilon: np.exp(-epsilon)),
-    PureDP,
-    "PureDP",
-    1.0,
-]
+    ProfileDP(profile=lambda epsilon: np.exp(-epsilon)), PureDP, "PureDP", 1.0,
+]  # fmt: skip
 
 
 def number(rng: np.random.Generator) -> Any:

@@ -79,22 +79,16 @@ def tabular(**changed):
 
 def boosting(most):
     given = {
-        "classes": ["no", "yes"],
-        "target_mu": 1.0,
-        "max_iter": 20,
-        "max_features_per_cell": most,
-    }
+        "classes": ["no", "yes"], "target_mu": 1.0, "max_iter": 20, "max_features_per_cell": most,
+    }  # fmt: skip
     return DPGradientBoostingClassifier(COLUMNS, **given)
 
 
-@pytest.mark.parametrize(
-    ("make", "partial"),
-    [
-        (lambda: tabular(hidden_layer_sizes=()), False),
-        (lambda: boosting(1), False),
-        (lambda: boosting(4), True),
-    ],
-)
+@pytest.mark.parametrize(("make", "partial"), [
+    (lambda: tabular(hidden_layer_sizes=()), False),
+    (lambda: boosting(1), False),
+    (lambda: boosting(4), True),
+])  # fmt: skip
 def test_shapes_are_computed_without_a_record_drawn_with_their_band_and_say_where_they_are_not_all(
     make, partial, ax
 ):

@@ -111,15 +111,9 @@ def test_work_is_the_number_of_records_that_searches_go_through(monkeypatch):
         )
 
 
-@pytest.mark.parametrize(
-    ("n", "epsilon", "kind"),
-    [
-        (30_000, 1.0, "subset"),
-        (29_999, 1.0, "random"),
-        (3000, 1.0, "one fit"),
-        (3000, 2.0, "random"),
-    ],
-)
+@pytest.mark.parametrize(("n", "epsilon", "kind"), [
+    (30_000, 1.0, "subset"), (29_999, 1.0, "random"), (3000, 1.0, "one fit"), (3000, 2.0, "random"),
+])  # fmt: skip
 def test_the_recommendation_follows_the_page(n, epsilon, kind):
     found = compared(n, epsilon)
     assert found.recommended.search.startswith(kind)

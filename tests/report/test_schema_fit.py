@@ -15,14 +15,25 @@ from sklearn_dpsearch.privacy import GaussianDP, PureDP
 from sklearn_dpsearch.report import schema_fit, schema_report
 from sklearn_dpsearch.scoring import DiscreteGaussianNoise, DiscreteLaplaceNoise
 
-SCHEMA = Schema({"age": (17, 90), "job": ["clerk", "nurse"], "since": (date(2000, 1, 1), date(2030, 1, 1)),
-                 "town": {"buckets": 8}})  # fmt: skip
-PEOPLE = pd.DataFrame({
-    "age": [17, 90, 16.5, 91, None, np.inf, -np.inf, 40],
-    "job": ["clerk", "Clerk", None, "nurse", 3, float("nan"), "nurse", "clerk"],
-    "since": ["2001-05-31", "1999-12-31", None, "soon", "2031-01-01", "2029-01-01", "2000-01-01", "2030-01-01"],
-    "town": ["x", None, "y", "z", "x", "x", float("nan"), "x"],
-})  # fmt: skip
+SCHEMA = Schema(
+    {
+        "age": (17, 90),
+        "job": ["clerk", "nurse"],
+        "since": (date(2000, 1, 1), date(2030, 1, 1)),
+        "town": {"buckets": 8},
+    },
+)  # fmt: skip
+PEOPLE = pd.DataFrame(
+    {
+        "age": [17, 90, 16.5, 91, None, np.inf, -np.inf, 40],
+        "job": ["clerk", "Clerk", None, "nurse", 3, float("nan"), "nurse", "clerk"],
+        "since": [
+            "2001-05-31", "1999-12-31", None, "soon", "2031-01-01", "2029-01-01", "2000-01-01",
+            "2030-01-01",
+        ],
+        "town": ["x", None, "y", "z", "x", "x", float("nan"), "x"],
+    },
+)  # fmt: skip
 
 
 def cells(X, schema=SCHEMA):
@@ -132,18 +143,15 @@ def test_the_cost_is_in_the_ledger_before_a_value_is_used(tmp_path, monkeypatch)
     assert entered == []
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        ({"epsilon": 0.0}, ValueError, "epsilon"),
-        ({"delta": 0.5}, PrivacyError, "publishing one of them"),
-        ({"neighboring": "swap"}, ValueError, "neighboring"),
-        ({"ledger": "people"}, TypeError, "PrivacyLedger"),
-        ({"X": PEOPLE.drop(columns="age")}, ValueError, "'age'.*missing from"),
-        ({"X": PEOPLE.assign(job=1)}, TypeError, "'job'"),
-        ({"schema": {"age": [1]}, "X": PEOPLE[["age"]].assign(age="x")}, None, ""),
-    ],
-)
+@pytest.mark.parametrize(("given", "error", "words"), [
+    ({"epsilon": 0.0}, ValueError, "epsilon"),
+    ({"delta": 0.5}, PrivacyError, "publishing one of them"),
+    ({"neighboring": "swap"}, ValueError, "neighboring"),
+    ({"ledger": "people"}, TypeError, "PrivacyLedger"),
+    ({"X": PEOPLE.drop(columns="age")}, ValueError, "'age'.*missing from"),
+    ({"X": PEOPLE.assign(job=1)}, TypeError, "'job'"),
+    ({"schema": {"age": [1]}, "X": PEOPLE[["age"]].assign(age="x")}, None, ""),
+])  # fmt: skip
 def test_what_cannot_be_is_said_before_anything_is_spent(given, error, words, tmp_path):
     ledger = PrivacyLedger(tmp_path / "people", epsilon=9.0, delta=1e-6)
     call = {"X": PEOPLE, "schema": SCHEMA, "epsilon": 1.0, "ledger": ledger, **given}

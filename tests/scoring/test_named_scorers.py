@@ -27,16 +27,10 @@ def test_no_name_is_an_error_with_a_remedy_for_regressors():
         get_private_scorer(None, KMeans())
 
 
-@pytest.mark.parametrize(
-    ("name", "fact"),
-    [
-        ("balanced_accuracy", "classes"),
-        ("f1", "pos_label"),
-        ("r2", "y_range"),
-        ("precision", "pos_label"),
-        ("neg_mean_squared_error", "clip"),
-    ],
-)
+@pytest.mark.parametrize(("name", "fact"), [
+    ("balanced_accuracy", "classes"), ("f1", "pos_label"), ("r2", "y_range"),
+    ("precision", "pos_label"), ("neg_mean_squared_error", "clip"),
+])  # fmt: skip
 def test_names_that_need_a_public_fact_say_which(name, fact):
     with pytest.raises(
         UnknownSensitivityError, match=rf"until {fact} is stated.*private_scorer\('{name}', {fact}="
@@ -47,17 +41,10 @@ def test_names_that_need_a_public_fact_say_which(name, fact):
 OTHERS = sorted(set(get_scorer_names()) - set(SCORERS))
 
 
-@pytest.mark.parametrize(
-    "scoring",
-    [
-        *OTHERS,
-        "nonsense",
-        make_scorer(f1_score),
-        mean_absolute_error,
-        ["accuracy"],
-        {"a": "accuracy"},
-    ],
-)
+@pytest.mark.parametrize("scoring", [
+    *OTHERS, "nonsense", make_scorer(f1_score), mean_absolute_error, ["accuracy"],
+    {"a": "accuracy"},
+])  # fmt: skip
 def test_what_cannot_be_made_private_is_refused_with_the_remedies(scoring):
     remedies = r"no usable sensitivity.*make_private_scorer.*X_public"
     with pytest.raises(UnknownSensitivityError, match=remedies) as caught:
@@ -108,20 +95,17 @@ def test_a_regressor_without_two_numbers_as_bounds_has_no_sensitivity(scoring, b
         get_private_scorer(scoring, Regressor(bounds_y=bounds))
 
 
-@pytest.mark.parametrize(
-    ("scoring", "facts", "expected"),
-    [
-        ("neg_mean_absolute_error", {"bounds_y": (-1, 4)}, {"clip": 1.25}),
-        ("neg_mean_squared_error", {"bounds_y": [0, 2]}, {"clip": 1.0}),
-        ("balanced_accuracy", {"classes": ["yes", "no"]}, {"classes": ["no", "yes"]}),
-        ("f1", {"classes": ["yes", "no"]}, {"pos_label": "yes"}),
-        ("f1", {"classes": np.array([0, 1])}, {"pos_label": 1}),
-        ("recall", {"classes": [2, 1, 0]}, {"pos_label": 1}),
-        ("roc_auc", {"classes": [False, True]}, {"pos_label": True}),
-        ("average_precision", {"classes": pd.Index(["a", "b"])}, {"pos_label": "b"}),
-        ("neg_log_loss", {"classes": ["a", "b"], "bounds_y": (0, 1)}, {}),
-    ],
-)
+@pytest.mark.parametrize(("scoring", "facts", "expected"), [
+    ("neg_mean_absolute_error", {"bounds_y": (-1, 4)}, {"clip": 1.25}),
+    ("neg_mean_squared_error", {"bounds_y": [0, 2]}, {"clip": 1.0}),
+    ("balanced_accuracy", {"classes": ["yes", "no"]}, {"classes": ["no", "yes"]}),
+    ("f1", {"classes": ["yes", "no"]}, {"pos_label": "yes"}),
+    ("f1", {"classes": np.array([0, 1])}, {"pos_label": 1}),
+    ("recall", {"classes": [2, 1, 0]}, {"pos_label": 1}),
+    ("roc_auc", {"classes": [False, True]}, {"pos_label": True}),
+    ("average_precision", {"classes": pd.Index(["a", "b"])}, {"pos_label": "b"}),
+    ("neg_log_loss", {"classes": ["a", "b"], "bounds_y": (0, 1)}, {}),
+])  # fmt: skip
 def test_a_name_takes_the_public_facts_that_the_estimator_was_told(scoring, facts, expected):
     assert get_private_scorer(scoring, Stated(**facts)) == private_scorer(scoring, **expected)
 

@@ -102,17 +102,10 @@ def test_noise_matched_to_a_concentrated_training_has_exactly_its_rho(sensitivit
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "training",
-    [
-        PureDP(epsilon=0.4),
-        ZCDP(rho=0.05),
-        GaussianDP(mu=0.4),
-        DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000),
-        MIXED,
-    ],
-    ids=lambda one: type(one).__name__,
-)
+@pytest.mark.parametrize("training", [
+    PureDP(epsilon=0.4), ZCDP(rho=0.05), GaussianDP(mu=0.4),
+    DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000), MIXED,
+], ids=lambda one: type(one).__name__)  # fmt: skip
 def test_matched_noise_is_free_in_a_search(training):
     score = matched_noise(training, ONE).guarantee(ONE, training.neighboring)
     free = best_of(training, Geometric(5)).epsilon_at(1e-6)
@@ -141,15 +134,12 @@ def test_no_noise_matches_no_promise():
         matched_noise(NonPrivate(), ONE)
 
 
-@pytest.mark.parametrize(
-    "training",
-    [
-        PureDP(epsilon=0.0),
-        ZCDP(rho=0.0),
-        GaussianDP(mu=0.0),
-        DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=0),
-    ],
-)
+@pytest.mark.parametrize("training", [
+    PureDP(epsilon=0.0),
+    ZCDP(rho=0.0),
+    GaussianDP(mu=0.0),
+    DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=0),
+])  # fmt: skip
 def test_no_finite_noise_matches_a_training_that_reveals_nothing(training):
     with pytest.raises(PrivacyError, match="score_noise=PureDP"):
         matched_noise(training, ONE)

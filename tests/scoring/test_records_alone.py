@@ -48,26 +48,18 @@ def moved(scorer, model, one, other):
 NUMBERS = {
     "own metric": ERROR,
     "largest of a row": make_private_scorer(
-        lambda t, p: np.abs(t - p).reshape(len(p), -1).max(axis=1),
-        lower=0,
-        upper=2,
+        lambda t, p: np.abs(t - p).reshape(len(p), -1).max(axis=1), lower=0, upper=2,
         greater_is_better=False,
     ),
-    "accuracy": ACCURACY,
-    "absolute error": private_scorer("neg_mean_absolute_error", clip=2.0),
-    "r2": R2Scorer(y_range=(-2, 2)),
-    "balanced accuracy": BalancedAccuracyScorer(classes=[0, 5]),
+    "accuracy": ACCURACY, "absolute error": private_scorer("neg_mean_absolute_error", clip=2.0),
+    "r2": R2Scorer(y_range=(-2, 2)), "balanced accuracy": BalancedAccuracyScorer(classes=[0, 5]),
     "f1": private_scorer("f1", pos_label=0),
-}
+}  # fmt: skip
 SHAPES = {
-    "flat": lambda n: (n,),
-    "column": lambda n: (n, 1),
-    "as many columns as records": lambda n: (n, n),
-    "a row": lambda n: (1, n),
-    "one for all": lambda n: (1,),
-    "a number": lambda n: (),
-    "one more": lambda n: (n + 1,),
-}
+    "flat": lambda n: (n,), "column": lambda n: (n, 1),
+    "as many columns as records": lambda n: (n, n), "a row": lambda n: (1, n),
+    "one for all": lambda n: (1,), "a number": lambda n: (), "one more": lambda n: (n + 1,),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("y_shape", [(NUMBER,), (NUMBER, 1), "frame", "list", "list of lists"])
@@ -194,23 +186,15 @@ DATES = private_scorer("balanced_accuracy", classes=[DAY, NEXT])
 #: Each way in: ``test_door`` has every container and every odd value.
 ODD = {
     "own metric, pandas": (
-        ERROR,
-        Says(np.uint8(5)),
-        lambda y: pd.Series(y, dtype="UInt8"),
-        3,
-        None,
+        ERROR, Says(np.uint8(5)), lambda y: pd.Series(y, dtype="UInt8"), 3, None,
     ),
     "own metric, list": (ERROR, Says(np.uint8(5)), list, np.uint8(3), 3.0),
     "accuracy, frame": (
-        ACCURACY,
-        Says(BIG),
-        lambda y: pd.DataFrame({"y": pd.array(y, "Int64")}),
-        BIG + 1,
-        None,
+        ACCURACY, Says(BIG), lambda y: pd.DataFrame({"y": pd.array(y, "Int64")}), BIG + 1, None,
     ),
     "accuracy, list": (ACCURACY, Says(float(BIG)), list, BIG + 1, None),
     "balanced accuracy, dates": (DATES, Says(DAY), list, DAY, np.datetime64("2020-01-01", "ns")),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("place", [0, 100, 199])

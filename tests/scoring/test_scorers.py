@@ -229,29 +229,23 @@ REFERENCES = [
     (True, "balanced_accuracy", {"classes": [0, 1, 2]}, get_scorer("balanced_accuracy")),
     (True, "neg_log_loss", {"clip": 30.0, "resolution": 10**7}, get_scorer("neg_log_loss")),
     (
-        True,
-        "top_k_accuracy",
-        {},
+        True, "top_k_accuracy", {},
         lambda model, X, y: top_k_accuracy_score(y, model.decision_function(X), k=2),
     ),
     (True, "f1", {"pos_label": 2}, partial(retrieved, f1_score)),
     (True, "precision", {"pos_label": 2}, partial(retrieved, precision_score)),
     (True, "recall", {"pos_label": 2}, partial(retrieved, recall_score)),
     (
-        False,
-        "neg_mean_absolute_error",
-        {"clip": 500.0, "resolution": 10**6},
+        False, "neg_mean_absolute_error", {"clip": 500.0, "resolution": 10**6},
         get_scorer("neg_mean_absolute_error"),
     ),
     (
-        False,
-        "neg_mean_squared_error",
-        {"clip": 500.0, "resolution": 10**6},
+        False, "neg_mean_squared_error", {"clip": 500.0, "resolution": 10**6},
         get_scorer("neg_mean_squared_error"),
     ),
     (False, "r2", {"resolution": 10**6, **BOUNDS}, get_scorer("r2")),
     (False, "r2", {"resolution": 10**6, "clip": 200.0, **BOUNDS}, get_scorer("r2")),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -356,24 +350,21 @@ def test_a_callers_own_value_that_is_not_finite_counts_as_the_worst(spoilt):
         assert scorer(Reader(), X, y) == (0.5 if greater_is_better else -1.0)
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: make_private_scorer(mean_squared_error, lower=0, upper=1), "before averaging"),
-        (lambda: make_private_scorer(pinball, lower=1, upper=1), "lower < upper"),
-        (lambda: make_private_scorer(pinball, lower=0, upper=np.inf), "finite"),
-        (lambda: make_private_scorer(pinball, lower=0, upper=1, resolution=0), "resolution"),
-        (lambda: make_private_scorer(pinball, lower=0, upper=1, resolution=1.5), "resolution"),
-        (lambda: R2Scorer(y_range=(1, 1)), "y_range"),
-        (lambda: R2Scorer(y_range=(0, np.inf)), "y_range"),
-        (lambda: R2Scorer(y_range=(0, 1), resolution=9), "resolution"),
-        (lambda: R2Scorer(y_range=(0, 1), clip=0), "clip"),
-        (lambda: R2Scorer(y_range=(0, 1), score_range=(1, 0)), "score_range"),
-        (lambda: BalancedAccuracyScorer(classes=[1, 1]), "repetition"),
-        (lambda: BalancedAccuracyScorer(classes=[]), "at least one"),
-        (lambda: private_scorer("top_k_accuracy", k=0), "k >= 1"),
-    ],
-)
+@pytest.mark.parametrize(("build", "message"), [
+    (lambda: make_private_scorer(mean_squared_error, lower=0, upper=1), "before averaging"),
+    (lambda: make_private_scorer(pinball, lower=1, upper=1), "lower < upper"),
+    (lambda: make_private_scorer(pinball, lower=0, upper=np.inf), "finite"),
+    (lambda: make_private_scorer(pinball, lower=0, upper=1, resolution=0), "resolution"),
+    (lambda: make_private_scorer(pinball, lower=0, upper=1, resolution=1.5), "resolution"),
+    (lambda: R2Scorer(y_range=(1, 1)), "y_range"),
+    (lambda: R2Scorer(y_range=(0, np.inf)), "y_range"),
+    (lambda: R2Scorer(y_range=(0, 1), resolution=9), "resolution"),
+    (lambda: R2Scorer(y_range=(0, 1), clip=0), "clip"),
+    (lambda: R2Scorer(y_range=(0, 1), score_range=(1, 0)), "score_range"),
+    (lambda: BalancedAccuracyScorer(classes=[1, 1]), "repetition"),
+    (lambda: BalancedAccuracyScorer(classes=[]), "at least one"),
+    (lambda: private_scorer("top_k_accuracy", k=0), "k >= 1"),
+])  # fmt: skip
 def test_what_no_scorer_could_be_is_refused_when_it_is_built(build, message):
     with pytest.raises(ValueError, match=message):
         build()
@@ -413,15 +404,11 @@ class RowByPlace:
 
 
 @pytest.mark.parametrize("places", [[1], [501], [999], [3, 4, 500], [*range(1000)]])
-@pytest.mark.parametrize(
-    "scorer",
-    [
-        private_scorer("accuracy"),
-        private_scorer("balanced_accuracy", classes=[0, 1]),
-        private_scorer("roc_auc", pos_label=1),
-    ],
-    ids=["accuracy", "balanced accuracy", "roc auc"],
-)
+@pytest.mark.parametrize("scorer", [
+    private_scorer("accuracy"),
+    private_scorer("balanced_accuracy", classes=[0, 1]),
+    private_scorer("roc_auc", pos_label=1),
+], ids=["accuracy", "balanced accuracy", "roc auc"])  # fmt: skip
 def test_a_record_that_fails_changes_the_count_of_no_other(scorer, places) -> None:
     """0.1 + 0.2 + 0.3 is above 0.6 or not, by 1e-16: a call of another size once moved all 1000."""
     X, y = np.tile([0.1, 0.2, 0.3], (1000, 1)), np.ones(1000, dtype=int)

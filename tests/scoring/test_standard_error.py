@@ -16,19 +16,14 @@ CASES = {
     "accuracy, n known": (private_scorer("accuracy"), [800 - 200], 1000, "zero_out"),
     "accuracy, one changed": (private_scorer("accuracy"), [800], 1000, "replace_one"),
     "balanced accuracy": (
-        private_scorer("balanced_accuracy", classes=[0, 1]),
-        [500, 100, 300, 100],
-        1000,
-        "zero_out",
+        private_scorer("balanced_accuracy", classes=[0, 1]), [500, 100, 300, 100], 1000, "zero_out",
     ),
     "f1": (private_scorer("f1", pos_label=1), [400, 80, 120], 1000, "zero_out"),
     "r2": (
-        private_scorer("r2", y_range=(-1, 1)),
-        [50_000 - 500_000, 10_000, 300_000 - 500_000],
-        1000,
+        private_scorer("r2", y_range=(-1, 1)), [50_000 - 500_000, 10_000, 300_000 - 500_000], 1000,
         "zero_out",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

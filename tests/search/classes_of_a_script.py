@@ -43,11 +43,8 @@ def main():
     if "DIES" in os.environ:
         Checkpoint.keep = lambda *given: os._exit(3)
     settings = {
-        "n_iter": Fixed(4),
-        "guarantee": PureDP(epsilon=1.0),
-        "random_state": 0,
-        "rehearse": False,
-    }
+        "n_iter": Fixed(4), "guarantee": PureDP(epsilon=1.0), "random_state": 0, "rehearse": False,
+    }  # fmt: skip
     search = DPRandomSearchCV(
         Counting(), {"C": [0.1, 0.2, 0.3]}, checkpoint=sys.argv[1], **settings
     )

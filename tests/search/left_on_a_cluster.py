@@ -31,12 +31,9 @@ from .toys import NoisyCentroids, Slow
 MARK = b"canary\x00\x3f"
 NUMBER = 0.1234567890123
 MARKS = (
-    MARK,
-    repr(float(np.frombuffer(MARK)[0])).encode()[:10],
-    np.float64(NUMBER).tobytes(),
-    b"0.12345678",
-    b"blabbed",
-)
+    MARK, repr(float(np.frombuffer(MARK)[0])).encode()[:10], np.float64(NUMBER).tobytes(),
+    b"0.12345678", b"blabbed",
+)  # fmt: skip
 
 
 class Leaking(NoisyCentroids):

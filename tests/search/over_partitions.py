@@ -59,13 +59,9 @@ def search(target="pay", since=False, **changed):
     dates = {"since": (date(2020, 1, 1), date(2021, 1, 1))} if since else {}
     model = kind(Schema({**FEATURES, **dates, target: TARGETS[target]}), target=target, max_iter=8)
     given = {
-        "n_iter": 4,
-        "epsilon": 4.0,
-        "delta": 1e-6,
-        "cv": 0.2,
-        "subset_fraction": 0.2,
+        "n_iter": 4, "epsilon": 4.0, "delta": 1e-6, "cv": 0.2, "subset_fraction": 0.2,
         "random_state": 0,
-    }
+    }  # fmt: skip
     return DPSubsetSearchCV(model, SPACE, **{**given, **changed})
 
 
@@ -77,12 +73,9 @@ def released(one):
     model = one.best_estimator_
     weights = [step.tobytes() for step in model.weights_]
     return [
-        repr(one.best_params_),
-        one.best_score_,
-        repr(one.final_params_),
-        str(weights),
+        repr(one.best_params_), one.best_score_, repr(one.final_params_), str(weights),
         one.privacy_spent_.epsilon,
-    ]
+    ]  # fmt: skip
 
 
 def same(target, frame=TABLE, partitions=None, **changed):
@@ -113,6 +106,9 @@ def in_all_ways():
     # else Dask itself reads them as text
     with dask.config.set({"dataframe.convert-string": False}):
         anything = dd.from_delayed([delayed(odd[:99]), delayed(odd[99:])], meta=odd[:0])
+    with_public = search(cv=None).fit(cut(4), "pay", X_public=test, y_public=test["pay"])
+    here = search(cv=None).fit(TABLE, TABLE["pay"], X_public=test, y_public=test["pay"])
+    gap = dd.concat([cut(2), cut(2)[cut(2)["age"] > 1000]])
     return {
         "entries of any type": same("pay", odd, anything),
         "labels": same("pay"),
@@ -122,13 +118,11 @@ def in_all_ways():
         "all train": same("pay", train_on="all"),
         "one partition": same("pay", partitions=cut(1)),
         "kept on the cluster": same("pay", partitions=cut(3).persist()),
-        "an empty partition": same("pay", partitions=dd.concat([cut(2), cut(2)[cut(2)["age"] > 1000]])),
+        "an empty partition": same("pay", partitions=gap),
         "types that differ": same("pay", missing, uneven, since=True),
         "files": same("pay", TABLE, in_files(TABLE)),
-        "public validation": released(
-            search(cv=None).fit(cut(4), "pay", X_public=test, y_public=test["pay"])
-        ) == released(search(cv=None).fit(TABLE, TABLE["pay"], X_public=test, y_public=test["pay"])),
-    }  # fmt: skip
+        "public validation": released(with_public) == released(here),
+    }
 
 
 def in_files(frame):

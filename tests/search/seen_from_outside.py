@@ -80,31 +80,24 @@ def autologged(cls):
 def state():
     """All that can be seen at a moment."""
     return {
-        "runs": list(RUNS),
-        "records of a patched fit": list(RECORDS),
+        "runs": list(RUNS), "records of a patched fit": list(RECORDS),
         "counters": [Talkative.made, COUNTED["global"], cached.cache_info().currsize],
         "environment": sorted(os.environ.items()),
         "streams": [id(sys.stdout), id(sys.stderr), os.fstat(1).st_ino, os.fstat(2).st_ino],
         "hooks": [
-            id(sys.excepthook),
-            id(sys.unraisablehook),
-            id(threading.excepthook),
+            id(sys.excepthook), id(sys.unraisablehook), id(threading.excepthook),
             id(threading.Thread.start),
         ],
         "logging": [
-            id(logging.Logger.handle),
-            id(logging.Handler.handle),
-            len(logging.root.handlers),
+            id(logging.Logger.handle), id(logging.Handler.handle), len(logging.root.handlers),
         ],
         "warnings": [id(warnings._showwarnmsg), [repr(one) for one in warnings.filters]],
-        "generator": hash(np.random.get_state()[1].tobytes()),
-        "threads": threading.active_count(),
+        "generator": hash(np.random.get_state()[1].tobytes()), "threads": threading.active_count(),
         "descriptors": len(os.listdir("/proc/self/fd")),
         "temporary files": sorted(os.listdir(tempfile.gettempdir())),
         "memory files": sorted(name for name in os.listdir("/dev/shm") if str(os.getpid()) in name),
-        "modules": len(sys.modules),
-        "patterns": len(re._cache) if hasattr(re, "_cache") else 0,
-    }
+        "modules": len(sys.modules), "patterns": len(re._cache) if hasattr(re, "_cache") else 0,
+    }  # fmt: skip
 
 
 def fitted(k, n_jobs):

@@ -70,21 +70,39 @@ DECLARED = {"guarantee": PureDP(epsilon=1.0, neighboring="replace_one")}
 
 REFUSED = every_search(
     # an object, not its class
-    ({"estimator": NoisyCentroids}, TypeError, r"the class NoisyCentroids as estimator.*Write NoisyCentroids\("),
+    (
+        {"estimator": NoisyCentroids}, TypeError,
+        r"the class NoisyCentroids as estimator.*Write NoisyCentroids\(",
+    ),
     # spaces
-    ({"space": {1: [2]}}, TypeError, r"Found 1 \(int\) as a name in param_.*string is needed.*Write"),
-    ({"space": [{"shrink": [0.0]}, {None: [2]}]}, TypeError, r"Found None \(NoneType\) as a name in param_"),
+    (
+        {"space": {1: [2]}}, TypeError,
+        r"Found 1 \(int\) as a name in param_.*string is needed.*Write",
+    ),
+    (
+        {"space": [{"shrink": [0.0]}, {None: [2]}]}, TypeError,
+        r"Found None \(NoneType\) as a name in param_",
+    ),
     ({"space": [1]}, TypeError, r"Found param_\w+=\[1\]; a dict"),
     ({"space": []}, ValueError, r"Found param_\w+=\[\]; at least one dict"),
-    ({"space": {"shrink": []}}, ValueError, "empty list for 'shrink' in param_.*at least one value"),
-    ({"space": {"shrink": 0.5}}, TypeError, r"Found 0.5 for 'shrink' in param_.*Write e.g. \{'shrink': \[0.5\]\}"),
+    (
+        {"space": {"shrink": []}}, ValueError,
+        "empty list for 'shrink' in param_.*at least one value",
+    ),
+    (
+        {"space": {"shrink": 0.5}}, TypeError,
+        r"Found 0.5 for 'shrink' in param_.*Write e.g. \{'shrink': \[0.5\]\}",
+    ),
     # numbers that nothing can be computed with
     ({"epsilon": Decimal("0.5")}, ValueError, "'epsilon'.*Got Decimal"),
     ({"epsilon": 1e-320}, ValueError, r"'epsilon'.*\[1e-100, inf\).*Got 1e-320"),
     ({"delta": 1e-320}, ValueError, r"'delta'.*\{0\}.*\[1e-100, 1.*Got 1e-320"),
     ({"selection_epsilon": 1e-320}, ValueError, r"'selection_epsilon'.*\[1e-100, inf\)"),
     ({"round_epsilon": 1e-320}, ValueError, r"'round_epsilon'.*\[1e-100, inf\)"),
-    *(({"subset_fraction": share}, ValueError, "'subset_fraction'.*Got") for share in (0, 1, -0.1, 1.5, "tenth")),
+    *(
+        ({"subset_fraction": share}, ValueError, "'subset_fraction'.*Got")
+        for share in (0, 1, -0.1, 1.5, "tenth")
+    ),
     *(({"n_iter": number}, ValueError, "'n_iter'.*Got") for number in (np.nan, np.inf, 0, -3)),
     ({"epsilon": 0.0}, ValueError, "'epsilon'.*Got 0.0"),
     ({"delta": 1.0}, ValueError, "'delta'.*Got 1.0"),
@@ -93,23 +111,53 @@ REFUSED = every_search(
     ({"n_iter": Geometric(1e30)}, ValueError, r"1e\+30 runs on average.*capped|'n_iter'.*Got"),
     ({"n_iter": Poisson(1e7)}, ValueError, r"1e\+07 runs on average.*capped|'n_iter'.*Got"),
     ({"n_iter": Fixed(10**9)}, ValueError, r"1e\+09 runs on average.*capped|'n_iter'.*Got"),
-    ({"n_parts": 31}, PrivacyError, "n_parts=31 for 300 records: at least 10 .*Give n_parts of at most 30"),
+    (
+        {"n_parts": 31}, PrivacyError,
+        "n_parts=31 for 300 records: at least 10 .*Give n_parts of at most 30",
+    ),
     ({"n_parts": 1}, ValueError, "'n_parts'.*Got"),
-    ({"selection_epsilon": None}, PrivacyError, "neither epsilon nor selection_epsilon.*Give epsilon"),
+    (
+        {"selection_epsilon": None}, PrivacyError,
+        "neither epsilon nor selection_epsilon.*Give epsilon",
+    ),
     ({"round_epsilon": None}, PrivacyError, "neither epsilon nor round_epsilon.*Give epsilon"),
-    ({"epsilon": 1.0, "selection_epsilon": 1.5}, BudgetUnreachableError, "epsilon=1.*smallest epsilon possible"),
+    (
+        {"epsilon": 1.0, "selection_epsilon": 1.5}, BudgetUnreachableError,
+        "epsilon=1.*smallest epsilon possible",
+    ),
     ({"n_parts": 10**9}, ValueError, r"'n_parts'.*\[2, 1000000\].*Got 1000000000"),
-    ({"max_rounds": 10**9, "granularity": 1e-9}, ValueError, "max_rounds=1000000000.*at most 5000.*Give fewer"),
+    (
+        {"max_rounds": 10**9, "granularity": 1e-9}, ValueError,
+        "max_rounds=1000000000.*at most 5000.*Give fewer",
+    ),
     ({"cv": 10**6}, ValueError, "1000000 folds; at most 1000.*Give a smaller cv"),
-    ({"cv": LeavePOut(20)}, ValueError, "more than 1000 folds; at most 1000|nothing to split by index"),
+    (
+        {"cv": LeavePOut(20)}, ValueError,
+        "more than 1000 folds; at most 1000|nothing to split by index",
+    ),
     # utilities outside of [0, 1], and what is no grid
-    ({"n_parts": 3, "scoring": "neg_log_loss"}, PrivacyError, r"negative: utilities must be in \[0, 1\].*Use a score"),
-    ({"n_parts": 3, "scoring": private_scorer("neg_log_loss")}, PrivacyError, r"utilities must be in \[0, 1\]"),
-    ({"n_parts": 3, "scoring": UP_TO_TEN}, PrivacyError, r"in \[0, 10\]: utilities must be in \[0, 1\]"),
-    ({"n_parts": 3, "space": {"shrink": uniform(0, 1)}}, ValueError, "distribution for 'shrink'.*whole grid.*DPRandom"),
+    (
+        {"n_parts": 3, "scoring": "neg_log_loss"}, PrivacyError,
+        r"negative: utilities must be in \[0, 1\].*Use a score",
+    ),
+    (
+        {"n_parts": 3, "scoring": private_scorer("neg_log_loss")}, PrivacyError,
+        r"utilities must be in \[0, 1\]",
+    ),
+    (
+        {"n_parts": 3, "scoring": UP_TO_TEN}, PrivacyError,
+        r"in \[0, 10\]: utilities must be in \[0, 1\]",
+    ),
+    (
+        {"n_parts": 3, "space": {"shrink": uniform(0, 1)}}, ValueError,
+        "distribution for 'shrink'.*whole grid.*DPRandom",
+    ),
     # scores without a sensitivity
     *(
-        ({"score_noise": "match", "scoring": scoring}, UnknownSensitivityError, "no usable sensitivity.*private_scorer")
+        (
+            {"score_noise": "match", "scoring": scoring}, UnknownSensitivityError,
+            "no usable sensitivity.*private_scorer",
+        )
         for scoring in ("max_error", lambda *_: 1.0)
     ),
     # thresholds
@@ -119,11 +167,23 @@ REFUSED = every_search(
     ({"lower": -0.1}, ValueError, "'lower'.*Got -0.1"),
     ({"max_rounds": 0}, ValueError, r"'max_rounds' parameter of Doubling.*\[1, inf\).*Got 0"),
     # rules of a subset search
-    ({"extrapolate": {"shrnk": "linear"}}, ValueError, "'shrnk', which is not searched.*Did you mean 'shrink'"),
-    ({"extrapolate": {"shrink": "liner"}}, ValueError, "'liner'; 'linear', 'keep' or.*Did you mean 'linear'"),
+    (
+        {"extrapolate": {"shrnk": "linear"}}, ValueError,
+        "'shrnk', which is not searched.*Did you mean 'shrink'",
+    ),
+    (
+        {"extrapolate": {"shrink": "liner"}}, ValueError,
+        "'liner'; 'linear', 'keep' or.*Did you mean 'linear'",
+    ),
     ({"extrapolate": {"shrink": 2.0}}, ValueError, "=2.0; 'linear', 'keep' or a callable"),
-    ({"extrapolate": "atuo"}, ValueError, "extrapolate='atuo'; 'auto', a callable.*Did you mean 'auto'"),
-    ({"cv": 5, "validate_on": "rest"}, ValueError, r"cv=5 with validate_on='rest'.*a float.*validate_on='subset'"),
+    (
+        {"extrapolate": "atuo"}, ValueError,
+        "extrapolate='atuo'; 'auto', a callable.*Did you mean 'auto'",
+    ),
+    (
+        {"cv": 5, "validate_on": "rest"}, ValueError,
+        r"cv=5 with validate_on='rest'.*a float.*validate_on='subset'",
+    ),
     # a best score for failures
     ({"error_score": np.inf}, ValueError, "error_score=inf.*failing candidate the best.*np.nan"),
     ({"error_score": "raise"}, ValueError, "error_score='raise'.*np.nan"),

@@ -52,8 +52,7 @@ WATCHED = NoisyCentroids()
 WATCHED._skl_callbacks = [object()]
 REFUSED = [
     (
-        UnknownGuaranteeError,
-        "SVC has no known.*guarantee=PureDP",
+        UnknownGuaranteeError, "SVC has no known.*guarantee=PureDP",
         {"estimator": SVC(), "space": {"C": [1.0]}},
     ),
     (MissingDeltaError, "delta > 0.*[Gg]ive delta", {**IMPURE, "delta": None}),
@@ -64,17 +63,15 @@ REFUSED = [
     (ValueError, "'n_iter'.*Got 0.5", {"n_iter": 0.5}),
     (ValueError, "fixed number of runs.*integer", {"release": "all", "n_iter": 2.5}),
     (
-        PrivacyError,
-        "vary.*epsilon.*calibration",
+        PrivacyError, "vary.*epsilon.*calibration",
         {"epsilon": 1.0, "space": {"epsilon": [0.1, 1.0]}},
     ),
     (
-        PrivacyError,
-        "depends on the number of",
+        PrivacyError, "depends on the number of",
         {"guarantee": lambda model, n: PureDP(epsilon=1.0 + 1 / n)},
     ),
     (PrivacyError, "callbacks", {"estimator": WATCHED}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("error", "match", "given"), REFUSED)
@@ -180,18 +177,15 @@ def test_public_data_and_cv_exclude_each_other():
         fit(cv=3, fit_params={"X_public": X.copy(), "y_public": y.copy()})
 
 
-@pytest.mark.parametrize(
-    ("public", "match"),
-    [
-        ({"X_public": X}, "X_public without y_public.*Give both"),
-        ({"y_public": y}, "y_public without X_public.*Give both"),
-        ({"X_public": X.copy(), "y_public": y[:5].copy()}, "inconsistent numbers of samples"),
-        (
-            {"X_public": X[:, :1].copy(), "y_public": y.copy()},
-            r"\(2,\) in X and \(1,\) in X_public.*same features",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("public", "match"), [
+    ({"X_public": X}, "X_public without y_public.*Give both"),
+    ({"y_public": y}, "y_public without X_public.*Give both"),
+    ({"X_public": X.copy(), "y_public": y[:5].copy()}, "inconsistent numbers of samples"),
+    (
+        {"X_public": X[:, :1].copy(), "y_public": y.copy()},
+        r"\(2,\) in X and \(1,\) in X_public.*same features",
+    ),
+])  # fmt: skip
 @pytest.mark.parametrize("rounds", [False, True])
 def test_public_data_that_cannot_score_is_refused_before_anything_is_spent(public, match, rounds):
     one = doubling(NoisyCentroids(), SPACE, round_epsilon=0.1, n_parts=2)

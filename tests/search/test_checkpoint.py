@@ -317,22 +317,17 @@ OTHERS = {
     "targets": ("all", {}, (X, 1 - y), "other y"),
     "order": ("all", {}, (X[::-1], y), "other X"),
     "space": (
-        "all",
-        {"param_distributions": {"shrink": [0.0, 0.9, 0.91, 0.92]}},
-        (X, y),
+        "all", {"param_distributions": {"shrink": [0.0, 0.9, 0.91, 0.92]}}, (X, y),
         "other candidates",
     ),
     "estimator": (
-        "all",
-        {"estimator": NoisyCentroids(epsilon=2.0)},
-        (X, y),
-        "other candidates, estimator",
+        "all", {"estimator": NoisyCentroids(epsilon=2.0)}, (X, y), "other candidates, estimator",
     ),
     "scoring": ("all", {"scoring": "accuracy"}, (X, y), "scoring='accuracy'.*scoring=None"),
     "seed": ("all", {"random_state": 6}, (X, y), "random_state=6.*random_state=5"),
     "number of runs": ("all", {"n_iter": 5}, (X, y), "other candidates"),
     "kind": ("subset", {}, (X, y), "other candidates"),
-}
+}  # fmt: skip
 EVERY_OTHER = pytest.mark.parametrize(
     ("kind", "changed", "data", "message"), OTHERS.values(), ids=list(OTHERS)
 )

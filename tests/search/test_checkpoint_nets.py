@@ -41,12 +41,8 @@ SPACE = {"learning_rate_init": [0.1, 0.3, 0.5]}
 
 def net(**changed):
     given = {
-        "classes": [0, 1],
-        "sample_rate": 0.1,
-        "max_steps": 9,
-        "noise_multiplier": 2.0,
-        **changed,
-    }
+        "classes": [0, 1], "sample_rate": 0.1, "max_steps": 9, "noise_multiplier": 2.0, **changed,
+    }  # fmt: skip
     return DPMLPClassifier((4,), **given)
 
 

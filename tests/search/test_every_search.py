@@ -51,14 +51,10 @@ def test_the_release_is_the_winner_and_nothing_else(kind):
     assert X[0].tobytes() not in pickled
 
 
-@pytest.mark.parametrize(
-    ("kind", "given"),
-    [
-        *((kind, {}) for kind in SEARCHES),
-        ("random", {"cv": 3}),
-        ("subset", {"cv": 3, "train_on": "all", "validate_on": "subset"}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "given"), [
+    *((kind, {}) for kind in SEARCHES), ("random", {"cv": 3}),
+    ("subset", {"cv": 3, "train_on": "all", "validate_on": "subset"}),
+])  # fmt: skip
 def test_results_do_not_depend_on_the_number_of_jobs(kind, given):
     def outcome(n_jobs):
         with parallel_config(backend="threading"):

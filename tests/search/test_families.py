@@ -202,7 +202,7 @@ def test_candidates_are_noisier_than_the_training_of_the_winner_where_that_is_as
 
 
 @pytest.mark.slow
-def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training_and_keeps_its_parameters():
+def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training():
     estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=2.0))
     one = DPSubsetSearchCV(
         estimator,
@@ -224,22 +224,16 @@ def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training_and_
 # --- refused --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("space", "match"),
-    [
-        (
-            [{"model": [NoisyCentroids(epsilon=0.1), NoisyCentroids(epsilon=9.0), logistic()]}],
-            "model",
-        ),
-        (
-            [
-                {"model": [logistic()], "model__noise_multiplier": [1.0, 2.0]},
-                {"model": [NoisyCentroids()]},
-            ],
-            "noise_multiplier",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("space", "match"), [
+    ([{"model": [NoisyCentroids(epsilon=0.1), NoisyCentroids(epsilon=9.0), logistic()]}], "model"),
+    (
+        [
+            {"model": [logistic()], "model__noise_multiplier": [1.0, 2.0]},
+            {"model": [NoisyCentroids()]},
+        ],
+        "noise_multiplier",
+    ),
+])  # fmt: skip
 def test_noise_of_families_cannot_be_searched_while_it_is_calibrated(space, match):
     with pytest.raises(PrivacyError, match=rf"vary.*{match}.*calibration sets"):
         DPRandomSearchCV(

@@ -33,27 +33,17 @@ def refused(search, match, error=ValueError, X=X, y=y, **kwargs):
     refuses_to_fit(search, error, match, X, y, **kwargs)
 
 
-@pytest.mark.parametrize(
-    ("X_public", "error", "match"),
-    [
-        (np.zeros((0, 2)), ValueError, "X_public with 0 records"),
-        ("records.csv", TypeError, "X_public of type str"),
-        (5, TypeError, "X_public of type int"),
-        (iter([[0.0, 0.0]]), TypeError, "X_public of type list_iterator; an array"),
-        (X, PrivacyError, "shares its memory.*not public"),
-        (X[10:20], PrivacyError, "shares its memory"),
-        (X[::-1], PrivacyError, "shares its memory"),
-    ],
-    ids=[
-        "empty",
-        "path",
-        "number",
-        "iterator",
-        "the private records",
-        "some of them",
-        "a view of them",
-    ],
-)
+@pytest.mark.parametrize(("X_public", "error", "match"), [
+    (np.zeros((0, 2)), ValueError, "X_public with 0 records"),
+    ("records.csv", TypeError, "X_public of type str"),
+    (5, TypeError, "X_public of type int"),
+    (iter([[0.0, 0.0]]), TypeError, "X_public of type list_iterator; an array"),
+    (X, PrivacyError, "shares its memory.*not public"),
+    (X[10:20], PrivacyError, "shares its memory"),
+    (X[::-1], PrivacyError, "shares its memory"),
+], ids=[
+    "empty", "path", "number", "iterator", "the private records", "some of them", "a view of them",
+])  # fmt: skip
 def test_public_data_that_is_none(make, X_public, error, match):
     n = len(X_public) if hasattr(X_public, "shape") else 1
     refused(make(NoisyCentroids(), {}), match, error, X_public=X_public, y_public=np.zeros(n, int))
@@ -93,22 +83,19 @@ def test_different_records_of_one_array_are_not_the_same_records(make):
     search.fit(frame[:300], y[:300], X_public=frame[300:], y_public=y[300:])
 
 
-@pytest.mark.parametrize(
-    ("estimator", "space"),
-    [
-        (SVC(kernel="precomputed"), {"C": [1.0]}),
-        (SVC(), {"kernel": [*["rbf"] * 99, "precomputed"]}),  # whether or not it would be drawn
-        (
-            make_pipeline(LogisticRegression()),
-            {"logisticregression": [SVC(), SVC(kernel="precomputed")]},
-        ),
-        (
-            Pipeline([("last", LogisticRegression())]),
-            {"last": [LogisticRegression(), SVC()], "last__kernel": ["rbf", "precomputed"]},
-        ),
-        (make_pipeline(SVC(kernel="precomputed")), {}),
-    ],
-)
+@pytest.mark.parametrize(("estimator", "space"), [
+    (SVC(kernel="precomputed"), {"C": [1.0]}),
+    (SVC(), {"kernel": [*["rbf"] * 99, "precomputed"]}),  # whether or not it would be drawn
+    (
+        make_pipeline(LogisticRegression()),
+        {"logisticregression": [SVC(), SVC(kernel="precomputed")]},
+    ),
+    (
+        Pipeline([("last", LogisticRegression())]),
+        {"last": [LogisticRegression(), SVC()], "last__kernel": ["rbf", "precomputed"]},
+    ),
+    (make_pipeline(SVC(kernel="precomputed")), {}),
+])  # fmt: skip
 def test_kernels_between_records(make, estimator, space):
     refused(make(estimator, space, guarantee=DECLARED), "precomputed kernel", LeakingEstimatorError)
 
@@ -164,13 +151,10 @@ def test_a_private_metric_that_names_labels_there_are_none_of(classes):
     search_of("random", one, {}, scoring=private_scorer("f1", pos_label="yes")).fit(X, TEXT)
 
 
-@pytest.mark.parametrize(
-    ("classes", "labels", "match"),
-    [
-        (["no", "yes"], y, r"\(text\) for labels in y that are numbers"),
-        ([0, 1], TEXT, r"\(numbers\).*are text"),
-    ],
-)
+@pytest.mark.parametrize(("classes", "labels", "match"), [
+    (["no", "yes"], y, r"\(text\) for labels in y that are numbers"),
+    ([0, 1], TEXT, r"\(numbers\).*are text"),
+])  # fmt: skip
 def test_labels_of_another_kind_than_the_declared_classes(make, classes, labels, match):
     refused(make(Bounded(classes=classes), {}), match, y=labels)
 
@@ -194,18 +178,14 @@ def seen_of(estimator, X, y):
 WORDS, ROWS = ["some words", "others"], [["a"], ["b"]]
 
 
-@pytest.mark.parametrize(
-    ("step", "X", "dtype"),
-    [
-        ("passthrough", [[2**53 + 1, 1], ["secret", 2]], float),
-        (FeatureHasher(), [{"a": 1}, {"b": 2.5}], object),
-        (FeatureUnion([("words", HashingVectorizer())]), WORDS, object),
-        (OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore"), ROWS, object),
-        (TableEncoder({"a": ["x", "y"]}), ROWS, object),
-        (ColumnTransformer([("kept", "passthrough", [0])]), [["x"], [1]], object),
-    ],
-    ids=lambda one: type(one).__name__,
-)
+@pytest.mark.parametrize(("step", "X", "dtype"), [
+    ("passthrough", [[2**53 + 1, 1], ["secret", 2]], float),
+    (FeatureHasher(), [{"a": 1}, {"b": 2.5}], object),
+    (FeatureUnion([("words", HashingVectorizer())]), WORDS, object),
+    (OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore"), ROWS, object),
+    (TableEncoder({"a": ["x", "y"]}), ROWS, object),
+    (ColumnTransformer([("kept", "passthrough", [0])]), [["x"], [1]], object),
+], ids=lambda one: type(one).__name__)  # fmt: skip
 def test_a_list_for_a_step_that_reads_text_or_tables_keeps_its_entries(step, X, dtype):
     seen = seen_of(make_pipeline(step, LogisticRegression()), X, [0, 1])
     assert seen.X.dtype == seen.headers[0].dtype == dtype

@@ -306,8 +306,8 @@ def found(neighboring, other):
         selection_epsilon=1.5,
     )
     return audited(
-        one, lambda model: (model.best_params_["label"], model.best_estimator_.answer_), RUNS, data=(QUIET, LABELS),
-        other=(other, np.zeros(len(other), dtype=int)), confidence=0.99,
+        one, lambda model: (model.best_params_["label"], model.best_estimator_.answer_), RUNS,
+        data=(QUIET, LABELS), other=(other, np.zeros(len(other), dtype=int)), confidence=0.99,
         fit_params={"X_public": QUIET[:2].copy(), "y_public": LABELS[:2].copy()},
     )  # fmt: skip
 

@@ -115,17 +115,13 @@ def test_a_search_holds_little_more_than_one_training(name, cv, where, tmp_path,
         assert found < 35e6
 
 
-@pytest.mark.parametrize(
-    "scorer",
-    [
-        private_scorer("accuracy"),
-        private_scorer("balanced_accuracy", classes=[0, 1]),
-        private_scorer("f1", pos_label=1),
-        private_scorer("roc_auc", pos_label=1),
-        R2Scorer(y_range=(0, 1)),
-    ],
-    ids=["accuracy", "balanced accuracy", "f1", "roc_auc", "r2"],
-)
+@pytest.mark.parametrize("scorer", [
+    private_scorer("accuracy"),
+    private_scorer("balanced_accuracy", classes=[0, 1]),
+    private_scorer("f1", pos_label=1),
+    private_scorer("roc_auc", pos_label=1),
+    R2Scorer(y_range=(0, 1)),
+], ids=["accuracy", "balanced accuracy", "f1", "roc_auc", "r2"])  # fmt: skip
 def test_scores_of_blocks_are_those_of_all_records(scorer, monkeypatch):
     assert is_additive(scorer)
     X, y = table(500)

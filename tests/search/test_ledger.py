@@ -197,24 +197,20 @@ def test_every_fold_is_an_entry_wherever_it_runs(backend, way, ledger):
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize(
-    ("kind", "backend"),
-    [
-        *((kind, "sequential") for kind in SEARCHES),
-        ("random", "threading"),
-        *(
-            pytest.param(kind, "threading", marks=pytest.mark.slow)
-            for kind in SEARCHES
-            if kind != "random"
-        ),
-        pytest.param("random", "loky", marks=pytest.mark.slow),
-        *(
-            pytest.param(kind, "loky", marks=[pytest.mark.slow, FULL])
-            for kind in SEARCHES
-            if kind != "random"
-        ),
-    ],
-)
+@pytest.mark.parametrize(("kind", "backend"), [
+    *((kind, "sequential") for kind in SEARCHES), ("random", "threading"),
+    *(
+        pytest.param(kind, "threading", marks=pytest.mark.slow)
+        for kind in SEARCHES
+        if kind != "random"
+    ),
+    pytest.param("random", "loky", marks=pytest.mark.slow),
+    *(
+        pytest.param(kind, "loky", marks=[pytest.mark.slow, FULL])
+        for kind in SEARCHES
+        if kind != "random"
+    ),
+])  # fmt: skip
 def test_the_entry_of_a_search_is_for_the_searches_inside_of_it_too(kind, backend, ledger):
     """As many entries as inner fits would tell K."""
     inner = random_search(ledger=ledger)

@@ -95,18 +95,14 @@ def test_a_splitter_of_ones_own_never_sees_a_label():
             DPRandomSearchCV(NoisyCentroids(), SPACE, cv=cv).fit(Untouchable(300), some_labels(300))
 
 
-@pytest.mark.parametrize(
-    ("cv", "trusted"),
-    [
-        (list(StratifiedKFold(3).split(X, y)), True),
-        (PredefinedSplit(y), True),
-        (KFold(3), False),
-        (3, False),
-        (0.2, False),
-        (None, False),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("cv", "trusted"), [
+    (list(StratifiedKFold(3).split(X, y)), True),
+    (PredefinedSplit(y), True),
+    (KFold(3), False),
+    (3, False),
+    (0.2, False),
+    (None, False),
+], ids=str)  # fmt: skip
 def test_folds_that_only_the_caller_can_vouch_for_are_said_to_be_taken_on_trust(cv, trusted):
     spent = DPRandomSearchCV(NoisyCentroids(), SPACE, cv=cv).privacy_cost(300)
     assert any("(cv) was fixed without a look" in text for text in spent.assumptions) == trusted

@@ -173,11 +173,7 @@ def test_boosting_in_a_subset_search_is_told_an_expected_number_of_records(train
     X, y = draw.uniform(size=(600, 1)), draw.integers(0, 2, 600)
     model = DPGradientBoostingClassifier({"a": (0.0, 1.0)}, classes=[0, 1], max_iter=3)
     given = {
-        "n_iter": 2,
-        "epsilon": 3.0,
-        "delta": 1e-4,
-        "subset_fraction": 0.2,
-        "train_on": train_on,
-    }
+        "n_iter": 2, "epsilon": 3.0, "delta": 1e-4, "subset_fraction": 0.2, "train_on": train_on,
+    }  # fmt: skip
     search = DPSubsetSearchCV(model, "auto", **given).fit(X, y)
     assert search.best_estimator_.expected_samples == share * 600

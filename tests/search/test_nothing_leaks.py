@@ -118,14 +118,11 @@ class Writing(NoisyCentroids):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "search",
-    [
-        DPRandomSearchCV(Writing(), {}, n_iter=Fixed(4), refit=True),
-        DPSubsetSearchCV(Writing(), {}, n_iter=Fixed(4), subset_fraction=0.5),
-        DPGridSearchCV(Writing(), {}, selection_epsilon=1.0, n_parts=2),
-    ],
-)
+@pytest.mark.parametrize("search", [
+    DPRandomSearchCV(Writing(), {}, n_iter=Fixed(4), refit=True),
+    DPSubsetSearchCV(Writing(), {}, n_iter=Fixed(4), subset_fraction=0.5),
+    DPGridSearchCV(Writing(), {}, selection_epsilon=1.0, n_parts=2),
+])  # fmt: skip
 def test_values_that_are_searched_are_copied_for_every_candidate(search):
     notes: list[int] = []
     space = {"notes": [notes, notes]}

@@ -107,14 +107,11 @@ def test_candidates_of_a_pipeline_get_the_persons_of_their_records(tmp_path):
     assert isinstance(model, DPGradientBoostingClassifier)
 
 
-@pytest.mark.parametrize(
-    ("estimator", "given"),
-    [
-        (LinearSVC(), {"guarantee": PureDP(epsilon=1.0, neighboring="zero_out")}),
-        (classifier(), {"guarantee": PureDP(epsilon=1.0, neighboring="zero_out")}),
-        (DPRandomSearchCV(classifier(), SPACE, epsilon=1.0, delta=1e-6), {}),
-    ],
-)
+@pytest.mark.parametrize(("estimator", "given"), [
+    (LinearSVC(), {"guarantee": PureDP(epsilon=1.0, neighboring="zero_out")}),
+    (classifier(), {"guarantee": PureDP(epsilon=1.0, neighboring="zero_out")}),
+    (DPRandomSearchCV(classifier(), SPACE, epsilon=1.0, delta=1e-6), {}),
+])  # fmt: skip
 def test_what_is_private_in_records_alone_is_refused_before_any_is_read(estimator, given):
     search = DPRandomSearchCV(estimator, {}, epsilon=None if given else 1.0, delta=1e-6, **given)
     with pytest.raises(

@@ -112,13 +112,8 @@ def test_each_process_draws_noise_of_its_own():
 
     def draw():
         drawn = [
-            own.random(),
-            old.normal(),
-            normal(),
-            gauss(0, 1),
-            np.random.random(),
-            random.random(),
-        ]
+            own.random(), old.normal(), normal(), gauss(0, 1), np.random.random(), random.random(),
+        ]  # fmt: skip
         return [*drawn, *of_this_module()]
 
     def draws():

@@ -28,11 +28,8 @@ pytestmark = [pytest.mark.usefixtures("unrehearsed"), pytest.mark.processes]
 X, y = two_blobs(120)
 SPACE = {"shrink": [0.0, 0.2]}
 BACKENDS = [
-    "sequential",
-    "threading",
-    "multiprocessing",
-    pytest.param("loky", marks=pytest.mark.slow),
-]
+    "sequential", "threading", "multiprocessing", pytest.param("loky", marks=pytest.mark.slow),
+]  # fmt: skip
 
 
 class Failing(NoisyCentroids):

@@ -197,13 +197,9 @@ def test_whatever_a_search_of_sklearn_passes_on_is_passed_on():
         pass
 
     names = [
-        "predict",
-        "predict_proba",
-        "predict_log_proba",
-        "decision_function",
-        "score_samples",
+        "predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples",
         "transform",
-    ]
+    ]  # fmt: skip
     names.append("inverse_transform")
     for name in names:
         assert hasattr(RandomizedSearchCV, name)

@@ -85,21 +85,18 @@ def test_a_column_of_another_type_costs_nothing(column, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("target", "match"),
-    [
-        (y + 0.5, "continuous target has no classes"),
-        (pd.Series(np.where(y, "yes", "no")), "text"),
-        (pd.Series(np.where(y, "yes", "no"), dtype=object), "objects hold text|text"),
-        (np.where(y, "yes", "no").astype(object), "objects hold text"),
-        (y + 1j, "Complex data not supported: y"),
-        (np.zeros(120, dtype=[("a", int), ("b", int)]), "structured array as y"),
-        (
-            [[0, 1] if label else [0] for label in y],
-            "list of lists, which may differ in length|rectangular",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("target", "match"), [
+    (y + 0.5, "continuous target has no classes"),
+    (pd.Series(np.where(y, "yes", "no")), "text"),
+    (pd.Series(np.where(y, "yes", "no"), dtype=object), "objects hold text|text"),
+    (np.where(y, "yes", "no").astype(object), "objects hold text"),
+    (y + 1j, "Complex data not supported: y"),
+    (np.zeros(120, dtype=[("a", int), ("b", int)]), "structured array as y"),
+    (
+        [[0, 1] if label else [0] for label in y],
+        "list of lists, which may differ in length|rectangular",
+    ),
+])  # fmt: skip
 def test_targets_that_are_no_declared_class_cost_nothing(target, match, tmp_path):
     refused(
         DPRandomSearchCV(Remembering(classes=[0, 1]), {}), X, target, ValueError, match, tmp_path
@@ -281,14 +278,10 @@ def faulty(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "match"),
-    [
-        ("batch norm", "BatchNorm1d"),
-        ("in_features", "Expected size|shape"),
-        ("classes", "class|outputs"),
-    ],
-)
+@pytest.mark.parametrize(("name", "match"), [
+    ("batch norm", "BatchNorm1d"), ("in_features", "Expected size|shape"),
+    ("classes", "class|outputs"),
+])  # fmt: skip
 def test_a_module_that_does_not_fit_the_records_costs_nothing(name, match, tmp_path):
     search = DPRandomSearchCV(net(faulty(name)), {"lr": [0.1]}, delta=1e-5)
     refused(search, X.astype(np.float32), y, (ValueError, RuntimeError), match, tmp_path)

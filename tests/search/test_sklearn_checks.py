@@ -57,18 +57,11 @@ STOPPED = (
 SEARCHES = [
     DPRandomSearchCV(LogisticRegression(), {"C": [0.1, 1.0, 10.0]}, n_iter=3, guarantee=WEAK),
     DPRandomSearchCV(
-        Ridge(),
-        {"alpha": [0.1, 1.0]},
-        n_iter=3,
-        guarantee=WEAK,
+        Ridge(), {"alpha": [0.1, 1.0]}, n_iter=3, guarantee=WEAK,
         scoring=R2Scorer(y_range=(-300.0, 300.0)),
     ),
     DPSubsetSearchCV(
-        LogisticRegression(),
-        {"C": [0.1, 1.0]},
-        n_iter=3,
-        guarantee=UNSIZED,
-        subset_fraction=0.7,
+        LogisticRegression(), {"C": [0.1, 1.0]}, n_iter=3, guarantee=UNSIZED, subset_fraction=0.7,
         train_on="all",
     ),
     DPGridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, selection_epsilon=50.0, guarantee=WEAK),
@@ -76,9 +69,9 @@ SEARCHES = [
     doubling(NaiveBayes(), {"var_smoothing": [1e-9, 0.1]}, round_epsilon=5000.0, guarantee=WEAK),
     # with the seed below no coin ends the search before the first run
     DPThresholdSearchCV(
-        NaiveBayes(), {"var_smoothing": [1e-9]}, threshold=-100.0, n_iter=20, guarantee=WEAK
+        NaiveBayes(), {"var_smoothing": [1e-9]}, threshold=-100.0, n_iter=20, guarantee=WEAK,
     ),
-]
+]  # fmt: skip
 # Some checks have so few records that a part may hold one class: the same result in every run of
 # the tests.
 for search in SEARCHES:

@@ -49,16 +49,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 #: without "test_".
 REASONS = {
     "cv_results_ holds the released row alone: no losers, no scores of splits, no times": (
-        r"KeyError: '(param_\w+|split0_test_score|mean_fit_time)'|IndexError: index 1 is out of bounds|"
-        r"\(shapes \(1,\), \([23],\) mismatch\)|"
-        r"assert all\(np.isin\(expected_keys, result_keys\)\)|assert sorted\(results.keys\(\)\) == ",
+        r"KeyError: '(param_\w+|split0_test_score|mean_fit_time)'|"
+        r"IndexError: index 1 is out of bounds|\(shapes \(1,\), \([23],\) mismatch\)|"
+        r"assert all\(np.isin\(expected_keys, result_keys\)\)|"
+        r"assert sorted\(results.keys\(\)\) == ",
         "grid_search_cv_results random_search_cv_results search_cv_results_rank_tie_breaking "
         "search_default_iid search_with_2d_array",
         "grid_search_pipeline_steps grid_search_cv_results search_cv_results_rank_tie_breaking "
         "custom_run_search grid_search_correct_score_results grid_search_with_multioutput_data "
         "search_cv_results_none_param grid_search_cv_splits_consistency search_default_iid",
     ),
-    "several metrics, or a choice by a function of all scores: the losers' scores never leave fit": (
+    "several metrics, or a choice by all scores: the losers' scores never leave fit": (
         r"PrivacyError: Found (scoring=[\[({]|a function as refit=|refit='\w+', which names)|"
         r"Expected regex: 'For multi-metric scoring",
         "refit_callable refit_callable_invalid_type refit_callable_out_bound "
@@ -83,8 +84,9 @@ REASONS = {
         "",
         "grid_search_sparse_scoring gridsearch_no_predict",
     ),
-    "a grid search is scored on random parts, and always trains the winner once more: neither cv= nor refit=": (
-        r"DPGridSearchCV does not have. Unknown: refit|Invalid parameter 'cv' for estimator DPGridSearchCV|"
+    "a grid search has neither cv= nor refit=: random parts, and the winner trains once more": (
+        r"DPGridSearchCV does not have. Unknown: refit|"
+        r"Invalid parameter 'cv' for estimator DPGridSearchCV|"
         r"DID NOT RAISE ValueError\nwith pytest.raises\(ValueError, match=error_msg\)",
         "",
         "grid_search_groups no_refit refit_callable refit_callable_invalid_type "
@@ -97,8 +99,9 @@ REASONS = {
         "search_html_repr search_cv_sample_weight_equivalence "
         "multi_metric_search_forwards_metadata",
     ),
-    "errors, warnings and prints of candidates tell about records: error_score='raise', reports of fits, verbose=3": (
-        r"Found error_score='raise'|DID NOT WARN|Expected regex: re.compile\('All the 15 fits|assert len\(match\) == 3",
+    "candidates' errors, warnings and prints tell about records: error_score='raise', verbose=3": (
+        r"Found error_score='raise'|DID NOT WARN|"
+        r"Expected regex: re.compile\('All the 15 fits|assert len\(match\) == 3",
         "SearchCV_with_fit_params search_cv_using_minimal_compatible_estimator "
         "grid_search_failing_classifier grid_search_classifier_all_fits_fail "
         "callable_multimetric_clf_all_fits_fail search_cv_verbose_3 "
@@ -113,8 +116,9 @@ REASONS = {
         "",
         "grid_search grid_search_when_param_grid_includes_range",
     ),
-    "a released score has noise, and no sample weights: they would change how much one record matters": (
-        r"mean_test_score values are not equal for weighted/repeated datasets|for Ridge, which is no classifier",
+    "a released score has noise, and no sample weights, which change a record's part": (
+        r"mean_test_score values are not equal for weighted/repeated datasets|"
+        r"for Ridge, which is no classifier",
         "search_cv_sample_weight_equivalence",
         "",
     ),
@@ -123,7 +127,7 @@ REASONS = {
         "grid_search_one_grid_point",
         "",
     ),
-    "a row that holds distances to other records (a precomputed kernel) has no guarantee for one record": (
+    "a row of distances to other records (a precomputed kernel) is not one record": (
         "LeakingEstimatorError: .* takes a precomputed kernel",
         "grid_search_precomputed_kernel search_cv_pairwise_property_equivalence_of_precomputed",
         "grid_search_precomputed_kernel search_cv_pairwise_property_equivalence_of_precomputed",

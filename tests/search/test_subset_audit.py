@@ -103,16 +103,13 @@ def found_on_the_rest(train_on, epsilon):
         PureDP(epsilon=2 * epsilon),
     )
     given = {
-        "subset_fraction": 0.5,
-        "train_on": train_on,
-        "validate_on": "rest",
-        "score_noise": noise,
-    }
+        "subset_fraction": 0.5, "train_on": train_on, "validate_on": "rest", "score_noise": noise,
+    }  # fmt: skip
     one = DPSubsetSearchCV(estimator, {"label": [0]}, n_iter=Fixed(1), **given)
     data, other = (QUIET[:24], np.zeros(24, dtype=int)), (LOUD[-24:], np.arange(24) // 23)
     return audited(
-        one, lambda model: (round(model.best_score_, 1), model.best_estimator_.answer_), RUNS, data=data, other=other,
-        confidence=0.95,
+        one, lambda model: (round(model.best_score_, 1), model.best_estimator_.answer_), RUNS,
+        data=data, other=other, confidence=0.95,
     )  # fmt: skip
 
 

@@ -53,48 +53,38 @@ def test_a_rule_may_make_the_final_model_more_private():
     assert one.fit(X, y).best_estimator_.epsilon == 0.5
 
 
-@pytest.mark.parametrize(
-    ("estimator", "kwargs", "match"),
-    [
-        (
-            None,
-            {"subset_fraction": 0.1},
-            "the subset is expected to hold 6 of them, fewer than 10. Give a larger",
-        ),
-        (
-            None,
-            {"subset_fraction": 0.9},
-            "the rest is expected to hold 6 of them, fewer than 10. Give a smaller",
-        ),
-        (
-            Watching(),
-            {"space": {}, "subset_fraction": 0.3, "cv": 0.1},
-            "the validating part of the rest .* hold 4.2",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("estimator", "kwargs", "match"), [
+    (
+        None, {"subset_fraction": 0.1},
+        "the subset is expected to hold 6 of them, fewer than 10. Give a larger",
+    ),
+    (
+        None, {"subset_fraction": 0.9},
+        "the rest is expected to hold 6 of them, fewer than 10. Give a smaller",
+    ),
+    (
+        Watching(), {"space": {}, "subset_fraction": 0.3, "cv": 0.1},
+        "the validating part of the rest .* hold 4.2",
+    ),
+])  # fmt: skip
 def test_less_than_a_handful_of_records_is_refused(estimator, kwargs, match):
     refused(ValueError, match, estimator, **kwargs)
 
 
 def test_a_share_of_tuning_needs_noise_that_can_be_set():
-    refused(PrivacyError, "tuning_share=0.5, but the noise of candidates cannot be set.*tuning_share=1.0",
-            LogisticRegression(), {}, guarantee=PureDP(epsilon=1.0), tuning_share=0.5)  # fmt: skip
-    refused(PrivacyError, "tuning_share=0.5 for the whole search while the candidates vary .'epsilon'",
-            tuning_share=0.5)  # fmt: skip
+    match = "tuning_share=0.5, but the noise of candidates cannot be set.*tuning_share=1.0"
+    declared = {"guarantee": PureDP(epsilon=1.0), "tuning_share": 0.5}
+    refused(PrivacyError, match, LogisticRegression(), {}, **declared)
+    match = "tuning_share=0.5 for the whole search while the candidates vary .'epsilon'"
+    refused(PrivacyError, match, tuning_share=0.5)
 
 
 @pytest.mark.parametrize(
     "estimator", [NoisyCentroids(), make_pipeline(FunctionTransformer(), NoisyCentroids())]
 )
 def test_a_warm_start_needs_an_estimator_that_has_it(estimator):
-    refused(
-        ValueError,
-        "NoisyCentroids has no parameter warm_start.*warm_start=False",
-        estimator,
-        {},
-        warm_start=True,
-    )
+    match = "NoisyCentroids has no parameter warm_start.*warm_start=False"
+    refused(ValueError, match, estimator, {}, warm_start=True)
 
 
 def test_a_guarantee_that_depends_on_the_number_of_records_cannot_hold_for_a_random_part():
@@ -132,6 +122,5 @@ def test_a_replaced_step_that_counts_its_records_makes_the_coins_known():
     told, watching = Told(neighboring="zero_out"), Watching(neighboring="zero_out")
     alone, mixed, counted = cost(told), cost(told, watching), cost(watching)
     assert alone.epsilon < mixed.epsilon == counted.epsilon
-    assert [any("without amplification" in text for text in one.assumptions) for one in (alone, mixed, counted)] == [
-        False, True, True,
-    ]  # fmt: skip
+    notes = [" ".join(cost.assumptions) for cost in (alone, mixed, counted)]
+    assert ["without amplification" in note for note in notes] == [False, True, True]

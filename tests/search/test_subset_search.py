@@ -237,12 +237,8 @@ def test_a_subset_is_next_to_never_drawn_again(n, fraction):
 @pytest.mark.parametrize("cv", [0.5, 4])
 def test_validation_happens_inside_the_subset(cv):
     given = {
-        "n_iter": 1,
-        "subset_fraction": 0.5,
-        "validate_on": "subset",
-        "cv": cv,
-        "random_state": 4,
-    }
+        "n_iter": 1, "subset_fraction": 0.5, "validate_on": "subset", "cv": cv, "random_state": 4,
+    }  # fmt: skip
     one = search(Watching(), {"rate": [1.0]}, **given).fit(IDS, y)
     *tuning, final = SEEN
     used = set().union(*(run["records"] for run in tuning))
@@ -297,23 +293,19 @@ def test_a_pipeline_carries_over_what_its_steps_know():
     assert one.final_params_ == {"watching__rate": pytest.approx(7.0)}
 
 
-@pytest.mark.parametrize(
-    ("extrapolate", "final"),
-    [
-        ({"rate": "keep"}, {"rate": 3.0, "solver": "sgd"}),
-        ({"rate": "linear"}, {"rate": pytest.approx(7.0), "solver": "sgd"}),
-        (
-            {"solver": lambda value, n_tune, n_final: "adam"},
-            {"rate": pytest.approx(7.0), "solver": "adam"},
-        ),
-        (
-            {"rate": lambda value, n_tune, n_final: value * n_final / n_tune + 1},
-            {"rate": pytest.approx(8), "solver": "sgd"},
-        ),
-        (lambda value, n_tune, n_final: value + 1, {"rate": 4.0, "solver": "sgd"}),
-    ],
-    ids=["keep", "linear", "another", "callable", "all"],
-)
+@pytest.mark.parametrize(("extrapolate", "final"), [
+    ({"rate": "keep"}, {"rate": 3.0, "solver": "sgd"}),
+    ({"rate": "linear"}, {"rate": pytest.approx(7.0), "solver": "sgd"}),
+    (
+        {"solver": lambda value, n_tune, n_final: "adam"},
+        {"rate": pytest.approx(7.0), "solver": "adam"},
+    ),
+    (
+        {"rate": lambda value, n_tune, n_final: value * n_final / n_tune + 1},
+        {"rate": pytest.approx(8), "solver": "sgd"},
+    ),
+    (lambda value, n_tune, n_final: value + 1, {"rate": 4.0, "solver": "sgd"}),
+], ids=["keep", "linear", "another", "callable", "all"])  # fmt: skip
 def test_rules_of_the_users_own_come_first(extrapolate, final):
     one, _, _ = watched(space={"rate": [3.0], "solver": ["sgd"]}, extrapolate=extrapolate)
     assert one.final_params_ == final
@@ -392,27 +384,20 @@ def outcome_of(estimator, X, y, **kwargs):
     raise AssertionError("it always found a model")
 
 
-@pytest.mark.parametrize(
-    ("estimator", "records", "kwargs"),
-    [
-        (NoisyCentroids(), slice(0, 12), {"subset_fraction": 0.02}),
-        (NoisyCentroids(), np.append(np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:1]), {}),
-        (
-            NoisyCentroids(),
-            np.append(np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3]),
-            {"subset_fraction": 0.8},
-        ),
-        (Choosy(), slice(None), {"subset_fraction": 0.2}),
-        (NoisyCentroids(epsilon="one"), slice(None), {}),
-    ],
-    ids=[
-        "empty subset",
-        "one class in the subset",
-        "one class in the rest",
-        "final model fails",
-        "wrong parameter",
-    ],
-)
+@pytest.mark.parametrize(("estimator", "records", "kwargs"), [
+    (NoisyCentroids(), slice(0, 12), {"subset_fraction": 0.02}),
+    (NoisyCentroids(), np.append(np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:1]), {}),
+    (
+        NoisyCentroids(),
+        np.append(np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3]),
+        {"subset_fraction": 0.8},
+    ),
+    (Choosy(), slice(None), {"subset_fraction": 0.2}),
+    (NoisyCentroids(epsilon="one"), slice(None), {}),
+], ids=[
+    "empty subset", "one class in the subset", "one class in the rest", "final model fails",
+    "wrong parameter",
+])  # fmt: skip
 def test_nothing_found_is_one_outcome_whatever_the_cause(estimator, records, kwargs, monkeypatch):
     monkeypatch.setattr(members, "HANDFUL", 0)
     one, error = outcome_of(estimator, X[records], y[records], **kwargs)
@@ -537,17 +522,10 @@ def test_a_net_with_a_batch_size_keeps_the_rate_of_all_records_on_parts(nets):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n", "epsilon", "expected"),
-    [
-        (100_000, 1.0, 0.1),
-        (15_000, 1.0, 0.1),
-        (6000, 1.0, 0.25),
-        (12_000, 0.5, 0.25),
-        (400, 1.0, 0.3),
-        (400, None, 0.1),
-    ],
-)
+@pytest.mark.parametrize(("n", "epsilon", "expected"), [
+    (100_000, 1.0, 0.1), (15_000, 1.0, 0.1), (6000, 1.0, 0.25), (12_000, 0.5, 0.25),
+    (400, 1.0, 0.3), (400, None, 0.1),
+])  # fmt: skip
 def test_the_default_share_is_larger_where_records_and_epsilon_are_few(n, epsilon, expected):
     one = search(
         Told(epsilon=0.1, neighboring="zero_out"),

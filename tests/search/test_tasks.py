@@ -39,22 +39,13 @@ def tasks_of(monkeypatch, in_place):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "search",
-    [
-        DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, n_jobs=3),
-        DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, n_jobs=3, refit=True),
-        DPSubsetSearchCV(
-            NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, subset_fraction=0.5, n_jobs=3
-        ),
-        DPThresholdSearchCV(
-            NoisyCentroids(), {"shrink": [0.0]}, threshold=-1e9, n_iter=10, n_jobs=3
-        ),
-        DPThresholdSearchCV(
-            NoisyCentroids(), {"shrink": [0.0]}, threshold=1e9, n_iter=10, n_jobs=3
-        ),
-    ],
-)
+@pytest.mark.parametrize("search", [
+    DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, n_jobs=3),
+    DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, n_jobs=3, refit=True),
+    DPSubsetSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, subset_fraction=0.5, n_jobs=3),
+    DPThresholdSearchCV(NoisyCentroids(), {"shrink": [0.0]}, threshold=-1e9, n_iter=10, n_jobs=3),
+    DPThresholdSearchCV(NoisyCentroids(), {"shrink": [0.0]}, threshold=1e9, n_iter=10, n_jobs=3),
+])  # fmt: skip
 def test_the_number_of_tasks_does_not_depend_on_the_number_of_runs(search, tasks_of):
     counts = {tasks_of(search, number) for number in (1, 2, 7, 40, 90)}
     assert len(counts) == 1

@@ -352,20 +352,16 @@ def test_a_walk_that_is_left_has_spent_its_budget_and_has_no_model():
         one.predict(X)
 
 
-@pytest.mark.parametrize(
-    ("batch", "error", "match"),
-    [
-        ([], ValueError, "empty batch; at least one candidate.*end the batches"),
-        ({"shrink": 0.1}, TypeError, "Found the batch.*a list of dicts"),
-        ([0.1], TypeError, "a list of dicts"),
-        (
-            [{"epsilon": 5.0}],
-            PrivacyError,
-            "which no point of param_distributions does.*Add its values",
-        ),
-        ([{"shrnk": 5.0}], ValueError, "Invalid parameter 'shrnk'"),
-    ],
-)
+@pytest.mark.parametrize(("batch", "error", "match"), [
+    ([], ValueError, "empty batch; at least one candidate.*end the batches"),
+    ({"shrink": 0.1}, TypeError, "Found the batch.*a list of dicts"),
+    ([0.1], TypeError, "a list of dicts"),
+    (
+        [{"epsilon": 5.0}], PrivacyError,
+        "which no point of param_distributions does.*Add its values",
+    ),
+    ([{"shrnk": 5.0}], ValueError, "Invalid parameter 'shrnk'"),
+])  # fmt: skip
 def test_batches_that_cannot_be_used_are_refused_before_they_run(batch, error, match):
     Counting.fits = 0
     one = walk(Counting())
@@ -472,18 +468,15 @@ def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):
 # --- bad input: before any data is read -----------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "match"),
-    [
-        ({"refit": False}, "refit=False where the threshold doubles.*Leave refit='winner'"),
-        ({"cv": 5}, "cv=5 where the threshold doubles.*set n_parts"),
-        (
-            {"score_noise": PureDP(epsilon=1.0)},
-            "score_noise=PureDP.*the threshold doubles.*Leave score_noise out",
-        ),
-        ({"n_iter": 20}, "n_iter=20 where the threshold doubles.*every candidate of the grid runs"),
-    ],
-)
+@pytest.mark.parametrize(("given", "match"), [
+    ({"refit": False}, "refit=False where the threshold doubles.*Leave refit='winner'"),
+    ({"cv": 5}, "cv=5 where the threshold doubles.*set n_parts"),
+    (
+        {"score_noise": PureDP(epsilon=1.0)},
+        "score_noise=PureDP.*the threshold doubles.*Leave score_noise out",
+    ),
+    ({"n_iter": 20}, "n_iter=20 where the threshold doubles.*every candidate of the grid runs"),
+])  # fmt: skip
 def test_what_a_walk_cannot_use_is_named_with_the_remedy(given, match):
     one = walk(**given)
     refuses_to_fit(one, ValueError, match, Untouchable(), some_labels())

@@ -19,32 +19,25 @@ def search_with(estimator=MODEL, space=None, **arguments):
     return DPRandomSearchCV(estimator, "auto" if space is None else space, **given)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "remedy"),
-    [
-        ({"scoring": ["roc_auc", "accuracy"]}, "scoring='roc_auc'"),
-        ({"scoring": {"area": "roc_auc"}}, "scoring='roc_auc'"),
-        ({"refit": "roc_auc"}, "scoring='roc_auc' and leave refit='winner'"),
-        ({"refit": lambda results: 0}, "make_private_scorer"),
-        (
-            {"scoring": ["roc_auc"], "refit": "roc_auc"},
-            "scoring='roc_auc', and compute.*leave refit='winner'",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "remedy"), [
+    ({"scoring": ["roc_auc", "accuracy"]}, "scoring='roc_auc'"),
+    ({"scoring": {"area": "roc_auc"}}, "scoring='roc_auc'"),
+    ({"refit": "roc_auc"}, "scoring='roc_auc' and leave refit='winner'"),
+    ({"refit": lambda results: 0}, "make_private_scorer"),
+    (
+        {"scoring": ["roc_auc"], "refit": "roc_auc"},
+        "scoring='roc_auc', and compute.*leave refit='winner'",
+    ),
+])  # fmt: skip
 def test_one_score_decides(arguments, remedy):
     with pytest.raises(PrivacyError, match=remedy):
         search_with(**arguments).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("argument", "remedy"),
-    [
-        ("return_train_score", "leave it out"),
-        ("factor", "DPSubsetSearchCV"),
-        ("resource", "DPSubsetSearchCV"),
-    ],
-)
+@pytest.mark.parametrize(("argument", "remedy"), [
+    ("return_train_score", "leave it out"), ("factor", "DPSubsetSearchCV"),
+    ("resource", "DPSubsetSearchCV"),
+])  # fmt: skip
 def test_arguments_of_searches_without_privacy_name_what_is_there_instead(argument, remedy):
     with pytest.raises(TypeError, match=remedy):
         search_with(**{argument: 3})

@@ -67,13 +67,9 @@ class Looking(NoisyCentroids):
             else []
         )
         self.seen_ = [
-            os.getpid(),
-            os.getppid(),
-            tempfile.gettempdir(),
-            sorted(os.listdir(tempfile.gettempdir())),
-            sorted(os.listdir("/dev/shm")),
-            processes,
-        ]
+            os.getpid(), os.getppid(), tempfile.gettempdir(),
+            sorted(os.listdir(tempfile.gettempdir())), sorted(os.listdir("/dev/shm")), processes,
+        ]  # fmt: skip
         open(os.path.join(tempfile.gettempdir(), "left"), "w").close()
         self.memory_ = SharedMemory("left", create=True, size=8).size
         subprocess.Popen(["sleep", "86321"], start_new_session=True)
@@ -233,7 +229,8 @@ y = (X[:, 0] > 0).astype(int)
 told = os.fdopen(os.dup(1), "w") if sys.argv[1] != "streams" else open(sys.argv[2], "w")
 
 def fitted():
-    search = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=2, guarantee=PureDP(epsilon=1.0))
+    declared = {"guarantee": PureDP(epsilon=1.0), "n_iter": 2}
+    search = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, **declared)
     return search.fit(X, y).best_estimator_.coef_.shape
 
 if sys.argv[1] == "streams":
@@ -314,7 +311,8 @@ def writes(last=False):
         time.sleep(600)
     private_process.in_own_process(partial(writes, True))
 
-private_process.privately(writes, [b"secret" * 1000], writes=[os.path.dirname(os.environ["WRITTEN"])])
+folder = os.path.dirname(os.environ["WRITTEN"])
+private_process.privately(writes, [b"secret" * 1000], writes=[folder])
 """
 
 

@@ -121,16 +121,9 @@ def search_of(kind, estimator, space, **given):
 
 #: All that a fit may leave on a search.
 ALLOWED = {
-    "best_params_",
-    "best_score_",
-    "best_score_std_",
-    "best_index_",
-    "best_estimator_",
-    "cv_results_",
-    "privacy_spent_",
-    "scorer_",
-    "n_splits_",
-}
+    "best_params_", "best_score_", "best_score_std_", "best_index_", "best_estimator_",
+    "cv_results_", "privacy_spent_", "scorer_", "n_splits_",
+}  # fmt: skip
 
 
 class Talkative(NoisyCentroids):

@@ -16,19 +16,12 @@ CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 QUIET = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--hide-scrollbars",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-dev-shm-usage", "--hide-scrollbars",
     "--allow-file-access-from-files",  # the page around the frames reads them
     "--host-resolver-rules=MAP * ~NOTFOUND",  # nothing is loaded from elsewhere
-)
+)  # fmt: skip
 #: Pages that are loaded at a time.
 TOGETHER = 20
 #: A page of frames, whose text becomes the answers. A frame may be narrower than the least window
@@ -54,12 +47,8 @@ def _ask(pages: Sequence[Path], width: int, script: str, folder: Path) -> list[A
     frames = "".join(FRAME.format(page=page.resolve().as_uri(), width=width) for page in pages)
     around.write_text(FRAMES.format(frames=frames, script=json.dumps(script)), encoding="utf-8")
     command = [
-        CHROMIUM,
-        *QUIET,
-        f"--user-data-dir={folder / 'profile'}",
-        "--dump-dom",
-        around.as_uri(),
-    ]
+        CHROMIUM, *QUIET, f"--user-data-dir={folder / 'profile'}", "--dump-dom", around.as_uri(),
+    ]  # fmt: skip
     dumped = subprocess.run(
         command, capture_output=True, encoding="utf-8", timeout=300, check=True
     ).stdout

@@ -16,12 +16,9 @@ SITE = Path(os.environ.get("SKLEARN_DPSEARCH_SITE", Path(__file__).parents[2] / 
 PAGES = sorted(page for page in SITE.rglob("*.html") if "_static" not in page.parts)
 #: Pages that people open first, on telephones too.
 FIRST = [
-    "index",
-    "learn/tables",
-    "learn/budget",
-    "reference/index",
+    "index", "learn/tables", "learn/budget", "reference/index",
     "reference/api/sklearn_dpsearch.boosting.DPGradientBoostingClassifier",
-]
+]  # fmt: skip
 
 pytestmark = [
     pytest.mark.skipif(not PAGES, reason=f"no site in {SITE}: run sphinx-build first"),
@@ -32,33 +29,38 @@ pytestmark = [
 LOOK = """
 const width = window.innerWidth, faults = [];
 const scrolls = e => ['auto', 'scroll', 'hidden'].includes(getComputedStyle(e).overflowX);
-const boxed = e => { for (let p = e.parentElement; p && p.tagName !== 'ARTICLE'; p = p.parentElement)
-    if (scrolls(p)) return p; return null; };
+const boxed = e => {
+    for (let p = e.parentElement; p && p.tagName !== 'ARTICLE'; p = p.parentElement)
+        if (scrolls(p)) return p;
+    return null;
+};
 for (let e = document.querySelector('article'); e; e = e.parentElement)
     if (e.scrollWidth > Math.min(e.clientWidth, width) + 1) {
         faults.push(`page is ${e.scrollWidth} wide`);
         break;
     }
-const size = of => parseFloat(getComputedStyle(of).fontSize), title = document.querySelector('article h1');
+const size = of => parseFloat(getComputedStyle(of).fontSize);
+const title = document.querySelector('article h1');
 for (const e of document.querySelectorAll('article h2'))
     if (title && !title.nextElementSibling?.matches('dl.py') && size(e) > size(title))
         faults.push(`larger than the title: ${e.textContent.slice(0, 40)}`);
 for (const e of document.querySelectorAll('article :is(h1, table, pre, img, dt, dd, p, li)')) {
     const box = e.getBoundingClientRect(), name = e.tagName.toLowerCase();
+    const text = e.textContent.trim().slice(0, 40);
     if (!box.width) continue;
     if (box.right > width + 1 && !boxed(e) && !scrolls(e))
-        faults.push(`${name} ends at ${Math.round(box.right)}: ${e.textContent.trim().slice(0, 40)}`);
-    if (name === 'h1' && e.scrollWidth > e.clientWidth + 1) faults.push(`title is cut: ${e.textContent.slice(0, 60)}`);
+        faults.push(`${name} ends at ${Math.round(box.right)}: ${text}`);
+    if (name === 'h1' && e.scrollWidth > e.clientWidth + 1) faults.push(`title is cut: ${text}`);
     const box_of = boxed(e);
     const cells = name === 'table' && e.rows.length ? e.rows[0].cells : [];
-    const first = cells.length > 1 && !e.matches('.indextable') ? cells[0].getBoundingClientRect().width : 0;
-    if (first > 0.7 * width)
-        faults.push(`only names are seen of the table ${e.textContent.trim().slice(0, 40)}`);
+    if (cells.length > 1 && !e.matches('.indextable')
+        && cells[0].getBoundingClientRect().width > 0.7 * width)
+        faults.push(`only names are seen of the table ${text}`);
     if (name === 'table' && box_of && box_of.clientWidth < 0.6 * Math.min(width, 720))
         faults.push(`table in a box of ${box_of.clientWidth}`);
     if (name === 'table' && width > 1000 && box_of && box.width > box_of.clientWidth + 1
         && !location.pathname.includes('benchmarks') && !e.matches('.indextable'))
-        faults.push(`columns are out of sight in the table ${e.textContent.trim().slice(0, 40)}`);
+        faults.push(`columns are out of sight in the table ${text}`);
 }
 return faults;
 """
@@ -89,8 +91,8 @@ def test_a_page_that_is_too_wide_is_noticed(tmp_path):
 
 def test_text_that_a_box_around_the_article_cuts_is_noticed(tmp_path):
     page = tmp_path / "cut.html"
-    page.write_text("<!doctype html><body><div style='overflow-x: auto'><article><h1>One</h1><dl><dd "
-                    "style='width: 800px'>text</dd></dl></article></div>")  # fmt: skip
+    article = "<article><h1>One</h1><dl><dd style='width: 800px'>text</dd></dl></article>"
+    page.write_text(f"<!doctype html><body><div style='overflow-x: auto'>{article}</div>")
     (found,) = ask([page], 390, LOOK, tmp_path)
     assert "page is" in found[0]
     assert "dd ends at" in found[1]

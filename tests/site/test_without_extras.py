@@ -32,7 +32,8 @@ GUIDES = """
 pattern = conf["sphinx_gallery_conf"]["filename_pattern"]
 run = [guide for guide in conf["GUIDES"] if re.search(pattern, str(guide))]
 for guide in run:
-    lines = [node for node in ast.walk(ast.parse(guide.read_text())) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    nodes = ast.walk(ast.parse(guide.read_text()))
+    lines = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
     needed = [node for node in lines if getattr(node, "module", "") != "__future__"]
     exec(compile(ast.Module(needed, []), str(guide), "exec"), {})
 print(len(run), len(conf["GUIDES"]), *sorted(conf["NOT_RUN"]))

@@ -235,14 +235,11 @@ def test_losses_that_weigh_by_the_batch_are_refused(make, criterion):
         largest_change(seeded(make), criterion, *table(SIZE), *table(6, seed=1))
 
 
-@pytest.mark.parametrize(
-    "criterion",
-    [
-        nn.CrossEntropyLoss(weight=torch.tensor([500.0, 1.0, 1.0]), reduction="sum"),
-        nn.CrossEntropyLoss(ignore_index=0, reduction="sum"),
-        nn.MultiMarginLoss(reduction="sum"),
-    ],
-)
+@pytest.mark.parametrize("criterion", [
+    nn.CrossEntropyLoss(weight=torch.tensor([500.0, 1.0, 1.0]), reduction="sum"),
+    nn.CrossEntropyLoss(ignore_index=0, reduction="sum"),
+    nn.MultiMarginLoss(reduction="sum"),
+])  # fmt: skip
 def test_known_sums_are_not_run_one_record_at_a_time(criterion):
     net = seeded(Residual)
     made = engine_for(net, criterion, *table(SIZE))
@@ -410,22 +407,17 @@ class ByHand(Net):
 
 SAID = {
     "one-hot": (
-        OneHot,
-        tokens(words=10),
+        OneHot, tokens(words=10),
         r"F\.one_hot, which looks at values.*a buffer torch\.arange\(10\)",
     ),
     "a branch": (
-        PixelRange,
-        pixels(),
-        r"Found PixelRange.*a branch on a value.*Needed.*torch\.where",
+        PixelRange, pixels(), r"Found PixelRange.*a branch on a value.*Needed.*torch\.where",
     ),
     "a mask": (DropsColumns, tokens(), "the method any.*across the records.*selection by a mask"),
     "noise alone": (
-        lambda: ByHand(5),
-        table(),
-        "no finite loss on any made-up record.*noise alone",
+        lambda: ByHand(5), table(), "no finite loss on any made-up record.*noise alone",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom:UserWarning")

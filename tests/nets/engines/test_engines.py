@@ -43,30 +43,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook is firing:Use
 
 CROSS_ENTROPY = nn.CrossEntropyLoss(reduction="sum")
 LOSSES = [
-    nn.BCEWithLogitsLoss(reduction="sum"),
-    CROSS_ENTROPY,
+    nn.BCEWithLogitsLoss(reduction="sum"), CROSS_ENTROPY,
     nn.CrossEntropyLoss(reduction="sum", label_smoothing=0.1),
-    nn.CrossEntropyLoss(reduction="sum", ignore_index=1),
-    nn.HuberLoss(reduction="sum", delta=0.5),
-    nn.L1Loss(reduction="sum"),
-    nn.MSELoss(reduction="sum"),
+    nn.CrossEntropyLoss(reduction="sum", ignore_index=1), nn.HuberLoss(reduction="sum", delta=0.5),
+    nn.L1Loss(reduction="sum"), nn.MSELoss(reduction="sum"),
     nn.SmoothL1Loss(reduction="sum", beta=0.5),
     nn.CrossEntropyLoss(reduction="sum", weight=torch.tensor([500.0, 1.0, 0.0])),
     nn.CrossEntropyLoss(reduction="sum", weight=torch.tensor([0.1, 1.0, 2.0]), label_smoothing=0.1),
-]
+]  # fmt: skip
 ACTIVATIONS = [
-    nn.ELU(alpha=0.7),
-    nn.GELU(),
-    nn.GELU(approximate="tanh"),
-    nn.Identity(),
-    nn.LeakyReLU(0.2),
-    nn.ReLU(),
-    nn.ReLU(inplace=True),
-    nn.SiLU(),
-    nn.Sigmoid(),
-    nn.Softplus(beta=2.0, threshold=5.0),
+    nn.ELU(alpha=0.7), nn.GELU(), nn.GELU(approximate="tanh"), nn.Identity(), nn.LeakyReLU(0.2),
+    nn.ReLU(), nn.ReLU(inplace=True), nn.SiLU(), nn.Sigmoid(), nn.Softplus(beta=2.0, threshold=5.0),
     nn.Tanh(),
-]
+]  # fmt: skip
 
 
 #: Every activation with two losses, and every loss with two activations.
@@ -396,17 +385,10 @@ def opacus_steps(module, task, inputs, targets):
     return flat(wrapped)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        mlp,
-        lambda: mlp(activation=nn.Tanh, bias=False),
-        Residual,
-        PER_SAMPLE["conv2d"],
-        PER_SAMPLE["layer norm"],
-    ],
-    ids=["plain", "without biases", "traced", "conv2d", "layer norm"],
-)
+@pytest.mark.parametrize("make", [
+    mlp, lambda: mlp(activation=nn.Tanh, bias=False), Residual, PER_SAMPLE["conv2d"],
+    PER_SAMPLE["layer norm"],
+], ids=["plain", "without biases", "traced", "conv2d", "layer norm"])  # fmt: skip
 @pytest.mark.parametrize("norm", [0.3, 5.0])
 def test_steps_without_noise_are_those_of_opacus(make, norm):
     net = seeded(make)

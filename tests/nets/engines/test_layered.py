@@ -105,27 +105,46 @@ class Recurrent(nn.Module):
 IMAGE = (2, 8, 7)
 NETS = {
     "conv1d": convolved(lambda: nn.Conv1d(2, 4, 3, padding=1), 2, 9),
-    "conv1d, same, dilated": convolved(lambda: nn.Conv1d(2, 4, 4, padding="same", dilation=2), 2, 9),
+    "conv1d, same, dilated": convolved(
+        lambda: nn.Conv1d(2, 4, 4, padding="same", dilation=2), 2, 9
+    ),
     "conv2d": convolved(lambda: nn.Conv2d(2, 4, 3), *IMAGE),
     "conv2d, one number per window": convolved(lambda: nn.Conv2d(2, 4, 1), *IMAGE),
     "conv2d, valid": convolved(lambda: nn.Conv2d(2, 4, (3, 2), padding="valid"), *IMAGE),
-    "conv2d, strided, padded, uneven": convolved(lambda: nn.Conv2d(2, 3, (3, 2), (2, 3), (1, 0)), *IMAGE),
-    "conv2d, grouped, dilated": convolved(lambda: nn.Conv2d(2, 4, 2, dilation=(2, 1), groups=2), *IMAGE),
+    "conv2d, strided, padded, uneven": convolved(
+        lambda: nn.Conv2d(2, 3, (3, 2), (2, 3), (1, 0)), *IMAGE
+    ),
+    "conv2d, grouped, dilated": convolved(
+        lambda: nn.Conv2d(2, 4, 2, dilation=(2, 1), groups=2), *IMAGE
+    ),
     "conv2d, without bias": convolved(lambda: nn.Conv2d(2, 4, 3, bias=False), *IMAGE),
-    "conv2d, reflected": convolved(lambda: nn.Conv2d(2, 4, 3, padding=(1, 2), padding_mode="reflect"), *IMAGE),
-    "conv2d, circular": convolved(lambda: nn.Conv2d(2, 4, 3, padding="same", padding_mode="circular"), *IMAGE),
-    "conv3d": convolved(lambda: nn.Conv3d(2, 4, (2, 1, 3), (1, 2, 1), (1, 0, 1), groups=2), 2, 4, 5, 3),
+    "conv2d, reflected": convolved(
+        lambda: nn.Conv2d(2, 4, 3, padding=(1, 2), padding_mode="reflect"), *IMAGE
+    ),
+    "conv2d, circular": convolved(
+        lambda: nn.Conv2d(2, 4, 3, padding="same", padding_mode="circular"), *IMAGE
+    ),
+    "conv3d": convolved(
+        lambda: nn.Conv3d(2, 4, (2, 1, 3), (1, 2, 1), (1, 0, 1), groups=2), 2, 4, 5, 3
+    ),
     "convolutions with pools": (
         lambda: nn.Sequential(
-            nn.Conv2d(2, 4, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2, 1), nn.GroupNorm(2, 4),
-            nn.Conv2d(4, 3, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+            nn.Conv2d(2, 4, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2, 1),
+            nn.GroupNorm(2, 4), nn.Conv2d(4, 3, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
         ),
         IMAGE,
     ),
-    "group norm of vectors": (lambda: nn.Sequential(nn.Linear(5, 6), nn.GroupNorm(2, 6), nn.Linear(6, 3)), (5,)),
-    "layer norm": (lambda: nn.Sequential(nn.Linear(5, 6), nn.LayerNorm(6, bias=False), nn.Linear(6, 3)), (5,)),
+    "group norm of vectors": (
+        lambda: nn.Sequential(nn.Linear(5, 6), nn.GroupNorm(2, 6), nn.Linear(6, 3)), (5,),
+    ),
+    "layer norm": (
+        lambda: nn.Sequential(nn.Linear(5, 6), nn.LayerNorm(6, bias=False), nn.Linear(6, 3)), (5,),
+    ),
     "a norm without parameters": (
-        lambda: nn.Sequential(nn.LayerNorm(5, elementwise_affine=False), nn.LayerNorm(5), nn.Linear(5, 3)), (5,),
+        lambda: nn.Sequential(
+            nn.LayerNorm(5, elementwise_affine=False), nn.LayerNorm(5), nn.Linear(5, 3)
+        ),
+        (5,),
     ),
     "linear layers on several vectors": (PerWord, (4, 5)),
     "gru, two layers both ways": (
@@ -275,15 +294,10 @@ def test_places_that_cancel_leave_a_gradient_that_is_clipped_as_it_was_rounded()
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "conv2d",
-        "group norm of vectors",
-        "linear layers on several vectors",
-        "gru, two layers both ways",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "conv2d", "group norm of vectors", "linear layers on several vectors",
+    "gru, two layers both ways",
+])  # fmt: skip
 def test_a_record_without_a_finite_gradient_contributes_nothing(name, value):
     (make, shape) = NETS[name]
     net, (inputs, targets) = seeded(make), data(shape)

@@ -39,9 +39,7 @@ TABLE = {
     torch.remainder: (
         [(X, 0), (X, W), (rows(8, 5, integers=True), 3), (rows(8, 5, integers=True), rows(8, 5))],
         [
-            (rows(8, 5, integers=True), 0),
-            (rows(8, 5, integers=True),) * 2,
-            (3, rows(8, 5, integers=True)),
+            (rows(8, 5, integers=True), 0), (rows(8, 5, integers=True),) * 2, (3, rows(8, 5, integers=True)),
             (X, N),
         ],
     ),
@@ -80,8 +78,7 @@ TABLE = {
         [(X, (1, 2, 0)), (X, (2, 1, 0)), (TURNED, (0, 2, 1))],
     ),
     torch.transpose: (
-        [(X, 1, 2), (X, 0, 1), (TURNED, 1, 0)],
-        [(X, 0, 2), (X, 1, -3), (TURNED, 1, 2)],
+        [(X, 1, 2), (X, 0, 1), (TURNED, 1, 0)], [(X, 0, 2), (X, 1, -3), (TURNED, 1, 2)],
     ),
     torch.unsqueeze: ([(X, 1), (X, -1)], [(X, 0), (X, -4)]),
     torch.cat: (
@@ -96,12 +93,8 @@ TABLE = {
     torch.einsum: (
         [("bij,bkj->bik", X, W), ("bij,jk->bik", X, fixed(6, 2))],
         [
-            ("bij,ckj->bc", X, W),
-            ("bij->ij", X),
-            ("bij,bkj->kbi", X, W),
-            ("...j->...", X),
-            ("bib->b", rows(8, 5, 8)),
-            ("bij,bk->bik", X, fixed(8, 2)),
+            ("bij,ckj->bc", X, W), ("bij->ij", X), ("bij,bkj->kbi", X, W), ("...j->...", X),
+            ("bib->b", rows(8, 5, 8)), ("bij,bk->bik", X, fixed(8, 2)),
         ],
     ),
     F.scaled_dot_product_attention: (
@@ -114,31 +107,19 @@ TABLE = {
     F.max_pool1d: ([(X, 2)], [(rows(8, 5), 2), (rows(8, 5, 6, 7), 2)]),
     operator.getitem: (
         [
-            (X, (S(None), 0)),
-            (X, (S(None), S(1, 3), 2)),
-            (X, (A, 0)),
-            (X, (S(None), None, 1)),
-            (rules.Several((X, W)), 1),
-            (TURNED, -1),
+            (X, (S(None), 0)), (X, (S(None), S(1, 3), 2)), (X, (A, 0)), (X, (S(None), None, 1)),
+            (rules.Several((X, W)), 1), (TURNED, -1),
         ],
         [
-            (X, 0),
-            (X, S(None, 4)),
-            (X, (S(0, 4), 1)),
-            (X, (A, 0, 0, 0)),
-            (X, (S(None), fixed(3))),
-            (X, X),
-            (X, (A, None, 0)),
-            (X, (None, S(None))),
-            (TURNED, S(0, 2)),
-            (TURNED, (0, 1)),
+            (X, 0), (X, S(None, 4)), (X, (S(0, 4), 1)), (X, (A, 0, 0, 0)), (X, (S(None), fixed(3))),
+            (X, X), (X, (A, None, 0)), (X, (None, S(None))), (TURNED, S(0, 2)), (TURNED, (0, 1)),
         ],
     ),
     getattr: (
         [(X, "shape"), (X, "mT"), (X, "device"), (X, "dtype")],
         [(X, "T"), (X, "data"), (rows(8, 5), "mT"), (TURNED, "shape")],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -193,13 +174,15 @@ OTHERS = VALUES.flip(1) * 0.5
 WHOLE = (VALUES * 4).long()
 #: Arguments to try on every operation; tensors of eight records, and constants.
 TRIED = [
-    (VALUES,), (VALUES, OTHERS), (VALUES, OTHERS, VALUES), (VALUES > 0.5, OTHERS > 0.2), (WHOLE, WHOLE.flip(1)),
-    (VALUES > 0.5,), (VALUES > 0.5, VALUES, OTHERS), (VALUES, VALUES > 0.5, 0.3), (VALUES, torch.float32),
-    (VALUES, 0.3), (VALUES, 0.2, 0.3), (VALUES, 1), (VALUES, 2), (VALUES, 2, 1), (VALUES, 1, 2), (VALUES, 1, 1, 2),
-    (VALUES, (1, 2)), (VALUES, 1, (1, 2)), (VALUES, (0, 2, 1)), (VALUES, -1), (VALUES, (8, 30)), (VALUES, (-1, 30)),
+    (VALUES,), (VALUES, OTHERS), (VALUES, OTHERS, VALUES), (VALUES > 0.5, OTHERS > 0.2),
+    (WHOLE, WHOLE.flip(1)), (VALUES > 0.5,), (VALUES > 0.5, VALUES, OTHERS),
+    (VALUES, VALUES > 0.5, 0.3), (VALUES, torch.float32), (VALUES, 0.3), (VALUES, 0.2, 0.3),
+    (VALUES, 1), (VALUES, 2), (VALUES, 2, 1), (VALUES, 1, 2), (VALUES, 1, 1, 2), (VALUES, (1, 2)),
+    (VALUES, 1, (1, 2)), (VALUES, (0, 2, 1)), (VALUES, -1), (VALUES, (8, 30)), (VALUES, (-1, 30)),
     (VALUES, 1, (5, 1)), (VALUES, 1, (2, 3)), ([VALUES, OTHERS], 1), (VALUES, 1, WHOLE[:, :3] % 5),
-    (VALUES, VALUES[0, :3].mT), (VALUES, OTHERS.mT), ("bij,bkj->bik", VALUES, OTHERS), (VALUES, (6,)),
-    (VALUES, VALUES, OTHERS), (VALUES, (slice(None), 1)), (VALUES, (Ellipsis, 1)), (VALUES, 2.0, 1),
+    (VALUES, VALUES[0, :3].mT), (VALUES, OTHERS.mT), ("bij,bkj->bik", VALUES, OTHERS),
+    (VALUES, (6,)), (VALUES, VALUES, OTHERS), (VALUES, (slice(None), 1)), (VALUES, (Ellipsis, 1)),
+    (VALUES, 2.0, 1),
 ]  # fmt: skip
 #: Random, or of the whole shape: not to be compared record by record.
 APART = operations.RANDOM | {"empty_like", "getattr", "zeros", "new_zeros"}

@@ -114,9 +114,12 @@ READS = {
     "the cell": (nn.LSTM, lambda state: state[1][0], {}),
     "the only layer": (nn.RNN, lambda state: state.squeeze(0), {}),
     "both directions": (
-        nn.GRU, lambda state: torch.cat((state[-2], state[-1]), dim=1), {"bidirectional": True, "width": 8},
+        nn.GRU, lambda state: torch.cat((state[-2], state[-1]), dim=1),
+        {"bidirectional": True, "width": 8},
     ),
-    "layers as places": (nn.GRU, lambda state: state.transpose(0, 1).flatten(1), {"num_layers": 2, "width": 8}),
+    "layers as places": (
+        nn.GRU, lambda state: state.transpose(0, 1).flatten(1), {"num_layers": 2, "width": 8},
+    ),
     "layers as places, permuted": (
         nn.GRU, lambda state: state.permute(1, 0, 2).flatten(1), {"num_layers": 2, "width": 8},
     ),

@@ -431,34 +431,14 @@ def trained(kind=DPLogisticRegression, **given):
     return kind(noise_multiplier=1.0, max_steps=2, noise_seed=0, random_state=0, **given)
 
 
-@pytest.mark.parametrize(
-    ("given", "kind", "match"),
-    [
-        (
-            np.array([["SECRET", 1.0]] * 4, dtype=object),
-            ValueError,
-            "X of objects; numbers are needed",
-        ),
-        (
-            pd.DataFrame({"a": ["SECRET"] * 4, "b": 1.0}),
-            ValueError,
-            r"do not hold numbers: \['a'\]",
-        ),
-        (
-            np.array([["SECRET", "1.0"]] * 4),
-            ValueError,
-            "not compatible with arrays of bytes/strings",
-        ),
-        (np.full((4, 2), 1234.5 + 1j), ValueError, "Complex data not supported"),
-        (
-            np.full(4, 1234.5),
-            ValueError,
-            r"1D array instead: X has shape \(4,\). Reshape your data",
-        ),
-        (np.array(1234.5), ValueError, "scalar array instead"),
-    ],
-    ids=["objects", "a column of text", "text", "complex", "one dimension", "none"],
-)
+@pytest.mark.parametrize(("given", "kind", "match"), [
+    (np.array([["SECRET", 1.0]] * 4, dtype=object), ValueError, "X of objects; numbers are needed"),
+    (pd.DataFrame({"a": ["SECRET"] * 4, "b": 1.0}), ValueError, r"do not hold numbers: \['a'\]"),
+    (np.array([["SECRET", "1.0"]] * 4), ValueError, "not compatible with arrays of bytes/strings"),
+    (np.full((4, 2), 1234.5 + 1j), ValueError, "Complex data not supported"),
+    (np.full(4, 1234.5), ValueError, r"1D array instead: X has shape \(4,\). Reshape your data"),
+    (np.array(1234.5), ValueError, "scalar array instead"),
+], ids=["objects", "a column of text", "text", "complex", "one dimension", "none"])  # fmt: skip
 def test_errors_say_nothing_about_a_record(given, kind, match):
     net = trained(classes=[0, 1]).fit(np.zeros((4, 2)), [0, 1, 0, 1])
     for act in (
@@ -486,16 +466,13 @@ def test_values_beyond_the_bounds_are_clipped_both_ways(beyond):
     assert (restored <= 0.7).all()
 
 
-@pytest.mark.parametrize(
-    ("given", "values", "wanted"),
-    [
-        # amounts: a quarter of the way up
-        ((0, 200), [-5, 0, 50, 100, 200, 300], [-0.5, -0.5, 0, 0.5, 1.5, 1.5]),
-        ((10, 30), [0, 10, 15, 20, 99], [-0.5, -0.5, 0, 0.5, 1.5]),
-        ((-8, 8), [-10, -8, 0, 4], [-1, -1, 0, 0.5]),
-        ((-4, 0), [-5, -1, 0, 3], [-1, 0.5, 1, 1]),
-    ],
-)
+@pytest.mark.parametrize(("given", "values", "wanted"), [
+    # amounts: a quarter of the way up
+    ((0, 200), [-5, 0, 50, 100, 200, 300], [-0.5, -0.5, 0, 0.5, 1.5, 1.5]),
+    ((10, 30), [0, 10, 15, 20, 99], [-0.5, -0.5, 0, 0.5, 1.5]),
+    ((-8, 8), [-10, -8, 0, 4], [-1, -1, 0, 0.5]),
+    ((-4, 0), [-5, -1, 0, 3], [-1, 0.5, 1, 1]),
+])  # fmt: skip
 def test_bounds_of_amounts_map_a_quarter_of_the_way_up_to_zero_and_others_the_middle(
     given, values, wanted
 ):

@@ -34,14 +34,11 @@ from ..user_nets import X, net, y
 # --- Freezer --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        Freezer("first.*"),
-        Freezer(["first.weight", "first.bias"]),
-        ("freeze", Freezer(lambda name: name.startswith("first"))),
-    ],
-)
+@pytest.mark.parametrize("given", [
+    Freezer("first.*"),
+    Freezer(["first.weight", "first.bias"]),
+    ("freeze", Freezer(lambda name: name.startswith("first"))),
+])  # fmt: skip
 def test_frozen_parameters_stay_and_the_others_train_as_without_them(given, one_noise):
     one = net(callbacks=[given], random_state=0, noise_seed=0).fit(X, y)
     start = net(random_state=0).initialize().module_
@@ -56,13 +53,10 @@ def test_frozen_parameters_stay_and_the_others_train_as_without_them(given, one_
     assert clone(one).fit(X, y).n_steps_ == 12
 
 
-@pytest.mark.parametrize(
-    ("given", "match"),
-    [
-        (Freezer("nothing*"), "(?s)matches none of.*first.weight"),
-        (Freezer("*"), "nothing is left to train"),
-    ],
-)
+@pytest.mark.parametrize(("given", "match"), [
+    (Freezer("nothing*"), "(?s)matches none of.*first.weight"),
+    (Freezer("*"), "nothing is left to train"),
+])  # fmt: skip
 def test_freezers_that_freeze_nothing_or_all_are_refused(given, match):
     with pytest.raises(ValueError, match=match):
         net(callbacks=[given]).fit(X, y)
@@ -80,31 +74,15 @@ class MyScheduler(LRScheduler):
     on_batch_end = MyFreezer.on_batch_end
 
 
-@pytest.mark.parametrize(
-    "callback",
-    [
-        MyFreezer("first.*"),
-        MyScheduler(StepLR, step_size=1),
-        EarlyStopping,
-        EarlyStopping(),
-        EpochScoring("accuracy"),
-        PrintLog(),
-        GradientNormClipping(1.0),
-        Callback(),
-        LRScheduler(ReduceLROnPlateau),
-        LRScheduler("ReduceLROnPlateau"),
-        Freezer("first.*", at=2),
-        Freezer("first.*", at=lambda net: net.history[-1, "train_loss"] < 0.1),
-        Freezer("first.*", fn=print),
-        Freezer("first.*", schedule=lambda net: print),
-        Unfreezer("first.*"),
-        Initializer("first.*"),
-        Checkpoint(),
-        LoadInitState(TrainEndCheckpoint()),
-        TrainEndCheckpoint(),
-    ],
-    ids=lambda one: type(one).__name__,
-)
+@pytest.mark.parametrize("callback", [
+    MyFreezer("first.*"), MyScheduler(StepLR, step_size=1), EarlyStopping, EarlyStopping(),
+    EpochScoring("accuracy"), PrintLog(), GradientNormClipping(1.0), Callback(),
+    LRScheduler(ReduceLROnPlateau), LRScheduler("ReduceLROnPlateau"), Freezer("first.*", at=2),
+    Freezer("first.*", at=lambda net: net.history[-1, "train_loss"] < 0.1),
+    Freezer("first.*", fn=print), Freezer("first.*", schedule=lambda net: print),
+    Unfreezer("first.*"), Initializer("first.*"), Checkpoint(), LoadInitState(TrainEndCheckpoint()),
+    TrainEndCheckpoint(),
+], ids=lambda one: type(one).__name__)  # fmt: skip
 def test_what_could_see_a_batch_is_refused_before_data_is_read(callback):
     for given in ([callback], [("mine", callback)]):
         with pytest.raises(

@@ -55,29 +55,25 @@ def test_weights_are_those_of_scikit_learn():
     """Without noise and clipping, trained to the end."""
     weights = {0: 0.2, 1: 1.0}
     one = model(
-        class_weight=weights, noise_multiplier=1e-9, max_grad_norm=1e3, sample_rate=1.0, max_steps=3000,
-        learning_rate_init=1.0, learning_rate="constant",
+        class_weight=weights, noise_multiplier=1e-9, max_grad_norm=1e3, sample_rate=1.0,
+        max_steps=3000, learning_rate_init=1.0, learning_rate="constant",
     ).fit(X, y)  # fmt: skip
     theirs = LogisticRegression(class_weight=weights, C=1e9).fit(X, y)
     np.testing.assert_allclose(one.coef_, theirs.coef_, rtol=0.02)
     np.testing.assert_allclose(one.predict_proba(X), theirs.predict_proba(X), atol=0.01)
 
 
-@pytest.mark.parametrize(
-    ("changed", "error", "match"),
-    [
-        (
-            {"class_weight": "balanced"},
-            PrivacyError,
-            "(?s)'balanced', which counts the labels.*constants",
-        ),
-        ({"class_weight": [1.0, 2.0]}, ValueError, "a dict of labels"),
-        ({"class_weight": {0: -1.0}}, ValueError, "finite weights"),
-        ({"class_weight": {0: np.inf}}, ValueError, "finite weights"),
-        ({"class_weight": {0: True}}, ValueError, "finite weights"),
-        ({"class_weight": {7: 2.0}, "classes": [0, 1]}, ValueError, r"labels among \[0, 1\]"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "error", "match"), [
+    (
+        {"class_weight": "balanced"}, PrivacyError,
+        "(?s)'balanced', which counts the labels.*constants",
+    ),
+    ({"class_weight": [1.0, 2.0]}, ValueError, "a dict of labels"),
+    ({"class_weight": {0: -1.0}}, ValueError, "finite weights"),
+    ({"class_weight": {0: np.inf}}, ValueError, "finite weights"),
+    ({"class_weight": {0: True}}, ValueError, "finite weights"),
+    ({"class_weight": {7: 2.0}, "classes": [0, 1]}, ValueError, r"labels among \[0, 1\]"),
+])  # fmt: skip
 def test_weights_that_are_no_constants_are_refused_before_data_is_read(changed, error, match):
     with pytest.raises(error, match=match):
         model(**changed).fit(Untouchable(), Untouchable())

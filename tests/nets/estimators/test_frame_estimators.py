@@ -81,17 +81,14 @@ def test_the_records_are_those_of_the_encoder_with_bins_last():
 # --- errors ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"target": "salary"}, "no column 'salary'"),
-        ({"target": "age"}, "a list of values has classes"),
-        ({"classes": ["low", "high"]}, "the schema states"),
-        ({"schema": 3}, "schema"),
-        ({"bins": 1}, "bins"),
-        ({"hidden_layer_sizes": (0,)}, "hidden_layer_sizes"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "message"), [
+    ({"target": "salary"}, "no column 'salary'"),
+    ({"target": "age"}, "a list of values has classes"),
+    ({"classes": ["low", "high"]}, "the schema states"),
+    ({"schema": 3}, "schema"),
+    ({"bins": 1}, "bins"),
+    ({"hidden_layer_sizes": (0,)}, "hidden_layer_sizes"),
+])  # fmt: skip
 def test_wrong_arguments_are_errors_before_any_record_is_read(changed, message):
     one = classifier().set_params(**changed)
     for act in (
@@ -132,17 +129,11 @@ def test_classes_and_bounds_may_be_given_as_for_the_other_nets(one_noise):
     assert third.predict(TABLE).min() >= 0
 
 
-@pytest.mark.parametrize(
-    ("make", "n", "noise", "widths"),
-    [
-        (classifier, 4000, 1.0, ()),
-        (classifier, 4000, 0.1, (32,)),
-        (classifier, 50_000, 1.0, (32,)),
-        (regressor, 400, 1.0, ()),
-        (regressor, 4000, 1.0, (32,)),
-        (regressor, 10_000, 1.0, (128, 64, 32)),
-    ],
-)
+@pytest.mark.parametrize(("make", "n", "noise", "widths"), [
+    (classifier, 4000, 1.0, ()), (classifier, 4000, 0.1, (32,)), (classifier, 50_000, 1.0, (32,)),
+    (regressor, 400, 1.0, ()), (regressor, 4000, 1.0, (32,)),
+    (regressor, 10_000, 1.0, (128, 64, 32)),
+])  # fmt: skip
 def test_hidden_layers_follow_the_public_number_of_records(make, n, noise, widths):
     one = make(batch_size=0.5 * n, max_steps=1, sample_rate=0.5, noise_multiplier=noise)
     assert one.fit(TABLE, TABLE[one.target]).hidden_layer_sizes_ == widths

@@ -240,17 +240,14 @@ class Endless(IterableDataset):
         yield from zip(X, y)
 
 
-@pytest.mark.parametrize(
-    ("dataset", "targets", "match"),
-    [
-        (Endless(), None, "(?s)Endless.*no number of records.*map-style"),
-        (Rows(), y, "(?s)together with y.*fit\\(dataset, None\\)"),
-        (SliceDataset(Rows()), None, "(?s)SliceDataset without y"),
-        (SliceDataset(Rows()), y[:7], "inconsistent numbers"),
-        (Rows(X[:0], y[:0]), None, "0 records"),
-        (Rows(), None, "(?s)Rows.*no example_input.*example_input=torch.zeros"),
-    ],
-)
+@pytest.mark.parametrize(("dataset", "targets", "match"), [
+    (Endless(), None, "(?s)Endless.*no number of records.*map-style"),
+    (Rows(), y, "(?s)together with y.*fit\\(dataset, None\\)"),
+    (SliceDataset(Rows()), None, "(?s)SliceDataset without y"),
+    (SliceDataset(Rows()), y[:7], "inconsistent numbers"),
+    (Rows(X[:0], y[:0]), None, "0 records"),
+    (Rows(), None, "(?s)Rows.*no example_input.*example_input=torch.zeros"),
+])  # fmt: skip
 def test_bad_datasets_are_refused_without_a_word_of_a_record(dataset, targets, match):
     one = net(sample_rate=1.0)
     with pytest.raises(ValueError, match=match) as caught:
@@ -278,19 +275,10 @@ class Whole(Rows):
         return (row.astype(str) if number == 7 else row), label
 
 
-@pytest.mark.parametrize(
-    "dataset",
-    [
-        Unequal(),
-        Failing(),
-        Whole(),
-        Labelled("no"),
-        Labelled([0, 1]),
-        Labelled(None),
-        Labelled(np.zeros(3)),
-    ],
-    ids=lambda one: f"{type(one).__name__} {getattr(one, 'target', '')}",
-)
+@pytest.mark.parametrize("dataset", [
+    Unequal(), Failing(), Whole(), Labelled("no"), Labelled([0, 1]), Labelled(None),
+    Labelled(np.zeros(3)),
+], ids=lambda one: f"{type(one).__name__} {getattr(one, 'target', '')}")  # fmt: skip
 def test_a_record_that_does_not_fit_the_declared_shape_adds_nothing(dataset, one_noise):
     """The net is that of a data set in which this record has no declared label."""
     blank = seeded(sample_rate=1.0).fit(Labelled(99), None)
@@ -350,15 +338,12 @@ SPACE = {"lr": [0.1, 0.5]}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("module", "data", "targets", "example"),
-    [
-        (Small, SliceDataset(Rows()), y, EXAMPLE),
-        (Small, SliceDataset(Rows()), SliceDataset(Rows(), idx=1), EXAMPLE),
-        (Both, SliceDict(values=X, words=words), y, None),
-        (Both, SliceDataset(Named()), y, NAMED),
-    ],
-)
+@pytest.mark.parametrize(("module", "data", "targets", "example"), [
+    (Small, SliceDataset(Rows()), y, EXAMPLE),
+    (Small, SliceDataset(Rows()), SliceDataset(Rows(), idx=1), EXAMPLE),
+    (Both, SliceDict(values=X, words=words), y, None),
+    (Both, SliceDataset(Named()), y, NAMED),
+])  # fmt: skip
 def test_searches_split_what_skorchs_own_helpers_hold(module, data, targets, example):
     if isinstance(targets, np.ndarray):
         plain = net(module, example_input=example)
@@ -414,15 +399,12 @@ def test_a_dataset_may_return_inputs_by_name():
     assert found[1].predict(Named()).shape == (120,)
 
 
-@pytest.mark.parametrize(
-    ("data", "match"),
-    [
-        ({"values": X}, r"(?s)inputs \['values'\] for Both.forward.*\['values', 'words'\]"),
-        ({"values": X, "words": words, "more": X}, r"(?s)inputs .*'more'.*Both.forward"),
-        ({"values": X, "words": words[:7]}, "(?s)different lengths.*120.*7"),
-        ({"values": X, "words": words.astype(str)}, r"X\['words'\] as numbers"),
-    ],
-)
+@pytest.mark.parametrize(("data", "match"), [
+    ({"values": X}, r"(?s)inputs \['values'\] for Both.forward.*\['values', 'words'\]"),
+    ({"values": X, "words": words, "more": X}, r"(?s)inputs .*'more'.*Both.forward"),
+    ({"values": X, "words": words[:7]}, "(?s)different lengths.*120.*7"),
+    ({"values": X, "words": words.astype(str)}, r"X\['words'\] as numbers"),
+])  # fmt: skip
 def test_bad_inputs_by_name_are_refused(data, match):
     one = net(Both)
     with pytest.raises(ValueError, match=match):

@@ -12,14 +12,9 @@ from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
 RNG = np.random.default_rng(0)
 X, y = RNG.uniform(-1, 1, (60, 400)), RNG.integers(0, 2, 60)
 SHORT = {
-    "max_epochs": 1000,
-    "sample_rate": 0.5,
-    "bounds_X": (-1.0, 1.0),
-    "classes": [0, 1],
-    "noise_multiplier": 50.0,
-    "max_steps": 3,
-    "random_state": 0,
-}
+    "max_epochs": 1000, "sample_rate": 0.5, "bounds_X": (-1.0, 1.0), "classes": [0, 1],
+    "noise_multiplier": 50.0, "max_steps": 3, "random_state": 0,
+}  # fmt: skip
 
 
 def net(**given):
@@ -49,15 +44,10 @@ def test_other_records_have_other_noise_for_the_same_seed(seed):
     assert abs(likeness(one.fit(X, y).coef_, other.fit(changed, y).coef_)) < 0.3
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"learning_rate_init": 0.7},
-        {"noise_multiplier": 50.001},
-        {"max_grad_norm": 0.9},
-        {"alpha": 1e-9},
-    ],
-)
+@pytest.mark.parametrize("change", [
+    {"learning_rate_init": 0.7}, {"noise_multiplier": 50.001}, {"max_grad_norm": 0.9},
+    {"alpha": 1e-9},
+])  # fmt: skip
 def test_other_arguments_have_other_noise(change):
     assert abs(likeness(net().fit(X, y).coef_, net(**change).fit(X, y).coef_)) < 0.3
 
@@ -72,12 +62,9 @@ def test_a_second_training_of_the_same_parameters_has_other_noise():
 def test_other_initial_parameters_have_other_noise():
     def change(state):
         one_step = {
-            **SHORT,
-            "noise_seed": 0,
-            "hidden_layer_sizes": (4,),
-            "max_steps": 1,
+            **SHORT, "noise_seed": 0, "hidden_layer_sizes": (4,), "max_steps": 1,
             "random_state": state,
-        }
+        }  # fmt: skip
         trained, start = (
             DPMLPClassifier(**{**one_step, "learning_rate_init": size})
             .fit(X, y)

@@ -60,12 +60,9 @@ def labelled(module=Small, **changed):
 
 SHORT = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "lr": 0.5}
 LONG = {
-    "noise_multiplier": 0.5,
-    "sample_rate": 0.3,
-    "max_steps": 200,
-    "noise_seed": 0,
+    "noise_multiplier": 0.5, "sample_rate": 0.3, "max_steps": 200, "noise_seed": 0,
     "random_state": 0,
-}
+}  # fmt: skip
 
 
 # --- two classes ----------------------------------------------------------------------------------
@@ -141,16 +138,13 @@ def test_a_weight_of_the_positive_label_is_a_constant():
     assert float(moved.norm()) <= 0.5001  # the mean of clipped gradients
 
 
-@pytest.mark.parametrize(
-    ("changed", "match"),
-    [
-        ({"classes": [0, 1, 2]}, "(?s)classes=.*two labels.*DPNeuralNetClassifier"),
-        ({"classes": ["a", "a"]}, "two labels"),
-        ({"criterion": nn.CrossEntropyLoss}, "(?s)one output per class.*BCEWithLogitsLoss"),
-        ({"threshold": 2.0}, "threshold=2.0"),
-        ({"module__outputs": 2}, r"(?s)outputs of shape \(2,\).*one logit"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "match"), [
+    ({"classes": [0, 1, 2]}, "(?s)classes=.*two labels.*DPNeuralNetClassifier"),
+    ({"classes": ["a", "a"]}, "two labels"),
+    ({"criterion": nn.CrossEntropyLoss}, "(?s)one output per class.*BCEWithLogitsLoss"),
+    ({"threshold": 2.0}, "threshold=2.0"),
+    ({"module__outputs": 2}, r"(?s)outputs of shape \(2,\).*one logit"),
+])  # fmt: skip
 def test_bad_arguments_of_binary_nets_are_refused(changed, match):
     one = binary(**changed)
     with pytest.raises(ValueError, match=match):
@@ -180,16 +174,13 @@ def test_labels_are_predicted_in_the_shape_that_scikit_learn_has(kind):
     assert get_tags(one).classifier_tags.multi_label
 
 
-@pytest.mark.parametrize(
-    ("changed", "targets", "match"),
-    [
-        ({}, y, "a column for each label"),
-        ({}, many.astype(str), "0 and 1"),
-        ({}, many[:, :2], "(?s)2 columns in y.*one logit for each"),
-        ({"classes": ["a", "b"]}, many, "(?s)3 columns in y and 2 classes"),
-        ({"classes": ["a", "a", "b"]}, many, "a name of its own"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "targets", "match"), [
+    ({}, y, "a column for each label"),
+    ({}, many.astype(str), "0 and 1"),
+    ({}, many[:, :2], "(?s)2 columns in y.*one logit for each"),
+    ({"classes": ["a", "b"]}, many, "(?s)3 columns in y and 2 classes"),
+    ({"classes": ["a", "a", "b"]}, many, "a name of its own"),
+])  # fmt: skip
 def test_bad_labels_are_refused(changed, targets, match):
     one = labelled(**changed)
     with pytest.raises(ValueError, match=match):
@@ -217,30 +208,20 @@ def search(one, **changed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "scoring",
-    [
-        None,
-        "accuracy",
-        "neg_log_loss",
-        private_scorer("f1", pos_label=1),
-        private_scorer("balanced_accuracy", classes=[0, 1]),
-    ],
-)
+@pytest.mark.parametrize("scoring", [
+    None, "accuracy", "neg_log_loss", private_scorer("f1", pos_label=1),
+    private_scorer("balanced_accuracy", classes=[0, 1]),
+])  # fmt: skip
 def test_scorers_of_two_classes_work_in_searches(scoring):
     found = search(binary(), scoring=scoring).fit(X, y)
     assert found.predict(X).shape == (160,)
     assert found.privacy_spent_.epsilon <= 30.0
 
 
-@pytest.mark.parametrize(
-    "scoring",
-    [
-        "neg_log_loss",
-        private_scorer("f1", pos_label=1),
-        private_scorer("balanced_accuracy", classes=[0, 1]),
-    ],
-)
+@pytest.mark.parametrize("scoring", [
+    "neg_log_loss", private_scorer("f1", pos_label=1),
+    private_scorer("balanced_accuracy", classes=[0, 1]),
+])  # fmt: skip
 def test_scorers_of_one_label_are_refused_for_several_before_anything_is_spent(scoring):
     one = search(labelled(), scoring=scoring)
     refuses_to_fit(

@@ -30,12 +30,9 @@ rng = np.random.default_rng(0)
 
 def regressor(**changed):
     arguments = {
-        "noise_multiplier": 1.0,
-        "sample_rate": 0.1,
-        "max_steps": 12,
-        "module__outputs": 1,
+        "noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "module__outputs": 1,
         **changed,
-    }
+    }  # fmt: skip
     return DPNeuralNetRegressor(Small, **arguments)
 
 
@@ -81,21 +78,16 @@ def test_a_module_given_as_an_instance_is_copied_never_trained_in_place():
     assert torch.equal(flat(clone(one).initialize().module_), before)
 
 
-def test_a_weighted_criterion_is_summed_so_that_no_record_changes_the_weight_of_another_and_stays_what_it_was():
+def test_a_weighted_criterion_is_summed_and_stays_what_it_was():
     given = nn.CrossEntropyLoss(weight=torch.tensor([500.0, 1.0]))
     one = net(criterion=given).fit(X, y)
     assert (given.reduction, one.criterion_.reduction) == ("mean", "sum")
 
 
-@pytest.mark.parametrize(
-    "convert",
-    [
-        lambda a: a.astype(np.float32),
-        lambda a: a.astype(np.float64),
-        lambda a: np.round(a * 5).astype(int),
-        list,
-    ],
-)
+@pytest.mark.parametrize("convert", [
+    lambda a: a.astype(np.float32), lambda a: a.astype(np.float64),
+    lambda a: np.round(a * 5).astype(int), list,
+])  # fmt: skip
 def test_numbers_of_every_kind_are_taken(convert):
     given = convert(X)
     one = net().fit(given, y)
@@ -489,15 +481,11 @@ def test_an_interrupted_warm_start_keeps_what_it_had(interrupt):
 TARGET = {"noise_multiplier": None, "target_epsilon": 1.0}
 UNREAD = [
     (
-        "none of noise",
-        {"noise_multiplier": None},
-        PrivacyError,
+        "none of noise", {"noise_multiplier": None}, PrivacyError,
         "(?s)Found none of noise_multiplier.*one way.*needed",
     ),
     (
-        "two kinds of noise",
-        {"target_epsilon": 1.0, "target_delta": 1e-5},
-        PrivacyError,
+        "two kinds of noise", {"target_epsilon": 1.0, "target_delta": 1e-5}, PrivacyError,
         "one way to state the noise",
     ),
     ("a target without delta", TARGET, PrivacyError, "target_delta="),
@@ -507,52 +495,38 @@ UNREAD = [
     ("no steps", {"max_steps": 0}, ValueError, "max_steps.*whole number >= 1.*Got 0"),
     ("no epochs", {"max_steps": None, "max_epochs": 0}, ValueError, "max_epochs.*Got 0"),
     (
-        "no memory",
-        {"max_physical_batch": 0},
-        ValueError,
+        "no memory", {"max_physical_batch": 0}, ValueError,
         r"max_physical_batch.*an int in the range \[1, inf\).*Got 0",
     ),
     ("no clipping", {"max_grad_norm": math.inf}, ValueError, "max_grad_norm.*Got inf"),
     ("delta of 1", {**TARGET, "target_delta": 1.0}, ValueError, "target_delta.*Got 1.0"),
     ("no classes", {"classes": None}, ValueError, "(?s)needs classes=.*which labels occur"),
     (
-        "no such device",
-        {"device": "cuda:99"},
-        ValueError,
+        "no such device", {"device": "cuda:99"}, ValueError,
         "(?s)device='cuda:99'.*not available.*device='cpu'",
     ),
     (
-        "a closure",
-        {"optimizer": torch.optim.LBFGS},
-        ValueError,
+        "a closure", {"optimizer": torch.optim.LBFGS}, ValueError,
         "(?s)LBFGS.*given gradients.*torch.optim.SGD",
     ),
     (
-        "another optimizer",
-        {"optimizer": torch.optim.RMSprop},
-        ValueError,
+        "another optimizer", {"optimizer": torch.optim.RMSprop}, ValueError,
         "(?s)RMSprop.*torch.optim.SGD",
     ),
     (
-        "groups",
-        {"optimizer__param_groups": [("0.*", {"lr": 1.0})]},
-        ValueError,
+        "groups", {"optimizer__param_groups": [("0.*", {"lr": 1.0})]}, ValueError,
         "(?s)optimizer__param_groups.*Freezer",
     ),
     ("uphill", {"optimizer__maximize": True}, ValueError, "optimizer__maximize"),
     (
-        "a split",
-        {"train_split": skorch.dataset.ValidSplit(5)},
-        LeakingEstimatorError,
+        "a split", {"train_split": skorch.dataset.ValidSplit(5)}, LeakingEstimatorError,
         "only train_split=None",
     ),
     (
-        "add_remove",
-        {"neighboring": "add_remove"},
-        PrivacyError,
+        "add_remove", {"neighboring": "add_remove"}, PrivacyError,
         "(?s)add_remove.*number of records is public",
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -564,15 +538,12 @@ def test_bad_arguments_are_refused_before_any_data_is_read(changed, error, match
             getattr(net(**changed), method)(Untouchable(), Untouchable())
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "match"),
-    [
-        (X, y.astype(str), "labels in y that are text"),
-        (X, y[:, None], "one label per record"),
-        (X, y[:-1], "inconsistent numbers of samples"),
-        (X.astype(str), y, "X as numbers"),
-    ],
-)
+@pytest.mark.parametrize(("X", "y", "match"), [
+    (X, y.astype(str), "labels in y that are text"),
+    (X, y[:, None], "one label per record"),
+    (X, y[:-1], "inconsistent numbers of samples"),
+    (X.astype(str), y, "X as numbers"),
+])  # fmt: skip
 def test_bad_records_are_refused_before_any_training(X, y, match):
     one = net()
     with pytest.raises(ValueError, match=match):
@@ -673,14 +644,9 @@ def test_weights_of_records_and_other_arguments_of_fit_are_refused():
 @pytest.mark.slow
 def test_nets_that_fail_together_are_not_fitted_and_leave_the_others():
     nets = [
-        net(),
-        net(lr=-1.0),
-        net(Centred),
-        net(classes=[0]),
-        net(noise_multiplier=None),
-        net(Centred),
-        net(),
-    ]
+        net(), net(lr=-1.0), net(Centred), net(classes=[0]), net(noise_multiplier=None),
+        net(Centred), net(),
+    ]  # fmt: skip
     found = DPNeuralNetClassifier.fit_together(nets, X, y)
     assert [one is not None for one in found] == [True, False, False, False, False, False, True]
     assert [one.initialized_ for one in nets] == [one is not None for one in found]

@@ -25,12 +25,9 @@ y = (X[:, 0] > 0).astype(int)
 
 def model(kind=DPLogisticRegression, **changed):
     plain = {
-        "noise_multiplier": 30.0,
-        "sample_rate": 0.1,
-        "max_steps": 300,
-        "random_state": 0,
+        "noise_multiplier": 30.0, "sample_rate": 0.1, "max_steps": 300, "random_state": 0,
         "max_grad_norm": 1.0,
-    }
+    }  # fmt: skip
     return kind(**{**plain, **changed})
 
 
@@ -88,10 +85,10 @@ def test_the_step_size_follows_from_what_is_public_alone():
 def net(**changed):
     return DPNeuralNetClassifier(
         **{
-            "module": nn.Linear, "module__in_features": 50, "module__out_features": 2, "classes": [0, 1],
-            "noise_multiplier": 30.0, "sample_rate": 0.1, "max_steps": 300, "noise_seed": 0, "random_state": 0,
-            **changed,
-        }
+            "module": nn.Linear, "module__in_features": 50, "module__out_features": 2,
+            "classes": [0, 1], "noise_multiplier": 30.0, "sample_rate": 0.1, "max_steps": 300,
+            "noise_seed": 0, "random_state": 0, **changed,
+        },
     )  # fmt: skip
 
 

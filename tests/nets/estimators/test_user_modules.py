@@ -20,12 +20,9 @@ def stated():
 
 
 LONG = {
-    "noise_multiplier": 0.5,
-    "sample_rate": 0.3,
-    "max_steps": 150,
-    "noise_seed": 0,
+    "noise_multiplier": 0.5, "sample_rate": 0.3, "max_steps": 150, "noise_seed": 0,
     "random_state": 0,
-}
+}  # fmt: skip
 
 
 # --- precision ------------------------------------------------------------------------------------
@@ -81,20 +78,16 @@ def test_parameters_that_are_no_real_numbers_are_refused():
 # --- modules that are refused before they see records ---------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("module", "match"),
-    [
-        (
-            nn.Sequential(nn.LazyLinear(6), nn.ReLU(), nn.Linear(6, 2)),
-            "State the shapes, e.g. nn.Linear",
-        ),
-        (
-            nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2)),
-            "statistics over the records of a batch",
-        ),
-    ],
-    ids=["lazy", "batch norm"],
-)
+@pytest.mark.parametrize(("module", "match"), [
+    (
+        nn.Sequential(nn.LazyLinear(6), nn.ReLU(), nn.Linear(6, 2)),
+        "State the shapes, e.g. nn.Linear",
+    ),
+    (
+        nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2)),
+        "statistics over the records of a batch",
+    ),
+], ids=["lazy", "batch norm"])  # fmt: skip
 def test_a_module_that_can_never_be_private_is_refused_before_a_record_is_read(module, match):
     with pytest.raises(LeakingEstimatorError, match=match):
         net(module).initialize()

@@ -252,17 +252,9 @@ def test_a_cap_under_which_k_next_to_never_stays_is_refused() -> None:
         Poisson(770).capped(5)
 
 
-@pytest.mark.parametrize(
-    "distribution",
-    [
-        Geometric(10),
-        Poisson(4),
-        Poisson(4).at_least_one(),
-        Logarithmic(30),
-        NegativeBinomial(3, 20),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("distribution", [
+    Geometric(10), Poisson(4), Poisson(4).at_least_one(), Logarithmic(30), NegativeBinomial(3, 20),
+], ids=repr)  # fmt: skip
 def test_capped_distribution_is_the_distribution_given_that_it_stays_under_the_cap(
     distribution: CountDistribution,
 ) -> None:
@@ -277,21 +269,11 @@ def test_capped_distribution_is_the_distribution_given_that_it_stays_under_the_c
 # --- draws ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "distribution",
-    [
-        Geometric(10),
-        Logarithmic(10),
-        NegativeBinomial(-0.5, 4),
-        NegativeBinomial(3, 12),
-        Poisson(6),
-        Poisson(6).at_least_one(),
-        Binomial(12, 0.3),
-        Geometric(10).capped(12),
-        FromPMF([0.1, 0.0, 0.4, 0.5]),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("distribution", [
+    Geometric(10), Logarithmic(10), NegativeBinomial(-0.5, 4), NegativeBinomial(3, 12), Poisson(6),
+    Poisson(6).at_least_one(), Binomial(12, 0.3), Geometric(10).capped(12),
+    FromPMF([0.1, 0.0, 0.4, 0.5]),
+], ids=repr)  # fmt: skip
 def test_draws_follow_the_distribution(distribution: CountDistribution) -> None:
     rng, number = random.Random(20240607), brute_force.size(20_000, 4_000)
     counts = Counter(distribution.sample(rng) for _ in range(number))
@@ -362,32 +344,26 @@ def test_unseeded_draws_use_the_operating_system(monkeypatch: pytest.MonkeyPatch
 # --- values ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("build", "expected"),
-    [
-        (lambda: Geometric(0.9), "1 <= mean"),
-        (lambda: Geometric(np.nan), "1 <= mean"),
-        (lambda: NegativeBinomial(-1.0, 5), "-1 < shape <= 1e12"),
-        (lambda: NegativeBinomial(-0.99, 1e6), "a lighter tail"),
-        (lambda: Poisson(0.0), "0 < mean"),
-        (lambda: Binomial(2.5, 0.5), "an integer n >= 1"),
-        (lambda: Binomial(3, 0.0), "0 < p <= 1"),  # type: ignore[arg-type]
-        (lambda: Fixed(0), "an integer k >= 1"),
-        (lambda: FromPMF([1.0]), "probabilities"),
-        (lambda: FromPMF([-0.5, 1.5]), "with sum 1"),
-        (lambda: FromPMF([1.0, 0.0]), "P[K >= 1] > 0"),
-        (lambda: Fixed(5).capped(4), "an integer most >= 5"),
-        (lambda: Geometric(3).capped(1.5), "an integer most"),  # type: ignore[arg-type]
-        (lambda: Geometric(3).quantile(1.0), "0 <= p < 1"),
-        (lambda: Geometric(3).pgf(1.1), "0 <= z <= 1"),
-        (lambda: Geometric(3).success_probability(-0.1), "0 <= share <= 1"),
-        (
-            lambda: FromPMF([0.5, 0.0, 0.0, 0.5]).at_least_one().capped(1),
-            "a cap that K can stay under",
-        ),
-        (lambda: Conditioned(distribution=Fixed(2)), "a distribution of K that may be 0"),
-    ],
-)
+@pytest.mark.parametrize(("build", "expected"), [
+    (lambda: Geometric(0.9), "1 <= mean"),
+    (lambda: Geometric(np.nan), "1 <= mean"),
+    (lambda: NegativeBinomial(-1.0, 5), "-1 < shape <= 1e12"),
+    (lambda: NegativeBinomial(-0.99, 1e6), "a lighter tail"),
+    (lambda: Poisson(0.0), "0 < mean"),
+    (lambda: Binomial(2.5, 0.5), "an integer n >= 1"),
+    (lambda: Binomial(3, 0.0), "0 < p <= 1"),  # type: ignore[arg-type]
+    (lambda: Fixed(0), "an integer k >= 1"),
+    (lambda: FromPMF([1.0]), "probabilities"),
+    (lambda: FromPMF([-0.5, 1.5]), "with sum 1"),
+    (lambda: FromPMF([1.0, 0.0]), "P[K >= 1] > 0"),
+    (lambda: Fixed(5).capped(4), "an integer most >= 5"),
+    (lambda: Geometric(3).capped(1.5), "an integer most"),  # type: ignore[arg-type]
+    (lambda: Geometric(3).quantile(1.0), "0 <= p < 1"),
+    (lambda: Geometric(3).pgf(1.1), "0 <= z <= 1"),
+    (lambda: Geometric(3).success_probability(-0.1), "0 <= share <= 1"),
+    (lambda: FromPMF([0.5, 0.0, 0.0, 0.5]).at_least_one().capped(1), "a cap that K can stay under"),
+    (lambda: Conditioned(distribution=Fixed(2)), "a distribution of K that may be 0"),
+])  # fmt: skip
 def test_bad_parameters_say_what_was_expected(build, expected: str) -> None:
     with pytest.raises(ValueError, match="Expected") as caught:
         build()

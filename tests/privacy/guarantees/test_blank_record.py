@@ -34,25 +34,21 @@ from sklearn_dpsearch.privacy.spent import PrivacySpent
 
 NET = DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=20)
 CASES: dict[str, Guarantee] = {
-    "pure": PureDP(epsilon=1.0),
-    "approximate": ApproxDP(epsilon=1.0, delta=1e-6),
-    "laplace": LaplaceDP(epsilon=1.0),
-    "concentrated": ZCDP(rho=0.1),
+    "pure": PureDP(epsilon=1.0), "approximate": ApproxDP(epsilon=1.0, delta=1e-6),
+    "laplace": LaplaceDP(epsilon=1.0), "concentrated": ZCDP(rho=0.1),
     "gaussian": GaussianDP(mu=0.5),
-    "renyi": RenyiDP(orders=np.array([2.0, 4.0]), epsilons=np.array([0.1, 0.3])),
-    "net": NET,
-    "none": NonPrivate(),
-    "pair": ProfileDP.from_pair(GaussianDP(mu=0.5).pair),
+    "renyi": RenyiDP(orders=np.array([2.0, 4.0]), epsilons=np.array([0.1, 0.3])), "net": NET,
+    "none": NonPrivate(), "pair": ProfileDP.from_pair(GaussianDP(mu=0.5).pair),
     "composition": compose(NET, PureDP(epsilon=0.1)),
     "mixture": mixture([PureDP(epsilon=1.0), compose(NET, PureDP(epsilon=0.1))], [0.5, 0.5]),
     "envelope": envelope([GaussianDP(mu=0.1), PureDP(epsilon=0.3)]),
     "best": best_of(compose(NET, PureDP(epsilon=0.1)), Geometric(3)),
     "subset": subset_then_train(
-        best_of(PureDP(epsilon=0.5), Geometric(3)), GaussianDP(mu=0.5), 0.2
+        best_of(PureDP(epsilon=0.5), Geometric(3)), GaussianDP(mu=0.5), 0.2,
     ),
     "threshold": until_above(PureDP(epsilon=0.3), 0.1),
     "grid": noisy_max(5, 1, GumbelNoise(scale=2)),
-}
+}  # fmt: skip
 
 
 def inside(value: object) -> Iterator[Guarantee]:

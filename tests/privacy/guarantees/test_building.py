@@ -118,37 +118,26 @@ def test_a_guarantee_that_cannot_be_hashed_is_worked_out_each_time():
 PARTS = {"tune": ONE, "train": ONE}
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: Mixture(parts=(ONE, PureDP(epsilon=2.0)), weights=(1.0, -0.5)),
-        lambda: Mixture(parts=(ONE,), weights=(0.5, 0.5)),
-        lambda: Mixture(parts=(), weights=()),
-        lambda: Composition(parts=(ONE, "PureDP")),
-        lambda: Composition(parts=(PureDP(epsilon=1.0, neighboring="zero_out"),)),
-        lambda: Composition(parts=()),
-        lambda: Envelope(parts=[ONE]),
-        lambda: BestOf(one_run=ONE, count=10),
-        lambda: BestOf(one_run=10, count=Geometric(10)),
-        lambda: TheoremOne(one_run=ONE, count=Geometric(10), neighboring="replace_one"),
-        lambda: TheoremThree(one_run=ONE, stop_probability=0.0),
-        lambda: TheoremSix(first=ONE),
-        lambda: TheoremFour(**PARTS, fraction=2.0, train_on="rest"),
-        lambda: TheoremFour(**PARTS, fraction=0.5, train_on="none"),
-        lambda: SubsetThenTrain(
-            **PARTS | {"train": NonPrivate(neighboring="zero_out")}, fraction=0.5, train_on="all"
-        ),
-        lambda: SubsetThenTrain(**PARTS, validate=ONE, fraction=0.5, share=-0.1, train_on="all"),
-        lambda: OfGroup(one_record="PureDP", records=3),
-        lambda: ChangedRecord(presence=1.0),
-        lambda: ProfileDP(profile=0.5),
-        lambda: ProfileDP.from_pair(ONE.pair.removed),
-        lambda: Capped(distribution=Geometric(10), most=2.5),
-        lambda: Conditioned(distribution=10),
-        lambda: NegativeBinomial(shape="1", mean=10),
-        lambda: FromPMF(["0.5", "0.5"]),
-    ],
-)
+@pytest.mark.parametrize("build", [
+    lambda: Mixture(parts=(ONE, PureDP(epsilon=2.0)), weights=(1.0, -0.5)),
+    lambda: Mixture(parts=(ONE,), weights=(0.5, 0.5)), lambda: Mixture(parts=(), weights=()),
+    lambda: Composition(parts=(ONE, "PureDP")),
+    lambda: Composition(parts=(PureDP(epsilon=1.0, neighboring="zero_out"),)),
+    lambda: Composition(parts=()), lambda: Envelope(parts=[ONE]),
+    lambda: BestOf(one_run=ONE, count=10), lambda: BestOf(one_run=10, count=Geometric(10)),
+    lambda: TheoremOne(one_run=ONE, count=Geometric(10), neighboring="replace_one"),
+    lambda: TheoremThree(one_run=ONE, stop_probability=0.0), lambda: TheoremSix(first=ONE),
+    lambda: TheoremFour(**PARTS, fraction=2.0, train_on="rest"),
+    lambda: TheoremFour(**PARTS, fraction=0.5, train_on="none"),
+    lambda: SubsetThenTrain(
+        **PARTS | {"train": NonPrivate(neighboring="zero_out")}, fraction=0.5, train_on="all"
+    ),
+    lambda: SubsetThenTrain(**PARTS, validate=ONE, fraction=0.5, share=-0.1, train_on="all"),
+    lambda: OfGroup(one_record="PureDP", records=3), lambda: ChangedRecord(presence=1.0),
+    lambda: ProfileDP(profile=0.5), lambda: ProfileDP.from_pair(ONE.pair.removed),
+    lambda: Capped(distribution=Geometric(10), most=2.5), lambda: Conditioned(distribution=10),
+    lambda: NegativeBinomial(shape="1", mean=10), lambda: FromPMF(["0.5", "0.5"]),
+])  # fmt: skip
 def test_every_value_checks_itself_when_built(build) -> None:
     with pytest.raises((ValueError, TypeError), match=r"Expected|Found .* needed"):
         build()

@@ -137,17 +137,12 @@ def test_the_statement_is_reached_by_the_worst_chain() -> None:
         assert np.all(exact >= 0.97 * stated - 1e-9)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda pair, e: np.min(
-            [pair.delta_at(s * e) + pair.delta_at((1 - s) * e) for s in np.linspace(0, 1, 99)], 0
-        ),
-        lambda pair, e: 2 * pair.delta_at(e),
-        lambda pair, e: pair.delta_at(e / 2),
-    ],
-    ids=["the factor forgotten", "deltas added", "epsilon halved"],
-)
+@pytest.mark.parametrize("wrong", [
+    lambda pair, e: np.min(
+        [pair.delta_at(s * e) + pair.delta_at((1 - s) * e) for s in np.linspace(0, 1, 99)], 0
+    ),
+    lambda pair, e: 2 * pair.delta_at(e), lambda pair, e: pair.delta_at(e / 2),
+], ids=["the factor forgotten", "deltas added", "epsilon halved"])  # fmt: skip
 def test_wrong_ways_to_carry_a_guarantee_over_are_noticed(wrong: Callable[..., np.ndarray]) -> None:
     with pytest.raises(Violation):
         check_random_chains(lambda pair: partial(wrong, pair), 100)

@@ -198,16 +198,13 @@ def test_guarantees_under_different_neighbouring_relations_never_combine(combine
             combine(PureDP(epsilon=1.0, neighboring=left), GaussianDP(mu=1.0, neighboring=right))
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (compose, "at least one guarantee"),
-        (lambda: envelope([]), "at least one guarantee"),
-        (lambda: mixture([SGD], [0.5, 0.5]), "as many weights as guarantees"),
-        (lambda: mixture([SGD, PureDP(epsilon=1.0)], [0.5, 0.6]), "weights >= 0 with sum 1"),
-        (lambda: mixture([SGD, PureDP(epsilon=1.0)], [-0.5, 1.5]), "weights >= 0 with sum 1"),
-    ],
-)
+@pytest.mark.parametrize(("build", "message"), [
+    (compose, "at least one guarantee"),
+    (lambda: envelope([]), "at least one guarantee"),
+    (lambda: mixture([SGD], [0.5, 0.5]), "as many weights as guarantees"),
+    (lambda: mixture([SGD, PureDP(epsilon=1.0)], [0.5, 0.6]), "weights >= 0 with sum 1"),
+    (lambda: mixture([SGD, PureDP(epsilon=1.0)], [-0.5, 1.5]), "weights >= 0 with sum 1"),
+])  # fmt: skip
 def test_bad_combinations_say_what_was_expected(build, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()

@@ -210,38 +210,35 @@ def test_renyi_curve_is_used_at_the_next_stated_order_above() -> None:
 # --- errors ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("build", "match"),
-    [
-        (lambda: PureDP(epsilon=-0.1), "0 <= epsilon < inf.*epsilon=-0.1"),
-        (lambda: PureDP(epsilon=np.nan), "0 <= epsilon < inf.*epsilon=nan"),
-        (lambda: ApproxDP(epsilon=1.0, delta=1.0), "0 <= delta < 1.*delta=1.0"),
-        (lambda: ZCDP(rho=-1.0), "0 <= rho < inf.*rho=-1.0"),
-        (lambda: GaussianDP(mu=np.nan), "0 <= mu < inf.*mu=nan"),
-        (lambda: RenyiDP(orders=[1.0, 2.0], epsilons=[0.1, 0.2]), "orders > 1.*smallest"),
-        (lambda: RenyiDP(orders=[2.0], epsilons=[0.1, 0.2]), "same shape.*epsilons="),
-        (lambda: RenyiDP(orders=[2.0], epsilons=[np.nan]), "epsilons >= 0.*nan"),
-        (lambda: RenyiDP(orders=[], epsilons=[]), "n >= 1.*orders=.0,."),
-        (
-            lambda: DPSGD(noise_multiplier=0.0, sample_rate=0.1, steps=1),
-            "0 < noise_multiplier.*noise_multiplier=0.0",
-        ),
-        (
-            lambda: DPSGD(noise_multiplier=1.0, sample_rate=1.1, steps=1),
-            "0 < sample_rate <= 1.*sample_rate=1.1",
-        ),
-        (
-            lambda: DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=1.5),
-            "an integer steps.*steps=1.5",
-        ),
-        (
-            lambda: PureDP(epsilon=1.0, neighboring="swap"),
-            "neighboring to be one of.*neighboring='swap'",
-        ),  # type: ignore[arg-type]
-        (lambda: PureDP(epsilon=1.0).delta_at(np.nan), "epsilon >= 0.*nan"),
-        (lambda: PureDP(epsilon=1.0).epsilon_at([0.1, -0.1]), "0 <= delta < 1.*-0.1"),
-    ],
-)
+@pytest.mark.parametrize(("build", "match"), [
+    (lambda: PureDP(epsilon=-0.1), "0 <= epsilon < inf.*epsilon=-0.1"),
+    (lambda: PureDP(epsilon=np.nan), "0 <= epsilon < inf.*epsilon=nan"),
+    (lambda: ApproxDP(epsilon=1.0, delta=1.0), "0 <= delta < 1.*delta=1.0"),
+    (lambda: ZCDP(rho=-1.0), "0 <= rho < inf.*rho=-1.0"),
+    (lambda: GaussianDP(mu=np.nan), "0 <= mu < inf.*mu=nan"),
+    (lambda: RenyiDP(orders=[1.0, 2.0], epsilons=[0.1, 0.2]), "orders > 1.*smallest"),
+    (lambda: RenyiDP(orders=[2.0], epsilons=[0.1, 0.2]), "same shape.*epsilons="),
+    (lambda: RenyiDP(orders=[2.0], epsilons=[np.nan]), "epsilons >= 0.*nan"),
+    (lambda: RenyiDP(orders=[], epsilons=[]), "n >= 1.*orders=.0,."),
+    (
+        lambda: DPSGD(noise_multiplier=0.0, sample_rate=0.1, steps=1),
+        "0 < noise_multiplier.*noise_multiplier=0.0",
+    ),
+    (
+        lambda: DPSGD(noise_multiplier=1.0, sample_rate=1.1, steps=1),
+        "0 < sample_rate <= 1.*sample_rate=1.1",
+    ),
+    (
+        lambda: DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=1.5),
+        "an integer steps.*steps=1.5",
+    ),
+    (
+        lambda: PureDP(epsilon=1.0, neighboring="swap"),
+        "neighboring to be one of.*neighboring='swap'",
+    ),  # type: ignore[arg-type]
+    (lambda: PureDP(epsilon=1.0).delta_at(np.nan), "epsilon >= 0.*nan"),
+    (lambda: PureDP(epsilon=1.0).epsilon_at([0.1, -0.1]), "0 <= delta < 1.*-0.1"),
+])  # fmt: skip
 def test_bad_parameters_say_what_was_expected_and_found(build, match: str) -> None:
     with pytest.raises(ValueError, match=f"(?s)Expected .*{match}"):
         build()

@@ -235,16 +235,10 @@ def test_only_exact_numbers_are_accepted(draw, value):
         draw(value)
 
 
-@pytest.mark.parametrize(
-    ("draw", "value"),
-    [
-        (bernoulli, Fraction(3, 2)),
-        (bernoulli, -1),
-        (bernoulli_exp, -1),
-        (discrete_laplace, 0),
-        (discrete_gaussian, Fraction(-1, 2)),
-    ],
-)
+@pytest.mark.parametrize(("draw", "value"), [
+    (bernoulli, Fraction(3, 2)), (bernoulli, -1), (bernoulli_exp, -1), (discrete_laplace, 0),
+    (discrete_gaussian, Fraction(-1, 2)),
+])  # fmt: skip
 def test_numbers_out_of_range_are_refused(draw, value):
     with pytest.raises(ValueError, match="Expected"):
         draw(value)
@@ -252,11 +246,8 @@ def test_numbers_out_of_range_are_refused(draw, value):
 
 def test_no_float_enters_the_module():
     borrowed = (
-        arithmetic.positive_fraction,
-        arithmetic.exact_fraction,
-        arithmetic._ratio,
-        _checks.require,
-    )
+        arithmetic.positive_fraction, arithmetic.exact_fraction, arithmetic._ratio, _checks.require,
+    )  # fmt: skip
     tree = ast.parse("\n".join(map(inspect.getsource, (exact_sampling, *borrowed))))
     assert not [
         node

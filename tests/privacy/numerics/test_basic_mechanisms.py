@@ -87,14 +87,11 @@ def test_concentrated_profile_holds_whatever_orders_are_tried(rho: float) -> Non
     assert np.all(ours <= exact * 1.01)
 
 
-@pytest.mark.parametrize(
-    ("sigma", "rate"),
-    [
-        (1.0, 0.01),
-        pytest.param(2.0, 0.2, marks=pytest.mark.slow),
-        pytest.param(0.8, 0.001, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("sigma", "rate"), [
+    (1.0, 0.01),
+    pytest.param(2.0, 0.2, marks=pytest.mark.slow),
+    pytest.param(0.8, 0.001, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_renyi_curve_of_a_subsampled_step_is_above_the_integral(sigma: float, rate: float) -> None:
     """Exact at integer orders, an upper bound between them, in the worse of both directions."""
     with mpmath.workdps(30):

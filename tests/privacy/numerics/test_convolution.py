@@ -141,15 +141,10 @@ def test_what_lies_beyond_the_window_goes_to_infinity(monkeypatch: pytest.Monkey
     assert np.all(ours.delta_at(at) >= delta_of_gaussian(1.0, at))
 
 
-@pytest.mark.parametrize(
-    ("sigma", "rate", "steps", "tilt"),
-    [
-        (1.1, 0.00427, 2000, 0.0),
-        (2.0, 0.01, 5000, 2e-3),
-        (1.0, 1.0, 3, -1e-3),
-        (0.7, 0.05, 500, 1e-3),
-    ],
-)
+@pytest.mark.parametrize(("sigma", "rate", "steps", "tilt"), [
+    (1.1, 0.00427, 2000, 0.0), (2.0, 0.01, 5000, 2e-3), (1.0, 1.0, 3, -1e-3),
+    (0.7, 0.05, 500, 1e-3),
+])  # fmt: skip
 def test_what_the_transform_gets_wrong_is_far_below_the_allowance(
     sigma: float, rate: float, steps: int, tilt: float
 ) -> None:

@@ -234,16 +234,10 @@ def test_a_broken_accountant_is_caught(monkeypatch: pytest.MonkeyPatch, broken) 
 
 
 PURE_DISTRIBUTIONS = [
-    Geometric(10),
-    Logarithmic(100),
-    NegativeBinomial(-0.5, 20),
-    NegativeBinomial(5, 7),
-    Poisson(4).at_least_one(),
-    Binomial(6, 0.4),
-    Fixed(3),
-    FromPMF([0.0, 0.5, 0.0, 0.5]),
+    Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), NegativeBinomial(5, 7),
+    Poisson(4).at_least_one(), Binomial(6, 0.4), Fixed(3), FromPMF([0.0, 0.5, 0.0, 0.5]),
     Geometric(30).capped(12),
-]
+]  # fmt: skip
 
 
 def brute_force_pure(epsilon: float, distribution: CountDistribution) -> float:
@@ -337,16 +331,10 @@ def test_poisson_search_costs_at_most_the_stated_figure() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("distribution", "theorem", "certain"),
-    [
-        (Logarithmic(10), 2.74, 2.735),
-        (Geometric(10), 2.89, 2.888),
-        (Geometric(1000), 4.54, 4.527),
-        (Poisson(10), 3.67, 3.648),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("distribution", "theorem", "certain"), [
+    (Logarithmic(10), 2.74, 2.735), (Geometric(10), 2.89, 2.888), (Geometric(1000), 4.54, 4.527),
+    (Poisson(10), 3.67, 3.648),
+], ids=repr)  # fmt: skip
 def test_figures_of_the_documentation(
     distribution: CountDistribution, theorem: float, certain: float
 ) -> None:

@@ -45,13 +45,9 @@ BASES = [
     DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300),
 ]
 COUNTS = [
-    Geometric(10),
-    Logarithmic(100),
-    NegativeBinomial(-0.5, 50),
-    Poisson(6),
-    Binomial(8, 0.3),
+    Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 50), Poisson(6), Binomial(8, 0.3),
     Geometric(10).capped(15),
-]
+]  # fmt: skip
 
 
 def renyi_of(event: dp_event.DpEvent) -> np.ndarray:

@@ -124,16 +124,13 @@ def test_profile_of_walks_is_never_above_the_stated_one() -> None:
                 assert hockey_stick(ours, theirs, epsilon) <= walk.delta_at(epsilon) + 1e-13
 
 
-@pytest.mark.parametrize(
-    "cost",
-    [
-        lambda epsilon, levels, rounds: epsilon * rounds / 3,  # as if most rounds were free
-        # as if the walk behaved
-        lambda epsilon, levels, rounds: epsilon * max(1.0, np.log2(levels)) / 2,
-        # an accept for a reject's price
-        lambda epsilon, levels, rounds: 0.55 * worst_case(epsilon, levels, rounds),
-    ],
-)
+@pytest.mark.parametrize("cost", [
+    lambda epsilon, levels, rounds: epsilon * rounds / 3,  # as if most rounds were free
+    # as if the walk behaved
+    lambda epsilon, levels, rounds: epsilon * max(1.0, np.log2(levels)) / 2,
+    # an accept for a reject's price
+    lambda epsilon, levels, rounds: 0.55 * worst_case(epsilon, levels, rounds),
+])  # fmt: skip
 def test_a_cost_for_walks_that_behave_is_caught(cost: Callable[..., float]) -> None:
     with pytest.raises(Violation):
         check_walks(60, 2, cost)
@@ -306,15 +303,10 @@ def test_default_number_of_rounds(levels: int, expected: int) -> None:
     assert default_max_rounds(levels) == expected
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0.0, 10), "round_epsilon"),
-        ((0.1, 0), "levels"),
-        ((0.1, 10, 0), "max_rounds"),
-        ((0.1, 2.5), "levels"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ((0.0, 10), "round_epsilon"), ((0.1, 0), "levels"), ((0.1, 10, 0), "max_rounds"),
+    ((0.1, 2.5), "levels"),
+])  # fmt: skip
 def test_impossible_walks_are_refused(arguments: tuple, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         doubling_search(*arguments)

@@ -135,18 +135,14 @@ def test_potential_0_gives_theorem_1() -> None:
 # --- what it is for -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("base", "distribution", "close"),
-    [
-        (GaussianDP(mu=0.3), Geometric(10), 1.15),
-        pytest.param(
-            *(DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000), Geometric(10), 1.2),
-            marks=pytest.mark.slow,
-        ),
-        (PureDP(epsilon=0.5), Geometric(10), 1.4),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("base", "distribution", "close"), [
+    (GaussianDP(mu=0.3), Geometric(10), 1.15),
+    pytest.param(
+        *(DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000), Geometric(10), 1.2),
+        marks=pytest.mark.slow,
+    ),
+    (PureDP(epsilon=0.5), Geometric(10), 1.4),
+], ids=repr)  # fmt: skip
 def test_delta_at_0_is_close_to_a_certificate(
     base, distribution: CountDistribution, close: float
 ) -> None:

@@ -203,15 +203,11 @@ def test_reported_epsilon_is_above_what_is_certified(
         )
 
 
-@pytest.mark.parametrize(
-    ("base", "distribution", "delta", "close"),
-    [
-        (SGD, MANY, 1e-5, 1.025),
-        pytest.param(SGD, Poisson(30), 1e-5, 1.01, marks=pytest.mark.slow),
-        pytest.param(GaussianDP(mu=0.2**0.5), MANY, 1e-6, 1.02, marks=pytest.mark.slow),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("base", "distribution", "delta", "close"), [
+    (SGD, MANY, 1e-5, 1.025),
+    pytest.param(SGD, Poisson(30), 1e-5, 1.01, marks=pytest.mark.slow),
+    pytest.param(GaussianDP(mu=0.2**0.5), MANY, 1e-6, 1.02, marks=pytest.mark.slow),
+], ids=repr)  # fmt: skip
 def test_many_runs_cost_what_can_be_lost(
     base: Guarantee, distribution: CountDistribution, delta: float, close: float
 ) -> None:
@@ -300,15 +296,11 @@ def test_distributions_with_heavy_tails_and_few_runs_pay_nothing_for_it() -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("one_run", "count", "share"),
-    [
-        (GaussianDP(mu=0.45), Fixed(20), 0.91),
-        (GaussianDP(mu=0.45), Poisson(100), 0.88),
-        (PureDP(epsilon=1.0), Fixed(100), 0.69),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("one_run", "count", "share"), [
+    (GaussianDP(mu=0.45), Fixed(20), 0.91),
+    (GaussianDP(mu=0.45), Poisson(100), 0.88),
+    (PureDP(epsilon=1.0), Fixed(100), 0.69),
+], ids=repr)  # fmt: skip
 def test_prices_take_a_tenth_to_a_third_off_many_runs(
     one_run: Guarantee, count: CountDistribution, share: float
 ) -> None:

@@ -25,14 +25,9 @@ from sklearn_dpsearch.privacy.selection.best_of import best_of_pure
 
 GRID, THIRDS = (0.2, 1.0, 2.0), (1 / 3, 1 / 3, 1 / 3)
 DISTRIBUTIONS = [
-    Geometric(10),
-    Logarithmic(100),
-    NegativeBinomial(-0.5, 20),
-    Poisson(10).at_least_one(),
-    Poisson(3),
-    FromPMF([0.0, 0.5, 0.0, 0.5]),
-    Fixed(3),
-]
+    Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), Poisson(10).at_least_one(),
+    Poisson(3), FromPMF([0.0, 0.5, 0.0, 0.5]), Fixed(3),
+]  # fmt: skip
 
 
 def mixed(epsilons: tuple[float, ...], weights: tuple[float, ...]) -> Guarantee:

@@ -153,15 +153,11 @@ def _largest_loss(distributions: dict[frozenset[int], np.ndarray], number: int) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("tune", "train_on", "fraction", "name"),
-    [
-        (ZCDP(rho=0.01), "rest", 0.5, "KK23 Theorem 1"),
-        (best_of(ZCDP(rho=0.01), Geometric(10)), "rest", 0.5, "KK23 Theorem 1"),
-        (best_of(ZCDP(rho=0.01), Poisson(15)), "all", 0.01, "ZW19, composed"),
-    ],
-    ids=["rest", "rest, a search", "all"],
-)
+@pytest.mark.parametrize(("tune", "train_on", "fraction", "name"), [
+    (ZCDP(rho=0.01), "rest", 0.5, "KK23 Theorem 1"),
+    (best_of(ZCDP(rho=0.01), Geometric(10)), "rest", 0.5, "KK23 Theorem 1"),
+    (best_of(ZCDP(rho=0.01), Poisson(15)), "all", 0.01, "ZW19, composed"),
+], ids=["rest", "rest, a search", "all"])  # fmt: skip
 def test_published_bounds_are_the_smallest_for_weak_renyi_curves(
     tune, train_on, fraction, name
 ) -> None:

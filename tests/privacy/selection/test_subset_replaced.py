@@ -75,19 +75,14 @@ def test_bound_is_never_below_the_exact_loss(train_on: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("run", "fraction", "rest", "everything"),
-    [
-        (
-            DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000, neighboring="zero_out"),
-            0.1,
-            3.01,
-            3.37,
-        ),
-        (GaussianDP(mu=0.3, neighboring="zero_out"), 0.1, 2.33, None),
-        (ONE_RUN, 0.1, None, None),
-    ],
-)
+@pytest.mark.parametrize(("run", "fraction", "rest", "everything"), [
+    (
+        DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000, neighboring="zero_out"), 0.1,
+        3.01, 3.37,
+    ),
+    (GaussianDP(mu=0.3, neighboring="zero_out"), 0.1, 2.33, None),
+    (ONE_RUN, 0.1, None, None),
+])  # fmt: skip
 def test_a_chain_is_smaller_where_membership_is_secret(run, fraction, rest, everything) -> None:
     search = best_of(run, Geometric(10))
     for train_on, stated in (("rest", rest), ("all", everything)):

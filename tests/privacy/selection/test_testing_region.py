@@ -46,13 +46,8 @@ def test_hinges_are_the_upper_envelope_of_their_lines() -> None:
 
 
 DISTRIBUTIONS = [
-    Geometric(10),
-    Logarithmic(300),
-    Poisson(5),
-    Fixed(2),
-    Fixed(20),
-    FromPMF([0.1, 0.0, 0.4, 0.5]),
-]
+    Geometric(10), Logarithmic(300), Poisson(5), Fixed(2), Fixed(20), FromPMF([0.1, 0.0, 0.4, 0.5]),
+]  # fmt: skip
 
 
 def random_nodes(rng: np.random.Generator, number: int = 400) -> Nodes:
@@ -195,15 +190,11 @@ def test_slope_ratio_is_above_the_ratio_inside_each_cell() -> None:
             assert np.all(bound[told] >= ratio[told] - 1e-9)
 
 
-@pytest.mark.parametrize(
-    "base",
-    [
-        GaussianDP(mu=0.3),
-        DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=200),
-        PureDP(epsilon=50.0),
-    ],
-    ids=lambda one: type(one).__name__,
-)
+@pytest.mark.parametrize("base", [
+    GaussianDP(mu=0.3),
+    DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=200),
+    PureDP(epsilon=50.0),
+], ids=lambda one: type(one).__name__)  # fmt: skip
 def test_lines_of_heavy_and_light_distributions_are_finite_numbers(base: Guarantee) -> None:
     for distribution in (Logarithmic(1e6), Geometric(1e6), Fixed(1000), Poisson(1e4)):
         for one in base.pair.directions:

@@ -111,15 +111,10 @@ def test_a_claim_is_found_false_only_where_a_mechanism_that_can_be_written_down_
             assert verify(base, distribution, epsilon, found * 0.9) == "false"
 
 
-@pytest.mark.parametrize(
-    ("distribution", "proved", "certain"),
-    [
-        (Logarithmic(10), 2.745, 2.73),
-        (Geometric(10), 2.895, 2.878),
-        (Geometric(1000), 4.545, 4.51),
-        (Poisson(10), 3.675, 3.62),
-    ],
-)
+@pytest.mark.parametrize(("distribution", "proved", "certain"), [
+    (Logarithmic(10), 2.745, 2.73), (Geometric(10), 2.895, 2.878), (Geometric(1000), 4.545, 4.51),
+    (Poisson(10), 3.675, 3.62),
+])  # fmt: skip
 def test_the_table_of_the_certificates_is_reproduced(
     distribution, proved: float, certain: float
 ) -> None:
@@ -223,16 +218,13 @@ def test_a_pair_that_no_mechanism_has_refutes_nothing() -> None:
     assert verify(ProfileDP.from_pair(symmetric_pair(strong)), 10, 0.1, 0.5) == "false"
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"one_run": 1.0}, "Found 1.0 .float. as one_run"),
-        ({"epsilon": -1.0}, "0 <= epsilon"),
-        ({"epsilon": np.inf}, "epsilon < inf"),
-        ({"delta": 1.0}, "delta < 1"),
-        ({"count": -3}, "mean"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"one_run": 1.0}, "Found 1.0 .float. as one_run"),
+    ({"epsilon": -1.0}, "0 <= epsilon"),
+    ({"epsilon": np.inf}, "epsilon < inf"),
+    ({"delta": 1.0}, "delta < 1"),
+    ({"count": -3}, "mean"),
+])  # fmt: skip
 def test_a_claim_that_makes_no_sense_is_refused(change, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         verify(**{"one_run": GAUSSIAN, "count": 10, "epsilon": 1.0, "delta": 1e-6, **change})

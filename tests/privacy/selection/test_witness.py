@@ -42,15 +42,9 @@ from tests.privacy import brute_force
 from tests.privacy.brute_force import random_distribution, random_mechanism
 
 DISTRIBUTIONS = [
-    Geometric(10),
-    Logarithmic(100),
-    NegativeBinomial(-0.5, 20),
-    Poisson(5),
-    Poisson(5).at_least_one(),
-    Binomial(6, 0.4),
-    Fixed(3),
-    Geometric(40).capped(10),
-]
+    Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), Poisson(5),
+    Poisson(5).at_least_one(), Binomial(6, 0.4), Fixed(3), Geometric(40).capped(10),
+]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -253,18 +247,10 @@ def test_renyi_curve_has_no_known_worst_mechanism() -> None:
         witness(RenyiDP(orders=[2.0], epsilons=[0.1]), 10, 1.0)
 
 
-@pytest.mark.parametrize(
-    "distribution",
-    [
-        Geometric(1000),
-        Logarithmic(50),
-        NegativeBinomial(-0.5, 10),
-        NegativeBinomial(3, 100),
-        Poisson(20),
-        Binomial(30, 0.2),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("distribution", [
+    Geometric(1000), Logarithmic(50), NegativeBinomial(-0.5, 10), NegativeBinomial(3, 100),
+    Poisson(20), Binomial(30, 0.2),
+], ids=repr)  # fmt: skip
 def test_rise_of_the_generating_function_is_bracketed_with_sixty_digits(distribution) -> None:
     def exact(z):
         if isinstance(distribution, Poisson):

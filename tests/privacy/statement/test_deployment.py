@@ -24,36 +24,33 @@ from sklearn_dpsearch.privacy.statement.content import Release
 
 yaml, jsonschema = pytest.importorskip("yaml"), pytest.importorskip("jsonschema")
 ABOUT = {
-    "Name": "Income: a model",
-    "Curator": "The office",
+    "Name": "Income: a model", "Curator": "The office",
     "Data set, and who is in it": 'Adults of "1994" # not a comment',
-    "Intended use of the release": "Teaching: \\examples\\",
-    "Who gets the release": "The public",
-    "Why this ε and δ": "Asked for",
-    "Region": "United States",
-    "Sector": "Government",
-    "Sources": "https://example.org",
-    "Author of this entry": "The office",
-}
+    "Intended use of the release": "Teaching: \\examples\\", "Who gets the release": "The public",
+    "Why this ε and δ": "Asked for", "Region": "United States", "Sector": "Government",
+    "Sources": "https://example.org", "Author of this entry": "The office",
+}  # fmt: skip
 #: Fields of the registry that only a person can fill in.
 REQUIRED = {"name", "data_curators", "intended_use", "data_product_region", "registry_authors"}
 OPTIONAL = {
-    "data_product_sector", "data_domain", "data_source_type", "post_processing", "justification", "sources",
+    "data_product_sector", "data_domain", "data_source_type", "post_processing", "justification",
+    "sources",
 }  # fmt: skip
 RELEASE = Release(
-    made_by="DPRandomSearchCV", model="Model", attributes=("best_params_",), tuned=True, seeded=False, n_samples=1000,
-    columns=("age", "job"), target="income",
+    made_by="DPRandomSearchCV", model="Model", attributes=("best_params_",), tuned=True,
+    seeded=False, n_samples=1000, columns=("age", "job"), target="income",
 )  # fmt: skip
 SEARCH = best_of(GaussianDP(mu=0.2), Geometric(5))
 STATEMENTS = {
     "a search": PrivacySpent(
-        guarantee=SEARCH, delta=1e-6, components=(Component(name="search", guarantee=SEARCH),), release=RELEASE,
-        assumptions=("The schema is public.",),
+        guarantee=SEARCH, delta=1e-6, components=(Component(name="search", guarantee=SEARCH),),
+        release=RELEASE, assumptions=("The schema is public.",),
     ),
     "pure": PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0),
     "persons": PrivacySpent(guarantee=GaussianDP(mu=1.0), delta=1e-5, unit="person"),
     "a ledger": PrivacySpent(
-        guarantee=compose(PureDP(epsilon=0.5), ApproxDP(epsilon=0.5, delta=1e-7)), delta=1e-6, budget=3.0
+        guarantee=compose(PureDP(epsilon=0.5), ApproxDP(epsilon=0.5, delta=1e-7)), delta=1e-6,
+        budget=3.0,
     ),
     "nothing": PrivacySpent(guarantee=NonPrivate(), delta=1e-6),
 }  # fmt: skip

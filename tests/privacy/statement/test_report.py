@@ -95,8 +95,8 @@ ADVANTAGE = SENTENCES["risk"]["advantage"]
 #: Sections of the first page, and words that only the field uses.
 FIRST_PAGE = ("overview", "tried", "risk", "not_protected", "vouched")
 TERMS = re.compile(
-    r"ε|δ|μ|zero.out|replace.one|neighbour|differential|composition|theorem|mechanism|profile|advantage|positive rate|"
-    r"hyperparameter|sensitivity|Gaussian|add_remove|_\b",
+    r"ε|δ|μ|zero.out|replace.one|neighbour|differential|composition|theorem|mechanism|profile|"
+    r"advantage|positive rate|hyperparameter|sensitivity|Gaussian|add_remove|_\b",
     re.IGNORECASE,
 )
 #: What Markdown escapes, undone.
@@ -173,7 +173,8 @@ def test_the_first_page_has_no_term_of_the_field(kind: str, relation: str) -> No
     guarantee = NonPrivate() if kind == "nothing" else GaussianDP(mu=0.4, neighboring=relation)
     release = None if kind == "ledger" else replace(FACTS, tuned=kind == "search")
     spent = PrivacySpent(
-        guarantee=guarantee, delta=1e-6, components=(Component(name="a model", guarantee=guarantee),), release=release,
+        guarantee=guarantee, delta=1e-6,
+        components=(Component(name="a model", guarantee=guarantee),), release=release,
         assumptions=("Every record is valid.",), budget=9.0 if kind == "ledger" else None,
         unit="person" if kind == "persons" else "record",
     )  # fmt: skip
@@ -211,10 +212,8 @@ def test_what_the_curator_says_is_added_and_what_he_leaves_out_is_seen() -> None
 
 
 def test_a_field_that_a_statement_has_no_place_for_is_an_error_that_lists_the_fields() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"'Contakt'.*the fields are 'Curator'.*'Name'.*'Author of this entry'\. Did you mean 'Contact'\?",
-    ):
+    fields = "the fields are 'Curator'.*'Name'.*'Author of this entry'"
+    with pytest.raises(ValueError, match=rf"'Contakt'.*{fields}\. Did you mean 'Contact'\?"):
         SPENT.report(about={"Contakt": "officer@example.org"})
     documented = " ".join((PrivacySpent.report.__doc__ or "").split())
     page = " ".join(
@@ -265,14 +264,11 @@ def test_whether_the_number_of_records_is_protected_depends_on_the_relation(
     ) is (number == "public")
 
 
-@pytest.mark.parametrize(
-    ("relation", "said"),
-    [
-        ("add_remove", "the records of one person more"),
-        ("zero_out", "one person's records are all blanked"),
-        ("replace_one", "records are replaced by any others, of any number"),
-    ],
-)
+@pytest.mark.parametrize(("relation", "said"), [
+    ("add_remove", "the records of one person more"),
+    ("zero_out", "one person's records are all blanked"),
+    ("replace_one", "records are replaced by any others, of any number"),
+])  # fmt: skip
 def test_a_statement_for_persons_says_so(relation: str, said: str) -> None:
     spent = PrivacySpent(
         guarantee=GaussianDP(mu=0.5, neighboring=relation), delta=1e-6, unit="person"
