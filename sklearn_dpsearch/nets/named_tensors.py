@@ -14,11 +14,9 @@ Inputs: TypeAlias = Tensor | dict[str, Tensor]
 
 def map_tensors(change: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
     """Apply a function to a module's input, or to each by name."""
-    return (
-        {name: change(part) for name, part in inputs.items()}
-        if isinstance(inputs, dict)
-        else change(inputs)
-    )
+    if isinstance(inputs, dict):
+        return {name: change(part) for name, part in inputs.items()}
+    return change(inputs)
 
 
 def list_tensors(inputs: Inputs) -> list[Tensor]:

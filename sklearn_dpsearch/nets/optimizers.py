@@ -43,17 +43,14 @@ class Rates:
         key = f"{name}{pick}"
         # cached: making a tensor in every step would cost more than the step
         if scheduled or key not in self._columns:
-            values = [
-                table[name][t] if name in table else group[name]
-                for group, table in zip(self.groups, self.tables)
-            ]
+            pairs = zip(self.groups, self.tables)
+            values = [table[name][t] if name in table else group[name] for group, table in pairs]
             numbers = [float(value if pick is None else value[pick]) for value in values]
-            equal = len(set(numbers)) == 1
-            self._columns[key] = (
-                numbers[0]
-                if equal
-                else torch.tensor(numbers, dtype=torch.float32, device=self.device).unsqueeze(1)
-            )
+            if len(set(numbers)) == 1:
+                self._columns[key] = numbers[0]
+            else:
+                column = torch.tensor(numbers, dtype=torch.float32, device=self.device)
+                self._columns[key] = column.unsqueeze(1)
         return self._columns[key]
 
     def any(self, name: str) -> bool:
@@ -120,9 +117,8 @@ class Stepper(ABC):
         """
         if memory.get("optimizer") == type(self).__name__:
             self._before = memory["steps"]
-            self.state = [
-                row.unsqueeze(0).to(self.rates.device, copy=True) for row in memory["state"]
-            ]
+            device, rows = self.rates.device, memory["state"]
+            self.state = [row.unsqueeze(0).to(device, copy=True) for row in rows]
 
 
 class StackedSGD(Stepper):
@@ -152,11 +148,8 @@ class StackedAdam(Stepper):
     """
 
     def step(self, weights: Tensor, gradients: Tensor, t: int) -> None:
-        rate, first, second = (
-            self.rates("lr", t),
-            self.rates("betas", t, 0),
-            self.rates("betas", t, 1),
-        )
+        rate = self.rates("lr", t)
+        first, second = (self.rates("betas", t, place) for place in (0, 1))
         if not self.state:
             self.state = [torch.zeros_like(weights), torch.zeros_like(weights)]
         if self._decay and self.flag:
@@ -194,11 +187,8 @@ class UpdateRule:
     @classmethod
     def sgd(cls, lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> UpdateRule:
         """Update rule of ``torch.optim.SGD``."""
-        return cls(
-            StackedSGD,
-            False,
-            {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "dampening": 0.0},
-        )
+        group = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "dampening": 0.0}
+        return cls(StackedSGD, False, group)
 
     @classmethod
     def adam(cls, lr: float, weight_decay: float = 0.0, decoupled: bool = False) -> UpdateRule:
@@ -206,11 +196,8 @@ class UpdateRule:
 
         The latter has the decay decoupled; all else is PyTorch's default.
         """
-        return cls(
-            StackedAdam,
-            decoupled,
-            {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay},
-        )
+        group = {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay}
+        return cls(StackedAdam, decoupled, group)
 
     @classmethod
     def of(cls, optimizer: torch.optim.Optimizer) -> UpdateRule:
@@ -218,9 +205,8 @@ class UpdateRule:
         (group,) = optimizer.param_groups
         if type(optimizer) is torch.optim.SGD:
             return cls(StackedSGD, bool(group["nesterov"]), group)
-        decoupled = type(optimizer) is torch.optim.AdamW or bool(
-            group.get("decoupled_weight_decay")
-        )
+        is_decoupled = type(optimizer) is torch.optim.AdamW
+        decoupled = is_decoupled or bool(group.get("decoupled_weight_decay"))
         return cls(StackedAdam, decoupled, group)
 
     @property
@@ -303,8 +289,8 @@ def lr_table(
     rows: dict[str, list[Any]] = {name: [] for name in names}
     with without_warnings():  # "step of the optimizer was not called": it is not called on purpose
         running = [
-            (scheduler._get_policy_cls()(optimizer, **scheduler.kwargs), scheduler.step_every)
-            for scheduler in schedulers
+            (callback._get_policy_cls()(optimizer, **callback.kwargs), callback.step_every)
+            for callback in schedulers
         ]
         for t in range(steps):
             for name in names:
@@ -314,8 +300,5 @@ def lr_table(
                     scheduler.step()
     group.clear()
     group.update(before)
-    return {
-        name: values
-        for name, values in rows.items()
-        if any(value != before[name] for value in values)
-    }
+    changing = [name for name in names if any(value != before[name] for value in rows[name])]
+    return {name: rows[name] for name in changing}

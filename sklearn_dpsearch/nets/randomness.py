@@ -104,10 +104,8 @@ def global_torch_seed(seed: Seed = None, device: torch.device = CPU) -> Iterator
     as secret as batches, and 32 bits (all that the CPU's generator takes of a seed) are too few.
     """
     source = seed_sequence(seed)
-    with (
-        _GLOBAL_GENERATOR,
-        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-    ):
+    devices = [device] if device.type == "cuda" else []
+    with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=devices):
         seed_torch(torch.default_generator, source.generate_state(WORDS))
         if device.type == "cuda":
             with torch.cuda.device(device):

@@ -144,9 +144,8 @@ class Stack:
         self.tasks = list(tasks)
         layout, modules = engine.layout, [task.module for task in tasks]
         self.trained, self.frozen = (layout.read(modules, device, flag) for flag in (True, False))
-        self.stepper = stepper_for(
-            [task.optimizer for task in tasks], [task.schedule for task in tasks], device
-        )
+        rules, schedules = [task.optimizer for task in tasks], [task.schedule for task in tasks]
+        self.stepper = stepper_for(rules, schedules, device)
         memory, names = self.tasks[0].memory, layout.names(trained=True)
         if len(tasks) == 1 and memory.get("of") == names:  # an earlier training of these parameters
             self.stepper.recall(memory["kept"])
@@ -161,17 +160,15 @@ class Stack:
     def run(self) -> None:
         """Take all training steps of every net, empty batches included."""
         # Steps of linear nets are too short for two threads, which cost much on a busy machine.
-        with (
-            torch_threads(1) if isinstance(self.engine, LinearEngine) else contextlib.nullcontext()
-        ):
+        linear = isinstance(self.engine, LinearEngine)
+        with torch_threads(1) if linear else contextlib.nullcontext():
             self._run()
 
     def _run(self) -> None:
         total = max(task.steps for task in self.tasks)
         while self.tasks:
-            drawn = padded_batches(
-                self.batches, self._ahead(self.done), len(self.records), self.rows
-            )
+            steps = self._ahead(self.done)
+            drawn = padded_batches(self.batches, steps, len(self.records), self.rows)
             for batches in torch.from_numpy(drawn).to(self.device):
                 self._step(batches, self.done)
                 self.done += 1
@@ -208,9 +205,8 @@ class Stack:
             declared *= 2.0 if task.neighboring == "replace_one" else 1.0
             noise_of_net = noise[net].numpy(force=True)
             exact = self.sums[net].numpy(force=True) - noise_of_net
-            answer = release_sum(
-                "clipped gradients", exact, Fraction(declared) ** 2, partial(np.add, noise_of_net)
-            )
+            add_noise, squared = partial(np.add, noise_of_net), Fraction(declared) ** 2
+            answer = release_sum("clipped gradients", exact, squared, add_noise)
             self.sums[net].copy_(torch.from_numpy(answer))
 
     def _add(self, chunk: Tensor) -> None:
@@ -232,11 +228,9 @@ class Stack:
             return
         for i, task in enumerate(self.tasks):
             if task.steps <= t:
+                names = self.engine.layout.names(trained=True)
                 task.memory.clear()
-                task.memory.update(
-                    of=self.engine.layout.names(trained=True),
-                    kept=self.stepper.memory(i, task.steps),
-                )
+                task.memory.update(of=names, kept=self.stepper.memory(i, task.steps))
                 self.engine.layout.write(self.trained[i], task.module)
         self.trained, self.frozen = self.trained[unfinished], self.frozen[unfinished]
         self.tasks = [self.tasks[i] for i in unfinished]

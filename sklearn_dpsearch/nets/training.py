@@ -86,9 +86,8 @@ def _train_stack(
     stack = None
     with exact_arithmetic(records.device):
         with contained():  # nothing has been trained yet; a schedule may fail
-            engine = _engine_choice(tasks[0], records).engine(
-                tasks[0].module, tasks[0].criterion, records.device
-            )
+            engine_of, task = _engine_choice(tasks[0], records).engine, tasks[0]
+            engine = engine_of(task.module, task.criterion, records.device)
             stack = Stack(tasks, engine, records, max_physical_batch)
         with contained():
             if stack is not None:
@@ -119,10 +118,8 @@ def _group_into_stacks(
     for members in by_key.values():
         ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
         sizes = [max(1, tasks[i].rows(records.units)) for i in ordered]
-        limit = min(
-            max_physical_batch,
-            _most_records_in_stack(tasks[ordered[-1]], sizes[-1], records.device),
-        )
+        largest = _most_records_in_stack(tasks[ordered[-1]], sizes[-1], records.device)
+        limit = min(max_physical_batch, largest)
         groups += _split_by_batch_size(ordered, sizes, limit)
     return groups
 
@@ -136,10 +133,9 @@ def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) 
     # Parameters, noise, sums and gradients; inputs and outputs of the layers for the records of one
     # round.
     layers = [layer for layer in task.module.modules() if type(layer) is nn.Linear]
-    numbers = sum(layer.in_features + layer.out_features for layer in layers) * min(
-        size, rounding.CHUNK
-    )
-    bytes_of_net = float(20 * sum(p.numel() for p in task.module.parameters()) + 4 * numbers)
+    per_record = sum(layer.in_features + layer.out_features for layer in layers)
+    parameters = sum(p.numel() for p in task.module.parameters())
+    bytes_of_net = float(20 * parameters + 4 * per_record * min(size, rounding.CHUNK))
     return size * (room // bytes_of_net if room >= FEWEST * bytes_of_net else 1.0)
 
 

@@ -83,7 +83,8 @@ class DPLinearRegression(ArrayNet, TableRegressor):
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPLinearRegression(target_epsilon=3.0, target_delta=1e-5, bounds_X=(-0.2, 0.2), bounds_y=(25, 350))
+    >>> bounds = {"bounds_X": (-0.2, 0.2), "bounds_y": (25, 350)}
+    >>> model = DPLinearRegression(target_epsilon=3.0, target_delta=1e-5, **bounds)
     >>> model.fit(X, y).coef_.shape, round(model.privacy_spent_.epsilon, 2)
     ((10,), 3.0)
     """
@@ -112,11 +113,9 @@ class DPLinearRegression(ArrayNet, TableRegressor):
     def _map_in_units_of_y(self) -> tuple[Array, Array]:
         weights, constants = linear_map(self)
         bounds = self._target_scale()
-        return (
-            (weights, constants)
-            if bounds is None
-            else (weights * bounds.half, constants * bounds.half + bounds.zero)
-        )
+        if bounds is None:
+            return weights, constants
+        return weights * bounds.half, constants * bounds.half + bounds.zero
 
 
 @documented
@@ -136,7 +135,9 @@ class DPMLPClassifier(ArrayNet, TableClassifier):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> net = DPMLPClassifier(target_epsilon=3.0, target_delta=1e-5, bounds_X=(0, 16), classes=range(10))
+    >>> net = DPMLPClassifier(
+    ...     target_epsilon=3.0, target_delta=1e-5, bounds_X=(0, 16), classes=range(10)
+    ... )
     >>> bool(net.fit(X, y).score(X, y) > 0.7)
     True
     """
@@ -193,6 +194,5 @@ def linear_map_noise(net: TableNet) -> Array | None:
     (weights, _), bounds = linear_map(net), ArrayRecords(net).bounds
     if net.weight_noise_ is None:
         return None
-    return np.broadcast_to(
-        net.weight_noise_ / (1.0 if bounds is None else bounds.half), weights.shape
-    )
+    half = 1.0 if bounds is None else bounds.half
+    return np.broadcast_to(net.weight_noise_ / half, weights.shape)

@@ -26,20 +26,12 @@ from .settings import Settings
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives
 #: any other.
 STATED_DELTA = 1e-5
+_FITTED = """
+module_ privacy_spent_ n_steps_ noise_multiplier_ learning_rate_init_ max_grad_norm_ weight_noise_
+_inherited_ _known_parameters_ optimizer_memory_
+"""
 #: Attributes of a net after a successful training.
-FITTED = frozenset(
-    {
-        *(
-            "module_",
-            "privacy_spent_",
-            "n_steps_",
-            "noise_multiplier_",
-            "learning_rate_init_",
-            "max_grad_norm_",
-        ),
-        *("weight_noise_", "_inherited_", "_known_parameters_", "optimizer_memory_"),
-    }
-)
+FITTED = frozenset(_FITTED.split())
 #: The attribute of a module, and the entry of saved parameters, that hold the note.
 NOTE = "_sklearn_dpsearch_spent"
 #: Note on a module: text, or a number and the statement itself if the statement cannot be written
@@ -67,7 +59,7 @@ def state_cost(net: Any, *spent: PrivacySpent) -> None:
     """State the privacy cost of a net, and note it on the module."""
     vars(net)["privacy_spent_"] = spent[0]
     if "module_" in vars(net):
-        write_notes(net.module_, spent)
+        put_notes(net.module_, tuple(map(_new_note, spent)))
 
 
 def costs_before(net: Any, fresh: bool) -> list[PrivacySpent]:
@@ -182,11 +174,6 @@ def remove_training(net: Any) -> None:
 # --- notes on modules -----------------------------------------------------------------------------
 
 
-def write_notes(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
-    """Write privacy costs as notes on a module and its parts."""
-    put_notes(module, tuple(map(_new_note, spent)))
-
-
 def put_notes(module: nn.Module, notes: tuple[Note, ...]) -> None:
     """Put notes of a privacy cost on a module and its parts."""
     for part in module.modules():
@@ -199,9 +186,8 @@ def costs_on_module(module: nn.Module) -> list[PrivacySpent]:
     for note in (note for part in module.modules() for note in vars(part).get(NOTE, ())):
         token, spent = note if isinstance(note, tuple) else json.loads(note).values()
         if token not in costs:  # copies of a note count once
-            costs[token] = (
-                spent if isinstance(spent, PrivacySpent) else _statement_from_values(spent)
-            )
+            is_statement = isinstance(spent, PrivacySpent)
+            costs[token] = spent if is_statement else _statement_from_values(spent)
     return list(costs.values())
 
 
@@ -230,12 +216,11 @@ def notes_in_state_dict(module: nn.Module) -> Iterator[None]:
         If the cost cannot be written as text.
     """
     notes = vars(module).get(NOTE, ())
-    for note in notes:
-        if isinstance(note, tuple):
-            raise PrivacyError(
-                f"Found a guarantee that cannot be written into a file of parameters: "
-                f"{note[1].guarantee!r}. Pickle the whole net, which keeps what it cost."
-            )
+    if unwritten := [note[1] for note in notes if isinstance(note, tuple)]:
+        raise PrivacyError(
+            f"Found a guarantee that cannot be written into a file of parameters: "
+            f"{unwritten[0].guarantee!r}. Pickle the whole net, which keeps what it cost."
+        )
 
     def write(_: nn.Module, state: object, prefix: str, metadata: dict[str, Any]) -> None:
         if notes:

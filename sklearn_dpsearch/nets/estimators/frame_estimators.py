@@ -33,8 +33,8 @@ class FrameNet(TableNet):
     hidden_layer_sizes : tuple of int or "auto", default="auto"
         Outputs of each hidden layer on the columns without their bins. ``()``: none, an additive
         model. "auto": (32,) for classes from n·μ = 10,000 on, and (32,), or (128, 64, 32) from
-        10,000 records on, for numbers from n·μ
-        = 1,000 on; else none. n is the number of records, and μ = sample_rate·√steps ÷ noise multiplier.
+        10,000 records on, for numbers from n·μ = 1,000 on; else none. n is the number of records,
+        and μ = sample_rate·√steps ÷ noise multiplier.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
         Activation of the hidden layers, by scikit-learn's names.
     bins : int, "auto" or None, default="auto"

@@ -256,9 +256,8 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each record."""
-        labels: NDArray[Any] = self.classes_[
-            (self.predict_proba(X)[:, 1] > self.threshold).astype(int)
-        ]
+        places = (self.predict_proba(X)[:, 1] > self.threshold).astype(int)
+        labels: NDArray[Any] = self.classes_[places]
         return labels
 
 
@@ -334,9 +333,8 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
         return torch.zeros(1, *shape)
 
     def _get_predict_nonlinearity(self) -> Any:
-        auto = self.predict_nonlinearity == "auto" and isinstance(
-            self.criterion_, torch.nn.BCEWithLogitsLoss
-        )
+        is_logit = isinstance(self.criterion_, torch.nn.BCEWithLogitsLoss)
+        auto = self.predict_nonlinearity == "auto" and is_logit
         return torch.sigmoid if auto else super()._get_predict_nonlinearity()
 
     def predict(self, X: Any) -> NDArray[Any]:
