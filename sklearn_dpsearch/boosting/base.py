@@ -509,6 +509,8 @@ class GradientBoosting(BaseEstimator):
         groups = self._groups(information, n_features)
         draws = PartitionDraws(coded.features, n_rounds, groups, public)
         scale = self._noise_scale(loss, self._n_releases(n_rounds), of_persons)
+        additive = partial(directions.without_interactions, coded.features)
+        rule = additive if coded.directed else None
         boosted = rounds.boost(
             records,
             start,
@@ -518,9 +520,7 @@ class GradientBoosting(BaseEstimator):
             noise=scale / UNIT,
             prior_factor=float(self.prior_factor),
             line=line,
-            rule=partial(directions.without_interactions, coded.features)
-            if coded.directed
-            else None,
+            rule=rule,
         )
         if line is not None:
             self.init_weights_ = (line.constant, line.way)

@@ -204,10 +204,8 @@ def monotone_terms(
         spread = np.sqrt(squares.sum(tuple(directed)).reshape(1, -1)) / count
         terms.append(smaller, grid[first].reshape(1, -1), spread)
     for place in sorted({effect.place for effect in effects}):
-        size, of_place = (
-            features[place].size,
-            [effect for effect in effects if effect.place == place],
-        )
+        size = features[place].size
+        of_place = [effect for effect in effects if effect.place == place]
         monotone, noise = _table(features[place], of_place)
         terms.append(Partition.of_groups((place,), [np.arange(size)]), monotone, noise)
     return terms, constant

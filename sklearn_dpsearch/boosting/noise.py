@@ -269,12 +269,13 @@ class NoisySums:
         sums : ndarray of shape (2 · n_outputs, n_cells)
             Of the whole numbers.
         """
-        noisy = release_sum("sums over cells", sums, self._squared, self._add_noise)
+
+        def add_noise(exact: NDArray[np.int64]) -> NDArray[np.int64]:
+            return exact + self._fresh(exact.size).reshape(exact.shape)
+
+        noisy = release_sum("sums over cells", sums, self._squared, add_noise)
         scores, hessians = np.split(noisy / UNIT, 2)
         return scores, hessians * (HESSIAN_NOISE * self._loss.hessian_unit)
-
-    def _add_noise(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
-        return sums + self._fresh(sums.size).reshape(sums.shape)
 
     def _fresh(self, size: int) -> NDArray[np.int64]:
         """Noise that no release had before, and none will have again.

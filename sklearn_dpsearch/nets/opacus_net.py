@@ -61,7 +61,7 @@ class OpacusNet:
         train_split: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(module, *args, train_split=train_split, **kwargs)  # type: ignore[call-arg]  # of skorch
+        super().__init__(module, *args, train_split=train_split, **kwargs)  # type: ignore[call-arg]
         self.noise_multiplier, self.max_grad_norm = noise_multiplier, max_grad_norm
         self.target_epsilon, self.target_delta = target_epsilon, target_delta
 

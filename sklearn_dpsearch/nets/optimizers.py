@@ -60,10 +60,8 @@ class Rates:
         )
 
     def keep(self, places: Sequence[int]) -> None:
-        self.groups, self.tables = (
-            [self.groups[i] for i in places],
-            [self.tables[i] for i in places],
-        )
+        self.groups = [self.groups[i] for i in places]
+        self.tables = [self.tables[i] for i in places]
         self._columns = {}
 
 

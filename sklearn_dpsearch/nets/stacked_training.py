@@ -160,21 +160,20 @@ class Stack:
     def run(self) -> None:
         """Take all training steps of every net, empty batches included."""
         # Steps of linear nets are too short for two threads, which cost much on a busy machine.
-        linear = isinstance(self.engine, LinearEngine)
+        linear, total = (
+            isinstance(self.engine, LinearEngine),
+            max(task.steps for task in self.tasks),
+        )
         with torch_threads(1) if linear else contextlib.nullcontext():
-            self._run()
-
-    def _run(self) -> None:
-        total = max(task.steps for task in self.tasks)
-        while self.tasks:
-            steps = self._ahead(self.done)
-            drawn = padded_batches(self.batches, steps, len(self.records), self.rows)
-            for batches in torch.from_numpy(drawn).to(self.device):
-                self._step(batches, self.done)
-                self.done += 1
-                if self.done % math.ceil(total / LOOKS) == 0 or self.done == total:
-                    self.tell(Stage("training", self.done, total))
-            self._finish(self.done)
+            while self.tasks:
+                steps = self._ahead(self.done)
+                drawn = padded_batches(self.batches, steps, len(self.records), self.rows)
+                for batches in torch.from_numpy(drawn).to(self.device):
+                    self._step(batches, self.done)
+                    self.done += 1
+                    if self.done % math.ceil(total / LOOKS) == 0 or self.done == total:
+                        self.tell(Stage("training", self.done, total))
+                self._finish(self.done)
 
     def _ahead(self, t: int) -> int:
         """Number of steps whose batches are drawn at once.

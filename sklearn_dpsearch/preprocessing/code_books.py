@@ -120,11 +120,8 @@ def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
         if not all(isinstance(alternative, Mapping) for alternative in alternatives):
             continue
         entry = {key: value for key, value in stated.items() if key != word}
-        not_null = [
-            alternative
-            for alternative in alternatives
-            if alternative.get("type") != "null" and alternative.get("const", 0) is not None
-        ]
+        options = [option for option in alternatives if option.get("type") != "null"]
+        not_null = [option for option in options if option.get("const", 0) is not None]
         if not_null and all("const" in alternative for alternative in not_null):
             return {**entry, "enum": [alternative["const"] for alternative in not_null]}
         if len(not_null) == 1:

@@ -147,10 +147,8 @@ class Range(Column):
         """
         edges = self.edges(detail)
         if len(edges):
-            places, present = (
-                np.searchsorted(self.warped(edges), warped, side="right"),
-                ~missing[:, np.newaxis],
-            )
+            places = np.searchsorted(self.warped(edges), warped, side="right")
+            present = ~missing[:, np.newaxis]
             yield np.eye(len(edges) + 1)[places] * present
             for part in self.parts():
                 yield np.eye(part.size)[part.place(self.unwarped(warped))] * present
@@ -199,10 +197,8 @@ class Range(Column):
         weights = np.repeat(np.diff(ends), len(WITHIN))
         yield CurvePoints(name, self.values_of(numbers), rows, weights)
         for part in self.parts() if len(edges) else ():
-            labels, one_hot = (
-                range(part.first, part.first + part.size),
-                np.eye(part.size, width, first),
-            )
+            labels = range(part.first, part.first + part.size)
+            one_hot = np.eye(part.size, width, first)
             yield CurvePoints(f"{name}_{part.name}", objects(labels), one_hot, np.ones(part.size))
             first += part.size
 

@@ -47,6 +47,10 @@ class Engine(ABC):
         self.layout, self.device = ParameterLayout(module), device
         self.template = copy.deepcopy(module if template is None else template)
         self.template = in_training(self.template.to(device))
+        for layer in self.template.modules():
+            if type(layer) is nn.Embedding:
+                layer.register_forward_pre_hook(_set_unknown_tokens_apart)
+                layer.register_forward_hook(_make_unknown_tokens_nan)
         self.criterion = copy.deepcopy(criterion).to(device)
         self.piece = 1  # records in a sum in single precision, see ``rounding``
 
@@ -77,19 +81,6 @@ class SingleNetEngine(Engine):
 
     #: Most records in a chunk.
     chunk_size: int
-
-    def __init__(
-        self,
-        module: nn.Module,
-        criterion: nn.Module,
-        device: torch.device,
-        template: nn.Module | None = None,
-    ) -> None:
-        super().__init__(module, criterion, device, template)
-        for layer in self.template.modules():
-            if type(layer) is nn.Embedding:
-                layer.register_forward_pre_hook(_set_unknown_tokens_apart)
-                layer.register_forward_hook(_make_unknown_tokens_nan)
 
     def bind(self, trained: Tensor, frozen: Tensor, sums: Tensor) -> None:
         if len(trained) != 1:

@@ -182,10 +182,10 @@ def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Tur
         require_constants(*arguments[1:])
         return arguments[0]
     ranks = {value.rank for value in arguments if isinstance(value, Rows)}
-    needs(
-        len(ranks) == 1,
-        "tensors of records of different ranks, of which one is spread over the others' records",
-    )
+    if len(ranks) != 1:
+        raise NotPerRecord(
+            "tensors of records of different ranks, of which one is spread over the others' records"
+        )
     (rank,) = ranks
     for value in arguments:
         if isinstance(value, Constant):
@@ -300,10 +300,8 @@ def reshape(value: object, *shape: object) -> None:
     if first is not BATCH_SIZE:
         # -1 is the number of records only if the rest is all that a record has.
         complete = -1 not in inner and math.prod(inner) == math.prod(rows.shape[1:])
-        needs(
-            first == -1 and complete,
-            "a shape that mixes records; write x.flatten(1) or x.view(len(x), ...)",
-        )
+        reason = "a shape that mixes records; write x.flatten(1) or x.view(len(x), ...)"
+        needs(first == -1 and complete, reason)
 
 
 def swap_records_and_steps(value: object) -> Rows | Turned:

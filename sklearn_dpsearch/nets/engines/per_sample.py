@@ -154,11 +154,8 @@ class OpacusEngine(SingleNetEngine):
         for name, place in self._paddings.items():
             if name in gradients:
                 gradients[name][:, place] = 0.0  # PyTorch's embeddings have no gradient there
-        lengths = {
-            name: len(gradient) if isinstance(gradient, Tensor) else None
-            for name, gradient in gradients.items()
-        }
-        missing = [name for name, length in lengths.items() if length != len(targets)]
+        n, tensors = len(targets), {name for name in gradients if torch.is_tensor(gradients[name])}
+        missing = [name for name in gradients if name not in tensors or len(gradients[name]) != n]
         if missing:
             raise TrainingError(
                 f"Opacus found no gradient of each record for {missing}; freeze them, or use them."
