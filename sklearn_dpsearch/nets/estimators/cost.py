@@ -59,7 +59,7 @@ def state_cost(net: Any, *spent: PrivacySpent) -> None:
     """State the privacy cost of a net, and note it on the module."""
     vars(net)["privacy_spent_"] = spent[0]
     if "module_" in vars(net):
-        put_notes(net.module_, tuple(map(_new_note, spent)))
+        write_notes(net.module_, spent)
 
 
 def costs_before(net: Any, fresh: bool) -> list[PrivacySpent]:
@@ -172,6 +172,11 @@ def remove_training(net: Any) -> None:
 
 
 # --- notes on modules -----------------------------------------------------------------------------
+
+
+def write_notes(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
+    """Write privacy costs as notes on a module and its parts."""
+    put_notes(module, tuple(map(_new_note, spent)))
 
 
 def put_notes(module: nn.Module, notes: tuple[Note, ...]) -> None:
