@@ -107,8 +107,7 @@ def start_along_index(
 
 
 def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Array:
-    """Line through the bins of the index that never falls, around its mean, shape (1, n_bins); a
-    shrunk Newton step."""
+    """Line of shape (1, n_bins) along the index that never falls: a shrunk Newton step."""
     places = np.linspace(-1.0, 1.0, len(scores))
     places = places - np.average(places, weights=hessians + LEAST_MASS)
     slope, curvature = float(scores @ places), float(hessians @ np.square(places))
@@ -124,8 +123,7 @@ def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Ar
 def without_interactions(
     features: Sequence[Feature], partition: Partition, weights: Array
 ) -> Array:
-    """Weights of a round in which directed columns act by themselves, whatever the other columns of
-    a cell.
+    """Weights of a round in which directed columns act by themselves, whatever the other columns.
 
     They are the nearest such weights, of shape (1, n_cells): means over the cells of each group of
     a directed column, and over the cells of each combination of other groups.
@@ -167,8 +165,7 @@ def _groups(partition: Partition) -> Iterator[NDArray[np.intp]]:
 def monotone_terms(
     features: Sequence[Feature], partitions: Sequence[Partition], boosted: Boosted
 ) -> tuple[Terms, float]:
-    """Terms of a boosted model, and a constant: those of other columns, and a monotone table for
-    each directed one.
+    """Terms of a boosted model with a monotone table for each directed column, and a constant.
 
     Parameters
     ----------
@@ -230,8 +227,7 @@ def _effect_on_axis(
 
 
 def _table(feature: Feature, effects: Sequence[_Effect]) -> tuple[Array, Array]:
-    """Sum of a column's effects for each code, made monotone, and its noise before; shape (1,
-    n_codes) each.
+    """Monotone sum of a column's effects for each code, shape (1, n_codes), and its noise before.
 
     The monotone one is the nearest, weighted by the Hessians of the codes as noisy sums tell them;
     a missing value keeps its effect.
@@ -247,8 +243,7 @@ def _table(feature: Feature, effects: Sequence[_Effect]) -> tuple[Array, Array]:
 
 
 def _masses(effects: Sequence[_Effect]) -> Array:
-    """Hessians of each code, from those of groups of codes in several rounds, by iterated
-    proportional fitting.
+    """Hessians of each code, from those of groups of codes, by iterated proportional fitting.
 
     It finds codes that many records have, whatever codes share their groups (Richardson 1972, Lucy
     1974).

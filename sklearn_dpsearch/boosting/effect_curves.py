@@ -1,5 +1,4 @@
-"""Curves of boosting: the effect of each value of a column, in the mean over the other columns of
-its cells."""
+"""Curves of boosting: mean effects of each value of a column over the other columns."""
 
 from __future__ import annotations
 

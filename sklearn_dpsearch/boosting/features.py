@@ -206,8 +206,7 @@ class CodedColumns:
                 yield CodedValues(name, points.values, codes, points.weights)
 
     def _index(self, codes: Codes) -> NDArray[np.intp]:
-        """Bin of the sum of all directed columns, shape (n_samples,); it rises with each of them in
-        its direction."""
+        """Bin of the sum of all directed columns, which rises with each, shape (n_samples,)."""
         directed = [place for place, feature in enumerate(self.features) if feature.direction]
         total = np.zeros(codes.shape[1])
         for place in directed:
@@ -241,16 +240,12 @@ def _features_of_column(
 
 
 def _parts(column: Range) -> Sequence[DatePart]:
-    """Parts of a date with codes of their own; none with a direction, which its months would
-    break."""
+    """Parts of a date with codes of their own; none with a direction, which months would break."""
     return () if column.direction else column.parts()
 
 
 def _bin_edges(column: Column, max_bins: int) -> list[NDArray[np.float64]]:
-    """Inner edges of a column's bins, for each of its scales; none of other columns than ranges.
-
-    They are in the column's own numbers.
-    """
+    """Inner edges of a column's bins in its own numbers, for each scale; none without a range."""
     if not isinstance(column, Range):
         return [np.empty(0)]
     if column.bins not in (ENCODER, AUTO, None):
@@ -266,8 +261,7 @@ def _bin_edges(column: Column, max_bins: int) -> list[NDArray[np.float64]]:
 
 
 class BinLookup:
-    """Bins of numbers, as ``np.searchsorted(edges, numbers, side="right")`` finds them, many times
-    as fast.
+    """Bins of numbers as ``np.searchsorted`` finds them on the right side, many times as fast.
 
     The range of the edges has equal parts, and a number is compared with the edges in its own part
     alone. The part of a number never falls as the number grows, so that no rounding matters.

@@ -1,5 +1,4 @@
-"""Boosting over partitions that never move: workers of Dask keep codes and outputs, and send sums
-of cells.
+"""Boosting over partitions that never move: workers of Dask keep records, and send sums of cells.
 
 A worker reads a partition through the door, once, and keeps it under the name of the fit. In a
 round it is told the step and the cells, and answers with whole numbers: sums over cells, exact.
@@ -77,8 +76,7 @@ def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _predict_frame(frame: Any, model: Any, method: str) -> Any:
-    """Predictions for a frame of pandas, as a series or a frame; in one thread, as Dask has others
-    for other frames."""
+    """Predictions for a frame of pandas, in one thread, as Dask has others for other frames."""
     pandas = sys.modules["pandas"]
     with at_most_threads(1):
         predictions = getattr(model, method)(frame)

@@ -1,5 +1,4 @@
-"""Cells of the rounds: partitions of a few features, drawn from public facts, a public seed and
-what was released."""
+"""Cells of the rounds: random partitions of a few features, from public and released facts."""
 
 from __future__ import annotations
 

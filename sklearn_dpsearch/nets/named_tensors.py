@@ -1,5 +1,4 @@
-"""Inputs of a module: a tensor of records, or several by name, which have the records in the same
-places."""
+"""Inputs of a module: a tensor of records, or several by name, with the records in equal places."""
 
 from __future__ import annotations
 

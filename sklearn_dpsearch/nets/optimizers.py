@@ -1,5 +1,4 @@
-"""Optimizer steps on stacked parameters, each net with its own rates and state; schedules, computed
-before training."""
+"""Optimizer steps on stacked parameters, with rates and state of each net; schedules."""
 
 from __future__ import annotations
 
@@ -23,10 +22,7 @@ Memory = dict[str, Any]
 
 
 class Rates:
-    """Hyperparameters of M optimizers of one kind, constant or scheduled.
-
-    They are columns of shape (M, 1).
-    """
+    """Hyperparameters of M optimizers of one kind, constant or scheduled, as columns of M."""
 
     def __init__(
         self, groups: Sequence[Mapping[str, Any]], tables: Sequence[Table], device: torch.device
@@ -35,10 +31,7 @@ class Rates:
         self._columns: dict[str, Any] = {}
 
     def __call__(self, name: str, t: int, pick: int | None = None) -> Any:
-        """Hyperparameter of M optimizers at step ``t``.
-
-        A plain number if all agree, otherwise a column.
-        """
+        """Hyperparameter at step ``t`` of M optimizers: a number if all agree, or else a column."""
         scheduled = any(name in table for table in self.tables)
         key = f"{name}{pick}"
         # cached: making a tensor in every step would cost more than the step
@@ -66,9 +59,7 @@ class Rates:
 
 
 class Stepper(ABC):
-    """Optimizer that updates the parameters of M nets in place.
-
-    Shape (M, size).
+    """Optimizer that updates the parameters of M nets, shape (M, size), in place.
 
     Parameters
     ----------
@@ -93,26 +84,17 @@ class Stepper(ABC):
         """Take step number ``t`` of all optimizers, from 0."""
 
     def keep(self, places: list[int]) -> None:
-        """Go on with some of the nets alone.
-
-        They are named by their places, ascending.
-        """
+        """Go on with some of the nets, by their places in ascending order."""
         self.rates.keep(places)
         self.state = [values[places] for values in self.state]
 
     def memory(self, place: int, steps: int) -> Memory:
-        """Memory of one net's optimizer, for a training that goes on.
-
-        It is the memory after ``steps`` steps.
-        """
+        """Memory of one net's optimizer after ``steps`` steps, for a training that goes on."""
         rows = [values[place].detach().clone() for values in self.state]
         return {"optimizer": type(self).__name__, "state": rows, "steps": self._before + steps}
 
     def recall(self, memory: Memory) -> None:
-        """Go on from the memory of a single net's earlier training.
-
-        That training had the same optimizer.
-        """
+        """Go on from the memory of a single net's earlier training with the same optimizer."""
         if memory.get("optimizer") == type(self).__name__:
             self._before = memory["steps"]
             device, rows = self.rates.device, memory["state"]
@@ -120,8 +102,7 @@ class Stepper(ABC):
 
 
 class StackedSGD(Stepper):
-    """``torch.optim.SGD`` with weight decay, momentum, dampening; Nesterov's momentum by the
-    flag."""
+    """``torch.optim.SGD`` with weight decay, momentum and dampening; the flag is Nesterov's."""
 
     def step(self, weights: Tensor, gradients: Tensor, t: int) -> None:
         moved = gradients
@@ -140,10 +121,7 @@ class StackedSGD(Stepper):
 
 
 class StackedAdam(Stepper):
-    """``torch.optim.Adam``, or by the flag ``AdamW``, whose weight decay is decoupled.
-
-    There is no AMSGrad.
-    """
+    """``torch.optim.Adam`` without AMSGrad, or by the flag ``AdamW``, whose decay is decoupled."""
 
     def step(self, weights: Tensor, gradients: Tensor, t: int) -> None:
         rate = self.rates("lr", t)

@@ -1,5 +1,4 @@
-"""Records for training: in memory, in a file that may be larger than memory, or read one by one
-from a ``Dataset``."""
+"""Records for training: in memory, in a file, or read one by one from a ``Dataset``."""
 
 from __future__ import annotations
 
@@ -148,10 +147,7 @@ class HeldRecords(TrainingData):
 
 
 def take_rows(rows: Tensor, places: Tensor) -> Tensor:
-    """Rows of a tensor at these places; zeros at places that it lacks.
-
-    Shape (*places.shape, ...).
-    """
+    """Rows of a tensor at these places, shape (*places.shape, ...); zeros where it has none."""
     flat, n = places.reshape(-1), len(rows)
     source = rows if n else rows.new_zeros((1, *rows.shape[1:]))
     selected = source.index_select(0, flat.clamp(max=max(n - 1, 0)))
@@ -188,10 +184,7 @@ def least_bytes_in_file(device: Any) -> int:
 
 
 def stays_in_file(X: ChosenRows, device: Any) -> bool:
-    """Return whether records are rows of a large array in a file.
-
-    Such are ``np.memmap`` and ``np.load(…, mmap_mode="r")``.
-    """
+    """Return whether records are rows of a large array in a file, such as ``np.memmap``."""
     return X.bytes_in_file >= least_bytes_in_file(device)
 
 
@@ -202,9 +195,7 @@ def converted_rows(
     convert: Callable[[NDArray[Any], Tensor], object],
     size: int,
 ) -> Tensor:
-    """Copy of an array's rows in another form, kept for other nets.
-
-    It is made in blocks.
+    """Copy of an array's rows in another form, made in blocks, and kept for other nets.
 
     Parameters
     ----------
@@ -326,8 +317,7 @@ class ReadRecords(TrainingData):
         return records
 
     def _fitting(self, record: tuple[Inputs, Any] | None) -> list[Tensor] | None:
-        """Tensors of a record of the declared shapes and kinds, inputs and target; None for
-        another."""
+        """Tensors of a record of the declared shapes and kinds, inputs and target; else None."""
         names = input_names(self.inputs)
         if record is None or sorted(input_names(record[0]) or ()) != sorted(names or ()):
             return None

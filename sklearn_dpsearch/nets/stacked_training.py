@@ -1,5 +1,4 @@
-"""Stacks: nets of one architecture that take their training steps together, with own batches and
-noise each."""
+"""Stacks: nets of one architecture that train together, each with its own batches and noise."""
 
 from __future__ import annotations
 
@@ -87,10 +86,7 @@ class TrainingTask:
     notes: list[str] = field(default_factory=list)
 
     def rows(self, n: int) -> int:
-        """Number of rows of each batch of a training.
-
-        The training is on ``n`` records, or persons.
-        """
+        """Number of rows of each batch of a training on ``n`` records, or persons."""
         return rows_per_batch(self.sample_rate, self.places or n)
 
 
@@ -113,9 +109,7 @@ def _batch_source(
 
 
 class Stack:
-    """M nets of one architecture in training together.
-
-    Parameters have the shape (M, size).
+    """M nets of one architecture in training together, with parameters of shape (M, size).
 
     Parameters
     ----------
@@ -209,10 +203,7 @@ class Stack:
             self.sums[net].copy_(torch.from_numpy(answer))
 
     def _add(self, chunk: Tensor) -> None:
-        """Add clipped gradients of a chunk of each net's batch.
-
-        Shape (M, width).
-        """
+        """Add clipped gradients of a chunk, shape (M, width), of each net's batch."""
         # 0 in a row without a record: nothing is added
         bounds = (chunk < len(self.records)) * self.norms
         inputs, targets = self.records.take(chunk)

@@ -57,9 +57,7 @@ def _engine_choice(task: TrainingTask, records: TrainingData) -> engine_choice.E
 def train_together(
     tasks: Sequence[TrainingTask], records: TrainingData, *, max_physical_batch: int
 ) -> list[bool]:
-    """Train several nets in place, as stacks of equal architecture.
-
-    The answer says for each whether it succeeded.
+    """Train several nets in place, as stacks of equal architecture; return whether each succeeded.
 
     Each net has its own batches, noise, rates and number of steps; grouping changes time, never
     results. A failing net does not affect the others: the unfinished nets of its stack start again,
@@ -79,10 +77,7 @@ def train_together(
 def _train_stack(
     tasks: list[TrainingTask], records: TrainingData, max_physical_batch: int
 ) -> list[TrainingTask]:
-    """Train nets as one stack; return those left unfinished.
-
-    They keep their initial parameters.
-    """
+    """Train nets as one stack; return those left unfinished, with their initial parameters."""
     stack = None
     with exact_arithmetic(records.device):
         with contained():  # nothing has been trained yet; a schedule may fail
@@ -125,10 +120,7 @@ def _group_into_stacks(
 
 
 def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) -> float:
-    """Most records at once in a stack of nets like this.
-
-    They are at least those of one net.
-    """
+    """Most records at once in a stack of nets like this, at least those of one net."""
     room = CACHE.get(device.type, math.inf)
     # Parameters, noise, sums and gradients; inputs and outputs of the layers for the records of one
     # round.
@@ -140,10 +132,7 @@ def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) 
 
 
 def _stack_key(task: TrainingTask, records: TrainingData) -> Hashable | None:
-    """Key that is equal for nets that can train as one stack.
-
-    None for a net that is trained alone.
-    """
+    """Key that is equal for nets that can train as one stack; None for a net that trains alone."""
     key = None
     if not records.stacks:
         return None
@@ -156,9 +145,7 @@ def _stack_key(task: TrainingTask, records: TrainingData) -> Hashable | None:
 
 
 def _split_by_batch_size(members: list[int], sizes: list[int], limit: float) -> list[list[int]]:
-    """Split nets into stacks whose batch sizes are within a factor two.
-
-    A stack holds at most ``most`` records.
+    """Split nets into stacks of at most ``limit`` records, with batch sizes within a factor two.
 
     Batches are filled up to the widest of the stack: nets of very different sizes would mostly
     compute on empty rows.

@@ -1,5 +1,4 @@
-"""Code books as people write them: entries of JSON Schema, of Frictionless Table Schema, and lists
-of codes."""
+"""Code books as people write them: JSON Schema, Frictionless Table Schema, and lists of codes."""
 
 from __future__ import annotations
 
@@ -37,16 +36,14 @@ TYPES = {
 
 
 class CodeBookEntry(NamedTuple):
-    """Entry in the words of a schema, and the declared kind of its values: text, numbers, flags,
-    dates, or empty."""
+    """Entry in a schema's words, and the declared kind of its values; empty if undeclared."""
 
     entry: Any
     kind: str = ""
 
 
 def columns_of_book(book: Any) -> Any:
-    """Entries by column of a code book: JSON Schema's properties, Frictionless fields, or the book
-    itself."""
+    """Entries of a code book by column: JSON Schema's properties, Frictionless fields, or all."""
     if not isinstance(book, Mapping):
         return book
     if book.get("type") == "object" and isinstance(book.get("properties"), Mapping):
@@ -111,8 +108,7 @@ def entry_of(name: str, stated: Any) -> CodeBookEntry:
 
 
 def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Entry with a list of constants as ``enum``, and with the only alternative beside null in
-    place of both."""
+    """Entry with constants as ``enum``, or the only alternative beside null in place of both."""
     for word in ALTERNATIVES:
         alternatives = stated.get(word)
         if not isinstance(alternatives, list):
@@ -130,8 +126,7 @@ def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _codes_with_labels(codes: list[Any]) -> CodeBookEntry:
-    """Codes of a dictionary from codes to labels; whole numbers in text are numbers, as JSON has no
-    others."""
+    """Codes of a dictionary from codes to labels; whole numbers in text are numbers, as in JSON."""
     if all(isinstance(code, str) and WHOLE.fullmatch(code) for code in codes):
         codes = [int(float(code)) for code in codes]
     are_numbers = all(isinstance(code, numbers.Real) for code in codes)

@@ -110,8 +110,7 @@ class SingleNetEngine(Engine):
     def _gradients_or_blanks(
         self, inputs: Inputs, targets: Tensor
     ) -> tuple[dict[str, PerSampleGradients], Tensor | None]:
-        """Gradients of records, and a mask of those on which the computation fails; None if there
-        are none.
+        """Gradients of records, and a mask of those on which the computation fails, or None.
 
         In their places are zeros then, in a call of the same shape with the same random draws: what
         is computed for the others does not change by a bit.
@@ -159,8 +158,7 @@ def _set_unknown_tokens_apart(layer: nn.Module, args: tuple[Tensor, ...]) -> tup
 
 
 def _make_unknown_tokens_nan(layer: nn.Module, args: object, outputs: Tensor) -> Tensor:
-    """Hook behind an embedding: unknown tokens are no numbers, so that the gradient of their record
-    is dropped."""
+    """Hook behind an embedding: unknown tokens become NaN, which drops their record's gradient."""
     unknown: Tensor = vars(layer).pop("unknown_tokens")
     return outputs.masked_fill(unknown.unsqueeze(-1), torch.nan)
 
@@ -252,10 +250,7 @@ class ParameterEntry(NamedTuple):
 
 
 class ParameterLayout:
-    """Places of the parameters of a module in flat storage.
-
-    Trained and frozen ones lie apart.
-    """
+    """Places of the parameters of a module in flat storage, trained and frozen ones apart."""
 
     def __init__(self, module: nn.Module) -> None:
         self.entries: dict[str, ParameterEntry] = {}

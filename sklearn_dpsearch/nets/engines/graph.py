@@ -54,8 +54,7 @@ class Traced:
 
 
 class QuietGraph(fx.GraphModule):
-    """Graph that is called as any module: torch.fx would print the code at which a record raises an
-    error."""
+    """Graph that is called as any module: torch.fx would print the code at which a record fails."""
 
     def recompile(self) -> Any:
         code = super().recompile()
@@ -119,7 +118,7 @@ def trace_module(module: nn.Module, rows: Inputs) -> Traced:
 class _OperationRecorder(fx.Tracer):
     """Tracer of torch.fx that does not patch PyTorch for all threads.
 
-    It has fx's bookkeeping without its interception of calls.
+    It has the bookkeeping of torch.fx, and does not intercept calls.
     """
 
     def __init__(self, root: nn.Module) -> None:
@@ -170,7 +169,7 @@ def _recorded_layer(recorder: _OperationRecorder, name: str, *args: Any, **kwarg
 def _training_copy(module: nn.Module, empty: bool = False) -> nn.Module:
     """Copy of a module in training mode, for tracing.
 
-    ``empty``: without values of parameters that ``forward`` could read.
+    With ``empty`` it is without values of parameters that ``forward`` could read.
     """
     parameters = module.parameters() if empty else ()
     memo = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in parameters}

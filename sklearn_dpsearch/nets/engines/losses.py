@@ -45,10 +45,7 @@ KNOWN: dict[type[nn.Module], Fits] = {
 
 
 class NLLOfProbabilities(nn.Module):
-    """Negative log-likelihood of probabilities, as skorch trains with ``NLLLoss``.
-
-    It takes the logarithm.
-    """
+    """Negative log-likelihood of probabilities, of which it takes the logarithm, as skorch does."""
 
     def __init__(self, criterion: nn.NLLLoss) -> None:
         super().__init__()

@@ -80,7 +80,7 @@ def _blockwise_norm(table: Tensor) -> Tensor:
 def norms_from_squares(squares: Tensor) -> Tensor:
     """Gradient norms from the squared norms of their parts.
 
-    In single precision; infinite beyond 1e19.
+    They are in single precision, and infinite beyond 1e19.
     """
     return squares.sum(0).float().sqrt_().add_(TINY)
 

@@ -46,8 +46,7 @@ class DPLogisticRegression(ArrayNet, TableClassifier):
 
     @property
     def coef_(self) -> Array:
-        """Weights of the features, in their own units, shape (1, n_features) or (n_classes,
-        n_features)."""
+        """Weights of the features in their own units, shape (1 or n_classes, n_features)."""
         return self._rows_of_log_odds(linear_map(self)[0])
 
     @property
@@ -57,20 +56,14 @@ class DPLogisticRegression(ArrayNet, TableClassifier):
 
     @property
     def coef_noise_(self) -> Array | None:
-        """Standard deviation of the noise in ``coef_``, in its shape.
-
-        None if it is not known.
-        """
+        """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
         noise = linear_map_noise(self)
         if noise is None or len(self.classes_) > 2:
             return noise
         return math.sqrt(2.0) * noise[:1]
 
     def _rows_of_log_odds(self, values: Array) -> Array:
-        """Weights in scikit-learn's form: one row for two classes.
-
-        It is the second class minus the first.
-        """
+        """Weights in scikit-learn's form: for two classes the second minus the first."""
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
 
 
@@ -91,8 +84,7 @@ class DPLinearRegression(ArrayNet, TableRegressor):
 
     @property
     def coef_(self) -> Array:
-        """Weights of the features, in units of y per unit of each feature (before predictions are
-        clipped)."""
+        """Weights of the features in units of y per unit of each feature, before clipping."""
         weights: Array = self._map_in_units_of_y()[0][0]
         return weights
 
@@ -103,10 +95,7 @@ class DPLinearRegression(ArrayNet, TableRegressor):
 
     @property
     def coef_noise_(self) -> Array | None:
-        """Standard deviation of the noise in ``coef_``, in its shape.
-
-        None if it is not known.
-        """
+        """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
         noise, bounds = linear_map_noise(self), self._target_scale()
         return noise if noise is None else noise[0] * (1.0 if bounds is None else bounds.half)
 
@@ -187,10 +176,7 @@ def linear_map(net: TableNet) -> tuple[Array, Array]:
 
 
 def linear_map_noise(net: TableNet) -> Array | None:
-    """Noise in the weights of a linear net; None if not known.
-
-    Standard deviations, in the shape of the weights.
-    """
+    """Standard deviations of the noise in a linear net's weights; None if not known."""
     (weights, _), bounds = linear_map(net), ArrayRecords(net).bounds
     if net.weight_noise_ is None:
         return None

@@ -1,5 +1,7 @@
-"""skorch's callbacks without access to batches or losses, recognised by exact type. All others are
-refused."""
+"""skorch's callbacks without access to batches or losses, recognised by exact type.
+
+All other callbacks are refused.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Privacy cost of a net's parameters: all trainings that led to them, stated and carried along on
-the module.
+"""Privacy cost of a net's parameters: all trainings that led to them, carried on the module.
 
 The cost is a text on every module, which copies, pickles and saved parameters keep, and which needs
 no class of this library. A net that starts from such parameters adds its own training to that cost.
@@ -126,8 +125,7 @@ def cost_of_training(
     unit: str,
     n: int,
 ) -> PrivacySpent:
-    """Cost of one training alone, on n records or persons, of parameters that have these costs
-    before."""
+    """Cost of one training on n records or persons, of parameters that have these costs before."""
     number = 1 + sum(len(spent.components) for spent in costs)
     return PrivacySpent(
         guarantee=settings.guarantee,
@@ -240,10 +238,7 @@ def notes_in_state_dict(module: nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def notes_of_state_dict(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
-    """Collect cost notes of parameters loaded into a module while open.
-
-    Empty for a file without notes.
-    """
+    """Collect cost notes of parameters loaded into a module while open, if a file has any."""
     notes: list[tuple[str, ...]] = []
 
     def note(state: object, prefix: str, metadata: dict[str, Any], *_: object) -> None:

@@ -60,8 +60,7 @@ class FrameNet(TableNet):
 
     @property
     def public_facts(self) -> dict[str, Any]:
-        """Facts about the target that the schema states, by the names of parameters: ``classes`` or
-        ``bounds_y``."""
+        """Facts about the target from the schema, by parameter: ``classes`` or ``bounds_y``."""
         return FrameRecords(self).stated
 
     def columns_read(self) -> list[str]:
@@ -97,8 +96,8 @@ class FrameNet(TableNet):
         return FrameRecords(self).encoder.made_up(n_samples, random_state)
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
-        """Effects of the values of each column in the linear part, which is the whole model without
-        hidden layers.
+        """Effects of each column's values in the linear part, without hidden layers the whole
+        model.
 
         They follow from the schema and the released weights: no record is needed, and they cost no
         privacy.

@@ -1,5 +1,4 @@
-"""Records in the user's form: an array, arrays by name, or a ``Dataset`` that is read record by
-record."""
+"""Records in the user's form: an array, arrays by name, or a ``Dataset`` read record by record."""
 
 from __future__ import annotations
 
@@ -135,10 +134,7 @@ def zero_row(rows: ChosenRows) -> Tensor:
 
 
 def tensor_from_block(block: Any, name: str = "X") -> Tensor:
-    """Rows of an array as a tensor in single precision.
-
-    Integers stay integers.
-    """
+    """Rows of an array as a tensor in single precision; integers stay integers."""
     return single_precision(torch.from_numpy(numeric_array(name, block)))
 
 

@@ -1,5 +1,4 @@
-"""Modules of the nets for tables: initial parameters, and widths of hidden layers, as given or by
-rule.
+"""Modules of the nets for tables: initial parameters, and widths of hidden layers.
 
 A second layer gains with many records and loses with few (docs/learn/net_defaults.md). A search on
 a part of the records cannot find this, because the layer does not gain on the part. So a rule
@@ -102,9 +101,7 @@ class WideAndDeep(nn.Module):
 def squared_gradient_of_perceptron(
     deep: Sequence[int], squared_input: float, *, from_linear: bool
 ) -> float:
-    """Expected squared norm of a record's gradient at a perceptron's start.
-
-    It is for a residual of norm 1.
+    """Expected squared norm of a record's gradient, for a residual of norm 1, at the start.
 
     At the initial weights, whose variance is 2 ÷ (inputs + outputs); half of all units are active,
     as with ReLU.

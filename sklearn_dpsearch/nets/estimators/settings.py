@@ -163,10 +163,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def follows_number(net: Any) -> bool:
-    """Return whether a net's sampling rate follows from the number of records.
-
-    ``batch_size`` alone is then given.
-    """
+    """Return whether the rate follows from the number of records: ``batch_size`` alone is given."""
     return bool(net.batch_size is not None and net.sample_rate is None)
 
 

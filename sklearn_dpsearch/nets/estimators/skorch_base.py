@@ -1,5 +1,4 @@
-"""Differences of the skorch nets from skorch: they train with DP-SGD, and keep nothing of the
-records."""
+"""Differences from skorch: the nets train with DP-SGD, and keep nothing of the records."""
 
 from __future__ import annotations
 
@@ -198,8 +197,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self
 
     def initialize_module(self) -> Self:
-        """Make public initial parameters from ``random_state``, never from the user's global
-        generator."""
+        """Make public initial parameters from ``random_state``, not from the global generator."""
         with global_torch_seed(seed_sequence(self.random_state), torch.device(self.device)):
             super().initialize_module()
         if self.engine == "auto":
@@ -343,10 +341,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- fitting ----------------------------------------------------------------------------------
 
     def n_tokens(self) -> int | None:
-        """Number of tokens that every embedding of the module knows.
-
-        They count from 0; None without embeddings.
-        """
+        """Number of tokens, from 0, that every embedding of the module knows; None without any."""
         module = self.module
         if isinstance(module, type):
             with global_torch_seed(0):
@@ -411,18 +406,14 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return converted
 
     def _in_kinds_of_module(self, inputs: Inputs) -> Inputs:
-        """Inputs whose whole numbers are tokens, if the module takes made-up ones; else real
-        numbers."""
+        """Inputs whose whole numbers are tokens if the module takes such, or else real numbers."""
         if all(part.is_floating_point() for part in list_tensors(inputs)):
             return inputs
         takes_tokens = self._made_up_outputs(inputs) is not None
         return inputs if takes_tokens else map_tensors(Tensor.float, inputs)
 
     def _made_up_outputs(self, inputs: Inputs) -> Tensor | None:
-        """Outputs of the module on made-up records like these inputs.
-
-        None if the module does not take them.
-        """
+        """Outputs of the module on made-up records like these inputs; None if it refuses them."""
         device = next(self.module_.parameters()).device
         rows, _ = made_up_batch(inputs, torch.empty(0))
         module = copy.deepcopy(wrap_for_named_inputs(self.module_, input_names(inputs))).eval()
@@ -511,10 +502,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
 
 def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
-    """Show the arguments of all skorch nets in a constructor's signature.
-
-    It takes them as ``**kwargs``.
-    """
+    """Show the arguments of all skorch nets, its ``**kwargs``, in a constructor's signature."""
     of_nets = {
         argument.name: Parameter(argument.name, Parameter.KEYWORD_ONLY, default=argument.default)
         for argument in SHARED

@@ -191,8 +191,7 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
 
 @documented
 class DPNeuralNetBinaryClassifier(LogitPerLabel):
-    """Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al.
-    2016).
+    """Binary classifier with a module of one logit, trained with DP-SGD (Abadi et al. 2016).
 
     Parameters
     ----------
@@ -263,8 +262,7 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
 
 @documented
 class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
-    """A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al.
-    2016).
+    """Classifier with any number of labels per record, trained with DP-SGD (Abadi et al. 2016).
 
     Parameters
     ----------
@@ -349,9 +347,7 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
 
 
 def label_indicators(y: Any) -> Tensor:
-    """Indicators of several labels per record, shape (n, labels).
-
-    nan for values other than 0 and 1.
+    """Indicators of several labels per record, shape (n, labels); nan in place of other values.
 
     Raises
     ------

@@ -1,5 +1,4 @@
-"""Step sizes derived from public facts: how much noise may reach a weight, and how far one step may
-go.
+"""Step sizes derived from public facts: the noise that may reach a weight, and the longest step.
 
 At the end of T steps of SGD, of sizes η·s₁ … η·s_T, the noise in every weight has standard
 deviation η·σ·C·√(Σ s²) ÷ expected batch size, ÷ (1 − momentum) with momentum. This deviation is

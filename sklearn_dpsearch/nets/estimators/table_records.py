@@ -1,5 +1,4 @@
-"""Records of the nets for tables: arrays of numbers, or data frames that a public schema
-encodes."""
+"""Records of the nets for tables: arrays of numbers, or data frames that a schema encodes."""
 
 from __future__ import annotations
 
@@ -33,9 +32,7 @@ from .settings import settings_of
 
 
 class ArrayRecords:
-    """Records as arrays of numbers, scaled to public bounds.
-
-    A perceptron takes them.
+    """Records as arrays of numbers, scaled to public bounds, for a perceptron.
 
     Parameters
     ----------
@@ -84,10 +81,7 @@ class ArrayRecords:
             yield scaled_block(block, self.bounds)
 
     def _numbers(self, X: Any, fresh: bool, finite: bool) -> NDArray[Any]:
-        """Array of numbers, checked by scikit-learn.
-
-        ``finite``: whether all of them have to be.
-        """
+        """Array of numbers, all finite if ``finite``, checked by scikit-learn."""
         numbers = _numeric_table(X, self._row_shape(fresh))
         header = without_records(X) if is_frame(X) else numbers
         validate_data(self.net, header, reset=fresh, skip_check_array=True)
@@ -98,8 +92,7 @@ class ArrayRecords:
         return checked
 
     def _row_shape(self, fresh: bool) -> tuple[int, ...] | None:
-        """Declared shape of a row of a list: of a bound for each feature, or of the records of an
-        earlier fit."""
+        """Declared shape of a row of a list: of the bounds, or of the records of an earlier fit."""
         if self.bounds is not None and self.bounds.lower.ndim:
             return self.bounds.lower.shape
         return None if fresh else (self.net.n_features_in_,)
@@ -142,7 +135,7 @@ class ArrayRecords:
 class FrameRecords:
     """Records as data frames whose columns a public schema encodes.
 
-    A linear part and a perceptron take them.
+    They are for a linear part and a perceptron.
 
     A wide part acts on all inputs, a deep one on plain ones. Outputs of the encoder are permuted:
     those that are no bins come first.
