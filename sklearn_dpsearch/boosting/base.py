@@ -527,9 +527,8 @@ class GradientBoosting(BaseEstimator):
         if coded.directed:
             terms, constant = directions.monotone_terms(coded.features, draws.drawn, boosted)
             first = first + constant
-        self.partitions_: list[Any] = list(
-            map(tuple, (WHOLE, *index.partitions, *terms.partitions))
-        )
+        partitions = [WHOLE, *index.partitions, *terms.partitions]
+        self.partitions_: list[Any] = list(map(tuple, partitions))
         self.weights_ = [first, *index.weights, *terms.weights]
         self.weight_noise_ = [*index.noise, *terms.noise]
 
@@ -650,9 +649,8 @@ class GradientBoosting(BaseEstimator):
         to_outputs, n_outputs = self._from_init()
         if self.init is None:
             return np.zeros((n_outputs, n_samples))
-        records = read_features(
-            X, Declared(of_objects=True, row_shape=(len(self._facts.features),))
-        )
+        declared = Declared(of_objects=True, row_shape=(len(self._facts.features),))
+        records = read_features(X, declared)
         outputs = init_outputs(self.init, self._method, records, to_outputs, n_outputs)
         if fitting:
             return outputs

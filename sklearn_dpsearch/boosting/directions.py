@@ -101,9 +101,8 @@ def start_along_index(
         hessians = np.maximum(known_hessians.see(hessians)[0][0], 0.0)
         step = RATE * _rising_line(scores[0], hessians, noise, records.loss)
         terms.append(partition, step, np.zeros_like(step))
-    return start._replace(
-        outputs=step, total=known_hessians.total, variance=known_hessians.variance
-    ), terms
+    total, variance = known_hessians.total, known_hessians.variance
+    return start._replace(outputs=step, total=total, variance=variance), terms
 
 
 def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Array:

@@ -96,9 +96,8 @@ class TableFacts:
     def __init__(self, model: Any) -> None:
         self._arguments = {name: getattr(model, name) for name in ARGUMENTS}
         self.schema = Schema.of(model.schema)
-        self.of_target = self.schema.facts_of(
-            model.target, numeric=isinstance(model, RegressorMixin)
-        )
+        numeric = isinstance(model, RegressorMixin)
+        self.of_target = self.schema.facts_of(model.target, numeric=numeric)
         columns = self.schema if model.target is None else self.schema.without(model.target)
         self.features = columns.directed(directions_of(model.monotonic_cst, list(columns)))
 
@@ -183,9 +182,8 @@ class CodedColumns:
         values = [columns[name].values for name in self._schema]
         number = len(values[0]) if chosen is None else len(chosen)
         largest = max(feature.size for feature in self.features)
-        codes = np.empty(
-            (len(self.features) + self.directed, number), np.min_scalar_type(largest - 1)
-        )
+        shape = (len(self.features) + self.directed, number)
+        codes = np.empty(shape, np.min_scalar_type(largest - 1))
         for start in range(0, number, BLOCK):
             rows = slice(start, start + BLOCK)
             block = [column[rows] for column in values] if chosen is None else list(chosen[rows].T)

@@ -156,9 +156,8 @@ class PartitionReader:
     def _read_file(self, path: Any) -> Any:
         """Read the columns of a file that the fit needs."""
         names = [*self.model._facts.features, self.target, self.groups]
-        read = functools.partial(
-            read_file, path, [name for name in names if name is not None], self.newlines_in_values
-        )
+        wanted = [name for name in names if name is not None]
+        read = functools.partial(read_file, path, wanted, self.newlines_in_values)
         return in_fixed_words(type(self.model).__name__, read)
 
     def _person_pseudonyms(self, persons: Any) -> NDArray[np.uint64]:

@@ -256,9 +256,8 @@ class TrainingRecords:
         if self._blank is not None:
             targets[self._blank] = np.nan
         for column in (*self._codes, targets, *initial):
-            hashed = _splitmix64(
-                hashed ^ (column.view(np.uint64) if column.dtype == np.float64 else column)
-            )
+            bits = column.view(np.uint64) if column.dtype == np.float64 else column
+            hashed = _splitmix64(hashed ^ bits)
         fingerprint: NDArray[np.uint64] = hashed.sum(axis=1)
         if self._persons is not None:
             fingerprint += _splitmix64(self._persons.sums_of_several_records(hashed)).sum(axis=1)

@@ -48,9 +48,8 @@ class Rates:
 
     def any(self, name: str) -> bool:
         """Return whether a hyperparameter is ever different from zero."""
-        return any(group.get(name) for group in self.groups) or any(
-            any(table.get(name, ())) for table in self.tables
-        )
+        scheduled = any(any(table.get(name, ())) for table in self.tables)
+        return scheduled or any(group.get(name) for group in self.groups)
 
     def keep(self, places: Sequence[int]) -> None:
         self.groups = [self.groups[i] for i in places]

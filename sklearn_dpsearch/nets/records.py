@@ -165,9 +165,8 @@ def _equal_tensors(first: Tensor, second: Tensor) -> bool:
         return False
     shared = first.data_ptr() == second.data_ptr() and first.stride() == second.stride()
     # nan is nan
-    return shared or bool(
-        torch.equal(*(tensor.contiguous().view(torch.uint8) for tensor in (first, second)))
-    )
+    bytes_of_both = (tensor.contiguous().view(torch.uint8) for tensor in (first, second))
+    return shared or bool(torch.equal(*bytes_of_both))
 
 
 def single_precision(values: Tensor) -> Tensor:

@@ -244,12 +244,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         units, scale = self._output_units(schema), self._row_scale(schema)
         array = np.asarray(coefficients, dtype=np.float64)
         _check_shape(array, (len(units),))
-        in_own_units = {
-            unit.name: float(scale * value / unit.half) for unit, value in zip(units, array)
+        weights = {
+            unit.name: float(scale * weight / unit.half) for unit, weight in zip(units, array)
         }
-        return in_own_units, float(intercept) - sum(
-            in_own_units[unit.name] * unit.middle for unit in units
-        )
+        return weights, float(intercept) - sum(weights[unit.name] * unit.middle for unit in units)
 
     def shapes(
         self,

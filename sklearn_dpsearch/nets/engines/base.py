@@ -86,9 +86,8 @@ class SingleNetEngine(Engine):
         if len(trained) != 1:
             raise TrainingError(f"Expected one net at a time, got {len(trained)}.")
         for name, parameter in self.template.named_parameters():
-            parameter.data = self.layout.view(
-                name, trained[0], frozen[0]
-            )  # moves with the training
+            # moves with the training
+            parameter.data = self.layout.view(name, trained[0], frozen[0])
         names = self.layout.names(trained=True)
         self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in names}
 
@@ -97,9 +96,8 @@ class SingleNetEngine(Engine):
             part = slice(start, start + self.chunk_size)
             rows = map_tensors(operator.itemgetter((0, part)), inputs)
             gradients, blank = self._gradients_or_blanks(rows, targets[0, part])
-            norms = norms_from_squares(
-                torch.stack([gradient.squares() for gradient in gradients.values()])
-            )
+            squares = [gradient.squares() for gradient in gradients.values()]
+            norms = norms_from_squares(torch.stack(squares))
             finite = finite_mask(norms)
             factors = clip_factors(norms, bounds[0, part], finite)
             if blank is not None:

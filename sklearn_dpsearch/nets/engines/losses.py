@@ -81,9 +81,8 @@ def loss_gradient(criterion: nn.Module, outputs: Tensor, targets: Tensor) -> Ten
     if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
         gradient = _fast_softmax(outputs)
         places = targets.unsqueeze(-1)
-        gradient = gradient.scatter_add_(
-            -1, places, gradient.new_full((1, 1), -1.0).expand(places.shape)
-        )
+        minus_one = gradient.new_full((1, 1), -1.0).expand(places.shape)
+        gradient = gradient.scatter_add_(-1, places, minus_one)
         return gradient if criterion.weight is None else gradient * criterion.weight[places]
     if type(criterion) is nn.MSELoss:
         return (outputs - targets) * 2.0

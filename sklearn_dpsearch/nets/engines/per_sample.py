@@ -57,9 +57,8 @@ class VmapEngine(SingleNetEngine):
             # gradients come from torch.func alone, and none is left on a module
             parameter.requires_grad_(False)
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
-        self.chunk_size = records_per_chunk(
-            room, self.layout.trained, MOST_ON.get(device.type, MOST)
-        )
+        limit = MOST_ON.get(device.type, MOST)
+        self.chunk_size = records_per_chunk(room, self.layout.trained, limit)
 
     def per_sample_gradients(
         self, inputs: Inputs, targets: Tensor
@@ -72,9 +71,8 @@ class VmapEngine(SingleNetEngine):
 
         trained = {name: p for name, p in self.template.named_parameters() if name in self._sums}
         # "different": each record has its own dropout mask, as in a batch.
-        gradients = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(
-            trained, inputs, targets
-        )
+        of_records = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")
+        gradients = of_records(trained, inputs, targets)
         return {name: DenseGradients(gradient.detach()) for name, gradient in gradients.items()}
 
     def _fresh(self) -> tuple[nn.Module, nn.Module]:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._docstrings import documented
 from .layers import HiddenLayerSizes
 from .table_base import TableClassifier, TableNet, TableRegressor
-from .table_records import Array, ArrayRecords, BoundsLike
+from .table_records import Array, ArrayRecords, Limits
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
@@ -27,7 +27,7 @@ class ArrayNet(TableNet):
         of size 1.
     """
 
-    bounds_X: BoundsLike | None = None
+    bounds_X: Limits | None = None
 
 
 @documented

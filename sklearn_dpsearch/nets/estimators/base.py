@@ -555,12 +555,9 @@ def _group_by_records(
 
 def _train_group(members: Sequence[PreparedTraining]) -> list[PreparedTraining]:
     """Train a group of nets on their records; return those that succeeded."""
-    limit, records = (
-        min(training.net.max_physical_batch for training in members),
-        members[0].records.on(members[0].device),
-    )
-    work = partial(
-        train_together, [training.task for training in members], records, max_physical_batch=limit
-    )
+    limit = min(training.net.max_physical_batch for training in members)
+    records = members[0].records.on(members[0].device)
+    tasks = [training.task for training in members]
+    work = partial(train_together, tasks, records, max_physical_batch=limit)
     done = in_fixed_words(type(members[0].net).__name__, work)
     return [training for training, succeeded in zip(members, done) if succeeded]

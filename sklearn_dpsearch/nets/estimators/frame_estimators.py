@@ -70,9 +70,7 @@ class FrameNet(TableNet):
         """
         form = FrameRecords(self)
         target = (
-            []
-            if self.target is None
-            else form.full_schema.only(self.target).described({}, MOST_SHOWN)
+            [] if self.target is None else form.table.only(self.target).described({}, MOST_SHOWN)
         )
         return [*form.encoder.columns_read(), *(f"{line} (the target)" for line in target)]
 

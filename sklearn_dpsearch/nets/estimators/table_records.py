@@ -152,12 +152,10 @@ class FrameRecords:
 
     def __init__(self, net: Any) -> None:
         self.net, self.of_classes = net, not isinstance(net, RegressorMixin)
-        self.full_schema = Schema.of(net.schema)
+        self.table = Schema.of(net.schema)
         #: Features, and facts about the target that the schema states, by the names of parameters.
-        self.stated = self.full_schema.facts_of(net.target, numeric=not self.of_classes)
-        self.schema = (
-            self.full_schema if net.target is None else self.full_schema.without(net.target)
-        )
+        self.stated = self.table.facts_of(net.target, numeric=not self.of_classes)
+        self.schema = self.table if net.target is None else self.table.without(net.target)
         self.encoder = TableEncoder(self.schema, bins=net.bins, indicators=net.indicators)
         are_bins = self.encoder.are_bins
         #: Places of the encoder's outputs as inputs of the module: bins come last.
@@ -248,7 +246,7 @@ def _numeric_table(X: Any, row_shape: tuple[int, ...] | None) -> NDArray[Any]:
 
 Array: TypeAlias = NDArray[np.float64]
 #: Bounds in the user's form: (lower, upper), two numbers or two arrays with one number per feature.
-BoundsLike: TypeAlias = tuple[ArrayLike, ArrayLike]
+Limits: TypeAlias = tuple[ArrayLike, ArrayLike]
 
 #: Share of the way from lower to upper that is mapped to 0 for amounts: on MNIST and digits better
 #: than 0 or 0.5.
@@ -275,7 +273,7 @@ class Bounds:
     origin: float = 0.5
 
     @classmethod
-    def of_features(cls, name: str, stated: BoundsLike) -> Bounds:
+    def of_features(cls, name: str, stated: Limits) -> Bounds:
         """Bounds of features, with amounts mapped near to 0.
 
         Two numbers >= 0 for all features suggest amounts of one kind (pixels, counts), most of them
@@ -287,7 +285,7 @@ class Bounds:
         return cls(bounds.lower, bounds.upper, OF_AMOUNTS if amounts else 0.5)
 
     @classmethod
-    def of(cls, name: str, stated: BoundsLike) -> Bounds:
+    def of(cls, name: str, stated: Limits) -> Bounds:
         """Bounds stated by an argument of this name.
 
         Raises
