@@ -508,16 +508,10 @@ class GradientBoosting(BaseEstimator):
         additive = partial(directions.without_interactions, coded.features)
         rule = additive if coded.directed else None
         boosted = rounds.boost(
-            records,
-            start,
-            draws,
-            NoisySums(loss, scale, random_bytes, squared).release,
-            learning_rate=self._learning_rate(n_rounds),
-            noise=scale / UNIT,
-            prior_factor=float(self.prior_factor),
-            line=line,
-            rule=rule,
-        )
+            records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
+            learning_rate=self._learning_rate(n_rounds), noise=scale / UNIT,
+            prior_factor=float(self.prior_factor), line=line, rule=rule,
+        )  # fmt: skip
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
         partitions = [WHOLE, *draws.drawn]

@@ -51,16 +51,10 @@ class OpacusNet:
     optimizer_: Any
 
     def __init__(
-        self,
-        module: Any,
-        *args: Any,
-        noise_multiplier: float | None = None,
-        target_epsilon: float | None = None,
-        target_delta: float | None = None,
-        max_grad_norm: float = 1.0,
-        train_split: Any = None,
-        **kwargs: Any,
-    ) -> None:
+        self, module: Any, *args: Any, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None, target_delta: float | None = None,
+        max_grad_norm: float = 1.0, train_split: Any = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
         super().__init__(module, *args, train_split=train_split, **kwargs)  # type: ignore[call-arg]
         self.noise_multiplier, self.max_grad_norm = noise_multiplier, max_grad_norm
         self.target_epsilon, self.target_delta = target_epsilon, target_delta

@@ -70,7 +70,11 @@ def train_together(
             unfinished = _train_stack([tasks[i] for i in group], records, max_physical_batch)
             remaining = [i for i in group if any(tasks[i] is task for task in unfinished)]
         for i in group:
-            done[i] = i not in remaining or _trains_alone(tasks[i], records, max_physical_batch)
+            done[i] = i not in remaining
+        for i in remaining:
+            with contained():  # in a search: the worst score, in silence
+                train(tasks[i], records, max_physical_batch=max_physical_batch)
+                done[i] = True
     return done
 
 
@@ -88,14 +92,6 @@ def _train_stack(
             if stack is not None:
                 stack.run()
     return tasks if stack is None else stack.tasks
-
-
-def _trains_alone(task: TrainingTask, records: TrainingData, max_physical_batch: int) -> bool:
-    done = False
-    with contained():  # in a search: the worst score, in silence
-        train(task, records, max_physical_batch=max_physical_batch)
-        done = True
-    return done
 
 
 # --- choice of stacks -----------------------------------------------------------------------------

@@ -100,7 +100,12 @@ def entry_of(name: str, stated: Any) -> CodeBookEntry:
     if not declared:
         return CodeBookEntry(entry)
     if not entry.keys() & {"values", "buckets"} and not {"lower", "upper"} <= entry.keys():
-        raise ValueError(_needed(name, stated, declared))
+        of_text = "the list of all values, {'enum': ['a', 'b']}, or {'buckets': 64},"
+        remedy = of_text if declared == "text" else "both ends, {'minimum': 0, 'maximum': 99},"
+        raise ValueError(
+            f"Found {dict(stated)!r} for column {name!r} of the schema, which does not say what "
+            f"the column may hold; {remedy} is needed."
+        )
     if "values" in entry:
         values = (value for value in entry["values"] if value is not None)
         entry["values"] = [_in_kind(value, declared) for value in values]
@@ -151,16 +156,3 @@ def _in_kind(value: Any, declared: str) -> Any:
     if declared == "numbers" and isinstance(value, str) and WHOLE.fullmatch(value):
         return int(float(value))
     return str(value) if declared == "text" and not isinstance(value, bool) else value
-
-
-def _needed(name: str, stated: Mapping[str, Any], declared: str) -> str:
-    """Text of an error for a type alone."""
-    remedy = (
-        "the list of all values, {'enum': ['a', 'b']}, or {'buckets': 64},"
-        if declared == "text"
-        else "both ends, {'minimum': 0, 'maximum': 99},"
-    )
-    return (
-        f"Found {dict(stated)!r} for column {name!r} of the schema, which does not say what the "
-        f"column may hold; {remedy} is needed."
-    )

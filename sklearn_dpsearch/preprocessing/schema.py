@@ -315,7 +315,12 @@ def column_of(name: str, stated: Any) -> Column:
         stated = dict(zip(("lower", "upper"), stated))
     words = set(stated) if isinstance(stated, Mapping) else set()
     if words == {"buckets"}:
-        return _hashed_column(name, stated["buckets"])
+        if not is_number_of_bins(stated["buckets"]):
+            raise ValueError(
+                f"Found buckets={stated['buckets']!r} for column {name!r} of the schema; a whole "
+                f"number from 2 is needed."
+            )
+        return Hashed(int(stated["buckets"]))
     if words == {"values"} and isinstance(stated["values"], list):
         return _choice_of_values(name, stated["values"], declared, confirmed=True)
     if {"lower", "upper"} <= words <= {"lower", "upper", "bins", "scale"}:
@@ -401,16 +406,6 @@ def _range_with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Ra
 def is_number_of_bins(bins: Any) -> bool:
     """Return whether a value is a number of bins."""
     return isinstance(bins, numbers.Integral) and not isinstance(bins, bool) and int(bins) >= 2
-
-
-def _hashed_column(name: str, buckets: Any) -> Hashed:
-    """Column of hashed values from its number of buckets."""
-    if not is_number_of_bins(buckets):
-        raise ValueError(
-            f"Found buckets={buckets!r} for column {name!r} of the schema; a whole number from 2 "
-            f"is needed."
-        )
-    return Hashed(int(buckets))
 
 
 def _check_order(name: str, column: Range) -> Range:

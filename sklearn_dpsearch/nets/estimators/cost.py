@@ -197,10 +197,8 @@ def costs_on_module(module: nn.Module) -> list[PrivacySpent]:
 def _new_note(spent: PrivacySpent) -> Note:
     """Make a note of a privacy cost, with a number of its own.
 
-    It is text, or the object itself if a guarantee cannot be written as text. By the number copies
+    It is text, or the object itself if a guarantee cannot be written as text. By its number copies
     are recognised.
-
-    Each note has its own number, by which copies are recognised.
     """
     token = secrets.token_hex(16)
     try:

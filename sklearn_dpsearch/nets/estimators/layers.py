@@ -12,13 +12,15 @@ from __future__ import annotations
 import itertools
 import numbers
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 #: Accepted arguments.
 HiddenLayerSizes = int | Sequence[int] | Literal["auto"]
+#: Maker of the activations of hidden layers.
+Activation: TypeAlias = Callable[[], nn.Module]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "identity": nn.Identity,
@@ -50,7 +52,7 @@ def zero_linear(fan_in: int, fan_out: int) -> nn.Linear:
 
 
 def perceptron(
-    widths: Sequence[int], activation: Callable[[], nn.Module], generator: torch.Generator
+    widths: Sequence[int], activation: Activation, generator: torch.Generator
 ) -> nn.Sequential:
     """Linear layers with activations, from public initial weights.
 
@@ -139,7 +141,7 @@ def linear_part(module: nn.Module) -> nn.Linear:
 def wide_and_deep(
     wide: Sequence[int],
     deep: Sequence[int],
-    activation: Callable[[], nn.Module],
+    activation: Activation,
     generator: torch.Generator,
     *,
     from_linear: bool,

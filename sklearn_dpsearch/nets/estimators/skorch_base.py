@@ -111,17 +111,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     _prefixes = ("module", "criterion", "optimizer", "callbacks", "iterator_valid", "dataset")
 
     def __init__(
-        self,
-        module: Any,
-        *,
-        criterion: Any,
-        lr: StepSize = "auto",
-        lr_factor: float = 1.0,
-        engine: str = "auto",
-        example_input: Any = None,
-        train_split: Any = None,
-        **kwargs: Any,
-    ) -> None:
+        self, module: Any, *, criterion: Any, lr: StepSize = "auto", lr_factor: float = 1.0,
+        engine: str = "auto", example_input: Any = None, train_split: Any = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
         shared = {argument.name: kwargs.pop(argument.name, argument.default) for argument in SHARED}
         super().__init__(module, criterion=criterion, lr=lr, train_split=train_split, **kwargs)
         self.__dict__.update(

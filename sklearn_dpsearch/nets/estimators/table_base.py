@@ -36,14 +36,7 @@ from ..stacked_training import TrainingTask
 from .base import DPSGDEstimator
 from .settings import MaxGradNorm, Settings
 from .step_size import Decay, StepFacts, StepSize
-from .table_records import (
-    Array,
-    ArrayRecords,
-    Bounds,
-    FrameRecords,
-    Limits,
-    to_single_precision,
-)
+from .table_records import Array, ArrayRecords, Bounds, FrameRecords, Limits, to_single_precision
 
 #: Attribute for the resolved form of the records.
 FORM = "_records_form"

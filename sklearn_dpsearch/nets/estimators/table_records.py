@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -115,7 +115,7 @@ class ArrayRecords:
         self,
         hidden: Sequence[int],
         n_outputs: int,
-        activation: Callable[[], nn.Module],
+        activation: layers.Activation,
         generator: torch.Generator,
     ) -> nn.Module:
         """Module from inputs to outputs, with these hidden layers and its initial parameters."""
@@ -196,7 +196,7 @@ class FrameRecords:
         self,
         hidden: Sequence[int],
         n_outputs: int,
-        activation: Callable[[], nn.Module],
+        activation: layers.Activation,
         generator: torch.Generator,
     ) -> nn.Module:
         """Module from inputs to outputs, with these hidden layers and its initial parameters."""
