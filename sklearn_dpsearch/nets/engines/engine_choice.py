@@ -159,11 +159,11 @@ def _graph_agrees_with_module(traced: Traced, module: nn.Module, rows: Inputs) -
     """
     original = in_training(copy_with_same_parameters(module))
     expected, of_graph = (_outputs_and_gradients(net, rows) for net in (original, traced.runnable))
-    return of_graph.keys() == expected.keys() and all(
-        of_graph[name].shape == values.shape
-        and torch.allclose(of_graph[name], values, rtol=1e-3, atol=1e-5, equal_nan=True)
-        for name, values in expected.items()
-    )
+    if of_graph.keys() != expected.keys():
+        return False
+    close = partial(torch.allclose, rtol=1e-3, atol=1e-5, equal_nan=True)
+    pairs = ((of_graph[name], values) for name, values in expected.items())
+    return all(first.shape == second.shape and close(first, second) for first, second in pairs)
 
 
 def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, Tensor]:
