@@ -275,12 +275,7 @@ class PartitionedRecords:
             self.n_units = sum(answer.n_units for answer in answers)
             if self.n_units == 0 and self._reading.model.neighboring != "add_remove":
                 raise ValueError(f"Found no record in {len(answers)} partitions.")
-            persons = np.concatenate([answer.persons for answer in answers])
-            if len(np.unique(persons)) < len(persons):  # he would add to the sums twice
-                raise PrivacyError(
-                    "Found records of one person in several partitions; they must be in one: "
-                    f"X = X.shuffle(on={self._reading.groups!r})."
-                )
+            self._check_persons([answer.persons for answer in answers])
         except BaseException:
             self.__exit__()
             raise
@@ -288,6 +283,15 @@ class PartitionedRecords:
 
     def __exit__(self, *error: object) -> None:
         self._client.run(_forget_fit, self._reading.fit, on_error="ignore")
+
+    def _check_persons(self, pseudonyms: Sequence[NDArray[np.uint64]]) -> None:
+        """Raise if a person, who would add to the sums twice, has records in two partitions."""
+        persons = np.concatenate(pseudonyms)
+        if len(np.unique(persons)) < len(persons):
+            raise PrivacyError(
+                "Found records of one person in several partitions; they must be in one: "
+                f"X = X.shuffle(on={self._reading.groups!r})."
+            )
 
     def fingerprint(self) -> NDArray[np.uint64]:
         return self._ask_workers("fingerprint")
