@@ -1,5 +1,4 @@
-"""Differentially private gradient boosting for tables, on cells that are drawn without looking at
-the records.
+"""Differentially private gradient boosting for tables, on cells drawn without the records.
 
 ``DPGradientBoostingClassifier``, ``DPGradientBoostingRegressor``, which need neither PyTorch nor
 diffprivlib.

@@ -225,8 +225,7 @@ class GradientBoosting(BaseEstimator):
 
     @property
     def public_facts(self) -> dict[str, Any]:
-        """Facts about the target that the schema states, by the names of parameters: ``classes`` or
-        ``bounds_y``."""
+        """Facts about the target from the schema, by parameter: ``classes`` or ``bounds_y``."""
         return self._facts.of_target
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
@@ -341,16 +340,13 @@ class GradientBoosting(BaseEstimator):
     ) -> dict[str, float | None]:
         """Parameters that make every fit ``factor`` times less private.
 
-        1 stands for the target as configured.
-
-        Without a target 1 stands for μ = 1.
+        1 stands for the target as configured, and without a target for μ = 1.
         """
         mu = self._mu() if self._has_target else 1.0
         return {**dict.fromkeys(TARGETS), "target_mu": mu * factor}
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
-        """Candidates around the current parameters, for a search with
-        ``param_distributions="auto"``.
+        """Candidates around the current parameters, for ``param_distributions="auto"`` of a search.
 
         Parameters
         ----------
@@ -509,19 +505,13 @@ class GradientBoosting(BaseEstimator):
         groups = self._groups(information, n_features)
         draws = PartitionDraws(coded.features, n_rounds, groups, public)
         scale = self._noise_scale(loss, self._n_releases(n_rounds), of_persons)
+        additive = partial(directions.without_interactions, coded.features)
+        rule = additive if coded.directed else None
         boosted = rounds.boost(
-            records,
-            start,
-            draws,
-            NoisySums(loss, scale, random_bytes, squared).release,
-            learning_rate=self._learning_rate(n_rounds),
-            noise=scale / UNIT,
-            prior_factor=float(self.prior_factor),
-            line=line,
-            rule=partial(directions.without_interactions, coded.features)
-            if coded.directed
-            else None,
-        )
+            records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
+            learning_rate=self._learning_rate(n_rounds), noise=scale / UNIT,
+            prior_factor=float(self.prior_factor), line=line, rule=rule,
+        )  # fmt: skip
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
         partitions = [WHOLE, *draws.drawn]
@@ -531,9 +521,8 @@ class GradientBoosting(BaseEstimator):
         if coded.directed:
             terms, constant = directions.monotone_terms(coded.features, draws.drawn, boosted)
             first = first + constant
-        self.partitions_: list[Any] = list(
-            map(tuple, (WHOLE, *index.partitions, *terms.partitions))
-        )
+        partitions = [WHOLE, *index.partitions, *terms.partitions]
+        self.partitions_: list[Any] = list(map(tuple, partitions))
         self.weights_ = [first, *index.weights, *terms.weights]
         self.weight_noise_ = [*index.noise, *terms.noise]
 
@@ -613,10 +602,7 @@ class GradientBoosting(BaseEstimator):
     # --- predictions ------------------------------------------------------------------------------
 
     def _staged_outputs(self, X: Any) -> Iterator[Array]:
-        """Outputs of boosting after each round, in one array that changes.
-
-        Shape (n_outputs, n_samples).
-        """
+        """Outputs after each round, shape (n_outputs, n_samples), in one array that changes."""
         check_is_fitted(self, "weights_")
         coded = self._facts.coded
         if coded.directed:
@@ -650,16 +636,15 @@ class GradientBoosting(BaseEstimator):
         return outputs
 
     def _init_outputs(self, X: Any, n_samples: int, *, fitting: bool = False) -> Array:
-        """Outputs at which boosting starts, or those of ``init`` itself.
+        """Outputs at which boosting starts, or of ``init`` itself, shape (n_outputs, n_samples).
 
-        Shape (n_outputs, n_samples); without ``init`` they are 0.
+        Without ``init`` they are 0.
         """
         to_outputs, n_outputs = self._from_init()
         if self.init is None:
             return np.zeros((n_outputs, n_samples))
-        records = read_features(
-            X, Declared(of_objects=True, row_shape=(len(self._facts.features),))
-        )
+        declared = Declared(of_objects=True, row_shape=(len(self._facts.features),))
+        records = read_features(X, declared)
         outputs = init_outputs(self.init, self._method, records, to_outputs, n_outputs)
         if fitting:
             return outputs

@@ -1,5 +1,4 @@
-"""Capacity by rule: number of rounds, length of their steps and fineness of their cells, from the
-start of a fit.
+"""Capacity by rule: number and length of rounds, and fineness of cells, from the start of a fit.
 
 The start is released first, with noise of its own. It tells how much can be learned at this budget:
 n·μ, and the information I = μ · (noisy sum of the Hessians at the start's outputs), in the mean

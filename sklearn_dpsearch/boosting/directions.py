@@ -101,14 +101,12 @@ def start_along_index(
         hessians = np.maximum(known_hessians.see(hessians)[0][0], 0.0)
         step = RATE * _rising_line(scores[0], hessians, noise, records.loss)
         terms.append(partition, step, np.zeros_like(step))
-    return start._replace(
-        outputs=step, total=known_hessians.total, variance=known_hessians.variance
-    ), terms
+    total, variance = known_hessians.total, known_hessians.variance
+    return start._replace(outputs=step, total=total, variance=variance), terms
 
 
 def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Array:
-    """Line through the bins of the index that never falls, around its mean, shape (1, n_bins); a
-    shrunk Newton step."""
+    """Line of shape (1, n_bins) along the index that never falls: a shrunk Newton step."""
     places = np.linspace(-1.0, 1.0, len(scores))
     places = places - np.average(places, weights=hessians + LEAST_MASS)
     slope, curvature = float(scores @ places), float(hessians @ np.square(places))
@@ -124,8 +122,7 @@ def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Ar
 def without_interactions(
     features: Sequence[Feature], partition: Partition, weights: Array
 ) -> Array:
-    """Weights of a round in which directed columns act by themselves, whatever the other columns of
-    a cell.
+    """Weights of a round in which directed columns act by themselves, whatever the other columns.
 
     They are the nearest such weights, of shape (1, n_cells): means over the cells of each group of
     a directed column, and over the cells of each combination of other groups.
@@ -167,8 +164,7 @@ def _groups(partition: Partition) -> Iterator[NDArray[np.intp]]:
 def monotone_terms(
     features: Sequence[Feature], partitions: Sequence[Partition], boosted: Boosted
 ) -> tuple[Terms, float]:
-    """Terms of a boosted model, and a constant: those of other columns, and a monotone table for
-    each directed one.
+    """Terms of a boosted model with a monotone table for each directed column, and a constant.
 
     Parameters
     ----------
@@ -204,10 +200,8 @@ def monotone_terms(
         spread = np.sqrt(squares.sum(tuple(directed)).reshape(1, -1)) / count
         terms.append(smaller, grid[first].reshape(1, -1), spread)
     for place in sorted({effect.place for effect in effects}):
-        size, of_place = (
-            features[place].size,
-            [effect for effect in effects if effect.place == place],
-        )
+        size = features[place].size
+        of_place = [effect for effect in effects if effect.place == place]
         monotone, noise = _table(features[place], of_place)
         terms.append(Partition.of_groups((place,), [np.arange(size)]), monotone, noise)
     return terms, constant
@@ -232,8 +226,7 @@ def _effect_on_axis(
 
 
 def _table(feature: Feature, effects: Sequence[_Effect]) -> tuple[Array, Array]:
-    """Sum of a column's effects for each code, made monotone, and its noise before; shape (1,
-    n_codes) each.
+    """Monotone sum of a column's effects for each code, shape (1, n_codes), and its noise before.
 
     The monotone one is the nearest, weighted by the Hessians of the codes as noisy sums tell them;
     a missing value keeps its effect.
@@ -249,8 +242,7 @@ def _table(feature: Feature, effects: Sequence[_Effect]) -> tuple[Array, Array]:
 
 
 def _masses(effects: Sequence[_Effect]) -> Array:
-    """Hessians of each code, from those of groups of codes in several rounds, by iterated
-    proportional fitting.
+    """Hessians of each code, from those of groups of codes, by iterated proportional fitting.
 
     It finds codes that many records have, whatever codes share their groups (Richardson 1972, Lucy
     1974).

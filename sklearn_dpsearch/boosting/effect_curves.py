@@ -1,5 +1,4 @@
-"""Curves of boosting: the effect of each value of a column, in the mean over the other columns of
-its cells."""
+"""Curves of boosting: mean effects of each value of a column over the other columns."""
 
 from __future__ import annotations
 
@@ -54,11 +53,8 @@ def effect_curve(
     """
     empty = np.empty((contrasts.shape[1], 0))
     by_round = [_Effects(empty, empty, np.empty((len(coded.codes), 0)))]
-    by_round += [
-        _effects_in_round(cells, place, coded)
-        for cells in rounds
-        if place in cells.partition.features
-    ]
+    chosen = [cells for cells in rounds if place in cells.partition.features]
+    by_round += [_effects_in_round(cells, place, coded) for cells in chosen]
     effects, noise, rows = (np.hstack(parts) for parts in zip(*by_round))
     points = CurvePoints(coded.name, coded.values, rows, coded.weights)
     return shape_of(points, contrasts @ effects, np.sqrt(contrasts**2 @ noise**2))

@@ -128,9 +128,8 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         declared = self._declared("classes")
-        class_weights(
-            self.class_weight, None if declared is None else sorted_classes(declared), zero=False
-        )
+        classes = None if declared is None else sorted_classes(declared)
+        class_weights(self.class_weight, classes, zero=False)
 
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
         self.classes_ = classes_in(y, self._declared("classes"))

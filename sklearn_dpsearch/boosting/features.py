@@ -96,9 +96,8 @@ class TableFacts:
     def __init__(self, model: Any) -> None:
         self._arguments = {name: getattr(model, name) for name in ARGUMENTS}
         self.schema = Schema.of(model.schema)
-        self.of_target = self.schema.facts_of(
-            model.target, numeric=isinstance(model, RegressorMixin)
-        )
+        numeric = isinstance(model, RegressorMixin)
+        self.of_target = self.schema.facts_of(model.target, numeric=numeric)
         columns = self.schema if model.target is None else self.schema.without(model.target)
         self.features = columns.directed(directions_of(model.monotonic_cst, list(columns)))
 
@@ -183,9 +182,8 @@ class CodedColumns:
         values = [columns[name].values for name in self._schema]
         number = len(values[0]) if chosen is None else len(chosen)
         largest = max(feature.size for feature in self.features)
-        codes = np.empty(
-            (len(self.features) + self.directed, number), np.min_scalar_type(largest - 1)
-        )
+        shape = (len(self.features) + self.directed, number)
+        codes = np.empty(shape, np.min_scalar_type(largest - 1))
         for start in range(0, number, BLOCK):
             rows = slice(start, start + BLOCK)
             block = [column[rows] for column in values] if chosen is None else list(chosen[rows].T)
@@ -206,8 +204,7 @@ class CodedColumns:
                 yield CodedValues(name, points.values, codes, points.weights)
 
     def _index(self, codes: Codes) -> NDArray[np.intp]:
-        """Bin of the sum of all directed columns, shape (n_samples,); it rises with each of them in
-        its direction."""
+        """Bin of the sum of all directed columns, which rises with each, shape (n_samples,)."""
         directed = [place for place, feature in enumerate(self.features) if feature.direction]
         total = np.zeros(codes.shape[1])
         for place in directed:
@@ -241,16 +238,12 @@ def _features_of_column(
 
 
 def _parts(column: Range) -> Sequence[DatePart]:
-    """Parts of a date with codes of their own; none with a direction, which its months would
-    break."""
+    """Parts of a date with codes of their own; none with a direction, which months would break."""
     return () if column.direction else column.parts()
 
 
 def _bin_edges(column: Column, max_bins: int) -> list[NDArray[np.float64]]:
-    """Inner edges of a column's bins, for each of its scales; none of other columns than ranges.
-
-    They are in the column's own numbers.
-    """
+    """Inner edges of a column's bins in its own numbers, for each scale; none without a range."""
     if not isinstance(column, Range):
         return [np.empty(0)]
     if column.bins not in (ENCODER, AUTO, None):
@@ -266,8 +259,7 @@ def _bin_edges(column: Column, max_bins: int) -> list[NDArray[np.float64]]:
 
 
 class BinLookup:
-    """Bins of numbers, as ``np.searchsorted(edges, numbers, side="right")`` finds them, many times
-    as fast.
+    """Bins of numbers as ``np.searchsorted`` finds them on the right side, many times as fast.
 
     The range of the edges has equal parts, and a number is compared with the edges in its own part
     alone. The part of a number never falls as the number grows, so that no rounding matters.

@@ -58,8 +58,7 @@ def _sum_of_rows(rows: Array) -> Array:
 
 
 def mean_within(means: Array, errors: Array, lower: float, upper: float) -> Array:
-    """Expected true means between two ends, if noise with these standard deviations was added to
-    them."""
+    """Expected true means between two ends, if they had noise of these standard deviations."""
     ends = (lower - means) / errors, (upper - means) / errors
     mean: Array = truncnorm.mean(*ends, loc=means, scale=errors)
     return np.clip(mean, lower, upper)
@@ -70,8 +69,6 @@ class Derivatives(NamedTuple):
 
     Scores are minus the gradient, of norm at most 1 for each record; Hessians the diagonal of its
     expected Hessian.
-
-    Both have the shape (n_outputs, n_samples).
     """
 
     scores: Array

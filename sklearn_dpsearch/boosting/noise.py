@@ -40,19 +40,14 @@ BITS, PART = 30, 2**12 - 1
 
 
 def squared_hessians(loss: Loss) -> Fraction:
-    """Bound on the squared norm of what a record's Hessians add.
-
-    Its unit is the largest score.
-    """
+    """Bound on the squared norm of what a record's Hessians add, in units of the largest score."""
     return loss.squared_hessians / (HESSIAN_NOISE * Fraction(loss.hessian_unit)) ** 2
 
 
 def squared_distance(
     loss: Loss, neighboring: Neighboring = "zero_out", persons: bool = False
 ) -> Fraction:
-    """Bound on the squared distance of the cell sums of neighbours.
-
-    Its unit is the largest score.
+    """Bound on the squared distance of cell sums of neighbours, in units of the largest score.
 
     Two records of one cell have scores at most 2 apart. Hessians are not negative, so two numbers
     are at most the larger one apart, and two vectors at most √2 times the longest. Records of two
@@ -104,9 +99,7 @@ def noise_scale(
 
 
 def whole_numbers(derivatives: Derivatives, loss: Loss) -> Array:
-    """Scores and Hessians as whole numbers, rounded towards zero.
-
-    Shape (2 · n_outputs, n_samples).
+    """Scores and Hessians as whole numbers rounded towards zero, shape (2 · n_outputs, n).
 
     They are scaled to just below the unit, so that rounding in double precision leads to no longer
     vector.
@@ -143,9 +136,9 @@ def bounded_records(values: Array, loss: Loss) -> Array:
 
 
 def packed_records(derivatives: Derivatives, loss: Loss) -> PackedRecords:
-    """Pack what records add: bounded whole numbers, with score and Hessian of an output in one.
+    """Pack what records add, bounded whole numbers, with score and Hessian of an output in one.
 
-    Shape (n_outputs, n_samples).
+    The shape is (n_outputs, n_samples).
     """
     scores, hessians = np.split(bounded_records(whole_numbers(derivatives, loss), loss), 2)
     scores *= 2**BITS  # exact in double precision, as |score| ≤ UNIT
@@ -154,16 +147,14 @@ def packed_records(derivatives: Derivatives, loss: Loss) -> PackedRecords:
 
 
 def unpacked(packed: PackedRecords) -> PackedRecords:
-    """Scores and Hessians, shape (2 · n_outputs, n), of packed ones or of sums of at most PART of
-    them."""
+    """Scores and Hessians, shape (2 · n_outputs, n), of packed ones or of sums of at most PART."""
     return np.concatenate([packed >> BITS, packed & (2**BITS - 1)])
 
 
 def records_at(outputs: Array, targets: NDArray[Any], loss: Loss) -> PackedRecords:
-    """Compute what records add at their outputs, packed; it is looked up where the loss has few
-    targets.
+    """Compute what records add at their outputs, packed; losses of few targets have a table.
 
-    Shape (n_outputs, n_samples).
+    The shape is (n_outputs, n_samples).
     """
     if loss.labels is None:
         return packed_records(loss.derivatives(outputs, targets), loss)
@@ -176,8 +167,7 @@ def records_at(outputs: Array, targets: NDArray[Any], loss: Loss) -> PackedRecor
 
 @functools.lru_cache(maxsize=4)
 def _table(kind: type[Loss]) -> PackedRecords:
-    """Table of what a record of each label adds at each of ``PLACES``, one label after the
-    other."""
+    """Table of what a record of each label adds at each of ``PLACES``, label by label."""
     loss = kind()
     outputs, targets = np.tile(PLACES, 2)[np.newaxis], np.repeat(loss.labels or (), len(PLACES))
     table: PackedRecords = packed_records(loss.derivatives(outputs, targets), loss)[0]
@@ -269,12 +259,13 @@ class NoisySums:
         sums : ndarray of shape (2 · n_outputs, n_cells)
             Of the whole numbers.
         """
-        noisy = release_sum("sums over cells", sums, self._squared, self._add_noise)
+
+        def add_noise(exact: NDArray[np.int64]) -> NDArray[np.int64]:
+            return exact + self._fresh(exact.size).reshape(exact.shape)
+
+        noisy = release_sum("sums over cells", sums, self._squared, add_noise)
         scores, hessians = np.split(noisy / UNIT, 2)
         return scores, hessians * (HESSIAN_NOISE * self._loss.hessian_unit)
-
-    def _add_noise(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
-        return sums + self._fresh(sums.size).reshape(sums.shape)
 
     def _fresh(self, size: int) -> NDArray[np.int64]:
         """Noise that no release had before, and none will have again.

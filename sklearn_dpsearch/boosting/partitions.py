@@ -1,5 +1,4 @@
-"""Boosting over partitions that never move: workers of Dask keep codes and outputs, and send sums
-of cells.
+"""Boosting over partitions that never move: workers of Dask keep records, and send sums of cells.
 
 A worker reads a partition through the door, once, and keeps it under the name of the fit. In a
 round it is told the step and the cells, and answers with whole numbers: sums over cells, exact.
@@ -77,8 +76,7 @@ def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _predict_frame(frame: Any, model: Any, method: str) -> Any:
-    """Predictions for a frame of pandas, as a series or a frame; in one thread, as Dask has others
-    for other frames."""
+    """Predictions for a frame of pandas, in one thread, as Dask has others for other frames."""
     pandas = sys.modules["pandas"]
     with at_most_threads(1):
         predictions = getattr(model, method)(frame)
@@ -158,9 +156,8 @@ class PartitionReader:
     def _read_file(self, path: Any) -> Any:
         """Read the columns of a file that the fit needs."""
         names = [*self.model._facts.features, self.target, self.groups]
-        read = functools.partial(
-            read_file, path, [name for name in names if name is not None], self.newlines_in_values
-        )
+        wanted = [name for name in names if name is not None]
+        read = functools.partial(read_file, path, wanted, self.newlines_in_values)
         return in_fixed_words(type(self.model).__name__, read)
 
     def _person_pseudonyms(self, persons: Any) -> NDArray[np.uint64]:
@@ -288,10 +285,7 @@ class PartitionedRecords:
         self._client.run(_forget_fit, self._reading.fit, on_error="ignore")
 
     def _check_persons(self, pseudonyms: Sequence[NDArray[np.uint64]]) -> None:
-        """Raise if a person has records in two partitions.
-
-        He would add to the sums twice.
-        """
+        """Raise if a person, who would add to the sums twice, has records in two partitions."""
         persons = np.concatenate(pseudonyms)
         if len(np.unique(persons)) < len(persons):
             raise PrivacyError(

@@ -1,5 +1,4 @@
-"""Outputs of a fitted model at which boosting starts: a function of each record alone, which costs
-nothing."""
+"""Outputs of a fitted model at which boosting starts: a free function of each record alone."""
 
 from __future__ import annotations
 
@@ -88,9 +87,7 @@ def columns_of_init(init: Any, X: Any) -> Any:
 
 
 def logits_from_probabilities(classes: NDArray[Any], labels: NDArray[Any]) -> ToOutputs:
-    """Map from class probabilities of ``init`` to outputs of boosting.
-
-    One logit for two classes, else one for each.
+    """Map from class probabilities to outputs: one logit for two classes, else one for each.
 
     Probabilities are cut off where those of a start are; a class that is not known has the
     smallest.

@@ -1,5 +1,4 @@
-"""Cells of the rounds: partitions of a few features, drawn from public facts, a public seed and
-what was released."""
+"""Cells of the rounds: random partitions of a few features, from public and released facts."""
 
 from __future__ import annotations
 
@@ -105,11 +104,9 @@ class PartitionDraws:
             # the first ones are drawn
             turns = random_state.exponential(size=len(self._features)) / self._odds()
             chosen = np.argsort(np.where(many, turns, np.inf) if alone else turns)[:width]
+            features, n_groups = [self._features[place] for place in chosen], self._groups[wanted]
             groups = [
-                _random_groups(
-                    self._features[place], self._groups[wanted], width == 1, random_state
-                )
-                for place in chosen
+                _random_groups(feature, n_groups, width == 1, random_state) for feature in features
             ]
             self.drawn.append(Partition.of_groups(chosen.tolist(), groups))
             yield self.drawn[-1]

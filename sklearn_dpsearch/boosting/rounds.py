@@ -93,8 +93,7 @@ class PriorScale:
         self.value = FIRST_SCALE * self.factor
 
     def see(self, scores: Array, hessians: Array, variances: Array) -> None:
-        """Take in the noisy scores of a round, the known Hessians, and the variances of scores
-        without a step."""
+        """Take in the noisy scores of a round, the known Hessians, and variances without a step."""
         self.rounds += 1
         self.signal += float(np.sum(np.square(scores) - variances))
         self.weight += float(np.sum(np.square(np.maximum(hessians, 0.0))))
@@ -249,10 +248,7 @@ class TrainingRecords:
             self._pool = None
 
     def fingerprint(self) -> NDArray[np.uint64]:
-        """Hash of the records, whatever their order; persons' records count together.
-
-        It is a sum of hashes.
-        """
+        """Sum of hashes of the records, whatever their order; persons' records count together."""
         initial = self._initial if self._initial.size else ()
         lanes, n = np.arange(LANES, dtype=np.uint64)[:, np.newaxis], len(self._targets)
         hashed = lanes + np.zeros(n, np.uint64)
@@ -260,9 +256,8 @@ class TrainingRecords:
         if self._blank is not None:
             targets[self._blank] = np.nan
         for column in (*self._codes, targets, *initial):
-            hashed = _splitmix64(
-                hashed ^ (column.view(np.uint64) if column.dtype == np.float64 else column)
-            )
+            bits = column.view(np.uint64) if column.dtype == np.float64 else column
+            hashed = _splitmix64(hashed ^ bits)
         fingerprint: NDArray[np.uint64] = hashed.sum(axis=1)
         if self._persons is not None:
             fingerprint += _splitmix64(self._persons.sums_of_several_records(hashed)).sum(axis=1)
@@ -353,8 +348,7 @@ class TrainingRecords:
         return functools.reduce(np.add, (share.result() for share in shares))
 
     def _blocks(self, n_cells: int) -> Iterator[tuple[slice, Numbers | None]]:
-        """Blocks of records, of equal length but for those of persons, and as many for each
-        thread."""
+        """Blocks of records, of equal length but for those of persons, as many for each thread."""
         if self._persons is not None:
             yield from self._persons.blocks(n_cells)
         else:
@@ -562,8 +556,7 @@ def _shrunk_inverse(hessians: Array, floor: Array | float) -> Array:
 
 
 def _shrunk_inverse_slope(hessians: Array, floor: Array, by_noise: float) -> Array:
-    """Derivative of the shrunk inverse in the Hessian, in which ``floor``² grows linearly from
-    ``by_noise``²."""
+    """Slope of the shrunk inverse in the Hessian; ``floor``² grows linearly from ``by_noise``²."""
     squares = np.square(np.maximum(hessians, 0.0))
     slope: Array = (hessians > 0) * (by_noise**2 - squares) / np.square(squares + np.square(floor))
     return slope
@@ -584,10 +577,7 @@ def _loss_decrease(scores: Array, hessians: Array, multiple: Array, noise: float
 def staged_outputs(
     partitions: Sequence[Partition], weights: Sequence[Array], codes: Codes, outputs: Array
 ) -> Iterator[Array]:
-    """Outputs of records after the start and each round, in one array.
-
-    Shape (n_outputs, n_samples).
-    """
+    """Outputs after the start and each round, shape (n_outputs, n_samples), in one array."""
     for partition, step in zip(partitions, weights):
         outputs += steps_of(step, partition.cells(codes))
         yield outputs
@@ -637,7 +627,7 @@ class RecordsByPerson:
     def blocks(self, n_cells: int) -> Iterator[tuple[slice, Numbers]]:
         """Blocks of records of whole persons, with each record's person.
 
-        Of one person all are in one block.
+        All records of one person are in one block.
         """
         first, limit = 0, max(PAIRS // n_cells, 1)
         while first < len(self._starts) - 1:

@@ -60,9 +60,8 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise missing_name(__name__, name)
     try:
-        return getattr(
-            import_module(f".{_PLACES.get(name, 'estimators.skorch_nets')}", __name__), name
-        )
+        module = _PLACES.get(name, "estimators.skorch_nets")
+        return getattr(import_module(f".{module}", __name__), name)
     except ModuleNotFoundError as error:
         if error.name in ("torch", "skorch", "opacus"):
             raise ModuleNotFoundError(

@@ -34,9 +34,8 @@ def text_of_value(value: Any) -> str:
     if isinstance(value, (list, tuple, np.ndarray)):
         return f"{type(value).__name__}({', '.join(map(text_of_value, value))})"
     if isinstance(value, nn.Module):
-        return text_of_value(
-            [(name, type(layer), layer_constants(layer)) for name, layer in value.named_modules()]
-        )
+        layers = value.named_modules()
+        return text_of_value([(name, type(part), layer_constants(part)) for name, part in layers])
     if named := getattr(value, "__qualname__", None):
         return f"{value.__module__}.{named}"
     if attributes := getattr(value, "__dict__", None):
@@ -48,9 +47,8 @@ def digest_of_arrays(*tensors: np.ndarray | Tensor) -> str:
     """SHA-256 digest of the contents of tensors, or arrays, in order."""
     digest = hashlib.sha256()
     for tensor in tensors:
-        values = np.ascontiguousarray(
-            tensor.detach().cpu().numpy() if isinstance(tensor, Tensor) else tensor
-        )
+        array = tensor.detach().cpu().numpy() if isinstance(tensor, Tensor) else tensor
+        values = np.ascontiguousarray(array)
         digest.update(f"{values.dtype}{values.shape}".encode())
         digest.update(values.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

@@ -1,5 +1,4 @@
-"""Inputs of a module: a tensor of records, or several by name, which have the records in the same
-places."""
+"""Inputs of a module: a tensor of records, or several by name, with the records in equal places."""
 
 from __future__ import annotations
 
@@ -14,11 +13,9 @@ Inputs: TypeAlias = Tensor | dict[str, Tensor]
 
 def map_tensors(change: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
     """Apply a function to a module's input, or to each by name."""
-    return (
-        {name: change(part) for name, part in inputs.items()}
-        if isinstance(inputs, dict)
-        else change(inputs)
-    )
+    if isinstance(inputs, dict):
+        return {name: change(part) for name, part in inputs.items()}
+    return change(inputs)
 
 
 def list_tensors(inputs: Inputs) -> list[Tensor]:

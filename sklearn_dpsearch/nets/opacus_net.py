@@ -40,7 +40,9 @@ class OpacusNet:
     >>> import skorch, torch
     >>> class Net(OpacusNet, skorch.NeuralNetClassifier):
     ...     pass
-    >>> net = Net(torch.nn.Linear, classes=[0, 1], noise_multiplier=1.0, batch_size=100, max_epochs=5)
+    >>> net = Net(
+    ...     torch.nn.Linear, classes=[0, 1], noise_multiplier=1.0, batch_size=100, max_epochs=5
+    ... )
     >>> round(net.privacy_guarantee(n_samples=10_000).epsilon_at(1e-5), 2)
     1.33
     """
@@ -49,10 +51,11 @@ class OpacusNet:
     optimizer_: Any
 
     def __init__(
-        self, module: Any, *args: Any, noise_multiplier: float | None = None, target_epsilon: float | None = None,
-        target_delta: float | None = None, max_grad_norm: float = 1.0, train_split: Any = None, **kwargs: Any,
+        self, module: Any, *args: Any, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None, target_delta: float | None = None,
+        max_grad_norm: float = 1.0, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        super().__init__(module, *args, train_split=train_split, **kwargs)  # type: ignore[call-arg]  # of skorch
+        super().__init__(module, *args, train_split=train_split, **kwargs)  # type: ignore[call-arg]
         self.noise_multiplier, self.max_grad_norm = noise_multiplier, max_grad_norm
         self.target_epsilon, self.target_delta = target_epsilon, target_delta
 

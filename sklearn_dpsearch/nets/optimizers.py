@@ -1,5 +1,4 @@
-"""Optimizer steps on stacked parameters, each net with its own rates and state; schedules, computed
-before training."""
+"""Optimizer steps on stacked parameters, with rates and state of each net; schedules."""
 
 from __future__ import annotations
 
@@ -23,10 +22,7 @@ Memory = dict[str, Any]
 
 
 class Rates:
-    """Hyperparameters of M optimizers of one kind, constant or scheduled.
-
-    They are columns of shape (M, 1).
-    """
+    """Hyperparameters of M optimizers of one kind, constant or scheduled, as columns of M."""
 
     def __init__(
         self, groups: Sequence[Mapping[str, Any]], tables: Sequence[Table], device: torch.device
@@ -35,45 +31,34 @@ class Rates:
         self._columns: dict[str, Any] = {}
 
     def __call__(self, name: str, t: int, pick: int | None = None) -> Any:
-        """Hyperparameter of M optimizers at step ``t``.
-
-        A plain number if all agree, otherwise a column.
-        """
+        """Hyperparameter at step ``t`` of M optimizers: a number if all agree, or else a column."""
         scheduled = any(name in table for table in self.tables)
         key = f"{name}{pick}"
         # cached: making a tensor in every step would cost more than the step
         if scheduled or key not in self._columns:
-            values = [
-                table[name][t] if name in table else group[name]
-                for group, table in zip(self.groups, self.tables)
-            ]
+            pairs = zip(self.groups, self.tables)
+            values = [table[name][t] if name in table else group[name] for group, table in pairs]
             numbers = [float(value if pick is None else value[pick]) for value in values]
-            equal = len(set(numbers)) == 1
-            self._columns[key] = (
-                numbers[0]
-                if equal
-                else torch.tensor(numbers, dtype=torch.float32, device=self.device).unsqueeze(1)
-            )
+            if len(set(numbers)) == 1:
+                self._columns[key] = numbers[0]
+            else:
+                column = torch.tensor(numbers, dtype=torch.float32, device=self.device)
+                self._columns[key] = column.unsqueeze(1)
         return self._columns[key]
 
     def any(self, name: str) -> bool:
         """Return whether a hyperparameter is ever different from zero."""
-        return any(group.get(name) for group in self.groups) or any(
-            any(table.get(name, ())) for table in self.tables
-        )
+        scheduled = any(any(table.get(name, ())) for table in self.tables)
+        return scheduled or any(group.get(name) for group in self.groups)
 
     def keep(self, places: Sequence[int]) -> None:
-        self.groups, self.tables = (
-            [self.groups[i] for i in places],
-            [self.tables[i] for i in places],
-        )
+        self.groups = [self.groups[i] for i in places]
+        self.tables = [self.tables[i] for i in places]
         self._columns = {}
 
 
 class Stepper(ABC):
-    """Optimizer that updates the parameters of M nets in place.
-
-    Shape (M, size).
+    """Optimizer that updates the parameters of M nets, shape (M, size), in place.
 
     Parameters
     ----------
@@ -98,36 +83,25 @@ class Stepper(ABC):
         """Take step number ``t`` of all optimizers, from 0."""
 
     def keep(self, places: list[int]) -> None:
-        """Go on with some of the nets alone.
-
-        They are named by their places, ascending.
-        """
+        """Go on with some of the nets, by their places in ascending order."""
         self.rates.keep(places)
         self.state = [values[places] for values in self.state]
 
     def memory(self, place: int, steps: int) -> Memory:
-        """Memory of one net's optimizer, for a training that goes on.
-
-        It is the memory after ``steps`` steps.
-        """
+        """Memory of one net's optimizer after ``steps`` steps, for a training that goes on."""
         rows = [values[place].detach().clone() for values in self.state]
         return {"optimizer": type(self).__name__, "state": rows, "steps": self._before + steps}
 
     def recall(self, memory: Memory) -> None:
-        """Go on from the memory of a single net's earlier training.
-
-        That training had the same optimizer.
-        """
+        """Go on from the memory of a single net's earlier training with the same optimizer."""
         if memory.get("optimizer") == type(self).__name__:
             self._before = memory["steps"]
-            self.state = [
-                row.unsqueeze(0).to(self.rates.device, copy=True) for row in memory["state"]
-            ]
+            device, rows = self.rates.device, memory["state"]
+            self.state = [row.unsqueeze(0).to(device, copy=True) for row in rows]
 
 
 class StackedSGD(Stepper):
-    """``torch.optim.SGD`` with weight decay, momentum, dampening; Nesterov's momentum by the
-    flag."""
+    """``torch.optim.SGD`` with weight decay, momentum and dampening; the flag is Nesterov's."""
 
     def step(self, weights: Tensor, gradients: Tensor, t: int) -> None:
         moved = gradients
@@ -146,17 +120,11 @@ class StackedSGD(Stepper):
 
 
 class StackedAdam(Stepper):
-    """``torch.optim.Adam``, or by the flag ``AdamW``, whose weight decay is decoupled.
-
-    There is no AMSGrad.
-    """
+    """``torch.optim.Adam`` without AMSGrad, or by the flag ``AdamW``, whose decay is decoupled."""
 
     def step(self, weights: Tensor, gradients: Tensor, t: int) -> None:
-        rate, first, second = (
-            self.rates("lr", t),
-            self.rates("betas", t, 0),
-            self.rates("betas", t, 1),
-        )
+        rate = self.rates("lr", t)
+        first, second = (self.rates("betas", t, place) for place in (0, 1))
         if not self.state:
             self.state = [torch.zeros_like(weights), torch.zeros_like(weights)]
         if self._decay and self.flag:
@@ -194,11 +162,8 @@ class UpdateRule:
     @classmethod
     def sgd(cls, lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> UpdateRule:
         """Update rule of ``torch.optim.SGD``."""
-        return cls(
-            StackedSGD,
-            False,
-            {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "dampening": 0.0},
-        )
+        group = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "dampening": 0.0}
+        return cls(StackedSGD, False, group)
 
     @classmethod
     def adam(cls, lr: float, weight_decay: float = 0.0, decoupled: bool = False) -> UpdateRule:
@@ -206,11 +171,8 @@ class UpdateRule:
 
         The latter has the decay decoupled; all else is PyTorch's default.
         """
-        return cls(
-            StackedAdam,
-            decoupled,
-            {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay},
-        )
+        group = {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay}
+        return cls(StackedAdam, decoupled, group)
 
     @classmethod
     def of(cls, optimizer: torch.optim.Optimizer) -> UpdateRule:
@@ -218,9 +180,8 @@ class UpdateRule:
         (group,) = optimizer.param_groups
         if type(optimizer) is torch.optim.SGD:
             return cls(StackedSGD, bool(group["nesterov"]), group)
-        decoupled = type(optimizer) is torch.optim.AdamW or bool(
-            group.get("decoupled_weight_decay")
-        )
+        is_decoupled = type(optimizer) is torch.optim.AdamW
+        decoupled = is_decoupled or bool(group.get("decoupled_weight_decay"))
         return cls(StackedAdam, decoupled, group)
 
     @property
@@ -303,8 +264,8 @@ def lr_table(
     rows: dict[str, list[Any]] = {name: [] for name in names}
     with without_warnings():  # "step of the optimizer was not called": it is not called on purpose
         running = [
-            (scheduler._get_policy_cls()(optimizer, **scheduler.kwargs), scheduler.step_every)
-            for scheduler in schedulers
+            (callback._get_policy_cls()(optimizer, **callback.kwargs), callback.step_every)
+            for callback in schedulers
         ]
         for t in range(steps):
             for name in names:
@@ -314,8 +275,5 @@ def lr_table(
                     scheduler.step()
     group.clear()
     group.update(before)
-    return {
-        name: values
-        for name, values in rows.items()
-        if any(value != before[name] for value in values)
-    }
+    changing = [name for name in names if any(value != before[name] for value in rows[name])]
+    return {name: rows[name] for name in changing}

@@ -1,5 +1,4 @@
-"""Secret batches and noise of one training, from the operating system or, for tests, from a
-seed."""
+"""Secret batches and noise of one training, from the operating system or, for tests, a seed."""
 
 from __future__ import annotations
 
@@ -52,10 +51,7 @@ class Secrets:
         self._noise = np.random.Generator(np.random.SFC64(_stream_seed(source, "noise")))
 
     def normals(self, out: Tensor, scale: float = 1.0) -> None:
-        """Fill a double-precision tensor with independent normals of this scale.
-
-        It is contiguous, on any device.
-        """
+        """Fill a contiguous double-precision tensor, on any device, with independent normals."""
         values = out if out.device.type == "cpu" else torch.empty(out.shape, dtype=torch.float64)
         self._noise.standard_normal(out=values.numpy())
         values.mul_(scale)
@@ -97,17 +93,14 @@ def reading_generator(seed: Seed) -> np.random.Generator:
 
 @contextlib.contextmanager
 def global_torch_seed(seed: Seed = None, device: torch.device = CPU) -> Iterator[None]:
-    """Seed PyTorch's global generators, of the CPU and of one device, afresh, and restore them
-    afterwards.
+    """Seed PyTorch's generators of the CPU and one device afresh, and restore them afterwards.
 
     Only initial weights and dropout masks use them. Masks belong to places in a batch, so they are
     as secret as batches, and 32 bits (all that the CPU's generator takes of a seed) are too few.
     """
     source = seed_sequence(seed)
-    with (
-        _GLOBAL_GENERATOR,
-        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-    ):
+    devices = [device] if device.type == "cuda" else []
+    with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=devices):
         seed_torch(torch.default_generator, source.generate_state(WORDS))
         if device.type == "cuda":
             with torch.cuda.device(device):

@@ -1,5 +1,4 @@
-"""Records for training: in memory, in a file that may be larger than memory, or read one by one
-from a ``Dataset``."""
+"""Records for training: in memory, in a file, or read one by one from a ``Dataset``."""
 
 from __future__ import annotations
 
@@ -73,14 +72,10 @@ class TrainingData(ABC):
 
     def on(self, device: torch.device) -> Self:
         """Copy of the records on a device, for training."""
-        unseen, inputs = (
-            len(self.targets) < len(self),
-            map_tensors(lambda rows: rows.to(device), self.inputs),
-        )
-        lacking = not self.targets.is_floating_point() and (
-            unseen or bool((self.targets < 0).any())
-        )
-        return replace(self, inputs=inputs, targets=self.targets.to(device), lacking=lacking)
+        targets, inputs = self.targets, map_tensors(lambda rows: rows.to(device), self.inputs)
+        unseen = len(targets) < len(self)
+        lacking = not targets.is_floating_point() and (unseen or bool((targets < 0).any()))
+        return replace(self, inputs=inputs, targets=targets.to(device), lacking=lacking)
 
     @property
     def device(self) -> torch.device:
@@ -127,9 +122,8 @@ class TrainingData(ABC):
                 tensors = [*list_tensors(inputs), targets]
                 digests = digests or [hashlib.blake2b() for _ in tensors]
                 for digest, rows in zip(digests, tensors):
-                    digest.update(
-                        rows.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
-                    )
+                    flat = rows.detach().cpu().contiguous().reshape(-1)
+                    digest.update(flat.view(torch.uint8).numpy().data)
         persons = [] if self.persons is None else [hashlib.blake2b(self.persons.codes.tobytes())]
         return [digest.hexdigest() for digest in (*digests, *persons)]
 
@@ -139,14 +133,12 @@ class HeldRecords(TrainingData):
     """Records in memory, on the device of the training."""
 
     def take(self, places: Tensor) -> tuple[Inputs, Tensor]:
-        return map_tensors(lambda rows: take_rows(rows, places), self.inputs), take_rows(
-            self.targets, places
-        )
+        inputs = map_tensors(lambda rows: take_rows(rows, places), self.inputs)
+        return inputs, take_rows(self.targets, places)
 
     def are(self, other: TrainingData) -> bool:
-        if not isinstance(other, HeldRecords) or input_names(self.inputs) != input_names(
-            other.inputs
-        ):
+        names = input_names(self.inputs)
+        if not isinstance(other, HeldRecords) or names != input_names(other.inputs):
             return False
         tensors, other_tensors = (
             [*list_tensors(records.inputs), records.targets] for records in (self, other)
@@ -155,16 +147,10 @@ class HeldRecords(TrainingData):
 
 
 def take_rows(rows: Tensor, places: Tensor) -> Tensor:
-    """Rows of a tensor at these places; zeros at places that it lacks.
-
-    Shape (*places.shape, ...).
-    """
+    """Rows of a tensor at these places, shape (*places.shape, ...); zeros where it has none."""
     flat, n = places.reshape(-1), len(rows)
-    selected = (
-        rows.index_select(0, flat.clamp(max=n - 1))
-        if n
-        else rows.new_empty((len(flat), *rows.shape[1:]))
-    )
+    source = rows if n else rows.new_zeros((1, *rows.shape[1:]))
+    selected = source.index_select(0, flat.clamp(max=max(n - 1, 0)))
     blank = flat >= n
     if selected.device.type == "cpu":
         # fast, but elsewhere it would wait for the device
@@ -179,9 +165,8 @@ def _equal_tensors(first: Tensor, second: Tensor) -> bool:
         return False
     shared = first.data_ptr() == second.data_ptr() and first.stride() == second.stride()
     # nan is nan
-    return shared or bool(
-        torch.equal(*(tensor.contiguous().view(torch.uint8) for tensor in (first, second)))
-    )
+    bytes_of_both = (tensor.contiguous().view(torch.uint8) for tensor in (first, second))
+    return shared or bool(torch.equal(*bytes_of_both))
 
 
 def single_precision(values: Tensor) -> Tensor:
@@ -198,10 +183,7 @@ def least_bytes_in_file(device: Any) -> int:
 
 
 def stays_in_file(X: ChosenRows, device: Any) -> bool:
-    """Return whether records are rows of a large array in a file.
-
-    Such are ``np.memmap`` and ``np.load(…, mmap_mode="r")``.
-    """
+    """Return whether records are rows of a large array in a file, such as ``np.memmap``."""
     return X.bytes_in_file >= least_bytes_in_file(device)
 
 
@@ -212,9 +194,7 @@ def converted_rows(
     convert: Callable[[NDArray[Any], Tensor], object],
     size: int,
 ) -> Tensor:
-    """Copy of an array's rows in another form, kept for other nets.
-
-    It is made in blocks.
+    """Copy of an array's rows in another form, made in blocks, and kept for other nets.
 
     Parameters
     ----------
@@ -229,9 +209,8 @@ def converted_rows(
     """
     if how not in rows.converted:
         # NumPy asks for large pages: filling 200 MB takes a sixth of the time.
-        converted = torch.from_numpy(
-            np.empty(rows.shape, np.dtype(str(dtype).removeprefix("torch.")))
-        )
+        kind = np.dtype(str(dtype).removeprefix("torch."))
+        converted = torch.from_numpy(np.empty(rows.shape, kind))
         for places, block in rows.blocks(size):
             convert(block, converted[places])
         rows.converted[how] = converted
@@ -268,14 +247,11 @@ class MappedRecords(TrainingData):
         return rows.unflatten(0, places.shape), take_rows(self.targets, places)
 
     def are(self, other: TrainingData) -> bool:
-        same_rows = (
-            isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how
-        )
-        return (
-            same_rows
-            and self.persons is other.persons
-            and _equal_tensors(self.targets, other.targets)
-        )
+        if not isinstance(other, MappedRecords):
+            return False
+        same_rows = self.rows is other.rows and self.how == other.how
+        same_persons = self.persons is other.persons
+        return same_rows and same_persons and _equal_tensors(self.targets, other.targets)
 
 
 # --- one by one -----------------------------------------------------------------------------------
@@ -333,16 +309,14 @@ class ReadRecords(TrainingData):
         records = []
         # The generators of dropout are set aside: reading may seed them.
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            for number, words in zip(
-                numbers, self.coins.integers(2**32, size=(len(numbers), 4), dtype=np.uint32)
-            ):
+            words_of_each = self.coins.integers(2**32, size=(len(numbers), 4), dtype=np.uint32)
+            for number, words in zip(numbers, words_of_each):
                 _seed_global_generators(words, self.device)
                 records.append(self._fitting(self.source.read(number)))
         return records
 
     def _fitting(self, record: tuple[Inputs, Any] | None) -> list[Tensor] | None:
-        """Tensors of a record of the declared shapes and kinds, inputs and target; None for
-        another."""
+        """Tensors of a record of the declared shapes and kinds, inputs and target; else None."""
         names = input_names(self.inputs)
         if record is None or sorted(input_names(record[0]) or ()) != sorted(names or ()):
             return None

@@ -86,9 +86,8 @@ class PoissonBatches:
         successes = [self._ahead]
         while successes[-1][-1] < trials:
             expected = (trials - int(successes[-1][-1])) * self._rate
-            successes.append(
-                self._draw_successes(successes[-1][-1], int(expected + 4 * np.sqrt(expected)) + 8)
-            )
+            number = int(expected + 4 * np.sqrt(expected)) + 8
+            successes.append(self._draw_successes(successes[-1][-1], number))
         positions = np.concatenate(successes)
         inside = int(np.searchsorted(positions, trials))
         self._ahead = positions[inside:] - trials
@@ -137,11 +136,8 @@ class RecordsOfPersons:
         """
         numbers = np.minimum(persons, len(self) - 1)
         first, counts = self._starts[numbers], np.diff(self._starts)[numbers]
-        return np.where(
-            persons < len(self),
-            self._order[first + (turns * counts).astype(np.int64)],
-            len(self.codes),
-        )
+        drawn = self._order[first + (turns * counts).astype(np.int64)]
+        return np.where(persons < len(self), drawn, len(self.codes))
 
 
 class PersonBatches:

@@ -1,5 +1,4 @@
-"""Stacks: nets of one architecture that take their training steps together, with own batches and
-noise each."""
+"""Stacks: nets of one architecture that train together, each with its own batches and noise."""
 
 from __future__ import annotations
 
@@ -87,10 +86,7 @@ class TrainingTask:
     notes: list[str] = field(default_factory=list)
 
     def rows(self, n: int) -> int:
-        """Number of rows of each batch of a training.
-
-        The training is on ``n`` records, or persons.
-        """
+        """Number of rows of each batch of a training on ``n`` records, or persons."""
         return rows_per_batch(self.sample_rate, self.places or n)
 
 
@@ -113,9 +109,7 @@ def _batch_source(
 
 
 class Stack:
-    """M nets of one architecture in training together.
-
-    Parameters have the shape (M, size).
+    """M nets of one architecture in training together, with parameters of shape (M, size).
 
     Parameters
     ----------
@@ -144,9 +138,8 @@ class Stack:
         self.tasks = list(tasks)
         layout, modules = engine.layout, [task.module for task in tasks]
         self.trained, self.frozen = (layout.read(modules, device, flag) for flag in (True, False))
-        self.stepper = stepper_for(
-            [task.optimizer for task in tasks], [task.schedule for task in tasks], device
-        )
+        rules, schedules = [task.optimizer for task in tasks], [task.schedule for task in tasks]
+        self.stepper = stepper_for(rules, schedules, device)
         memory, names = self.tasks[0].memory, layout.names(trained=True)
         if len(tasks) == 1 and memory.get("of") == names:  # an earlier training of these parameters
             self.stepper.recall(memory["kept"])
@@ -161,23 +154,20 @@ class Stack:
     def run(self) -> None:
         """Take all training steps of every net, empty batches included."""
         # Steps of linear nets are too short for two threads, which cost much on a busy machine.
-        with (
-            torch_threads(1) if isinstance(self.engine, LinearEngine) else contextlib.nullcontext()
-        ):
-            self._run()
-
-    def _run(self) -> None:
-        total = max(task.steps for task in self.tasks)
-        while self.tasks:
-            drawn = padded_batches(
-                self.batches, self._ahead(self.done), len(self.records), self.rows
-            )
-            for batches in torch.from_numpy(drawn).to(self.device):
-                self._step(batches, self.done)
-                self.done += 1
-                if self.done % math.ceil(total / LOOKS) == 0 or self.done == total:
-                    self.tell(Stage("training", self.done, total))
-            self._finish(self.done)
+        linear, total = (
+            isinstance(self.engine, LinearEngine),
+            max(task.steps for task in self.tasks),
+        )
+        with torch_threads(1) if linear else contextlib.nullcontext():
+            while self.tasks:
+                steps = self._ahead(self.done)
+                drawn = padded_batches(self.batches, steps, len(self.records), self.rows)
+                for batches in torch.from_numpy(drawn).to(self.device):
+                    self._step(batches, self.done)
+                    self.done += 1
+                    if self.done % math.ceil(total / LOOKS) == 0 or self.done == total:
+                        self.tell(Stage("training", self.done, total))
+                self._finish(self.done)
 
     def _ahead(self, t: int) -> int:
         """Number of steps whose batches are drawn at once.
@@ -208,16 +198,12 @@ class Stack:
             declared *= 2.0 if task.neighboring == "replace_one" else 1.0
             noise_of_net = noise[net].numpy(force=True)
             exact = self.sums[net].numpy(force=True) - noise_of_net
-            answer = release_sum(
-                "clipped gradients", exact, Fraction(declared) ** 2, partial(np.add, noise_of_net)
-            )
+            add_noise, squared = partial(np.add, noise_of_net), Fraction(declared) ** 2
+            answer = release_sum("clipped gradients", exact, squared, add_noise)
             self.sums[net].copy_(torch.from_numpy(answer))
 
     def _add(self, chunk: Tensor) -> None:
-        """Add clipped gradients of a chunk of each net's batch.
-
-        Shape (M, width).
-        """
+        """Add clipped gradients of a chunk, shape (M, width), of each net's batch."""
         # 0 in a row without a record: nothing is added
         bounds = (chunk < len(self.records)) * self.norms
         inputs, targets = self.records.take(chunk)
@@ -232,11 +218,9 @@ class Stack:
             return
         for i, task in enumerate(self.tasks):
             if task.steps <= t:
+                names = self.engine.layout.names(trained=True)
                 task.memory.clear()
-                task.memory.update(
-                    of=self.engine.layout.names(trained=True),
-                    kept=self.stepper.memory(i, task.steps),
-                )
+                task.memory.update(of=names, kept=self.stepper.memory(i, task.steps))
                 self.engine.layout.write(self.trained[i], task.module)
         self.trained, self.frozen = self.trained[unfinished], self.frozen[unfinished]
         self.tasks = [self.tasks[i] for i in unfinished]

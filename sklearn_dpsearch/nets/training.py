@@ -57,9 +57,7 @@ def _engine_choice(task: TrainingTask, records: TrainingData) -> engine_choice.E
 def train_together(
     tasks: Sequence[TrainingTask], records: TrainingData, *, max_physical_batch: int
 ) -> list[bool]:
-    """Train several nets in place, as stacks of equal architecture.
-
-    The answer says for each whether it succeeded.
+    """Train several nets in place, as stacks of equal architecture; return whether each succeeded.
 
     Each net has its own batches, noise, rates and number of steps; grouping changes time, never
     results. A failing net does not affect the others: the unfinished nets of its stack start again,
@@ -72,36 +70,28 @@ def train_together(
             unfinished = _train_stack([tasks[i] for i in group], records, max_physical_batch)
             remaining = [i for i in group if any(tasks[i] is task for task in unfinished)]
         for i in group:
-            done[i] = i not in remaining or _trains_alone(tasks[i], records, max_physical_batch)
+            done[i] = i not in remaining
+        for i in remaining:
+            with contained():  # in a search: the worst score, in silence
+                train(tasks[i], records, max_physical_batch=max_physical_batch)
+                done[i] = True
     return done
 
 
 def _train_stack(
     tasks: list[TrainingTask], records: TrainingData, max_physical_batch: int
 ) -> list[TrainingTask]:
-    """Train nets as one stack; return those left unfinished.
-
-    They keep their initial parameters.
-    """
+    """Train nets as one stack; return those left unfinished, with their initial parameters."""
     stack = None
     with exact_arithmetic(records.device):
         with contained():  # nothing has been trained yet; a schedule may fail
-            engine = _engine_choice(tasks[0], records).engine(
-                tasks[0].module, tasks[0].criterion, records.device
-            )
+            engine_of, task = _engine_choice(tasks[0], records).engine, tasks[0]
+            engine = engine_of(task.module, task.criterion, records.device)
             stack = Stack(tasks, engine, records, max_physical_batch)
         with contained():
             if stack is not None:
                 stack.run()
     return tasks if stack is None else stack.tasks
-
-
-def _trains_alone(task: TrainingTask, records: TrainingData, max_physical_batch: int) -> bool:
-    done = False
-    with contained():  # in a search: the worst score, in silence
-        train(task, records, max_physical_batch=max_physical_batch)
-        done = True
-    return done
 
 
 # --- choice of stacks -----------------------------------------------------------------------------
@@ -119,35 +109,26 @@ def _group_into_stacks(
     for members in by_key.values():
         ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
         sizes = [max(1, tasks[i].rows(records.units)) for i in ordered]
-        limit = min(
-            max_physical_batch,
-            _most_records_in_stack(tasks[ordered[-1]], sizes[-1], records.device),
-        )
+        largest = _most_records_in_stack(tasks[ordered[-1]], sizes[-1], records.device)
+        limit = min(max_physical_batch, largest)
         groups += _split_by_batch_size(ordered, sizes, limit)
     return groups
 
 
 def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) -> float:
-    """Most records at once in a stack of nets like this.
-
-    They are at least those of one net.
-    """
+    """Most records at once in a stack of nets like this, at least those of one net."""
     room = CACHE.get(device.type, math.inf)
     # Parameters, noise, sums and gradients; inputs and outputs of the layers for the records of one
     # round.
     layers = [layer for layer in task.module.modules() if type(layer) is nn.Linear]
-    numbers = sum(layer.in_features + layer.out_features for layer in layers) * min(
-        size, rounding.CHUNK
-    )
-    bytes_of_net = float(20 * sum(p.numel() for p in task.module.parameters()) + 4 * numbers)
+    per_record = sum(layer.in_features + layer.out_features for layer in layers)
+    parameters = sum(p.numel() for p in task.module.parameters())
+    bytes_of_net = float(20 * parameters + 4 * per_record * min(size, rounding.CHUNK))
     return size * (room // bytes_of_net if room >= FEWEST * bytes_of_net else 1.0)
 
 
 def _stack_key(task: TrainingTask, records: TrainingData) -> Hashable | None:
-    """Key that is equal for nets that can train as one stack.
-
-    None for a net that is trained alone.
-    """
+    """Key that is equal for nets that can train as one stack; None for a net that trains alone."""
     key = None
     if not records.stacks:
         return None
@@ -160,9 +141,7 @@ def _stack_key(task: TrainingTask, records: TrainingData) -> Hashable | None:
 
 
 def _split_by_batch_size(members: list[int], sizes: list[int], limit: float) -> list[list[int]]:
-    """Split nets into stacks whose batch sizes are within a factor two.
-
-    A stack holds at most ``most`` records.
+    """Split nets into stacks of at most ``limit`` records, with batch sizes within a factor two.
 
     Batches are filled up to the widest of the stack: nets of very different sizes would mostly
     compute on empty rows.

@@ -1,5 +1,4 @@
-"""Code books as people write them: entries of JSON Schema, of Frictionless Table Schema, and lists
-of codes."""
+"""Code books as people write them: JSON Schema, Frictionless Table Schema, and lists of codes."""
 
 from __future__ import annotations
 
@@ -37,16 +36,14 @@ TYPES = {
 
 
 class CodeBookEntry(NamedTuple):
-    """Entry in the words of a schema, and the declared kind of its values: text, numbers, flags,
-    dates, or empty."""
+    """Entry in a schema's words, and the declared kind of its values; empty if undeclared."""
 
     entry: Any
     kind: str = ""
 
 
 def columns_of_book(book: Any) -> Any:
-    """Entries by column of a code book: JSON Schema's properties, Frictionless fields, or the book
-    itself."""
+    """Entries of a code book by column: JSON Schema's properties, Frictionless fields, or all."""
     if not isinstance(book, Mapping):
         return book
     if book.get("type") == "object" and isinstance(book.get("properties"), Mapping):
@@ -103,7 +100,12 @@ def entry_of(name: str, stated: Any) -> CodeBookEntry:
     if not declared:
         return CodeBookEntry(entry)
     if not entry.keys() & {"values", "buckets"} and not {"lower", "upper"} <= entry.keys():
-        raise ValueError(_needed(name, stated, declared))
+        of_text = "the list of all values, {'enum': ['a', 'b']}, or {'buckets': 64},"
+        remedy = of_text if declared == "text" else "both ends, {'minimum': 0, 'maximum': 99},"
+        raise ValueError(
+            f"Found {dict(stated)!r} for column {name!r} of the schema, which does not say what "
+            f"the column may hold; {remedy} is needed."
+        )
     if "values" in entry:
         values = (value for value in entry["values"] if value is not None)
         entry["values"] = [_in_kind(value, declared) for value in values]
@@ -111,8 +113,7 @@ def entry_of(name: str, stated: Any) -> CodeBookEntry:
 
 
 def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Entry with a list of constants as ``enum``, and with the only alternative beside null in
-    place of both."""
+    """Entry with constants as ``enum``, or the only alternative beside null in place of both."""
     for word in ALTERNATIVES:
         alternatives = stated.get(word)
         if not isinstance(alternatives, list):
@@ -120,11 +121,8 @@ def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
         if not all(isinstance(alternative, Mapping) for alternative in alternatives):
             continue
         entry = {key: value for key, value in stated.items() if key != word}
-        not_null = [
-            alternative
-            for alternative in alternatives
-            if alternative.get("type") != "null" and alternative.get("const", 0) is not None
-        ]
+        options = [option for option in alternatives if option.get("type") != "null"]
+        not_null = [option for option in options if option.get("const", 0) is not None]
         if not_null and all("const" in alternative for alternative in not_null):
             return {**entry, "enum": [alternative["const"] for alternative in not_null]}
         if len(not_null) == 1:
@@ -133,8 +131,7 @@ def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _codes_with_labels(codes: list[Any]) -> CodeBookEntry:
-    """Codes of a dictionary from codes to labels; whole numbers in text are numbers, as JSON has no
-    others."""
+    """Codes of a dictionary from codes to labels; whole numbers in text are numbers, as in JSON."""
     if all(isinstance(code, str) and WHOLE.fullmatch(code) for code in codes):
         codes = [int(float(code)) for code in codes]
     are_numbers = all(isinstance(code, numbers.Real) for code in codes)
@@ -159,16 +156,3 @@ def _in_kind(value: Any, declared: str) -> Any:
     if declared == "numbers" and isinstance(value, str) and WHOLE.fullmatch(value):
         return int(float(value))
     return str(value) if declared == "text" and not isinstance(value, bool) else value
-
-
-def _needed(name: str, stated: Mapping[str, Any], declared: str) -> str:
-    """Text of an error for a type alone."""
-    remedy = (
-        "the list of all values, {'enum': ['a', 'b']}, or {'buckets': 64},"
-        if declared == "text"
-        else "both ends, {'minimum': 0, 'maximum': 99},"
-    )
-    return (
-        f"Found {dict(stated)!r} for column {name!r} of the schema, which does not say what the "
-        f"column may hold; {remedy} is needed."
-    )

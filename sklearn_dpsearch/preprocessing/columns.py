@@ -35,9 +35,7 @@ KINDS = {
 
 
 class CurvePoints(NamedTuple):
-    """Points of a curve: values of a column and their encoding.
-
-    For one curve of a linear model.
+    """Points of a curve of a linear model: values of a column and their encoding.
 
     ``weights`` says how much each value counts in the mean effect. Values without an order are
     objects.
@@ -51,9 +49,7 @@ class CurvePoints(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnShape:
-    """Effects of the values of a column in an additive model.
-
-    Less their mean over the public range or list.
+    """Effects of a column's values in an additive model, less their public mean.
 
     Parameters
     ----------
@@ -175,10 +171,7 @@ class Column(ABC):
 
     @abstractmethod
     def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
-        """Yield the points of the curves of a linear model.
-
-        By the schema alone.
-        """
+        """Yield the points of the curves of a linear model, by the schema alone."""
 
     @abstractmethod
     def stated(self) -> Any:
@@ -380,10 +373,7 @@ def _text_of(value: Any) -> str:
 
 
 def looks_like_ends(values: Sequence[Any]) -> bool:
-    """Return whether two listed values look like ends of a range.
-
-    Dates, or numbers that are no neighbours.
-    """
+    """Return whether two values look like ends: dates, or numbers that are no neighbours."""
     if len(values) != 2:
         return False
     if all(is_date(value) or _says_date(value) for value in values):

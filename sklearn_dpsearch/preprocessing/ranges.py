@@ -53,10 +53,7 @@ def _month(days: Array) -> NDArray[np.int64]:
 
 
 def _weekday(days: Array) -> NDArray[np.int64]:
-    """Weekday of days since 1970, 0 is Monday.
-
-    1970-01-01 was a Thursday.
-    """
+    """Weekday of days since 1970, a Thursday; 0 is Monday."""
     return (np.floor(days).astype(np.int64) + 3) % 7
 
 
@@ -141,25 +138,17 @@ class Range(Column):
     def _one_hot_outputs(
         self, warped: Array, missing: NDArray[np.bool_], detail: Detail
     ) -> Iterator[Array]:
-        """One-hot outputs of bins and date parts.
-
-        All zero where a number is missing.
-        """
+        """One-hot outputs of bins and date parts, all zero where a number is missing."""
         edges = self.edges(detail)
         if len(edges):
-            places, present = (
-                np.searchsorted(self.warped(edges), warped, side="right"),
-                ~missing[:, np.newaxis],
-            )
+            places = np.searchsorted(self.warped(edges), warped, side="right")
+            present = ~missing[:, np.newaxis]
             yield np.eye(len(edges) + 1)[places] * present
             for part in self.parts():
                 yield np.eye(part.size)[part.place(self.unwarped(warped))] * present
 
     def edges(self, detail: Detail) -> Array:
-        """Inner edges of the bins, none without bins.
-
-        In the column's own numbers.
-        """
+        """Inner edges of the bins in the column's own numbers, none without bins."""
         bins = detail.bins if self.bins == ENCODER else self.bins
         if bins is None:
             return np.empty(0)
@@ -184,10 +173,7 @@ class Range(Column):
             yield Unit(f"{name}_{MISSING}")
 
     def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
-        """Yield the curve of the value, and of each date part.
-
-        The value comes with its bins.
-        """
+        """Yield the curve of the value with its bins, and of each date part."""
         edges, (lower, upper) = self.edges(detail), self.ends()
         ends = self.warped(np.array([lower, *edges, upper]))
         inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
@@ -199,10 +185,8 @@ class Range(Column):
         weights = np.repeat(np.diff(ends), len(WITHIN))
         yield CurvePoints(name, self.values_of(numbers), rows, weights)
         for part in self.parts() if len(edges) else ():
-            labels, one_hot = (
-                range(part.first, part.first + part.size),
-                np.eye(part.size, width, first),
-            )
+            labels = range(part.first, part.first + part.size)
+            one_hot = np.eye(part.size, width, first)
             yield CurvePoints(f"{name}_{part.name}", objects(labels), one_hot, np.ones(part.size))
             first += part.size
 

@@ -83,8 +83,7 @@ class Schema(Mapping[str, Any]):
 
     @staticmethod
     def of(schema: Schema | Mapping[str, Any]) -> Schema:
-        """Return a schema, built from a mapping if need be; a file is read once, by who makes the
-        schema."""
+        """Return a schema, built from a mapping if need be; a file has to be read before."""
         if isinstance(schema, (str, Path)):
             raise TypeError(
                 f"Found schema={str(schema)!r}; a file is read by Schema: "
@@ -197,7 +196,7 @@ class Schema(Mapping[str, Any]):
     def to_yaml(self, path: str | Path | None = None) -> str:
         """Convert the schema to YAML, to be edited or kept.
 
-        Written to ``path`` if given. Needs PyYAML.
+        It is written to ``path`` if given. This needs PyYAML.
         """
         entries = {name: _yaml_entry(column) for name, column in self.columns.items()}
         text: str = yaml_module().safe_dump(
@@ -211,7 +210,7 @@ class Schema(Mapping[str, Any]):
     def from_yaml(cls, source: str | Path) -> Self:
         """Read a schema from a file of YAML, or its text.
 
-        The text needs more than one line. Needs PyYAML.
+        The text needs more than one line. This needs PyYAML.
         """
         is_text = isinstance(source, str) and "\n" in source
         text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
@@ -270,10 +269,7 @@ class Schema(Mapping[str, Any]):
 
 
 def _yaml_entry(column: Column) -> Any:
-    """Entry of a column in YAML's types.
-
-    Numbers and dates of Python; YAML has no tuples.
-    """
+    """Entry of a column in YAML's types: Python's numbers and dates, and no tuples."""
     stated = column.stated()
     if isinstance(stated, tuple):
         stated = dict(zip(("lower", "upper"), stated))
@@ -319,7 +315,12 @@ def column_of(name: str, stated: Any) -> Column:
         stated = dict(zip(("lower", "upper"), stated))
     words = set(stated) if isinstance(stated, Mapping) else set()
     if words == {"buckets"}:
-        return _hashed_column(name, stated["buckets"])
+        if not is_number_of_bins(stated["buckets"]):
+            raise ValueError(
+                f"Found buckets={stated['buckets']!r} for column {name!r} of the schema; a whole "
+                f"number from 2 is needed."
+            )
+        return Hashed(int(stated["buckets"]))
     if words == {"values"} and isinstance(stated["values"], list):
         return _choice_of_values(name, stated["values"], declared, confirmed=True)
     if {"lower", "upper"} <= words <= {"lower", "upper", "bins", "scale"}:
@@ -407,16 +408,6 @@ def is_number_of_bins(bins: Any) -> bool:
     return isinstance(bins, numbers.Integral) and not isinstance(bins, bool) and int(bins) >= 2
 
 
-def _hashed_column(name: str, buckets: Any) -> Hashed:
-    """Column of hashed values from its number of buckets."""
-    if not is_number_of_bins(buckets):
-        raise ValueError(
-            f"Found buckets={buckets!r} for column {name!r} of the schema; a whole number from 2 "
-            f"is needed."
-        )
-    return Hashed(int(buckets))
-
-
 def _check_order(name: str, column: Range) -> Range:
     """Range whose ends are finite and in order, or an error."""
     unit = column._value_unit(name)
@@ -444,10 +435,7 @@ def _choice_of_values(
 
 
 def _range_end(end: Any) -> Any:
-    """End of a range; text is a date.
-
-    JSON has no dates.
-    """
+    """End of a range; text is a date, as JSON has none."""
     if not isinstance(end, str):
         return end
     try:

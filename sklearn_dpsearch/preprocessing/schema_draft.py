@@ -47,9 +47,7 @@ def schema_of(public_sample: Any, *, max_values: int = 50) -> Schema:
             f"needed."
         )
     entries = columns_of(public_sample, names).items()
-    return Schema(
-        {name: _draft_column(name, column.values, max_values) for name, column in entries}
-    )
+    return Schema({name: _draft_column(name, entry.values, max_values) for name, entry in entries})
 
 
 def _draft_column(name: str, values: NDArray[Any], max_values: int) -> Any:

@@ -114,9 +114,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Encode a table as numbers between -1 and 1.
-
-        Shape (n_samples, n_outputs).
+        """Encode a table as numbers between -1 and 1, shape (n_samples, n_outputs).
 
         Parameters
         ----------
@@ -125,9 +123,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return next(self.blocks(X, None))
 
     def blocks(self, X: Any, size: int | None = BLOCK) -> Iterator[NDArray[np.float64]]:
-        """Yield the encoded table in blocks of records.
-
-        All of them may not fit into memory.
+        """Yield the encoded table in blocks of records, as all of them may not fit into memory.
 
         Parameters
         ----------
@@ -180,10 +176,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return pd.DataFrame(values)
 
     def columns_read(self) -> list[str]:
-        """Lines that say how each column is read.
-
-        ``age: number from 18 to 90, 17 bins``.
-        """
+        """Lines that say how columns are read, such as ``age: number from 18 to 90, 17 bins``."""
         schema = self._checked_schema()
         bins = {
             name: len(edges) + 1
@@ -193,8 +186,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return schema.described(bins, MOST_SHOWN)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
-        """Names of the outputs, shape (n_outputs,): ``age``, ``age_missing``, ``job_clerk``,
-        ``job_unknown`` …
+        """Names of the outputs, shape (n_outputs,), such as ``age`` and ``job_clerk``.
 
         Parameters
         ----------
@@ -206,10 +198,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def bounds(self) -> tuple[Array, Array]:
-        """Smallest and largest number of each output, by the schema.
-
-        Two arrays of shape (n_outputs,).
-        """
+        """Smallest and largest number of each output, two arrays of shape (n_outputs,)."""
         schema = self._checked_schema()
         scale = self._row_scale(schema)
         lowest = [
@@ -221,18 +210,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def are_bins(self) -> NDArray[np.bool_]:
-        """Mask of outputs that are bins, months, weekdays or hours.
-
-        They stand beside a value: shape (n_outputs,).
-        """
+        """Mask of outputs that are bins, months, weekdays or hours, shape (n_outputs,)."""
         return np.array([unit.beside for unit in self._output_units(self._checked_schema())])
 
     @property
     def max_norm(self) -> float:
-        """Largest Euclidean norm of an encoded row, by the schema.
-
-        ``data_norm`` of diffprivlib.
-        """
+        """Largest norm of an encoded row, by the schema: ``data_norm`` of diffprivlib."""
         if self.row_norm is None:
             return self._longest_row(self._checked_schema())
         return float(self.row_norm)
@@ -261,12 +244,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         units, scale = self._output_units(schema), self._row_scale(schema)
         array = np.asarray(coefficients, dtype=np.float64)
         _check_shape(array, (len(units),))
-        in_own_units = {
-            unit.name: float(scale * value / unit.half) for unit, value in zip(units, array)
+        weights = {
+            unit.name: float(scale * weight / unit.half) for unit, weight in zip(units, array)
         }
-        return in_own_units, float(intercept) - sum(
-            in_own_units[unit.name] * unit.middle for unit in units
-        )
+        return weights, float(intercept) - sum(weights[unit.name] * unit.middle for unit in units)
 
     def shapes(
         self,
@@ -274,9 +255,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         noise: ArrayLike | None = None,
         columns: Sequence[str] | None = None,
     ) -> dict[str, ColumnShape]:
-        """Effects of the values of each column in a linear model.
-
-        By the schema and the coefficients alone.
+        """Effects of the values of each column in a linear model, by its coefficients alone.
 
         Parameters
         ----------

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import date
 
 import numpy as np
 import pytest
 
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
+from sklearn_dpsearch.boosting.base import FACTS
 from sklearn_dpsearch.boosting.features import BinLookup, CodedColumns
 from sklearn_dpsearch.data.rows import ChosenRows
 from sklearn_dpsearch.preprocessing import Schema
@@ -116,3 +119,41 @@ def test_bins_are_looked_up_as_a_search_finds_them(edges):
     np.testing.assert_array_equal(
         BinLookup(edges).bins(numbers), np.searchsorted(edges, numbers, side="right")
     )
+
+
+# --- facts about the table --------------------------------------------------------------------------
+
+
+def classifier(**changed):
+    schema = {"age": (0, 99), "pay": ["low", "high"]}
+    return DPGradientBoostingClassifier(
+        schema, **{"target": "pay", "target_mu": 5.0, "max_iter": 3, **changed}
+    )
+
+
+@pytest.mark.parametrize("directions", [None, {"age": 1}])
+def test_a_fit_builds_the_schema_once_and_predictions_never(directions, monkeypatch):
+    built, true = [], Schema.__init__
+    monkeypatch.setattr(Schema, "__init__", lambda *given: built.append(given[1]) or true(*given))
+    table = pd.DataFrame({"age": [10, 50, 90] * 9, "pay": ["low", "high", "high"] * 9})
+    model = classifier(monotonic_cst=directions).fit(table, table["pay"])
+    assert len(built) == 1
+    model.predict(table), model.shapes(), model.columns_read()
+    assert len(built) == 1
+
+
+def test_facts_follow_a_changed_argument_and_a_fit_reads_a_changed_dictionary():
+    model = classifier()
+    assert model.public_facts == {"classes": ["low", "high"]}
+    model.set_params(schema={"age": (0, 99), "pay": [1, 2, 3]})
+    assert model.public_facts == {"classes": [1, 2, 3]}
+    model.schema["income"] = (0, 9)
+    model.privacy_guarantee()
+    assert list(model._facts.features) == ["age", "income"]
+
+
+def test_a_pickle_holds_no_resolved_facts():
+    model = classifier()
+    model.columns_read()
+    assert FACTS in vars(model)
+    assert FACTS not in vars(pickle.loads(pickle.dumps(model)))

@@ -9,8 +9,11 @@ import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch._process.containment import TrainingStoppedError
-from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from sklearn_dpsearch.boosting import base as boosting
+from sklearn_dpsearch.boosting import (
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+    rounds,
+)
 from sklearn_dpsearch.data.labels import as_array, classes_in
 
 SCHEMA = {"a": (0.0, 1.0)}
@@ -29,7 +32,7 @@ def broken(monkeypatch):
         warnings.warn("secret", stacklevel=1)
         raise KeyError("secret")
 
-    monkeypatch.setattr(boosting, "boost", broken)
+    monkeypatch.setattr(rounds, "boost", broken)
 
 
 @pytest.mark.usefixtures("broken")

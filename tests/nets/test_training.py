@@ -258,7 +258,7 @@ def test_a_net_that_breaks_takes_no_other_of_its_stack_with_it(make, monkeypatch
     start = [flat(one.module) for one in sixteen(make)]
     ranges(monkeypatch, LinearEngine, limit=2.0)
     single = sixteen(make)
-    fine = [module_under_test._trains_alone(one, records(), 10_000) for one in single]
+    fine = [train_together([one], records(), max_physical_batch=10_000)[0] for one in single]
     assert 5 <= sum(fine) <= 13
     for order in (range(16), range(15, -1, -1), [*range(0, 16, 2), *range(1, 16, 2)]):
         made = sixteen(make)

@@ -1,2 +1,1 @@
-"""Engines, which sum clipped gradients: by known layers, a graph of known operations, or one record
-at a time."""
+"""Engines that sum clipped gradients: by layers, by a graph of operations, or record by record."""

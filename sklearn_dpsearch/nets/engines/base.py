@@ -47,6 +47,10 @@ class Engine(ABC):
         self.layout, self.device = ParameterLayout(module), device
         self.template = copy.deepcopy(module if template is None else template)
         self.template = in_training(self.template.to(device))
+        for layer in self.template.modules():
+            if type(layer) is nn.Embedding:
+                layer.register_forward_pre_hook(_set_unknown_tokens_apart)
+                layer.register_forward_hook(_make_unknown_tokens_nan)
         self.criterion = copy.deepcopy(criterion).to(device)
         self.piece = 1  # records in a sum in single precision, see ``rounding``
 
@@ -78,26 +82,12 @@ class SingleNetEngine(Engine):
     #: Most records in a chunk.
     chunk_size: int
 
-    def __init__(
-        self,
-        module: nn.Module,
-        criterion: nn.Module,
-        device: torch.device,
-        template: nn.Module | None = None,
-    ) -> None:
-        super().__init__(module, criterion, device, template)
-        for layer in self.template.modules():
-            if type(layer) is nn.Embedding:
-                layer.register_forward_pre_hook(_set_unknown_tokens_apart)
-                layer.register_forward_hook(_make_unknown_tokens_nan)
-
     def bind(self, trained: Tensor, frozen: Tensor, sums: Tensor) -> None:
         if len(trained) != 1:
             raise TrainingError(f"Expected one net at a time, got {len(trained)}.")
         for name, parameter in self.template.named_parameters():
-            parameter.data = self.layout.view(
-                name, trained[0], frozen[0]
-            )  # moves with the training
+            # moves with the training
+            parameter.data = self.layout.view(name, trained[0], frozen[0])
         names = self.layout.names(trained=True)
         self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in names}
 
@@ -106,9 +96,8 @@ class SingleNetEngine(Engine):
             part = slice(start, start + self.chunk_size)
             rows = map_tensors(operator.itemgetter((0, part)), inputs)
             gradients, blank = self._gradients_or_blanks(rows, targets[0, part])
-            norms = norms_from_squares(
-                torch.stack([gradient.squares() for gradient in gradients.values()])
-            )
+            squares = [gradient.squares() for gradient in gradients.values()]
+            norms = norms_from_squares(torch.stack(squares))
             finite = finite_mask(norms)
             factors = clip_factors(norms, bounds[0, part], finite)
             if blank is not None:
@@ -119,8 +108,7 @@ class SingleNetEngine(Engine):
     def _gradients_or_blanks(
         self, inputs: Inputs, targets: Tensor
     ) -> tuple[dict[str, PerSampleGradients], Tensor | None]:
-        """Gradients of records, and a mask of those on which the computation fails; None if there
-        are none.
+        """Gradients of records, and a mask of those on which the computation fails, or None.
 
         In their places are zeros then, in a call of the same shape with the same random draws: what
         is computed for the others does not change by a bit.
@@ -168,8 +156,7 @@ def _set_unknown_tokens_apart(layer: nn.Module, args: tuple[Tensor, ...]) -> tup
 
 
 def _make_unknown_tokens_nan(layer: nn.Module, args: object, outputs: Tensor) -> Tensor:
-    """Hook behind an embedding: unknown tokens are no numbers, so that the gradient of their record
-    is dropped."""
+    """Hook behind an embedding: unknown tokens become NaN, which drops their record's gradient."""
     unknown: Tensor = vars(layer).pop("unknown_tokens")
     return outputs.masked_fill(unknown.unsqueeze(-1), torch.nan)
 
@@ -261,10 +248,7 @@ class ParameterEntry(NamedTuple):
 
 
 class ParameterLayout:
-    """Places of the parameters of a module in flat storage.
-
-    Trained and frozen ones lie apart.
-    """
+    """Places of the parameters of a module in flat storage, trained and frozen ones apart."""
 
     def __init__(self, module: nn.Module) -> None:
         self.entries: dict[str, ParameterEntry] = {}

@@ -89,9 +89,8 @@ def choose_engine(
     targets = made_up_labels(outputs, labels.to(device))
     if outputs is not None:
         losses.check_criterion_outputs(criterion, outputs)
-    known_loss = outputs is not None and losses.sums_one_loss_per_record(
-        criterion, outputs, targets
-    )
+    sums_losses = losses.sums_one_loss_per_record
+    known_loss = outputs is not None and sums_losses(criterion, outputs, targets)
     if known_loss and sequence is not None:
         return EngineChoice(LinearEngine, (sequence, *_criterion_signature(criterion)))
     traced, reason = _checked_graph(module, rows, outputs)
@@ -160,11 +159,11 @@ def _graph_agrees_with_module(traced: Traced, module: nn.Module, rows: Inputs) -
     """
     original = in_training(copy_with_same_parameters(module))
     expected, of_graph = (_outputs_and_gradients(net, rows) for net in (original, traced.runnable))
-    return of_graph.keys() == expected.keys() and all(
-        of_graph[name].shape == values.shape
-        and torch.allclose(of_graph[name], values, rtol=1e-3, atol=1e-5, equal_nan=True)
-        for name, values in expected.items()
-    )
+    if of_graph.keys() != expected.keys():
+        return False
+    close = partial(torch.allclose, rtol=1e-3, atol=1e-5, equal_nan=True)
+    pairs = ((of_graph[name], values) for name, values in expected.items())
+    return all(first.shape == second.shape and close(first, second) for first, second in pairs)
 
 
 def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, Tensor]:
@@ -177,9 +176,8 @@ def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, Tensor]
         weights = torch.linspace(0.5, 1.5, outputs.numel(), device=outputs.device).view_as(outputs)
         weighted = (outputs * weights).sum()
         gradients = torch.autograd.grad(weighted, list(trained.values()), materialize_grads=True)
-        tensors |= {
-            name: gradient for name, gradient in zip(trained, gradients) if bool(gradient.any())
-        }
+        pairs = zip(trained, gradients)
+        tensors |= {name: gradient for name, gradient in pairs if bool(gradient.any())}
     return tensors
 
 
@@ -343,9 +341,8 @@ def check_batch_is_sum_of_records(
         total, tolerance = torch.stack(alone).sum(), TOLERANCE * torch.stack(alone).abs().sum()
         sums = ((total, tolerance), (total / len(alone), tolerance / len(alone)))
         comparable = bool(total.isfinite()) and bool(together.isfinite())
-        if comparable and not any(
-            bool((together - expected).abs() <= limit) for expected, limit in sums
-        ):
+        agrees = any(bool((together - expected).abs() <= limit) for expected, limit in sums)
+        if comparable and not agrees:
             raise LeakingEstimatorError(
                 f"The loss of {net_name(module)} with {type(criterion).__name__} on several "
                 "records is neither the sum nor the mean of the losses on each: something couples "

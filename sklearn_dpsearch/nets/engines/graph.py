@@ -54,8 +54,7 @@ class Traced:
 
 
 class QuietGraph(fx.GraphModule):
-    """Graph that is called as any module: torch.fx would print the code at which a record raises an
-    error."""
+    """Graph that is called as any module: torch.fx would print the code at which a record fails."""
 
     def recompile(self) -> Any:
         code = super().recompile()
@@ -119,7 +118,7 @@ def trace_module(module: nn.Module, rows: Inputs) -> Traced:
 class _OperationRecorder(fx.Tracer):
     """Tracer of torch.fx that does not patch PyTorch for all threads.
 
-    It has fx's bookkeeping without its interception of calls.
+    It has the bookkeeping of torch.fx, and does not intercept calls.
     """
 
     def __init__(self, root: nn.Module) -> None:
@@ -170,7 +169,7 @@ def _recorded_layer(recorder: _OperationRecorder, name: str, *args: Any, **kwarg
 def _training_copy(module: nn.Module, empty: bool = False) -> nn.Module:
     """Copy of a module in training mode, for tracing.
 
-    ``empty``: without values of parameters that ``forward`` could read.
+    With ``empty`` it is without values of parameters that ``forward`` could read.
     """
     parameters = module.parameters() if empty else ()
     memo = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in parameters}
@@ -229,9 +228,7 @@ def _kind_by_rule(
             kind = operations.LAYERS[type(layer)](layer, *args, **kwargs)
         elif node.op == "call_method":
             kind = _operation_rule(operations.METHODS, node.target)(*args, **kwargs)
-        elif node.target in operations.NUMBERS and all(
-            type(number) in (int, float) for number in args
-        ):
+        elif node.target in operations.NUMBERS and {type(part) for part in args} <= {int, float}:
             kind = node.target(*args)  # of parts of a shape, say, which are the same in every batch
         elif node.op == "call_function":
             kind = _operation_rule(operations.FUNCTIONS, node.target)(*args, **kwargs)
@@ -256,10 +253,8 @@ def _operation_rule(
 def _kind_of_result(node: fx.Node, value: object) -> Rows | Constant | Several | Named:
     """Kind of an operation's result, tensors of records or constants, by its inputs."""
     if node.op == "placeholder" and isinstance(value, dict):
-        rows = (
-            (name, Rows(part.shape, not part.is_floating_point())) for name, part in value.items()
-        )
-        return Named(dict(rows))
+        parts = value.items()
+        return Named({name: Rows(part.shape, not part.is_floating_point()) for name, part in parts})
     if node.op == "get_attr" and isinstance(value, Tensor):
         return Constant(value.shape)
     if isinstance(value, Tensor):
@@ -276,9 +271,8 @@ def _op_name(runnable: fx.GraphModule, node: fx.Node) -> str:
         return f"layer {str(target)!r} ({type(runnable.get_submodule(str(target))).__name__})"
     if node.op == "call_method":
         return f"the method {target}"
-    return (
-        "the result of forward" if node.op == "output" else getattr(target, "__name__", str(target))
-    )
+    name = getattr(target, "__name__", str(target))
+    return "the result of forward" if node.op == "output" else name
 
 
 # --- facts ----------------------------------------------------------------------------------------
@@ -306,11 +300,10 @@ def _gradient_values(layer: nn.Module, shape: torch.Size) -> int:
 def _own_all_parameters(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:
     """Return whether these layers own all parameters, each called once, without sharing."""
     once = len({id(layer) for layer in used}) == len(used) > 0
-    identities = [
-        id(p) for layer in used for _, p in layer.named_parameters(remove_duplicate=False)
-    ]
+    owned = [p for layer in used for _, p in layer.named_parameters(remove_duplicate=False)]
+    ids = [id(parameter) for parameter in owned]
     parameters = dict(runnable.named_parameters())
-    apart = len(set(identities)) == len(identities) == len(parameters)
+    apart = len(set(ids)) == len(ids) == len(parameters)
     attributes = {str(node.target) for node in runnable.graph.nodes if node.op == "get_attr"}
     inside = not parameters.keys() & attributes
     return once and apart and inside and all(p.dtype is torch.float32 for p in parameters.values())
@@ -321,9 +314,8 @@ def _graph_signature(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module])
 
     Operations with constants, attributes of layers, shapes, flags and buffers.
     """
-    signatures = [
-        (layer.extra_repr(), operations.layer_signature(layer)) for layer in layers.values()
-    ]
+    called = layers.values()
+    signatures = [(layer.extra_repr(), operations.layer_signature(layer)) for layer in called]
     shapes = [(name, tuple(p.shape), p.requires_grad) for name, p in runnable.named_parameters()]
     buffers = [(name, b.detach().cpu().numpy().tobytes()) for name, b in runnable.named_buffers()]
     return (str(runnable.graph), tuple(signatures), tuple(shapes), tuple(buffers))

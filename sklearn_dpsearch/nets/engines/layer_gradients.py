@@ -1,5 +1,4 @@
-"""Contributions of each record to the gradient of a layer: a rule for each kind of layer, and
-clipped sums.
+"""Contributions of each record to a layer's gradient: a rule for each kind of layer, clipped sums.
 
 Per-sample gradients compute the squared norm of each record's part, and add the parts, each times a
 factor. Norm and sum use the same vector: a sum over places or words is rounded before its norm is
@@ -58,7 +57,7 @@ class DenseGradients(PerSampleGradients):
 class ConvolutionGradients(DenseGradients):
     """Gradients of B records in the weight of a convolution, channels last.
 
-    Shape (B, outputs, *window, inputs); PyTorch has channels second.
+    They have the shape (B, outputs, *window, inputs); PyTorch has channels second.
     """
 
     def __init__(self, gradients: Tensor) -> None:

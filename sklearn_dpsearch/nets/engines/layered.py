@@ -1,5 +1,4 @@
-"""The engine for graphs whose parameters lie in layers with rules: two passes for all records, then
-gradients by layer.
+"""Engine for graphs of layers with rules: two passes for all records, then gradients by layer.
 
 Recurrent layers go step by step: affine maps of inputs and of hidden states, whose gradients in the
 outputs autograd gives. A step is a few operations on all records at once, each record alone: as

@@ -1,5 +1,4 @@
-"""Engine for nets with all parameters in linear layers: clipped sums without per-record
-gradients."""
+"""Engine for nets of linear layers: clipped sums without per-record gradients."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ LayerPass: TypeAlias = tuple[int, Tensor, Tensor]
 class LinearEngine(Engine):
     """Engine for nets whose parameters all lie in ``nn.Linear`` layers.
 
-    Each is used once, on one vector per record.
+    Each layer is used once, on one vector per record.
 
     The gradient of a linear layer is an outer product δ⊗a, with norm |δ|·√(|a|² + 1) and clipped
     sum Σ c·δ⊗a: no per-record gradient is ever formed (Goodfellow 2015; Li, Tramèr, Liang &
@@ -166,7 +165,7 @@ class LinearEngine(Engine):
     def _add(self, grad_outputs: list[Tensor], activations: list[Tensor]) -> None:
         """Add the sums over records of δ⊗a and of δ.
 
-        Pieces are in single precision, their sums in double.
+        Pieces are summed in single precision, and their sums in double.
         """
         records = activations[0].shape[1]
         for start in range(0, records, self.piece):

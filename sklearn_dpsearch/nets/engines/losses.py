@@ -45,10 +45,7 @@ KNOWN: dict[type[nn.Module], Fits] = {
 
 
 class NLLOfProbabilities(nn.Module):
-    """Negative log-likelihood of probabilities, as skorch trains with ``NLLLoss``.
-
-    It takes the logarithm.
-    """
+    """Negative log-likelihood of probabilities, of which it takes the logarithm, as skorch does."""
 
     def __init__(self, criterion: nn.NLLLoss) -> None:
         super().__init__()
@@ -84,9 +81,8 @@ def loss_gradient(criterion: nn.Module, outputs: Tensor, targets: Tensor) -> Ten
     if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
         gradient = _fast_softmax(outputs)
         places = targets.unsqueeze(-1)
-        gradient = gradient.scatter_add_(
-            -1, places, gradient.new_full((1, 1), -1.0).expand(places.shape)
-        )
+        minus_one = gradient.new_full((1, 1), -1.0).expand(places.shape)
+        gradient = gradient.scatter_add_(-1, places, minus_one)
         return gradient if criterion.weight is None else gradient * criterion.weight[places]
     if type(criterion) is nn.MSELoss:
         return (outputs - targets) * 2.0

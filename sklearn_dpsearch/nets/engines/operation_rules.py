@@ -1,5 +1,4 @@
-"""Rules under which operations act on each record alone: one for each kind of arguments, by
-PyTorch's name.
+"""Rules under which operations act on each record alone, by PyTorch's names.
 
 A tensor of records has the records in its first dimension, and every rule preserves that: the
 result for one record depends only on that record and on constants. A rule is called with the
@@ -43,10 +42,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Turned:
-    """Tensor of records with the steps of sequences first.
-
-    Its first two dimensions are exchanged.
-    """
+    """Tensor of records with the steps of sequences first, and the records second."""
 
     rows: Rows
 
@@ -173,7 +169,7 @@ def require_one_rank(values: Sequence[object], rank: int = 1) -> int:
 def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Turned | None:
     """Rule of element-wise operations: tensors of records have equal ranks.
 
-    Others broadcast over the records.
+    Tensors of other ranks would broadcast over the records.
     """
     needs(not inplace, "an operation in place")
     needs("out" not in kwargs, "an argument out=")
@@ -182,10 +178,10 @@ def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Tur
         require_constants(*arguments[1:])
         return arguments[0]
     ranks = {value.rank for value in arguments if isinstance(value, Rows)}
-    needs(
-        len(ranks) == 1,
-        "tensors of records of different ranks, of which one is spread over the others' records",
-    )
+    if len(ranks) != 1:
+        raise NotPerRecord(
+            "tensors of records of different ranks, of which one is spread over the others' records"
+        )
     (rank,) = ranks
     for value in arguments:
         if isinstance(value, Constant):
@@ -211,8 +207,7 @@ def out_of_place(function: Callable[..., Any], rule: OperationRule) -> Operation
 
 
 def quotient(dividend: object, divisor: object, **kwargs: object) -> None:
-    """Rule of quotients and remainders: whole numbers are divided by constants alone, as by 0 they
-    raise."""
+    """Rule of quotients: whole numbers are divided by constants alone, as by 0 they raise."""
     real = any(isinstance(value, Rows) and not value.integers for value in (dividend, divisor))
     needs(real or (type(divisor) is int and divisor != 0), "whole numbers divided by what may be 0")
     elementwise(dividend, divisor, **kwargs)
@@ -300,10 +295,8 @@ def reshape(value: object, *shape: object) -> None:
     if first is not BATCH_SIZE:
         # -1 is the number of records only if the rest is all that a record has.
         complete = -1 not in inner and math.prod(inner) == math.prod(rows.shape[1:])
-        needs(
-            first == -1 and complete,
-            "a shape that mixes records; write x.flatten(1) or x.view(len(x), ...)",
-        )
+        reason = "a shape that mixes records; write x.flatten(1) or x.view(len(x), ...)"
+        needs(first == -1 and complete, reason)
 
 
 def swap_records_and_steps(value: object) -> Rows | Turned:

@@ -57,9 +57,8 @@ class VmapEngine(SingleNetEngine):
             # gradients come from torch.func alone, and none is left on a module
             parameter.requires_grad_(False)
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
-        self.chunk_size = records_per_chunk(
-            room, self.layout.trained, MOST_ON.get(device.type, MOST)
-        )
+        limit = MOST_ON.get(device.type, MOST)
+        self.chunk_size = records_per_chunk(room, self.layout.trained, limit)
 
     def per_sample_gradients(
         self, inputs: Inputs, targets: Tensor
@@ -72,9 +71,8 @@ class VmapEngine(SingleNetEngine):
 
         trained = {name: p for name, p in self.template.named_parameters() if name in self._sums}
         # "different": each record has its own dropout mask, as in a batch.
-        gradients = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(
-            trained, inputs, targets
-        )
+        of_records = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")
+        gradients = of_records(trained, inputs, targets)
         return {name: DenseGradients(gradient.detach()) for name, gradient in gradients.items()}
 
     def _fresh(self) -> tuple[nn.Module, nn.Module]:
@@ -154,11 +152,8 @@ class OpacusEngine(SingleNetEngine):
         for name, place in self._paddings.items():
             if name in gradients:
                 gradients[name][:, place] = 0.0  # PyTorch's embeddings have no gradient there
-        lengths = {
-            name: len(gradient) if isinstance(gradient, Tensor) else None
-            for name, gradient in gradients.items()
-        }
-        missing = [name for name, length in lengths.items() if length != len(targets)]
+        n, tensors = len(targets), {name for name in gradients if torch.is_tensor(gradients[name])}
+        missing = [name for name in gradients if name not in tensors or len(gradients[name]) != n]
         if missing:
             raise TrainingError(
                 f"Opacus found no gradient of each record for {missing}; freeze them, or use them."

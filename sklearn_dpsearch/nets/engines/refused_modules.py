@@ -1,5 +1,4 @@
-"""Modules and criteria that are refused by their types, and layers that are not what their types
-say."""
+"""Modules and criteria refused by their types, and layers that are not what their types say."""
 
 from __future__ import annotations
 

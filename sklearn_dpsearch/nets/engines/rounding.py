@@ -72,15 +72,15 @@ def _blockwise_norm(table: Tensor) -> Tensor:
     multiple = size - size % LONG
     blocks = torch.linalg.vector_norm(table[..., :multiple].unflatten(-1, (-1, LONG)), dim=-1)
     joined = torch.linalg.vector_norm(blocks.double(), dim=-1)
-    return (
-        joined if multiple == size else torch.hypot(joined, _blockwise_norm(table[..., multiple:]))
-    )
+    if multiple == size:
+        return joined
+    return torch.hypot(joined, _blockwise_norm(table[..., multiple:]))
 
 
 def norms_from_squares(squares: Tensor) -> Tensor:
     """Gradient norms from the squared norms of their parts.
 
-    In single precision; infinite beyond 1e19.
+    They are in single precision, and infinite beyond 1e19.
     """
     return squares.sum(0).float().sqrt_().add_(TINY)
 

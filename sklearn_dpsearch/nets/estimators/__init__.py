@@ -1,2 +1,1 @@
-"""Public estimators: nets for tables, skorch nets for users' modules, and the parts that both
-share."""
+"""Public estimators: nets for tables, skorch nets for users' modules, and their shared parts."""

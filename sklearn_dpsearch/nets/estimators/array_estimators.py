@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._docstrings import documented
 from .layers import HiddenLayerSizes
 from .table_base import TableClassifier, TableNet, TableRegressor
-from .table_records import Array, ArrayRecords, BoundsLike
+from .table_records import Array, ArrayRecords, Limits
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
@@ -27,7 +27,7 @@ class ArrayNet(TableNet):
         of size 1.
     """
 
-    bounds_X: BoundsLike | None = None
+    bounds_X: Limits | None = None
 
 
 @documented
@@ -46,8 +46,7 @@ class DPLogisticRegression(ArrayNet, TableClassifier):
 
     @property
     def coef_(self) -> Array:
-        """Weights of the features, in their own units, shape (1, n_features) or (n_classes,
-        n_features)."""
+        """Weights of the features in their own units, shape (1 or n_classes, n_features)."""
         return self._rows_of_log_odds(linear_map(self)[0])
 
     @property
@@ -57,20 +56,14 @@ class DPLogisticRegression(ArrayNet, TableClassifier):
 
     @property
     def coef_noise_(self) -> Array | None:
-        """Standard deviation of the noise in ``coef_``, in its shape.
-
-        None if it is not known.
-        """
+        """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
         noise = linear_map_noise(self)
         if noise is None or len(self.classes_) > 2:
             return noise
         return math.sqrt(2.0) * noise[:1]
 
     def _rows_of_log_odds(self, values: Array) -> Array:
-        """Weights in scikit-learn's form: one row for two classes.
-
-        It is the second class minus the first.
-        """
+        """Weights in scikit-learn's form: for two classes the second minus the first."""
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
 
 
@@ -83,15 +76,15 @@ class DPLinearRegression(ArrayNet, TableRegressor):
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPLinearRegression(target_epsilon=3.0, target_delta=1e-5, bounds_X=(-0.2, 0.2), bounds_y=(25, 350))
+    >>> bounds = {"bounds_X": (-0.2, 0.2), "bounds_y": (25, 350)}
+    >>> model = DPLinearRegression(target_epsilon=3.0, target_delta=1e-5, **bounds)
     >>> model.fit(X, y).coef_.shape, round(model.privacy_spent_.epsilon, 2)
     ((10,), 3.0)
     """
 
     @property
     def coef_(self) -> Array:
-        """Weights of the features, in units of y per unit of each feature (before predictions are
-        clipped)."""
+        """Weights of the features in units of y per unit of each feature, before clipping."""
         weights: Array = self._map_in_units_of_y()[0][0]
         return weights
 
@@ -102,21 +95,16 @@ class DPLinearRegression(ArrayNet, TableRegressor):
 
     @property
     def coef_noise_(self) -> Array | None:
-        """Standard deviation of the noise in ``coef_``, in its shape.
-
-        None if it is not known.
-        """
+        """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
         noise, bounds = linear_map_noise(self), self._target_scale()
         return noise if noise is None else noise[0] * (1.0 if bounds is None else bounds.half)
 
     def _map_in_units_of_y(self) -> tuple[Array, Array]:
         weights, constants = linear_map(self)
         bounds = self._target_scale()
-        return (
-            (weights, constants)
-            if bounds is None
-            else (weights * bounds.half, constants * bounds.half + bounds.zero)
-        )
+        if bounds is None:
+            return weights, constants
+        return weights * bounds.half, constants * bounds.half + bounds.zero
 
 
 @documented
@@ -136,7 +124,9 @@ class DPMLPClassifier(ArrayNet, TableClassifier):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> net = DPMLPClassifier(target_epsilon=3.0, target_delta=1e-5, bounds_X=(0, 16), classes=range(10))
+    >>> net = DPMLPClassifier(
+    ...     target_epsilon=3.0, target_delta=1e-5, bounds_X=(0, 16), classes=range(10)
+    ... )
     >>> bool(net.fit(X, y).score(X, y) > 0.7)
     True
     """
@@ -186,13 +176,9 @@ def linear_map(net: TableNet) -> tuple[Array, Array]:
 
 
 def linear_map_noise(net: TableNet) -> Array | None:
-    """Noise in the weights of a linear net; None if not known.
-
-    Standard deviations, in the shape of the weights.
-    """
+    """Standard deviations of the noise in a linear net's weights; None if not known."""
     (weights, _), bounds = linear_map(net), ArrayRecords(net).bounds
     if net.weight_noise_ is None:
         return None
-    return np.broadcast_to(
-        net.weight_noise_ / (1.0 if bounds is None else bounds.half), weights.shape
-    )
+    half = 1.0 if bounds is None else bounds.half
+    return np.broadcast_to(net.weight_noise_ / half, weights.shape)

@@ -219,8 +219,7 @@ class DPSGDEstimator(BaseEstimator):
         return {**none, "noise_multiplier": (self.noise_multiplier or 1.0) / factor}
 
     def expecting(self, n: float) -> dict[str, Any] | None:
-        """Parameters with which ``fit`` uses the public number ``n`` of records instead of counting
-        them.
+        """Parameters with which ``fit`` uses the public number ``n`` in place of counting records.
 
         Sampling rate, number of steps and noise stay: the expected batch size follows. None where
         the rate follows from the number of records.
@@ -231,22 +230,15 @@ class DPSGDEstimator(BaseEstimator):
         return {"sample_rate": rate, "batch_size": rate * n}
 
     def sized(self, n: float) -> dict[str, Any]:
-        """Parameters that fix the sampling rate of trainings on ``n`` records, also for parts of
-        them."""
+        """Parameters that fix the sampling rate of trainings on ``n`` records, or on parts."""
         return {"sample_rate": rate_of(self, n), "batch_size": None} if follows_number(self) else {}
 
     def expected_number(self, n: int) -> float:
-        """Number of records that the net expects.
-
-        ``n``, unless its arguments tell another.
-        """
+        """Number of records that the net expects: ``n``, unless its arguments tell another."""
         return settings_of(self, n).expected_number(n)
 
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
-        """Parameters for a guarantee, and for targets, under these neighbours.
-
-        None for add/remove.
-        """
+        """Parameters for a guarantee, and for targets, under these neighbours, or None."""
         return None if neighboring == "add_remove" else {"neighboring": neighboring}
 
     def extrapolation(self) -> Mapping[str, str | Callable[..., float]]:
@@ -270,8 +262,7 @@ class DPSGDEstimator(BaseEstimator):
 
     @abstractmethod
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
-        """Candidates around the current parameters, for a search with
-        ``param_distributions="auto"``.
+        """Candidates around the current parameters, for ``param_distributions="auto"`` of a search.
 
         Parameters
         ----------
@@ -391,9 +382,7 @@ class DPSGDEstimator(BaseEstimator):
         return task
 
     def in_places(self, places: int) -> None:
-        """Draw the batches of the next ``fit`` from a number of places.
-
-        It is public; places without a record are blank.
+        """Draw the batches of the next ``fit`` from a public number of places, some of them blank.
 
         For searches in which the number of records is secret.
         """
@@ -469,8 +458,7 @@ class DPSGDEstimator(BaseEstimator):
     def fit_together(
         models: Sequence[DPSGDEstimator], X: Any, y: Any
     ) -> list[DPSGDEstimator | None]:
-        """Fit several unfitted nets on the same records, as stacks where they share an
-        architecture.
+        """Fit several unfitted nets on the same records, as stacks of one architecture if possible.
 
         Returns
         -------
@@ -546,10 +534,7 @@ def all_constraints(kind: type) -> dict[str, Any]:
 def _group_by_records(
     nets: Sequence[DPSGDEstimator], X: Any, y: Any
 ) -> list[list[PreparedTraining]]:
-    """Prepare nets for training in groups with equal records.
-
-    Nets that fail are dropped.
-    """
+    """Prepare nets for training in groups with equal records, without those that fail."""
     if type(X) is np.ndarray and all(net.takes_chosen_rows for net in nets):
         X = ChosenRows(X)  # caches its conversion for the next net with the same bounds
     groups: list[list[PreparedTraining]] = []
@@ -570,12 +555,9 @@ def _group_by_records(
 
 def _train_group(members: Sequence[PreparedTraining]) -> list[PreparedTraining]:
     """Train a group of nets on their records; return those that succeeded."""
-    limit, records = (
-        min(training.net.max_physical_batch for training in members),
-        members[0].records.on(members[0].device),
-    )
-    work = partial(
-        train_together, [training.task for training in members], records, max_physical_batch=limit
-    )
+    limit = min(training.net.max_physical_batch for training in members)
+    records = members[0].records.on(members[0].device)
+    tasks = [training.task for training in members]
+    work = partial(train_together, tasks, records, max_physical_batch=limit)
     done = in_fixed_words(type(members[0].net).__name__, work)
     return [training for training, succeeded in zip(members, done) if succeeded]

@@ -1,5 +1,7 @@
-"""skorch's callbacks without access to batches or losses, recognised by exact type. All others are
-refused."""
+"""skorch's callbacks without access to batches or losses, recognised by exact type.
+
+All other callbacks are refused.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,8 @@ def callbacks_of_kind(callbacks: Any, kind: type) -> list[Any]:
         For a callback that is not allowed, and for an allowed one that would act between the start
         and the end.
     """
-    instances = [
-        _callback_instance(callback)
-        for callback in ([] if callbacks in (None, "disable") else callbacks)
-    ]
+    entries = [] if callbacks in (None, "disable") else callbacks
+    instances = list(map(_callback_instance, entries))
     for callback in instances:
         _check_callback(callback)
     return [callback for callback in instances if type(callback) is kind]
@@ -65,11 +65,8 @@ def _freezes_at_the_start(callback: Freezer) -> bool:
     It is then as made, or as initialised by skorch (copies keep the methods of their original).
     """
     at, schedule = callback.at, callback.schedule
-    by_constructor = (
-        isinstance(at, partial)
-        and _is_method_of(at.func, Freezer._epoch_at)
-        and at.keywords == {"epoch": 1}
-    )
+    partial_at = isinstance(at, partial) and _is_method_of(at.func, Freezer._epoch_at)
+    by_constructor = partial_at and at.keywords == {"epoch": 1}
     first = (type(at) is int and at == 1) or by_constructor
     by_default = schedule is None or _is_method_of(schedule, Freezer._default_schedule)
     return first and by_default and callback.fn is freeze_parameter
@@ -92,11 +89,8 @@ def freeze_parameters(module: nn.Module, callbacks: Any) -> None:
     """
     parameters = list(module.named_parameters())
     for callback in callbacks_of_kind(callbacks, Freezer):
-        patterns = (
-            callback.patterns
-            if isinstance(callback.patterns, (list, tuple))
-            else [callback.patterns]
-        )
+        patterns = callback.patterns
+        patterns = patterns if isinstance(patterns, (list, tuple)) else [patterns]
         matches = list(callback.filter_parameters(patterns, parameters))
         if not matches:
             raise ValueError(

@@ -1,5 +1,4 @@
-"""Privacy cost of a net's parameters: all trainings that led to them, stated and carried along on
-the module.
+"""Privacy cost of a net's parameters: all trainings that led to them, carried on the module.
 
 The cost is a text on every module, which copies, pickles and saved parameters keep, and which needs
 no class of this library. A net that starts from such parameters adds its own training to that cost.
@@ -26,20 +25,12 @@ from .settings import Settings
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives
 #: any other.
 STATED_DELTA = 1e-5
+_FITTED = """
+module_ privacy_spent_ n_steps_ noise_multiplier_ learning_rate_init_ max_grad_norm_ weight_noise_
+_inherited_ _known_parameters_ optimizer_memory_
+"""
 #: Attributes of a net after a successful training.
-FITTED = frozenset(
-    {
-        *(
-            "module_",
-            "privacy_spent_",
-            "n_steps_",
-            "noise_multiplier_",
-            "learning_rate_init_",
-            "max_grad_norm_",
-        ),
-        *("weight_noise_", "_inherited_", "_known_parameters_", "optimizer_memory_"),
-    }
-)
+FITTED = frozenset(_FITTED.split())
 #: The attribute of a module, and the entry of saved parameters, that hold the note.
 NOTE = "_sklearn_dpsearch_spent"
 #: Note on a module: text, or a number and the statement itself if the statement cannot be written
@@ -134,8 +125,7 @@ def cost_of_training(
     unit: str,
     n: int,
 ) -> PrivacySpent:
-    """Cost of one training alone, on n records or persons, of parameters that have these costs
-    before."""
+    """Cost of one training on n records or persons, of parameters that have these costs before."""
     number = 1 + sum(len(spent.components) for spent in costs)
     return PrivacySpent(
         guarantee=settings.guarantee,
@@ -199,19 +189,16 @@ def costs_on_module(module: nn.Module) -> list[PrivacySpent]:
     for note in (note for part in module.modules() for note in vars(part).get(NOTE, ())):
         token, spent = note if isinstance(note, tuple) else json.loads(note).values()
         if token not in costs:  # copies of a note count once
-            costs[token] = (
-                spent if isinstance(spent, PrivacySpent) else _statement_from_values(spent)
-            )
+            is_statement = isinstance(spent, PrivacySpent)
+            costs[token] = spent if is_statement else _statement_from_values(spent)
     return list(costs.values())
 
 
 def _new_note(spent: PrivacySpent) -> Note:
     """Make a note of a privacy cost, with a number of its own.
 
-    It is text, or the object itself if a guarantee cannot be written as text. By the number copies
+    It is text, or the object itself if a guarantee cannot be written as text. By its number copies
     are recognised.
-
-    Each note has its own number, by which copies are recognised.
     """
     token = secrets.token_hex(16)
     try:
@@ -230,12 +217,11 @@ def notes_in_state_dict(module: nn.Module) -> Iterator[None]:
         If the cost cannot be written as text.
     """
     notes = vars(module).get(NOTE, ())
-    for note in notes:
-        if isinstance(note, tuple):
-            raise PrivacyError(
-                f"Found a guarantee that cannot be written into a file of parameters: "
-                f"{note[1].guarantee!r}. Pickle the whole net, which keeps what it cost."
-            )
+    if unwritten := [note[1] for note in notes if isinstance(note, tuple)]:
+        raise PrivacyError(
+            f"Found a guarantee that cannot be written into a file of parameters: "
+            f"{unwritten[0].guarantee!r}. Pickle the whole net, which keeps what it cost."
+        )
 
     def write(_: nn.Module, state: object, prefix: str, metadata: dict[str, Any]) -> None:
         if notes:
@@ -250,10 +236,7 @@ def notes_in_state_dict(module: nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def notes_of_state_dict(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
-    """Collect cost notes of parameters loaded into a module while open.
-
-    Empty for a file without notes.
-    """
+    """Collect cost notes of parameters loaded into a module while open, if a file has any."""
     notes: list[tuple[str, ...]] = []
 
     def note(state: object, prefix: str, metadata: dict[str, Any], *_: object) -> None:

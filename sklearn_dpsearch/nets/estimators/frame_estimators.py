@@ -33,8 +33,8 @@ class FrameNet(TableNet):
     hidden_layer_sizes : tuple of int or "auto", default="auto"
         Outputs of each hidden layer on the columns without their bins. ``()``: none, an additive
         model. "auto": (32,) for classes from n·μ = 10,000 on, and (32,), or (128, 64, 32) from
-        10,000 records on, for numbers from n·μ
-        = 1,000 on; else none. n is the number of records, and μ = sample_rate·√steps ÷ noise multiplier.
+        10,000 records on, for numbers from n·μ = 1,000 on; else none. n is the number of records,
+        and μ = sample_rate·√steps ÷ noise multiplier.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
         Activation of the hidden layers, by scikit-learn's names.
     bins : int, "auto" or None, default="auto"
@@ -60,8 +60,7 @@ class FrameNet(TableNet):
 
     @property
     def public_facts(self) -> dict[str, Any]:
-        """Facts about the target that the schema states, by the names of parameters: ``classes`` or
-        ``bounds_y``."""
+        """Facts about the target from the schema, by parameter: ``classes`` or ``bounds_y``."""
         return FrameRecords(self).stated
 
     def columns_read(self) -> list[str]:
@@ -71,9 +70,7 @@ class FrameNet(TableNet):
         """
         form = FrameRecords(self)
         target = (
-            []
-            if self.target is None
-            else form.full_schema.only(self.target).described({}, MOST_SHOWN)
+            [] if self.target is None else form.table.only(self.target).described({}, MOST_SHOWN)
         )
         return [*form.encoder.columns_read(), *(f"{line} (the target)" for line in target)]
 
@@ -97,8 +94,8 @@ class FrameNet(TableNet):
         return FrameRecords(self).encoder.made_up(n_samples, random_state)
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
-        """Effects of the values of each column in the linear part, which is the whole model without
-        hidden layers.
+        """Effects of each column's values in the linear part, without hidden layers the whole
+        model.
 
         They follow from the schema and the released weights: no record is needed, and they cost no
         privacy.

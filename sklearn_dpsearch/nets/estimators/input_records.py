@@ -1,5 +1,4 @@
-"""Records in the user's form: an array, arrays by name, or a ``Dataset`` that is read record by
-record."""
+"""Records in the user's form: an array, arrays by name, or a ``Dataset`` read record by record."""
 
 from __future__ import annotations
 
@@ -37,12 +36,8 @@ from ..records import (
 
 #: Kinds of arrays that hold no numbers: the whole type would tell the longest text of all records.
 KINDS = {
-    "U": "text",
-    "S": "bytes",
-    "O": "objects",
-    "c": "complex numbers",
-    "M": "dates",
-    "m": "durations",
+    **{"U": "text", "S": "bytes", "O": "objects", "c": "complex numbers"},
+    **{"M": "dates", "m": "durations"},
 }
 #: Targets in the user's form ↦ targets for the loss.
 Encode = Callable[[Any], Tensor]
@@ -71,12 +66,9 @@ def tensors_from_arrays(X: Any) -> Inputs:
         For values other than numbers, and for parts of different lengths.
     """
     if isinstance(X, ChosenRows) and X.dtype.kind in "fiub":
+        dtype = zero_row(X).dtype
         return converted_rows(
-            X,
-            "single",
-            zero_row(X).dtype,
-            lambda block, out: out.copy_(tensor_from_block(block)),
-            CHECKED,
+            X, "single", dtype, lambda block, out: out.copy_(tensor_from_block(block)), CHECKED
         )
     named = arrays_by_name(X)
     if named is None:
@@ -129,13 +121,11 @@ def training_records(
     check_same_number(len(rows), len(targets))
     assert isinstance(row, Tensor)
     kind = row.dtype
-    return MappedRecords(
-        rows=rows,
-        convert=lambda block: tensor_from_block(block).to(kind),
-        how=kind,
-        inputs=row,
-        targets=targets,
-    )
+
+    def to_tensor(block: NDArray[Any]) -> Tensor:
+        return tensor_from_block(block).to(kind)
+
+    return MappedRecords(rows=rows, convert=to_tensor, how=kind, inputs=row, targets=targets)
 
 
 def zero_row(rows: ChosenRows) -> Tensor:
@@ -144,10 +134,7 @@ def zero_row(rows: ChosenRows) -> Tensor:
 
 
 def tensor_from_block(block: Any, name: str = "X") -> Tensor:
-    """Rows of an array as a tensor in single precision.
-
-    Integers stay integers.
-    """
+    """Rows of an array as a tensor in single precision; integers stay integers."""
     return single_precision(torch.from_numpy(numeric_array(name, block)))
 
 
@@ -199,9 +186,8 @@ def dataset_records(
         )
     zeros = map_tensors(lambda part: single_precision(torch.zeros_like(part).unsqueeze(0)), row)
     inputs = convert(zeros)
-    return ReadRecords(
-        source=source, encode=facts.encode, inputs=inputs, targets=facts.blank_target()
-    )
+    targets = facts.blank_target()
+    return ReadRecords(source=source, encode=facts.encode, inputs=inputs, targets=targets)
 
 
 class ForPrediction(torch.utils.data.Dataset):
@@ -232,14 +218,13 @@ def check_input_names(module: nn.Module, names: Sequence[str]) -> None:
     ------
     ValueError
     """
-    accepted = inspect.signature(module.forward).parameters.values()
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted):
+    accepted = inspect.signature(module.forward).parameters
+    if any(argument.kind is inspect.Parameter.VAR_KEYWORD for argument in accepted.values()):
         return
-    needed = {
-        parameter.name for parameter in accepted if parameter.default is inspect.Parameter.empty
-    }
-    if not needed <= set(names) <= {parameter.name for parameter in accepted}:
+    empty = inspect.Parameter.empty
+    needed = {name for name, argument in accepted.items() if argument.default is empty}
+    if not needed <= set(names) <= set(accepted):
         raise ValueError(
             f"Found inputs {sorted(names)} for {type(module).__name__}.forward, which takes "
-            f"{[parameter.name for parameter in accepted]}. Name the inputs as its arguments."
+            f"{list(accepted)}. Name the inputs as its arguments."
         )

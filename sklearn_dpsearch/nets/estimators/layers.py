@@ -1,5 +1,4 @@
-"""Modules of the nets for tables: initial parameters, and widths of hidden layers, as given or by
-rule.
+"""Modules of the nets for tables: initial parameters, and widths of hidden layers.
 
 A second layer gains with many records and loses with few (docs/learn/net_defaults.md). A search on
 a part of the records cannot find this, because the layer does not gain on the part. So a rule
@@ -13,13 +12,15 @@ from __future__ import annotations
 import itertools
 import numbers
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 #: Accepted arguments.
 HiddenLayerSizes = int | Sequence[int] | Literal["auto"]
+#: Maker of the activations of hidden layers.
+Activation: TypeAlias = Callable[[], nn.Module]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "identity": nn.Identity,
@@ -51,7 +52,7 @@ def zero_linear(fan_in: int, fan_out: int) -> nn.Linear:
 
 
 def perceptron(
-    widths: Sequence[int], activation: Callable[[], nn.Module], generator: torch.Generator
+    widths: Sequence[int], activation: Activation, generator: torch.Generator
 ) -> nn.Sequential:
     """Linear layers with activations, from public initial weights.
 
@@ -102,9 +103,7 @@ class WideAndDeep(nn.Module):
 def squared_gradient_of_perceptron(
     deep: Sequence[int], squared_input: float, *, from_linear: bool
 ) -> float:
-    """Expected squared norm of a record's gradient at a perceptron's start.
-
-    It is for a residual of norm 1.
+    """Expected squared norm of a record's gradient, for a residual of norm 1, at the start.
 
     At the initial weights, whose variance is 2 ÷ (inputs + outputs); half of all units are active,
     as with ReLU.
@@ -142,7 +141,7 @@ def linear_part(module: nn.Module) -> nn.Linear:
 def wide_and_deep(
     wide: Sequence[int],
     deep: Sequence[int],
-    activation: Callable[[], nn.Module],
+    activation: Activation,
     generator: torch.Generator,
     *,
     from_linear: bool,

@@ -115,11 +115,9 @@ def noise_multiplier_for(
             f"{float(run(MOST_NOISE).epsilon_at(delta)):.4g}. Give a larger target, a smaller rate "
             f"or fewer steps."
         )
-    return (
-        turn.holds
-        if turn.fails is None
-        else calibrate(run, epsilon, delta, (turn.fails, turn.holds))
-    )
+    if turn.fails is None:
+        return turn.holds
+    return calibrate(run, epsilon, delta, (turn.fails, turn.holds))
 
 
 # --- checking -------------------------------------------------------------------------------------
@@ -165,10 +163,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def follows_number(net: Any) -> bool:
-    """Return whether a net's sampling rate follows from the number of records.
-
-    ``batch_size`` alone is then given.
-    """
+    """Return whether the rate follows from the number of records: ``batch_size`` alone is given."""
     return bool(net.batch_size is not None and net.sample_rate is None)
 
 
@@ -201,9 +196,8 @@ def settings_of(net: Any, n: float | None = None) -> Settings:
             "through. Give a larger one, or rescale the loss."
         )
     rate = rate_of(net, n)
-    steps = (
-        int(net.max_steps) if net.max_steps is not None else max(1, round(net.max_epochs / rate))
-    )
+    by_epochs = net.max_steps is None
+    steps = max(1, round(net.max_epochs / rate)) if by_epochs else int(net.max_steps)
     return Settings(
         sample_rate=rate,
         steps=steps,
@@ -245,9 +239,10 @@ WAYS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
 def _stated_noise(net: Any) -> dict[str, float]:
     stated = {name: float(getattr(net, name)) for name in NOISE if getattr(net, name) is not None}
     if set(stated) not in WAYS:
+        targets = stated or f"none of {', '.join(NOISE)}"
         raise PrivacyError(
-            f"Found {stated or 'none of ' + ', '.join(NOISE)}; one way to state the noise is needed: "
-            "noise_multiplier=..., or target_epsilon=... with target_delta=..., or target_mu=... "
-            "(none of them in a search with epsilon=, which sets the noise)"
+            f"Found {targets}; one way to state the noise is needed: noise_multiplier=..., or "
+            "target_epsilon=... with target_delta=..., or target_mu=... (none of them in a search "
+            "with epsilon=, which sets the noise)"
         )
     return stated

@@ -1,5 +1,4 @@
-"""Differences of the skorch nets from skorch: they train with DP-SGD, and keep nothing of the
-records."""
+"""Differences from skorch: the nets train with DP-SGD, and keep nothing of the records."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 from inspect import Parameter
 from typing import Any, ClassVar, Self
 
@@ -111,8 +111,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     _prefixes = ("module", "criterion", "optimizer", "callbacks", "iterator_valid", "dataset")
 
     def __init__(
-        self, module: Any, *, criterion: Any, lr: StepSize = "auto", lr_factor: float = 1.0, engine: str = "auto",
-        example_input: Any = None, train_split: Any = None, **kwargs: Any,
+        self, module: Any, *, criterion: Any, lr: StepSize = "auto", lr_factor: float = 1.0,
+        engine: str = "auto", example_input: Any = None, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         shared = {argument.name: kwargs.pop(argument.name, argument.default) for argument in SHARED}
         super().__init__(module, criterion=criterion, lr=lr, train_split=train_split, **kwargs)
@@ -153,9 +153,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _check_net(self) -> None:
         for name, only in FIXED.items():
-            if getattr(self, name) != only or any(
-                key.startswith(f"{name}__") for key in vars(self)
-            ):
+            with_options = any(key.startswith(f"{name}__") for key in vars(self))
+            if getattr(self, name) != only or with_options:
                 raise LeakingEstimatorError(
                     f"Found {name}={getattr(self, name)!r}; only {name}={only!r} is possible: "
                     "validation inside of a fit, and what it prints, would use records without "
@@ -190,8 +189,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self
 
     def initialize_module(self) -> Self:
-        """Make public initial parameters from ``random_state``, never from the user's global
-        generator."""
+        """Make public initial parameters from ``random_state``, not from the global generator."""
         with global_torch_seed(seed_sequence(self.random_state), torch.device(self.device)):
             super().initialize_module()
         if self.engine == "auto":
@@ -236,9 +234,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         named = arrays_by_name(X)
         if named is None:
             return super().get_dataset(numeric_array("X", X), y)
-        return super().get_dataset(
-            {name: numeric_array("X", part) for name, part in named.items()}, y
-        )
+        parts = {name: numeric_array("X", part) for name, part in named.items()}
+        return super().get_dataset(parts, y)
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Batches for prediction; training draws its own."""
@@ -259,16 +256,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         # state kept by forward is dropped with the copy
         module = copy_with_same_parameters(self.module_)
         inputs = self._in_kinds_of_module(map_tensors(self._inputs_for_prediction, x))
-        outputs = (
-            module(**inputs, **params) if isinstance(inputs, dict) else module(inputs, **params)
-        )
+        call = partial(module, **inputs) if isinstance(inputs, dict) else partial(module, inputs)
+        outputs = call(**params)
         return outputs.reshape(-1) if self.one_logit else outputs
 
     def _inputs_for_prediction(self, values: Any) -> Tensor:
-        numbers = single_precision(
-            torch.as_tensor(values if torch.is_tensor(values) else np.array(values))
-        )
-        return to_tensor(numbers, device=self.device)
+        tensor = torch.as_tensor(values if torch.is_tensor(values) else np.array(values))
+        return to_tensor(single_precision(tensor), device=self.device)
 
     # --- parameters in files ----------------------------------------------------------------------
 
@@ -304,19 +298,15 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if notes and notes[-1]:
             cost.put_notes(self.module_, notes[-1])
             costs = cost.costs_on_module(self.module_)
-            self.__dict__["privacy_spent_"] = (
-                cost.combined(costs, costs[0].delta) if len(costs) > 1 else costs[0]
-            )
+            spent = cost.combined(costs, costs[0].delta) if len(costs) > 1 else costs[0]
+            self.__dict__["privacy_spent_"] = spent
             cost.remember_parameters(self)
 
     # --- assumptions ------------------------------------------------------------------------------
 
     def _own_assumptions(self) -> tuple[str, ...]:
-        name, fitted, trained = (
-            type(self).__name__,
-            "module_" in vars(self),
-            isinstance(self.module, torch.nn.Module),
-        )
+        name, fitted = type(self).__name__, "module_" in vars(self)
+        trained = isinstance(self.module, torch.nn.Module)
         sentences = []
         if trained and not cost.costs_on_module(self.module):
             sentences.append(
@@ -334,9 +324,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     "part of this."
                 )
         if not fitted:  # a fit shows whether these are needed
-            if self.engine != "opacus" and not (
-                is_pytorchs_own(self.module) and is_pytorchs_own(self.criterion)
-            ):
+            known_code = is_pytorchs_own(self.module) and is_pytorchs_own(self.criterion)
+            if self.engine != "opacus" and not known_code:
                 sentences.append(OWN_CODE)
             sentences.append(f"if records come from a Dataset, {ALONE}")
         return tuple(f"{name}: {sentence}" for sentence in sentences)
@@ -344,20 +333,14 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- fitting ----------------------------------------------------------------------------------
 
     def n_tokens(self) -> int | None:
-        """Number of tokens that every embedding of the module knows.
-
-        They count from 0; None without embeddings.
-        """
+        """Number of tokens, from 0, that every embedding of the module knows; None without any."""
         module = self.module
         if isinstance(module, type):
             with global_torch_seed(0):
                 module = self.initialized_instance(module, self.get_params_for("module"))
-        layers = [
-            layer
-            for layer in module.modules()
-            if isinstance(layer, (torch.nn.Embedding, torch.nn.EmbeddingBag))
-        ]
-        return min((layer.num_embeddings for layer in layers), default=None)
+        kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+        embeddings = [layer for layer in module.modules() if isinstance(layer, kinds)]
+        return min((layer.num_embeddings for layer in embeddings), default=None)
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
         """Train. With ``warm_start`` the parameters are kept, and the cost is added to
@@ -415,22 +398,16 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return converted
 
     def _in_kinds_of_module(self, inputs: Inputs) -> Inputs:
-        """Inputs whose whole numbers are tokens, if the module takes made-up ones; else real
-        numbers."""
+        """Inputs whose whole numbers are tokens if the module takes such, or else real numbers."""
         if all(part.is_floating_point() for part in list_tensors(inputs)):
             return inputs
         takes_tokens = self._made_up_outputs(inputs) is not None
         return inputs if takes_tokens else map_tensors(Tensor.float, inputs)
 
     def _made_up_outputs(self, inputs: Inputs) -> Tensor | None:
-        """Outputs of the module on made-up records like these inputs.
-
-        None if the module does not take them.
-        """
-        device, (rows, _) = (
-            next(self.module_.parameters()).device,
-            made_up_batch(inputs, torch.empty(0)),
-        )
+        """Outputs of the module on made-up records like these inputs; None if it refuses them."""
+        device = next(self.module_.parameters()).device
+        rows, _ = made_up_batch(inputs, torch.empty(0))
         module = copy.deepcopy(wrap_for_named_inputs(self.module_, input_names(inputs))).eval()
         return outputs_on_made_up(module, map_tensors(lambda part: part.to(device), rows))
 
@@ -464,15 +441,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         lr = vars(self).get("optimizer__lr", self.lr)
         momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
         # A derived step size falls, unless a schedule is given.
-        by_user = (
-            self.lr != "auto"
-            or "optimizer__lr" in vars(self)
-            or callbacks_of_kind(self.callbacks, LRScheduler)
-        )
-        decay = step_size.step_decay("constant" if by_user else "linear", settings.steps)
-        return StepFacts(
-            lr, self.lr_factor, momentum, decay, step_size.largest_record_norm(self.n_features_in_)
-        )
+        derived = self.lr == "auto" and "optimizer__lr" not in vars(self)
+        falls = derived and not callbacks_of_kind(self.callbacks, LRScheduler)
+        decay = step_size.step_decay("linear" if falls else "constant", settings.steps)
+        bound = step_size.largest_record_norm(self.n_features_in_)
+        return StepFacts(lr, self.lr_factor, momentum, decay, bound)
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
         """Return skorch's parameters, with a derived step size as a number."""
@@ -495,9 +468,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         Of a classifier ``NLLLoss`` takes the logarithm of probabilities first.
         """
         criterion: torch.nn.Module = self.criterion_
-        of_probabilities = isinstance(self, ClassifierMixin) and isinstance(
-            criterion, torch.nn.NLLLoss
-        )
+        is_nll = isinstance(criterion, torch.nn.NLLLoss)
+        of_probabilities = isinstance(self, ClassifierMixin) and is_nll
         return losses.NLLOfProbabilities(criterion) if of_probabilities else criterion
 
     def _optimizer(self) -> torch.optim.Optimizer:
@@ -522,10 +494,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
 
 def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
-    """Show the arguments of all skorch nets in a constructor's signature.
-
-    It takes them as ``**kwargs``.
-    """
+    """Show the arguments of all skorch nets, its ``**kwargs``, in a constructor's signature."""
     of_nets = {
         argument.name: Parameter(argument.name, Parameter.KEYWORD_ONLY, default=argument.default)
         for argument in SHARED
@@ -549,9 +518,8 @@ def check_module_args(
     except (TypeError, ValueError):
         return
     unknown = sorted(set(keywords) - set(accepted))
-    if unknown and not any(
-        parameter.kind is Parameter.VAR_KEYWORD for parameter in accepted.values()
-    ):
+    takes_all = any(argument.kind is Parameter.VAR_KEYWORD for argument in accepted.values())
+    if unknown and not takes_all:
         raise ValueError(
             f"Found {[f'module__{name}' for name in unknown]}, which {target.__name__} does not "
             f"take; it takes {[f'module__{name}' for name in accepted]}."

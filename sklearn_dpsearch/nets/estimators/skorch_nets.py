@@ -191,8 +191,7 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
 
 @documented
 class DPNeuralNetBinaryClassifier(LogitPerLabel):
-    """Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al.
-    2016).
+    """Binary classifier with a module of one logit, trained with DP-SGD (Abadi et al. 2016).
 
     Parameters
     ----------
@@ -256,16 +255,14 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each record."""
-        labels: NDArray[Any] = self.classes_[
-            (self.predict_proba(X)[:, 1] > self.threshold).astype(int)
-        ]
+        places = (self.predict_proba(X)[:, 1] > self.threshold).astype(int)
+        labels: NDArray[Any] = self.classes_[places]
         return labels
 
 
 @documented
 class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
-    """A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al.
-    2016).
+    """Classifier with any number of labels per record, trained with DP-SGD (Abadi et al. 2016).
 
     Parameters
     ----------
@@ -334,9 +331,8 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
         return torch.zeros(1, *shape)
 
     def _get_predict_nonlinearity(self) -> Any:
-        auto = self.predict_nonlinearity == "auto" and isinstance(
-            self.criterion_, torch.nn.BCEWithLogitsLoss
-        )
+        is_logit = isinstance(self.criterion_, torch.nn.BCEWithLogitsLoss)
+        auto = self.predict_nonlinearity == "auto" and is_logit
         return torch.sigmoid if auto else super()._get_predict_nonlinearity()
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -351,9 +347,7 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
 
 
 def label_indicators(y: Any) -> Tensor:
-    """Indicators of several labels per record, shape (n, labels).
-
-    nan for values other than 0 and 1.
+    """Indicators of several labels per record, shape (n, labels); nan in place of other values.
 
     Raises
     ------

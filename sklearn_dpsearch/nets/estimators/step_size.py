@@ -1,5 +1,4 @@
-"""Step sizes derived from public facts: how much noise may reach a weight, and how far one step may
-go.
+"""Step sizes derived from public facts: the noise that may reach a weight, and the longest step.
 
 At the end of T steps of SGD, of sizes η·s₁ … η·s_T, the noise in every weight has standard
 deviation η·σ·C·√(Σ s²) ÷ expected batch size, ÷ (1 − momentum) with momentum. This deviation is
@@ -126,10 +125,8 @@ class StepRule:
         Steps of norm 1 along one gradient move the weights by their sum.
         """
         path = unclipped_step * sum(facts.decay)
-        return max(
-            min(self.residual * facts.gradient, max(self.shortest_norm, path / self.shortest_path)),
-            LEAST_NORM,
-        )
+        norm = max(self.shortest_norm, path / self.shortest_path)
+        return max(min(self.residual * facts.gradient, norm), LEAST_NORM)
 
     def grown(self, rate: float, n_tune: float, n_final: float, *, max_grad_norm: float) -> float:
         """Scale a step size found on few records to many.
@@ -142,14 +139,14 @@ class StepRule:
 #: Residuals are √2 · (1 − probability of the record's own class) for two classes: gradients are
 #: clipped below a probability of 0.15. A searched step size grows to that of records of norm 10.
 OF_CLASSES = StepRule(
-    noise=0.8, reach=100.0, longest=math.inf, longest_grown=10.0, residual=1.2, shortest_norm=3.0, shortest_path=25.0,
-    dense=4.0,
+    noise=0.8, reach=100.0, longest=math.inf, longest_grown=10.0, residual=1.2,
+    shortest_norm=3.0, shortest_path=25.0, dense=4.0,
 )  # fmt: skip
 #: Numbers are of size 1, and their residuals smaller. They suffer from noise that leaves a
 #: predicted class unchanged.
 OF_NUMBERS = StepRule(
-    noise=0.3, reach=10.0, longest=1.0, longest_grown=1.0, residual=0.5, shortest_norm=1.0, shortest_path=50.0,
-    dense=1.5,
+    noise=0.3, reach=10.0, longest=1.0, longest_grown=1.0, residual=0.5,
+    shortest_norm=1.0, shortest_path=50.0, dense=1.5,
 )  # fmt: skip
 
 

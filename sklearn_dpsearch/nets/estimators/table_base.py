@@ -36,14 +36,7 @@ from ..stacked_training import TrainingTask
 from .base import DPSGDEstimator
 from .settings import MaxGradNorm, Settings
 from .step_size import Decay, StepFacts, StepSize
-from .table_records import (
-    Array,
-    ArrayRecords,
-    Bounds,
-    BoundsLike,
-    FrameRecords,
-    to_single_precision,
-)
+from .table_records import Array, ArrayRecords, Bounds, FrameRecords, Limits, to_single_precision
 
 #: Attribute for the resolved form of the records.
 FORM = "_records_form"
@@ -191,9 +184,7 @@ class TableNet(DPSGDEstimator):
         return {name: value for name, value in super().__getstate__().items() if name != FORM}
 
     def _own_assumptions(self) -> tuple[str, ...]:
-        of_records = (
-            f"{type(self).__name__}: {assumption}" for assumption in self.records_of.assumptions
-        )
+        of_records = (f"{type(self).__name__}: {note}" for note in self.records_of.assumptions)
         return (*self._assumed_of_target(), *of_records)
 
     # --- records and module -----------------------------------------------------------------------
@@ -211,14 +202,10 @@ class TableNet(DPSGDEstimator):
         number = len(labels) if persons is None else len(persons)
         targets = self._targets(labels, fresh)
         if fresh:
-            n, widths = (
-                self.expected_number(number),
-                layers.checked_hidden_layers(getattr(self, "hidden_layer_sizes", ())),
-            )
+            n = self.expected_number(number)
+            sizes = layers.checked_hidden_layers(getattr(self, "hidden_layer_sizes", ()))
             self.weight_noise_: float | None = 0.0
-            self.hidden_layer_sizes_ = (
-                records.hidden_layers_by_rule(n) if widths is None else widths
-            )
+            self.hidden_layer_sizes_ = records.hidden_layers_by_rule(n) if sizes is None else sizes
             activation = layers.ACTIVATIONS[getattr(self, "activation", "identity")]
             seed = int(seed_sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1)
             # of initial parameters, which are public
@@ -458,7 +445,7 @@ class TableRegressor(RegressorMixin, TableNet):
         reach.
     """
 
-    bounds_y: BoundsLike | None = None
+    bounds_y: Limits | None = None
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``."""

@@ -1,10 +1,9 @@
-"""Records of the nets for tables: arrays of numbers, or data frames that a public schema
-encodes."""
+"""Records of the nets for tables: arrays of numbers, or data frames that a schema encodes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -33,9 +32,7 @@ from .settings import settings_of
 
 
 class ArrayRecords:
-    """Records as arrays of numbers, scaled to public bounds.
-
-    A perceptron takes them.
+    """Records as arrays of numbers, scaled to public bounds, for a perceptron.
 
     Parameters
     ----------
@@ -84,10 +81,7 @@ class ArrayRecords:
             yield scaled_block(block, self.bounds)
 
     def _numbers(self, X: Any, fresh: bool, finite: bool) -> NDArray[Any]:
-        """Array of numbers, checked by scikit-learn.
-
-        ``finite``: whether all of them have to be.
-        """
+        """Array of numbers, all finite if ``finite``, checked by scikit-learn."""
         numbers = _numeric_table(X, self._row_shape(fresh))
         header = without_records(X) if is_frame(X) else numbers
         validate_data(self.net, header, reset=fresh, skip_check_array=True)
@@ -98,8 +92,7 @@ class ArrayRecords:
         return checked
 
     def _row_shape(self, fresh: bool) -> tuple[int, ...] | None:
-        """Declared shape of a row of a list: of a bound for each feature, or of the records of an
-        earlier fit."""
+        """Declared shape of a row of a list: of the bounds, or of the records of an earlier fit."""
         if self.bounds is not None and self.bounds.lower.ndim:
             return self.bounds.lower.shape
         return None if fresh else (self.net.n_features_in_,)
@@ -122,7 +115,7 @@ class ArrayRecords:
         self,
         hidden: Sequence[int],
         n_outputs: int,
-        activation: Callable[[], nn.Module],
+        activation: layers.Activation,
         generator: torch.Generator,
     ) -> nn.Module:
         """Module from inputs to outputs, with these hidden layers and its initial parameters."""
@@ -142,7 +135,7 @@ class ArrayRecords:
 class FrameRecords:
     """Records as data frames whose columns a public schema encodes.
 
-    A linear part and a perceptron take them.
+    They are for a linear part and a perceptron.
 
     A wide part acts on all inputs, a deep one on plain ones. Outputs of the encoder are permuted:
     those that are no bins come first.
@@ -159,12 +152,10 @@ class FrameRecords:
 
     def __init__(self, net: Any) -> None:
         self.net, self.of_classes = net, not isinstance(net, RegressorMixin)
-        self.full_schema = Schema.of(net.schema)
+        self.table = Schema.of(net.schema)
         #: Features, and facts about the target that the schema states, by the names of parameters.
-        self.stated = self.full_schema.facts_of(net.target, numeric=not self.of_classes)
-        self.schema = (
-            self.full_schema if net.target is None else self.full_schema.without(net.target)
-        )
+        self.stated = self.table.facts_of(net.target, numeric=not self.of_classes)
+        self.schema = self.table if net.target is None else self.table.without(net.target)
         self.encoder = TableEncoder(self.schema, bins=net.bins, indicators=net.indicators)
         are_bins = self.encoder.are_bins
         #: Places of the encoder's outputs as inputs of the module: bins come last.
@@ -205,7 +196,7 @@ class FrameRecords:
         self,
         hidden: Sequence[int],
         n_outputs: int,
-        activation: Callable[[], nn.Module],
+        activation: layers.Activation,
         generator: torch.Generator,
     ) -> nn.Module:
         """Module from inputs to outputs, with these hidden layers and its initial parameters."""
@@ -255,7 +246,7 @@ def _numeric_table(X: Any, row_shape: tuple[int, ...] | None) -> NDArray[Any]:
 
 Array: TypeAlias = NDArray[np.float64]
 #: Bounds in the user's form: (lower, upper), two numbers or two arrays with one number per feature.
-BoundsLike: TypeAlias = tuple[ArrayLike, ArrayLike]
+Limits: TypeAlias = tuple[ArrayLike, ArrayLike]
 
 #: Share of the way from lower to upper that is mapped to 0 for amounts: on MNIST and digits better
 #: than 0 or 0.5.
@@ -282,7 +273,7 @@ class Bounds:
     origin: float = 0.5
 
     @classmethod
-    def of_features(cls, name: str, stated: BoundsLike) -> Bounds:
+    def of_features(cls, name: str, stated: Limits) -> Bounds:
         """Bounds of features, with amounts mapped near to 0.
 
         Two numbers >= 0 for all features suggest amounts of one kind (pixels, counts), most of them
@@ -294,7 +285,7 @@ class Bounds:
         return cls(bounds.lower, bounds.upper, OF_AMOUNTS if amounts else 0.5)
 
     @classmethod
-    def of(cls, name: str, stated: BoundsLike) -> Bounds:
+    def of(cls, name: str, stated: Limits) -> Bounds:
         """Bounds stated by an argument of this name.
 
         Raises
