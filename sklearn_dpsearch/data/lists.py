@@ -96,10 +96,8 @@ def labels_in(
     if classes is None:
         return np.asarray([_integer_if_whole(label) for label in labels])
     declared = [_python_scalar(label) for label in classes]
-    places, kinds = (
-        {label: place for place, label in enumerate(declared)},
-        np.asarray([*declared, _label_outside(declared)]),
-    )
+    places = {label: place for place, label in enumerate(declared)}
+    kinds = np.asarray([*declared, _label_outside(declared)])
     return kinds[places_of(labels, places, -1)]
 
 

@@ -80,10 +80,8 @@ def _memory_of_arrow(column: Any) -> Iterator[NDArray[Any]]:
     """Memory of each chunk's own values: slices share their buffers."""
     for chunk in getattr(column, "chunks", [column]):
         values = chunk.indices if hasattr(chunk, "indices") else chunk
-        buffer, bits = (
-            values.buffers()[1] if len(values.buffers()) > 1 else None,
-            _bits_of_entry(values.type),
-        )
+        buffer = values.buffers()[1] if len(values.buffers()) > 1 else None
+        bits = _bits_of_entry(values.type)
         if buffer is not None:
             start, end = values.offset * bits, (values.offset + len(values)) * bits
             yield _address(buffer.address + -(-start // 8), max(end // 8 - -(-start // 8), 0))

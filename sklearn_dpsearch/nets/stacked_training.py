@@ -154,10 +154,8 @@ class Stack:
     def run(self) -> None:
         """Take all training steps of every net, empty batches included."""
         # Steps of linear nets are too short for two threads, which cost much on a busy machine.
-        linear, total = (
-            isinstance(self.engine, LinearEngine),
-            max(task.steps for task in self.tasks),
-        )
+        linear = isinstance(self.engine, LinearEngine)
+        total = max(task.steps for task in self.tasks)
         with torch_threads(1) if linear else contextlib.nullcontext():
             while self.tasks:
                 steps = self._ahead(self.done)

@@ -80,10 +80,8 @@ class ShapeDisplay(Display):
         """
         columns = [columns] if isinstance(columns, str) else columns
         model = getattr(estimator, "best_estimator_", estimator)
-        shapes, last = (
-            _column_shapes(model, columns),
-            model[-1] if isinstance(model, Pipeline) else model,
-        )
+        shapes = _column_shapes(model, columns)
+        last = model[-1] if isinstance(model, Pipeline) else model
         classes = list(getattr(last, "classes_", ()))
         curves = (
             [f"log odds of {classes[1]}"]
@@ -132,10 +130,8 @@ class ShapeDisplay(Display):
 
     def _panels(self) -> list[Any]:
         """New axes with one scale of effects, for each column."""
-        first, (beside, count) = (
-            axes_of(None, type(self).__name__),
-            (min(BESIDE, len(self.shapes)), len(self.shapes)),
-        )
+        first = axes_of(None, type(self).__name__)
+        beside, count = (min(BESIDE, len(self.shapes)), len(self.shapes))
         figure, below = first.figure, math.ceil(count / beside)
         first.remove()
         figure.set_size_inches(WIDE * beside, HIGH * below)

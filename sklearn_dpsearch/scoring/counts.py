@@ -266,10 +266,8 @@ class RankingScorer(HistogramScorer):
         return METRICS[self.kind](*counts.reshape(2, -1))
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
-        scores, positive = (
-            _log_odds(estimator, self.pos_label)(X),
-            positions(as_array(y), [self.pos_label]) == 0,
-        )
+        scores = _log_odds(estimator, self.pos_label)(X)
+        positive = positions(as_array(y), [self.pos_label]) == 0
         # of probabilities 0 and 1 too
         finite = np.clip(scores, -np.finfo(float).max, np.finfo(float).max)
         return float(EXACTLY[self.kind](positive, finite, sample_weight=sample_weight))

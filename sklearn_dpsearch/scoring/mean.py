@@ -199,10 +199,8 @@ class MeanScorer(PrivateScorer):
         return self.lower if self.greater_is_better else self.upper
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
-        respond, evaluate = (
-            response_function(estimator, self.response_method),
-            self._evaluate(estimator),
-        )
+        respond = response_function(estimator, self.response_method)
+        evaluate = self._evaluate(estimator)
         values = contributions(respond, evaluate, X, y, [self.worst])[:, 0]
         levels = quantised(values, self.lower, self.upper, self.resolution)
         total = int(levels.sum())

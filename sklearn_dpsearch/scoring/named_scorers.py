@@ -262,10 +262,8 @@ def _options_from_estimator(name: str, estimator: object) -> dict[str, Any]:
     """Arguments of a scorer that the estimator has as parameters."""
     if name not in SCORERS:
         return {}
-    parameters, facts = (
-        inspect.signature(SCORERS[name][0]).parameters,
-        dict(stated_facts(estimator)),
-    )
+    parameters = inspect.signature(SCORERS[name][0]).parameters
+    facts = dict(stated_facts(estimator))
     if name in CLIPS and "y_range" in facts:
         lower, upper = facts["y_range"]
         facts["clip"] = CLIPS[name] * (upper - lower)

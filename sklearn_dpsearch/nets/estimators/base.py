@@ -408,10 +408,8 @@ class DPSGDEstimator(BaseEstimator):
             check_size_of_delta(
                 "target_delta", float(self.target_delta), settings.expected_number(records.units)
             )
-        costs, foreign = (
-            cost.costs_before(self, fresh),
-            () if fresh else cost.foreign_parameters(self),
-        )
+        costs = cost.costs_before(self, fresh)
+        foreign = () if fresh else cost.foreign_parameters(self)
         cost.check_same_unit(costs, unit)
         # fails for relations that do not compose
         compose(*(spent.guarantee for spent in costs), settings.guarantee)

@@ -114,11 +114,9 @@ class FrameNet(TableNet):
             … The noise is that of ``weight_noise_``.
         """
         check_is_fitted(self, "module_")
-        records, layer, contrasts = (
-            FrameRecords(self),
-            layers.linear_part(self.module_),
-            self._curves_of_outputs(),
-        )
+        records = FrameRecords(self)
+        layer = layers.linear_part(self.module_)
+        contrasts = self._curves_of_outputs()
         weights = np.empty(layer.weight.shape)
         weights[:, records.order] = layer.weight.detach().cpu().numpy()
         noise = None
