@@ -143,17 +143,25 @@ def audit(
     n = n if groups is None else number_of_persons(persons_in(groups, n))
     claim = claim_about(estimator, n, public, stated, delta, neighboring)
     relation = claim.neighboring
-    pair = (
-        worst_case(X, y, groups, neighboring=relation, absent=absent)
-        if other is None
-        else Neighbours.of((X, y) if groups is None else (X, y, groups), other, relation, absent)
-    )
-    samples = fit_many(
-        estimator, pair, n_runs, statistic or Everything(pair.canary), params, n_jobs, random_state
-    )
-    _check_some_fitted(samples, estimator)
-    if groups is not None:
-        _check_unit(samples, stated is not None)
+    if other is None:
+        pair = worst_case(X, y, groups, neighboring=relation, absent=absent)
+    else:
+        data = (X, y) if groups is None else (X, y, groups)
+        pair = Neighbours.of(data, other, relation, absent)
+    statistic = statistic or Everything(pair.canary)
+    samples = fit_many(estimator, pair, n_runs, statistic, params, n_jobs, random_state)
+    if all(has_failed(outcome) for outcome in [*samples.first, *samples.second]):
+        raise ValueError(
+            f"Every fit of {type(estimator).__name__} failed on both data sets, the first with "
+            f"{samples.error}. Give data and fit_params with which fit works."
+        )
+    units = {statement.unit for statement in samples.spent}
+    # a statement about records says nothing about persons: an audit would refute no claim
+    if groups is not None and (units - {"person"} or not (units or stated is not None)):
+        raise PrivacyError(
+            "Found groups, and a model that states nothing for persons. Use an estimator whose fit "
+            "takes groups and which has privacy_spent_, or leave groups out."
+        )
     bound = lower_bound(samples.first, samples.second, delta=claim.delta, confidence=confidence)
     return replace(
         bound,
@@ -162,28 +170,6 @@ def audit(
         steps=pair.steps,
         notes=notes,
     )
-
-
-def _check_some_fitted(samples: Samples, estimator: Any) -> None:
-    """Raise if every fit of an audit failed."""
-    if all(has_failed(outcome) for outcome in [*samples.first, *samples.second]):
-        raise ValueError(
-            f"Every fit of {type(estimator).__name__} failed on both data sets, the first with "
-            f"{samples.error}. Give data and fit_params with which fit works."
-        )
-
-
-def _check_unit(samples: Samples, is_claimed: bool) -> None:
-    """Raise for statements about records where persons are audited.
-
-    They say nothing about persons: an audit would refute what was not claimed.
-    """
-    units = {statement.unit for statement in samples.spent}
-    if units - {"person"} or not (units or is_claimed):
-        raise PrivacyError(
-            "Found groups, and a model that states nothing for persons. Use an estimator whose fit "
-            "takes groups and which has privacy_spent_, or leave groups out."
-        )
 
 
 # --- many fits; one that fails is an outcome like any other ---------------------------------------
@@ -210,13 +196,14 @@ def fit_many(
 ) -> Samples:
     """Fit ``n_runs`` times on each of two data sets."""
     data = (pair.X, pair.y, pair.groups), (pair.other_X, pair.other_y, pair.other_groups)
-    seeds = [_fit_seeds(random_state, side, n_runs) for side in (0, 1)]
+    seeds: list[Sequence[Seed | None]] = [[None] * n_runs] * 2  # the operating system's entropy
+    if random_state is not None:
+        seeds = [Seed([int(random_state), side]).spawn(n_runs) for side in (0, 1)]
     batch = max(1, min(BATCH, -(-n_runs // effective_n_jobs(n_jobs))))
     tasks = [(side, seeds[side][i : i + batch]) for side in (0, 1) for i in range(0, n_runs, batch)]
     some_fits = partial(_fit_batch, estimator, statistic, fit_params)
-    done = run_publicly(
-        partial(_run_all_fits, some_fits, data, tasks, workplace(n_jobs)), [*data[0], *data[1]]
-    )
+    all_fits = partial(_run_all_fits, some_fits, data, tasks, workplace(n_jobs))
+    done = run_publicly(all_fits, [*data[0], *data[1]])
     outcomes: tuple[list[Any], list[Any]] = [], []
     for (side, _), (fitted, _, _) in zip(tasks, done):
         outcomes[side].extend(fitted)
@@ -295,16 +282,5 @@ def unfitted_copy(estimator: Estimator, seed: Seed | None) -> Any:
 
 def statement_of(model: Any) -> list[PrivacySpent]:
     """Statement of a fitted model, in a list, if it has one."""
-    return (
-        [spent] if isinstance(spent := getattr(model, "privacy_spent_", None), PrivacySpent) else []
-    )
-
-
-def _fit_seeds(random_state: int | None, side: int, n_runs: int) -> Sequence[Seed | None]:
-    """Seeds of the fits on one data set, or None for each.
-
-    None takes the operating system's entropy.
-    """
-    if random_state is None:
-        return [None] * n_runs
-    return list(np.random.SeedSequence([int(random_state), side]).spawn(n_runs))
+    spent = getattr(model, "privacy_spent_", None)
+    return [spent] if isinstance(spent, PrivacySpent) else []

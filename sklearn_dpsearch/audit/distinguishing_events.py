@@ -118,13 +118,10 @@ class Labels(OutcomeScore):
 
 def joined_labels(table: Table, names: tuple[str, ...]) -> list[str]:
     """Labels of several columns joined; a number counts by its value."""
-    columns = [
-        table.labels[name]
-        if name in table.labels
-        else [f"{row[0]:.12g}" for row in table.numbers[name]]
-        for name in names
-    ]
-    return [" | ".join(map(str, row)) for row in zip(*columns)]
+    numbers = [name for name in names if name not in table.labels]
+    texts = {name: [f"{row[0]:.12g}" for row in table.numbers[name]] for name in numbers}
+    columns = {**table.labels, **texts}
+    return [" | ".join(map(str, row)) for row in zip(*(columns[name] for name in names))]
 
 
 @dataclass(frozen=True)
@@ -190,10 +187,8 @@ def choose(first: Table, second: Table, delta: float) -> Event | None:
 
 def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
     """Scores by which outcomes may tell data sets apart."""
-    discrete = [
-        *first.labels,
-        *(name for name in first.numbers if _has_few_values(first, second, name)),
-    ]
+    few = [name for name in first.numbers if _has_few_values(first, second, name)]
+    discrete = [*first.labels, *few]
     for names in [(name,) for name in discrete] + [tuple(discrete)] * (len(discrete) > 1):
         yield _label_ratios(first, second, names)
     for name, column in first.numbers.items():
@@ -201,11 +196,8 @@ def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
             yield Coordinate(name, int(index), column.shape[1] == 1)
     wide = [name for name, column in first.numbers.items() if column.shape[1] > 1]
     for names in [(name,) for name in wide] + [tuple(first.numbers)] * (len(first.numbers) > 1):
-        yield Direction(
-            tuple(
-                _mean_projection(name, first.numbers[name], second.numbers[name]) for name in names
-            )
-        )
+        columns = ((name, first.numbers[name], second.numbers[name]) for name in names)
+        yield Direction(tuple(_mean_projection(*column) for column in columns))
 
 
 def _best_cut(
@@ -215,15 +207,12 @@ def _best_cut(
 
     On either side, for either order of the data sets.
     """
-    scores, other_scores = (
-        np.sort(_fill_missing(score.of(table), missing)) for table in (first, second)
-    )
-    cuts = _candidate_thresholds(np.concatenate([scores, other_scores]))
-    over, other = (
-        values.size - np.searchsorted(values, cuts, side="right")
-        for values in (scores, other_scores)
-    )
-    n, m = scores.size, other_scores.size
+    pair = [np.sort(_fill_missing(score.of(table), missing)) for table in (first, second)]
+    cuts = np.unique(np.concatenate(pair))
+    if cuts.size > THRESHOLDS:
+        cuts = cuts[np.linspace(0, cuts.size - 1, THRESHOLDS).astype(int)]
+    over, other = (values.size - np.searchsorted(values, cuts, side="right") for values in pair)
+    n, m = (values.size for values in pair)
     # above the cut?, likelier on the first?
     sides = [(True, True), (False, True), (True, False), (False, False)]
     hits, runs = np.array([over, n - over, other, m - other]), np.array([n, n, m, m])[:, None]
@@ -236,14 +225,6 @@ def _best_cut(
         rank = float(proved[side, best]), float(apart[side, best])
         ranked_events.append((rank, Event(score, float(cuts[best]), above, missing, is_first)))
     return max(ranked_events, key=lambda ranked: ranked[0])
-
-
-def _candidate_thresholds(values: Array) -> Array:
-    """Thresholds to try for a score."""
-    values = np.unique(values)
-    if values.size > THRESHOLDS:
-        values = values[np.linspace(0, values.size - 1, THRESHOLDS).astype(int)]
-    return values
 
 
 def _fill_missing(values: Array, missing: float) -> Array:
@@ -273,16 +254,10 @@ def _mean_projection(name: str, first: Array, second: Array) -> Projection:
     centre, scale = np.zeros(numbers.shape[1]), np.ones(numbers.shape[1])
     centre[varied] = np.nanmedian(finite[:, varied], axis=0)
     scale[varied] = np.maximum(np.nanstd(finite[:, varied], axis=0), 1e-300)
-    standardized, other_standardized = (
-        _standardized(column, centre, scale) for column in (first, second)
-    )
-    gap = standardized.mean(axis=0) - other_standardized.mean(axis=0)
-    residuals = np.concatenate(
-        [
-            standardized - standardized.mean(axis=0),
-            other_standardized - other_standardized.mean(axis=0),
-        ]
-    )
+    columns = [_standardized(column, centre, scale) for column in (first, second)]
+    means = [column.mean(axis=0) for column in columns]
+    gap = means[0] - means[1]
+    residuals = np.concatenate([column - mean for column, mean in zip(columns, means)])
     if gap.size > COORDINATES:
         return Projection(name, centre, scale, gap / (residuals.var(axis=0) + 1e-6))
     covariance = residuals.T @ residuals / len(residuals) + 1e-6 * np.eye(gap.size)
@@ -304,19 +279,14 @@ def _has_few_values(first: Table, second: Table, name: str) -> bool:
 
 def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels:
     """Score of labels by the log-ratio of smoothed frequencies."""
-    frequencies = Counter(joined_labels(first, names))
-    other_frequencies = Counter(joined_labels(second, names))
-    n, m = sum(frequencies.values()), sum(other_frequencies.values())
+    samples = [Counter(joined_labels(table, names)) for table in (first, second)]
 
     def ratio(label: str) -> float:
-        return float(
-            np.log((frequencies[label] + 0.5) / (n + 1))
-            - np.log((other_frequencies[label] + 0.5) / (m + 1))
-        )
+        shares = [(sample[label] + 0.5) / (sum(sample.values()) + 1) for sample in samples]
+        return float(np.log(shares[0]) - np.log(shares[1]))
 
-    return Labels(
-        names, tuple((label, ratio(label)) for label in sorted({*frequencies, *other_frequencies}))
-    )
+    different = sorted({*samples[0], *samples[1]})
+    return Labels(names, tuple((label, ratio(label)) for label in different))
 
 
 def counts(event: Event, first: Table, second: Table) -> Counts:
@@ -362,9 +332,8 @@ class Everything:
         for name in ANSWERS:
             # a model that cannot answer is read by its parameters alone
             with contextlib.suppress(Exception):
-                outcome.update(
-                    _outcome_entries(f"{name}(canary)", getattr(model, name)(self.canary))
-                )
+                answer = getattr(model, name)(self.canary)
+                outcome.update(_outcome_entries(f"{name}(canary)", answer))
         return outcome
 
 
@@ -427,11 +396,9 @@ class Table:
 
     def select_rows(self, chosen: npt.NDArray[np.int64]) -> Table:
         """Table of chosen fits."""
-        return Table(
-            len(chosen),
-            {name: column[chosen] for name, column in self.numbers.items()},
-            {name: column[chosen] for name, column in self.labels.items()},
-        )
+        numbers = {name: column[chosen] for name, column in self.numbers.items()}
+        labels = {name: column[chosen] for name, column in self.labels.items()}
+        return Table(len(chosen), numbers, labels)
 
 
 def tabulate(outcomes: Sequence[Any], other_outcomes: Sequence[Any]) -> tuple[Table, Table]:
@@ -474,10 +441,8 @@ def _is_number(value: object) -> bool:
 
 def _stacked_with_nan(values: Sequence[Any]) -> Array:
     """Rows of numbers stacked, shorter ones filled with NaN."""
-    flat = [
-        np.array([]) if value is None else np.asarray(value, dtype=float).ravel()
-        for value in values
-    ]
+    present = ([] if value is None else value for value in values)
+    flat = [np.asarray(value, dtype=float).ravel() for value in present]
     filled = np.full((len(flat), max(numbers.size for numbers in flat)), np.nan)
     for row, numbers in zip(filled, flat):
         row[: numbers.size] = numbers

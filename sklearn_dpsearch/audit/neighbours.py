@@ -86,11 +86,8 @@ class Neighbours:
             places = _places_of_added_record(first, second)
         else:
             places = _places_of_changed_record(first, second, neighboring)
-        shown = [
-            _safe_indexing(part, place[:1])
-            for part, place in zip((X, other_X), places)
-            if place.size
-        ]
+        changed = [(part, place) for part, place in zip((X, other_X), places) if place.size]
+        shown = [_safe_indexing(part, place[:1]) for part, place in changed]
         steps = 2 if neighboring == "zero_out" and not absent else 1
         fields = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
         fields |= {"X": X, "y": y, "other_X": other_X, "other_y": other_y}
@@ -147,20 +144,17 @@ def worst_case(
     if neighboring == "add_remove":
         size = int(counts.max())
         data = values, target, persons
-        other = (
-            np.vstack([values, np.tile(record, (size, 1))]),
-            None if target is None else np.append(target, np.full(size, label, target.dtype)),
-            np.append(persons, np.full(size, len(counts))),
-        )
+        added = np.vstack([values, np.tile(record, (size, 1))])
+        other_target = target
+        if target is not None:
+            other_target = np.append(target, np.full(size, label, target.dtype))
+        other = added, other_target, np.append(persons, np.full(size, len(counts)))
     else:
         places = np.flatnonzero(persons == counts.argmax())
-        before = (
-            (np.zeros_like(record), label) if neighboring == "zero_out" else (opposite, other_label)
-        )
-        data, other = (
-            (*_with_record_at(values, target, places, *changed), persons)
-            for changed in (before, (record, label))
-        )
+        if neighboring == "zero_out":
+            opposite, other_label = np.zeros_like(record), label
+        data = *_with_record_at(values, target, places, opposite, other_label), persons
+        other = *_with_record_at(values, target, places, record, label), persons
     end = 2 if groups is None else 3
     return Neighbours.of(data[:end], other[:end], neighboring, absent)
 
@@ -183,12 +177,8 @@ def _extreme_record(
     else:
         against = np.sign(values.mean(axis=0) - values[y == label].mean(axis=0))
     record = middle + np.where(against >= 0, reach, -reach)
-    return (
-        record,
-        label,
-        (middle - (record - middle) if label == other_label else record),
-        other_label,
-    )
+    opposite = middle - (record - middle) if label == other_label else record
+    return record, label, opposite, other_label
 
 
 def _extreme_targets(y: Records) -> tuple[Any, Any]:
@@ -252,7 +242,7 @@ def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
             if len(parts[-1]) != len(table):
                 raise ValueError(
                     f"Found {len(table)} records and {len(part)} {name} in one data set; give one "
-                    f"for each."
+                    "for each."
                 )
     return np.hstack(parts)
 
@@ -271,14 +261,11 @@ def _places_of_person(first: Records, second: Records, relation: Neighboring) ->
             sizes = {place.size for place in places}
             if 0 in sizes if relation == "add_remove" else len(sizes) == 1:
                 return places
-    needed = (
-        "one person more in one of them"
-        if relation == "add_remove"
-        else "other values in the records of one person"
-    )
-    raise _not_neighbours(
-        first, second, relation, f"{needed}, the other records equal and in the same order"
-    )
+    needed = "other values in the records of one person"
+    if relation == "add_remove":
+        needed = "one person more in one of them"
+    needed += ", the other records equal and in the same order"
+    raise _not_neighbours(first, second, relation, needed)
 
 
 def _places_of_added_record(first: Records, second: Records) -> Places:
@@ -290,9 +277,8 @@ def _places_of_added_record(first: Records, second: Records) -> Places:
         if _equal_rows(np.delete(longer, place, axis=0), shorter).all():
             added, none = np.array([place]), np.array([], int)
             return (added, none) if longer is first else (none, added)
-    raise _not_neighbours(
-        first, second, "add_remove", "one record more in one of them, the others in the same order"
-    )
+    needed = "one record more in one of them, the others in the same order"
+    raise _not_neighbours(first, second, "add_remove", needed)
 
 
 def _places_of_changed_record(first: Records, second: Records, relation: Neighboring) -> Places:
@@ -301,9 +287,8 @@ def _places_of_changed_record(first: Records, second: Records, relation: Neighbo
         changed = np.flatnonzero(~_equal_rows(first, second))
         if changed.size == 1:
             return changed, changed
-    raise _not_neighbours(
-        first, second, relation, "the same number of records, one of them with other values"
-    )
+    needed = "the same number of records, one of them with other values"
+    raise _not_neighbours(first, second, relation, needed)
 
 
 def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:

@@ -77,15 +77,11 @@ class OneRunResult(LowerBound):
         return None if self.ratio_lower is None else self.ratio_lower < 1.0
 
     def _evidence(self) -> str:
-        ratio = (
-            ""
-            if self.ratio_lower is None
-            else f"  true / stated epsilon >= {self.ratio_lower:.3g} at some delta\n"
-        )
-        return (
-            f"{ratio}  {self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries "
-            f"were right"
-        )
+        ratio = ""
+        if self.ratio_lower is not None:
+            ratio = f"  true / stated epsilon >= {self.ratio_lower:.3g} at some delta\n"
+        guesses = f"{self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries"
+        return f"{ratio}  {guesses} were right"
 
 
 def audit_one_run(
@@ -203,9 +199,8 @@ def audit_one_run(
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
     n = number_of_records(X) + len(canaries)
-    claim = claim_about(
-        estimator, n, params.get("X_public") is not None, stated, delta, neighboring
-    )
+    public = params.get("X_public") is not None
+    claim = claim_about(estimator, n, public, stated, delta, neighboring)
     relation = claim.neighboring
     if other_targets is not None and (relation != "replace_one" or targets is None):
         raise ValueError(
@@ -215,12 +210,10 @@ def audit_one_run(
     coins, scores, spent = [], [], []
     for seed in np.random.SeedSequence(random_state).spawn(n_fits):
         joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
-        data = _with_canaries(
-            X, y, canaries, targets, other_targets, joins, left_out=relation == "add_remove"
-        )
-        work = partial(
-            _fit_with_seed, estimator, *data, params, None if random_state is None else seed
-        )
+        left_out = relation == "add_remove"
+        data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out=left_out)
+        fit_seed = None if random_state is None else seed
+        work = partial(_fit_with_seed, estimator, *data, params, fit_seed)
         model = run_publicly(work, [part for part in data if part is not None])
         coins.append(joins)
         scores.append(_canary_scores(model, canaries, targets, score))
@@ -258,9 +251,8 @@ def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
         if place >= ALWAYS and share * m * fits < FEWEST_GUESSES:
             break
         half = max(1, int(share * m / 2))
-        right = sum(
-            int(c[o[m - half :]].sum()) + int((~c[o[:half]]).sum()) for c, o in zip(coins, order)
-        )
+        ranked = np.take_along_axis(coins, order, axis=1)
+        right = int(ranked[:, m - half :].sum()) + half * fits - int(ranked[:, :half].sum())
         guesses.append(Guesses(m * fits, 2 * half * fits, right))
     return guesses
 
@@ -330,7 +322,6 @@ def target_score(model: Any, canaries: Array, targets: Array | None) -> Array:
         return errors
     classes = list(model.classes_)
     chances = np.asarray(model.predict_proba(canaries))
-    of_targets: Array = chances[
-        np.arange(len(canaries)), [classes.index(target) for target in targets]
-    ]
+    columns = [classes.index(target) for target in targets]
+    of_targets: Array = chances[np.arange(len(canaries)), columns]
     return np.asarray(np.log(np.maximum(of_targets, 1e-300)))

@@ -27,6 +27,8 @@ from ..privacy.mechanisms.release_sum import Sums, listening
 
 #: Records, and targets.
 Dataset: TypeAlias = tuple[Any, Any]
+#: The function that adds noise to a released sum.
+AddNoise: TypeAlias = Callable[[Sums], Any]
 #: Parameters that are set for a replay: a public seed, and one of the noise that is recorded.
 SEEDS = ("random_state", "noise_seed")
 
@@ -59,9 +61,8 @@ class ReplayedRelease:
     def passed(self) -> bool:
         """True if the sums are as close as was declared, without rounding where they are whole
         numbers."""
-        return (
-            self.squared_distance is not None and self.squared_distance <= self.squared_sensitivity
-        )
+        distance = self.squared_distance
+        return distance is not None and distance <= self.squared_sensitivity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,27 +162,24 @@ def replay(
     recorded: list[tuple[str, Sums, Fraction, Any]] = []
     releases: list[ReplayedRelease] = []
 
-    def record(
-        name: str, sums: Sums, squared: Fraction, norm: int, add_noise: Callable[[Sums], Any]
-    ) -> Any:
+    def compare(name: str, distance: int | float | None, squared: Fraction) -> None:
+        releases.append(
+            ReplayedRelease(name=name, squared_distance=distance, squared_sensitivity=squared)
+        )
+
+    def record(name: str, sums: Sums, squared: Fraction, norm: int, add_noise: AddNoise) -> Any:
         recorded.append((name, sums, squared, add_noise(sums)))
         return recorded[-1][-1]
 
-    def answer(
-        name: str, sums: Sums, squared: Fraction, norm: int, add_noise: Callable[[Sums], Any]
-    ) -> Any:
+    def answer(name: str, sums: Sums, squared: Fraction, norm: int, add_noise: AddNoise) -> Any:
         if len(releases) >= len(recorded):
-            releases.append(
-                ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared)
-            )
+            compare(name, None, squared)
             return add_noise(sums)
         first, recorded_sums, declared, noisy = recorded[len(releases)]
         alike = (first, recorded_sums.shape, declared) == (name, sums.shape, squared)
         squared *= steps**2
         square = _squared_norm(sums - recorded_sums, norm) if alike else None
-        releases.append(
-            ReplayedRelease(name=name, squared_distance=square, squared_sensitivity=squared)
-        )
+        compare(name, square, squared)
         return noisy if alike else add_noise(sums)
 
     with listening(record):
@@ -195,23 +193,18 @@ def replay(
     with listening(answer):
         other_model = _fit_for_replay(estimator, *neighbour, neighbour_groups)
     for name, _, squared, _ in recorded[len(releases) :]:
-        releases.append(
-            ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared)
-        )
+        compare(name, None, squared)
     hashes, other_hashes = _attribute_hashes(model), _attribute_hashes(other_model)
     names = dict.fromkeys([*hashes, *other_hashes])
-    return ReplayResult(
-        releases=tuple(releases),
-        different=tuple(name for name in names if hashes.get(name) != other_hashes.get(name)),
-    )
+    different = tuple(name for name in names if hashes.get(name) != other_hashes.get(name))
+    return ReplayResult(releases=tuple(releases), different=different)
 
 
 def _steps_between(estimator: Any, first: tuple[Any, Any], other: tuple[Any, Any]) -> int:
     """Number of records zeroed out between two data sets, which differ in one record."""
     params = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    relations = {
-        value for name, value in params.items() if name.rpartition("__")[2] == "neighboring"
-    }
+    stated = (name for name in params if name.rpartition("__")[2] == "neighboring")
+    relations = {params[name] for name in stated}
     if is_partitioned(first[0]) or relations != {"zero_out"}:
         return 1
     present = [number_of_records(X) - _without_target(y) for X, y in (first, other)]

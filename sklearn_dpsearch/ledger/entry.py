@@ -101,11 +101,8 @@ class Entry:
 
         Instead of a search or a statement.
         """
-        return (
-            self.name == BY_HAND
-            and not self.assumptions
-            and type(self.guarantee) in (PureDP, LaplaceDP)
-        )
+        by_hand = self.name == BY_HAND and not self.assumptions
+        return by_hand and type(self.guarantee) in (PureDP, LaplaceDP)
 
     def written(self) -> str:
         """Convert a ledger entry to JSON.
@@ -115,12 +112,8 @@ class Entry:
         PrivacyError
             If the guarantee would change by writing and reading.
         """
-        plain = {
-            **vars(self),
-            "guarantee": self.guarantee.to_dict(),
-            "assumptions": list(self.assumptions),
-        }
-        return json.dumps(plain, allow_nan=False)
+        plain = {"guarantee": self.guarantee.to_dict(), "assumptions": list(self.assumptions)}
+        return json.dumps({**vars(self), **plain}, allow_nan=False)
 
 
 def read_entry(body: str) -> Entry:
@@ -159,9 +152,8 @@ def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarante
     raise MixedNeighborsError(
         f"Found a guarantee under {guarantee.neighboring} for a ledger under {relation}; the same "
         "relation is needed for all entries, and replace_one can be reached from the others. Begin "
-        "a ledger with "
-        'neighboring="replace_one", and enter there what was spent here: new.spend(old.spent(), '
-        'label="before").'
+        'a ledger with neighboring="replace_one", and enter there what was spent here: '
+        'new.spend(old.spent(), label="before").'
     )
 
 
@@ -236,9 +228,9 @@ def total_epsilon(entries: Sequence[Entry], relation: Neighboring | None, delta:
     exact = sum((_exact_pure_epsilon(entry, relation) for entry in entries), Fraction(0))
     # or the next double, if no decimal number of at least this sum is read as it
     nearest = float(exact)
-    return min(
-        epsilon, nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf)
-    )
+    if as_written(nearest) < exact:
+        nearest = math.nextafter(nearest, math.inf)
+    return min(epsilon, nearest)
 
 
 def _exact_pure_epsilon(entry: Entry, relation: Neighboring | None) -> Fraction:

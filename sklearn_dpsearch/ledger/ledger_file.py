@@ -121,7 +121,7 @@ def _read_header(body: bytes, path: Path) -> dict[str, Any]:
         raise PrivacyError(
             f"Found a ledger of version {header.get('ledger')!r} in {str(path)!r}; version "
             f"{VERSION} is needed. Read it with the release of sklearn_dpsearch that wrote it, or "
-            f"a later one."
+            "a later one."
         )
     return header
 
@@ -159,10 +159,9 @@ def begin(path: Path, header: dict[str, Any]) -> None:
 
     Call under the lock.
     """
+    line = _line_with_digest(json.dumps({"ledger": VERSION, **header}), "")
     with _translate_os_errors(path, "begin"):
-        replace_through(
-            path, _line_with_digest(json.dumps({"ledger": VERSION, **header}), ""), mode=0o666
-        )
+        replace_through(path, line, mode=0o666)
 
 
 def add(path: Path, pages: Pages, body: str) -> Pages:
@@ -181,7 +180,12 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
         sync_folder(path.parent)
         with path.open("r+b", buffering=0) as file:
             descriptor = file.fileno()
-            _refuse_second_name(descriptor, path)
+            if os.fstat(descriptor).st_nlink > 1:  # each name would have its own lock
+                raise PrivacyError(
+                    f"Found {str(path)!r} under several names (hard links), under each of which "
+                    "processes would lock out only each other; a file with one name is needed. "
+                    "Delete the other names."
+                )
             os.ftruncate(descriptor, pages.end)
             os.lseek(descriptor, pages.end, os.SEEK_SET)
             try:
@@ -208,19 +212,6 @@ def _write_through(descriptor: int, line: bytes) -> None:
     while unwritten:
         unwritten = unwritten[os.write(descriptor, unwritten) :]
     os.fsync(descriptor)
-
-
-def _refuse_second_name(descriptor: int, path: Path) -> None:
-    """Raise for a ledger's file with several names.
-
-    Each name would have its own lock.
-    """
-    if os.fstat(descriptor).st_nlink > 1:
-        raise PrivacyError(
-            f"Found {str(path)!r} under several names (hard links), under each of which processes "
-            "would lock out only each other; a file with one name is needed. Delete the other "
-            "names."
-        )
 
 
 NEEDED = (

@@ -125,14 +125,13 @@ class PrivacyLedger:
         neighboring: Neighboring | None = None,
         policy: str | os.PathLike[str] | None = None,
     ) -> None:
+        stated = {"epsilon": epsilon, "delta": delta, "neighboring": neighboring}
         _check_parameters(epsilon, delta, neighboring)
         self.path = os.path.realpath(os.path.expanduser(path))
         self._file, self._label = Path(self.path), ""
         rules = None if policy is None else read_policy(policy)
         if not os.path.exists(self.path):
-            budget = budget_under(
-                rules or {}, epsilon=epsilon, delta=delta, neighboring=neighboring
-            )
+            budget = budget_under(rules or {}, **stated)
             header = self._new_header(**budget, policy=rules)
             with ledger_file.locked(self._file):
                 if not os.path.exists(self.path):  # no other process was faster
@@ -140,7 +139,7 @@ class PrivacyLedger:
         pages = ledger_file.read(self._file)
         self._seen = [(len(pages.bodies), pages.digest)]  # of all ledgers derived from this one
         self._begun: Mapping[str, Any] = pages.header
-        self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring, policy=rules)
+        self._check_same(**stated, policy=rules)
 
     # --- the file ---------------------------------------------------------------------------------
 
@@ -192,13 +191,7 @@ class PrivacyLedger:
         if len(pages.bodies) > self._seen[0][0]:
             self._seen[0] = len(pages.bodies), pages.digest
 
-    def _new_header(
-        self,
-        epsilon: float | None,
-        delta: float | None,
-        neighboring: Neighboring | None,
-        policy: Policy | None,
-    ) -> dict[str, Any]:
+    def _new_header(self, epsilon: Any, delta: Any, **rules: Any) -> dict[str, Any]:
         """Header of a new ledger's file."""
         if epsilon is None or delta is None:
             raise PrivacyError(
@@ -208,8 +201,7 @@ class PrivacyLedger:
         return {
             "epsilon": None if math.isinf(epsilon) else float(epsilon),  # JSON has no infinity
             "delta": float(delta),
-            "neighboring": neighboring,
-            "policy": policy,
+            **rules,
             "unit": None,  # that of the first entry; earlier versions wrote "record"
             "id": uuid.uuid4().hex,
             "day": today(),
@@ -218,14 +210,11 @@ class PrivacyLedger:
 
     def _check_same(self, **budget: Any) -> None:
         """Raise if the ledger was begun with another budget."""
-        wrong = [
-            name
-            for name, value in budget.items()
-            if value is not None and value != getattr(self, name)
-        ]
+        begun = {name: getattr(self, name) for name in budget}
+        wrong = [name for name, value in budget.items() if value not in (None, begun[name])]
         if wrong:
             differing = ", ".join(f"{name}={budget[name]!r}" for name in wrong)
-            needed = ", ".join(f"{name}={getattr(self, name)!r}" for name in wrong)
+            needed = ", ".join(f"{name}={begun[name]!r}" for name in wrong)
             raise PrivacyError(
                 f"Found {differing} for the ledger {self.path!r}, which was begun with {needed}; "
                 "the same is needed, as a budget must not grow. Leave it out to open the ledger as "
@@ -253,7 +242,8 @@ class PrivacyLedger:
             At the ledger's δ; its components are the entries. Its statement has the budget and what
             is left.
         """
-        entries, unit = self._counted_entries()
+        unit = self._ledger_unit(entries := self.entries())
+        entries = tuple(entry_in_unit(entry, unit) for entry in entries)
         relation = ledger_relation(entries, self.neighboring)
         stated = dict.fromkeys(text for entry in entries for text in entry.assumptions)
         assumptions = [*stated, COMPLETE, PARTS, SETTLED]
@@ -261,14 +251,12 @@ class PrivacyLedger:
             assumptions.append(UPWARDS)
         if converted := sorted({entry.guarantee.neighboring for entry in entries} - {relation}):
             assumptions.append(CARRIED_OVER.format(" and ".join(converted), relation))
-        parts = [
-            Component(name=entry.title, guarantee=stated_under(entry.guarantee, relation))
-            for entry in entries
-        ]
+        guarantees = [stated_under(entry.guarantee, relation) for entry in entries]
+        parts = zip([entry.title for entry in entries], guarantees)
         return PrivacySpent(
             guarantee=total_guarantee(entries, relation),
             delta=self.delta,
-            components=tuple(parts),
+            components=tuple(Component(name=name, guarantee=part) for name, part in parts),
             assumptions=tuple(assumptions),
             unit=unit,
             budget=self.epsilon if math.isfinite(self.epsilon) else None,
@@ -290,11 +278,6 @@ class PrivacyLedger:
     def _ledger_unit(self, entries: Sequence[Entry]) -> str:
         """Unit of the ledger: that of its first entry."""
         return str(self._begun["unit"] or (entries[0].unit if entries else "record"))
-
-    def _counted_entries(self) -> tuple[tuple[Entry, ...], str]:
-        """Entries in the ledger's unit, and that unit."""
-        unit = self._ledger_unit(entries := self.entries())
-        return tuple(entry_in_unit(entry, unit) for entry in entries), unit
 
     # --- entering ---------------------------------------------------------------------------------
 
@@ -374,20 +357,11 @@ class PrivacyLedger:
         For all processes. An existing entry stays.
         """
         if isinstance(spent, PrivacySpent):
-            stated |= {
-                "delta": spent.delta,
-                "assumptions": tuple(spent.assumptions),
-                "unit": spent.unit,
-            }
+            stated |= {"delta": spent.delta, "unit": spent.unit}
+            stated["assumptions"] = tuple(spent.assumptions)
         check_kind("label", label, str, "text, e.g. label='baseline',")
-        guarantee = as_guarantee(spent)
-        new = Entry(
-            name=name,
-            label=label or self._label,
-            guarantee=guarantee,
-            library=__version__,
-            **stated,
-        )
+        stated |= {"name": name, "label": label or self._label, "guarantee": as_guarantee(spent)}
+        new = Entry(**stated, library=__version__)
         entry = read_entry(new.written())  # as it will be read from the file
         with ledger_file.locked(self._file):
             pages = self._pages()
@@ -457,10 +431,8 @@ class PrivacyLedger:
 
     def __repr__(self) -> str:
         relation = "" if self.neighboring is None else f", neighboring={self.neighboring!r}"
-        return (
-            f"PrivacyLedger({self.path!r}, epsilon={self.epsilon:g}, "
-            f"delta={self.delta:g}{relation})"
-        )
+        budget = f"epsilon={self.epsilon:g}, delta={self.delta:g}"
+        return f"PrivacyLedger({self.path!r}, {budget}{relation})"
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.spent()}"
@@ -476,6 +448,6 @@ def _check_parameters(
     if epsilon is not None:
         require(plain_number("epsilon", epsilon) > 0, "a budget epsilon > 0", epsilon=epsilon)
     if delta is not None:
-        require_in("[0, 1)", delta=delta)
+        require_in("[0, 1)", delta=plain_number("delta", delta))
     if neighboring is not None:
         check_neighboring(neighboring)
