@@ -7,6 +7,7 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from typing import Any
 
 from ..errors import PrivacyError
 from .count_distributions.base import CountDistribution
@@ -23,11 +24,11 @@ from .statement.content import up
 RUNS: dict[str, type[Guarantee]] = {
     "pure": PureDP, "approx": ApproxDP, "zcdp": ZCDP, "gaussian": GaussianDP, "dpsgd": DPSGD
 }  # fmt: skip
-COUNTS: dict[str, Callable[[float], CountDistribution]] = {
+COUNTS: dict[str, Callable[[Any], CountDistribution]] = {
     "geometric": Geometric,
     "logarithmic": Logarithmic,
     "poisson": Poisson,
-    "fixed": lambda number: Fixed(int(number) if number.is_integer() else number),  # type: ignore[arg-type]
+    "fixed": lambda number: Fixed(int(number) if number.is_integer() else number),
 }
 
 

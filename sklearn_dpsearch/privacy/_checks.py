@@ -4,8 +4,8 @@ computed once."""
 from __future__ import annotations
 
 import functools
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import Field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -119,8 +119,11 @@ class FrozenValue:
     Its pickle holds fields alone; cached values are recomputed.
     """
 
+    if TYPE_CHECKING:  # of subclasses, which are dataclasses
+        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
     def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]
+        for field in fields(self):
             value = getattr(self, field.name)
             if field.type in ("float", "int", float, int):
                 if type(value) not in (int, float):
@@ -133,7 +136,7 @@ class FrozenValue:
         """Raise ``ValueError`` for fields that are impossible together or alone."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

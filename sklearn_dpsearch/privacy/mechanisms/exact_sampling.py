@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Protocol
 
-from .._checks import require, require_in
+from .._checks import require
 from ..numerics.arithmetic import exact_fraction, positive_fraction
 
 
@@ -43,7 +43,7 @@ def bernoulli(p: Fraction, rng: IntegerSource = SYSTEM) -> bool:
         Source of fair integers; by default the operating system.
     """
     p = exact_fraction(p, "p")
-    require_in("[0, 1]", p=p)
+    require(0 <= p <= 1, "0 <= p <= 1", p=p)
     return rng.randrange(p.denominator) < p.numerator
 
 

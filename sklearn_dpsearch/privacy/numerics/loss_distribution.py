@@ -313,8 +313,8 @@ def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDist
     masses = np.concatenate([w * pld.masses for pld, w in zip(parts, weights)])
     support, where = np.unique(losses, return_inverse=True)
     infinity = sum(w * pld.infinity for pld, w in zip(parts, weights))
-    lowest = [pld.minus_infinity for pld in parts]
-    minus_infinity = None if None in lowest else float(np.dot(weights, lowest))  # type: ignore[arg-type]
+    lowest = [pld.minus_infinity for pld in parts if pld.minus_infinity is not None]
+    minus_infinity = float(np.dot(weights, lowest)) if len(lowest) == len(parts) else None
     total = np.asarray(np.bincount(where, masses, support.size), dtype=float)
     return LossDistribution(support, total, float(infinity), minus_infinity)
 

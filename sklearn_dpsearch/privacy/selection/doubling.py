@@ -162,8 +162,8 @@ class DoublingWalk(Guarantee):
             p, q = _opposite_loss_masses(loss_up, loss_down, 0.5 * self.round_epsilon)
             shift_up, shift_down = loss_up * points, loss_down * points
             value: Array = end.copy()  # values at the far ends: 1 − c, and 0
-            both = shift_up + shift_down
-            value[shift_up:-shift_down] = p * up[:-both] + q * down[both:]
+            width = shift_up + shift_down
+            value[shift_up:-shift_down] = p * up[:-width] + q * down[width:]
             return value
 
         walk: dict[tuple[int, int], Array] = {}

@@ -102,7 +102,7 @@ def _registry_answers(content: Content) -> dict[str, Any]:
     parts = [f"{name} (epsilon = {alone} alone): {how}. " for name, alone, _, how in rows]
     slug = "".join(c if c.isalnum() else " " for c in about.get("Name", "draft").lower())
     numbers = {"epsilon": content.epsilon, "delta": content.delta}
-    said = {key: " ".join(section.sentences) for key, section in sections.items()}
+    sentences = {key: " ".join(section.sentences) for key, section in sections.items()}
     texts = {
         "title": content.title,
         "date": content.date,
@@ -118,7 +118,7 @@ def _registry_answers(content: Content) -> dict[str, Any]:
     }
     return {
         **_escape_for_json(texts),
-        "said": _escape_for_json(said),
+        "said": _escape_for_json(sentences),
         "facts": _escape_for_json(facts),
         "about": _escape_for_json(about),
         # YAML 1.1 reads 1e-06 as a text

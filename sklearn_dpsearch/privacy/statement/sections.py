@@ -289,14 +289,13 @@ def _parameters_section(spent: Stated) -> Section:
 
 def _risk_section(spent: Stated) -> Section:
     """Section with bounds on attacks."""
+    texts, relation = SENTENCES["risk"], SENTENCES["relation"][spent.neighboring]
     curve = spent._total._trade_off
-    texts = SENTENCES["risk"]
-    relation = SENTENCES["relation"][spent.neighboring]
-    found = guessed = curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
+    largest = curve.true_positive_rate  # of records found and of right guesses: docs/theory/risk.md
     bounds = (
-        *((relation["found"].format(rate=100 * rate), found(rate)) for rate in RATES),
+        *((relation["found"].format(rate=100 * rate), largest(rate)) for rate in RATES),
         (texts["advantage"], curve.advantage()),
-        *((texts["guessed"].format(prior=100 * prior), guessed(prior)) for prior in PRIORS),
+        *((texts["guessed"].format(prior=100 * prior), largest(prior)) for prior in PRIORS),
         (relation["even"], curve.right_guess(0.5)),
     )
     unbounded = (SENTENCES["summary"]["nothing_in_words"],) * math.isinf(spent.epsilon)
