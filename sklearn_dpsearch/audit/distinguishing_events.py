@@ -406,14 +406,16 @@ def tabulate(outcomes: Sequence[Any], other_outcomes: Sequence[Any]) -> tuple[Ta
 
     Columns that never vary are left out.
     """
-    rows = [_named_entries(outcome) for outcome in [*outcomes, *other_outcomes]]
+    all_outcomes = (*outcomes, *other_outcomes)
+    rows = [row if isinstance(row, Mapping) else {"outcome": row} for row in all_outcomes]
     numbers: dict[str, Array] = {}
     labels: dict[str, npt.NDArray[np.str_]] = {}
     for name in sorted({name for row in rows for name in row}):
         values = [row.get(name) for row in rows]
         if all(map(_is_number, values)):
             column = _stacked_with_nan(values)
-            numbers |= {name: column} if _varies(column) else {}
+            equal = (column == column[0]) | (np.isnan(column) & np.isnan(column[0]))
+            numbers |= {} if np.all(equal) else {name: column}
         else:
             texts = np.array([MISSING if value is None else repr(value) for value in values])
             labels |= {name: texts} if np.any(texts != texts[0]) else {}
@@ -425,11 +427,6 @@ def tabulate(outcomes: Sequence[Any], other_outcomes: Sequence[Any]) -> tuple[Ta
 def has_failed(outcome: object) -> bool:
     """Return whether this is the outcome of a failing fit."""
     return isinstance(outcome, Mapping) and outcome.get("failed") is True
-
-
-def _named_entries(outcome: Any) -> Mapping[str, Any]:
-    """Outcome as a mapping of names to values."""
-    return outcome if isinstance(outcome, Mapping) else {"outcome": outcome}
 
 
 def _is_number(value: object) -> bool:
@@ -447,8 +444,3 @@ def _stacked_with_nan(values: Sequence[Any]) -> Array:
     for row, numbers in zip(filled, flat):
         row[: numbers.size] = numbers
     return filled
-
-
-def _varies(column: Array) -> bool:
-    """Return whether a column differs between fits."""
-    return not bool(np.all((column == column[0]) | (np.isnan(column) & np.isnan(column[0]))))

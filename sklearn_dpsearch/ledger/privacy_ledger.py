@@ -21,6 +21,7 @@ from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import up
+from ..privacy.statement.words import SENTENCES
 from .entry import (
     BY_HAND,
     Entry,
@@ -37,25 +38,6 @@ from .entry import (
 from .fits import in_words
 from .ledger_context import counted, enter_block, leave_block
 from .policy import Policy, budget_under, check_entry, check_risk, read_policy
-
-#: Assumption of a ledger's total, beside those of its entries.
-COMPLETE = (
-    "Everything that was released from these records, or decided by looking at them, has an entry."
-)
-PARTS = (
-    "Which records each fit was given does not depend on what is in them: folds are made by "
-    "position (KFold) where the number of records is public, and never stratified."
-)
-SETTLED = (
-    "How many entries there are, and what each of them may spend, was settled without a look at "
-    "what earlier ones released. Where going on was decided by looking, the budget counts, and not "
-    "this smaller number."
-)
-UPWARDS = (
-    "Entries for persons count for a record that is replaced: then a person's records are replaced "
-    "by others."
-)
-CARRIED_OVER = "Entries under {} neighbours are stated under {}: the number of records is public."
 
 
 class PrivacyLedger:
@@ -246,11 +228,15 @@ class PrivacyLedger:
         entries = tuple(entry_in_unit(entry, unit) for entry in entries)
         relation = ledger_relation(entries, self.neighboring)
         stated = dict.fromkeys(text for entry in entries for text in entry.assumptions)
-        assumptions = [*stated, COMPLETE, PARTS, SETTLED]
+        sentences = SENTENCES["ledger"]
+        assumptions = [*stated, *sentences["always"]]
         if unit == "record" and any(entry.unit != unit for entry in entries):
-            assumptions.append(UPWARDS)
+            assumptions.append(sentences["persons"])
         if converted := sorted({entry.guarantee.neighboring for entry in entries} - {relation}):
-            assumptions.append(CARRIED_OVER.format(" and ".join(converted), relation))
+            relations = " and ".join(converted)
+            assumptions.append(
+                sentences["converted"].format(relations=relations, relation=relation)
+            )
         guarantees = [stated_under(entry.guarantee, relation) for entry in entries]
         parts = zip([entry.title for entry in entries], guarantees)
         return PrivacySpent(

@@ -42,6 +42,8 @@ ROUGHLY, STEPS = 0.01, 6
 TOLERANCE, CLOSE = 2e-4, 5e-4
 
 
+#: Guarantee by parameter.
+GuaranteeOf: TypeAlias = Callable[[float], Guarantee]
 #: ε by parameter; None where no mechanism has it.
 Reached: TypeAlias = Callable[[float], float | None]
 
@@ -54,7 +56,7 @@ class Bracket(NamedTuple):
 
 
 def calibrate(
-    guarantee_of: Callable[[float], Guarantee],
+    guarantee_of: GuaranteeOf,
     target_epsilon: float,
     delta: float,
     bracket: tuple[float, float] | None = None,
@@ -114,9 +116,8 @@ def calibrate(
         require(ends_given.shape == (2,), "a bracket of two numbers", bracket=bracket)
         valid = min(bracket) > 0 and max(bracket) < np.inf
         require(valid, "a bracket of positive numbers", bracket=bracket)
-    built = cache(
-        lambda parameter: as_guarantee(guarantee_of(parameter), "what guarantee_of returns")
-    )
+    name = "what guarantee_of returns"
+    built = cache(lambda parameter: as_guarantee(guarantee_of(parameter), name))
     reached = _epsilon_by_parameter(built, delta)
     if bracket is not None:
         ends = _sorted_bracket(reached, target_epsilon, bracket)
@@ -131,7 +132,7 @@ def calibrate(
     return _narrow_bracket(reached, target_epsilon, ends.safe, ends.unsafe, near_enough)
 
 
-def _epsilon_by_parameter(guarantee_of: Callable[[float], Guarantee], delta: float) -> Reached:
+def _epsilon_by_parameter(guarantee_of: GuaranteeOf, delta: float) -> Reached:
     """ε at δ as a function of the parameter, computed once for each."""
 
     @cache
@@ -159,11 +160,7 @@ def _meets_target(reached: Reached, target: float) -> Callable[[float], bool]:
 
 
 def _bracket_by_rough_bounds(
-    guarantee_of: Callable[[float], Guarantee],
-    reached: Reached,
-    target: float,
-    delta: float,
-    tolerance: float,
+    guarantee_of: GuaranteeOf, reached: Reached, target: float, delta: float, tolerance: float
 ) -> Bracket | None:
     """Bracket the target ε closely by fast rough bounds; None if these fail.
 
@@ -171,15 +168,12 @@ def _bracket_by_rough_bounds(
     target in two or three steps.
     """
 
-    def roughly(parameter: float) -> Guarantee:
-        return guarantee_of(parameter)._roughly()
-
     try:
-        if roughly(START) is guarantee_of(START):
+        if guarantee_of(START)._roughly() is guarantee_of(START):
             return None
     except BudgetUnreachableError:
         return None
-    rough = _epsilon_by_parameter(roughly, delta)
+    rough = _epsilon_by_parameter(lambda point: guarantee_of(point)._roughly(), delta)
     ends = _bracket_target(rough, target)
     if ends.safe is None or ends.unsafe is None:
         return None

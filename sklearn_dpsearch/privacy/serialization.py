@@ -160,10 +160,7 @@ def _build_kind(value: Mapping[str, Any], kinds: Kinds) -> Any:
     written = {part: member for part, member in value.items() if part != "kind"}
     arguments = {part: _value_from_plain(member, kinds) for part, member in written.items()}
     build: Any = BUILDERS.get(name, kinds[name])
-    if name in BUILDERS:
-        parameters = set(signature(build).parameters)
-    else:
-        parameters = {field.name for field in init_fields(build)}
+    parameters = set(signature(build).parameters)
     if arguments.keys() != parameters:
         raise PrivacyError(
             f"Found {name} with {sorted(arguments)}; {sorted(parameters)} are needed. Read it with "

@@ -62,7 +62,9 @@ class TruncatedNegativeBinomial(CountDistribution):
         log_failure = math.log(-math.expm1(log_gamma))
         if self.eta == 0:
             return log_failure - math.log(-log_gamma)
-        return log_failure + math.log(abs(self.eta)) - _log_abs_expm1(-self.eta * log_gamma)
+        x = -self.eta * log_gamma
+        log_abs_expm1 = max(x, 0.0) + math.log(-math.expm1(-abs(x)))
+        return log_failure + math.log(abs(self.eta)) - log_abs_expm1
 
     @property
     def _failure(self) -> float:
@@ -123,11 +125,6 @@ class TruncatedNegativeBinomial(CountDistribution):
         scale = -mpmath.log(gamma) if eta == 0 else mpmath.expm1(-eta * mpmath.log(gamma)) / eta
         first, failure = (1 - gamma) / scale, 1 - gamma
         return successive_probabilities(first, 1, lambda j: failure * (j + eta) / (j + 1))
-
-
-def _log_abs_expm1(x: float) -> float:
-    """Logarithm of |e^x − 1|."""
-    return x + math.log(-math.expm1(-x)) if x > 0 else math.log(-math.expm1(x))
 
 
 def _log_rising(k: Array, eta: float) -> Array:

@@ -39,6 +39,8 @@ SMALLEST = 1e-300
 #: Least |log(δ(ε)/δ)|: 0 would end an inversion on a flat part of a profile, and far from its
 #: beginning.
 TINY = 1e-15
+#: Least positive double with all its digits.
+TINIEST = float(np.finfo(float).tiny)
 #: Number of even points at which a costly profile is evaluated first.
 EVEN = 65
 #: Points at which the smallest of several profiles is evaluated in compositions.
@@ -121,10 +123,16 @@ class Guarantee(Accounted, FrozenValue):
     @cached_property
     def _trade_off(self) -> TradeOff:
         """Trade-off curve of the privacy profile."""
-        return trade_off(lambda epsilon: np.asarray(self.delta_at(epsilon)), self.pure_epsilon)
+        return trade_off(self._delta, self.pure_epsilon)
+
+    def _delta(self, epsilon: Array) -> Array:
+        """δ at checked values of ε."""
+        values = self._profile(np.minimum(epsilon, 1e6))  # never rises: safe for infinity too
+        # an underflow to 0 would claim pure privacy
+        return values if self.pure_epsilon is not None else np.maximum(values, TINIEST)
 
     def _profile(self, epsilon: Array) -> Array:
-        """δ at unchecked values of ε."""
+        """δ at values of ε of at most 1e6, which may underflow."""
         return self._zero_beyond_largest_loss(epsilon, self.pair.delta_at(epsilon))
 
     def _far_profile(self, epsilon: Array) -> Array:

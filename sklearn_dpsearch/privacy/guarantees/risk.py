@@ -170,10 +170,7 @@ class Accounted(ABC):
         """
         epsilon = as_numbers("epsilon", epsilon)
         require(bool(np.all(epsilon >= 0)), "epsilon >= 0", epsilon=epsilon)
-        # never rises: safe for infinity too
-        values = self._total._profile(np.minimum(np.atleast_1d(epsilon), 1e6))
-        if self._total.pure_epsilon is None:  # an underflow to 0 would claim pure privacy
-            values = np.maximum(values, np.finfo(float).tiny)
+        values = self._total._delta(np.atleast_1d(epsilon))
         return float(values[0]) if epsilon.ndim == 0 else values.reshape(epsilon.shape)
 
     @overload

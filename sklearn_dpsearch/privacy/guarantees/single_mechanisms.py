@@ -217,7 +217,7 @@ class ByBothRoutes(Guarantee):
 
     def _profile(self, epsilon: Array) -> Array:
         values = super()._profile(epsilon)
-        return np.minimum(values, self._renyi_route.delta_at(epsilon)) if self.has_renyi else values
+        return np.minimum(values, self._renyi_route._delta(epsilon)) if self.has_renyi else values
 
 
 @dataclass(frozen=True, kw_only=True)

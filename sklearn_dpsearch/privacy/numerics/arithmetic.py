@@ -46,7 +46,8 @@ def exact_fraction(value: object, name: str) -> Fraction:
 def positive_fraction(value: object, name: str) -> Fraction:
     """Fraction of an exact number above 0; a float is an error."""
     exact = exact_fraction(value, name)
-    require(exact > 0, f"{name} > 0", **{name: exact})
+    if exact <= 0:
+        require(False, f"{name} > 0", **{name: exact})
     return exact
 
 

@@ -45,7 +45,7 @@ def renyi_poisson(
     if not (one_run.has_renyi and "PS22 Theorem 6" in count.theorems):
         return None
     distribution, scale = count.without_condition
-    failures = distribution.mean * one_run.delta_at(np.log1p(1 / (orders - 1)))
+    failures = distribution.mean * one_run._delta(np.log1p(1 / (orders - 1)))
     curve = one_run.renyi(orders) + failures + np.log(distribution.mean * scale) / (orders - 1)
     return RenyiDP(orders=orders, epsilons=np.maximum(curve, 0.0), neighboring=one_run.neighboring)
 
@@ -134,7 +134,7 @@ def shifted(base: Guarantee, factor: float, shift: float) -> ProfileDP:
 
 def _shifted(base: Guarantee, factor: float, shift: float, epsilon: Array) -> Array:
     """Values of a profile shifted in ε, times a factor."""
-    moved = base.delta_at(np.maximum(epsilon - shift, 0.0))
+    moved = base._delta(np.maximum(epsilon - shift, 0.0))
     return np.where(epsilon >= shift, np.minimum(factor * moved, 1.0), 1.0)
 
 
@@ -168,7 +168,7 @@ def profile_binomial(one_run: Guarantee, count: Any) -> ProfileDP | None:
     n, p = distribution.n, distribution.p
 
     def shift(first: Array) -> Array:
-        delta = one_run.delta_at(first)
+        delta = one_run._delta(first)
         allowed = p * delta <= (1 - p) * np.expm1(first)
         return np.where(allowed, (n - 1) * np.log(1 - p + p * (np.exp(first) + delta)), np.inf)
 

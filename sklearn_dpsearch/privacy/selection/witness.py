@@ -350,9 +350,12 @@ def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcome
     at = np.unique(np.append(at_p, _positions(shares, below_q)))
     above_q = np.append(np.cumsum(q[::-1])[::-1], 0.0)
     sides = ((below_p, above_p), (below_q, above_q))
-    group_p, group_q = (
-        _masses_between(*(np.interp(at, places, sums) for sums in side)) for side in sides
-    )
+    masses = []
+    for side in sides:  # from the side on which no digits cancel
+        below, above = (np.interp(at, places, sums) for sums in side)
+        between = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
+        masses.append(np.maximum(between, 0.0))
+    group_p, group_q = masses
     nonempty = group_p + group_q > 1e-15
     return Outcomes(group_p[nonempty], group_q[nonempty], outcomes.error)
 
@@ -364,12 +367,6 @@ def _positions(shares: Array, cumulative: Array) -> Array:
     """
     grown = np.append(True, np.diff(cumulative) > 0)
     return np.asarray(np.interp(shares, cumulative[grown], np.flatnonzero(grown).astype(float)))
-
-
-def _masses_between(below: Array, above: Array) -> Array:
-    """Masses between neighbouring cuts, with all digits, from the side on which no digits
-    cancel."""
-    return np.asarray(np.maximum(np.where(below[1:] < 0.5, np.diff(below), -np.diff(above)), 0.0))
 
 
 def best_order(

@@ -34,20 +34,6 @@ DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 RATES, PRIORS = (0.001, 0.01, 0.1), (0.1, 0.5)
 
 COMPOSITION = "composition"
-#: Pages with proofs.
-THEORY = f"{SITE}/theory"
-#: Beginning of a bound's name ↦ where it is stated and proved.
-SOURCES = {
-    "Theorem": f"sklearn_dpsearch, {THEORY}/index.html (statement, proof and tests)",
-    "PS22": "Papernot & Steinke, Hyperparameter Tuning with Rényi Differential Privacy, ICLR 2022",
-    "KRW24": "Koskela, Redberg & Wang, Privacy Profiles for Private Selection, ICML 2024",
-    "KK23": (
-        "Koskela & Kulkarni, Practical Differentially Private Hyperparameter Tuning with "
-        "Subsampling, NeurIPS 2023"
-    ),
-    COMPOSITION: f"sklearn_dpsearch, {THEORY}/composition.html (privacy loss distributions)",
-}
-OTHERWISE = f"sklearn_dpsearch, {THEORY}/index.html"
 #: Class of a search's guarantee ↦ its field for what would be released without a choice, and that
 #: in words.
 WITHOUT_A_CHOICE = {
@@ -80,7 +66,8 @@ def tightest_theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
 
 def source_of_bound(name: str) -> str:
     """Source and proof of a bound, by its name."""
-    return next((text for start, text in SOURCES.items() if name.startswith(start)), OTHERWISE)
+    source = next(text for start, text in SENTENCES["sources"].items() if name.startswith(start))
+    return str(source.format(theory=f"{SITE}/theory"))
 
 
 def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Content:
