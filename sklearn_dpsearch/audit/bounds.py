@@ -83,9 +83,7 @@ def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float 
 
 
 def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) -> int:
-    """Number of fits on each data set that can prove ``epsilon``.
-
-    The fewest, for any estimator.
+    """Fewest fits on each data set that can prove ``epsilon``, for any estimator.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ class Coordinate(OutcomeScore):
 class Projection:
     """Projection of standardised numbers on the difference of their means.
 
-    Of one name, between the two data sets.
+    The numbers are those of one name in both data sets.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Direction(OutcomeScore):
 class Labels(OutcomeScore):
     """Score that is the log-ratio of a label's frequencies.
 
-    On the first and the second data set (several columns are joined).
+    They are the frequencies on the first and the second data set (several columns are joined).
     """
 
     names: tuple[str, ...]
@@ -169,10 +169,7 @@ Counts = tuple[int, int, int, int]
 
 
 def choose(first: Table, second: Table, delta: float) -> Event | None:
-    """Choose the event with the largest certified ε on some runs.
-
-    None if all outcomes are the same.
-    """
+    """Choose the event with the largest certified ε on some runs, or None if all are equal."""
     best_rank: Rank = (-1.0, -1.0)
     best_event = None
     for score in candidate_scores(first, second):
@@ -205,7 +202,7 @@ def _best_cut(
 ) -> tuple[Rank, Event]:
     """Best threshold of one score, and its event.
 
-    On either side, for either order of the data sets.
+    The event may lie on either side, for either order of the data sets.
     """
     pair = [np.sort(_fill_missing(score.of(table), missing)) for table in (first, second)]
     cuts = np.unique(np.concatenate(pair))
@@ -233,10 +230,7 @@ def _fill_missing(values: Array, missing: float) -> Array:
 
 
 def _most_different_coordinates(first: Array, second: Array) -> npt.NDArray[np.int64]:
-    """Coordinates whose means are furthest apart between data sets.
-
-    All of them if there are few.
-    """
+    """Coordinates whose means differ most between data sets; all of them if there are few."""
     if first.shape[1] <= COORDINATES:
         return np.arange(first.shape[1])
     weights = _mean_projection("", first, second).weights
@@ -246,7 +240,7 @@ def _most_different_coordinates(first: Array, second: Array) -> npt.NDArray[np.i
 def _mean_projection(name: str, first: Array, second: Array) -> Projection:
     """Projection on the difference of standardised means.
 
-    Weights are times the inverse covariance where that is small enough.
+    Weights are multiplied by the inverse covariance where that is small enough.
     """
     numbers = np.concatenate([first, second])
     finite = np.where(np.isfinite(numbers), numbers, np.nan)
@@ -290,10 +284,7 @@ def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels
 
 
 def counts(event: Event, first: Table, second: Table) -> Counts:
-    """Count an event on the likelier data set and on the other.
-
-    Hits and runs of each.
-    """
+    """Hits and runs of an event on the likelier data set and on the other."""
     likelier, other = (first, second) if event.first else (second, first)
     hits, other_hits = event.happens(likelier), event.happens(other)
     return int(hits.sum()), hits.size, int(other_hits.sum()), other_hits.size
@@ -318,7 +309,7 @@ ANSWERS = ("decision_function", "predict_proba", "predict", "score_samples", "tr
 class Everything:
     """Default attack of an audit: all that a model shows.
 
-    Parameters and scores found, every fitted number, and the answers for the canary.
+    It reads parameters and scores, every fitted number, and the answers for the canary.
 
     Parameters
     ----------
@@ -338,10 +329,7 @@ class Everything:
 
 
 def _fitted_attributes(prefix: str, model: object, depth: int) -> Iterator[tuple[str, Any]]:
-    """Names and values of fitted attributes, of inner models too.
-
-    Numbers, texts, parameters.
-    """
+    """Names and values of fitted attributes (numbers, texts, parameters), inner models too."""
     for name, value in sorted(getattr(model, "__dict__", {}).items()):
         if not name.endswith("_") or name.startswith("_") or name == "privacy_spent_":
             continue

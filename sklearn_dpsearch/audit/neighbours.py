@@ -162,10 +162,7 @@ def worst_case(
 def _extreme_record(
     values: Array, y: Records | None, scale: float
 ) -> tuple[Array, Any, Array, Any]:
-    """Extreme record for a canary, and the record it replaces.
-
-    Each with its target.
-    """
+    """Extreme record for a canary, and the record it replaces, each with its target."""
     low, high = values.min(axis=0), values.max(axis=0)
     middle, reach = (low + high) / 2, scale * (high - low) / 2
     if y is None:
@@ -184,7 +181,7 @@ def _extreme_record(
 def _extreme_targets(y: Records) -> tuple[Any, Any]:
     """Target for a canary, and one as far away as possible.
 
-    The two rarest classes, or the ends.
+    They are the two rarest classes, or the ends of the range.
     """
     if y.ndim > 1:
         raise ValueError(

@@ -243,7 +243,7 @@ def audit_one_run(
 def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
     """Guess the coins of canaries by their scores, for some shares.
 
-    Those with the largest scores joined, those with the smallest not.
+    Those with the largest scores are guessed to have joined, and those with the smallest not.
     """
     fits, m = coins.shape
     order, guesses = np.argsort(scores, axis=1, kind="stable"), []

@@ -243,7 +243,7 @@ def _fit_for_replay(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
 def _attribute_hashes(fitted: Any) -> dict[str, str]:
     """Hash of each attribute that follows from the records.
 
-    What a fit costs does not.
+    The cost of a fit does not follow from them.
     """
     stated, pickled = {}, vars(fitted)
     if hasattr(fitted, "get_params"):

@@ -117,10 +117,7 @@ def smallest_stated_epsilon(planned: Claim, spent: list[PrivacySpent], steps: in
 
 
 def stated_curve(planned: Claim, spent: list[PrivacySpent], steps: int) -> ClaimedCurve | None:
-    """Pairs (ε, δ) that plan and fitted models state.
-
-    None if nothing is stated.
-    """
+    """Pairs (ε, δ) that plan and fitted models state; None if nothing is stated."""
     claims = [claim for claim in _all_claims(planned, spent) if claim.guarantee is not None]
     if not claims:
         return None
@@ -135,7 +132,7 @@ def stated_curve(planned: Claim, spent: list[PrivacySpent], steps: int) -> Claim
 def _across_steps(guarantee: Guarantee, steps: int) -> Guarantee:
     """Guarantee for data sets one or two steps apart.
 
-    A record that is blanked twice is one that is changed.
+    Two blanked steps make a changed record.
     """
     return guarantee if steps == 1 else as_replace_one(guarantee)
 

@@ -97,10 +97,7 @@ class Entry:
 
     @property
     def is_declared(self) -> bool:
-        """True if the owner gave the guarantee in numbers.
-
-        Instead of a search or a statement.
-        """
+        """True if the owner gave the guarantee in numbers, not as a search or a statement."""
         by_hand = self.name == BY_HAND and not self.assumptions
         return by_hand and type(self.guarantee) in (PureDP, LaplaceDP)
 
@@ -125,18 +122,13 @@ def read_entry(body: str) -> Entry:
 
 @lru_cache(maxsize=KEPT)
 def _guarantee_of(text: str) -> Guarantee:
-    """Guarantee from JSON, one object for equal ones.
-
-    It keeps its computed loss distribution.
-    """
+    """Guarantee from JSON, one object for equal ones, which keeps its loss distribution."""
     return from_dict(json.loads(text))
 
 
 @lru_cache(maxsize=KEPT)
 def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarantee:
-    """Guarantee under the relation of a ledger.
-
-    None accepts any relation.
+    """Guarantee under the relation of a ledger; None accepts any relation.
 
     Raises
     ------
@@ -158,9 +150,7 @@ def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarante
 
 
 def check_unit(entry: Entry, unit: str) -> None:
-    """Raise if an entry does not cover the ledger's unit.
-
-    A record, or a person.
+    """Raise if an entry does not cover the ledger's unit, a record or a person.
 
     Raises
     ------
@@ -201,7 +191,7 @@ def entry_in_unit(entry: Entry, unit: str) -> Entry:
 def ledger_relation(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighboring | None:
     """Neighbouring relation of a ledger, its own or of its entries.
 
-    That of its first entry; beside zero_out add_remove means zero_out.
+    Without its own it has that of its first entry; beside zero_out, add_remove means zero_out.
     """
     if fixed or not entries:
         return fixed
@@ -219,7 +209,7 @@ def total_guarantee(entries: Sequence[Entry], relation: Neighboring | None) -> G
 def total_epsilon(entries: Sequence[Entry], relation: Neighboring | None, delta: float) -> float:
     """ε of all ledger entries together at δ.
 
-    If all are pure, at most the sum of their ε as written.
+    If all are pure, it is at most the sum of their ε as written.
     """
     total = total_guarantee(entries, relation)
     epsilon, pure = float(total.epsilon_at(delta)), total.pure_epsilon
@@ -236,7 +226,7 @@ def total_epsilon(entries: Sequence[Entry], relation: Neighboring | None, delta:
 def _exact_pure_epsilon(entry: Entry, relation: Neighboring | None) -> Fraction:
     """Exact ε of a pure entry, as a fraction.
 
-    The decimal number if its owner declared it, the exact double if it was computed.
+    It is the decimal number if its owner declared it, and the exact double if it was computed.
     """
     pure = stated_under(entry.guarantee, relation).pure_epsilon
     assert pure is not None
@@ -256,10 +246,7 @@ def as_written(number: float) -> Fraction:
 
 
 def epsilon_left(spent: Guarantee, epsilon: float, delta: float) -> float:
-    """Largest ε at δ that still fits into a budget.
-
-    Of a Gaussian mechanism; of a pure one if δ is 0.
-    """
+    """Largest ε at δ of a Gaussian mechanism, or of a pure one at δ = 0, that still fits."""
     if math.isinf(epsilon):
         return math.inf
 

@@ -66,9 +66,7 @@ class Pages:
 
 
 def read(path: Path) -> Pages:
-    """Read a ledger's file; no lock is needed.
-
-    Lines are only added.
+    """Read a ledger's file; no lock is needed, as lines are only added.
 
     Raises
     ------
@@ -100,10 +98,7 @@ def parse(content: bytes, path: Path) -> Pages:
 
 
 def _body_if_unchanged(line: bytes, before: str) -> bytes | None:
-    """Body of a line without its digest, None if changed.
-
-    The line, or one before it.
-    """
+    """Body of a line without its digest; None if it, or a line before it, was changed."""
     inside, mark, digest = line.rpartition(MARK)
     body = inside + b"}"
     return body if mark and digest == f'{_digest(body, before)}"}}'.encode() else None
@@ -157,7 +152,7 @@ def locked(path: Path) -> Iterator[None]:
 def begin(path: Path, header: dict[str, Any]) -> None:
     """Create a ledger's file with a header, or not at all.
 
-    Call under the lock.
+    It is called under the lock.
     """
     line = _line_with_digest(json.dumps({"ledger": VERSION, **header}), "")
     with _translate_os_errors(path, "begin"):

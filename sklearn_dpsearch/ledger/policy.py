@@ -89,7 +89,7 @@ def check_entry(policy: Policy, entry: Entry) -> None:
 def check_risk(policy: Policy, entry: Entry, total: Guarantee) -> None:
     """Raise if the total exceeds the policy's advantage of attacks.
 
-    ε is the budget's business.
+    The budget checks ε.
     """
     if "advantage" in policy and (advantage := total.advantage()) > policy["advantage"]:
         description = f"an advantage of {up(advantage)} in total with {entry.title}"

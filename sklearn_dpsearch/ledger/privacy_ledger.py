@@ -43,7 +43,7 @@ from .policy import Policy, budget_under, check_entry, check_risk, read_policy
 class PrivacyLedger:
     """Ledger of the privacy cost on one data set, in a file.
 
-    Across fits, processes and crashes.
+    It counts across fits, processes and crashes.
 
     A fit enters its cost before it uses the first record, and waits until the entry is on the disk.
     If the total of all entries would exceed the budget, the fit raises ``BudgetExceededError``
@@ -139,10 +139,7 @@ class PrivacyLedger:
 
     @property
     def neighboring(self) -> Neighboring | None:
-        """Relation given when the ledger was begun.
-
-        None for that of the first entry.
-        """
+        """Relation given when the ledger was begun; None for that of the first entry."""
         return cast(Neighboring | None, self._begun["neighboring"])
 
     @property
@@ -151,10 +148,7 @@ class PrivacyLedger:
         return cast(Policy | None, self._begun.get("policy"))
 
     def _pages(self) -> ledger_file.Pages:
-        """Current content of the ledger's file.
-
-        It includes all that was read before.
-        """
+        """Current content of the ledger's file, with all that was read before."""
         # before it is read: another thread may enter something meanwhile
         number, digest = self._seen[0]
         pages = ledger_file.read(self._file)
@@ -340,7 +334,7 @@ class PrivacyLedger:
     ) -> None:
         """Check the budget and write an entry, in one step.
 
-        For all processes. An existing entry stays.
+        The step is one for all processes. An existing entry stays.
         """
         if isinstance(spent, PrivacySpent):
             stated |= {"delta": spent.delta, "unit": spent.unit}

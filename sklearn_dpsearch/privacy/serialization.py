@@ -40,7 +40,7 @@ PLAIN: dict[str, Callable[[Any], Any]] = {
 def part_of_guarantees(kind: Kind) -> Kind:
     """Register a class whose values may be part of written guarantees.
 
-    A class decorator; subclasses are included.
+    It is a class decorator, and includes subclasses.
     """
     ROOTS.append(kind)
     return kind

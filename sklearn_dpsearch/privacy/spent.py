@@ -127,9 +127,7 @@ class PrivacySpent(Statement):
         return iter((self.epsilon, self.delta))
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the statement to plain values, ready for JSON.
-
-        An infinite ε becomes None.
+        """Convert the statement to plain values for JSON; an infinite ε becomes None.
 
         ``privacy.from_dict`` rebuilds the guarantee from the entry ``"guarantee"``. This entry is
         None if a profile in the total is known only as a function.

@@ -156,10 +156,7 @@ class CountDistribution(ABC, FrozenValue):
         return float(self.pgf(0.0))
 
     def expected_quantile(self) -> float:
-        """Expected quantile of the winner among all candidates, 1 − ∫₀¹ f.
-
-        Papernot & Steinke (2022), section 3.6.
-        """
+        """Expected quantile of the winner, 1 − ∫₀¹ f (Papernot & Steinke 2022, section 3.6)."""
 
         def integrand(t: float) -> float:
             return float(self._evaluate(self.generating, -math.expm1(-t)) * math.exp(-t))
@@ -213,7 +210,7 @@ class CountDistribution(ABC, FrozenValue):
     def capped(self, most: int) -> CountDistribution:
         """Distribution of K given K ≤ ``most``.
 
-        A hard limit on work; it replaces Papernot & Steinke (2022), Lemma 22.
+        It is a hard limit on work, and replaces Papernot & Steinke (2022), Lemma 22.
         """
         require_whole(max(self.lowest, 1), most=most)
         return self if self.highest <= most else Capped(distribution=self, most=int(most))

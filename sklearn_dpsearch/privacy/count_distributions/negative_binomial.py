@@ -130,7 +130,7 @@ class TruncatedNegativeBinomial(CountDistribution):
 def _log_rising(k: Array, eta: float) -> Array:
     """Logarithm of ∏_{l=1}^{k−1} (l+η)/(l+1).
 
-    It is log Γ(k+η)/(Γ(1+η)·Γ(k+1)); by Stirling's series where Γ would cancel.
+    It is log Γ(k+η)/(Γ(1+η)·Γ(k+1)), by Stirling's series where Γ would cancel.
     """
     k = np.asarray(k, dtype=float)
     small = np.minimum(k, 1e5)

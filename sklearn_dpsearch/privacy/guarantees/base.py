@@ -353,8 +353,8 @@ class SmallestOf(Guarantee):
     def tightest(self, delta: float) -> str:
         """Name of the bound that gives ``epsilon_at(delta)``.
 
-        The first of those that agree to a billionth; ``CHORD`` where a chord between two of them is
-        below each.
+        It is the first of those that agree to a billionth, or ``CHORD`` where a chord between two
+        of them is below each.
         """
         values = {name: float(bound.epsilon_at(delta)) for name, bound in self.bounds.items()}
         smallest = min(values.values())

@@ -244,7 +244,7 @@ class Mixture(_SeveralMechanisms):
 def envelope(guarantees: Stated) -> Guarantee:
     """Guarantee of an unknown one of several mechanisms.
 
-    The largest of their profiles at each ε.
+    Its profile is the largest of theirs at each ε.
 
     Parameters
     ----------

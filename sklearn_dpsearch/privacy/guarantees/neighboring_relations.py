@@ -163,8 +163,8 @@ class ChangedRecord(Guarantee):
 def renyi_of_two_steps(curve: Callable[[Array], Array], order: Array) -> Array:
     """Rényi divergence across two neighbouring steps, from a curve ρ.
 
-    2α/(2α−1)·ρ(2α−1) + ρ(2α) (Bun & Steinke 2016, section 5: the triangle-like inequality, for two
-    steps).
+    It is 2α/(2α−1)·ρ(2α−1) + ρ(2α) (Bun & Steinke 2016, section 5: the triangle-like inequality,
+    for two steps).
     """
     return np.asarray(2 * order / (2 * order - 1) * curve(2 * order - 1) + curve(2 * order))
 
@@ -306,7 +306,7 @@ class OfGroup(Guarantee):
     def _equal_steps(self, epsilon: Array) -> Array:
         """Bound on δ of a group by equal steps of ε, rounded up.
 
-        δ(ε/m)·(1 + e^{ε/m} + … + e^{(m−1)ε/m}).
+        The bound is δ(ε/m)·(1 + e^{ε/m} + … + e^{(m−1)ε/m}).
         """
         share = epsilon / self.records * (1.0 - ROUNDING)
         step = np.clip(share, 1e-300, LARGEST_LOSS / self.records)

@@ -69,7 +69,7 @@ class TradeOff:
     def advantage(self) -> float:
         """Largest true minus false positive rate, rounded up.
 
-        max 1 − α − f(α) = δ(0), or less where the bounds on δ are not convex together.
+        It is max 1 − α − f(α) = δ(0), or less where the bounds on δ are not convex together.
 
         It is reached where α = f(α): a line and its mirror image meet at α = (1 − δ)/(1 + e^ε).
         """
@@ -79,10 +79,7 @@ class TradeOff:
 
     @cached_property
     def corners(self) -> tuple[Array, Array]:
-        """Corners of the trade-off curve with α ≤ β.
-
-        False and true positive rates, from α = β on to α = 0.
-        """
+        """False and true positive rates at the corners of the curve, from α = β on to α = 0."""
         hull = lower_hull(self.epsilons, self.deltas)
         epsilons, deltas = self.epsilons[hull], self.deltas[hull]
         alpha, power = line_intersections(epsilons, deltas)
@@ -141,10 +138,7 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
 
 
 class Accounted(ABC):
-    """Base class of values with a guarantee: ε, δ, bounds on attacks.
-
-    See docs/theory/risk.md.
-    """
+    """Base class of values with a guarantee: ε, δ, bounds on attacks (docs/theory/risk.md)."""
 
     @property
     @abstractmethod

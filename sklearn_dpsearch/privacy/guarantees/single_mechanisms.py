@@ -35,7 +35,7 @@ MOST_STEPS = 10**9
 class ApproxDP(Guarantee):
     """(ε, δ)-differential privacy, nothing else known.
 
-    Dominated by randomised response that fails openly with δ.
+    It is dominated by randomised response that fails openly with probability δ.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ApproxDP(Guarantee):
 class ZCDP(Guarantee):
     """ρ-zero-concentrated DP (Bun & Steinke 2016).
 
-    Rényi divergence of order α at most ρ·α for every α > 1.
+    The Rényi divergence of order α is at most ρ·α for every α > 1.
 
     Parameters
     ----------
@@ -182,19 +182,15 @@ class RenyiDP(Guarantee):
         return hash((self.neighboring, self.orders.tobytes(), self.epsilons.tobytes()))
 
     def renyi(self, order: ArrayLike) -> Array:
-        """Smallest Rényi bound implied by the stated orders.
-
-        Rényi divergences grow with their order.
-        """
+        """Smallest Rényi bound implied by the stated orders, as divergences grow with their order.
+        Smallest Rényi bound implied by the stated orders, as divergences grow with their order."""
         orders, bounds = self._least_bound_above
         return bounds[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
 
     @cached_property
     def _least_bound_above(self) -> tuple[Array, Array]:
-        """Sorted orders, and the smallest bound from each order on.
-
-        Infinite where there is none.
-        """
+        """Sorted orders, and the smallest bound from each order on, infinite where there is none.
+        Sorted orders, and the smallest bound from each order on, infinite where there is none."""
         sort = np.argsort(self.orders)
         bounds = np.append(self.epsilons[sort], np.inf)
         return self.orders[sort], np.minimum.accumulate(bounds[::-1])[::-1]
@@ -264,7 +260,7 @@ class DPSGD(ByBothRoutes):
     def renyi(self, order: ArrayLike) -> Array:
         """Rényi curve of DP-SGD, exact at integer orders.
 
-        Mironov, Talwar & Zhang (2019), eq. 3.3; log-moments are interpolated between them.
+        Between them log-moments are interpolated (Mironov, Talwar & Zhang 2019, eq. 3.3).
         """
         if not self.has_renyi:
             return super().renyi(order)

@@ -59,10 +59,7 @@ def is_listened_to() -> bool:
 
 @contextlib.contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Let a listener answer for released sums of this thread.
-
-    Of public or made-up records alone.
-    """
+    """Let a listener answer for released sums of public or made-up records in this thread."""
     before = _LISTENER.set(listener)
     try:
         yield

@@ -25,7 +25,7 @@ def fraction(value: Number) -> Fraction:
 def _ratio(value: Rational | Fraction | int) -> Fraction:
     """Fraction of Python's integers.
 
-    NumPy's would stay in the fraction and wrap around.
+    NumPy's integers would stay in the fraction and wrap around.
     """
     return Fraction(int(value.numerator), int(value.denominator))
 
@@ -33,7 +33,7 @@ def _ratio(value: Rational | Fraction | int) -> Fraction:
 def exact_fraction(value: object, name: str) -> Fraction:
     """Fraction of an exact number; a float is an error.
 
-    It may differ from the decimal number in the source.
+    A float may differ from the decimal number in the source.
     """
     if isinstance(value, bool) or not isinstance(value, Fraction | int):
         raise TypeError(

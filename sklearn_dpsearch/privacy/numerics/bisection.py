@@ -30,8 +30,8 @@ class Turn(NamedTuple):
 def geometric(start: float, factor: float, end: float) -> Iterator[float]:
     """Geometric sequence of numbers from a start to an end.
 
-    start·factor, start·factor², …, up to ``end`` (or down to it, for a factor below 1), which comes
-    last.
+    It is start·factor, start·factor², …, up to ``end`` (or down to it, for a factor below 1), which
+    comes last.
     """
     rising = factor > 1
     point = start

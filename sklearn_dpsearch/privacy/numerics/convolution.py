@@ -148,7 +148,7 @@ def _bound_masses(steps: Sequence[GridPart], low: int, high: int, tail_mass: flo
 def _mass_at_infinity(parts: Parts, counts: Counts) -> float:
     """Mass at infinite loss of a composition.
 
-    ∏ (finite + infinite) − ∏ finite, where the total of a part may exceed 1.
+    It is ∏ (finite + infinite) − ∏ finite, where the total of a part may exceed 1.
     """
     finite = [float(pld.masses.sum()) for pld in parts]
     log_finite = sum(count * np.log(mass) for mass, count in zip(finite, counts))

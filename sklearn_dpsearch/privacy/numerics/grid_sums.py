@@ -87,17 +87,14 @@ class GridPart:
     def tilted_on_circle(self, tilt: float, size: int) -> Array:
         """Tilted masses on a circle of ``size`` points.
 
-        p·e^{θ·index}/E e^{θ·index}, index 0 at 0.
+        They are p·e^{θ·index}/E e^{θ·index}, with index 0 at 0.
         """
         index, log_masses = self.atoms
         tilted = np.exp(tilt * index + log_masses - self.log_moment(tilt))
         return np.asarray(np.bincount(index.astype(np.int64) % size, tilted, size), dtype=float)
 
     def relative_error(self, tilt: float) -> float:
-        """Bound on the relative error of tilted masses of all runs.
-
-        Exponents are rounded.
-        """
+        """Bound on the relative error of tilted masses of all runs, from rounded exponents."""
         index, log_masses = self.atoms
         largest = float(np.max(np.abs(tilt * index)) + np.max(np.abs(log_masses)))
         largest += abs(self.log_moment(tilt))
@@ -108,9 +105,7 @@ class GridPart:
 
 
 def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Array:
-    """Upper bounds on the masses of a sum, by one tilt.
-
-    At the indices from ``low`` to ``high``.
+    """Upper bounds on the masses of a sum from ``low`` to ``high``, by one tilt.
 
     The wrap around the circle only adds: every index also gets the masses of indices a multiple of
     the size away.
@@ -166,10 +161,7 @@ def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Arr
 
 
 def tilts(steps: Sequence[GridPart], low: int, high: int) -> Iterator[float]:
-    """Tilts that move the bulk of a sum across the window.
-
-    0 comes first.
-    """
+    """Tilts that move the bulk of a sum across the window; 0 comes first."""
     yield 0.0
     bulk = bulk_of(steps, 0.0)
     for sign, end in ((1.0, high), (-1.0, low)):
@@ -222,10 +214,7 @@ def bulk_of(steps: Sequence[GridPart], tilt: float) -> tuple[float, float]:
 
 
 def tail_window(steps: Sequence[GridPart], tail_mass: float) -> tuple[int, int]:
-    """Grid indices that leave a small mass in each tail.
-
-    Chernoff's bound.
-    """
+    """Grid indices that leave a small mass in each tail, by Chernoff's bound."""
     low = sum(step.first * step.count for step in steps)
     high = sum((step.first + step.masses.size - 1) * step.count for step in steps)
     for order in ORDERS / max(bulk_of(steps, 0.0)[1], 1.0):

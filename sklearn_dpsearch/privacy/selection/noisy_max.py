@@ -26,7 +26,7 @@ from ..numerics.arithmetic import Number, float_above, fraction, positive_fracti
 class GumbelNoise:
     """Gumbel noise of report noisy max: the exponential mechanism.
 
-    Candidate i with probability ∝ exp(u_i/scale).
+    Candidate i is chosen with probability ∝ exp(u_i/scale).
 
     Parameters
     ----------
@@ -48,7 +48,8 @@ class GumbelNoise:
     def select(self, utilities: Sequence[Number], bits: IntegerSource = SYSTEM) -> int:
         """Draw the index of the candidate with the largest noisy utility.
 
-        A fair candidate, kept with probability exp((u_i − max u)/scale); else another one.
+        A fair candidate is accepted with probability exp((u_i − max u)/scale), or another one is
+        drawn.
 
         Parameters
         ----------

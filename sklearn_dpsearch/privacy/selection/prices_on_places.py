@@ -313,8 +313,8 @@ def estimated_gains(room: Room, c: float) -> EstimatedGains:
 def price_quantiles(room: Room, c: float) -> Payment:
     """Payment at prices μ(q) for outcomes of low likelihood ratio, which take up no room.
 
-    Upper bounds, for on each cell f'(q) − c/X·f'(q_min(q)) − μ(q) is below a linear function, which
-    is largest at a node.
+    Gains are upper bounds: on each cell f'(q) − c/X·f'(q_min(q)) − μ(q) is below a linear function,
+    which is largest at a node.
     """
     quantiles = room.quantiles
     prices, paid = quantile_prices(room, c)

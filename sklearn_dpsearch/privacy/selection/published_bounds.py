@@ -139,10 +139,7 @@ def _shifted(base: Guarantee, factor: float, shift: float, epsilon: Array) -> Ar
 
 
 def smallest_shift(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
-    """Smallest shift found over ε₁; every value is valid.
-
-    ε₁ in [0, reach].
-    """
+    """Smallest shift found over ε₁ in [0, reach]; every value is valid."""
     grid = np.append(0.0, np.geomspace(1e-6, reach, 300))
     values = np.asarray(shift(grid))
     best = int(np.nanargmin(values))
@@ -202,7 +199,7 @@ def renyi_rest(
 ) -> RenyiDP | None:
     r"""Rényi curve of tuning on a subset, training on the rest (KK23).
 
-    max(ρ₁, ρ₂):
+    It is max(ρ₁, ρ₂), with
 
     e^{(λ−1)ρ₁} = Σ_{j=0}^{λ} C(λ, j)·q^j(1−q)^{λ−j}·M_t(j)·M_b(λ−j),
     e^{(λ−1)ρ₂} = Σ_{j=0}^{λ−1} C(λ−1, j)·q^j(1−q)^{λ−1−j}·M_t(j+1)·M_b(λ−j).
@@ -227,7 +224,7 @@ def renyi_all(
 ) -> RenyiDP | None:
     r"""Rényi curve of tuning on a subset, training on all (ZW19).
 
-    ρ'_t + ρ_b, with the amplified curve of tuning
+    It is ρ'_t + ρ_b, with the amplified curve of tuning
 
     e^{(λ−1)ρ'_t} = Σ_{j=0}^{λ} w_j·C(λ, j)·q^j(1−q)^{λ−j}·M_t(j),   w_j = 1 for j ≤ 2, else 3.
 
@@ -249,7 +246,7 @@ def renyi_all(
 def _have_curves(tune: Guarantee, train: Guarantee) -> bool:
     """Return whether tuning and training have usable Rényi curves.
 
-    For neighbours that differ by the presence of a record.
+    They are usable for neighbours that differ by the presence of a record.
     """
     return tune.has_renyi and train.has_renyi and train.neighboring != "replace_one"
 
@@ -257,17 +254,14 @@ def _have_curves(tune: Guarantee, train: Guarantee) -> bool:
 def _log_sum(terms: Array) -> float:
     """Logarithm of a sum of exponentials, infinite ones too.
 
-    SciPy before 1.16 warns of those.
+    SciPy before 1.16 warns of infinite ones.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return float(special.logsumexp(terms))
 
 
 def _log_moments(part: Guarantee, orders: Array) -> Array:
-    """Logarithms of the moments M(k) of a Rényi curve.
-
-    k = 0 … the largest order.
-    """
+    """Logarithms of the moments M(k) of a Rényi curve, for k = 0 … the largest order."""
     k = np.arange(2.0, orders.max() + 1.0)
     return np.append([0.0, 0.0], (k - 1.0) * part.renyi(k))
 
@@ -275,16 +269,13 @@ def _log_moments(part: Guarantee, orders: Array) -> Array:
 def _rounded_up(log_moment: float) -> float:
     """Log-moment, at least 0, raised by its rounding errors.
 
-    Those of the logarithms of factorials and the sum.
+    These are the errors of the logarithms of factorials and of the sum.
     """
     return max(float(log_moment), 0.0) * (1.0 + ROUNDING) + ROUNDING
 
 
 def _log_binomial(n: int, p: float) -> Array:
-    """Logarithms of binomial probabilities, j = 0 … n.
-
-    C(n, j)·p^j·(1−p)^{n−j}, 0 < p < 1.
-    """
+    """Logarithms of C(n, j)·p^j·(1−p)^{n−j} for j = 0 … n, 0 < p < 1."""
     j = np.arange(n + 1)
     log_choose = special.gammaln(n + 1) - special.gammaln(j + 1) - special.gammaln(n - j + 1)
     return np.asarray(log_choose + j * np.log(p) + (n - j) * np.log1p(-p))

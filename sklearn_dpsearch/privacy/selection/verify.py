@@ -163,10 +163,7 @@ EXACT = (GaussianDP, ZCDP, PureDP, ApproxDP, NonPrivate)
 
 
 def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
-    """Mechanisms known to have a guarantee, in both directions.
-
-    Empty if none is known.
-    """
+    """Mechanisms known to have a guarantee, in both directions; empty if none is known."""
     if type(one_run) in EXACT:
         return worst_tails(one_run)
     if type(one_run) is DPSGD:
@@ -233,10 +230,7 @@ def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array,
 
 
 def _self_convolved(masses: Array, steps: int) -> tuple[Array, float]:
-    """Distribution of the sum of ``steps`` cell numbers, and its error.
-
-    Modulo a large number.
-    """
+    """Distribution of the sum of ``steps`` cell numbers modulo a large number, and its error."""
     size = fft.next_fast_len(2 * masses.size + int(48 * ATOMS * np.sqrt(steps)), real=True)
     total = np.maximum(fft.irfft(fft.rfft(masses, size) ** steps, size), 0.0)
     rounding = 8 * np.finfo(float).eps * (steps + np.log2(size))

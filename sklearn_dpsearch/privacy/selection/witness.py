@@ -61,8 +61,8 @@ class Outcomes(NamedTuple):
 class Tails(NamedTuple):
     """Tails of a mechanism's outcomes, as functions of P-probability.
 
-    P'-probability of the outcomes of lowest and of highest likelihood ratio with a given
-    P-probability.
+    They give the P'-probability of the outcomes of lowest and of highest likelihood ratio with a
+    given P-probability.
     """
 
     lowest: Callable[[Array], Array]
@@ -192,7 +192,7 @@ def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:
 def _smallest_reliable_delta(one_run: Guarantee, distribution: CountDistribution) -> float:
     """Smallest δ at which a pair has all digits of its guarantee.
 
-    Other ways, such as Rényi's, may have more below.
+    Below it a Rényi curve may have more digits.
     """
     if isinstance(one_run, (GaussianDP, ZCDP, NonPrivate, *WITH_EPSILON)):
         return 0.0
@@ -232,7 +232,7 @@ def gaussian_tails(mu: float) -> Tails:
 def _normal_probabilities(edges: Array) -> Array:
     """Normal probabilities between neighbouring edges, with all digits.
 
-    From the side on which none cancel; the outer cells reach to infinity.
+    They are computed from the side on which no digits cancel; the outer cells reach to infinity.
     """
     below, above = special.ndtr(edges), special.ndtr(-edges)
     below[0] = above[-1] = 0.0
@@ -243,8 +243,8 @@ def _normal_probabilities(edges: Array) -> Array:
 def probabilities(pld: LossDistribution) -> Outcomes:
     """Outcomes of a loss distribution, normalized to probabilities.
 
-    By rising likelihood ratio, with totals of 1; the curve is max(1 − c, H_c ÷ total): nowhere
-    above H_c.
+    They are sorted by rising likelihood ratio, with totals of 1. Their curve is max(1 − c, H_c ÷
+    total), nowhere above H_c.
 
     Masses that were rounded up may have totals above 1. All masses are divided by the total of the
     P-masses. If the Q-masses still exceed 1, the outcomes of lowest ratio are merged into one with
@@ -264,7 +264,7 @@ def probabilities(pld: LossDistribution) -> Outcomes:
 def cuts(outcomes: Outcomes) -> Tails:
     """Tails of discrete outcomes, by cuts that may split an atom.
 
-    The score may toss a coin.
+    A cut may split an atom because the score may toss a coin.
 
     Sums of masses may be wrong by the outcomes' ``error``, which counts against the cut.
     """
@@ -282,7 +282,7 @@ def cuts(outcomes: Outcomes) -> Tails:
 def largest_gain(tails: Tails, distribution: CountDistribution, epsilon: float) -> float:
     """Largest certified δ by the best pair of cuts.
 
-    A coarse grid of both, then finer ones around the best.
+    A coarse grid of both is followed by finer ones around the best.
     """
     low = high = (-40.0, 0.0)  # log-probabilities of C and of S
     best = 0.0
@@ -320,7 +320,7 @@ def _cuts_gain(
 def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> tuple[Array, Array]:
     """Bounds on an increase of the generating function of K.
 
-    f(1 − top) − f(1 − top − width), from below and from above.
+    They are bounds on f(1 − top) − f(1 − top − width), from below and from above.
 
     The difference of values cancels for small widths. f is convex: slope times width at either end
     bounds its rise.
@@ -336,7 +336,7 @@ def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> t
 def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
     """Outcomes merged into few groups, narrow where it matters.
 
-    Where a search with ``mean`` runs on average looks. Atoms may be split.
+    Groups are narrow where a search with ``mean`` runs on average decides. Atoms may be split.
     """
     p, q = outcomes.p, outcomes.q
     places = np.arange(p.size + 1.0)
@@ -361,10 +361,7 @@ def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcome
 
 
 def _positions(shares: Array, cumulative: Array) -> Array:
-    """Positions at which a cumulative mass reaches each share.
-
-    In outcomes and parts of an outcome.
-    """
+    """Positions, in outcomes and parts of one, at which a cumulative mass reaches each share."""
     grown = np.append(True, np.diff(cumulative) > 0)
     return np.asarray(np.interp(shares, cumulative[grown], np.flatnonzero(grown).astype(float)))
 
@@ -374,7 +371,7 @@ def best_order(
 ) -> float:
     """Largest certified δ of any order that mixes two sequences of groups.
 
-    Σ A(S) − e^ε·A'(S); groups from ``counting`` on count.
+    It is Σ A(S) − e^ε·A'(S), where the groups from ``counting`` on count.
 
     gain[i, j] is the gain of the j-th counting group with i other groups below it. Rounded down.
     """
@@ -402,7 +399,8 @@ def _gains_of_groups(
 def _mass_above(side: Array, counting: int) -> Array:
     """Mass that scores above each counting group.
 
-    Of groups that do not count if i of them are below, and of counting groups after j.
+    It is that of the groups that do not count, if i of them are below, and of the counting groups
+    after j.
     """
     uncounted = np.append(np.cumsum(side[:counting])[::-1], 0.0)
     later = np.append(np.cumsum(side[counting:][::-1])[::-1], 0.0)[1:]
@@ -410,10 +408,7 @@ def _mass_above(side: Array, counting: int) -> Array:
 
 
 class ManyGroups:
-    """Search for the best order of many groups of outcomes.
-
-    At each ε, for one mechanism and distribution of K.
-    """
+    """Search for the best order of many groups of outcomes of one mechanism, at each ε."""
 
     def __init__(self, outcomes: Outcomes, distribution: CountDistribution) -> None:
         self.distribution, self.coarse = distribution, outcomes.p.size <= FEW
@@ -422,10 +417,7 @@ class ManyGroups:
         self.counting: int | None = None
 
     def gain(self, epsilon: float) -> float:
-        """Largest certified δ over cuts between counting and other groups.
-
-        Tried from coarse to fine.
-        """
+        """Largest certified δ over cuts between counting and other groups, from coarse to fine."""
         number = self.few.p.size
         step = max(number // 20, 1)
         tried = {cut: self._gain(cut, epsilon) for cut in range(1, number, step)}

@@ -157,10 +157,7 @@ FACTS = ("field", "stated")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Curve of the largest true positive rates of any attack.
-
-    At false positive rates that rise from 0 to 1.
-    """
+    """Largest true positive rates of any attack, at false positive rates rising from 0 to 1."""
 
     false_positive_rates: Array
     true_positive_rates: Array
@@ -214,7 +211,7 @@ class Section:
 class Content:
     """Content of a whole statement, common to all forms.
 
-    Its title, its date (as in 2026-01-31), its sections, and its numbers, rounded up.
+    The date is written as in 2026-01-31, and numbers are rounded up.
     """
 
     title: str
@@ -226,9 +223,6 @@ class Content:
 
 
 def clean(text: object) -> str:
-    """Untrusted text on one line, without control characters.
-
-    Nor changes of the reading direction.
-    """
+    """Untrusted text on one line, without control characters or changed reading direction."""
     words = " ".join(str(text).split())
     return "".join(character if character.isprintable() else "�" for character in words)

@@ -67,7 +67,7 @@ def _html_table(section: Section) -> str:
 def svg_picture(curve: Curve) -> str:
     """Picture of a trade-off curve as SVG.
 
-    In the colour of the text; a page may style its classes axis, text, line and guess.
+    It has the colour of the text; a page may style its classes axis, text, line and guess.
     """
     rates = zip(curve.false_positive_rates.tolist(), curve.true_positive_rates.tolist())
     places = ((56 + 260 * alpha, 14 + 260 * (1.0 - power)) for alpha, power in rates)
@@ -175,7 +175,7 @@ FORMS: dict[str, Callable[[Content], str]] = {
 class Report:
     """Report for a data-protection officer, in one form.
 
-    Prints as its text; notebooks show it.
+    It prints as its text, and notebooks show it.
 
     Parameters
     ----------

@@ -56,10 +56,7 @@ def searches_inside(guarantee: Guarantee) -> list[SmallestOf]:
 
 
 def tightest_theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
-    """Name of the bound that gives ε of the first search.
-
-    "composition" where there is none.
-    """
+    """Name of the bound that gives ε of the first search; "composition" where there is none."""
     searches = [search for guarantee in guarantees for search in searches_inside(guarantee)]
     return searches[0].tightest(delta) if searches else COMPOSITION
 
@@ -216,7 +213,7 @@ def budget_in_words(spent: Stated) -> tuple[str, ...]:
 def risk_in_words(spent: Stated) -> str:
     """Sentence with the risk in one number, from the whole profile.
 
-    The only such number that is printed anywhere.
+    It is the only such number that is printed anywhere.
     """
     advantage = hundredths_up(spent._total._trade_off.advantage())
     return str(SENTENCES["summary"]["risk"].format(**_common_words(spent), advantage=advantage))
