@@ -181,14 +181,21 @@ def _convolve_on_grids(parts: Parts, counts: Counts, tail_mass: float) -> LossDi
     for level in cut.levels:
         total = mix([total, sums_with_jumps(total, level, tail_mass)], [1.0, 1.0])
     infinity = min(1.0, _mass_at_infinity(parts, counts) + 2 * tail_mass * (1 + len(cut.levels)))
-    # spread on points whose gaps grow in proportion to the distance from the bulk
-    mean, deviation = bulk.moments()[0], max(cut.deviation, TINY)
-    ends = np.arcsinh((total.losses[[0, -1]] - mean) / deviation) * OF_RESULT
+    total = LossDistribution(total.losses, total.masses, infinity)
+    return _spread_on_growing_gaps(total, bulk.moments()[0], cut.deviation)
+
+
+def _spread_on_growing_gaps(
+    pld: LossDistribution, mean: float, deviation: float
+) -> LossDistribution:
+    """Spread on points whose gaps grow in proportion to the distance from the bulk."""
+    deviation = max(deviation, TINY)
+    ends = np.arcsinh((pld.losses[[0, -1]] - mean) / deviation) * OF_RESULT
     steps = np.arange(np.floor(ends[0]) - 1, np.ceil(ends[1]) + 2)
     # losses that rounding cannot tell apart
-    around = np.nextafter(total.losses[[0, -1]], [-np.inf, np.inf])
+    around = np.nextafter(pld.losses[[0, -1]], [-np.inf, np.inf])
     points = np.unique(np.append(around, mean + deviation * np.sinh(steps / OF_RESULT)))
-    return LossDistribution(points, np.maximum(on_points(total, points), TINY), infinity)
+    return LossDistribution(points, np.maximum(on_points(pld, points), TINY), pld.infinity)
 
 
 #: Losses farther from the mean than CUT standard deviations of the sum of all nearer ones are rare.
