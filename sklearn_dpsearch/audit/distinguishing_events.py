@@ -184,17 +184,18 @@ def choose(first: Table, second: Table, delta: float) -> Event | None:
 
 def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
     """Scores by which outcomes may tell data sets apart."""
-    few = [name for name in first.numbers if _has_few_values(first, second, name)]
+    columns = {name: (column, second.numbers[name]) for name, column in first.numbers.items()}
+    single = [name for name, (column, _) in columns.items() if column.shape[1] == 1]
+    few = [name for name in single if np.unique(np.concatenate(columns[name])).size <= FEW]
     discrete = [*first.labels, *few]
     for names in [(name,) for name in discrete] + [tuple(discrete)] * (len(discrete) > 1):
         yield _label_ratios(first, second, names)
-    for name, column in first.numbers.items():
-        for index in _most_different_coordinates(column, second.numbers[name]):
-            yield Coordinate(name, int(index), column.shape[1] == 1)
-    wide = [name for name, column in first.numbers.items() if column.shape[1] > 1]
+    for name, pair in columns.items():
+        for index in _most_different_coordinates(*pair):
+            yield Coordinate(name, int(index), name in single)
+    wide = [name for name in columns if name not in single]
     for names in [(name,) for name in wide] + [tuple(first.numbers)] * (len(first.numbers) > 1):
-        columns = ((name, first.numbers[name], second.numbers[name]) for name in names)
-        yield Direction(tuple(_mean_projection(*column) for column in columns))
+        yield Direction(tuple(_mean_projection(name, *columns[name]) for name in names))
 
 
 def _best_cut(
@@ -263,12 +264,6 @@ def _standardized(column: Array, centre: Array, scale: Array) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         values = (column - centre) / scale
     return np.asarray(np.clip(np.where(np.isnan(values), 0.0, values), -1e6, 1e6))
-
-
-def _has_few_values(first: Table, second: Table, name: str) -> bool:
-    """Return whether a column has few different numbers."""
-    column, other = first.numbers[name], second.numbers[name]
-    return column.shape[1] == 1 and np.unique(np.concatenate([column, other])).size <= FEW
 
 
 def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels:

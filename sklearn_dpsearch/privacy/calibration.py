@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..errors import BudgetUnreachableError, MissingDeltaError, PrivacyError
+from ..errors import BudgetUnreachableError, MissingDeltaError
 from ._checks import as_numbers, plain_number, require, require_in
 from ._types import Neighboring
 from .guarantees.base import Guarantee, as_guarantee
@@ -125,8 +125,17 @@ def calibrate(
         close_ends = _bracket_by_rough_bounds(built, reached, target_epsilon, delta, close)
         ends = close_ends or _bracket_target(reached, target_epsilon)
     if ends.safe is None:
-        smallest = reached(ends.unsafe) if ends.unsafe else None
-        raise _unreachable_error(target_epsilon, delta, smallest)
+        smallest = _or_infinite(reached(ends.unsafe) if ends.unsafe else None)
+        if delta == 0 and math.isinf(smallest):
+            raise MissingDeltaError(
+                f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is "
+                "needed. Give delta, well below 1 divided by the number of records."
+            )
+        raise BudgetUnreachableError(
+            f"The target epsilon={target_epsilon:g} at delta={delta:g} is out of reach: the "
+            f"smallest epsilon possible here is {smallest:.4g}. Give a larger epsilon or delta, "
+            "fewer runs (n_iter), or a noisier estimator."
+        )
     if ends.unsafe is None:
         return ends.safe
     return _narrow_bracket(reached, target_epsilon, ends.safe, ends.unsafe, near_enough)
@@ -300,20 +309,6 @@ def _narrow_bracket(
     safe_end = turn.fails if rising else turn.holds
     assert safe_end is not None
     return safe_end
-
-
-def _unreachable_error(target: float, delta: float, smallest: float | None) -> PrivacyError:
-    """Error that names the smallest ε in reach."""
-    if delta == 0 and (smallest is None or math.isinf(smallest)):
-        return MissingDeltaError(
-            f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is "
-            "needed. Give delta, well below 1 divided by the number of records."
-        )
-    return BudgetUnreachableError(
-        f"The target epsilon={target:g} at delta={delta:g} is out of reach: the smallest epsilon "
-        f"possible here is {_or_infinite(smallest):.4g}. Give a larger epsilon or delta, fewer "
-        "runs (n_iter), or a noisier estimator."
-    )
 
 
 #: Points at which profiles are compared.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy import fft
@@ -30,6 +31,8 @@ NEGLIGIBLE = -60.0
 #: Logarithm of a power of a transform that is left out.
 LEFT_OUT = -90.0
 EPS = float(np.finfo(float).eps)
+#: Tilted masses around a circle, and the error of each.
+Circle: TypeAlias = tuple[Array, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +119,7 @@ def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Ar
 
 
 def tilted_back(
-    circle: tuple[Array, float],
-    tilt: float,
-    log_moment: float,
-    steps: Sequence[GridPart],
-    low: int,
-    high: int,
+    circle: Circle, tilt: float, log_moment: float, steps: Sequence[GridPart], low: int, high: int
 ) -> Array:
     """Upper bounds on masses from tilted ones around a circle, with the error of each."""
     around, error = circle
@@ -133,7 +131,7 @@ def tilted_back(
     return np.where(back < LARGEST_EXPONENT, bounds, 1.0)
 
 
-def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, float]:
+def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> Circle:
     """Tilted sum of many runs around the circle, and its error.
 
     A value of the transform is a sum with log₂(size) roundings of numbers that are at most 1

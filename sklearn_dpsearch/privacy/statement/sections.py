@@ -34,14 +34,6 @@ DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 RATES, PRIORS = (0.001, 0.01, 0.1), (0.1, 0.5)
 
 COMPOSITION = "composition"
-#: Class of a search's guarantee ↦ its field for what would be released without a choice, and that
-#: in words.
-WITHOUT_A_CHOICE = {
-    "BestOf": ("one_run", "One run alone, with its score,"),
-    "UntilAbove": ("one_run", "One run alone, with its score,"),
-    "SubsetThenTrain": ("train", "The last training alone, on all records and without a choice,"),
-}
-
 #: A ``PrivacySpent``, whose file imports this one.
 Stated: TypeAlias = Any
 
@@ -330,15 +322,15 @@ def _share_of_choice(spent: Stated) -> Iterator[str]:
     released."""
     first = spent.components[0].guarantee if len(spent.components) == 1 else None
     presence = getattr(first, "presence", first)
-    if type(presence).__name__ in WITHOUT_A_CHOICE and 0 < spent.epsilon < math.inf:
-        field, words_of_it = WITHOUT_A_CHOICE[type(presence).__name__]
-        unchosen = getattr(presence, field)
+    named = SENTENCES["without_a_choice"].get(type(presence).__name__)
+    if named is not None and 0 < spent.epsilon < math.inf:
+        unchosen = getattr(presence, named["field"])
         if presence is not first:
             unchosen = as_replace_one(unchosen)
         alone = float(unchosen.epsilon_at(spent.delta))
         share = percent_up(1.0 - alone / spent.epsilon)
         choice = f": the choice takes {share} of the total" if alone < spent.epsilon else ""
-        yield f"{words_of_it} would take ε = {up(alone)}{choice}."
+        yield f"{named['words']} would take ε = {up(alone)}{choice}."
 
 
 def _unprotected_sentences(spent: Stated) -> Iterator[str]:
