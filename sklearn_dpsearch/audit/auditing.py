@@ -29,6 +29,10 @@ from .neighbours import Dataset, Neighbours, worst_case
 from .stated_guarantees import claim_about, smallest_stated_epsilon
 
 Seed = np.random.SeedSequence
+#: Seeds of some fits; None for the operating system's entropy.
+Seeds = Sequence[Seed | None]
+#: Further arguments of ``fit``.
+FitParams = Mapping[str, Any]
 
 #: Outcomes of some fits, the statement of the first of them, and the first error.
 Fitted = tuple[list[Any], list[PrivacySpent], str | None]
@@ -51,7 +55,7 @@ def audit(
     confidence: float = 0.95,
     stated: Guarantee | PrivacySpent | None = None,
     statistic: Statistic | None = None,
-    fit_params: Mapping[str, Any] | None = None,
+    fit_params: FitParams | None = None,
     n_jobs: int | None = None,
     random_state: int | None = None,
 ) -> AuditResult:
@@ -190,13 +194,13 @@ def fit_many(
     pair: Neighbours,
     n_runs: int,
     statistic: Statistic,
-    fit_params: Mapping[str, Any],
+    fit_params: FitParams,
     n_jobs: int | None,
     random_state: int | None,
 ) -> Samples:
     """Fit ``n_runs`` times on each of two data sets."""
     data = (pair.X, pair.y, pair.groups), (pair.other_X, pair.other_y, pair.other_groups)
-    seeds: list[Sequence[Seed | None]] = [[None] * n_runs] * 2  # the operating system's entropy
+    seeds: list[Seeds] = [[None] * n_runs] * 2
     if random_state is not None:
         seeds = [Seed([int(random_state), side]).spawn(n_runs) for side in (0, 1)]
     batch = max(1, min(BATCH, -(-n_runs // effective_n_jobs(n_jobs))))
@@ -214,7 +218,7 @@ def fit_many(
 def _run_all_fits(
     some_fits: Callable[..., Fitted],
     data: Any,
-    tasks: Sequence[tuple[int, Sequence[Seed | None]]],
+    tasks: Sequence[tuple[int, Seeds]],
     place: Workplace,
 ) -> list[Fitted]:
     """Run batches of fits, each in a process of its own.
@@ -229,19 +233,12 @@ def _run_all_fits(
 
 
 def _fit_batch(
-    estimator: Estimator,
-    statistic: Statistic,
-    fit_params: Mapping[str, Any],
-    data: Dataset,
-    seeds: Sequence[Seed | None],
+    estimator: Any, statistic: Statistic, fit_params: FitParams, data: Dataset, seeds: Seeds
 ) -> Fitted:
-    """Outcomes of some fits on one data set, with the statement of the first fit, and the first
-    error."""
+    """Outcomes of some fits on one data set, the statement of the first, and the first error."""
     X, y, groups = data
     params = dict(fit_params) if groups is None else {**fit_params, "groups": groups}
-    outcomes: list[Any] = []
-    spent: list[PrivacySpent] = []
-    error: str | None = None
+    outcomes, spent, error = list[Any](), list[PrivacySpent](), None
     for seed in seeds:
         model = unfitted_copy(estimator, seed)
         reseed(seed)

@@ -211,7 +211,7 @@ def audit_one_run(
     for seed in np.random.SeedSequence(random_state).spawn(n_fits):
         joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
         left_out = relation == "add_remove"
-        data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out=left_out)
+        data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out)
         fit_seed = None if random_state is None else seed
         work = partial(_fit_with_seed, estimator, *data, params, fit_seed)
         model = run_publicly(work, [part for part in data if part is not None])
@@ -258,14 +258,7 @@ def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
 
 
 def _with_canaries(
-    X: Any,
-    y: Any,
-    canaries: Array,
-    targets: Array | None,
-    other_targets: Any,
-    joins: Any,
-    *,
-    left_out: bool,
+    X: Any, y: Any, canaries: Array, targets: Any, other_targets: Any, joins: Any, left_out: bool
 ) -> tuple[Array, Array | None]:
     """Records together with canaries that join by their coins.
 

@@ -16,7 +16,7 @@ from ..data.columns import names_of
 from ..data.records import number_of_records
 from ..ledger import ledger_file
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
-from ..privacy._checks import check_kind, check_neighboring, plain_number, require, require_in
+from ..privacy._checks import check_kind, check_neighboring, number_in, plain_number, require
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import Component, PrivacySpent
@@ -428,6 +428,6 @@ def _check_parameters(
     if epsilon is not None:
         require(plain_number("epsilon", epsilon) > 0, "a budget epsilon > 0", epsilon=epsilon)
     if delta is not None:
-        require_in("[0, 1)", delta=plain_number("delta", delta))
+        number_in("[0, 1)", delta=delta)
     if neighboring is not None:
         check_neighboring(neighboring)

@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from ..errors import PrivacyError
+from ._types import NEIGHBORING
 from .count_distributions.base import CountDistribution
 from .count_distributions.distributions import Fixed, Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic
@@ -44,13 +45,10 @@ def argument_parser() -> argparse.ArgumentParser:
             f"--{kind}", type=float, nargs=len(shown), metavar=shown, help="what one run promises"
         )
     parser.add_argument("--runs", type=float, required=True, help="mean number of runs")
-    parser.add_argument(
-        "--distribution", choices=COUNTS, default="geometric", help="of the number of runs"
-    )
+    number = "of the number of runs"
+    parser.add_argument("--distribution", choices=COUNTS, default="geometric", help=number)
     parser.add_argument("--delta", type=float, required=True, help="of one run and of the search")
-    parser.add_argument(
-        "--neighboring", choices=("add_remove", "zero_out", "replace_one"), default="add_remove"
-    )
+    parser.add_argument("--neighboring", choices=NEIGHBORING, default="add_remove")
     return parser
 
 

@@ -31,6 +31,14 @@ def require_in(interval: str, **numbers: Any) -> None:
         require(above and below, expected.format(name), **{name: number})
 
 
+def number_in(interval: str, **number: Any) -> float:
+    """Number of Python's types in an interval, or ``TypeError`` or ``ValueError``."""
+    ((name, value),) = number.items()
+    plain = plain_number(name, value)
+    require_in(interval, **{name: plain})
+    return plain
+
+
 def require_whole(minimum: int, **values: Any) -> None:
     """Raise unless each of these is a whole number of at least ``minimum``, of any numeric type."""
     for name, value in values.items():

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..errors import BudgetUnreachableError, MissingDeltaError
-from ._checks import as_numbers, plain_number, require, require_in
+from ._checks import as_numbers, number_in, plain_number, require, require_in
 from ._types import Neighboring
 from .guarantees.base import Guarantee, as_guarantee
 from .guarantees.composition import compose
@@ -104,13 +104,11 @@ def calibrate(
             f"Found guarantee_of={guarantee_of!r}; a function from a number to a guarantee is "
             "needed, e.g. lambda mu: GaussianDP(mu=mu)."
         )
-    target_epsilon = plain_number("target_epsilon", target_epsilon)
-    delta = plain_number("delta", delta)
+    target_epsilon = number_in("(0, inf)", target_epsilon=target_epsilon)
+    delta = number_in("[0, 1)", delta=delta)
     near_enough, close = TOLERANCE, CLOSE
     if tolerance is not None:
         near_enough = close = plain_number("tolerance", tolerance)
-    require_in("(0, inf)", target_epsilon=target_epsilon)
-    require_in("[0, 1)", delta=delta)
     if bracket is not None:
         ends_given = as_numbers("bracket", bracket)
         require(ends_given.shape == (2,), "a bracket of two numbers", bracket=bracket)

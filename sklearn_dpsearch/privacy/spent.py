@@ -201,10 +201,8 @@ class PrivacySpent(Statement):
     def __str__(self) -> str:
         basis = f"({self.neighboring} neighbours; unit: {self.unit}; {self.bound})"
         lines = [f"epsilon = {up(self.epsilon)} at delta = {short_up(self.delta)} {basis}"]
-        lines += [
-            f"  {component.name}: alone epsilon = {up(component.epsilon_at(self.delta))}"
-            for component in self.components
-        ]
+        alone = [(part.name, up(part.epsilon_at(self.delta))) for part in self.components]
+        lines += [f"  {name}: alone epsilon = {epsilon}" for name, epsilon in alone]
         lines += [f"  {text}" for text in (*budget_in_words(self), risk_in_words(self))]
         lines += [f"  assumes: {text}" for text in self.assumptions]
         return "\n".join(lines)

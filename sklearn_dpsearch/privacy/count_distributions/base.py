@@ -29,9 +29,8 @@ from .._checks import (
     as_numbers,
     cached_property,
     check_kind,
-    plain_number,
+    number_in,
     require,
-    require_in,
     require_whole,
 )
 from .._types import Array, ArrayLike
@@ -165,15 +164,12 @@ class CountDistribution(ABC, FrozenValue):
 
     def success_probability(self, share: float) -> float:
         """Probability that the winner is among the best share of candidates."""
-        share = plain_number("share", share)
-        require_in("[0, 1]", share=share)
+        share = number_in("[0, 1]", share=share)
         return float(1.0 - self.generating(np.array(1.0 - share), np.array(share)))
 
     def quantile(self, p: float) -> int:
         """Smallest k with P[K ≤ k] ≥ p."""
-        p = plain_number("p", p)
-        require_in("[0, 1)", p=p)
-        return self._exact_quantile(p)
+        return self._exact_quantile(number_in("[0, 1)", p=p))
 
     def _exact_quantile(self, p: Any) -> int:
         """Smallest k with P[K ≤ k] ≥ p, in 320-bit arithmetic.

@@ -171,12 +171,10 @@ class RenyiDP(Guarantee):
         require(bool(np.all(self.epsilons >= 0)), "epsilons >= 0", smallest=self.epsilons.min())
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, RenyiDP)
-            and self.neighboring == other.neighboring
-            and np.array_equal(self.orders, other.orders)
-            and np.array_equal(self.epsilons, other.epsilons)
-        )
+        if not isinstance(other, RenyiDP) or self.neighboring != other.neighboring:
+            return False
+        same_orders = np.array_equal(self.orders, other.orders)
+        return same_orders and np.array_equal(self.epsilons, other.epsilons)
 
     def __hash__(self) -> int:
         return hash((self.neighboring, self.orders.tobytes(), self.epsilons.tobytes()))

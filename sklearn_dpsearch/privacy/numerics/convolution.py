@@ -244,10 +244,8 @@ def cut_off(parts: Parts, counts: Counts) -> Cut:
     while SMALLEST < CUT * deviation < 0.7 * end:
         end = CUT * deviation
         deviation = deviation_up_to(end)
-    bulk = tuple(
-        LossDistribution(pld.losses[distance <= end], pld.masses[distance <= end])
-        for pld, distance in zip(parts, distances)
-    )
+    close = [distance <= end for distance in distances]
+    common = [LossDistribution(pld.losses[i], pld.masses[i]) for pld, i in zip(parts, close)]
     levels = []
     while end < farthest:
         jumps = [
@@ -257,7 +255,7 @@ def cut_off(parts: Parts, counts: Counts) -> Cut:
         ]
         levels += [Level(end / RATIO, tuple(jumps))] if jumps else []
         end *= RATIO
-    return Cut(bulk, deviation, tuple(levels))
+    return Cut(tuple(common), deviation, tuple(levels))
 
 
 def _rare_losses_between(

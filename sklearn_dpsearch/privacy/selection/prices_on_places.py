@@ -339,10 +339,9 @@ def quantile_prices(room: Room, c: float) -> tuple[Array, float]:
     # [start, cell]: probability between the start and the middle of the cell, outcome there, gains
     depth = quantiles.middles.u - u[::8, None]
     z = inverse[np.clip(np.searchsorted(behind, depth), 0, inverse.size - 1)]
-    lower, upper = (
-        np.maximum(quantiles.density[end] - c * z * quantiles.edge_density[end], 0.0)
-        for end in (slice(None, -1), slice(1, None))
-    )
+    density, edge_density = quantiles.density, quantiles.edge_density
+    lower = np.maximum(density[:-1] - c * z * edge_density[:-1], 0.0)
+    upper = np.maximum(density[1:] - c * z * edge_density[1:], 0.0)
     served = depth < behind[-1]
     total = np.sum(np.where(served & (depth > 0), lower + upper, 0.0) * -np.diff(u), axis=1)
     rises = np.where(served, upper - lower, 0.0)[int(np.argmax(total))]

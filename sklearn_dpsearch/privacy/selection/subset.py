@@ -30,7 +30,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._checks import cached_property, check_kind, plain_number, require, require_in
+from .._checks import cached_property, check_kind, number_in, require, require_in
 from .._types import Array, Neighboring
 from ..guarantees.base import (
     Guarantee,
@@ -495,11 +495,9 @@ def subset_then_train(
     >>> round(subset_then_train(search, one_run, 0.1, validate=scores).epsilon_at(1e-5), 2)
     2.1
     """
-    fraction = plain_number("fraction", fraction)
-    validated_share = plain_number("validated_share", validated_share)
-    require_in("[0, 1]", fraction=fraction)
+    fraction = number_in("[0, 1]", fraction=fraction)
+    validated_share = number_in("(0, 1]", validated_share=validated_share)
     require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
-    require_in("(0, 1]", validated_share=validated_share)
     check_kind("secret_membership", secret_membership, bool, "True or False")
     tune, train = as_guarantee(tune, "tune"), as_guarantee(train, "train")
     validate = None if validate is None else as_guarantee(validate, "validate")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import fft, special
 
 from ...errors import PrivacyError
-from .._checks import plain_number, require_in
+from .._checks import number_in
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
@@ -131,9 +131,8 @@ def verify(
     True
     """
     one_run, distribution = as_guarantee(one_run, "one_run"), as_count_distribution(count)
-    epsilon, delta = float(plain_number("epsilon", epsilon)), plain_number("delta", delta)
-    require_in("[0, inf)", epsilon=epsilon)
-    require_in("[0, 1)", delta=delta)
+    epsilon = float(number_in("[0, inf)", epsilon=epsilon))
+    delta = number_in("[0, 1)", delta=delta)
     total, name = best_of(one_run, distribution), "one run"
     certified = float(total.delta_at(epsilon))
     if isinstance(total, SmallestOf):

@@ -25,7 +25,7 @@ import numpy as np
 from scipy import special
 
 from ...errors import PrivacyError
-from .._checks import plain_number, require, require_in
+from .._checks import number_in, plain_number, require
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
@@ -146,8 +146,7 @@ def witness_epsilon(
         Every valid accountant reports at least this ε.
     """
     distribution, one_run = as_count_distribution(count), as_guarantee(one_run, "one_run")
-    delta = plain_number("delta", delta)
-    require_in("[0, 1)", delta=delta)
+    delta = number_in("[0, 1)", delta=delta)
     if open_failure(one_run, distribution) > delta:
         return np.inf
     all_tails = worst_tails(one_run)
