@@ -227,10 +227,8 @@ class PrivacyLedger:
         if unit == "record" and any(entry.unit != unit for entry in entries):
             assumptions.append(sentences["persons"])
         if converted := sorted({entry.guarantee.neighboring for entry in entries} - {relation}):
-            relations = " and ".join(converted)
-            assumptions.append(
-                sentences["converted"].format(relations=relations, relation=relation)
-            )
+            relations, sentence = " and ".join(converted), sentences["converted"]
+            assumptions.append(sentence.format(relations=relations, relation=relation))
         guarantees = [stated_under(entry.guarantee, relation) for entry in entries]
         parts = zip([entry.title for entry in entries], guarantees)
         return PrivacySpent(

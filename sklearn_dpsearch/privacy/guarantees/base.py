@@ -427,10 +427,9 @@ class SmallestOf(Guarantee):
         directions = ("removed", "added")[: max(len(bound.pair.directions) for bound in bounds)]
 
         def curve(direction: str, epsilon: Array) -> Array:
+            profiles = [bound._profile(epsilon) for bound in bounds]
             of_pairs = [getattr(bound.pair, direction).delta_at(epsilon) for bound in bounds]
-            return np.asarray(
-                np.min([bound._profile(epsilon) for bound in bounds] + of_pairs, axis=0)
-            )
+            return np.asarray(np.min(profiles + of_pairs, axis=0))
 
         curves = (partial(curve, direction) for direction in directions)
         return discretize_profiles(*curves, number=BOUNDS_AT, adaptive=True)

@@ -332,6 +332,5 @@ def pair_of_joined_chains(first: DominatingPair, second: DominatingPair) -> Domi
     pairs = [DominatingPair(first.removed, second.removed)]
     if len(first.directions) == 2 or len(second.directions) == 2:
         pairs.append(DominatingPair(second.added, first.added))
-    return discretize_profiles(
-        *(partial(delta_of_two_steps, pair) for pair in pairs), number=POINTS
-    )
+    curves = (partial(delta_of_two_steps, pair) for pair in pairs)
+    return discretize_profiles(*curves, number=POINTS)

@@ -49,9 +49,7 @@ def bernoulli(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDA
     """
     exact = fraction(probability)
     require_in("[0, 1]", probability=probability)
-    return _draw_in_blocks(
-        n, np.bool_, lambda number: _bernoulli_block(number, exact, random_bytes)
-    )
+    return _draw_in_blocks(n, np.bool_, lambda size: _bernoulli_block(size, exact, random_bytes))
 
 
 def _bernoulli_block(

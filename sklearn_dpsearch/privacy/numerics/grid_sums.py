@@ -177,9 +177,8 @@ def tilts_of_tails(steps: Sequence[GridPart], tail_mass: float) -> Iterator[floa
     Of two bulks far apart the mean is in neither.
     """
     orders = ORDERS / max(bulk_of(steps, 0.0)[1], 1.0)
-    log_moments = np.array(
-        [sum(step.count * step.log_moment_above(order) for step in steps) for order in orders]
-    )
+    moments = ((step.count * step.log_moment_above(order) for step in steps) for order in orders)
+    log_moments = np.array([sum(moment) for moment in moments])
     for share in (0.25, 0.5, 0.75):
         yield float(orders[np.argmin((log_moments - share * np.log(tail_mass)) / orders)])
 

@@ -114,9 +114,8 @@ def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | 
         return None
     failed = -np.expm1(-count.mean * one_run.delta) * (1.0 + ROUNDING)
     curve = np.array([1 + 1 / odds]), np.array([one_run.epsilon + odds * np.log(count.mean)])
-    return ProfileDP(
-        profile=partial(_renyi_or_failed, failed, *curve), neighboring=one_run.neighboring
-    )
+    profile = partial(_renyi_or_failed, failed, *curve)
+    return ProfileDP(profile=profile, neighboring=one_run.neighboring)
 
 
 def _renyi_or_failed(failed: float, orders: Array, epsilons: Array, epsilon: Array) -> Array:

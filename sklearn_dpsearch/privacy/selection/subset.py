@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -400,9 +400,8 @@ class ReplacedInSubset(SmallestOf):
         presence = self.presence
         tune, train = map(_part_for_replaced_record, (presence.tune, presence.train))
         validate = presence.validate and _part_for_replaced_record(presence.validate)
-        membership = replace(
-            presence, tune=tune, train=train, validate=validate, neighboring="replace_one"
-        )
+        parts: dict[str, Any] = {"tune": tune, "train": train, "validate": validate}
+        membership = replace(presence, **parts, neighboring="replace_one")
         return {"chain": ChangedRecord(presence=presence), "known membership": membership}
 
 

@@ -182,9 +182,9 @@ def _largest_epsilon(
 
 def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:
     """Certified δ at every ε, from outcomes impossible on one side."""
-    share = (
-        one_run.delta if isinstance(one_run, ApproxDP) else float(isinstance(one_run, NonPrivate))
-    )
+    share = float(isinstance(one_run, NonPrivate))
+    if isinstance(one_run, ApproxDP):
+        share = one_run.delta
     return float(pgf_increase(distribution, np.zeros(1), np.array([share]))[0][0])
 
 
