@@ -1,5 +1,4 @@
-"""Lower bounds on the ε of any private estimator or search, by fitting it many times, or once with
-many canaries.
+"""Lower bounds on the ε of any private estimator, by many fits, or one with canaries.
 
 An audit can refute a stated ε, never prove it. ``audit`` fits on two neighbouring data sets,
 chooses on half of the fits the event that tells the data sets apart best, and counts this event on

@@ -56,8 +56,7 @@ def n_counted_runs(n_runs: int) -> int:
 
 
 def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Largest ε that a number of fits on each data set proves, with an event that always or never
-    happens.
+    """Largest ε that a number of fits proves, with an event that always or never happens.
 
     Parameters
     ----------

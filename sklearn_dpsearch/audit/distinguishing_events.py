@@ -1,5 +1,4 @@
-"""Outcomes of fits as tables, and events that tell two samples of them apart, chosen on one half of
-the runs.
+"""Outcomes of fits as tables, and events, chosen on half of the runs, that tell them apart.
 
 An event is a threshold on a score of the outcome. A score is one number of the outcome; a
 projection onto the difference of means; or the log-ratio of the frequencies of the outcome's label

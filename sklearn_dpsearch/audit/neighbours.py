@@ -1,5 +1,4 @@
-"""Two data sets that differ in one record, or in one person's: given ones are checked, others get
-extreme records."""
+"""Neighbouring data sets: given ones are checked, others get extreme records."""
 
 from __future__ import annotations
 

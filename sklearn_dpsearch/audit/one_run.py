@@ -1,5 +1,4 @@
-"""Audit of a single fit by many canaries: each joins the records by a coin, and the attack guesses
-the coins.
+"""Audit of one fit by many canaries, which join by coins that the attack guesses.
 
 If the fit is ε-DP for one coin, the number of right guesses is hardly larger than a binomial number
 with chance e^ε/(1 + e^ε) (Steinke, Nasr & Jagielski 2023). So one fit bounds ε from below;

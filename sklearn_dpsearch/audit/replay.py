@@ -1,5 +1,4 @@
-"""Replay of a fit on a neighbour: how far each released sum moves, and whether all else follows
-from noisy sums.
+"""Replay of a fit on a neighbour: how far sums move, and what follows from noisy sums.
 
 A mechanism that adds noise to sums, and goes on from noisy sums alone, is private if each sum moves
 by no more than its noise is calibrated to. Both can be seen, without repeating the fit: the sums of
@@ -59,8 +58,7 @@ class ReplayedRelease:
 
     @property
     def passed(self) -> bool:
-        """True if the sums are as close as was declared, without rounding where they are whole
-        numbers."""
+        """True if the sums are as close as declared, without rounding of whole numbers."""
         distance = self.squared_distance
         return distance is not None and distance <= self.squared_sensitivity
 

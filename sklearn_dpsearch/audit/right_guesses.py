@@ -103,8 +103,7 @@ class Guesses:
         return False
 
     def refute_by_sums(self, curve: ClaimedCurve, level: float) -> bool:
-        """Return whether the claims together are refuted by the theorem of Mahloujifar, Melis &
-        Chaudhuri.
+        """Return whether the theorem of Mahloujifar, Melis & Chaudhuri refutes the claims.
 
         The chances of j = n_right − 1, n_right − 2, … right guesses are at least those that the
         theorem asks for if ``level`` is the chance of n_right; the claims are refuted if the

@@ -1,5 +1,4 @@
-"""Claims about one fit: by the caller, by a search's plan, by an adapter, or by the fitted
-model."""
+"""Claims about one fit by the caller, a search's plan, an adapter or the fitted model."""
 
 from __future__ import annotations
 

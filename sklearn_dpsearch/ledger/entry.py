@@ -1,5 +1,4 @@
-"""Entries of a ledger: a fit or another release with its guarantee, the total of several, and the
-rest of a budget."""
+"""Entries of a ledger, the total of several, and the rest of a budget."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The file of a ledger: lines that are only ever added, one writer at a time, each on the disk
-before it counts.
+"""File of a ledger: lines are only added, by one writer, and on the disk before they count.
 
 A line is JSON. Its last value is a digest of the line and of all lines before, so a line that was
 changed, removed or moved is noticed. A write cut off by a crash leaves bytes after the last

@@ -58,8 +58,7 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def budget_under(policy: Policy, **budget: Any) -> dict[str, Any]:
-    """Budget and relation of a new ledger, under a policy, as given, within the rules, or those of
-    the rules."""
+    """Budget and relation of a new ledger: as given, within the rules, or those of the rules."""
     for name, value in budget.items():
         rule, is_kind = policy.get(name, value), name == "neighboring"
         if value is not None and (value != rule if is_kind else value > rule):

@@ -349,8 +349,7 @@ class PrivacyLedger:
                 self._remember_pages(ledger_file.add(self._file, pages, entry.written()))
 
     def _check(self, entries: Sequence[Entry], more: Entry) -> None:
-        """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's
-        relation."""
+        """Raise if one more entry exceeds the budget, or cannot be under the ledger's relation."""
         policy, unit = self.policy or {}, self._ledger_unit([*entries, more])
         check_entry(policy, more)
         check_unit(more, unit)

@@ -1,5 +1,4 @@
-"""Helpers of frozen values: checks of arguments (one function for each kind of mistake), and values
-computed once."""
+"""Helpers of frozen values: a check for each kind of mistake, and values computed once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""From a target back to the parameter of the base mechanism: a total (ε, δ), or a whole profile
-that others share."""
+"""Calibration: from a total (ε, δ), or a shared profile, back to a mechanism's parameter."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Guarantees of the events of ``dp_accounting``; see also ``ProfileDP.from_pld`` and
-``RenyiDP``."""
+"""Guarantees of ``dp_accounting`` events (see ``ProfileDP.from_pld`` and ``RenyiDP``)."""
 
 from __future__ import annotations
 

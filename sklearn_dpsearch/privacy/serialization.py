@@ -92,8 +92,10 @@ def _is_ours(kind: type) -> bool:
 
 
 def _as_declared_number(field: Field[Any], frozen: object) -> object:
-    """Value of a field; a whole number as a float where the field allows any number, so that equal
-    values are written alike."""
+    """Value of a field, a whole number as a float if any number is allowed.
+
+    Equal values are then written alike.
+    """
     value = getattr(frozen, field.name)
     is_integer = field.type == "float" and type(value) is int and float(value) == value
     return float(value) if is_integer else value

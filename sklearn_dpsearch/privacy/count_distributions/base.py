@@ -109,8 +109,7 @@ class CountDistribution(ABC, FrozenValue):
 
     @property
     def theorems(self) -> tuple[str, ...]:
-        """Names of the bounds on the best of K runs that hold for this distribution, beside those
-        for all."""
+        """Names of the bounds that hold for this distribution, beside those for every K."""
         return ()
 
     @property

@@ -107,8 +107,7 @@ class TruncatedNegativeBinomial(CountDistribution):
         return np.expm1(-self.eta * self._log_base(z, u)) / scale
 
     def shortfall(self, u: float) -> float:
-        """Difference 1 − f(1 − u) of the generating function, exact for small u, at least u, as K ≥
-        1."""
+        """Difference 1 − f(1 − u), exact for small u, and at least u, as K ≥ 1."""
         if self.gamma == 1:
             return u
         # of 1 − (1−γ)z, from z = 1 to z = 1 − u
@@ -145,8 +144,7 @@ def _log_rising(k: Array, eta: float) -> Array:
 
 @dataclass(frozen=True)
 class NegativeBinomial(TruncatedNegativeBinomial):
-    """Truncated negative binomial distribution with shape η > −1, K ≥ 1 (Papernot & Steinke 2022,
-    Definition 1).
+    """Truncated negative binomial distribution (Papernot & Steinke 2022, Definition 1).
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-"""Base classes of guarantees: frozen values with a privacy profile, a Rényi curve and a dominating
-pair.
+"""Base classes of guarantees: values with a profile, a Rényi curve and a dominating pair.
 
 Every guarantee answers ``delta_at(epsilon)`` and ``epsilon_at(delta)`` (both rounded up), and knows
 the pair of output distributions that dominates it (``pair``); those with a Rényi curve also answer
@@ -237,8 +236,10 @@ def _rough_part(part: Any) -> Any:
 
 @lru_cache(maxsize=128)
 def built_once(kind: type[Guarantee], **parts: Any) -> Guarantee:
-    """Guarantee of a kind from checked parts: if it was built before, that one, with its computed
-    values and without another check."""
+    """Guarantee of checked parts; one that was built before is not checked again.
+
+    It keeps its computed values.
+    """
     return kind(**parts)
 
 
@@ -279,8 +280,7 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     values: dict[float, float] = {}
 
     def excess(epsilon: float) -> float:
-        """log(δ(ε)/δ), for profiles are nearly lines on this scale; below 0 exactly where δ(ε) ≤
-        δ."""
+        """log(δ(ε)/δ), on which scale profiles are nearly lines; below 0 where δ(ε) ≤ δ."""
         if epsilon not in values:
             with np.errstate(over="ignore", invalid="ignore"):  # e^ε may leave the range of doubles
                 reached = float(profile(np.array([epsilon]))[0])

@@ -1,5 +1,4 @@
-r"""Guarantees for other neighbours: a record that is changed, one that is blank, several records of
-one person.
+r"""Guarantees for other neighbours: changed and blank records, several of one person.
 
 Each pair of new neighbours is the two ends of a chain of old ones. To change a record is to remove
 one and to add another; the records of a person leave one by one. For distributions P, R, Q on a
@@ -297,8 +296,7 @@ class OfGroup(Guarantee):
         return None if epsilon is None else float_above(Fraction(epsilon) * self.records)
 
     def _profile(self, epsilon: Array) -> Array:
-        """Smaller of two bounds on δ for a group of records; profiles never rise, nor beyond all
-        numbers."""
+        """Smaller of two bounds on δ for a group; profiles never rise, nor beyond all numbers."""
         finite = np.minimum(epsilon, LARGEST_LOSS)
         values = np.minimum(super()._profile(finite), self._equal_steps(finite))
         return self._zero_beyond_largest_loss(epsilon, values)

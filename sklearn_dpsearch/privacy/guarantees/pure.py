@@ -1,5 +1,4 @@
-"""Guarantees with a largest loss ε: pure differential privacy, and the tighter profiles of two
-mechanisms."""
+"""Guarantees with a largest loss: pure, and the tighter profiles of two mechanisms."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-r"""Bounds on attacks, from a privacy profile: error rates (the trade-off curve), advantage, success
-with a prior.
+r"""Bounds on attacks, from a profile: error rates, advantage, success with a prior.
 
 An attack decides between two neighbours. Its false positive rate is α, its false negative rate β.
 If a mechanism is (ε, δ)-DP in both orders of the neighbours, then

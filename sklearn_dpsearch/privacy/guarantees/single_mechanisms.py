@@ -1,5 +1,4 @@
-"""Guarantees of single mechanisms: approximate, concentrated, Gaussian and Rényi DP, DP-SGD, any
-profile, none."""
+"""Guarantees of single mechanisms: approximate, concentrated, Gaussian, Rényi, DP-SGD."""
 
 from __future__ import annotations
 
@@ -180,15 +179,13 @@ class RenyiDP(Guarantee):
         return hash((self.neighboring, self.orders.tobytes(), self.epsilons.tobytes()))
 
     def renyi(self, order: ArrayLike) -> Array:
-        """Smallest Rényi bound implied by the stated orders, as divergences grow with their order.
-        Smallest Rényi bound implied by the stated orders, as divergences grow with their order."""
+        """Smallest Rényi bound implied by the orders, as divergences grow with the order."""
         orders, bounds = self._least_bound_above
         return bounds[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
 
     @cached_property
     def _least_bound_above(self) -> tuple[Array, Array]:
-        """Sorted orders, and the smallest bound from each order on, infinite where there is none.
-        Sorted orders, and the smallest bound from each order on, infinite where there is none."""
+        """Sorted orders, and the smallest bound from each on (infinite where there is none)."""
         sort = np.argsort(self.orders)
         bounds = np.append(self.epsilons[sort], np.inf)
         return self.orders[sort], np.minimum.accumulate(bounds[::-1])[::-1]

@@ -1,5 +1,4 @@
-"""Exact draws for many records at once, from random bytes alone: coins, integers, rounded normal
-deviates.
+"""Exact draws for many records from random bytes: coins, integers, rounded normals.
 
 A uniform double is a multiple of 2⁻⁵³, so comparing it with a probability of 1e-17 succeeds eleven
 times too often. Here the binary digits of a uniform number are compared with those of the

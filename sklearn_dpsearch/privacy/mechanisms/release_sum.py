@@ -1,5 +1,4 @@
-"""Release of sums: the place where sums of bounded contributions meet noise, so that it can be
-listened to."""
+"""Release of sums: the only place, which can be listened to, where sums meet noise."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Numbers that keep their digits: exact fractions, doubles rounded up, exponentials of tiny and
-huge numbers."""
+"""Numbers that keep their digits: fractions, doubles rounded up, exponentials."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-r"""Composition: the distribution of a sum of many independent losses, with digits in both tails,
-rounded up.
+r"""Composition: sums of many independent losses, with digits in both tails, rounded up.
 
 Losses of one scale are summed on one grid (``grid_sums``). Very long compositions are compositions
 of shorter ones.

@@ -76,8 +76,7 @@ class GridPart:
         return part.log_moment(tilt * gap)
 
     def moments(self, tilt: float) -> tuple[float, float]:
-        """Mean and variance of the tilted grid index, without masses that are negligible in
-        both."""
+        """Mean and variance of the tilted grid index, but for masses negligible in both."""
         index, log_masses = self.atoms
         exponents = tilt * index + log_masses
         exponents -= exponents.max()

@@ -1,5 +1,4 @@
-r"""Numerics of privacy profiles: dominating pairs, their testing region, convolution, outward
-rounding.
+r"""Numerics of privacy profiles: dominating pairs, mixtures, grids, outward rounding.
 
 A pair of output distributions (P, Q) matters only through its hockey-stick curve H_c(P‖Q) = ∫ (P −
 cQ)₊, c ≥ 0. It is stored as the distribution of the privacy loss L = log(dP/dQ) under P: atoms on a

@@ -1,5 +1,4 @@
-r"""Best of K runs: Theorem 1, its exact form for pure guarantees, Theorem 5, and the smallest of
-all known bounds.
+r"""Best of K runs: Theorem 1, its exact form for pure runs, and the smallest of all bounds.
 
 **Theorem 1.** Let K have the generating function f, let Q be one run with a dominating pair (P,
 P'), loss L, and testing region with lower edge q_min. The best of K independent runs of Q

@@ -1,5 +1,4 @@
-r"""The doubling walk over utility thresholds (Ding, Wu et al. 2022, Algorithm 1), drawn exactly,
-and its largest cost.
+r"""Doubling walk (Ding, Wu et al. 2022, Algorithm 1), drawn exactly, and its largest cost.
 
 The walk holds a level (how much utility has been confirmed) and a step. Each round asks whether any
 candidate's utility exceeds level + step. If so, an *accept*, the level rises by the step and the

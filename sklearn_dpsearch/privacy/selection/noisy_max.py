@@ -1,5 +1,6 @@
-r"""Report noisy max: the candidate with the largest noisy utility is released, nothing else
-(docs/theory/noisy_max.md).
+r"""Report noisy max: the candidate with the largest noisy utility is released.
+
+Nothing else is released (docs/theory/noisy_max.md).
 
 With Gumbel noise it is the exponential mechanism, drawn exactly: integers and fractions, never a
 float. One record moves each utility by at most Δ, so the threshold that the winner's own noise must

@@ -1,5 +1,6 @@
-r"""Theorem 5: potentials charge each outcome for its rank; Theorem 1 lets all share the costliest
-rank.
+r"""Theorem 5: potentials charge each outcome for its rank.
+
+Theorem 1 lets all outcomes share the costliest rank.
 
 Run through the outcomes by rising score. The point (q, q') of what scores less moves from (0, 0) to
 (1, 1) through the testing region. For any continuous, piecewise linear W on it, c = e^ε and X the
@@ -182,8 +183,7 @@ def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -
 
 
 def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
-    """Likelihood ratios and masses of a pair, thinned to a few, with the means and the ends of the
-    given pair."""
+    """Likelihood ratios and masses, thinned to a few with the same means and ends."""
     losses, masses = pld.losses, pld.masses
     if losses.size <= RATIOS:
         return np.exp(losses), masses

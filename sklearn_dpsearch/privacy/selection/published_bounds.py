@@ -315,8 +315,7 @@ def renyi_threshold(one_run: Guarantee, stop_probability: float) -> RenyiDP | No
     at, moments = np.append(1.0, ORDERS[finite]), np.append(0.0, tabulated[finite])
 
     def log_moments(order: Array) -> Array:
-        """(λ − 1)·D_λ, convex and 0 at λ = 1, so below its chords; infinite beyond the last order
-        that is known."""
+        """(λ − 1)·D_λ, convex and 0 at λ = 1, so below chords; ∞ beyond the known orders."""
         return np.asarray(np.interp(order, at, moments, right=np.inf))
 
     best = np.full(ORDERS.shape, np.inf)

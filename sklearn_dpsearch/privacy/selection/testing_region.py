@@ -1,5 +1,4 @@
-r"""The testing region on a grid, for bounds by the slope f' of the generating function, and the
-largest of many lines.
+r"""Testing region on a grid, for bounds by the slope f', and the largest of many lines.
 
 q is the probability, on one data set, that a run scores at most y; q_min(q) the least such
 probability on a neighbouring data set. The bounds for best-of-K search compare f'(q) with

@@ -1,5 +1,4 @@
-r"""Stop at the first good candidate: run until a score reaches a threshold that was fixed in
-advance.
+r"""Stop at the first candidate whose score reaches a threshold fixed in advance.
 
 Before each run a coin with probability p ends the search without a result. Otherwise the run's
 outcome is released if its score is at least the threshold, and forgotten if not. The release is one
@@ -112,8 +111,7 @@ def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
 
 
 def lower_polygon(pld: LossDistribution) -> Polygon:
-    """Lower edge q_min of the testing region as a polygon, from e = 0 to 1: the outcomes of highest
-    loss first."""
+    """Lower edge q_min as a polygon from e = 0 to 1: the outcomes of highest loss first."""
     above_p, above_q = pld.from_above
     place = _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1])
     pld = _spread_on_cells(pld, place, 2 * STEP_X)

@@ -1,5 +1,4 @@
-r"""Is the best of K runs (ε, δ)-DP? A bound that proves it, a mechanism that refutes it, or
-neither.
+r"""Is the best of K runs (ε, δ)-DP? A bound proves it, or a mechanism refutes it.
 
 The claim speaks of *every* mechanism with the stated guarantee. It is true if some valid bound on
 δ(ε) is at most δ, and false if one mechanism that has the guarantee loses more (``witness``). Both
@@ -90,8 +89,7 @@ class Verdict:
 def verify(
     one_run: Guarantee | Statement, count: CountDistribution | float, epsilon: float, delta: float
 ) -> Verdict:
-    """Decide whether releasing only the best of K runs is (ε, δ)-DP for every mechanism with this
-    guarantee.
+    """Decide whether the best of K runs is (ε, δ)-DP for every mechanism with a guarantee.
 
     Parameters
     ----------
@@ -174,8 +172,7 @@ def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
 
 
 def _mechanisms_of_pair(pair: DominatingPair) -> list[Tails]:
-    """Mechanisms of those directions of a dominating pair whose reversed curve the other one
-    covers."""
+    """Mechanisms of the directions of a pair whose reversed curve the other one covers."""
     orders = ((pair.removed, pair.added), (pair.added, pair.removed))
     mechanisms = [(probabilities(pld), reverse) for pld, reverse in orders]
     return [cuts(outcomes) for outcomes, reverse in mechanisms if _is_covered(outcomes, reverse)]
@@ -211,8 +208,7 @@ def _mechanisms_of_dpsgd(one_run: DPSGD) -> list[Tails]:
 
 
 def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
-    """Probabilities of the cells of one noisy DP-SGD sum, with and without the record (or with one
-    and the other)."""
+    """Cell probabilities of one noisy DP-SGD sum, with and without (or instead of) a record."""
     edges = np.linspace(-1.0 - 14.0 * noise, 1.0 + 14.0 * noise, 40001)
     inner = edges[1:-1]  # the first and the last cell reach to infinity
     tails = (special.ndtr((inner - shift) / noise) for shift in (0.0, 1.0, -1.0))

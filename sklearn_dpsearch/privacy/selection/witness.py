@@ -50,8 +50,7 @@ NEAR = (-5, -1, 0, 1, 5)
 
 
 class Outcomes(NamedTuple):
-    """Outcomes of a mechanism by rising likelihood ratio: P- and P'-masses, and the largest error
-    of their sums."""
+    """Outcomes by rising likelihood ratio: P- and P'-masses, and the error of their sums."""
 
     p: Array
     q: Array
@@ -125,8 +124,7 @@ def largest_delta(
 def witness_epsilon(
     one_run: Guarantee | Statement, count: CountDistribution | float, delta: float
 ) -> float:
-    """The largest ε at which ``witness`` exceeds ``delta`` (from below); infinite if it always
-    does.
+    """Largest ε at which ``witness`` exceeds ``delta``, from below; infinite if it always does.
 
     If one run never fails openly, the largest certified ε is 600: larger losses look like infinite
     ones.
@@ -199,8 +197,7 @@ def _smallest_reliable_delta(one_run: Guarantee, distribution: CountDistribution
 
 
 def worst_tails(one_run: Guarantee) -> list[Tails]:
-    """Tails of the worst mechanism with a guarantee, both directions, or of the accountant's own
-    pair."""
+    """Tails, in both directions, of the worst mechanism, or of the accountant's own pair."""
     if isinstance(one_run, RenyiDP):
         raise PrivacyError(
             "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee "

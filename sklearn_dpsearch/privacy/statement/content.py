@@ -1,5 +1,4 @@
-"""Content of a statement: numbers as they are printed, public facts of the fit, and one structure
-behind all forms."""
+"""Content of a statement: numbers as printed, public facts, one structure for all forms."""
 
 from __future__ import annotations
 
@@ -164,8 +163,7 @@ class Curve:
 
     @classmethod
     def of(cls, trade_off: TradeOff) -> Curve:
-        """Build the curve from the corners of a trade-off curve, without corners too close together
-        to be seen."""
+        """Build the curve from the corners of a trade-off curve that are far enough apart."""
         alpha, power = trade_off.corners
         low, high = np.append(0.0, alpha[::-1]), np.append(power[-1], power[::-1])
         mirrored = np.stack([1.0 - high[::-1], 1.0 - low[::-1]], axis=1)

@@ -92,8 +92,7 @@ def _fill_registry_line(field: str, answers: Mapping[str, Any]) -> str:
 
 
 def _registry_answers(content: Content) -> dict[str, Any]:
-    """Answers for the template of the registry's entry, escaped for JSON's quotes, which are YAML's
-    too."""
+    """Answers for the template of the registry's entry, escaped for JSON and YAML quotes."""
     sections = {section.key: section for section in content.sections}
     stated = (sections[key].rows for key in ("release", "unit", "curator"))
     facts = {name: text for rows in stated for name, text, *_ in rows}

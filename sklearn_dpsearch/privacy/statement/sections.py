@@ -318,8 +318,7 @@ def _tuning_sentences(spent: Stated) -> Iterator[str]:
 
 
 def _share_of_choice(spent: Stated) -> Iterator[str]:
-    """Sentence on the part of ε that the choice takes, where one search is all that was
-    released."""
+    """Sentence on the part of ε that the choice takes, if one search was released."""
     first = spent.components[0].guarantee if len(spent.components) == 1 else None
     presence = getattr(first, "presence", first)
     named = SENTENCES["without_a_choice"].get(type(presence).__name__)
