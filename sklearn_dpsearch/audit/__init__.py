@@ -1,5 +1,4 @@
-"""Lower bounds on the ε of any private estimator or search, by fitting it many times, or once with
-many canaries.
+"""Lower bounds on the ε of any private estimator, by many fits, or one with canaries.
 
 An audit can refute a stated ε, never prove it. ``audit`` fits on two neighbouring data sets,
 chooses on half of the fits the event that tells the data sets apart best, and counts this event on
@@ -16,18 +15,10 @@ from .one_run import OneRunResult, audit_one_run
 from .replay import ReplayResult, replay
 from .right_guesses import epsilon_of_guesses
 
+# fmt: off
 __all__ = [
-    "AuditResult",
-    "Event",
-    "Neighbours",
-    "OneRunResult",
-    "ReplayResult",
-    "audit",
-    "audit_one_run",
-    "epsilon_of_guesses",
-    "largest_provable_epsilon",
-    "lower_bound",
-    "replay",
-    "runs_needed",
-    "worst_case",
+    "AuditResult", "Event", "Neighbours", "OneRunResult", "ReplayResult", "audit",
+    "audit_one_run", "epsilon_of_guesses", "largest_provable_epsilon", "lower_bound", "replay",
+    "runs_needed", "worst_case",
 ]
+# fmt: on

@@ -52,21 +52,15 @@ class LowerBound(ABC):
         """False if the statement is refuted; None if nothing is stated."""
 
     def __str__(self) -> str:
-        verdict = {
-            None: "nothing is stated",
-            True: "consistent",
-            False: "REFUTED: the statement is false",
-        }
-        stated = (
-            "" if self.stated_epsilon is None else f"; stated epsilon = {self.stated_epsilon:.4g}"
-        )
+        epsilon, verdict = self.stated_epsilon, "nothing is stated"
+        if self.consistent is not None:
+            verdict = "consistent" if self.consistent else "REFUTED: the statement is false"
+        stated = "" if epsilon is None else f"; stated epsilon = {epsilon:.4g}"
         two = "" if self.steps == 1 else f" ({self.steps} steps of {self.neighboring})"
-        bound = (
-            f"epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:g} with "
-            f"{self.confidence:.4g} confidence"
-        )
+        at = f"at delta = {self.delta:g} with {self.confidence:.4g} confidence"
         notes = "".join(f"\n  note: {note}" for note in self.notes)
-        return f"{bound}{stated}{two}: {verdict[self.consistent]}\n{self._evidence()}{notes}"
+        bound = f"epsilon >= {self.epsilon_lower:.4g} {at}{stated}{two}: {verdict}"
+        return f"{bound}\n{self._evidence()}{notes}"
 
     @abstractmethod
     def _evidence(self) -> str:
@@ -156,18 +150,15 @@ def lower_bound(
     check_levels(delta, confidence)
     rng = np.random.default_rng(0)  # any order that does not depend on the outcomes
     first, second = tabulate(outcomes, others)
-    (choosing, counted), (other_choosing, other_counted) = (
-        _split_runs(first, rng),
-        _split_runs(second, rng),
-    )
-    event = choose(choosing, other_choosing, delta)
+    choosing, counted = _split_runs(first, rng)
+    other_choosing, other_counted = _split_runs(second, rng)
+    event, epsilon = choose(choosing, other_choosing, delta), 0.0
     hits_and_runs = (0, n_counted_runs(len(outcomes)), 0, n_counted_runs(len(others)))
     if event is not None:
         hits_and_runs = counts(event, counted, other_counted)
+        epsilon = float(certified_epsilon(*hits_and_runs, delta, confidence))
     return AuditResult(
-        epsilon_lower=0.0
-        if event is None
-        else float(certified_epsilon(*hits_and_runs, delta, confidence)),
+        epsilon_lower=epsilon,
         delta=float(delta),
         confidence=float(confidence),
         n_runs=n_runs,

@@ -29,6 +29,10 @@ from .neighbours import Dataset, Neighbours, worst_case
 from .stated_guarantees import claim_about, smallest_stated_epsilon
 
 Seed = np.random.SeedSequence
+#: Seeds of some fits; None for the operating system's entropy.
+Seeds = Sequence[Seed | None]
+#: Further arguments of ``fit``.
+FitParams = Mapping[str, Any]
 
 #: Outcomes of some fits, the statement of the first of them, and the first error.
 Fitted = tuple[list[Any], list[PrivacySpent], str | None]
@@ -51,7 +55,7 @@ def audit(
     confidence: float = 0.95,
     stated: Guarantee | PrivacySpent | None = None,
     statistic: Statistic | None = None,
-    fit_params: Mapping[str, Any] | None = None,
+    fit_params: FitParams | None = None,
     n_jobs: int | None = None,
     random_state: int | None = None,
 ) -> AuditResult:
@@ -143,17 +147,25 @@ def audit(
     n = n if groups is None else number_of_persons(persons_in(groups, n))
     claim = claim_about(estimator, n, public, stated, delta, neighboring)
     relation = claim.neighboring
-    pair = (
-        worst_case(X, y, groups, neighboring=relation, absent=absent)
-        if other is None
-        else Neighbours.of((X, y) if groups is None else (X, y, groups), other, relation, absent)
-    )
-    samples = fit_many(
-        estimator, pair, n_runs, statistic or Everything(pair.canary), params, n_jobs, random_state
-    )
-    _check_some_fitted(samples, estimator)
-    if groups is not None:
-        _check_unit(samples, stated is not None)
+    if other is None:
+        pair = worst_case(X, y, groups, neighboring=relation, absent=absent)
+    else:
+        data = (X, y) if groups is None else (X, y, groups)
+        pair = Neighbours.of(data, other, relation, absent)
+    statistic = statistic or Everything(pair.canary)
+    samples = fit_many(estimator, pair, n_runs, statistic, params, n_jobs, random_state)
+    if all(has_failed(outcome) for outcome in [*samples.first, *samples.second]):
+        raise ValueError(
+            f"Every fit of {type(estimator).__name__} failed on both data sets, the first with "
+            f"{samples.error}. Give data and fit_params with which fit works."
+        )
+    units = {statement.unit for statement in samples.spent}
+    # a statement about records says nothing about persons: an audit would refute no claim
+    if groups is not None and (units - {"person"} or not (units or stated is not None)):
+        raise PrivacyError(
+            "Found groups, and a model that states nothing for persons. Use an estimator whose fit "
+            "takes groups and which has privacy_spent_, or leave groups out."
+        )
     bound = lower_bound(samples.first, samples.second, delta=claim.delta, confidence=confidence)
     return replace(
         bound,
@@ -162,28 +174,6 @@ def audit(
         steps=pair.steps,
         notes=notes,
     )
-
-
-def _check_some_fitted(samples: Samples, estimator: Any) -> None:
-    """Raise if every fit of an audit failed."""
-    if all(has_failed(outcome) for outcome in [*samples.first, *samples.second]):
-        raise ValueError(
-            f"Every fit of {type(estimator).__name__} failed on both data sets, the first with "
-            f"{samples.error}. Give data and fit_params with which fit works."
-        )
-
-
-def _check_unit(samples: Samples, is_claimed: bool) -> None:
-    """Raise for statements about records where persons are audited.
-
-    They say nothing about persons: an audit would refute what was not claimed.
-    """
-    units = {statement.unit for statement in samples.spent}
-    if units - {"person"} or not (units or is_claimed):
-        raise PrivacyError(
-            "Found groups, and a model that states nothing for persons. Use an estimator whose fit "
-            "takes groups and which has privacy_spent_, or leave groups out."
-        )
 
 
 # --- many fits; one that fails is an outcome like any other ---------------------------------------
@@ -204,19 +194,20 @@ def fit_many(
     pair: Neighbours,
     n_runs: int,
     statistic: Statistic,
-    fit_params: Mapping[str, Any],
+    fit_params: FitParams,
     n_jobs: int | None,
     random_state: int | None,
 ) -> Samples:
     """Fit ``n_runs`` times on each of two data sets."""
     data = (pair.X, pair.y, pair.groups), (pair.other_X, pair.other_y, pair.other_groups)
-    seeds = [_fit_seeds(random_state, side, n_runs) for side in (0, 1)]
+    seeds: list[Seeds] = [[None] * n_runs] * 2
+    if random_state is not None:
+        seeds = [Seed([int(random_state), side]).spawn(n_runs) for side in (0, 1)]
     batch = max(1, min(BATCH, -(-n_runs // effective_n_jobs(n_jobs))))
     tasks = [(side, seeds[side][i : i + batch]) for side in (0, 1) for i in range(0, n_runs, batch)]
     some_fits = partial(_fit_batch, estimator, statistic, fit_params)
-    done = run_publicly(
-        partial(_run_all_fits, some_fits, data, tasks, workplace_for(n_jobs)), [*data[0], *data[1]]
-    )
+    all_fits = partial(_run_all_fits, some_fits, data, tasks, workplace_for(n_jobs))
+    done = run_publicly(all_fits, [*data[0], *data[1]])
     outcomes: tuple[list[Any], list[Any]] = [], []
     for (side, _), (fitted, _, _) in zip(tasks, done):
         outcomes[side].extend(fitted)
@@ -227,7 +218,7 @@ def fit_many(
 def _run_all_fits(
     some_fits: Callable[..., Fitted],
     data: Any,
-    tasks: Sequence[tuple[int, Sequence[Seed | None]]],
+    tasks: Sequence[tuple[int, Seeds]],
     place: Workplace,
 ) -> list[Fitted]:
     """Run batches of fits, each in a process of its own.
@@ -242,19 +233,12 @@ def _run_all_fits(
 
 
 def _fit_batch(
-    estimator: Estimator,
-    statistic: Statistic,
-    fit_params: Mapping[str, Any],
-    data: Dataset,
-    seeds: Sequence[Seed | None],
+    estimator: Any, statistic: Statistic, fit_params: FitParams, data: Dataset, seeds: Seeds
 ) -> Fitted:
-    """Outcomes of some fits on one data set, with the statement of the first fit, and the first
-    error."""
+    """Outcomes of some fits on one data set, the statement of the first, and the first error."""
     X, y, groups = data
     params = dict(fit_params) if groups is None else {**fit_params, "groups": groups}
-    outcomes: list[Any] = []
-    spent: list[PrivacySpent] = []
-    error: str | None = None
+    outcomes, spent, error = list[Any](), list[PrivacySpent](), None
     for seed in seeds:
         model = unfitted_copy(estimator, seed)
         reseed(seed)
@@ -295,16 +279,5 @@ def unfitted_copy(estimator: Estimator, seed: Seed | None) -> Any:
 
 def statement_of(model: Any) -> list[PrivacySpent]:
     """Statement of a fitted model, in a list, if it has one."""
-    return (
-        [spent] if isinstance(spent := getattr(model, "privacy_spent_", None), PrivacySpent) else []
-    )
-
-
-def _fit_seeds(random_state: int | None, side: int, n_runs: int) -> Sequence[Seed | None]:
-    """Seeds of the fits on one data set, or None for each.
-
-    None takes the operating system's entropy.
-    """
-    if random_state is None:
-        return [None] * n_runs
-    return list(np.random.SeedSequence([int(random_state), side]).spawn(n_runs))
+    spent = getattr(model, "privacy_spent_", None)
+    return [spent] if isinstance(spent, PrivacySpent) else []

@@ -40,16 +40,12 @@ def certified_epsilon(
         Probability with which the bound holds, for an event that was chosen without these counts.
     """
     level = 1.0 - math.sqrt(confidence)
-    hits, runs, other_hits, other_runs = (
-        np.asarray(count) for count in (hits, runs, other_hits, other_runs)
-    )
+    hits, runs = np.asarray(hits), np.asarray(runs)
+    other_hits, other_runs = np.asarray(other_hits), np.asarray(other_runs)
     with np.errstate(divide="ignore", invalid="ignore"):
         low = np.where(hits > 0, beta.ppf(level, hits, runs - hits + 1), 0.0)
-        high = np.where(
-            other_hits < other_runs,
-            beta.ppf(1.0 - level, other_hits + 1, other_runs - other_hits),
-            1.0,
-        )
+        high = beta.ppf(1.0 - level, other_hits + 1, other_runs - other_hits)
+        high = np.where(other_hits < other_runs, high, 1.0)
         epsilon = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
     return np.asarray(np.maximum(epsilon, 0.0))
 
@@ -60,8 +56,7 @@ def n_counted_runs(n_runs: int) -> int:
 
 
 def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Largest ε that a number of fits on each data set proves, with an event that always or never
-    happens.
+    """Largest ε that a number of fits proves, with an event that always or never happens.
 
     Parameters
     ----------
@@ -87,9 +82,7 @@ def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float 
 
 
 def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) -> int:
-    """Number of fits on each data set that can prove ``epsilon``.
-
-    The fewest, for any estimator.
+    """Fewest fits on each data set that can prove ``epsilon``, for any estimator.
 
     Parameters
     ----------

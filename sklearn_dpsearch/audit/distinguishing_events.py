@@ -1,5 +1,4 @@
-"""Outcomes of fits as tables, and events that tell two samples of them apart, chosen on one half of
-the runs.
+"""Outcomes of fits as tables, and events, chosen on half of the runs, that tell them apart.
 
 An event is a threshold on a score of the outcome. A score is one number of the outcome; a
 projection onto the difference of means; or the log-ratio of the frequencies of the outcome's label
@@ -68,7 +67,7 @@ class Coordinate(OutcomeScore):
 class Projection:
     """Projection of standardised numbers on the difference of their means.
 
-    Of one name, between the two data sets.
+    The numbers are those of one name in both data sets.
     """
 
     name: str
@@ -100,7 +99,7 @@ class Direction(OutcomeScore):
 class Labels(OutcomeScore):
     """Score that is the log-ratio of a label's frequencies.
 
-    On the first and the second data set (several columns are joined).
+    They are the frequencies on the first and the second data set (several columns are joined).
     """
 
     names: tuple[str, ...]
@@ -118,13 +117,10 @@ class Labels(OutcomeScore):
 
 def joined_labels(table: Table, names: tuple[str, ...]) -> list[str]:
     """Labels of several columns joined; a number counts by its value."""
-    columns = [
-        table.labels[name]
-        if name in table.labels
-        else [f"{row[0]:.12g}" for row in table.numbers[name]]
-        for name in names
-    ]
-    return [" | ".join(map(str, row)) for row in zip(*columns)]
+    numbers = [name for name in names if name not in table.labels]
+    texts = {name: [f"{row[0]:.12g}" for row in table.numbers[name]] for name in numbers}
+    columns = {**table.labels, **texts}
+    return [" | ".join(map(str, row)) for row in zip(*(columns[name] for name in names))]
 
 
 @dataclass(frozen=True)
@@ -172,10 +168,7 @@ Counts = tuple[int, int, int, int]
 
 
 def choose(first: Table, second: Table, delta: float) -> Event | None:
-    """Choose the event with the largest certified ε on some runs.
-
-    None if all outcomes are the same.
-    """
+    """Choose the event with the largest certified ε on some runs, or None if all are equal."""
     best_rank: Rank = (-1.0, -1.0)
     best_event = None
     for score in candidate_scores(first, second):
@@ -190,22 +183,18 @@ def choose(first: Table, second: Table, delta: float) -> Event | None:
 
 def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
     """Scores by which outcomes may tell data sets apart."""
-    discrete = [
-        *first.labels,
-        *(name for name in first.numbers if _has_few_values(first, second, name)),
-    ]
+    columns = {name: (column, second.numbers[name]) for name, column in first.numbers.items()}
+    single = [name for name, (column, _) in columns.items() if column.shape[1] == 1]
+    few = [name for name in single if np.unique(np.concatenate(columns[name])).size <= FEW]
+    discrete = [*first.labels, *few]
     for names in [(name,) for name in discrete] + [tuple(discrete)] * (len(discrete) > 1):
         yield _label_ratios(first, second, names)
-    for name, column in first.numbers.items():
-        for index in _most_different_coordinates(column, second.numbers[name]):
-            yield Coordinate(name, int(index), column.shape[1] == 1)
-    wide = [name for name, column in first.numbers.items() if column.shape[1] > 1]
+    for name, pair in columns.items():
+        for index in _most_different_coordinates(*pair):
+            yield Coordinate(name, int(index), name in single)
+    wide = [name for name in columns if name not in single]
     for names in [(name,) for name in wide] + [tuple(first.numbers)] * (len(first.numbers) > 1):
-        yield Direction(
-            tuple(
-                _mean_projection(name, first.numbers[name], second.numbers[name]) for name in names
-            )
-        )
+        yield Direction(tuple(_mean_projection(name, *columns[name]) for name in names))
 
 
 def _best_cut(
@@ -213,17 +202,14 @@ def _best_cut(
 ) -> tuple[Rank, Event]:
     """Best threshold of one score, and its event.
 
-    On either side, for either order of the data sets.
+    The event may lie on either side, for either order of the data sets.
     """
-    scores, other_scores = (
-        np.sort(_fill_missing(score.of(table), missing)) for table in (first, second)
-    )
-    cuts = _candidate_thresholds(np.concatenate([scores, other_scores]))
-    over, other = (
-        values.size - np.searchsorted(values, cuts, side="right")
-        for values in (scores, other_scores)
-    )
-    n, m = scores.size, other_scores.size
+    pair = [np.sort(_fill_missing(score.of(table), missing)) for table in (first, second)]
+    cuts = np.unique(np.concatenate(pair))
+    if cuts.size > THRESHOLDS:
+        cuts = cuts[np.linspace(0, cuts.size - 1, THRESHOLDS).astype(int)]
+    over, other = (values.size - np.searchsorted(values, cuts, side="right") for values in pair)
+    n, m = (values.size for values in pair)
     # above the cut?, likelier on the first?
     sides = [(True, True), (False, True), (True, False), (False, False)]
     hits, runs = np.array([over, n - over, other, m - other]), np.array([n, n, m, m])[:, None]
@@ -238,24 +224,13 @@ def _best_cut(
     return max(ranked_events, key=lambda ranked: ranked[0])
 
 
-def _candidate_thresholds(values: Array) -> Array:
-    """Thresholds to try for a score."""
-    values = np.unique(values)
-    if values.size > THRESHOLDS:
-        values = values[np.linspace(0, values.size - 1, THRESHOLDS).astype(int)]
-    return values
-
-
 def _fill_missing(values: Array, missing: float) -> Array:
     """Scores with a value in place of NaN."""
     return np.where(np.isnan(values), missing, values)
 
 
 def _most_different_coordinates(first: Array, second: Array) -> npt.NDArray[np.int64]:
-    """Coordinates whose means are furthest apart between data sets.
-
-    All of them if there are few.
-    """
+    """Coordinates whose means differ most between data sets; all of them if there are few."""
     if first.shape[1] <= COORDINATES:
         return np.arange(first.shape[1])
     weights = _mean_projection("", first, second).weights
@@ -265,7 +240,7 @@ def _most_different_coordinates(first: Array, second: Array) -> npt.NDArray[np.i
 def _mean_projection(name: str, first: Array, second: Array) -> Projection:
     """Projection on the difference of standardised means.
 
-    Weights are times the inverse covariance where that is small enough.
+    Weights are multiplied by the inverse covariance where that is small enough.
     """
     numbers = np.concatenate([first, second])
     finite = np.where(np.isfinite(numbers), numbers, np.nan)
@@ -273,16 +248,10 @@ def _mean_projection(name: str, first: Array, second: Array) -> Projection:
     centre, scale = np.zeros(numbers.shape[1]), np.ones(numbers.shape[1])
     centre[varied] = np.nanmedian(finite[:, varied], axis=0)
     scale[varied] = np.maximum(np.nanstd(finite[:, varied], axis=0), 1e-300)
-    standardized, other_standardized = (
-        _standardized(column, centre, scale) for column in (first, second)
-    )
-    gap = standardized.mean(axis=0) - other_standardized.mean(axis=0)
-    residuals = np.concatenate(
-        [
-            standardized - standardized.mean(axis=0),
-            other_standardized - other_standardized.mean(axis=0),
-        ]
-    )
+    columns = [_standardized(column, centre, scale) for column in (first, second)]
+    means = [column.mean(axis=0) for column in columns]
+    gap = means[0] - means[1]
+    residuals = np.concatenate([column - mean for column, mean in zip(columns, means)])
     if gap.size > COORDINATES:
         return Projection(name, centre, scale, gap / (residuals.var(axis=0) + 1e-6))
     covariance = residuals.T @ residuals / len(residuals) + 1e-6 * np.eye(gap.size)
@@ -296,34 +265,20 @@ def _standardized(column: Array, centre: Array, scale: Array) -> Array:
     return np.asarray(np.clip(np.where(np.isnan(values), 0.0, values), -1e6, 1e6))
 
 
-def _has_few_values(first: Table, second: Table, name: str) -> bool:
-    """Return whether a column has few different numbers."""
-    column, other = first.numbers[name], second.numbers[name]
-    return column.shape[1] == 1 and np.unique(np.concatenate([column, other])).size <= FEW
-
-
 def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels:
     """Score of labels by the log-ratio of smoothed frequencies."""
-    frequencies = Counter(joined_labels(first, names))
-    other_frequencies = Counter(joined_labels(second, names))
-    n, m = sum(frequencies.values()), sum(other_frequencies.values())
+    samples = [Counter(joined_labels(table, names)) for table in (first, second)]
 
     def ratio(label: str) -> float:
-        return float(
-            np.log((frequencies[label] + 0.5) / (n + 1))
-            - np.log((other_frequencies[label] + 0.5) / (m + 1))
-        )
+        shares = [(sample[label] + 0.5) / (sum(sample.values()) + 1) for sample in samples]
+        return float(np.log(shares[0]) - np.log(shares[1]))
 
-    return Labels(
-        names, tuple((label, ratio(label)) for label in sorted({*frequencies, *other_frequencies}))
-    )
+    different = sorted({*samples[0], *samples[1]})
+    return Labels(names, tuple((label, ratio(label)) for label in different))
 
 
 def counts(event: Event, first: Table, second: Table) -> Counts:
-    """Count an event on the likelier data set and on the other.
-
-    Hits and runs of each.
-    """
+    """Hits and runs of an event on the likelier data set and on the other."""
     likelier, other = (first, second) if event.first else (second, first)
     hits, other_hits = event.happens(likelier), event.happens(other)
     return int(hits.sum()), hits.size, int(other_hits.sum()), other_hits.size
@@ -348,7 +303,7 @@ ANSWERS = ("decision_function", "predict_proba", "predict", "score_samples", "tr
 class Everything:
     """Default attack of an audit: all that a model shows.
 
-    Parameters and scores found, every fitted number, and the answers for the canary.
+    It reads parameters and scores, every fitted number, and the answers for the canary.
 
     Parameters
     ----------
@@ -362,17 +317,13 @@ class Everything:
         for name in ANSWERS:
             # a model that cannot answer is read by its parameters alone
             with contextlib.suppress(Exception):
-                outcome.update(
-                    _outcome_entries(f"{name}(canary)", getattr(model, name)(self.canary))
-                )
+                answer = getattr(model, name)(self.canary)
+                outcome.update(_outcome_entries(f"{name}(canary)", answer))
         return outcome
 
 
 def _fitted_attributes(prefix: str, model: object, depth: int) -> Iterator[tuple[str, Any]]:
-    """Names and values of fitted attributes, of inner models too.
-
-    Numbers, texts, parameters.
-    """
+    """Names and values of fitted attributes (numbers, texts, parameters), inner models too."""
     for name, value in sorted(getattr(model, "__dict__", {}).items()):
         if not name.endswith("_") or name.startswith("_") or name == "privacy_spent_":
             continue
@@ -427,11 +378,9 @@ class Table:
 
     def select_rows(self, chosen: npt.NDArray[np.int64]) -> Table:
         """Table of chosen fits."""
-        return Table(
-            len(chosen),
-            {name: column[chosen] for name, column in self.numbers.items()},
-            {name: column[chosen] for name, column in self.labels.items()},
-        )
+        numbers = {name: column[chosen] for name, column in self.numbers.items()}
+        labels = {name: column[chosen] for name, column in self.labels.items()}
+        return Table(len(chosen), numbers, labels)
 
 
 def tabulate(outcomes: Sequence[Any], other_outcomes: Sequence[Any]) -> tuple[Table, Table]:
@@ -439,14 +388,16 @@ def tabulate(outcomes: Sequence[Any], other_outcomes: Sequence[Any]) -> tuple[Ta
 
     Columns that never vary are left out.
     """
-    rows = [_named_entries(outcome) for outcome in [*outcomes, *other_outcomes]]
+    all_outcomes = (*outcomes, *other_outcomes)
+    rows = [row if isinstance(row, Mapping) else {"outcome": row} for row in all_outcomes]
     numbers: dict[str, Array] = {}
     labels: dict[str, npt.NDArray[np.str_]] = {}
     for name in sorted({name for row in rows for name in row}):
         values = [row.get(name) for row in rows]
         if all(map(_is_number, values)):
             column = _stacked_with_nan(values)
-            numbers |= {name: column} if _varies(column) else {}
+            equal = (column == column[0]) | (np.isnan(column) & np.isnan(column[0]))
+            numbers |= {} if np.all(equal) else {name: column}
         else:
             texts = np.array([MISSING if value is None else repr(value) for value in values])
             labels |= {name: texts} if np.any(texts != texts[0]) else {}
@@ -460,11 +411,6 @@ def has_failed(outcome: object) -> bool:
     return isinstance(outcome, Mapping) and outcome.get("failed") is True
 
 
-def _named_entries(outcome: Any) -> Mapping[str, Any]:
-    """Outcome as a mapping of names to values."""
-    return outcome if isinstance(outcome, Mapping) else {"outcome": outcome}
-
-
 def _is_number(value: object) -> bool:
     """Return whether an entry is a number or an array of numbers (or missing)."""
     if value is None or isinstance(value, (np.ndarray, list)):
@@ -474,16 +420,9 @@ def _is_number(value: object) -> bool:
 
 def _stacked_with_nan(values: Sequence[Any]) -> Array:
     """Rows of numbers stacked, shorter ones filled with NaN."""
-    flat = [
-        np.array([]) if value is None else np.asarray(value, dtype=float).ravel()
-        for value in values
-    ]
+    present = ([] if value is None else value for value in values)
+    flat = [np.asarray(value, dtype=float).ravel() for value in present]
     filled = np.full((len(flat), max(numbers.size for numbers in flat)), np.nan)
     for row, numbers in zip(filled, flat):
         row[: numbers.size] = numbers
     return filled
-
-
-def _varies(column: Array) -> bool:
-    """Return whether a column differs between fits."""
-    return not bool(np.all((column == column[0]) | (np.isnan(column) & np.isnan(column[0]))))

@@ -1,5 +1,4 @@
-"""Two data sets that differ in one record, or in one person's: given ones are checked, others get
-extreme records."""
+"""Neighbouring data sets: given ones are checked, others get extreme records."""
 
 from __future__ import annotations
 
@@ -80,17 +79,12 @@ class Neighbours:
         check_neighboring(neighboring)
         (X, y, *groups), (other_X, other_y, *other_groups) = data, other
         first, second = _record_rows(*data), _record_rows(*other)
-        if groups or other_groups:
-            places = _places_of_person(first, second, neighboring)
-        elif neighboring == "add_remove":
-            places = _places_of_added_record(first, second)
-        else:
-            places = _places_of_changed_record(first, second, neighboring)
-        shown = [
-            _safe_indexing(part, place[:1])
-            for part, place in zip((X, other_X), places)
-            if place.size
-        ]
+        find = _places_of_person if groups or other_groups else _places_of_record
+        places = find(first, second, neighboring == "add_remove")
+        if places is None:
+            raise _not_neighbours(first, second, neighboring, find is _places_of_person)
+        changed = [(part, place) for part, place in zip((X, other_X), places) if place.size]
+        shown = [_safe_indexing(part, place[:1]) for part, place in changed]
         steps = 2 if neighboring == "zero_out" and not absent else 1
         fields = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
         fields |= {"X": X, "y": y, "other_X": other_X, "other_y": other_y}
@@ -147,19 +141,18 @@ def worst_case(
     if neighboring == "add_remove":
         size = int(counts.max())
         data = values, target, persons
-        other = (
-            np.vstack([values, np.tile(record, (size, 1))]),
-            None if target is None else np.append(target, np.full(size, label, target.dtype)),
-            np.append(persons, np.full(size, len(counts))),
-        )
+        added = np.vstack([values, np.tile(record, (size, 1))])
+        other_target = target
+        if target is not None:
+            other_target = np.append(target, np.full(size, label, target.dtype))
+        other = added, other_target, np.append(persons, np.full(size, len(counts)))
     else:
         places = np.flatnonzero(persons == counts.argmax())
-        before = (
-            (np.zeros_like(record), label) if neighboring == "zero_out" else (opposite, other_label)
-        )
+        if neighboring == "zero_out":
+            opposite, other_label = np.zeros_like(record), label
         data, other = (
-            (*_with_record_at(values, target, places, *changed), persons)
-            for changed in (before, (record, label))
+            (_with_at(values, places, row), _with_at(target, places, y_of_row), persons)
+            for row, y_of_row in ((opposite, other_label), (record, label))
         )
     end = 2 if groups is None else 3
     return Neighbours.of(data[:end], other[:end], neighboring, absent)
@@ -168,10 +161,7 @@ def worst_case(
 def _extreme_record(
     values: Array, y: Records | None, scale: float
 ) -> tuple[Array, Any, Array, Any]:
-    """Extreme record for a canary, and the record it replaces.
-
-    Each with its target.
-    """
+    """Extreme record for a canary, and the record it replaces, each with its target."""
     low, high = values.min(axis=0), values.max(axis=0)
     middle, reach = (low + high) / 2, scale * (high - low) / 2
     if y is None:
@@ -183,18 +173,14 @@ def _extreme_record(
     else:
         against = np.sign(values.mean(axis=0) - values[y == label].mean(axis=0))
     record = middle + np.where(against >= 0, reach, -reach)
-    return (
-        record,
-        label,
-        (middle - (record - middle) if label == other_label else record),
-        other_label,
-    )
+    opposite = middle - (record - middle) if label == other_label else record
+    return record, label, opposite, other_label
 
 
 def _extreme_targets(y: Records) -> tuple[Any, Any]:
     """Target for a canary, and one as far away as possible.
 
-    The two rarest classes, or the ends.
+    They are the two rarest classes, or the ends of the range.
     """
     if y.ndim > 1:
         raise ValueError(
@@ -212,17 +198,13 @@ def _are_class_labels(y: Records) -> bool:
     return str(type_of_target(y)) in ("binary", "multiclass")
 
 
-def _with_record_at(
-    values: Array, y: Records | None, places: npt.NDArray[np.intp], record: Array, label: Any
-) -> tuple[Array, Records | None]:
-    """Data with one record at all of the given places."""
-    X = values.copy()
-    X[places] = record
-    if y is None:
-        return X, None
-    target = y.copy()
-    target[places] = label
-    return X, target
+def _with_at(values: Any, places: npt.NDArray[np.intp], value: Any) -> Any:
+    """Copy of an array with a value at some places; None stays None."""
+    if values is None:
+        return None
+    copy = values.copy()
+    copy[places] = value
+    return copy
 
 
 def _numeric_table(X: Any) -> Array:
@@ -252,58 +234,42 @@ def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
             if len(parts[-1]) != len(table):
                 raise ValueError(
                     f"Found {len(table)} records and {len(part)} {name} in one data set; give one "
-                    f"for each."
+                    "for each."
                 )
     return np.hstack(parts)
 
 
-def _places_of_person(first: Records, second: Records, relation: Neighboring) -> Places:
+def _places_of_person(first: Records, second: Records, added: bool) -> Places | None:
     """Places of the only person in whom two data sets differ, or whom one lacks."""
     codes = persons_in(np.append(first[:, -1], second[:, -1]), len(first) + len(second))
     who = codes[: len(first)], codes[len(first) :]
     candidates = np.setxor1d(*who)
     if not candidates.size and first.shape == second.shape:
         candidates = who[0][~_equal_rows(first, second)][:1]
-    if candidates.size == 1:
-        places = np.flatnonzero(who[0] == candidates), np.flatnonzero(who[1] == candidates)
-        remaining = [np.delete(rows, place, axis=0) for rows, place in zip((first, second), places)]
-        if remaining[0].shape == remaining[1].shape and _equal_rows(*remaining).all():
-            sizes = {place.size for place in places}
-            if 0 in sizes if relation == "add_remove" else len(sizes) == 1:
-                return places
-    needed = (
-        "one person more in one of them"
-        if relation == "add_remove"
-        else "other values in the records of one person"
-    )
-    raise _not_neighbours(
-        first, second, relation, f"{needed}, the other records equal and in the same order"
-    )
+    if candidates.size != 1:
+        return None
+    places = np.flatnonzero(who[0] == candidates), np.flatnonzero(who[1] == candidates)
+    remaining = [np.delete(rows, place, axis=0) for rows, place in zip((first, second), places)]
+    if remaining[0].shape != remaining[1].shape or not _equal_rows(*remaining).all():
+        return None
+    sizes = {place.size for place in places}
+    return places if (0 in sizes if added else len(sizes) == 1) else None
 
 
-def _places_of_added_record(first: Records, second: Records) -> Places:
-    """Places of the record that only one data set has."""
-    longer, shorter = (first, second) if len(first) > len(second) else (second, first)
-    if len(longer) == len(shorter) + 1 and longer.shape[1] == shorter.shape[1]:
-        equal = _equal_rows(longer[:-1], shorter)
-        place = len(shorter) if equal.all() else int(np.argmin(equal))
-        if _equal_rows(np.delete(longer, place, axis=0), shorter).all():
-            added, none = np.array([place]), np.array([], int)
-            return (added, none) if longer is first else (none, added)
-    raise _not_neighbours(
-        first, second, "add_remove", "one record more in one of them, the others in the same order"
-    )
-
-
-def _places_of_changed_record(first: Records, second: Records, relation: Neighboring) -> Places:
-    """Places of the only record that differs between data sets."""
-    if first.shape == second.shape:
+def _places_of_record(first: Records, second: Records, added: bool) -> Places | None:
+    """Places of the only record that differs between data sets, or that only one of them has."""
+    if not added and first.shape == second.shape:
         changed = np.flatnonzero(~_equal_rows(first, second))
-        if changed.size == 1:
-            return changed, changed
-    raise _not_neighbours(
-        first, second, relation, "the same number of records, one of them with other values"
-    )
+        return (changed, changed) if changed.size == 1 else None
+    longer, shorter = (first, second) if len(first) > len(second) else (second, first)
+    if not added or (len(longer) - 1, longer.shape[1]) != shorter.shape:
+        return None
+    equal = _equal_rows(longer[:-1], shorter)
+    place = len(shorter) if equal.all() else int(np.argmin(equal))
+    if not _equal_rows(np.delete(longer, place, axis=0), shorter).all():
+        return None
+    places = np.array([place]), np.array([], int)
+    return places if longer is first else places[::-1]
 
 
 def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
@@ -312,14 +278,28 @@ def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
     return np.asarray(np.asarray(equal, dtype=bool).all(axis=1))
 
 
+#: Relation adds a record ↦ what is needed of records, and of persons.
+NEEDED = {
+    True: (
+        "one record more in one of them, the others in the same order",
+        "one person more in one of them, the other records equal and in the same order",
+    ),
+    False: (
+        "the same number of records, one of them with other values",
+        "other values in the records of one person, the other records equal and in the same order",
+    ),
+}
+
+
 def _not_neighbours(
-    first: Records, second: Records, relation: Neighboring, needed: str
+    first: Records, second: Records, relation: Neighboring, of_persons: bool
 ) -> PrivacyError:
     """Error for two data sets that are no neighbours."""
     difference = f"shapes {first.shape} and {second.shape}, targets included"
     if first.shape == second.shape:
         n_different = int(np.sum(~_equal_rows(first, second)))
         difference = f"{n_different} of {len(first)} records differ"
+    needed = NEEDED[relation == "add_remove"][of_persons]
     return PrivacyError(
         f"The two data sets are not neighbours under {relation!r}: {difference}; needed are "
         f"{needed}. Give such a pair, name the relation that holds (neighboring=), or leave other "

@@ -1,5 +1,4 @@
-"""Audit of a single fit by many canaries: each joins the records by a coin, and the attack guesses
-the coins.
+"""Audit of one fit by many canaries, which join by coins that the attack guesses.
 
 If the fit is ε-DP for one coin, the number of right guesses is hardly larger than a binomial number
 with chance e^ε/(1 + e^ε) (Steinke, Nasr & Jagielski 2023). So one fit bounds ε from below;
@@ -77,15 +76,11 @@ class OneRunResult(LowerBound):
         return None if self.ratio_lower is None else self.ratio_lower < 1.0
 
     def _evidence(self) -> str:
-        ratio = (
-            ""
-            if self.ratio_lower is None
-            else f"  true / stated epsilon >= {self.ratio_lower:.3g} at some delta\n"
-        )
-        return (
-            f"{ratio}  {self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries "
-            f"were right"
-        )
+        ratio = ""
+        if self.ratio_lower is not None:
+            ratio = f"  true / stated epsilon >= {self.ratio_lower:.3g} at some delta\n"
+        guesses = f"{self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries"
+        return f"{ratio}  {guesses} were right"
 
 
 def audit_one_run(
@@ -203,9 +198,8 @@ def audit_one_run(
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
     n = number_of_records(X) + len(canaries)
-    claim = claim_about(
-        estimator, n, params.get("X_public") is not None, stated, delta, neighboring
-    )
+    public = params.get("X_public") is not None
+    claim = claim_about(estimator, n, public, stated, delta, neighboring)
     relation = claim.neighboring
     if other_targets is not None and (relation != "replace_one" or targets is None):
         raise ValueError(
@@ -215,12 +209,10 @@ def audit_one_run(
     coins, scores, spent = [], [], []
     for seed in np.random.SeedSequence(random_state).spawn(n_fits):
         joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
-        data = _with_canaries(
-            X, y, canaries, targets, other_targets, joins, left_out=relation == "add_remove"
-        )
-        work = partial(
-            _fit_with_seed, estimator, *data, params, None if random_state is None else seed
-        )
+        left_out = relation == "add_remove"
+        data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out)
+        fit_seed = None if random_state is None else seed
+        work = partial(_fit_with_seed, estimator, *data, params, fit_seed)
         model = run_publicly(work, [part for part in data if part is not None])
         coins.append(joins)
         scores.append(_canary_scores(model, canaries, targets, score))
@@ -250,7 +242,7 @@ def audit_one_run(
 def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
     """Guess the coins of canaries by their scores, for some shares.
 
-    Those with the largest scores joined, those with the smallest not.
+    Those with the largest scores are guessed to have joined, and those with the smallest not.
     """
     fits, m = coins.shape
     order, guesses = np.argsort(scores, axis=1, kind="stable"), []
@@ -258,22 +250,14 @@ def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
         if place >= ALWAYS and share * m * fits < FEWEST_GUESSES:
             break
         half = max(1, int(share * m / 2))
-        right = sum(
-            int(c[o[m - half :]].sum()) + int((~c[o[:half]]).sum()) for c, o in zip(coins, order)
-        )
+        ranked = np.take_along_axis(coins, order, axis=1)
+        right = int(ranked[:, m - half :].sum()) + half * fits - int(ranked[:, :half].sum())
         guesses.append(Guesses(m * fits, 2 * half * fits, right))
     return guesses
 
 
 def _with_canaries(
-    X: Any,
-    y: Any,
-    canaries: Array,
-    targets: Array | None,
-    other_targets: Any,
-    joins: Any,
-    *,
-    left_out: bool,
+    X: Any, y: Any, canaries: Array, targets: Any, other_targets: Any, joins: Any, left_out: bool
 ) -> tuple[Array, Array | None]:
     """Records together with canaries that join by their coins.
 
@@ -330,7 +314,6 @@ def target_score(model: Any, canaries: Array, targets: Array | None) -> Array:
         return errors
     classes = list(model.classes_)
     chances = np.asarray(model.predict_proba(canaries))
-    of_targets: Array = chances[
-        np.arange(len(canaries)), [classes.index(target) for target in targets]
-    ]
+    columns = [classes.index(target) for target in targets]
+    of_targets: Array = chances[np.arange(len(canaries)), columns]
     return np.asarray(np.log(np.maximum(of_targets, 1e-300)))

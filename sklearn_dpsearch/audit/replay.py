@@ -1,5 +1,4 @@
-"""Replay of a fit on a neighbour: how far each released sum moves, and whether all else follows
-from noisy sums.
+"""Replay of a fit on a neighbour: how far sums move, and what follows from noisy sums.
 
 A mechanism that adds noise to sums, and goes on from noisy sums alone, is private if each sum moves
 by no more than its noise is calibrated to. Both can be seen, without repeating the fit: the sums of
@@ -27,6 +26,8 @@ from ..privacy.mechanisms.release_sum import Sums, listening
 
 #: Records, and targets.
 Dataset: TypeAlias = tuple[Any, Any]
+#: The function that adds noise to a released sum.
+AddNoise: TypeAlias = Callable[[Sums], Any]
 #: Parameters that are set for a replay: a public seed, and one of the noise that is recorded.
 SEEDS = ("random_state", "noise_seed")
 
@@ -57,11 +58,9 @@ class ReplayedRelease:
 
     @property
     def passed(self) -> bool:
-        """True if the sums are as close as was declared, without rounding where they are whole
-        numbers."""
-        return (
-            self.squared_distance is not None and self.squared_distance <= self.squared_sensitivity
-        )
+        """True if the sums are as close as declared, without rounding of whole numbers."""
+        distance = self.squared_distance
+        return distance is not None and distance <= self.squared_sensitivity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,27 +160,24 @@ def replay(
     recorded: list[tuple[str, Sums, Fraction, Any]] = []
     releases: list[ReplayedRelease] = []
 
-    def record(
-        name: str, sums: Sums, squared: Fraction, norm: int, add_noise: Callable[[Sums], Any]
-    ) -> Any:
+    def compare(name: str, distance: int | float | None, squared: Fraction) -> None:
+        releases.append(
+            ReplayedRelease(name=name, squared_distance=distance, squared_sensitivity=squared)
+        )
+
+    def record(name: str, sums: Sums, squared: Fraction, norm: int, add_noise: AddNoise) -> Any:
         recorded.append((name, sums, squared, add_noise(sums)))
         return recorded[-1][-1]
 
-    def answer(
-        name: str, sums: Sums, squared: Fraction, norm: int, add_noise: Callable[[Sums], Any]
-    ) -> Any:
+    def answer(name: str, sums: Sums, squared: Fraction, norm: int, add_noise: AddNoise) -> Any:
         if len(releases) >= len(recorded):
-            releases.append(
-                ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared)
-            )
+            compare(name, None, squared)
             return add_noise(sums)
         first, recorded_sums, declared, noisy = recorded[len(releases)]
         alike = (first, recorded_sums.shape, declared) == (name, sums.shape, squared)
         squared *= steps**2
         square = _squared_norm(sums - recorded_sums, norm) if alike else None
-        releases.append(
-            ReplayedRelease(name=name, squared_distance=square, squared_sensitivity=squared)
-        )
+        compare(name, square, squared)
         return noisy if alike else add_noise(sums)
 
     with listening(record):
@@ -195,23 +191,18 @@ def replay(
     with listening(answer):
         other_model = _fit_for_replay(estimator, *neighbour, neighbour_groups)
     for name, _, squared, _ in recorded[len(releases) :]:
-        releases.append(
-            ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared)
-        )
+        compare(name, None, squared)
     hashes, other_hashes = _attribute_hashes(model), _attribute_hashes(other_model)
     names = dict.fromkeys([*hashes, *other_hashes])
-    return ReplayResult(
-        releases=tuple(releases),
-        different=tuple(name for name in names if hashes.get(name) != other_hashes.get(name)),
-    )
+    different = tuple(name for name in names if hashes.get(name) != other_hashes.get(name))
+    return ReplayResult(releases=tuple(releases), different=different)
 
 
 def _steps_between(estimator: Any, first: tuple[Any, Any], other: tuple[Any, Any]) -> int:
     """Number of records zeroed out between two data sets, which differ in one record."""
     params = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    relations = {
-        value for name, value in params.items() if name.rpartition("__")[2] == "neighboring"
-    }
+    stated = (name for name in params if name.rpartition("__")[2] == "neighboring")
+    relations = {params[name] for name in stated}
     if is_partitioned(first[0]) or relations != {"zero_out"}:
         return 1
     present = [number_of_records(X) - _without_target(y) for X, y in (first, other)]
@@ -250,7 +241,7 @@ def _fit_for_replay(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
 def _attribute_hashes(fitted: Any) -> dict[str, str]:
     """Hash of each attribute that follows from the records.
 
-    What a fit costs does not.
+    The cost of a fit does not follow from them.
     """
     stated, pickled = {}, vars(fitted)
     if hasattr(fitted, "get_params"):

@@ -58,7 +58,7 @@ class ClaimedCurve:
     def lines(self) -> tuple[Array, Array]:
         """Slopes and offsets of the lines that the claims imply.
 
-        Q ≥ slope·P + offset, for each event and its complement.
+        They say Q ≥ slope·P + offset, for each event and its complement.
         """
         finite = self.epsilons <= LARGEST
         epsilons, deltas = self.epsilons[finite], self.deltas[finite]
@@ -103,8 +103,7 @@ class Guesses:
         return False
 
     def refute_by_sums(self, curve: ClaimedCurve, level: float) -> bool:
-        """Return whether the claims together are refuted by the theorem of Mahloujifar, Melis &
-        Chaudhuri.
+        """Return whether the theorem of Mahloujifar, Melis & Chaudhuri refutes the claims.
 
         The chances of j = n_right − 1, n_right − 2, … right guesses are at least those that the
         theorem asks for if ``level`` is the chance of n_right; the claims are refuted if the
@@ -133,10 +132,7 @@ class Guesses:
         return _largest_refuted(narrow(holds, Turn(0.0, LARGEST), within(EXACTLY, EXACTLY**2)))
 
     def ratio(self, curve: ClaimedCurve, level: float) -> float:
-        """Largest multiple of a claimed curve that is refuted, rounded down.
-
-        1 or more refutes it.
-        """
+        """Largest multiple of a claimed curve that is refuted, rounded down; 1 refutes it."""
 
         def holds(ratio: float) -> bool:
             return not self.refute(curve.times(ratio), level)
@@ -155,7 +151,7 @@ def epsilon_of_guesses(
 ) -> float:
     """Lower bound on ε that right guesses about fair coins prove.
 
-    The larger one of Steinke, Nasr & Jagielski (2023, Theorem 5.2) and Mahloujifar, Melis &
+    It is the larger one of Steinke, Nasr & Jagielski (2023, Theorem 5.2) and Mahloujifar, Melis &
     Chaudhuri (2024).
 
     Parameters

@@ -1,5 +1,4 @@
-"""Claims about one fit: by the caller, by a search's plan, by an adapter, or by the fitted
-model."""
+"""Claims about one fit by the caller, a search's plan, an adapter or the fitted model."""
 
 from __future__ import annotations
 
@@ -76,7 +75,7 @@ def _claimed_relation(guarantee: Guarantee | None, neighboring: Neighboring | No
         raise PrivacyError(
             f"Found neighboring={neighboring!r}, but the guarantee is stated for "
             f"{guarantee.neighboring!r}: it says nothing about other pairs. Leave neighboring out, "
-            f"or give stated= for this relation."
+            "or give stated= for this relation."
         )
     return neighboring or guarantee.neighboring  # type: ignore[union-attr]  # one of them is there
 
@@ -102,7 +101,7 @@ def _own_delta(guarantee: Guarantee | None) -> float:
     if delta is None:
         raise MissingDeltaError(
             f"Found delta=None, but {guarantee!r} is not pure. Give delta, the one at which "
-            f"epsilon is claimed."
+            "epsilon is claimed."
         )
     return float(delta)
 
@@ -112,44 +111,32 @@ def smallest_stated_epsilon(planned: Claim, spent: list[PrivacySpent], steps: in
 
     Each claim has to be true.
     """
-    values = [
-        epsilon
-        for claim in _all_claims(planned, spent)
-        if (epsilon := claim.epsilon(steps)) is not None
-    ]
-    return min(values) if values else None
+    epsilons = [claim.epsilon(steps) for claim in _all_claims(planned, spent)]
+    return min((epsilon for epsilon in epsilons if epsilon is not None), default=None)
 
 
 def stated_curve(planned: Claim, spent: list[PrivacySpent], steps: int) -> ClaimedCurve | None:
-    """Pairs (ε, δ) that plan and fitted models state.
-
-    None if nothing is stated.
-    """
+    """Pairs (ε, δ) that plan and fitted models state; None if nothing is stated."""
     claims = [claim for claim in _all_claims(planned, spent) if claim.guarantee is not None]
     if not claims:
         return None
     epsilons = np.array([claim.epsilon(steps) for claim in claims])
     different = dict.fromkeys(claim.guarantee for claim in claims if claim.guarantee is not None)
     curves = [_across_steps(guarantee, steps)._trade_off for guarantee in different]
-    return ClaimedCurve(
-        np.concatenate([epsilons, *(curve.epsilons for curve in curves)]),
-        np.concatenate(
-            [np.full(len(epsilons), planned.delta), *(curve.deltas for curve in curves)]
-        ),
-    )
+    deltas = [np.full(len(epsilons), planned.delta), *(curve.deltas for curve in curves)]
+    all_epsilons = np.concatenate([epsilons, *(curve.epsilons for curve in curves)])
+    return ClaimedCurve(all_epsilons, np.concatenate(deltas))
 
 
 def _across_steps(guarantee: Guarantee, steps: int) -> Guarantee:
     """Guarantee for data sets one or two steps apart.
 
-    A record that is blanked twice is one that is changed.
+    Two blanked steps make a changed record.
     """
     return guarantee if steps == 1 else as_replace_one(guarantee)
 
 
 def _all_claims(planned: Claim, spent: list[PrivacySpent]) -> list[Claim]:
     """Claims of the plan and of all fitted models."""
-    stated = [
-        statement.guarantee for statement in spent if statement.neighboring == planned.neighboring
-    ]
-    return [planned, *(replace(planned, guarantee=guarantee) for guarantee in stated)]
+    stated = [claim for claim in spent if claim.neighboring == planned.neighboring]
+    return [planned, *(replace(planned, guarantee=claim.guarantee) for claim in stated)]

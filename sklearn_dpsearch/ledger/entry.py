@@ -1,5 +1,4 @@
-"""Entries of a ledger: a fit or another release with its guarantee, the total of several, and the
-rest of a budget."""
+"""Entries of a ledger, the total of several, and the rest of a budget."""
 
 from __future__ import annotations
 
@@ -97,15 +96,9 @@ class Entry:
 
     @property
     def is_declared(self) -> bool:
-        """True if the owner gave the guarantee in numbers.
-
-        Instead of a search or a statement.
-        """
-        return (
-            self.name == BY_HAND
-            and not self.assumptions
-            and type(self.guarantee) in (PureDP, LaplaceDP)
-        )
+        """True if the owner gave the guarantee in numbers, not as a search or a statement."""
+        by_hand = self.name == BY_HAND and not self.assumptions
+        return by_hand and type(self.guarantee) in (PureDP, LaplaceDP)
 
     def written(self) -> str:
         """Convert a ledger entry to JSON.
@@ -115,12 +108,8 @@ class Entry:
         PrivacyError
             If the guarantee would change by writing and reading.
         """
-        plain = {
-            **vars(self),
-            "guarantee": self.guarantee.to_dict(),
-            "assumptions": list(self.assumptions),
-        }
-        return json.dumps(plain, allow_nan=False)
+        plain = {"guarantee": self.guarantee.to_dict(), "assumptions": list(self.assumptions)}
+        return json.dumps({**vars(self), **plain}, allow_nan=False)
 
 
 def read_entry(body: str) -> Entry:
@@ -132,18 +121,13 @@ def read_entry(body: str) -> Entry:
 
 @lru_cache(maxsize=KEPT)
 def _guarantee_of(text: str) -> Guarantee:
-    """Guarantee from JSON, one object for equal ones.
-
-    It keeps its computed loss distribution.
-    """
+    """Guarantee from JSON, one object for equal ones, which keeps its loss distribution."""
     return from_dict(json.loads(text))
 
 
 @lru_cache(maxsize=KEPT)
 def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarantee:
-    """Guarantee under the relation of a ledger.
-
-    None accepts any relation.
+    """Guarantee under the relation of a ledger; None accepts any relation.
 
     Raises
     ------
@@ -159,16 +143,13 @@ def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarante
     raise MixedNeighborsError(
         f"Found a guarantee under {guarantee.neighboring} for a ledger under {relation}; the same "
         "relation is needed for all entries, and replace_one can be reached from the others. Begin "
-        "a ledger with "
-        'neighboring="replace_one", and enter there what was spent here: new.spend(old.spent(), '
-        'label="before").'
+        'a ledger with neighboring="replace_one", and enter there what was spent here: '
+        'new.spend(old.spent(), label="before").'
     )
 
 
 def check_unit(entry: Entry, unit: str) -> None:
-    """Raise if an entry does not cover the ledger's unit.
-
-    A record, or a person.
+    """Raise if an entry does not cover the ledger's unit, a record or a person.
 
     Raises
     ------
@@ -209,7 +190,7 @@ def entry_in_unit(entry: Entry, unit: str) -> Entry:
 def ledger_relation(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighboring | None:
     """Neighbouring relation of a ledger, its own or of its entries.
 
-    That of its first entry; beside zero_out add_remove means zero_out.
+    Without its own it has that of its first entry; beside zero_out, add_remove means zero_out.
     """
     if fixed or not entries:
         return fixed
@@ -227,7 +208,7 @@ def total_guarantee(entries: Sequence[Entry], relation: Neighboring | None) -> G
 def total_epsilon(entries: Sequence[Entry], relation: Neighboring | None, delta: float) -> float:
     """ε of all ledger entries together at δ.
 
-    If all are pure, at most the sum of their ε as written.
+    If all are pure, it is at most the sum of their ε as written.
     """
     total = total_guarantee(entries, relation)
     epsilon, pure = float(total.epsilon_at(delta)), total.pure_epsilon
@@ -236,15 +217,15 @@ def total_epsilon(entries: Sequence[Entry], relation: Neighboring | None, delta:
     exact = sum((_exact_pure_epsilon(entry, relation) for entry in entries), Fraction(0))
     # or the next double, if no decimal number of at least this sum is read as it
     nearest = float(exact)
-    return min(
-        epsilon, nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf)
-    )
+    if as_written(nearest) < exact:
+        nearest = math.nextafter(nearest, math.inf)
+    return min(epsilon, nearest)
 
 
 def _exact_pure_epsilon(entry: Entry, relation: Neighboring | None) -> Fraction:
     """Exact ε of a pure entry, as a fraction.
 
-    The decimal number if its owner declared it, the exact double if it was computed.
+    It is the decimal number if its owner declared it, and the exact double if it was computed.
     """
     pure = stated_under(entry.guarantee, relation).pure_epsilon
     assert pure is not None
@@ -264,10 +245,7 @@ def as_written(number: float) -> Fraction:
 
 
 def epsilon_left(spent: Guarantee, epsilon: float, delta: float) -> float:
-    """Largest ε at δ that still fits into a budget.
-
-    Of a Gaussian mechanism; of a pure one if δ is 0.
-    """
+    """Largest ε at δ of a Gaussian mechanism, or of a pure one at δ = 0, that still fits."""
     if math.isinf(epsilon):
         return math.inf
 

@@ -39,8 +39,7 @@ def enter_fit(model: Any, spent: PrivacySpent, columns: Sequence[str] | int | No
 
 
 def state_in_block(state: dict[str, Any]) -> dict[str, Any]:
-    """State of a model for pickles, with the ledger of the block around it: worker processes do not
-    see the block."""
+    """State of a model for pickles, with its ledger: worker processes do not see blocks."""
     if "privacy_spent_" in state or (ledger := ledger_here()) is None:
         return state
     return {**state, TRAVELLING: ledger}
@@ -57,8 +56,7 @@ def in_words(columns: Sequence[str] | int | None) -> str:
 
 
 def model_in_words(release: Release | None) -> str:
-    """Text that names the model that a search tunes, and its columns:
-    ``LogisticRegression: age, job``."""
+    """Text that names a tuned model and its columns: ``LogisticRegression: age, job``."""
     if release is None:
         return ""
     return ": ".join(filter(None, (release.model, in_words(release.columns))))

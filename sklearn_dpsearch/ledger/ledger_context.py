@@ -28,9 +28,7 @@ _OPEN: list[Ledger] = []
 
 
 def enter_block(ledger: Ledger) -> None:
-    """Open a block in which fits count in a ledger.
-
-    ``with ledger:``.
+    """Open a block, ``with ledger:``, in which fits count in a ledger.
 
     Raises
     ------
@@ -61,9 +59,7 @@ def own_block() -> Ledger | None:
 
 
 def ledger_here() -> Ledger | None:
-    """Ledger in which a fit counts here, or None.
-
-    That of the surrounding block.
+    """Ledger of the surrounding block, in which a fit counts here, or None.
 
     Raises
     ------
@@ -99,10 +95,7 @@ def refuse_in_block(name: str) -> None:
 
 
 def counted() -> AbstractContextManager[None]:
-    """Count no fit inside in any ledger.
-
-    Its records are public or made up.
-    """
+    """Count no fit inside in any ledger, because its records are public or made up."""
     return flagged(_COUNTED)
 
 

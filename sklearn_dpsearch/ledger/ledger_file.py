@@ -1,5 +1,4 @@
-"""The file of a ledger: lines that are only ever added, one writer at a time, each on the disk
-before it counts.
+"""File of a ledger: lines are only added, by one writer, and on the disk before they count.
 
 A line is JSON. Its last value is a digest of the line and of all lines before, so a line that was
 changed, removed or moved is noticed. A write cut off by a crash leaves bytes after the last
@@ -66,9 +65,7 @@ class Pages:
 
 
 def read(path: Path) -> Pages:
-    """Read a ledger's file; no lock is needed.
-
-    Lines are only added.
+    """Read a ledger's file; no lock is needed, as lines are only added.
 
     Raises
     ------
@@ -100,10 +97,7 @@ def parse(content: bytes, path: Path) -> Pages:
 
 
 def _body_if_unchanged(line: bytes, before: str) -> bytes | None:
-    """Body of a line without its digest, None if changed.
-
-    The line, or one before it.
-    """
+    """Body of a line without its digest; None if it, or a line before it, was changed."""
     inside, mark, digest = line.rpartition(MARK)
     body = inside + b"}"
     return body if mark and digest == f'{_digest(body, before)}"}}'.encode() else None
@@ -121,7 +115,7 @@ def _read_header(body: bytes, path: Path) -> dict[str, Any]:
         raise PrivacyError(
             f"Found a ledger of version {header.get('ledger')!r} in {str(path)!r}; version "
             f"{VERSION} is needed. Read it with the release of sklearn_dpsearch that wrote it, or "
-            f"a later one."
+            "a later one."
         )
     return header
 
@@ -157,12 +151,11 @@ def locked(path: Path) -> Iterator[None]:
 def begin(path: Path, header: dict[str, Any]) -> None:
     """Create a ledger's file with a header, or not at all.
 
-    Call under the lock.
+    It is called under the lock.
     """
+    line = _line_with_digest(json.dumps({"ledger": VERSION, **header}), "")
     with _translate_os_errors(path, "begin"):
-        replace_through(
-            path, _line_with_digest(json.dumps({"ledger": VERSION, **header}), ""), mode=0o666
-        )
+        replace_through(path, line, mode=0o666)
 
 
 def add(path: Path, pages: Pages, body: str) -> Pages:
@@ -181,7 +174,12 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
         sync_folder(path.parent)
         with path.open("r+b", buffering=0) as file:
             descriptor = file.fileno()
-            _refuse_second_name(descriptor, path)
+            if os.fstat(descriptor).st_nlink > 1:  # each name would have its own lock
+                raise PrivacyError(
+                    f"Found {str(path)!r} under several names (hard links), under each of which "
+                    "processes would lock out only each other; a file with one name is needed. "
+                    "Delete the other names."
+                )
             os.ftruncate(descriptor, pages.end)
             os.lseek(descriptor, pages.end, os.SEEK_SET)
             try:
@@ -208,19 +206,6 @@ def _write_through(descriptor: int, line: bytes) -> None:
     while unwritten:
         unwritten = unwritten[os.write(descriptor, unwritten) :]
     os.fsync(descriptor)
-
-
-def _refuse_second_name(descriptor: int, path: Path) -> None:
-    """Raise for a ledger's file with several names.
-
-    Each name would have its own lock.
-    """
-    if os.fstat(descriptor).st_nlink > 1:
-        raise PrivacyError(
-            f"Found {str(path)!r} under several names (hard links), under each of which processes "
-            "would lock out only each other; a file with one name is needed. Delete the other "
-            "names."
-        )
 
 
 NEEDED = (

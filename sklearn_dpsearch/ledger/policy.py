@@ -47,7 +47,7 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
         if name not in RULES:
             raise PrivacyError(
                 f"Found the rule {name} in {str(path)!r}; the rules are {', '.join(RULES)}. Take "
-                f"it out."
+                "it out."
             )
         is_known, needed = RULES[name]
         if not is_known(value):
@@ -58,15 +58,13 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def budget_under(policy: Policy, **budget: Any) -> dict[str, Any]:
-    """Budget and relation of a new ledger, under a policy, as given, within the rules, or those of
-    the rules."""
+    """Budget and relation of a new ledger: as given, within the rules, or those of the rules."""
     for name, value in budget.items():
-        rule, one_kind = policy.get(name, value), name == "neighboring"
-        if value is not None and (value != rule if one_kind else value > rule):
-            remedy = f"No {'other' if one_kind else 'more'} is allowed."
-            raise PrivacyError(
-                _refusal(f"{name} = {value!r} for a new ledger", policy, name, remedy)
-            )
+        rule, is_kind = policy.get(name, value), name == "neighboring"
+        if value is not None and (value != rule if is_kind else value > rule):
+            description = f"{name} = {value!r} for a new ledger"
+            remedy = f"No {'other' if is_kind else 'more'} is allowed."
+            raise PrivacyError(_refusal(description, policy, name, remedy))
     return {name: policy.get(name) if value is None else value for name, value in budget.items()}
 
 
@@ -90,7 +88,7 @@ def check_entry(policy: Policy, entry: Entry) -> None:
 def check_risk(policy: Policy, entry: Entry, total: Guarantee) -> None:
     """Raise if the total exceeds the policy's advantage of attacks.
 
-    ε is the budget's business.
+    The budget checks ε.
     """
     if "advantage" in policy and (advantage := total.advantage()) > policy["advantage"]:
         description = f"an advantage of {up(advantage)} in total with {entry.title}"

@@ -16,11 +16,12 @@ from ..data.columns import names_of
 from ..data.records import number_of_records
 from ..ledger import ledger_file
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
-from ..privacy._checks import check_kind, check_neighboring, plain_number, require, require_in
+from ..privacy._checks import check_kind, check_neighboring, number_in, plain_number, require
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import up
+from ..privacy.statement.words import SENTENCES
 from .entry import (
     BY_HAND,
     Entry,
@@ -38,30 +39,11 @@ from .fits import in_words
 from .ledger_context import counted, enter_block, leave_block
 from .policy import Policy, budget_under, check_entry, check_risk, read_policy
 
-#: Assumption of a ledger's total, beside those of its entries.
-COMPLETE = (
-    "Everything that was released from these records, or decided by looking at them, has an entry."
-)
-PARTS = (
-    "Which records each fit was given does not depend on what is in them: folds are made by "
-    "position (KFold) where the number of records is public, and never stratified."
-)
-SETTLED = (
-    "How many entries there are, and what each of them may spend, was settled without a look at "
-    "what earlier ones released. Where going on was decided by looking, the budget counts, and not "
-    "this smaller number."
-)
-UPWARDS = (
-    "Entries for persons count for a record that is replaced: then a person's records are replaced "
-    "by others."
-)
-CARRIED_OVER = "Entries under {} neighbours are stated under {}: the number of records is public."
-
 
 class PrivacyLedger:
     """Ledger of the privacy cost on one data set, in a file.
 
-    Across fits, processes and crashes.
+    It counts across fits, processes and crashes.
 
     A fit enters its cost before it uses the first record, and waits until the entry is on the disk.
     If the total of all entries would exceed the budget, the fit raises ``BudgetExceededError``
@@ -125,14 +107,13 @@ class PrivacyLedger:
         neighboring: Neighboring | None = None,
         policy: str | os.PathLike[str] | None = None,
     ) -> None:
+        stated = {"epsilon": epsilon, "delta": delta, "neighboring": neighboring}
         _check_parameters(epsilon, delta, neighboring)
         self.path = os.path.realpath(os.path.expanduser(path))
         self._file, self._label = Path(self.path), ""
         rules = None if policy is None else read_policy(policy)
         if not os.path.exists(self.path):
-            budget = budget_under(
-                rules or {}, epsilon=epsilon, delta=delta, neighboring=neighboring
-            )
+            budget = budget_under(rules or {}, **stated)
             header = self._new_header(**budget, policy=rules)
             with ledger_file.locked(self._file):
                 if not os.path.exists(self.path):  # no other process was faster
@@ -140,7 +121,7 @@ class PrivacyLedger:
         pages = ledger_file.read(self._file)
         self._seen = [(len(pages.bodies), pages.digest)]  # of all ledgers derived from this one
         self._begun: Mapping[str, Any] = pages.header
-        self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring, policy=rules)
+        self._check_same(**stated, policy=rules)
 
     # --- the file ---------------------------------------------------------------------------------
 
@@ -158,10 +139,7 @@ class PrivacyLedger:
 
     @property
     def neighboring(self) -> Neighboring | None:
-        """Relation given when the ledger was begun.
-
-        None for that of the first entry.
-        """
+        """Relation given when the ledger was begun; None for that of the first entry."""
         return cast(Neighboring | None, self._begun["neighboring"])
 
     @property
@@ -170,10 +148,7 @@ class PrivacyLedger:
         return cast(Policy | None, self._begun.get("policy"))
 
     def _pages(self) -> ledger_file.Pages:
-        """Current content of the ledger's file.
-
-        It includes all that was read before.
-        """
+        """Current content of the ledger's file, with all that was read before."""
         # before it is read: another thread may enter something meanwhile
         number, digest = self._seen[0]
         pages = ledger_file.read(self._file)
@@ -192,13 +167,7 @@ class PrivacyLedger:
         if len(pages.bodies) > self._seen[0][0]:
             self._seen[0] = len(pages.bodies), pages.digest
 
-    def _new_header(
-        self,
-        epsilon: float | None,
-        delta: float | None,
-        neighboring: Neighboring | None,
-        policy: Policy | None,
-    ) -> dict[str, Any]:
+    def _new_header(self, epsilon: Any, delta: Any, **rules: Any) -> dict[str, Any]:
         """Header of a new ledger's file."""
         if epsilon is None or delta is None:
             raise PrivacyError(
@@ -208,8 +177,7 @@ class PrivacyLedger:
         return {
             "epsilon": None if math.isinf(epsilon) else float(epsilon),  # JSON has no infinity
             "delta": float(delta),
-            "neighboring": neighboring,
-            "policy": policy,
+            **rules,
             "unit": None,  # that of the first entry; earlier versions wrote "record"
             "id": uuid.uuid4().hex,
             "day": today(),
@@ -218,14 +186,11 @@ class PrivacyLedger:
 
     def _check_same(self, **budget: Any) -> None:
         """Raise if the ledger was begun with another budget."""
-        wrong = [
-            name
-            for name, value in budget.items()
-            if value is not None and value != getattr(self, name)
-        ]
+        begun = {name: getattr(self, name) for name in budget}
+        wrong = [name for name, value in budget.items() if value not in (None, begun[name])]
         if wrong:
             differing = ", ".join(f"{name}={budget[name]!r}" for name in wrong)
-            needed = ", ".join(f"{name}={getattr(self, name)!r}" for name in wrong)
+            needed = ", ".join(f"{name}={begun[name]!r}" for name in wrong)
             raise PrivacyError(
                 f"Found {differing} for the ledger {self.path!r}, which was begun with {needed}; "
                 "the same is needed, as a budget must not grow. Leave it out to open the ledger as "
@@ -253,22 +218,23 @@ class PrivacyLedger:
             At the ledger's δ; its components are the entries. Its statement has the budget and what
             is left.
         """
-        entries, unit = self._counted_entries()
+        unit = self._ledger_unit(entries := self.entries())
+        entries = tuple(entry_in_unit(entry, unit) for entry in entries)
         relation = ledger_relation(entries, self.neighboring)
         stated = dict.fromkeys(text for entry in entries for text in entry.assumptions)
-        assumptions = [*stated, COMPLETE, PARTS, SETTLED]
+        sentences = SENTENCES["ledger"]
+        assumptions = [*stated, *sentences["always"]]
         if unit == "record" and any(entry.unit != unit for entry in entries):
-            assumptions.append(UPWARDS)
+            assumptions.append(sentences["persons"])
         if converted := sorted({entry.guarantee.neighboring for entry in entries} - {relation}):
-            assumptions.append(CARRIED_OVER.format(" and ".join(converted), relation))
-        parts = [
-            Component(name=entry.title, guarantee=stated_under(entry.guarantee, relation))
-            for entry in entries
-        ]
+            relations, sentence = " and ".join(converted), sentences["converted"]
+            assumptions.append(sentence.format(relations=relations, relation=relation))
+        guarantees = [stated_under(entry.guarantee, relation) for entry in entries]
+        parts = zip([entry.title for entry in entries], guarantees)
         return PrivacySpent(
             guarantee=total_guarantee(entries, relation),
             delta=self.delta,
-            components=tuple(parts),
+            components=tuple(Component(name=name, guarantee=part) for name, part in parts),
             assumptions=tuple(assumptions),
             unit=unit,
             budget=self.epsilon if math.isfinite(self.epsilon) else None,
@@ -290,11 +256,6 @@ class PrivacyLedger:
     def _ledger_unit(self, entries: Sequence[Entry]) -> str:
         """Unit of the ledger: that of its first entry."""
         return str(self._begun["unit"] or (entries[0].unit if entries else "record"))
-
-    def _counted_entries(self) -> tuple[tuple[Entry, ...], str]:
-        """Entries in the ledger's unit, and that unit."""
-        unit = self._ledger_unit(entries := self.entries())
-        return tuple(entry_in_unit(entry, unit) for entry in entries), unit
 
     # --- entering ---------------------------------------------------------------------------------
 
@@ -371,23 +332,14 @@ class PrivacyLedger:
     ) -> None:
         """Check the budget and write an entry, in one step.
 
-        For all processes. An existing entry stays.
+        The step is one for all processes. An existing entry stays.
         """
         if isinstance(spent, PrivacySpent):
-            stated |= {
-                "delta": spent.delta,
-                "assumptions": tuple(spent.assumptions),
-                "unit": spent.unit,
-            }
+            stated |= {"delta": spent.delta, "unit": spent.unit}
+            stated["assumptions"] = tuple(spent.assumptions)
         check_kind("label", label, str, "text, e.g. label='baseline',")
-        guarantee = as_guarantee(spent)
-        new = Entry(
-            name=name,
-            label=label or self._label,
-            guarantee=guarantee,
-            library=__version__,
-            **stated,
-        )
+        stated |= {"name": name, "label": label or self._label, "guarantee": as_guarantee(spent)}
+        new = Entry(**stated, library=__version__)
         entry = read_entry(new.written())  # as it will be read from the file
         with ledger_file.locked(self._file):
             pages = self._pages()
@@ -397,8 +349,7 @@ class PrivacyLedger:
                 self._remember_pages(ledger_file.add(self._file, pages, entry.written()))
 
     def _check(self, entries: Sequence[Entry], more: Entry) -> None:
-        """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's
-        relation."""
+        """Raise if one more entry exceeds the budget, or cannot be under the ledger's relation."""
         policy, unit = self.policy or {}, self._ledger_unit([*entries, more])
         check_entry(policy, more)
         check_unit(more, unit)
@@ -457,10 +408,8 @@ class PrivacyLedger:
 
     def __repr__(self) -> str:
         relation = "" if self.neighboring is None else f", neighboring={self.neighboring!r}"
-        return (
-            f"PrivacyLedger({self.path!r}, epsilon={self.epsilon:g}, "
-            f"delta={self.delta:g}{relation})"
-        )
+        budget = f"epsilon={self.epsilon:g}, delta={self.delta:g}"
+        return f"PrivacyLedger({self.path!r}, {budget}{relation})"
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.spent()}"
@@ -476,6 +425,6 @@ def _check_parameters(
     if epsilon is not None:
         require(plain_number("epsilon", epsilon) > 0, "a budget epsilon > 0", epsilon=epsilon)
     if delta is not None:
-        require_in("[0, 1)", delta=delta)
+        number_in("[0, 1)", delta=delta)
     if neighboring is not None:
         check_neighboring(neighboring)

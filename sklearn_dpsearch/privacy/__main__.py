@@ -7,8 +7,10 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from typing import Any
 
 from ..errors import PrivacyError
+from ._types import NEIGHBORING
 from .count_distributions.base import CountDistribution
 from .count_distributions.distributions import Fixed, Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic
@@ -23,11 +25,11 @@ from .statement.content import up
 RUNS: dict[str, type[Guarantee]] = {
     "pure": PureDP, "approx": ApproxDP, "zcdp": ZCDP, "gaussian": GaussianDP, "dpsgd": DPSGD
 }  # fmt: skip
-COUNTS: dict[str, Callable[[float], CountDistribution]] = {
+COUNTS: dict[str, Callable[[Any], CountDistribution]] = {
     "geometric": Geometric,
     "logarithmic": Logarithmic,
     "poisson": Poisson,
-    "fixed": lambda number: Fixed(int(number) if number.is_integer() else number),  # type: ignore[arg-type]
+    "fixed": lambda number: Fixed(int(number) if number.is_integer() else number),
 }
 
 
@@ -43,13 +45,10 @@ def argument_parser() -> argparse.ArgumentParser:
             f"--{kind}", type=float, nargs=len(shown), metavar=shown, help="what one run promises"
         )
     parser.add_argument("--runs", type=float, required=True, help="mean number of runs")
-    parser.add_argument(
-        "--distribution", choices=COUNTS, default="geometric", help="of the number of runs"
-    )
+    number = "of the number of runs"
+    parser.add_argument("--distribution", choices=COUNTS, default="geometric", help=number)
     parser.add_argument("--delta", type=float, required=True, help="of one run and of the search")
-    parser.add_argument(
-        "--neighboring", choices=("add_remove", "zero_out", "replace_one"), default="add_remove"
-    )
+    parser.add_argument("--neighboring", choices=NEIGHBORING, default="add_remove")
     return parser
 
 

@@ -1,11 +1,10 @@
-"""Helpers of frozen values: checks of arguments (one function for each kind of mistake), and values
-computed once."""
+"""Helpers of frozen values: a check for each kind of mistake, and values computed once."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import Field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +28,14 @@ def require_in(interval: str, **numbers: Any) -> None:
         above = low <= number if closed_low else low < number
         below = number <= high if closed_high else number < high
         require(above and below, expected.format(name), **{name: number})
+
+
+def number_in(interval: str, **number: Any) -> float:
+    """Number of Python's types in an interval, or ``TypeError`` or ``ValueError``."""
+    ((name, value),) = number.items()
+    plain = plain_number(name, value)
+    require_in(interval, **{name: plain})
+    return plain
 
 
 def require_whole(minimum: int, **values: Any) -> None:
@@ -119,8 +126,11 @@ class FrozenValue:
     Its pickle holds fields alone; cached values are recomputed.
     """
 
+    if TYPE_CHECKING:  # of subclasses, which are dataclasses
+        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
     def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]
+        for field in fields(self):
             value = getattr(self, field.name)
             if field.type in ("float", "int", float, int):
                 if type(value) not in (int, float):
@@ -133,7 +143,7 @@ class FrozenValue:
         """Raise ``ValueError`` for fields that are impossible together or alone."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -1,5 +1,4 @@
-"""From a target back to the parameter of the base mechanism: a total (ε, δ), or a whole profile
-that others share."""
+"""Calibration: from a total (ε, δ), or a shared profile, back to a mechanism's parameter."""
 
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..errors import BudgetUnreachableError, MissingDeltaError, PrivacyError
-from ._checks import as_numbers, plain_number, require, require_in
+from ..errors import BudgetUnreachableError, MissingDeltaError
+from ._checks import as_numbers, number_in, plain_number, require, require_in
 from ._types import Neighboring
 from .guarantees.base import Guarantee, as_guarantee
 from .guarantees.composition import compose
@@ -42,6 +41,8 @@ ROUGHLY, STEPS = 0.01, 6
 TOLERANCE, CLOSE = 2e-4, 5e-4
 
 
+#: Guarantee by parameter.
+GuaranteeOf: TypeAlias = Callable[[float], Guarantee]
 #: ε by parameter; None where no mechanism has it.
 Reached: TypeAlias = Callable[[float], float | None]
 
@@ -54,7 +55,7 @@ class Bracket(NamedTuple):
 
 
 def calibrate(
-    guarantee_of: Callable[[float], Guarantee],
+    guarantee_of: GuaranteeOf,
     target_epsilon: float,
     delta: float,
     bracket: tuple[float, float] | None = None,
@@ -102,21 +103,18 @@ def calibrate(
             f"Found guarantee_of={guarantee_of!r}; a function from a number to a guarantee is "
             "needed, e.g. lambda mu: GaussianDP(mu=mu)."
         )
-    target_epsilon = plain_number("target_epsilon", target_epsilon)
-    delta = plain_number("delta", delta)
+    target_epsilon = number_in("(0, inf)", target_epsilon=target_epsilon)
+    delta = number_in("[0, 1)", delta=delta)
     near_enough, close = TOLERANCE, CLOSE
     if tolerance is not None:
         near_enough = close = plain_number("tolerance", tolerance)
-    require_in("(0, inf)", target_epsilon=target_epsilon)
-    require_in("[0, 1)", delta=delta)
     if bracket is not None:
         ends_given = as_numbers("bracket", bracket)
         require(ends_given.shape == (2,), "a bracket of two numbers", bracket=bracket)
         valid = min(bracket) > 0 and max(bracket) < np.inf
         require(valid, "a bracket of positive numbers", bracket=bracket)
-    built = cache(
-        lambda parameter: as_guarantee(guarantee_of(parameter), "what guarantee_of returns")
-    )
+    name = "what guarantee_of returns"
+    built = cache(lambda parameter: as_guarantee(guarantee_of(parameter), name))
     reached = _epsilon_by_parameter(built, delta)
     if bracket is not None:
         ends = _sorted_bracket(reached, target_epsilon, bracket)
@@ -124,14 +122,23 @@ def calibrate(
         close_ends = _bracket_by_rough_bounds(built, reached, target_epsilon, delta, close)
         ends = close_ends or _bracket_target(reached, target_epsilon)
     if ends.safe is None:
-        smallest = reached(ends.unsafe) if ends.unsafe else None
-        raise _unreachable_error(target_epsilon, delta, smallest)
+        smallest = _or_infinite(reached(ends.unsafe) if ends.unsafe else None)
+        if delta == 0 and math.isinf(smallest):
+            raise MissingDeltaError(
+                f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is "
+                "needed. Give delta, well below 1 divided by the number of records."
+            )
+        raise BudgetUnreachableError(
+            f"The target epsilon={target_epsilon:g} at delta={delta:g} is out of reach: the "
+            f"smallest epsilon possible here is {smallest:.4g}. Give a larger epsilon or delta, "
+            "fewer runs (n_iter), or a noisier estimator."
+        )
     if ends.unsafe is None:
         return ends.safe
     return _narrow_bracket(reached, target_epsilon, ends.safe, ends.unsafe, near_enough)
 
 
-def _epsilon_by_parameter(guarantee_of: Callable[[float], Guarantee], delta: float) -> Reached:
+def _epsilon_by_parameter(guarantee_of: GuaranteeOf, delta: float) -> Reached:
     """ε at δ as a function of the parameter, computed once for each."""
 
     @cache
@@ -159,11 +166,7 @@ def _meets_target(reached: Reached, target: float) -> Callable[[float], bool]:
 
 
 def _bracket_by_rough_bounds(
-    guarantee_of: Callable[[float], Guarantee],
-    reached: Reached,
-    target: float,
-    delta: float,
-    tolerance: float,
+    guarantee_of: GuaranteeOf, reached: Reached, target: float, delta: float, tolerance: float
 ) -> Bracket | None:
     """Bracket the target ε closely by fast rough bounds; None if these fail.
 
@@ -171,15 +174,12 @@ def _bracket_by_rough_bounds(
     target in two or three steps.
     """
 
-    def roughly(parameter: float) -> Guarantee:
-        return guarantee_of(parameter)._roughly()
-
     try:
-        if roughly(START) is guarantee_of(START):
+        if guarantee_of(START)._roughly() is guarantee_of(START):
             return None
     except BudgetUnreachableError:
         return None
-    rough = _epsilon_by_parameter(roughly, delta)
+    rough = _epsilon_by_parameter(lambda point: guarantee_of(point)._roughly(), delta)
     ends = _bracket_target(rough, target)
     if ends.safe is None or ends.unsafe is None:
         return None
@@ -306,20 +306,6 @@ def _narrow_bracket(
     safe_end = turn.fails if rising else turn.holds
     assert safe_end is not None
     return safe_end
-
-
-def _unreachable_error(target: float, delta: float, smallest: float | None) -> PrivacyError:
-    """Error that names the smallest ε in reach."""
-    if delta == 0 and (smallest is None or math.isinf(smallest)):
-        return MissingDeltaError(
-            f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is "
-            "needed. Give delta, well below 1 divided by the number of records."
-        )
-    return BudgetUnreachableError(
-        f"The target epsilon={target:g} at delta={delta:g} is out of reach: the smallest epsilon "
-        f"possible here is {_or_infinite(smallest):.4g}. Give a larger epsilon or delta, fewer "
-        "runs (n_iter), or a noisier estimator."
-    )
 
 
 #: Points at which profiles are compared.

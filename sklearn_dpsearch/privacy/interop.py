@@ -1,5 +1,4 @@
-"""Guarantees of the events of ``dp_accounting``; see also ``ProfileDP.from_pld`` and
-``RenyiDP``."""
+"""Guarantees of ``dp_accounting`` events (see ``ProfileDP.from_pld`` and ``RenyiDP``)."""
 
 from __future__ import annotations
 
@@ -69,10 +68,7 @@ def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee
 
 
 def _noise_event(kind: type[Guarantee], parameter: str) -> Callable[[Any, Neighboring], Guarantee]:
-    """Reader of a noise event: the inverse scale is the parameter.
-
-    It is rounded up.
-    """
+    """Reader of a noise event: the inverse scale is the parameter, rounded up."""
 
     def guarantee_of(event: Any, neighboring: Neighboring) -> Guarantee:
         noise = event.noise_multiplier
@@ -130,7 +126,7 @@ def _poisson_sampled_event(event: Any, neighboring: Neighboring) -> Guarantee:
 def _repeat_and_select_event(event: Any, neighboring: Neighboring) -> Guarantee:
     """Guarantee of the best of K runs, K named by its shape.
 
-    Infinite for Poisson, 1 for geometric, 0 for logarithmic.
+    The shape is infinite for Poisson, 1 for geometric and 0 for logarithmic K.
     """
     mean, shape = float(event.mean), float(event.shape)
     kinds: dict[float, Any] = {math.inf: Poisson, 1.0: Geometric, 0.0: Logarithmic}

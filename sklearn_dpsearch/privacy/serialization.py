@@ -40,7 +40,7 @@ PLAIN: dict[str, Callable[[Any], Any]] = {
 def part_of_guarantees(kind: Kind) -> Kind:
     """Register a class whose values may be part of written guarantees.
 
-    A class decorator; subclasses are included.
+    It is a class decorator, and includes subclasses.
     """
     ROOTS.append(kind)
     return kind
@@ -92,8 +92,10 @@ def _is_ours(kind: type) -> bool:
 
 
 def _as_declared_number(field: Field[Any], frozen: object) -> object:
-    """Value of a field; a whole number as a float where the field allows any number, so that equal
-    values are written alike."""
+    """Value of a field, a whole number as a float if any number is allowed.
+
+    Equal values are then written alike.
+    """
     value = getattr(frozen, field.name)
     is_integer = field.type == "float" and type(value) is int and float(value) == value
     return float(value) if is_integer else value
@@ -160,9 +162,7 @@ def _build_kind(value: Mapping[str, Any], kinds: Kinds) -> Any:
     written = {part: member for part, member in value.items() if part != "kind"}
     arguments = {part: _value_from_plain(member, kinds) for part, member in written.items()}
     build: Any = BUILDERS.get(name, kinds[name])
-    parameters = {field.name for field in init_fields(build)}
-    if name in BUILDERS:
-        parameters = set(signature(build).parameters)
+    parameters = set(signature(build).parameters)
     if arguments.keys() != parameters:
         raise PrivacyError(
             f"Found {name} with {sorted(arguments)}; {sorted(parameters)} are needed. Read it with "

@@ -127,9 +127,7 @@ class PrivacySpent(Statement):
         return iter((self.epsilon, self.delta))
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the statement to plain values, ready for JSON.
-
-        An infinite ε becomes None.
+        """Convert the statement to plain values for JSON; an infinite ε becomes None.
 
         ``privacy.from_dict`` rebuilds the guarantee from the entry ``"guarantee"``. This entry is
         None if a profile in the total is known only as a function.
@@ -203,10 +201,8 @@ class PrivacySpent(Statement):
     def __str__(self) -> str:
         basis = f"({self.neighboring} neighbours; unit: {self.unit}; {self.bound})"
         lines = [f"epsilon = {up(self.epsilon)} at delta = {short_up(self.delta)} {basis}"]
-        lines += [
-            f"  {component.name}: alone epsilon = {up(component.epsilon_at(self.delta))}"
-            for component in self.components
-        ]
+        alone = [(part.name, up(part.epsilon_at(self.delta))) for part in self.components]
+        lines += [f"  {name}: alone epsilon = {epsilon}" for name, epsilon in alone]
         lines += [f"  {text}" for text in (*budget_in_words(self), risk_in_words(self))]
         lines += [f"  assumes: {text}" for text in self.assumptions]
         return "\n".join(lines)

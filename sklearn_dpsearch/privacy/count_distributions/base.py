@@ -29,9 +29,8 @@ from .._checks import (
     as_numbers,
     cached_property,
     check_kind,
-    plain_number,
+    number_in,
     require,
-    require_in,
     require_whole,
 )
 from .._types import Array, ArrayLike
@@ -110,8 +109,7 @@ class CountDistribution(ABC, FrozenValue):
 
     @property
     def theorems(self) -> tuple[str, ...]:
-        """Names of the bounds on the best of K runs that hold for this distribution, beside those
-        for all."""
+        """Names of the bounds that hold for this distribution, beside those for every K."""
         return ()
 
     @property
@@ -156,10 +154,7 @@ class CountDistribution(ABC, FrozenValue):
         return float(self.pgf(0.0))
 
     def expected_quantile(self) -> float:
-        """Expected quantile of the winner among all candidates, 1 − ∫₀¹ f.
-
-        Papernot & Steinke (2022), section 3.6.
-        """
+        """Expected quantile of the winner, 1 − ∫₀¹ f (Papernot & Steinke 2022, section 3.6)."""
 
         def integrand(t: float) -> float:
             return float(self._evaluate(self.generating, -math.expm1(-t)) * math.exp(-t))
@@ -168,15 +163,12 @@ class CountDistribution(ABC, FrozenValue):
 
     def success_probability(self, share: float) -> float:
         """Probability that the winner is among the best share of candidates."""
-        share = plain_number("share", share)
-        require_in("[0, 1]", share=share)
+        share = number_in("[0, 1]", share=share)
         return float(1.0 - self.generating(np.array(1.0 - share), np.array(share)))
 
     def quantile(self, p: float) -> int:
         """Smallest k with P[K ≤ k] ≥ p."""
-        p = plain_number("p", p)
-        require_in("[0, 1)", p=p)
-        return self._exact_quantile(p)
+        return self._exact_quantile(number_in("[0, 1)", p=p))
 
     def _exact_quantile(self, p: Any) -> int:
         """Smallest k with P[K ≤ k] ≥ p, in 320-bit arithmetic.
@@ -213,7 +205,7 @@ class CountDistribution(ABC, FrozenValue):
     def capped(self, most: int) -> CountDistribution:
         """Distribution of K given K ≤ ``most``.
 
-        A hard limit on work; it replaces Papernot & Steinke (2022), Lemma 22.
+        It is a hard limit on work, and replaces Papernot & Steinke (2022), Lemma 22.
         """
         require_whole(max(self.lowest, 1), most=most)
         return self if self.highest <= most else Capped(distribution=self, most=int(most))

@@ -62,7 +62,9 @@ class TruncatedNegativeBinomial(CountDistribution):
         log_failure = math.log(-math.expm1(log_gamma))
         if self.eta == 0:
             return log_failure - math.log(-log_gamma)
-        return log_failure + math.log(abs(self.eta)) - _log_abs_expm1(-self.eta * log_gamma)
+        x = -self.eta * log_gamma
+        log_abs_expm1 = max(x, 0.0) + math.log(-math.expm1(-abs(x)))
+        return log_failure + math.log(abs(self.eta)) - log_abs_expm1
 
     @property
     def _failure(self) -> float:
@@ -105,8 +107,7 @@ class TruncatedNegativeBinomial(CountDistribution):
         return np.expm1(-self.eta * self._log_base(z, u)) / scale
 
     def shortfall(self, u: float) -> float:
-        """Difference 1 − f(1 − u) of the generating function, exact for small u, at least u, as K ≥
-        1."""
+        """Difference 1 − f(1 − u), exact for small u, and at least u, as K ≥ 1."""
         if self.gamma == 1:
             return u
         # of 1 − (1−γ)z, from z = 1 to z = 1 − u
@@ -125,15 +126,10 @@ class TruncatedNegativeBinomial(CountDistribution):
         return successive_probabilities(first, 1, lambda j: failure * (j + eta) / (j + 1))
 
 
-def _log_abs_expm1(x: float) -> float:
-    """Logarithm of |e^x − 1|."""
-    return x + math.log(-math.expm1(-x)) if x > 0 else math.log(-math.expm1(x))
-
-
 def _log_rising(k: Array, eta: float) -> Array:
     """Logarithm of ∏_{l=1}^{k−1} (l+η)/(l+1).
 
-    It is log Γ(k+η)/(Γ(1+η)·Γ(k+1)); by Stirling's series where Γ would cancel.
+    It is log Γ(k+η)/(Γ(1+η)·Γ(k+1)), by Stirling's series where Γ would cancel.
     """
     k = np.asarray(k, dtype=float)
     small = np.minimum(k, 1e5)
@@ -148,8 +144,7 @@ def _log_rising(k: Array, eta: float) -> Array:
 
 @dataclass(frozen=True)
 class NegativeBinomial(TruncatedNegativeBinomial):
-    """Truncated negative binomial distribution with shape η > −1, K ≥ 1 (Papernot & Steinke 2022,
-    Definition 1).
+    """Truncated negative binomial distribution (Papernot & Steinke 2022, Definition 1).
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-"""Base classes of guarantees: frozen values with a privacy profile, a Rényi curve and a dominating
-pair.
+"""Base classes of guarantees: values with a profile, a Rényi curve and a dominating pair.
 
 Every guarantee answers ``delta_at(epsilon)`` and ``epsilon_at(delta)`` (both rounded up), and knows
 the pair of output distributions that dominates it (``pair``); those with a Rényi curve also answer
@@ -39,6 +38,8 @@ SMALLEST = 1e-300
 #: Least |log(δ(ε)/δ)|: 0 would end an inversion on a flat part of a profile, and far from its
 #: beginning.
 TINY = 1e-15
+#: Least positive double with all its digits.
+TINIEST = float(np.finfo(float).tiny)
 #: Number of even points at which a costly profile is evaluated first.
 EVEN = 65
 #: Points at which the smallest of several profiles is evaluated in compositions.
@@ -121,10 +122,16 @@ class Guarantee(Accounted, FrozenValue):
     @cached_property
     def _trade_off(self) -> TradeOff:
         """Trade-off curve of the privacy profile."""
-        return trade_off(lambda epsilon: np.asarray(self.delta_at(epsilon)), self.pure_epsilon)
+        return trade_off(self._delta, self.pure_epsilon)
+
+    def _delta(self, epsilon: Array) -> Array:
+        """δ at checked values of ε."""
+        values = self._profile(np.minimum(epsilon, 1e6))  # never rises: safe for infinity too
+        # an underflow to 0 would claim pure privacy
+        return values if self.pure_epsilon is not None else np.maximum(values, TINIEST)
 
     def _profile(self, epsilon: Array) -> Array:
-        """δ at unchecked values of ε."""
+        """δ at values of ε of at most 1e6, which may underflow."""
         return self._zero_beyond_largest_loss(epsilon, self.pair.delta_at(epsilon))
 
     def _far_profile(self, epsilon: Array) -> Array:
@@ -229,8 +236,10 @@ def _rough_part(part: Any) -> Any:
 
 @lru_cache(maxsize=128)
 def built_once(kind: type[Guarantee], **parts: Any) -> Guarantee:
-    """Guarantee of a kind from checked parts: if it was built before, that one, with its computed
-    values and without another check."""
+    """Guarantee of checked parts; one that was built before is not checked again.
+
+    It keeps its computed values.
+    """
     return kind(**parts)
 
 
@@ -271,8 +280,7 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     values: dict[float, float] = {}
 
     def excess(epsilon: float) -> float:
-        """log(δ(ε)/δ), for profiles are nearly lines on this scale; below 0 exactly where δ(ε) ≤
-        δ."""
+        """log(δ(ε)/δ), on which scale profiles are nearly lines; below 0 where δ(ε) ≤ δ."""
         if epsilon not in values:
             with np.errstate(over="ignore", invalid="ignore"):  # e^ε may leave the range of doubles
                 reached = float(profile(np.array([epsilon]))[0])
@@ -345,8 +353,8 @@ class SmallestOf(Guarantee):
     def tightest(self, delta: float) -> str:
         """Name of the bound that gives ``epsilon_at(delta)``.
 
-        The first of those that agree to a billionth; ``CHORD`` where a chord between two of them is
-        below each.
+        It is the first of those that agree to a billionth, or ``CHORD`` where a chord between two
+        of them is below each.
         """
         values = {name: float(bound.epsilon_at(delta)) for name, bound in self.bounds.items()}
         smallest = min(values.values())
@@ -419,10 +427,9 @@ class SmallestOf(Guarantee):
         directions = ("removed", "added")[: max(len(bound.pair.directions) for bound in bounds)]
 
         def curve(direction: str, epsilon: Array) -> Array:
+            profiles = [bound._profile(epsilon) for bound in bounds]
             of_pairs = [getattr(bound.pair, direction).delta_at(epsilon) for bound in bounds]
-            return np.asarray(
-                np.min([bound._profile(epsilon) for bound in bounds] + of_pairs, axis=0)
-            )
+            return np.asarray(np.min(profiles + of_pairs, axis=0))
 
         curves = (partial(curve, direction) for direction in directions)
         return discretize_profiles(*curves, number=BOUNDS_AT, adaptive=True)

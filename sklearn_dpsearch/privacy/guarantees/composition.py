@@ -79,11 +79,9 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     require(len(guarantees) > 0, "at least one guarantee", number=0)
     stated = _as_guarantees(guarantees)
     check_same_neighbors(stated)
-    flat = [
-        part
-        for guarantee in stated
-        for part in (guarantee.parts if isinstance(guarantee, Composition) else (guarantee,))
-    ]
+    flat: list[Guarantee] = []
+    for guarantee in stated:
+        flat += guarantee.parts if isinstance(guarantee, Composition) else (guarantee,)
     if any(isinstance(guarantee, NonPrivate) for guarantee in flat):
         return NonPrivate(neighboring=flat[0].neighboring)
     merged = _merge_closed_forms(flat)
@@ -244,7 +242,7 @@ class Mixture(_SeveralMechanisms):
 def envelope(guarantees: Stated) -> Guarantee:
     """Guarantee of an unknown one of several mechanisms.
 
-    The largest of their profiles at each ε.
+    Its profile is the largest of theirs at each ε.
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-r"""Guarantees for other neighbours: a record that is changed, one that is blank, several records of
-one person.
+r"""Guarantees for other neighbours: changed and blank records, several of one person.
 
 Each pair of new neighbours is the two ends of a chain of old ones. To change a record is to remove
 one and to add another; the records of a person leave one by one. For distributions P, R, Q on a
@@ -163,8 +162,8 @@ class ChangedRecord(Guarantee):
 def renyi_of_two_steps(curve: Callable[[Array], Array], order: Array) -> Array:
     """Rényi divergence across two neighbouring steps, from a curve ρ.
 
-    2α/(2α−1)·ρ(2α−1) + ρ(2α) (Bun & Steinke 2016, section 5: the triangle-like inequality, for two
-    steps).
+    It is 2α/(2α−1)·ρ(2α−1) + ρ(2α) (Bun & Steinke 2016, section 5: the triangle-like inequality,
+    for two steps).
     """
     return np.asarray(2 * order / (2 * order - 1) * curve(2 * order - 1) + curve(2 * order))
 
@@ -297,8 +296,7 @@ class OfGroup(Guarantee):
         return None if epsilon is None else float_above(Fraction(epsilon) * self.records)
 
     def _profile(self, epsilon: Array) -> Array:
-        """Smaller of two bounds on δ for a group of records; profiles never rise, nor beyond all
-        numbers."""
+        """Smaller of two bounds on δ for a group; profiles never rise, nor beyond all numbers."""
         finite = np.minimum(epsilon, LARGEST_LOSS)
         values = np.minimum(super()._profile(finite), self._equal_steps(finite))
         return self._zero_beyond_largest_loss(epsilon, values)
@@ -306,7 +304,7 @@ class OfGroup(Guarantee):
     def _equal_steps(self, epsilon: Array) -> Array:
         """Bound on δ of a group by equal steps of ε, rounded up.
 
-        δ(ε/m)·(1 + e^{ε/m} + … + e^{(m−1)ε/m}).
+        The bound is δ(ε/m)·(1 + e^{ε/m} + … + e^{(m−1)ε/m}).
         """
         share = epsilon / self.records * (1.0 - ROUNDING)
         step = np.clip(share, 1e-300, LARGEST_LOSS / self.records)
@@ -332,6 +330,5 @@ def pair_of_joined_chains(first: DominatingPair, second: DominatingPair) -> Domi
     pairs = [DominatingPair(first.removed, second.removed)]
     if len(first.directions) == 2 or len(second.directions) == 2:
         pairs.append(DominatingPair(second.added, first.added))
-    return discretize_profiles(
-        *(partial(delta_of_two_steps, pair) for pair in pairs), number=POINTS
-    )
+    curves = (partial(delta_of_two_steps, pair) for pair in pairs)
+    return discretize_profiles(*curves, number=POINTS)

@@ -1,5 +1,4 @@
-"""Guarantees with a largest loss ε: pure differential privacy, and the tighter profiles of two
-mechanisms."""
+"""Guarantees with a largest loss: pure, and the tighter profiles of two mechanisms."""
 
 from __future__ import annotations
 
@@ -19,10 +18,7 @@ POINTS = 4000
 
 @dataclass(frozen=True, kw_only=True)
 class _LargestLoss(Guarantee):
-    """Guarantee with losses of at most ε.
-
-    The pair is drawn through its profile.
-    """
+    """Guarantee with losses of at most ε, whose pair is drawn through its profile."""
 
     epsilon: float
 
@@ -44,7 +40,7 @@ class _LargestLoss(Guarantee):
 class PureDP(_LargestLoss):
     """ε-differential privacy: the loss never exceeds ε.
 
-    Dominated by randomised response.
+    It is dominated by randomised response.
 
     Parameters
     ----------
@@ -71,9 +67,7 @@ class PureDP(_LargestLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceDP(_LargestLoss):
-    r"""Guarantee of Laplace noise.
-
-    Dominated by Laplace noise of scale 1 around 0 and around ε.
+    r"""Guarantee of Laplace noise, dominated by noise of scale 1 around 0 and around ε.
 
     It holds for independent Laplace noise on every number of a statistic, with ε = l1-sensitivity ÷
     scale (docs/theory/composition.md, "Laplace noise"). It implies ε-DP, and at δ > 0 more than
@@ -95,7 +89,8 @@ class LaplaceDP(_LargestLoss):
     def renyi(self, order: ArrayLike) -> Array:
         """Rényi divergence of Laplace noise, at most ε.
 
-        log( α/(2α−1)·e^{(α−1)ε} + (α−1)/(2α−1)·e^{−αε} ) / (α − 1) (Mironov 2017, Proposition 6).
+        It is log( α/(2α−1)·e^{(α−1)ε} + (α−1)/(2α−1)·e^{−αε} ) / (α − 1) (Mironov 2017, Proposition
+        6).
         """
         order = np.asarray(order, dtype=float)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -135,10 +130,7 @@ class BoundedRangeDP(_LargestLoss):
     """
 
     def renyi(self, order: ArrayLike) -> Array:
-        """Rényi divergence α·ε²/8, or that of any ε-DP mechanism.
-
-        Cesar & Rogers (2021).
-        """
+        """Rényi divergence α·ε²/8 (Cesar & Rogers 2021), or that of any ε-DP mechanism."""
         order = np.asarray(order, dtype=float)
         pure = randomized_response_renyi(self.epsilon, order)
         return np.asarray(np.minimum(order * self.epsilon**2 / 8, pure))

@@ -1,5 +1,4 @@
-r"""Bounds on attacks, from a privacy profile: error rates (the trade-off curve), advantage, success
-with a prior.
+r"""Bounds on attacks, from a profile: error rates, advantage, success with a prior.
 
 An attack decides between two neighbours. Its false positive rate is α, its false negative rate β.
 If a mechanism is (ε, δ)-DP in both orders of the neighbours, then
@@ -69,7 +68,7 @@ class TradeOff:
     def advantage(self) -> float:
         """Largest true minus false positive rate, rounded up.
 
-        max 1 − α − f(α) = δ(0), or less where the bounds on δ are not convex together.
+        It is max 1 − α − f(α) = δ(0), or less where the bounds on δ are not convex together.
 
         It is reached where α = f(α): a line and its mirror image meet at α = (1 − δ)/(1 + e^ε).
         """
@@ -79,10 +78,7 @@ class TradeOff:
 
     @cached_property
     def corners(self) -> tuple[Array, Array]:
-        """Corners of the trade-off curve with α ≤ β.
-
-        False and true positive rates, from α = β on to α = 0.
-        """
+        """False and true positive rates at the corners of the curve, from α = β on to α = 0."""
         hull = lower_hull(self.epsilons, self.deltas)
         epsilons, deltas = self.epsilons[hull], self.deltas[hull]
         alpha, power = line_intersections(epsilons, deltas)
@@ -141,10 +137,7 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
 
 
 class Accounted(ABC):
-    """Base class of values with a guarantee: ε, δ, bounds on attacks.
-
-    See docs/theory/risk.md.
-    """
+    """Base class of values with a guarantee: ε, δ, bounds on attacks (docs/theory/risk.md)."""
 
     @property
     @abstractmethod
@@ -170,10 +163,7 @@ class Accounted(ABC):
         """
         epsilon = as_numbers("epsilon", epsilon)
         require(bool(np.all(epsilon >= 0)), "epsilon >= 0", epsilon=epsilon)
-        # never rises: safe for infinity too
-        values = self._total._profile(np.minimum(np.atleast_1d(epsilon), 1e6))
-        if self._total.pure_epsilon is None:  # an underflow to 0 would claim pure privacy
-            values = np.maximum(values, np.finfo(float).tiny)
+        values = self._total._delta(np.atleast_1d(epsilon))
         return float(values[0]) if epsilon.ndim == 0 else values.reshape(epsilon.shape)
 
     @overload

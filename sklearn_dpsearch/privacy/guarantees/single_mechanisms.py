@@ -1,5 +1,4 @@
-"""Guarantees of single mechanisms: approximate, concentrated, Gaussian and Rényi DP, DP-SGD, any
-profile, none."""
+"""Guarantees of single mechanisms: approximate, concentrated, Gaussian, Rényi, DP-SGD."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ MOST_STEPS = 10**9
 class ApproxDP(Guarantee):
     """(ε, δ)-differential privacy, nothing else known.
 
-    Dominated by randomised response that fails openly with δ.
+    It is dominated by randomised response that fails openly with probability δ.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ class ApproxDP(Guarantee):
 class ZCDP(Guarantee):
     """ρ-zero-concentrated DP (Bun & Steinke 2016).
 
-    Rényi divergence of order α at most ρ·α for every α > 1.
+    The Rényi divergence of order α is at most ρ·α for every α > 1.
 
     Parameters
     ----------
@@ -171,30 +170,22 @@ class RenyiDP(Guarantee):
         require(bool(np.all(self.epsilons >= 0)), "epsilons >= 0", smallest=self.epsilons.min())
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, RenyiDP)
-            and self.neighboring == other.neighboring
-            and np.array_equal(self.orders, other.orders)
-            and np.array_equal(self.epsilons, other.epsilons)
-        )
+        if not isinstance(other, RenyiDP) or self.neighboring != other.neighboring:
+            return False
+        same_orders = np.array_equal(self.orders, other.orders)
+        return same_orders and np.array_equal(self.epsilons, other.epsilons)
 
     def __hash__(self) -> int:
         return hash((self.neighboring, self.orders.tobytes(), self.epsilons.tobytes()))
 
     def renyi(self, order: ArrayLike) -> Array:
-        """Smallest Rényi bound implied by the stated orders.
-
-        Rényi divergences grow with their order.
-        """
+        """Smallest Rényi bound implied by the orders, as divergences grow with the order."""
         orders, bounds = self._least_bound_above
         return bounds[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
 
     @cached_property
     def _least_bound_above(self) -> tuple[Array, Array]:
-        """Sorted orders, and the smallest bound from each order on.
-
-        Infinite where there is none.
-        """
+        """Sorted orders, and the smallest bound from each on (infinite where there is none)."""
         sort = np.argsort(self.orders)
         bounds = np.append(self.epsilons[sort], np.inf)
         return self.orders[sort], np.minimum.accumulate(bounds[::-1])[::-1]
@@ -217,7 +208,7 @@ class ByBothRoutes(Guarantee):
 
     def _profile(self, epsilon: Array) -> Array:
         values = super()._profile(epsilon)
-        return np.minimum(values, self._renyi_route.delta_at(epsilon)) if self.has_renyi else values
+        return np.minimum(values, self._renyi_route._delta(epsilon)) if self.has_renyi else values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +255,7 @@ class DPSGD(ByBothRoutes):
     def renyi(self, order: ArrayLike) -> Array:
         """Rényi curve of DP-SGD, exact at integer orders.
 
-        Mironov, Talwar & Zhang (2019), eq. 3.3; log-moments are interpolated between them.
+        Between them log-moments are interpolated (Mironov, Talwar & Zhang 2019, eq. 3.3).
         """
         if not self.has_renyi:
             return super().renyi(order)

@@ -1,5 +1,4 @@
-"""Exact draws for many records at once, from random bytes alone: coins, integers, rounded normal
-deviates.
+"""Exact draws for many records from random bytes: coins, integers, rounded normals.
 
 A uniform double is a multiple of 2⁻⁵³, so comparing it with a probability of 1e-17 succeeds eleven
 times too often. Here the binary digits of a uniform number are compared with those of the
@@ -49,9 +48,7 @@ def bernoulli(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDA
     """
     exact = fraction(probability)
     require_in("[0, 1]", probability=probability)
-    return _draw_in_blocks(
-        n, np.bool_, lambda number: _bernoulli_block(number, exact, random_bytes)
-    )
+    return _draw_in_blocks(n, np.bool_, lambda size: _bernoulli_block(size, exact, random_bytes))
 
 
 def _bernoulli_block(
@@ -70,7 +67,7 @@ def _bernoulli_block(
 def uniform_integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.integer[Any]]:
     """Draw n integers, exactly uniform on 0 … below − 1.
 
-    Shape (n,), of the smallest type that holds them.
+    The array has shape (n,) and the smallest type that holds them.
     """
     require(0 < below <= 2**62, "0 < below <= 2**62", below=below)
     smallest = np.min_scalar_type(-below)  # signed
@@ -116,8 +113,6 @@ def rounded_normals(
 ) -> NDArray[np.int64]:
     """Draw round(Z) of independent Z ~ N(0, scale²), exactly.
 
-    Shape (size,).
-
     Parameters
     ----------
     scale : int
@@ -156,10 +151,7 @@ def rounded_normals(
 
 
 def _round_with_more_bits(scale: int, tail: int, random_bytes: RandomBytes) -> int:
-    """Rounded normal deviate of a tail probability, with further bits.
-
-    The tail lies in [tail, tail + 1]·2⁻⁶⁴.
-    """
+    """Rounded normal deviate of a tail in [tail, tail + 1]·2⁻⁶⁴, with further bits."""
     bits = WORD
     while True:
         tail, bits = tail << WORD | int(random_words(1, random_bytes)[0]), bits + WORD

@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Protocol
 
-from .._checks import require, require_in
+from .._checks import require
 from ..numerics.arithmetic import exact_fraction, positive_fraction
 
 
@@ -43,7 +43,7 @@ def bernoulli(p: Fraction, rng: IntegerSource = SYSTEM) -> bool:
         Source of fair integers; by default the operating system.
     """
     p = exact_fraction(p, "p")
-    require_in("[0, 1]", p=p)
+    require(0 <= p <= 1, "0 <= p <= 1", p=p)
     return rng.randrange(p.denominator) < p.numerator
 
 
@@ -81,7 +81,7 @@ def _bernoulli_exp_below_one(gamma: Fraction, rng: IntegerSource) -> bool:
 def geometric_exp(rng: IntegerSource = SYSTEM) -> int:
     """Draw the number of successes of exp(−1) coins before a failure.
 
-    P[v] = (1 − 1/e)·e^{−v}.
+    Its distribution is P[v] = (1 − 1/e)·e^{−v}.
     """
     successes = 0
     while bernoulli_exp(ONE, rng):
@@ -92,7 +92,7 @@ def geometric_exp(rng: IntegerSource = SYSTEM) -> int:
 def discrete_laplace(scale: Fraction, rng: IntegerSource = SYSTEM) -> int:
     """Draw an integer k with probability ∝ exp(−|k|/scale), exactly.
 
-    Algorithm 2. The expected number of coins does not grow with the scale.
+    This is Algorithm 2. The expected number of coins does not grow with the scale.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def _try_discrete_laplace(scale: Fraction, rng: IntegerSource) -> int | None:
 def discrete_gaussian(sigma_squared: Fraction, rng: IntegerSource = SYSTEM) -> int:
     """Draw an integer k with probability ∝ exp(−k²/(2σ²)), exactly.
 
-    Algorithm 3. A discrete Laplace draw of scale ⌊σ⌋ + 1, accepted with the ratio of both
+    This is Algorithm 3: a discrete Laplace draw of scale ⌊σ⌋ + 1, accepted with the ratio of both
     probabilities.
 
     Parameters

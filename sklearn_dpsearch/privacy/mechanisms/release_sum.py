@@ -1,5 +1,4 @@
-"""Release of sums: the place where sums of bounded contributions meet noise, so that it can be
-listened to."""
+"""Release of sums: the only place, which can be listened to, where sums meet noise."""
 
 from __future__ import annotations
 
@@ -59,10 +58,7 @@ def is_listened_to() -> bool:
 
 @contextlib.contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Let a listener answer for released sums of this thread.
-
-    Of public or made-up records alone.
-    """
+    """Let a listener answer for released sums of public or made-up records in this thread."""
     before = _LISTENER.set(listener)
     try:
         yield

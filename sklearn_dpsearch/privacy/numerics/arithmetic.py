@@ -1,5 +1,4 @@
-"""Numbers that keep their digits: exact fractions, doubles rounded up, exponentials of tiny and
-huge numbers."""
+"""Numbers that keep their digits: fractions, doubles rounded up, exponentials."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def fraction(value: Number) -> Fraction:
 def _ratio(value: Rational | Fraction | int) -> Fraction:
     """Fraction of Python's integers.
 
-    NumPy's would stay in the fraction and wrap around.
+    NumPy's integers would stay in the fraction and wrap around.
     """
     return Fraction(int(value.numerator), int(value.denominator))
 
@@ -33,7 +32,7 @@ def _ratio(value: Rational | Fraction | int) -> Fraction:
 def exact_fraction(value: object, name: str) -> Fraction:
     """Fraction of an exact number; a float is an error.
 
-    It may differ from the decimal number in the source.
+    A float may differ from the decimal number in the source.
     """
     if isinstance(value, bool) or not isinstance(value, Fraction | int):
         raise TypeError(
@@ -46,7 +45,8 @@ def exact_fraction(value: object, name: str) -> Fraction:
 def positive_fraction(value: object, name: str) -> Fraction:
     """Fraction of an exact number above 0; a float is an error."""
     exact = exact_fraction(value, name)
-    require(exact > 0, f"{name} > 0", **{name: exact})
+    if exact <= 0:
+        require(False, f"{name} > 0", **{name: exact})
     return exact
 
 

@@ -32,7 +32,7 @@ LARGEST_MU, LARGEST_RHO = 1e4, 1e7
 def randomized_response(epsilon: float, delta: float) -> LossDistribution:
     """Loss distribution of randomised response that fails with probability δ.
 
-    Odds are e^ε; it dominates every (ε, δ)-DP mechanism.
+    Its odds are e^ε. It dominates every (ε, δ)-DP mechanism.
     """
     if epsilon == 0:
         return LossDistribution(np.array([0.0]), np.array([1.0 - delta]), delta, delta)
@@ -46,7 +46,7 @@ def randomized_response(epsilon: float, delta: float) -> LossDistribution:
 def randomized_response_renyi(epsilon: float, order: Array) -> Array:
     r"""Rényi divergence of randomised response, at most ε.
 
-    log( (e^{αε} + e^{(1−α)ε}) / (1 + e^ε) ) / (α − 1) (Mironov 2017, Proposition 5).
+    It is log( (e^{αε} + e^{(1−α)ε}) / (1 + e^ε) ) / (α − 1) (Mironov 2017, Proposition 5).
 
     The fraction is 1 + (1 − e^{(1−α)ε})·(e^{αε} − 1)/(1 + e^ε), in which no digits of a small ε
     cancel.
@@ -98,8 +98,8 @@ def _delta_of_tiny_gaussian(mu: float, epsilon: Array) -> Array:
 def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
     r"""δ(ε) from a Rényi curve at some orders, rounded up.
 
-    min over α of exp((α−1)(ρ(α) − ε))·(1 − 1/α)^{α−1}/α (Canonne, Kamath & Steinke 2020,
-    Proposition 12).
+    It is the minimum over α of exp((α−1)(ρ(α) − ε))·(1 − 1/α)^{α−1}/α (Canonne, Kamath & Steinke
+    2020, Proposition 12).
 
     Rounded up: ρ(α) and ε may agree in most of their digits.
     """
@@ -157,7 +157,7 @@ def _subsampled_gaussian_log_moments(
 ) -> Array:
     """Log-moments of one DP-SGD step at rising integer orders, rounded up.
 
-    log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)} for each α ≥ 1.
+    They are log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)} for each α ≥ 1.
 
     The weights of the exponentials sum to 1: only what these exceed 1 by is summed, so that a
     moment just above 1 keeps its digits. The sums of all orders are rows of one array, one after
@@ -186,7 +186,7 @@ def dpsgd_pair(
 ) -> DominatingPair:
     """Dominating pair of several DP-SGD steps.
 
-    (1−q)·N(0, σ²) + q·N(1, σ²) against N(0, σ²), composed.
+    Each step is (1−q)·N(0, σ²) + q·N(1, σ²) against N(0, σ²).
     """
     if steps == 0:
         return symmetric_pair(randomized_response(0.0, 0.0))
@@ -224,7 +224,8 @@ def _subsampled_gaussian_step(noise_multiplier: float, sample_rate: float) -> Do
 def _dpsgd_step_losses(noise_multiplier: float, sample_rate: float) -> Array:
     """Privacy losses at which the profile of a DP-SGD step is known.
 
-    0 and log(1 − q + q·e^Y) at even Y ≥ 0: small and large losses are equally close for their size.
+    They are 0 and log(1 − q + q·e^Y) at even Y ≥ 0: small and large losses are equally close for
+    their size.
     """
     mu = 1.0 / noise_multiplier
     gap = float(np.clip(0.0025, 0.000125 * mu, 0.00125 * mu))
@@ -235,7 +236,7 @@ def _dpsgd_step_losses(noise_multiplier: float, sample_rate: float) -> Array:
 def _replaced_gaussian_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
     """Dominating pair of one DP-SGD step when a record changes.
 
-    (1−q)·N(0) + q·N(1) against (1−q)·N(0) + q·N(−1), which is symmetric.
+    It is (1−q)·N(0) + q·N(1) against (1−q)·N(0) + q·N(−1), which is symmetric.
     """
     mu, q = 1.0 / noise_multiplier, sample_rate
     # In units of σ the loss grows with x; a fine grid of x gives the profile at the losses of its

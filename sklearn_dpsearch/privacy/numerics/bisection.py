@@ -9,7 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+#: Condition on a number, closeness of the ends of an interval, and a point between them.
+Condition: TypeAlias = Callable[[float], bool]
+Closeness: TypeAlias = Callable[[float, float], bool]
+Middle: TypeAlias = Callable[[float, float], float]
 
 
 class Turn(NamedTuple):
@@ -30,8 +35,8 @@ class Turn(NamedTuple):
 def geometric(start: float, factor: float, end: float) -> Iterator[float]:
     """Geometric sequence of numbers from a start to an end.
 
-    start·factor, start·factor², …, up to ``end`` (or down to it, for a factor below 1), which comes
-    last.
+    It is start·factor, start·factor², …, up to ``end`` (or down to it, for a factor below 1), which
+    comes last.
     """
     rising = factor > 1
     point = start
@@ -41,10 +46,7 @@ def geometric(start: float, factor: float, end: float) -> Iterator[float]:
 
 
 def bracket(
-    condition: Callable[[float], bool],
-    start: float,
-    falling: Iterable[float],
-    rising: Iterable[float],
+    condition: Condition, start: float, falling: Iterable[float], rising: Iterable[float]
 ) -> Turn:
     """Bracket the number from which a condition holds, among given points.
 
@@ -87,17 +89,12 @@ def whole_midpoint(low: float, high: float) -> float:
     return (low + high) // 2
 
 
-def within(relative: float = 0.0, absolute: float = 0.0) -> Callable[[float, float], bool]:
+def within(relative: float = 0.0, absolute: float = 0.0) -> Closeness:
     """Predicate: two numbers are at most absolute + relative·(the larger one) apart."""
     return lambda low, high: high - low <= absolute + relative * high
 
 
-def narrow(
-    condition: Callable[[float], bool],
-    turn: Turn,
-    close: Callable[[float, float], bool],
-    middle: Callable[[float, float], float] = midpoint,
-) -> Turn:
+def narrow(condition: Condition, turn: Turn, close: Closeness, middle: Middle = midpoint) -> Turn:
     """Narrow a bracket of a condition by bisection.
 
     Parameters

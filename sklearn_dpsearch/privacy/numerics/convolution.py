@@ -1,5 +1,4 @@
-r"""Composition: the distribution of a sum of many independent losses, with digits in both tails,
-rounded up.
+r"""Composition: sums of many independent losses, with digits in both tails, rounded up.
 
 Losses of one scale are summed on one grid (``grid_sums``). Very long compositions are compositions
 of shorter ones.
@@ -17,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy import fft, special
@@ -35,6 +35,9 @@ from .grid_sums import (
 )
 from .loss_distribution import LossDistribution, coarser, mix, on_grid, on_points
 
+#: Loss distributions of a composition, and how often each runs.
+Parts: TypeAlias = Sequence[LossDistribution]
+Counts: TypeAlias = Sequence[int]
 #: Mass that a composition may move from a far tail to infinity.
 TAIL_MASS = 1e-24
 #: Most grid points of a composed loss distribution. Every grid gives a bound; a larger one is
@@ -54,12 +57,8 @@ TINY = 1e-300
 OPEN = LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
 
 
-def convolve(
-    parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float | None = None
-) -> LossDistribution:
-    """Loss distribution of a composition, rounded up.
-
-    Of ``counts[i]`` runs of ``parts[i]``.
+def convolve(parts: Parts, counts: Counts, tail_mass: float | None = None) -> LossDistribution:
+    """Loss distribution of a composition of ``counts[i]`` runs of each ``parts[i]``, rounded up.
 
     Atoms are split between neighbouring grid points so that both their P- and their Q-mass stay (a
     mean-preserving spread of the likelihood ratio: only ever more loss), and convolved with fast
@@ -89,12 +88,9 @@ def convolve(
 
 
 def _split_long(
-    parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float
+    parts: Parts, counts: Counts, tail_mass: float
 ) -> Iterator[tuple[LossDistribution, int]]:
-    """Split long compositions into compositions of compositions.
-
-    T steps are √T compositions of √T steps, and the rest.
-    """
+    """Split T steps of a long composition into √T compositions of √T steps, and the rest."""
     for pld, count in zip(parts, counts):
         size = math.isqrt(count) if count > LONG else 1
         groups = -(-count // size)
@@ -116,13 +112,8 @@ class _Grid:
     high: int
 
     @classmethod
-    def of(
-        cls, parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float
-    ) -> _Grid:
-        """Finest grid for a composition that is worth its points.
-
-        There are at most ``MOST_POINTS``.
-        """
+    def of(cls, parts: Parts, counts: Counts, tail_mass: float) -> _Grid:
+        """Finest grid for a composition that is worth its points, at most ``MOST_POINTS``."""
         widest = max(float(np.ptp(pld.losses)) for pld in parts)
         interval = max(_grid_interval(parts, counts), widest / (MOST_POINTS / 8))
         while True:
@@ -132,7 +123,7 @@ class _Grid:
                 return cls(interval, steps, low, high)
             interval *= 1.01 * (high - low) / MOST_POINTS
 
-    def total(self, parts: Sequence[LossDistribution], tail_mass: float) -> LossDistribution:
+    def total(self, parts: Parts, tail_mass: float) -> LossDistribution:
         """Loss distribution of the composition on this grid."""
         if self.high < self.low:  # both tails have all that is finite
             return OPEN
@@ -153,10 +144,10 @@ def _bound_masses(steps: Sequence[GridPart], low: int, high: int, tail_mass: flo
     return np.asarray(np.maximum(masses, TINY))
 
 
-def _mass_at_infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
+def _mass_at_infinity(parts: Parts, counts: Counts) -> float:
     """Mass at infinite loss of a composition.
 
-    ∏ (finite + infinite) − ∏ finite, where the total of a part may exceed 1.
+    It is ∏ (finite + infinite) − ∏ finite, where the total of a part may exceed 1.
     """
     finite = [float(pld.masses.sum()) for pld in parts]
     log_finite = sum(count * np.log(mass) for mass, count in zip(finite, counts))
@@ -167,7 +158,7 @@ def _mass_at_infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) 
     return float(either * (1.0 + EPS * (64.0 + 8.0 * sum(counts))))
 
 
-def _grid_interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
+def _grid_interval(parts: Parts, counts: Counts) -> float:
     """Interval of the grid for a composition.
 
     Rounding adds about 1e-4 of the variance of the total loss, and indices are exact floats.
@@ -181,35 +172,28 @@ def _grid_interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> 
 # --- rare large losses ----------------------------------------------------------------------------
 
 
-def _convolve_on_grids(
-    parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float
-) -> LossDistribution:
+def _convolve_on_grids(parts: Parts, counts: Counts, tail_mass: float) -> LossDistribution:
     """Compose common losses on a fine grid, rare ones on coarser grids."""
     cut = cut_off(parts, counts)
     bulk = _Grid.of(cut.bulk, counts, tail_mass).total(cut.bulk, tail_mass)
     total = LossDistribution(bulk.losses, bulk.masses)
     for level in cut.levels:
         total = mix([total, sums_with_jumps(total, level, tail_mass)], [1.0, 1.0])
-    mean = bulk.moments()[0]
     infinity = min(1.0, _mass_at_infinity(parts, counts) + 2 * tail_mass * (1 + len(cut.levels)))
     total = LossDistribution(total.losses, total.masses, infinity)
-    return _spread_on_growing_gaps(total, mean, cut.deviation)
+    return _spread_on_growing_gaps(total, bulk.moments()[0], cut.deviation)
 
 
 def _spread_on_growing_gaps(
     pld: LossDistribution, mean: float, deviation: float
 ) -> LossDistribution:
-    """Spread of a loss distribution on points with growing gaps.
-
-    Gaps grow in proportion to the distance from the bulk.
-    """
+    """Spread on points whose gaps grow in proportion to the distance from the bulk."""
     deviation = max(deviation, TINY)
     ends = np.arcsinh((pld.losses[[0, -1]] - mean) / deviation) * OF_RESULT
     steps = np.arange(np.floor(ends[0]) - 1, np.ceil(ends[1]) + 2)
-    points = mean + deviation * np.sinh(steps / OF_RESULT)
     # losses that rounding cannot tell apart
     around = np.nextafter(pld.losses[[0, -1]], [-np.inf, np.inf])
-    points = np.unique(np.concatenate([around, points]))
+    points = np.unique(np.append(around, mean + deviation * np.sinh(steps / OF_RESULT)))
     return LossDistribution(points, np.maximum(on_points(pld, points), TINY), pld.infinity)
 
 
@@ -244,18 +228,23 @@ class Cut:
     levels: tuple[Level, ...]
 
 
-def cut_off(parts: Sequence[LossDistribution], counts: Sequence[int]) -> Cut:
+def cut_off(parts: Parts, counts: Counts) -> Cut:
     """Cut rare large losses off, by scale; any cut gives a bound."""
     distances = [np.abs(pld.losses - pld.moments()[0]) for pld in parts]
-    farthest = max(float(distance.max()) for distance in distances)
-    end, deviation = farthest, _deviation_up_to(parts, counts, distances, farthest)
+
+    def deviation_up_to(end: float) -> float:
+        """Standard deviation of the summed losses up to a distance."""
+        squares = [np.where(distance <= end, distance, 0.0) ** 2 for distance in distances]
+        variances = [float(pld.masses @ square) for pld, square in zip(parts, squares)]
+        return float(np.sqrt(sum(count * part for count, part in zip(counts, variances))))
+
+    end = farthest = max(float(distance.max()) for distance in distances)
+    deviation = deviation_up_to(end)
     while SMALLEST < CUT * deviation < 0.7 * end:
         end = CUT * deviation
-        deviation = _deviation_up_to(parts, counts, distances, end)
-    bulk = tuple(
-        LossDistribution(pld.losses[distance <= end], pld.masses[distance <= end])
-        for pld, distance in zip(parts, distances)
-    )
+        deviation = deviation_up_to(end)
+    close = [distance <= end for distance in distances]
+    common = [LossDistribution(pld.losses[i], pld.masses[i]) for pld, i in zip(parts, close)]
     levels = []
     while end < farthest:
         jumps = [
@@ -265,18 +254,7 @@ def cut_off(parts: Sequence[LossDistribution], counts: Sequence[int]) -> Cut:
         ]
         levels += [Level(end / RATIO, tuple(jumps))] if jumps else []
         end *= RATIO
-    return Cut(bulk, deviation, tuple(levels))
-
-
-def _deviation_up_to(
-    parts: Sequence[LossDistribution], counts: Sequence[int], distances: Sequence[Array], end: float
-) -> float:
-    """Standard deviation of the summed losses up to a distance."""
-    squares = [
-        count * float(pld.masses @ np.where(distance <= end, distance, 0.0) ** 2)
-        for pld, distance, count in zip(parts, distances, counts)
-    ]
-    return float(np.sqrt(sum(squares)))
+    return Cut(tuple(common), deviation, tuple(levels))
 
 
 def _rare_losses_between(

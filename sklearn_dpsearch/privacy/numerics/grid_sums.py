@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy import fft
@@ -30,6 +31,8 @@ NEGLIGIBLE = -60.0
 #: Logarithm of a power of a transform that is left out.
 LEFT_OUT = -90.0
 EPS = float(np.finfo(float).eps)
+#: Tilted masses around a circle, and the error of each.
+Circle: TypeAlias = tuple[Array, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +76,7 @@ class GridPart:
         return part.log_moment(tilt * gap)
 
     def moments(self, tilt: float) -> tuple[float, float]:
-        """Mean and variance of the tilted grid index, without masses that are negligible in
-        both."""
+        """Mean and variance of the tilted grid index, but for masses negligible in both."""
         index, log_masses = self.atoms
         exponents = tilt * index + log_masses
         exponents -= exponents.max()
@@ -87,17 +89,14 @@ class GridPart:
     def tilted_on_circle(self, tilt: float, size: int) -> Array:
         """Tilted masses on a circle of ``size`` points.
 
-        p·e^{θ·index}/E e^{θ·index}, index 0 at 0.
+        They are p·e^{θ·index}/E e^{θ·index}, with index 0 at 0.
         """
         index, log_masses = self.atoms
         tilted = np.exp(tilt * index + log_masses - self.log_moment(tilt))
         return np.asarray(np.bincount(index.astype(np.int64) % size, tilted, size), dtype=float)
 
     def relative_error(self, tilt: float) -> float:
-        """Bound on the relative error of tilted masses of all runs.
-
-        Exponents are rounded.
-        """
+        """Bound on the relative error of tilted masses of all runs, from rounded exponents."""
         index, log_masses = self.atoms
         largest = float(np.max(np.abs(tilt * index)) + np.max(np.abs(log_masses)))
         largest += abs(self.log_moment(tilt))
@@ -108,9 +107,7 @@ class GridPart:
 
 
 def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Array:
-    """Upper bounds on the masses of a sum, by one tilt.
-
-    At the indices from ``low`` to ``high``.
+    """Upper bounds on the masses of a sum from ``low`` to ``high``, by one tilt.
 
     The wrap around the circle only adds: every index also gets the masses of indices a multiple of
     the size away.
@@ -121,12 +118,7 @@ def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Ar
 
 
 def tilted_back(
-    circle: tuple[Array, float],
-    tilt: float,
-    log_moment: float,
-    steps: Sequence[GridPart],
-    low: int,
-    high: int,
+    circle: Circle, tilt: float, log_moment: float, steps: Sequence[GridPart], low: int, high: int
 ) -> Array:
     """Upper bounds on masses from tilted ones around a circle, with the error of each."""
     around, error = circle
@@ -138,7 +130,7 @@ def tilted_back(
     return np.where(back < LARGEST_EXPONENT, bounds, 1.0)
 
 
-def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, float]:
+def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> Circle:
     """Tilted sum of many runs around the circle, and its error.
 
     A value of the transform is a sum with log₂(size) roundings of numbers that are at most 1
@@ -166,10 +158,7 @@ def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Arr
 
 
 def tilts(steps: Sequence[GridPart], low: int, high: int) -> Iterator[float]:
-    """Tilts that move the bulk of a sum across the window.
-
-    0 comes first.
-    """
+    """Tilts that move the bulk of a sum across the window; 0 comes first."""
     yield 0.0
     bulk = bulk_of(steps, 0.0)
     for sign, end in ((1.0, high), (-1.0, low)):
@@ -187,9 +176,8 @@ def tilts_of_tails(steps: Sequence[GridPart], tail_mass: float) -> Iterator[floa
     Of two bulks far apart the mean is in neither.
     """
     orders = ORDERS / max(bulk_of(steps, 0.0)[1], 1.0)
-    log_moments = np.array(
-        [sum(step.count * step.log_moment_above(order) for step in steps) for order in orders]
-    )
+    moments = ((step.count * step.log_moment_above(order) for step in steps) for order in orders)
+    log_moments = np.array([sum(moment) for moment in moments])
     for share in (0.25, 0.5, 0.75):
         yield float(orders[np.argmin((log_moments - share * np.log(tail_mass)) / orders)])
 
@@ -222,10 +210,7 @@ def bulk_of(steps: Sequence[GridPart], tilt: float) -> tuple[float, float]:
 
 
 def tail_window(steps: Sequence[GridPart], tail_mass: float) -> tuple[int, int]:
-    """Grid indices that leave a small mass in each tail.
-
-    Chernoff's bound.
-    """
+    """Grid indices that leave a small mass in each tail, by Chernoff's bound."""
     low = sum(step.first * step.count for step in steps)
     high = sum((step.first + step.masses.size - 1) * step.count for step in steps)
     for order in ORDERS / max(bulk_of(steps, 0.0)[1], 1.0):

@@ -1,5 +1,4 @@
-r"""Numerics of privacy profiles: dominating pairs, their testing region, convolution, outward
-rounding.
+r"""Numerics of privacy profiles: dominating pairs, mixtures, grids, outward rounding.
 
 A pair of output distributions (P, Q) matters only through its hockey-stick curve H_c(P‖Q) = ∫ (P −
 cQ)₊, c ≥ 0. It is stored as the distribution of the privacy loss L = log(dP/dQ) under P: atoms on a
@@ -63,7 +62,7 @@ class LossDistribution:
     def from_above(self) -> tuple[Array, Array]:
         """Cumulated masses under P and Q from the largest loss down.
 
-        Σ_{i ≥ j} p_i and Σ_{i ≥ j} p_i·exp(−L_i) for j = 0 … n (the last is 0).
+        They are Σ_{i ≥ j} p_i and Σ_{i ≥ j} p_i·exp(−L_i) for j = 0 … n (the last is 0).
         """
         above_p = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
         above_q = np.append(np.cumsum((self.masses * safe_exp(-self.losses))[::-1])[::-1], 0.0)
@@ -81,7 +80,7 @@ class LossDistribution:
     def _log_ratio(self) -> Array:
         """Logarithm of the Q-mass over the P-mass of the losses above.
 
-        −∞ (rounded down) where a sum underflows.
+        It is −∞ (rounded down) where a sum underflows.
         """
         above_p, above_q = self.from_above
         with np.errstate(divide="ignore"):
@@ -92,8 +91,8 @@ class LossDistribution:
     def from_below(self) -> tuple[Array, Array]:
         """Cumulated masses under P and Q from the smallest loss up.
 
-        Σ_{i < j} p_i and, with the outcomes impossible under P, Σ_{i < j} p_i·exp(−L_i) for j = 0 …
-        n.
+        They are Σ_{i < j} p_i and, with the outcomes impossible under P, Σ_{i < j} p_i·exp(−L_i)
+        for j = 0 … n.
         """
         masses_q = np.append(self.minus_infinity or 0.0, self.masses * safe_exp(-self.losses))
         return np.append(0.0, np.cumsum(self.masses)), np.cumsum(masses_q)
@@ -112,7 +111,7 @@ class LossDistribution:
 class DominatingPair:
     """Loss distributions for both orders of two neighbours.
 
-    A record removed (x, x') and a record added (x', x).
+    ``removed`` is for a record removed (x, x') and ``added`` for a record added (x', x).
     """
 
     removed: LossDistribution
@@ -246,7 +245,7 @@ def _raise_total_variation(
 ) -> tuple[Array, float]:
     """Masses whose total variation distance is larger by ``by``.
 
-    From the first loss on the curve is as it was.
+    From the first loss on, the curve stays as it was.
     """
     if by <= 0 or losses.size == 0:
         return masses, infinity + max(by, 0.0)
@@ -256,7 +255,8 @@ def _raise_total_variation(
 def _second_differences(epsilons: Array, delta: Array) -> Array:
     """Slope changes of a profile at its points, times c = e^ε.
 
-    c_i·(slope right of c_i − slope left of c_i) for i ≥ 1, with slope 0 after the last point.
+    They are c_i·(slope right of c_i − slope left of c_i) for i ≥ 1, with slope 0 after the last
+    point.
     """
     gaps, falls = np.diff(epsilons), np.diff(delta)
     right = np.append(falls[1:] / np.expm1(gaps[1:]), 0.0)
@@ -287,7 +287,7 @@ def lower_hull(epsilons: Array, delta: Array) -> Array:
 def normalized(pld: LossDistribution) -> LossDistribution:
     r"""Loss distribution with total masses of 1, nowhere lower.
 
-    Its curve where that is below a chord from H_0 = 1, else the chord.
+    It has the given curve where that is below a chord from H_0 = 1, else the chord.
 
     A true curve is convex in c and 1 at c = 0, so it lies below each chord from there; the steepest
     chord is taken. A pair drawn through points of a profile may exceed 1 near c = 0, and the least
@@ -313,8 +313,8 @@ def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDist
     masses = np.concatenate([w * pld.masses for pld, w in zip(parts, weights)])
     support, where = np.unique(losses, return_inverse=True)
     infinity = sum(w * pld.infinity for pld, w in zip(parts, weights))
-    lowest = [pld.minus_infinity for pld in parts]
-    minus_infinity = None if None in lowest else float(np.dot(weights, lowest))  # type: ignore[arg-type]
+    lowest = [pld.minus_infinity for pld in parts if pld.minus_infinity is not None]
+    minus_infinity = float(np.dot(weights, lowest)) if len(lowest) == len(parts) else None
     total = np.asarray(np.bincount(where, masses, support.size), dtype=float)
     return LossDistribution(support, total, float(infinity), minus_infinity)
 
@@ -333,10 +333,7 @@ def on_grid(pld: LossDistribution, interval: float) -> tuple[int, Array]:
 
 
 def coarser(pld: LossDistribution, interval: float) -> LossDistribution:
-    """Spread of a loss distribution onto an even grid.
-
-    Never less loss.
-    """
+    """Spread of a loss distribution onto an even grid, with never less loss."""
     first, masses = on_grid(pld, interval)
     positive = masses > 0
     losses = np.asarray(interval * (first + np.flatnonzero(positive)), dtype=float)
@@ -346,7 +343,7 @@ def coarser(pld: LossDistribution, interval: float) -> LossDistribution:
 def on_points(pld: LossDistribution, points: Array) -> Array:
     """Masses of a loss distribution spread onto rising points.
 
-    The first is at most its lowest loss, the last above all.
+    The first point is at most the lowest loss, and the last is above all losses.
     """
     below = np.searchsorted(points, pld.losses, side="right") - 1
     share = _share_of_upper_end(pld.losses - points[below], np.diff(points)[below])
@@ -356,8 +353,5 @@ def on_points(pld: LossDistribution, points: Array) -> Array:
 
 
 def _share_of_upper_end(above: Array, gap: Array | float) -> Array:
-    """Share of an atom that goes to the upper grid point.
-
-    Its P- and its Q-mass stay.
-    """
+    """Share of an atom that goes to the upper grid point, so that its P- and Q-mass stay."""
     return np.asarray(np.clip(np.expm1(-above) / np.expm1(-gap), 0.0, 1.0))

@@ -1,2 +1,1 @@
-"""Privacy cost of choosing among private results: a file for each theorem, beside its published
-rivals."""
+"""Privacy cost of choosing among private results: a file for each theorem."""

@@ -1,5 +1,4 @@
-r"""Best of K runs: Theorem 1, its exact form for pure guarantees, Theorem 5, and the smallest of
-all known bounds.
+r"""Best of K runs: Theorem 1, its exact form for pure runs, and the smallest of all bounds.
 
 **Theorem 1.** Let K have the generating function f, let Q be one run with a dominating pair (P,
 P'), loss L, and testing region with lower edge q_min. The best of K independent runs of Q
@@ -77,7 +76,7 @@ def theorem_1(pld: LossDistribution, count: CountDistribution) -> Hinges:
 def best_of_pure(epsilon: float, count: CountDistribution) -> float:
     r"""Largest loss of the best of K pure runs, exact.
 
-    ε + sup_q log f'(q)/f'(q_min(q)), q_min(q) = max(e^{−ε}q, 1 − e^ε(1 − q)).
+    It is ε + sup_q log f'(q)/f'(q_min(q)), q_min(q) = max(e^{−ε}q, 1 − e^ε(1 − q)).
 
     Theorem 1 for a base of which only the largest loss ε is known.
     """
@@ -91,8 +90,8 @@ def best_of_pure(epsilon: float, count: CountDistribution) -> float:
 def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribution) -> float:
     r"""Largest loss of the best of K runs with a known pair.
 
-    ε + sup_q log f'(q)/f'(q_min(q)), with q_min of the whole loss distribution, whose largest loss
-    is ε.
+    It is ε + sup_q log f'(q)/f'(q_min(q)), with q_min of the whole loss distribution, whose largest
+    loss is ε.
 
     Theorem 1 at δ = 0, one direction. Branch and bound: cells whose upper bound does not exceed the
     best value found are dropped, the others split, until both agree to 1e-7. Rounded up.
@@ -113,7 +112,7 @@ def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribu
 def _largest_slope_ratio(epsilon: float, count: CountDistribution) -> float:
     """Bound on log f'(q)/f'(q_min) that needs no testing region.
 
-    log f'(1)/f'(0) or, where f' vanishes at 0, (elasticity of f' at 1)·ε.
+    It is log f'(1)/f'(0) or, where f' vanishes at 0, (elasticity of f' at 1)·ε.
     """
     at_one, at_zero = np.array([1.0]), np.array([0.0])
     with np.errstate(divide="ignore"):
@@ -127,7 +126,7 @@ def _slope_ratio_of_cells(
 ) -> Array:
     """Bound on log f'(q)/f'(q_min) for each cell of q.
 
-    ``slope_ratio``, and near 0, where f' may vanish: (elasticity of f' at the cell's
+    It is ``slope_ratio`` and, near 0, where f' may vanish, (elasticity of f' at the cell's
     end)·log(q/q_min) ≤ that·ε.
     """
     q, u = grid.q[1:], grid.u[1:]
@@ -170,8 +169,8 @@ class TheoremOne(_OfManyRuns):
     def _exact(self) -> float:
         """Largest loss of the best of K runs, by three bounds.
 
-        The published one, from the largest loss alone, and from the whole testing region. The
-        first is the smallest if ε is so small that the others have no digits.
+        They are the published one, one from the largest loss alone, and one from the whole testing
+        region. The first is the smallest if ε is so small that the others have no digits.
         """
         epsilon, count = float(self.one_run.pure_epsilon or 0.0), self.count
         alone = min(best_of_pure(epsilon, count), pure_negative_binomial(epsilon, count))
@@ -217,7 +216,7 @@ class _KnownAtPlaces(Guarantee):
 class TheoremFive(_KnownAtPlaces):
     """Guarantee of Theorem 5 (potentials), which is better near ε = 0.
 
-    Theorem 1 is weak there. It is convex in e^ε, so below chords.
+    Theorem 1 is weak there. The bound is convex in e^ε, so below its chords.
     """
 
     def _profile(self, epsilon: Array) -> Array:
@@ -231,7 +230,7 @@ class TheoremFive(_KnownAtPlaces):
     def _anchors(self) -> tuple[Array, Array]:
         """Values of ε, and bounds on δ there by potentials.
 
-        Up to where Theorem 1 reaches ``NEAR``; the bounds never rise.
+        They go up to where Theorem 1 reaches ``NEAR``, and the bounds never rise.
         """
         end = smallest_epsilon(self.first._profile, NEAR)
         pair, count = self.first.one_run.pair, self.first.count
@@ -259,10 +258,7 @@ class TheoremSix(_KnownAtPlaces):
         return tuple(Anchors(Quantiles.of(pld, first.count, phi)) for pld, phi in directions)
 
     def gains(self, factors: dict[int, float]) -> bool:
-        """Return whether Theorem 6 is worth its time.
-
-        It takes some hundredths of a second for each ε.
-        """
+        """Return whether Theorem 6 is worth its time, some hundredths of a second for each ε."""
         return any(anchors.gains(factors) for anchors in self.anchors)
 
     def _profile(self, epsilon: Array) -> Array:
@@ -281,7 +277,8 @@ class TheoremSix(_KnownAtPlaces):
 class BestOf(SmallestOf, _OfManyRuns):
     """Guarantee of the best of K runs: the smallest of all bounds.
 
-    Theorems 1, 5, 6 and the published ones, at each ε.
+    The bounds are those of Theorems 1, 5 and 6 and the published ones; the smallest counts at each
+    ε.
 
     Parameters
     ----------
@@ -311,7 +308,7 @@ class BestOf(SmallestOf, _OfManyRuns):
     def renyi(self, order: ArrayLike) -> Array:
         """Smallest Rényi curve of the bounds, with "no run" as an outcome.
 
-        (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.
+        A moment e^{(α−1)ρ} becomes e^{(α−1)ρ} + P[K = 0] where no run at all is possible.
 
         The published curves are those of the outcomes of a run (Papernot & Steinke 2022, footnote
         9); "no run" is one more outcome, equally probable on all data sets.
@@ -336,7 +333,7 @@ class BestOf(SmallestOf, _OfManyRuns):
     def _bounds_of_pair(self) -> list[Guarantee]:
         """Bounds that make up the pair: without Theorems 5 and 6.
 
-        Those are known at few ε; nor the largest loss, which Theorem 1 has too.
+        Theorems 5 and 6 are known at few ε. The largest loss is left out too: Theorem 1 has it.
 
         The pair includes Theorem 6 separately.
         """

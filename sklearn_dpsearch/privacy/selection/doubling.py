@@ -1,5 +1,4 @@
-r"""The doubling walk over utility thresholds (Ding, Wu et al. 2022, Algorithm 1), drawn exactly,
-and its largest cost.
+r"""Doubling walk (Ding, Wu et al. 2022, Algorithm 1), drawn exactly, and its largest cost.
 
 The walk holds a level (how much utility has been confirmed) and a step. Each round asks whether any
 candidate's utility exceeds level + step. If so, an *accept*, the level rises by the step and the
@@ -47,7 +46,7 @@ GAP = 0.01
 def default_max_rounds(levels: int) -> int:
     """Default number of rounds of a doubling walk, 5·⌈log₂ n⌉ + 2.
 
-    More than Ding, Wu et al. (2022, figure 4) saw in any of their walks.
+    These are more than Ding, Wu et al. (2022, figure 4) saw in any of their walks.
 
     Parameters
     ----------
@@ -126,10 +125,7 @@ class DoublingWalk(Guarantee):
 
     @cached_property
     def halves(self) -> int:
-        """Largest cost of a walk in units of ε/2.
-
-        2 for an accept, 1 for a reject.
-        """
+        """Largest cost of a walk in units of ε/2: 2 for an accept, 1 for a reject."""
         ends = walk_ends(int(self.levels), int(self.max_rounds))
         return max(2 * accepts + rejects for accepts, rejects in ends)
 
@@ -149,7 +145,7 @@ class DoublingWalk(Guarantee):
     def _worst_curve(self, points: int, reach: int) -> Array:
         """Largest hockey-stick curve of any walk, by backward induction.
 
-        At 2·reach + 1 multiples of ε/2 ÷ points around 0.
+        It is computed at 2·reach + 1 multiples of ε/2 ÷ points around 0.
 
         It is the largest of the mixtures of two outcomes with opposite losses.
         """
@@ -162,8 +158,8 @@ class DoublingWalk(Guarantee):
             p, q = _opposite_loss_masses(loss_up, loss_down, 0.5 * self.round_epsilon)
             shift_up, shift_down = loss_up * points, loss_down * points
             value: Array = end.copy()  # values at the far ends: 1 − c, and 0
-            both = shift_up + shift_down
-            value[shift_up:-shift_down] = p * up[:-both] + q * down[both:]
+            width = shift_up + shift_down
+            value[shift_up:-shift_down] = p * up[:-width] + q * down[width:]
             return value
 
         walk: dict[tuple[int, int], Array] = {}
@@ -179,7 +175,7 @@ class DoublingWalk(Guarantee):
 def _opposite_loss_masses(loss_up: int, loss_down: int, unit: float) -> tuple[float, float]:
     """Masses of a loss a and a loss −b of one round.
 
-    p and 1 − p with p·e^{−a} + (1 − p)·e^{b} = 1.
+    They are p and 1 − p with p·e^{−a} + (1 − p)·e^{b} = 1.
     """
     width = -np.expm1(-(loss_up + loss_down) * unit)
     down_mass = np.exp(-loss_down * unit) * -np.expm1(-loss_up * unit) / width
@@ -244,9 +240,7 @@ def doubling_search(
 
 @dataclass(frozen=True, kw_only=True)
 class AboveThreshold:
-    """Round of a walk: the first candidate above a noisy threshold.
-
-    Drawn exactly.
+    """Round of a walk, drawn exactly: the first candidate above a noisy threshold.
 
     Everything is an integer: utilities are rounded down and thresholds up to multiples of ``grid``,
     and discrete Laplace noise is added. Rounding moves the utilities of two neighbours apart by at
@@ -281,10 +275,7 @@ class AboveThreshold:
         return ceil(self.sensitivity / self.grid)
 
     def draw_threshold_noise(self, bits: IntegerSource = SYSTEM) -> int:
-        """Draw the noise of a threshold, in multiples of the grid.
-
-        Discrete Laplace noise of scale 2Δ/ε.
-        """
+        """Draw discrete Laplace noise of scale 2Δ/ε for a threshold, in multiples of the grid."""
         return discrete_laplace(2 * self.steps / self.round_epsilon, bits)
 
     def first_above(
@@ -372,7 +363,7 @@ class DoublingSteps:
 class DoublingRounds:
     """Rounds of one doubling walk on utilities, with secret noise.
 
-    ``AboveThreshold`` at the threshold lower + level · granularity.
+    Each is a round of ``AboveThreshold`` at the threshold lower + level · granularity.
 
     Parameters
     ----------

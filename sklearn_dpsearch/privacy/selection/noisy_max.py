@@ -1,5 +1,6 @@
-r"""Report noisy max: the candidate with the largest noisy utility is released, nothing else
-(docs/theory/noisy_max.md).
+r"""Report noisy max: the candidate with the largest noisy utility is released.
+
+Nothing else is released (docs/theory/noisy_max.md).
 
 With Gumbel noise it is the exponential mechanism, drawn exactly: integers and fractions, never a
 float. One record moves each utility by at most Δ, so the threshold that the winner's own noise must
@@ -26,7 +27,7 @@ from ..numerics.arithmetic import Number, float_above, fraction, positive_fracti
 class GumbelNoise:
     """Gumbel noise of report noisy max: the exponential mechanism.
 
-    Candidate i with probability ∝ exp(u_i/scale).
+    Candidate i is chosen with probability ∝ exp(u_i/scale).
 
     Parameters
     ----------
@@ -48,7 +49,8 @@ class GumbelNoise:
     def select(self, utilities: Sequence[Number], bits: IntegerSource = SYSTEM) -> int:
         """Draw the index of the candidate with the largest noisy utility.
 
-        A fair candidate, kept with probability exp((u_i − max u)/scale); else another one.
+        A fair candidate is accepted with probability exp((u_i − max u)/scale), or another one is
+        drawn.
 
         Parameters
         ----------

@@ -1,5 +1,6 @@
-r"""Theorem 5: potentials charge each outcome for its rank; Theorem 1 lets all share the costliest
-rank.
+r"""Theorem 5: potentials charge each outcome for its rank.
+
+Theorem 1 lets all outcomes share the costliest rank.
 
 Run through the outcomes by rising score. The point (q, q') of what scores less moves from (0, 0) to
 (1, 1) through the testing region. For any continuous, piecewise linear W on it, c = e^ε and X the
@@ -49,7 +50,7 @@ ROUNDING = 1e-13
 class Mesh:
     """Triangular mesh that covers the testing region.
 
-    u = 1 − q and v = 1 − q' of all corners, and each triangle's corners.
+    It has u = 1 − q and v = 1 − q' of all corners, and each triangle's corners.
 
     Each column of corners, from u = 0 to u = 1, has ``depth`` of them with falling v.
     """
@@ -62,7 +63,7 @@ class Mesh:
     def change(self, values: Array) -> float:
         """Difference of a potential between the ends (1, 1) and (0, 0).
 
-        From the corners above and below these points.
+        It is interpolated from the corners above and below these points.
         """
         first, last = slice(self.depth), slice(-self.depth, None)
         end = np.interp(0.0, self.v[first][::-1], values[first][::-1])
@@ -86,7 +87,7 @@ def _sum_and_error(terms: Array) -> Array:
 def mesh_of(pld: LossDistribution, columns: Array, depth: Array) -> Mesh:
     """Build a mesh of the testing region by columns and depths.
 
-    Corners at the given u (0 … 1), and in each column at shares ``depth`` (0 … 1) from its top
+    Corners are at the given u (0 … 1), and in each column at shares ``depth`` (0 … 1) from its top
     down.
 
     v = 1 − q' is at most 1 − q_min(q), a concave curve. Corners there are raised by the most that
@@ -106,8 +107,8 @@ def mesh_of(pld: LossDistribution, columns: Array, depth: Array) -> Mesh:
 def _raised_upper_edge(pld: LossDistribution, u: Array) -> Array:
     """Upper edge of the testing region, raised above its chords.
 
-    1 − q_min(1 − u) at each column, and as much more as makes the chords between columns cover the
-    curve.
+    It is 1 − q_min(1 − u) at each column, and as much more as makes the chords between columns
+    cover the curve.
     """
     edge, slope = lower_edge(pld, Nodes(1.0 - u, u))
     width, rise = np.diff(u), np.diff(edge.u)
@@ -136,7 +137,7 @@ def fine_mesh(pld: LossDistribution) -> Mesh:
 def potential_basis(count: CountDistribution, u: Array, v: Array) -> tuple[Array, Array, Array]:
     """Basis functions of potentials, with derivatives by q and q'.
 
-    Products of powers of f(q) and f(q'), and of q and q'.
+    They are products of powers of f(q) and f(q'), and of q and q'.
     """
     slopes = np.exp(count.log_slope(1.0 - u, u)), np.exp(count.log_slope(1.0 - v, v))
     distributions = count.generating(1.0 - u, u), count.generating(1.0 - v, v)
@@ -157,7 +158,7 @@ def potential_basis(count: CountDistribution, u: Array, v: Array) -> tuple[Array
 def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -> Array:
     """Coefficients of a good potential, by a linear programme.
 
-    Least W(1, 1) − W(0, 0) + Σ P'(X = t)·h(t), with h at single places.
+    It minimises W(1, 1) − W(0, 0) + Σ P'(X = t)·h(t), with h at single places.
     """
     c, (ratios, masses) = np.exp(epsilon), _few_ratios(pld)
     u, v = _region_points(pld)
@@ -182,8 +183,7 @@ def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -
 
 
 def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
-    """Likelihood ratios and masses of a pair, thinned to a few, with the means and the ends of the
-    given pair."""
+    """Likelihood ratios and masses, thinned to a few with the same means and ends."""
     losses, masses = pld.losses, pld.masses
     if losses.size <= RATIOS:
         return np.exp(losses), masses
@@ -207,10 +207,7 @@ def _region_points(pld: LossDistribution) -> tuple[Array, Array]:
 def theorem_5(
     pair: DominatingPair, direction: int, count: CountDistribution, epsilon: float
 ) -> float:
-    """Bound on δ(ε) by a potential, for one direction (Theorem 5).
-
-    The potential is made for this ε.
-    """
+    """Bound on δ(ε), for one direction, by a potential that is made for this ε (Theorem 5)."""
     pld, reverse = pair.directions[direction], pair.directions[-1 - direction]
     if np.ptp(pld.losses) > WIDEST:  # likelihood ratios without digits
         return 1.0
@@ -223,7 +220,7 @@ def theorem_5(
 def potential_values(mesh: Mesh, count: CountDistribution, coefficients: Array) -> Array:
     """Values of a potential at all corners of a mesh.
 
-    Where these lie outside of the square it goes on straight.
+    Where corners lie outside of the square, the potential goes on straight.
     """
     inside = np.clip(mesh.v, 0.0, 1.0)
     values, _, by_other = potential_basis(count, mesh.u, inside)
@@ -240,7 +237,7 @@ def bound_by_potential(
 ) -> float:
     """Bound on δ(ε) by any values of a potential, rounded up.
 
-    W(1, 1) − W(0, 0) + E h(X).
+    It is W(1, 1) − W(0, 0) + E h(X).
 
     h is the largest of lines in t. Written around t = 1, where E X = 1, it is h(1) + slope·(t − 1)
     and hinges to both sides, whose expectations are the curves of the pair and of the reversed
@@ -262,7 +259,7 @@ def bound_by_potential(
 def _lines_above_gain(count: CountDistribution, c: float, mesh: Mesh, values: Array) -> AffineLines:
     """Lines in the likelihood ratio above the gain on each triangle.
 
-    For outcomes that count, then the others.
+    The lines of outcomes that count come first, then those of the others.
 
     f' is convex: in a triangle f'(q) lies below its chord through the corners, and f'(q') above its
     tangent in the middle. Both are linear, so the largest value is at a corner.

@@ -3,8 +3,9 @@ r"""Theorem 6: prices on places in the order, for distributions of K with light 
 **Gains.** Order the outcomes of one run by their score. The *place* of an outcome is the pair (q,
 q') of the probabilities, on both data sets, of a lower score; its *density* f'(q), with f the
 generating function of K, is the density of the winner there, relative to one run. With X the
-likelihood ratio of an outcome and c = e^ε, δ(ε) is the mean of the gains (f'(q) − c/X·f'(q'))₊.
-Theorem 1 lets every outcome take the place of its largest gain, although few fit there.
+likelihood ratio of an outcome and c = e^ε, δ(ε) is the mean of the gains (f'(q) − c/X·f'(q'))₊
+(all means are those of the first data set). Theorem 1 lets every outcome take the place of its
+largest gain, although few fit there.
 
 **Room.** Fix a slope σ. An outcome takes up the room w = (σ − 1/X)₊, and Z = E w is the total room.
 If outcomes with the room ξ are below a place, then q' ≥ max(q_min(q), σ·q − ξ), with q_min the
@@ -13,15 +14,15 @@ lower edge of the testing region: this limits the gain there.
 **Prices.** In every order the outcomes fill the room from 0 to Z exactly once, and the
 probabilities from 0 to 1. So with a price λ(ξ) ≥ 0 of room they pay ∫ λ dξ together, and with a
 price μ(q) ≥ 0 of probability ∫ μ dq. What an outcome gains is at most what it pays, plus the
-largest difference of gain and payment at any place. Hence
+largest difference of gain and payment at any place; it may choose by its X how to pay. Hence
 
     δ(ε) ≤ ∫ λ dξ + ∫ μ dq + E min(h_λ(X), h_μ(X), h_0(X)),
 
     h_λ = max over (q, ξ) of ( f'(q) − c/X·f'(max(q_min(q), σ·q − ξ)) − w·λ(ξ) )₊ ,  if X > 1/σ,
     h_μ = max over q of ( f'(q) − c/X·f'(q_min(q)) − μ(q) )₊ ,
 
-and h_0 = φ(c/X) is h_μ without prices, as in Theorem 1. Bad prices cost tightness, never
-correctness: they are estimated, and only the bound for given prices is rounded up
+h_λ = ∞ for X ≤ 1/σ, and h_0 = φ(c/X), which is h_μ without prices, as in Theorem 1. Bad prices cost
+tightness, never correctness: they are estimated, and only the bound for given prices is rounded up
 (docs/theory/prices.md has the proof).
 
 Profiles are convex in e^ε. So the bound is computed at a few ε (``Anchors``), with chords between.
@@ -82,15 +83,16 @@ class Anchors:
         self._priced = cache(self._bound)
 
     def profile(self, epsilon: Array, every: int = 1) -> Array:
-        """Upper bounds on δ(ε) by chords between the bounds, or between one in ``every``; 1 outside
-        of them."""
+        """Upper bounds on δ(ε) by chords between one in ``every`` bound; 1 outside of them."""
         unpriced = np.maximum(self.unpriced(epsilon), 1e-300)
         steps = np.minimum(-np.log(unpriced) // STEP, LAST).astype(int) // every * every
         return np.array([self._chord(float(e), int(k), every) for e, k in zip(epsilon, steps)])
 
     def _chord(self, epsilon: float, k: int, every: int) -> float:
-        """Upper bound on δ(ε) by the chord, in e^ε, from the k-th bound or an earlier one: profiles
-        are convex, and never rise."""
+        """Upper bound on δ(ε) by the chord, in e^ε, that begins at the k-th ε or before.
+
+        Profiles are convex in e^ε, and never rise.
+        """
         # both are rounded; left of its start a chord is no bound
         while k >= FIRST and epsilon < self.epsilon(k):
             k -= every
@@ -121,8 +123,10 @@ class Anchors:
 
     @cached_property
     def end(self) -> int:
-        """First k at which prices gain nothing: from there Theorem 1 serves, as prices gain less at
-        smaller δ."""
+        """First k at which prices gain nothing, from which on Theorem 1 serves.
+
+        Prices gain less at smaller δ.
+        """
         finite = (k for k in ENDS if self.epsilon(k) <= LARGEST_LOSS)
         useless = (k for k in finite if self._priced(k) > NOTHING * math.exp(-k * STEP))
         return next(useless, LAST + 1)
@@ -164,8 +168,10 @@ class Payment:
     gains: Array
 
     def gain_at(self, inverse: Array) -> Array:
-        """Upper bounds on the gain beyond the payment at any 1/X, infinite outside of the known
-        ones: it is the largest of lines, so below its chords."""
+        """Upper bounds on the gain beyond the payment at any 1/X, infinite where unknown.
+
+        It is the largest of lines in 1/X, so it lies below its chords.
+        """
         chords = np.interp(inverse, self.inverse_ratios, np.maximum(self.gains, 0.0))
         low, high = self.inverse_ratios[[0, -1]]
         return np.where((inverse >= low) & (inverse <= high), chords, np.inf)
@@ -236,8 +242,10 @@ class RoomGains:
 
     @cached_property
     def falls(self) -> Array:
-        """Lower bounds on f'(max(q_min(q), σ·q − ξ)) at all corners: its tangent plane, or that of
-        f'(q_min(q)) where q_min is larger."""
+        """Lower bounds on f'(max(q_min(q), σ·q − ξ)) at all corners.
+
+        They are those of its tangent plane, or of f'(q_min(q)) where q_min is larger.
+        """
         room, quantiles, above = self.room, self.room.quantiles, self.room_above
         shape = (above.size - 1, quantiles.middles.u.size)
         # v = 1 − (σ·q − ξ) in the middle of the cells, and the change of σ·q − ξ to each corner
@@ -270,8 +278,10 @@ class RoomGains:
         return at_top, np.maximum(at_bottom, np.append(after, 0.0))
 
     def beyond_payment(self, prices: Array) -> tuple[Array, Array]:
-        """Some 1/X up to σ, and upper bounds on the gain beyond the payment there: the largest
-        height − w·λ − c/X·fall of any corner."""
+        """Some 1/X up to σ, and upper bounds on the gain beyond the payment there.
+
+        They are the largest height − w·λ − c/X·fall of any corner.
+        """
         slope, samples = self.room.slope, self.room.sampled_up_to_slope()
         paid = np.stack([prices[:-1], prices[1:]])[..., None]
         height = self.room.quantiles.density_at_ends.ravel() - slope * paid
@@ -313,8 +323,8 @@ def estimated_gains(room: Room, c: float) -> EstimatedGains:
 def price_quantiles(room: Room, c: float) -> Payment:
     """Payment at prices μ(q) for outcomes of low likelihood ratio, which take up no room.
 
-    Upper bounds, for on each cell f'(q) − c/X·f'(q_min(q)) − μ(q) is below a linear function, which
-    is largest at a node.
+    Gains are upper bounds: on each cell f'(q) − c/X·f'(q_min(q)) − μ(q) is below a linear function,
+    which is largest at a node.
     """
     quantiles = room.quantiles
     prices, paid = quantile_prices(room, c)
@@ -339,10 +349,9 @@ def quantile_prices(room: Room, c: float) -> tuple[Array, float]:
     # [start, cell]: probability between the start and the middle of the cell, outcome there, gains
     depth = quantiles.middles.u - u[::8, None]
     z = inverse[np.clip(np.searchsorted(behind, depth), 0, inverse.size - 1)]
-    lower, upper = (
-        np.maximum(quantiles.density[end] - c * z * quantiles.edge_density[end], 0.0)
-        for end in (slice(None, -1), slice(1, None))
-    )
+    density, edge_density = quantiles.density, quantiles.edge_density
+    lower = np.maximum(density[:-1] - c * z * edge_density[:-1], 0.0)
+    upper = np.maximum(density[1:] - c * z * edge_density[1:], 0.0)
     served = depth < behind[-1]
     total = np.sum(np.where(served & (depth > 0), lower + upper, 0.0) * -np.diff(u), axis=1)
     rises = np.where(served, upper - lower, 0.0)[int(np.argmax(total))]
@@ -396,15 +405,16 @@ class Room:
 
     @cached_property
     def excess(self) -> float:
-        """Constant Z + 1 − σ = E (1/X − σ)₊, rounded up, with which 1 − (σ·q − ξ) = σ·(1 − q) +
-        excess − (Z − ξ), without cancellation."""
+        """Constant Z + 1 − σ = E (1/X − σ)₊, rounded up, without cancellation.
+
+        With it 1 − (σ·q − ξ) = σ·(1 − q) + excess − (Z − ξ).
+        """
         low = float(np.maximum(self.inverse_ratios - self.slope, 0.0) @ self.masses)
         impossible = float(self.quantiles.pld.minus_infinity or 0.0)
         return (low + impossible) * (1.0 + ROUNDING) + 1e-15
 
     def inverse_ratios_at(self, room_above: Array) -> Array:
-        """Inverse likelihood ratios of the outcomes with some room above, if all come by rising
-        ratio."""
+        """Inverse ratios of the outcomes with some room above, if all come by rising ratio."""
         at = np.searchsorted(-self.room_from, -room_above) - 1
         chosen = self.inverse_ratios[np.clip(at, 0, self.inverse_ratios.size - 1)]
         return np.minimum(chosen, self.slope)
@@ -441,8 +451,7 @@ class Quantiles:
 
     @classmethod
     def of(cls, pld: LossDistribution, count: CountDistribution, hinges: Hinges) -> Quantiles:
-        """Build from a loss distribution, with masses mended to total 1: prices need
-        probabilities."""
+        """Build from a loss distribution, mended to total masses of 1: prices need them."""
         return cls(normalized(pld), count, hinges)
 
     def delta_of_theorem_1(self, epsilon: Array) -> Array:
@@ -493,8 +502,10 @@ class Quantiles:
 
     @cached_property
     def edge_density_at_ends(self) -> Array:
-        """Values at both ends of each cell of a line below f'(q_min(q)), which is convex: its
-        tangent in the middle, rounded down."""
+        """Values at both ends of each cell of a line below f'(q_min(q)), rounded down.
+
+        f'(q_min(q)) is convex, and the line is its tangent in the middle.
+        """
         point, steepness = lower_edge(self.pld, self.middles)
         density, growth = composed(self.count, point, steepness)
         starts = Nodes(self.nodes.q[:-1], self.nodes.u[:-1])
@@ -503,8 +514,10 @@ class Quantiles:
 
     @cached_property
     def edge_density(self) -> Array:
-        """Lower bounds on f'(q_min(q)) at the nodes, so that lines between them are below both
-        tangents that meet there."""
+        """Lower bounds on f'(q_min(q)) at the nodes, and by lines between them.
+
+        Each is below both tangents that meet at the node.
+        """
         starts, ends = self.edge_density_at_ends.T
         return np.asarray(np.minimum(np.append(starts, np.inf), np.append(np.inf, ends)))
 

@@ -45,7 +45,7 @@ def renyi_poisson(
     if not (one_run.has_renyi and "PS22 Theorem 6" in count.theorems):
         return None
     distribution, scale = count.without_condition
-    failures = distribution.mean * one_run.delta_at(np.log1p(1 / (orders - 1)))
+    failures = distribution.mean * one_run._delta(np.log1p(1 / (orders - 1)))
     curve = one_run.renyi(orders) + failures + np.log(distribution.mean * scale) / (orders - 1)
     return RenyiDP(orders=orders, epsilons=np.maximum(curve, 0.0), neighboring=one_run.neighboring)
 
@@ -114,9 +114,8 @@ def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | 
         return None
     failed = -np.expm1(-count.mean * one_run.delta) * (1.0 + ROUNDING)
     curve = np.array([1 + 1 / odds]), np.array([one_run.epsilon + odds * np.log(count.mean)])
-    return ProfileDP(
-        profile=partial(_renyi_or_failed, failed, *curve), neighboring=one_run.neighboring
-    )
+    profile = partial(_renyi_or_failed, failed, *curve)
+    return ProfileDP(profile=profile, neighboring=one_run.neighboring)
 
 
 def _renyi_or_failed(failed: float, orders: Array, epsilons: Array, epsilon: Array) -> Array:
@@ -134,15 +133,12 @@ def shifted(base: Guarantee, factor: float, shift: float) -> ProfileDP:
 
 def _shifted(base: Guarantee, factor: float, shift: float, epsilon: Array) -> Array:
     """Values of a profile shifted in ε, times a factor."""
-    moved = base.delta_at(np.maximum(epsilon - shift, 0.0))
+    moved = base._delta(np.maximum(epsilon - shift, 0.0))
     return np.where(epsilon >= shift, np.minimum(factor * moved, 1.0), 1.0)
 
 
 def smallest_shift(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
-    """Smallest shift found over ε₁; every value is valid.
-
-    ε₁ in [0, reach].
-    """
+    """Smallest shift found over ε₁ in [0, reach]; every value is valid."""
     grid = np.append(0.0, np.geomspace(1e-6, reach, 300))
     values = np.asarray(shift(grid))
     best = int(np.nanargmin(values))
@@ -168,7 +164,7 @@ def profile_binomial(one_run: Guarantee, count: Any) -> ProfileDP | None:
     n, p = distribution.n, distribution.p
 
     def shift(first: Array) -> Array:
-        delta = one_run.delta_at(first)
+        delta = one_run._delta(first)
         allowed = p * delta <= (1 - p) * np.expm1(first)
         return np.where(allowed, (n - 1) * np.log(1 - p + p * (np.exp(first) + delta)), np.inf)
 
@@ -202,7 +198,7 @@ def renyi_rest(
 ) -> RenyiDP | None:
     r"""Rényi curve of tuning on a subset, training on the rest (KK23).
 
-    max(ρ₁, ρ₂):
+    It is max(ρ₁, ρ₂), with
 
     e^{(λ−1)ρ₁} = Σ_{j=0}^{λ} C(λ, j)·q^j(1−q)^{λ−j}·M_t(j)·M_b(λ−j),
     e^{(λ−1)ρ₂} = Σ_{j=0}^{λ−1} C(λ−1, j)·q^j(1−q)^{λ−1−j}·M_t(j+1)·M_b(λ−j).
@@ -227,7 +223,7 @@ def renyi_all(
 ) -> RenyiDP | None:
     r"""Rényi curve of tuning on a subset, training on all (ZW19).
 
-    ρ'_t + ρ_b, with the amplified curve of tuning
+    It is ρ'_t + ρ_b, with the amplified curve of tuning
 
     e^{(λ−1)ρ'_t} = Σ_{j=0}^{λ} w_j·C(λ, j)·q^j(1−q)^{λ−j}·M_t(j),   w_j = 1 for j ≤ 2, else 3.
 
@@ -249,7 +245,7 @@ def renyi_all(
 def _have_curves(tune: Guarantee, train: Guarantee) -> bool:
     """Return whether tuning and training have usable Rényi curves.
 
-    For neighbours that differ by the presence of a record.
+    They are usable for neighbours that differ by the presence of a record.
     """
     return tune.has_renyi and train.has_renyi and train.neighboring != "replace_one"
 
@@ -257,17 +253,14 @@ def _have_curves(tune: Guarantee, train: Guarantee) -> bool:
 def _log_sum(terms: Array) -> float:
     """Logarithm of a sum of exponentials, infinite ones too.
 
-    SciPy before 1.16 warns of those.
+    SciPy before 1.16 warns of infinite ones.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return float(special.logsumexp(terms))
 
 
 def _log_moments(part: Guarantee, orders: Array) -> Array:
-    """Logarithms of the moments M(k) of a Rényi curve.
-
-    k = 0 … the largest order.
-    """
+    """Logarithms of the moments M(k) of a Rényi curve, for k = 0 … the largest order."""
     k = np.arange(2.0, orders.max() + 1.0)
     return np.append([0.0, 0.0], (k - 1.0) * part.renyi(k))
 
@@ -275,16 +268,13 @@ def _log_moments(part: Guarantee, orders: Array) -> Array:
 def _rounded_up(log_moment: float) -> float:
     """Log-moment, at least 0, raised by its rounding errors.
 
-    Those of the logarithms of factorials and the sum.
+    These are the errors of the logarithms of factorials and of the sum.
     """
     return max(float(log_moment), 0.0) * (1.0 + ROUNDING) + ROUNDING
 
 
 def _log_binomial(n: int, p: float) -> Array:
-    """Logarithms of binomial probabilities, j = 0 … n.
-
-    C(n, j)·p^j·(1−p)^{n−j}, 0 < p < 1.
-    """
+    """Logarithms of C(n, j)·p^j·(1−p)^{n−j} for j = 0 … n, 0 < p < 1."""
     j = np.arange(n + 1)
     log_choose = special.gammaln(n + 1) - special.gammaln(j + 1) - special.gammaln(n - j + 1)
     return np.asarray(log_choose + j * np.log(p) + (n - j) * np.log1p(-p))
@@ -325,8 +315,7 @@ def renyi_threshold(one_run: Guarantee, stop_probability: float) -> RenyiDP | No
     at, moments = np.append(1.0, ORDERS[finite]), np.append(0.0, tabulated[finite])
 
     def log_moments(order: Array) -> Array:
-        """(λ − 1)·D_λ, convex and 0 at λ = 1, so below its chords; infinite beyond the last order
-        that is known."""
+        """(λ − 1)·D_λ, convex and 0 at λ = 1, so below chords; ∞ beyond the known orders."""
         return np.asarray(np.interp(order, at, moments, right=np.inf))
 
     best = np.full(ORDERS.shape, np.inf)

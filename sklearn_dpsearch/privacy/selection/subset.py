@@ -25,12 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from .._checks import cached_property, check_kind, plain_number, require, require_in
+from .._checks import cached_property, check_kind, number_in, require, require_in
 from .._types import Array, Neighboring
 from ..guarantees.base import (
     Guarantee,
@@ -63,10 +63,7 @@ LARGEST_LOSS = 300.0
 
 
 def thinned(pld: LossDistribution, atoms: int) -> LossDistribution:
-    """Loss distribution spread on a grid if it has many atoms.
-
-    About ``atoms`` points: the curve only rises.
-    """
+    """Loss distribution spread on about ``atoms`` points if it has more: the curve only rises."""
     return pld if pld.losses.size <= atoms else coarser(pld, float(np.ptp(pld.losses)) / atoms)
 
 
@@ -84,7 +81,7 @@ def log_mean_exp(a: float, b: float, weight: float) -> float:
 class Pieces:
     """Random line Y ↦ e^a + e^b·Y of Theorem 4, in finitely many pieces.
 
-    Under the distribution without the record.
+    It is distributed as without the record.
 
     Parameters
     ----------
@@ -116,7 +113,7 @@ def coupled(
 ) -> Pieces:
     """Comonotone coupling of tuning and validation (Theorem 4).
 
-    Z = q·X + (1−q)(1−v+v·V)·Y on the rest, and (q·X + (1−q)(1−v+v·V))·Y on all.
+    Its ratio is Z = q·X + (1−q)(1−v+v·V)·Y on the rest, and (q·X + (1−q)(1−v+v·V))·Y on all.
 
     Parameters
     ----------
@@ -143,7 +140,7 @@ def coupled(
 class _Quantiles:
     """Quantile function of the log-likelihood ratio, from its far end.
 
-    A step function of the probability, without the record, of what is at least as far out.
+    It is a step function of the probability, without the record, of what is at least as far out.
 
     For the record removed the far end is that of the largest X, for the record added that of X = 0.
     """
@@ -155,7 +152,7 @@ class _Quantiles:
     def at(self, ends: Array) -> Array:
         """Log-ratios of the steps that end at given probabilities.
 
-        −∞ beyond the last (where rounding left something: never too low).
+        They are −∞ beyond the last step (where rounding left something: never too low).
         """
         steps: npt.NDArray[np.intp] = np.searchsorted(self.ends, ends, side="left")
         return np.append(self.log_ratios, -np.inf)[steps]
@@ -176,10 +173,7 @@ def _quantile_steps(pld: LossDistribution, index: int) -> _Quantiles:
 def delta_in_direction(
     index: int, pieces: Pieces, train: LossDistribution, epsilon: Array
 ) -> Array:
-    """δ(ε) of the subset search for a record removed or added.
-
-    Rounded up; 0 is removed, 1 is added.
-    """
+    """δ(ε) of the subset search for a record removed (0) or added (1), rounded up."""
     curve = delta_added if index else delta_removed
     rows = [curve(pieces, train, float(value)) for value in np.ravel(epsilon)]
     return np.minimum(np.reshape(rows, np.shape(epsilon)) * (1.0 + ROUNDING), 1.0)
@@ -188,8 +182,8 @@ def delta_in_direction(
 def delta_removed(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
     """δ(ε) of the subset search for a record removed.
 
-    E (Z − c)₊, c = e^ε: e^b·H_k with k = (c − e^a)/e^b, and e^a + e^b − c where k ≤ 0; and the mass
-    at infinity.
+    It is E (Z − c)₊, c = e^ε: e^b·H_k with k = (c − e^a)/e^b, and e^a + e^b − c where k ≤ 0; and
+    the mass at infinity.
     """
     share = safe_exp(pieces.a - epsilon) * (1.0 + ROUNDING)  # e^a/c, up: k is rounded down
     inside = (share < 1.0) & (pieces.b > -np.inf)
@@ -206,8 +200,8 @@ def delta_removed(pieces: Pieces, train: LossDistribution, epsilon: float) -> fl
 def delta_added(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
     """δ(ε) of the subset search for a record added.
 
-    E (1 − c·Z)₊, c = e^ε: r·H_{c·e^b/r} with r = (1 − c·e^a)₊; the pair of training (without,
-    with).
+    It is E (1 − c·Z)₊, c = e^ε: r·H_{c·e^b/r} with r = (1 − c·e^a)₊, for the pair of training
+    (without, with).
     """
     remainder = -np.expm1(np.minimum(epsilon + pieces.a, 0.0)) * (1.0 + ROUNDING)
     inside = remainder > 0.0
@@ -220,8 +214,8 @@ def delta_added(pieces: Pieces, train: LossDistribution, epsilon: float) -> floa
 def _expected_value(pieces: Pieces, values: Array) -> float:
     """Mean of nonnegative values over the pieces, rounded up.
 
-    The values fall from the far end on; it includes what the sums behind the weights may have got
-    wrong.
+    The values fall from the far end on. The mean includes the rounding errors of the sums behind
+    the weights.
     """
     lost = np.finfo(float).eps * float(pieces.above @ values)
     return float(pieces.weights @ values) * (1.0 + ROUNDING) + lost
@@ -260,7 +254,7 @@ class _TuneThenTrain(Guarantee):
 class TheoremFour(_TuneThenTrain):
     """Guarantee of a subset search by Theorem 4 alone.
 
-    For 0 < fraction < 1 and neighbours that differ by the presence of a record.
+    It holds for 0 < fraction < 1 and neighbours that differ by the presence of a record.
     """
 
     def _check(self) -> None:
@@ -279,8 +273,8 @@ class TheoremFour(_TuneThenTrain):
     def pure_epsilon(self) -> float | None:
         """Largest loss of tuning on a subset, then training.
 
-        log(q·e^a + (1−q)(1−v+v·e^b)·e^d), or log(q·e^a + (1−q)(1−v+v·e^b)) + d: the largest
-        log-ratio.
+        It is the largest log-ratio, log(q·e^a + (1−q)(1−v+v·e^b)·e^d) on the rest, or log(q·e^a +
+        (1−q)(1−v+v·e^b)) + d on all.
 
         That of the inverse ratio is never larger: −log E e^{−L} ≤ E L ≤ log E e^L.
         """
@@ -295,9 +289,9 @@ class TheoremFour(_TuneThenTrain):
         return mixed if self.train_on == "rest" else (mixed + d) * (1.0 + ROUNDING)
 
     def direction(self, index: int, atoms: int = MOST) -> Callable[[Array], Array]:
-        """Profile of one direction: ε ↦ δ.
+        """Profile ε ↦ δ of one direction, a record removed (0) or added (1).
 
-        For a record removed (0) or added (1), from ``atoms`` atoms of each part of tuning.
+        It is computed from ``atoms`` atoms of each part of tuning.
         """
         pairs = (part.pair for part in (self.tune, self._validated, self.train))
         tune, validate, train = (normalized((p.removed, p.added)[index]) for p in pairs)
@@ -322,7 +316,7 @@ class TheoremFour(_TuneThenTrain):
 class SubsetThenTrain(SmallestOf, _TuneThenTrain):
     """Guarantee of tuning on a random subset, then training.
 
-    At each δ the smallest of Theorem 4 and the other bounds.
+    It is the smallest of Theorem 4 and the other bounds at each δ.
 
     Parameters
     ----------
@@ -364,7 +358,7 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
     def _known_membership(self) -> Guarantee:
         """Guarantee of a subset search whose membership is known.
 
-        The average over the coin of one record.
+        It is the average over the coin of one record.
         """
         q, v = self.fraction, self.share
         inside = self.tune if self.train_on == "rest" else compose(self.tune, self.train)
@@ -378,7 +372,7 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
 class ReplacedInSubset(SmallestOf):
     """Guarantee of a subset search for a replaced record.
 
-    A chain of two steps, or known membership.
+    It is that of a chain of two steps, or of known membership.
 
     To replace a record is to remove one and to add another. Where membership in the subset is
     secret, each of these steps has the guarantee of Theorem 2 or 4, amplification included. The
@@ -406,16 +400,15 @@ class ReplacedInSubset(SmallestOf):
         presence = self.presence
         tune, train = map(_part_for_replaced_record, (presence.tune, presence.train))
         validate = presence.validate and _part_for_replaced_record(presence.validate)
-        membership = replace(
-            presence, tune=tune, train=train, validate=validate, neighboring="replace_one"
-        )
+        parts: dict[str, Any] = {"tune": tune, "train": train, "validate": validate}
+        membership = replace(presence, **parts, neighboring="replace_one")
         return {"chain": ChangedRecord(presence=presence), "known membership": membership}
 
 
 def _part_for_replaced_record(part: Guarantee) -> Guarantee:
     """Guarantee of a part of the search for a replaced record.
 
-    The best of runs is that of runs for a replaced record.
+    The best of K runs becomes the best of K runs for a replaced record.
     """
     if type(part) is BestOf:
         return replace(part, one_run=as_replace_one(part.one_run), neighboring="replace_one")
@@ -501,11 +494,9 @@ def subset_then_train(
     >>> round(subset_then_train(search, one_run, 0.1, validate=scores).epsilon_at(1e-5), 2)
     2.1
     """
-    fraction = plain_number("fraction", fraction)
-    validated_share = plain_number("validated_share", validated_share)
-    require_in("[0, 1]", fraction=fraction)
+    fraction = number_in("[0, 1]", fraction=fraction)
+    validated_share = number_in("(0, 1]", validated_share=validated_share)
     require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
-    require_in("(0, 1]", validated_share=validated_share)
     check_kind("secret_membership", secret_membership, bool, "True or False")
     tune, train = as_guarantee(tune, "tune"), as_guarantee(train, "train")
     validate = None if validate is None else as_guarantee(validate, "validate")

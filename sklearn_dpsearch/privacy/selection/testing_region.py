@@ -1,5 +1,4 @@
-r"""The testing region on a grid, for bounds by the slope f' of the generating function, and the
-largest of many lines.
+r"""Testing region on a grid, for bounds by the slope f', and the largest of many lines.
 
 q is the probability, on one data set, that a run scores at most y; q_min(q) the least such
 probability on a neighbouring data set. The bounds for best-of-K search compare f'(q) with
@@ -40,10 +39,7 @@ class AffineLines(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Hinges:
-    """Convex function as a sum of hinges.
-
-    φ(z) = Σ_k weights_k·(1 − z/ends_k)₊.
-    """
+    """Convex function as a sum of hinges, φ(z) = Σ_k weights_k·(1 − z/ends_k)₊."""
 
     weights: Array
     ends: Array
@@ -51,7 +47,7 @@ class Hinges:
     def delta_at(self, pld: LossDistribution, epsilon: Array) -> Array:
         """Expectation of the hinges: δ(ε) of a loss distribution.
 
-        E φ(e^{ε−L}) = Σ_k weights_k·H(e^ε/ends_k).
+        It is E φ(e^{ε−L}) = Σ_k weights_k·H(e^ε/ends_k).
         """
         log_ends, points = np.log(self.ends), np.ravel(epsilon)
         rows = max(1, CHUNK // max(log_ends.size, 1))
@@ -70,10 +66,7 @@ class Hinges:
         return np.asarray(np.maximum(height * (1.0 + SLACK) - z * fall * (1.0 - SLACK), 0.0))
 
     def thinned(self, every: int) -> Hinges:
-        """Fewer hinges, whose sum lies above: one in ``every``.
-
-        And the last: chords of a convex function lie above it.
-        """
+        """Fewer hinges, one in ``every`` and the last: chords of a convex function lie above it."""
         bends = np.isfinite(self.ends)
         if not bends.any():
             return self
@@ -112,10 +105,7 @@ def upper_envelope(lines: AffineLines) -> Hinges:
 
 
 def largest_lines(lines: AffineLines) -> AffineLines:
-    """Lines that are the largest for some z ≥ 0.
-
-    By falling height and fall.
-    """
+    """Lines that are the largest for some z ≥ 0, by falling height and fall."""
     order = np.lexsort((lines.fall, -lines.height))
     height, fall = lines.height[order], lines.fall[order]
     # a lower and steeper line never wins
@@ -126,10 +116,7 @@ def largest_lines(lines: AffineLines) -> AffineLines:
 
 
 def _hull_of_lines(height: list[float], fall: list[float]) -> list[int]:
-    """Indices of lines on their upper envelope.
-
-    Of lines with falling heights and falls.
-    """
+    """Indices of lines, with falling heights and falls, on their upper envelope."""
     hull, ends = [0], [-1.0]  # ends[i]: from this z on the line hull[i] is above those before it
     for i in range(1, len(height)):
         while True:
@@ -176,7 +163,7 @@ def cell_lines(
 ) -> tuple[AffineLines, AffineLines]:
     r"""Lines that bound f'(q) − z·f'(q_min(q)) on each cell.
 
-    A line s − z·t per node q_i and per cell [q_i, q_{i+1}], from above.
+    There is a line s − z·t for each node q_i and for each cell [q_i, q_{i+1}], from above.
 
     The bound is second-order accurate in the width of the cell.
 
@@ -195,7 +182,7 @@ def cell_lines(
 def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Array, Array]:
     """Crossing of the tangents at each cell's ends.
 
-    Its place (share of the width, from the right) and value.
+    It is given by its place (share of the width, from the right) and value.
 
     If rounding hides the crossing, the right end's place with the left end's value is valid: G is
     increasing.
@@ -211,7 +198,7 @@ def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Arr
 def lower_edge(pld: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:
     """Lower edge q_min(q) of the testing region, and its slope.
 
-    A point just below it, with its complement.
+    The point is just below the edge, with its complement.
 
     On each edge of the testing region q_min is linear with slope exp(−loss). It is followed from
     above (relative accuracy near 0) and, where the outcomes impossible under P are known exactly,
@@ -245,7 +232,7 @@ def _edge_from_above(pld: LossDistribution, at: Nodes) -> tuple[Array, Array]:
 def _edge_from_below(pld: LossDistribution, at: Nodes) -> tuple[Array, Array]:
     """Complement 1 − q_min(1 − u), rounded up, from the smallest losses.
 
-    And the slope of q_min: 0 where only outcomes impossible under P' are left.
+    The second value is the slope of q_min, 0 where only outcomes impossible under P' are left.
     """
     below_p, below_q = pld.from_below
     edge = np.clip(np.searchsorted(below_p, at.u, side="right") - 1, 0, pld.losses.size - 1)
@@ -255,10 +242,7 @@ def _edge_from_below(pld: LossDistribution, at: Nodes) -> tuple[Array, Array]:
 
 
 def composed(count: CountDistribution, edge: Nodes, steepness: Array) -> tuple[Array, Array]:
-    """Slope f' along the lower edge, and its own slope.
-
-    G = f'(q_min) and f''(q_min)·q_min'.
-    """
+    """Slope f'(q_min) along the lower edge, and its own slope f''(q_min)·q_min'."""
     value, growth = np.exp(count.log_slope(*edge)), np.exp(count.log_curvature(*edge))
     return value, growth * steepness
 

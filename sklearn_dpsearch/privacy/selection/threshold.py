@@ -1,5 +1,4 @@
-r"""Stop at the first good candidate: run until a score reaches a threshold that was fixed in
-advance.
+r"""Stop at the first candidate whose score reaches a threshold fixed in advance.
 
 Before each run a coin with probability p ends the search without a result. Otherwise the run's
 outcome is released if its score is at least the threshold, and forgotten if not. The release is one
@@ -63,7 +62,7 @@ SMALLEST = 1e-16
 class Polygon(NamedTuple):
     """Edge of the testing region as a polygon.
 
-    Corners with the masses that an event has on either neighbour, both nondecreasing.
+    Its corners are the masses that an event has on either neighbour, both nondecreasing.
     """
 
     mass: Array
@@ -76,7 +75,7 @@ class Polygon(NamedTuple):
 def _spread_on_cells(pld: LossDistribution, place: Array, step: float) -> LossDistribution:
     """Loss distribution spread on one loss in each cell.
 
-    Of width ``step``, and onto all losses that fill a cell by themselves.
+    Cells have the width ``step``; losses that fill a cell by themselves stay.
 
     ``place`` says how far the masses above, or below, have come at each loss; it rises or falls
     throughout.
@@ -112,8 +111,7 @@ def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
 
 
 def lower_polygon(pld: LossDistribution) -> Polygon:
-    """Lower edge q_min of the testing region as a polygon, from e = 0 to 1: the outcomes of highest
-    loss first."""
+    """Lower edge q_min as a polygon from e = 0 to 1: the outcomes of highest loss first."""
     above_p, above_q = pld.from_above
     place = _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1])
     pld = _spread_on_cells(pld, place, 2 * STEP_X)
@@ -168,7 +166,7 @@ def _with_corners_added(edge: Polygon, place: Array, step: float) -> Polygon:
 def _cells_of_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
     """Cells of the event that tells neighbours apart.
 
-    x and x' at the corners of the cells of e, and the share by which A has to be raised there.
+    They are x and x' at the corners of the cells of e, and the share by which A is raised there.
 
     On a cell x' is linear in x; A = x/(x + y) is concave, above its chord by at most (width/x)²/16
     of itself, and B is concave and above its chord. In the first cell, where x and x' begin at 0, A
@@ -188,7 +186,7 @@ def _cells_of_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Ar
 def _cells_of_other_releases(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
     """Cells of all other releases.
 
-    y and y' at the corners of the cells of r, and the share by which B has to be lowered there.
+    They are y and y' at the corners of the cells of r, and the share by which B is lowered there.
 
     On a cell y' is linear in y; A is convex in y and below its chord, B = x'/(x' + y') is convex,
     below its chord by at most width²·(x' + y'_right)/(4·(x' + y'_left)³) of itself, which falls
@@ -203,10 +201,7 @@ def _cells_of_other_releases(high: Polygon, p: float, stop: int) -> tuple[Array,
 
 
 def release_lines(pld: LossDistribution, stop_probability: float) -> AffineLines:
-    """Lines A − c·B above the supremum of Theorem 3, one direction.
-
-    For every c ≥ 1.
-    """
+    """Lines A − c·B above the supremum of Theorem 3 for every c ≥ 1, in one direction."""
     p, heights, falls = stop_probability, [], []
     pld = with_mass_at_most_one(pld)
     low, high = lower_polygon(pld), upper_polygon(pld, p)
@@ -242,7 +237,7 @@ def release_curve(pld: LossDistribution, stop_probability: float) -> LossDistrib
 def until_above_pure(epsilon: float, stop_probability: float) -> float:
     """Largest loss of a threshold search over pure runs, rounded up.
 
-    ε + log( (e^ε + p)/(1 + p·e^ε) ), exact: less than 2ε.
+    It is ε + log( (e^ε + p)/(1 + p·e^ε) ), exact and less than 2ε.
     """
     inverse, p = np.exp(-epsilon), stop_probability
     grown = epsilon + np.log1p((1.0 - p) * -np.expm1(-epsilon) / (inverse + p))
@@ -289,7 +284,7 @@ class TheoremThree(_RunsUntilAbove):
 class UntilAbove(SmallestOf, _RunsUntilAbove):
     """Guarantee of releasing the first run above a threshold.
 
-    At each ε the smallest of Theorem 3 and the published bound.
+    It is the smallest of Theorem 3 and the published bound at each ε.
 
     Parameters
     ----------

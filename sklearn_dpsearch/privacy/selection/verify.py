@@ -1,5 +1,4 @@
-r"""Is the best of K runs (ε, δ)-DP? A bound that proves it, a mechanism that refutes it, or
-neither.
+r"""Is the best of K runs (ε, δ)-DP? A bound proves it, or a mechanism refutes it.
 
 The claim speaks of *every* mechanism with the stated guarantee. It is true if some valid bound on
 δ(ε) is at most δ, and false if one mechanism that has the guarantee loses more (``witness``). Both
@@ -15,7 +14,7 @@ import numpy.typing as npt
 from scipy import fft, special
 
 from ...errors import PrivacyError
-from .._checks import plain_number, require_in
+from .._checks import number_in
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
@@ -90,8 +89,7 @@ class Verdict:
 def verify(
     one_run: Guarantee | Statement, count: CountDistribution | float, epsilon: float, delta: float
 ) -> Verdict:
-    """Decide whether releasing only the best of K runs is (ε, δ)-DP for every mechanism with this
-    guarantee.
+    """Decide whether the best of K runs is (ε, δ)-DP for every mechanism with a guarantee.
 
     Parameters
     ----------
@@ -131,9 +129,8 @@ def verify(
     True
     """
     one_run, distribution = as_guarantee(one_run, "one_run"), as_count_distribution(count)
-    epsilon, delta = float(plain_number("epsilon", epsilon)), plain_number("delta", delta)
-    require_in("[0, inf)", epsilon=epsilon)
-    require_in("[0, 1)", delta=delta)
+    epsilon = float(number_in("[0, inf)", epsilon=epsilon))
+    delta = number_in("[0, 1)", delta=delta)
     total, name = best_of(one_run, distribution), "one run"
     certified = float(total.delta_at(epsilon))
     if isinstance(total, SmallestOf):
@@ -163,10 +160,7 @@ EXACT = (GaussianDP, ZCDP, PureDP, ApproxDP, NonPrivate)
 
 
 def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
-    """Mechanisms known to have a guarantee, in both directions.
-
-    Empty if none is known.
-    """
+    """Mechanisms known to have a guarantee, in both directions; empty if none is known."""
     if type(one_run) in EXACT:
         return worst_tails(one_run)
     if type(one_run) is DPSGD:
@@ -178,8 +172,7 @@ def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
 
 
 def _mechanisms_of_pair(pair: DominatingPair) -> list[Tails]:
-    """Mechanisms of those directions of a dominating pair whose reversed curve the other one
-    covers."""
+    """Mechanisms of the directions of a pair whose reversed curve the other one covers."""
     orders = ((pair.removed, pair.added), (pair.added, pair.removed))
     mechanisms = [(probabilities(pld), reverse) for pld, reverse in orders]
     return [cuts(outcomes) for outcomes, reverse in mechanisms if _is_covered(outcomes, reverse)]
@@ -215,8 +208,7 @@ def _mechanisms_of_dpsgd(one_run: DPSGD) -> list[Tails]:
 
 
 def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
-    """Probabilities of the cells of one noisy DP-SGD sum, with and without the record (or with one
-    and the other)."""
+    """Cell probabilities of one noisy DP-SGD sum, with and without (or instead of) a record."""
     edges = np.linspace(-1.0 - 14.0 * noise, 1.0 + 14.0 * noise, 40001)
     inner = edges[1:-1]  # the first and the last cell reach to infinity
     tails = (special.ndtr((inner - shift) / noise) for shift in (0.0, 1.0, -1.0))
@@ -233,10 +225,7 @@ def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array,
 
 
 def _self_convolved(masses: Array, steps: int) -> tuple[Array, float]:
-    """Distribution of the sum of ``steps`` cell numbers, and its error.
-
-    Modulo a large number.
-    """
+    """Distribution of the sum of ``steps`` cell numbers modulo a large number, and its error."""
     size = fft.next_fast_len(2 * masses.size + int(48 * ATOMS * np.sqrt(steps)), real=True)
     total = np.maximum(fft.irfft(fft.rfft(masses, size) ** steps, size), 0.0)
     rounding = 8 * np.finfo(float).eps * (steps + np.log2(size))

@@ -25,7 +25,7 @@ import numpy as np
 from scipy import special
 
 from ...errors import PrivacyError
-from .._checks import plain_number, require, require_in
+from .._checks import number_in, plain_number, require
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
@@ -50,8 +50,7 @@ NEAR = (-5, -1, 0, 1, 5)
 
 
 class Outcomes(NamedTuple):
-    """Outcomes of a mechanism by rising likelihood ratio: P- and P'-masses, and the largest error
-    of their sums."""
+    """Outcomes by rising likelihood ratio: P- and P'-masses, and the error of their sums."""
 
     p: Array
     q: Array
@@ -61,8 +60,8 @@ class Outcomes(NamedTuple):
 class Tails(NamedTuple):
     """Tails of a mechanism's outcomes, as functions of P-probability.
 
-    P'-probability of the outcomes of lowest and of highest likelihood ratio with a given
-    P-probability.
+    They give the P'-probability of the outcomes of lowest and of highest likelihood ratio with a
+    given P-probability.
     """
 
     lowest: Callable[[Array], Array]
@@ -125,8 +124,7 @@ def largest_delta(
 def witness_epsilon(
     one_run: Guarantee | Statement, count: CountDistribution | float, delta: float
 ) -> float:
-    """The largest ε at which ``witness`` exceeds ``delta`` (from below); infinite if it always
-    does.
+    """Largest ε at which ``witness`` exceeds ``delta``, from below; infinite if it always does.
 
     If one run never fails openly, the largest certified ε is 600: larger losses look like infinite
     ones.
@@ -146,8 +144,7 @@ def witness_epsilon(
         Every valid accountant reports at least this ε.
     """
     distribution, one_run = as_count_distribution(count), as_guarantee(one_run, "one_run")
-    delta = plain_number("delta", delta)
-    require_in("[0, 1)", delta=delta)
+    delta = number_in("[0, 1)", delta=delta)
     if open_failure(one_run, distribution) > delta:
         return np.inf
     all_tails = worst_tails(one_run)
@@ -183,16 +180,16 @@ def _largest_epsilon(
 
 def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:
     """Certified δ at every ε, from outcomes impossible on one side."""
-    share = (
-        one_run.delta if isinstance(one_run, ApproxDP) else float(isinstance(one_run, NonPrivate))
-    )
+    share = float(isinstance(one_run, NonPrivate))
+    if isinstance(one_run, ApproxDP):
+        share = one_run.delta
     return float(pgf_increase(distribution, np.zeros(1), np.array([share]))[0][0])
 
 
 def _smallest_reliable_delta(one_run: Guarantee, distribution: CountDistribution) -> float:
     """Smallest δ at which a pair has all digits of its guarantee.
 
-    Other ways, such as Rényi's, may have more below.
+    Below it a Rényi curve may have more digits.
     """
     if isinstance(one_run, (GaussianDP, ZCDP, NonPrivate, *WITH_EPSILON)):
         return 0.0
@@ -200,8 +197,7 @@ def _smallest_reliable_delta(one_run: Guarantee, distribution: CountDistribution
 
 
 def worst_tails(one_run: Guarantee) -> list[Tails]:
-    """Tails of the worst mechanism with a guarantee, both directions, or of the accountant's own
-    pair."""
+    """Tails, in both directions, of the worst mechanism, or of the accountant's own pair."""
     if isinstance(one_run, RenyiDP):
         raise PrivacyError(
             "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee "
@@ -232,7 +228,7 @@ def gaussian_tails(mu: float) -> Tails:
 def _normal_probabilities(edges: Array) -> Array:
     """Normal probabilities between neighbouring edges, with all digits.
 
-    From the side on which none cancel; the outer cells reach to infinity.
+    They are computed from the side on which no digits cancel; the outer cells reach to infinity.
     """
     below, above = special.ndtr(edges), special.ndtr(-edges)
     below[0] = above[-1] = 0.0
@@ -243,8 +239,8 @@ def _normal_probabilities(edges: Array) -> Array:
 def probabilities(pld: LossDistribution) -> Outcomes:
     """Outcomes of a loss distribution, normalized to probabilities.
 
-    By rising likelihood ratio, with totals of 1; the curve is max(1 − c, H_c ÷ total): nowhere
-    above H_c.
+    They are sorted by rising likelihood ratio, with totals of 1. Their curve is max(1 − c, H_c ÷
+    total), nowhere above H_c.
 
     Masses that were rounded up may have totals above 1. All masses are divided by the total of the
     P-masses. If the Q-masses still exceed 1, the outcomes of lowest ratio are merged into one with
@@ -264,7 +260,7 @@ def probabilities(pld: LossDistribution) -> Outcomes:
 def cuts(outcomes: Outcomes) -> Tails:
     """Tails of discrete outcomes, by cuts that may split an atom.
 
-    The score may toss a coin.
+    A cut may split an atom because the score may toss a coin.
 
     Sums of masses may be wrong by the outcomes' ``error``, which counts against the cut.
     """
@@ -282,7 +278,7 @@ def cuts(outcomes: Outcomes) -> Tails:
 def largest_gain(tails: Tails, distribution: CountDistribution, epsilon: float) -> float:
     """Largest certified δ by the best pair of cuts.
 
-    A coarse grid of both, then finer ones around the best.
+    A coarse grid of both is followed by finer ones around the best.
     """
     low = high = (-40.0, 0.0)  # log-probabilities of C and of S
     best = 0.0
@@ -320,7 +316,7 @@ def _cuts_gain(
 def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> tuple[Array, Array]:
     """Bounds on an increase of the generating function of K.
 
-    f(1 − top) − f(1 − top − width), from below and from above.
+    They are bounds on f(1 − top) − f(1 − top − width), from below and from above.
 
     The difference of values cancels for small widths. f is convex: slope times width at either end
     bounds its rise.
@@ -336,7 +332,7 @@ def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> t
 def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
     """Outcomes merged into few groups, narrow where it matters.
 
-    Where a search with ``mean`` runs on average looks. Atoms may be split.
+    Groups are narrow where a search with ``mean`` runs on average decides. Atoms may be split.
     """
     p, q = outcomes.p, outcomes.q
     places = np.arange(p.size + 1.0)
@@ -350,26 +346,20 @@ def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcome
     at = np.unique(np.append(at_p, _positions(shares, below_q)))
     above_q = np.append(np.cumsum(q[::-1])[::-1], 0.0)
     sides = ((below_p, above_p), (below_q, above_q))
-    group_p, group_q = (
-        _masses_between(*(np.interp(at, places, sums) for sums in side)) for side in sides
-    )
+    masses = []
+    for side in sides:  # from the side on which no digits cancel
+        below, above = (np.interp(at, places, sums) for sums in side)
+        between = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
+        masses.append(np.maximum(between, 0.0))
+    group_p, group_q = masses
     nonempty = group_p + group_q > 1e-15
     return Outcomes(group_p[nonempty], group_q[nonempty], outcomes.error)
 
 
 def _positions(shares: Array, cumulative: Array) -> Array:
-    """Positions at which a cumulative mass reaches each share.
-
-    In outcomes and parts of an outcome.
-    """
+    """Positions, in outcomes and parts of one, at which a cumulative mass reaches each share."""
     grown = np.append(True, np.diff(cumulative) > 0)
     return np.asarray(np.interp(shares, cumulative[grown], np.flatnonzero(grown).astype(float)))
-
-
-def _masses_between(below: Array, above: Array) -> Array:
-    """Masses between neighbouring cuts, with all digits, from the side on which no digits
-    cancel."""
-    return np.asarray(np.maximum(np.where(below[1:] < 0.5, np.diff(below), -np.diff(above)), 0.0))
 
 
 def best_order(
@@ -377,7 +367,7 @@ def best_order(
 ) -> float:
     """Largest certified δ of any order that mixes two sequences of groups.
 
-    Σ A(S) − e^ε·A'(S); groups from ``counting`` on count.
+    It is Σ A(S) − e^ε·A'(S), where the groups from ``counting`` on count.
 
     gain[i, j] is the gain of the j-th counting group with i other groups below it. Rounded down.
     """
@@ -405,7 +395,8 @@ def _gains_of_groups(
 def _mass_above(side: Array, counting: int) -> Array:
     """Mass that scores above each counting group.
 
-    Of groups that do not count if i of them are below, and of counting groups after j.
+    It is that of the groups that do not count, if i of them are below, and of the counting groups
+    after j.
     """
     uncounted = np.append(np.cumsum(side[:counting])[::-1], 0.0)
     later = np.append(np.cumsum(side[counting:][::-1])[::-1], 0.0)[1:]
@@ -413,10 +404,7 @@ def _mass_above(side: Array, counting: int) -> Array:
 
 
 class ManyGroups:
-    """Search for the best order of many groups of outcomes.
-
-    At each ε, for one mechanism and distribution of K.
-    """
+    """Search for the best order of many groups of outcomes of one mechanism, at each ε."""
 
     def __init__(self, outcomes: Outcomes, distribution: CountDistribution) -> None:
         self.distribution, self.coarse = distribution, outcomes.p.size <= FEW
@@ -425,10 +413,7 @@ class ManyGroups:
         self.counting: int | None = None
 
     def gain(self, epsilon: float) -> float:
-        """Largest certified δ over cuts between counting and other groups.
-
-        Tried from coarse to fine.
-        """
+        """Largest certified δ over cuts between counting and other groups, from coarse to fine."""
         number = self.few.p.size
         step = max(number // 20, 1)
         tried = {cut: self._gain(cut, epsilon) for cut in range(1, number, step)}

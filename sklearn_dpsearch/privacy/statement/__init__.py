@@ -1,2 +1,1 @@
-"""Statement of a release's privacy cost for decision makers: one structure, as HTML, Markdown and
-JSON."""
+"""Statement of a release's privacy cost: one structure, as HTML, Markdown and JSON."""

@@ -1,5 +1,4 @@
-"""Content of a statement: numbers as they are printed, public facts of the fit, and one structure
-behind all forms."""
+"""Content of a statement: numbers as printed, public facts, one structure for all forms."""
 
 from __future__ import annotations
 
@@ -157,18 +156,14 @@ FACTS = ("field", "stated")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Curve of the largest true positive rates of any attack.
-
-    At false positive rates that rise from 0 to 1.
-    """
+    """Largest true positive rates of any attack, at false positive rates rising from 0 to 1."""
 
     false_positive_rates: Array
     true_positive_rates: Array
 
     @classmethod
     def of(cls, trade_off: TradeOff) -> Curve:
-        """Build the curve from the corners of a trade-off curve, without corners too close together
-        to be seen."""
+        """Build the curve from the corners of a trade-off curve that are far enough apart."""
         alpha, power = trade_off.corners
         low, high = np.append(0.0, alpha[::-1]), np.append(power[-1], power[::-1])
         mirrored = np.stack([1.0 - high[::-1], 1.0 - low[::-1]], axis=1)
@@ -214,7 +209,7 @@ class Section:
 class Content:
     """Content of a whole statement, common to all forms.
 
-    Its title, its date (as in 2026-01-31), its sections, and its numbers, rounded up.
+    The date is written as in 2026-01-31, and numbers are rounded up.
     """
 
     title: str
@@ -226,9 +221,6 @@ class Content:
 
 
 def clean(text: object) -> str:
-    """Untrusted text on one line, without control characters.
-
-    Nor changes of the reading direction.
-    """
+    """Untrusted text on one line, without control characters or changed reading direction."""
     words = " ".join(str(text).split())
     return "".join(character if character.isprintable() else "�" for character in words)

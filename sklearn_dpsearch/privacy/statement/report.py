@@ -67,7 +67,7 @@ def _html_table(section: Section) -> str:
 def svg_picture(curve: Curve) -> str:
     """Picture of a trade-off curve as SVG.
 
-    In the colour of the text; a page may style its classes axis, text, line and guess.
+    It has the colour of the text; a page may style its classes axis, text, line and guess.
     """
     rates = zip(curve.false_positive_rates.tolist(), curve.true_positive_rates.tolist())
     places = ((56 + 260 * alpha, 14 + 260 * (1.0 - power)) for alpha, power in rates)
@@ -92,8 +92,7 @@ def _fill_registry_line(field: str, answers: Mapping[str, Any]) -> str:
 
 
 def _registry_answers(content: Content) -> dict[str, Any]:
-    """Answers for the template of the registry's entry, escaped for JSON's quotes, which are YAML's
-    too."""
+    """Answers for the template of the registry's entry, escaped for JSON and YAML quotes."""
     sections = {section.key: section for section in content.sections}
     stated = (sections[key].rows for key in ("release", "unit", "curator"))
     facts = {name: text for rows in stated for name, text, *_ in rows}
@@ -102,7 +101,7 @@ def _registry_answers(content: Content) -> dict[str, Any]:
     parts = [f"{name} (epsilon = {alone} alone): {how}. " for name, alone, _, how in rows]
     slug = "".join(c if c.isalnum() else " " for c in about.get("Name", "draft").lower())
     numbers = {"epsilon": content.epsilon, "delta": content.delta}
-    said = {key: " ".join(section.sentences) for key, section in sections.items()}
+    sentences = {key: " ".join(section.sentences) for key, section in sections.items()}
     texts = {
         "title": content.title,
         "date": content.date,
@@ -118,7 +117,7 @@ def _registry_answers(content: Content) -> dict[str, Any]:
     }
     return {
         **_escape_for_json(texts),
-        "said": _escape_for_json(said),
+        "said": _escape_for_json(sentences),
         "facts": _escape_for_json(facts),
         "about": _escape_for_json(about),
         # YAML 1.1 reads 1e-06 as a text
@@ -175,7 +174,7 @@ FORMS: dict[str, Callable[[Content], str]] = {
 class Report:
     """Report for a data-protection officer, in one form.
 
-    Prints as its text; notebooks show it.
+    It prints as its text, and notebooks show it.
 
     Parameters
     ----------

@@ -34,28 +34,6 @@ DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 RATES, PRIORS = (0.001, 0.01, 0.1), (0.1, 0.5)
 
 COMPOSITION = "composition"
-#: Pages with proofs.
-THEORY = f"{SITE}/theory"
-#: Beginning of a bound's name ↦ where it is stated and proved.
-SOURCES = {
-    "Theorem": f"sklearn_dpsearch, {THEORY}/index.html (statement, proof and tests)",
-    "PS22": "Papernot & Steinke, Hyperparameter Tuning with Rényi Differential Privacy, ICLR 2022",
-    "KRW24": "Koskela, Redberg & Wang, Privacy Profiles for Private Selection, ICML 2024",
-    "KK23": (
-        "Koskela & Kulkarni, Practical Differentially Private Hyperparameter Tuning with "
-        "Subsampling, NeurIPS 2023"
-    ),
-    COMPOSITION: f"sklearn_dpsearch, {THEORY}/composition.html (privacy loss distributions)",
-}
-OTHERWISE = f"sklearn_dpsearch, {THEORY}/index.html"
-#: Class of a search's guarantee ↦ its field for what would be released without a choice, and that
-#: in words.
-WITHOUT_A_CHOICE = {
-    "BestOf": ("one_run", "One run alone, with its score,"),
-    "UntilAbove": ("one_run", "One run alone, with its score,"),
-    "SubsetThenTrain": ("train", "The last training alone, on all records and without a choice,"),
-}
-
 #: A ``PrivacySpent``, whose file imports this one.
 Stated: TypeAlias = Any
 
@@ -70,17 +48,15 @@ def searches_inside(guarantee: Guarantee) -> list[SmallestOf]:
 
 
 def tightest_theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
-    """Name of the bound that gives ε of the first search.
-
-    "composition" where there is none.
-    """
+    """Name of the bound that gives ε of the first search; "composition" where there is none."""
     searches = [search for guarantee in guarantees for search in searches_inside(guarantee)]
     return searches[0].tightest(delta) if searches else COMPOSITION
 
 
 def source_of_bound(name: str) -> str:
     """Source and proof of a bound, by its name."""
-    return next((text for start, text in SOURCES.items() if name.startswith(start)), OTHERWISE)
+    source = next(text for start, text in SENTENCES["sources"].items() if name.startswith(start))
+    return str(source.format(theory=f"{SITE}/theory"))
 
 
 def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Content:
@@ -229,7 +205,7 @@ def budget_in_words(spent: Stated) -> tuple[str, ...]:
 def risk_in_words(spent: Stated) -> str:
     """Sentence with the risk in one number, from the whole profile.
 
-    The only such number that is printed anywhere.
+    It is the only such number that is printed anywhere.
     """
     advantage = hundredths_up(spent._total._trade_off.advantage())
     return str(SENTENCES["summary"]["risk"].format(**_common_words(spent), advantage=advantage))
@@ -289,14 +265,13 @@ def _parameters_section(spent: Stated) -> Section:
 
 def _risk_section(spent: Stated) -> Section:
     """Section with bounds on attacks."""
+    texts, relation = SENTENCES["risk"], SENTENCES["relation"][spent.neighboring]
     curve = spent._total._trade_off
-    texts = SENTENCES["risk"]
-    relation = SENTENCES["relation"][spent.neighboring]
-    found = guessed = curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
+    largest = curve.true_positive_rate  # of records found and of right guesses: docs/theory/risk.md
     bounds = (
-        *((relation["found"].format(rate=100 * rate), found(rate)) for rate in RATES),
+        *((relation["found"].format(rate=100 * rate), largest(rate)) for rate in RATES),
         (texts["advantage"], curve.advantage()),
-        *((texts["guessed"].format(prior=100 * prior), guessed(prior)) for prior in PRIORS),
+        *((texts["guessed"].format(prior=100 * prior), largest(prior)) for prior in PRIORS),
         (relation["even"], curve.right_guess(0.5)),
     )
     unbounded = (SENTENCES["summary"]["nothing_in_words"],) * math.isinf(spent.epsilon)
@@ -343,19 +318,18 @@ def _tuning_sentences(spent: Stated) -> Iterator[str]:
 
 
 def _share_of_choice(spent: Stated) -> Iterator[str]:
-    """Sentence on the part of ε that the choice takes, where one search is all that was
-    released."""
+    """Sentence on the part of ε that the choice takes, if one search was released."""
     first = spent.components[0].guarantee if len(spent.components) == 1 else None
     presence = getattr(first, "presence", first)
-    if type(presence).__name__ in WITHOUT_A_CHOICE and 0 < spent.epsilon < math.inf:
-        field, words_of_it = WITHOUT_A_CHOICE[type(presence).__name__]
-        unchosen = getattr(presence, field)
+    named = SENTENCES["without_a_choice"].get(type(presence).__name__)
+    if named is not None and 0 < spent.epsilon < math.inf:
+        unchosen = getattr(presence, named["field"])
         if presence is not first:
             unchosen = as_replace_one(unchosen)
         alone = float(unchosen.epsilon_at(spent.delta))
         share = percent_up(1.0 - alone / spent.epsilon)
         choice = f": the choice takes {share} of the total" if alone < spent.epsilon else ""
-        yield f"{words_of_it} would take ε = {up(alone)}{choice}."
+        yield f"{named['words']} would take ε = {up(alone)}{choice}."
 
 
 def _unprotected_sentences(spent: Stated) -> Iterator[str]:

@@ -61,8 +61,7 @@ def _field_in_words(guarantee: Guarantee, field: Field[Any]) -> object:
 
 
 def _parts_in_words(parts: Sequence[Guarantee]) -> str:
-    """Mechanisms of several parts in words, equal ones together; at most ``MOST`` different
-    ones."""
+    """At most ``MOST`` different mechanisms of parts in words, equal ones together."""
     counted = Counter(map(in_words, parts))
     named = [text if number == 1 else f"{number} × ({text})" for text, number in counted.items()]
     more = f"; and {len(named) - MOST} more" if len(named) > MOST else ""
