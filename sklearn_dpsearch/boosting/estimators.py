@@ -74,7 +74,8 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     @lazy_on_partitions
     def decision_function(self, X: Any) -> Array:
         """Logits, shape (n_samples, n_classes); with two classes their difference, shape
-        (n_samples,)."""
+        (n_samples,).
+        """
         return self._logits(self._outputs(X))
 
     @lazy_on_partitions

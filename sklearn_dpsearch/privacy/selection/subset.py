@@ -137,7 +137,7 @@ def coupled(
 
 
 @dataclass(frozen=True, eq=False)
-class _Quantiles:
+class _QuantileSteps:
     """Quantile function of the log-likelihood ratio, from its far end.
 
     It is a step function of the probability, without the record, of what is at least as far out.
@@ -158,7 +158,7 @@ class _Quantiles:
         return np.append(self.log_ratios, -np.inf)[steps]
 
 
-def _quantile_steps(pld: LossDistribution, index: int) -> _Quantiles:
+def _quantile_steps(pld: LossDistribution, index: int) -> _QuantileSteps:
     """Quantile function of a loss distribution in one direction."""
     losses, masses = pld.losses[::-1], pld.masses[::-1]
     far = losses > LARGEST_LOSS
@@ -166,8 +166,8 @@ def _quantile_steps(pld: LossDistribution, index: int) -> _Quantiles:
     losses, masses = losses[~far], masses[~far]
     if index:  # losses are −log X, and masses probabilities without the record
         ends = np.cumsum(np.append(infinity, masses))
-        return _Quantiles(ends, np.append(-np.inf, -losses), 0.0)
-    return _Quantiles(np.cumsum(masses * safe_exp(-losses)), losses, infinity)
+        return _QuantileSteps(ends, np.append(-np.inf, -losses), 0.0)
+    return _QuantileSteps(np.cumsum(masses * safe_exp(-losses)), losses, infinity)
 
 
 def delta_in_direction(
