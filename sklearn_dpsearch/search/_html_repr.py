@@ -10,7 +10,11 @@ from typing import Any
 from sklearn import get_config
 
 from ..privacy.statement.content import clean, short_up, up
+from ._records import columns_read
+from .planning.plan import Plan
 
+#: Most lines of a search's text.
+MOST_LINES = 18
 #: Longer descriptions of parameters are cut.
 LONGEST = 200
 #: Readable in light and dark notebooks, as it takes over their colours.
@@ -24,13 +28,20 @@ NOT_FOUND = "The search ended without a candidate, which is a result like any ot
 
 
 class ShownInNotebooks:
-    """Box and diagram. The diagram has the released model where there is one, as on scikit-learn's
-    searches.
+    """Text, box and diagram of a search, with its released model where there is one.
 
     Only parameters of the search and attributes of ``released`` are shown.
     """
 
     estimator: Any
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Parameters as scikit-learn shows them; a long schema is cut in the middle."""
+        lines = super().__repr__(N_CHAR_MAX).splitlines()  # type: ignore[call-arg]
+        half = MOST_LINES // 2
+        if len(lines) > MOST_LINES:
+            lines = [*lines[:half], "    ...", *lines[-half + 1 :]]
+        return "\n".join(lines)
 
     def _sk_visual_block_(self) -> Any:
         """One child: the released model, or before ``fit`` the estimator."""
@@ -76,6 +87,16 @@ def words_of(value: object, longest: int = LONGEST) -> str:
     except Exception:  # of a foreign class, as above
         return f"{type(value).__name__}(...)"
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def plan_in_words(search: Any, plan: Plan) -> str:
+    """A plan and its cost, which are known without the data, and the columns that are read."""
+    spent = plan.spent
+    cost = (
+        f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)} for any one {spent.unit}"
+    )
+    line = f"[{type(search).__name__}] {plan.work}the whole fit costs {cost}"
+    return "\n  ".join([line, *columns_read(search.estimator)])
 
 
 def box(search: Any) -> str:

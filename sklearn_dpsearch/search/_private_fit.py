@@ -5,18 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .._process.progress import Progress
-from ..data.persons import PersonCodes
+from ..adapters.refused_estimators import check_all
+from ..data.columns import is_of_dask
+from ..data.persons import PersonCodes, number_of_persons, persons_in
+from ..data.records import Records
 from ..search import private_process
-from ._partitions import PartitionedTable
-from ._persons import in_records
+from ._partitions import TRUSTED, PartitionedTable, look_at_partitions
+from ._persons import in_records, name_of_groups
 from ._strategy import Strategy
-from ._types import PublicData
-from .execution.clusters import Workplace
+from ._types import Parameters, PublicData
+from .execution.clusters import Workplace, workplace_for
 from .execution.job import (
     NOTHING,
     NOTHING_FOUND,
@@ -29,6 +33,7 @@ from .execution.job import (
 )
 from .execution.randomness import Randomness
 from .execution.workers import Workers
+from .planning.checks import check_public_shape, first_look, fit_params_of, read_public
 from .planning.plan import Plan
 
 
@@ -132,6 +137,60 @@ class PrivateFit:
             workers=workers,
             threads=self.workplace.threads,
         )
+
+
+def private_fit(
+    search: Parameters, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]
+) -> tuple[PrivateFit, Records]:
+    """Check all that is public, and plan a fit; return the records too, as the door reads them.
+
+    Parameters
+    ----------
+    search : Parameters
+        A copy of the user's.
+    X, y, X_public, y_public, params
+        As ``fit`` takes them.
+    """
+    strategy, is_public = search._strategy(), X_public is not None
+    groups, public, persons = params.get("groups"), None, None
+    fit_params = fit_params_of(
+        search, {name: value for name, value in params.items() if name != "groups"}
+    )
+    name = "" if groups is None else name_of_groups(strategy)
+    if is_public or y_public is not None:
+        public = read_public(X_public, y_public, X, y, strategy.kinds)
+    _, scorer = check_all((strategy.check_kinds, partial(strategy.scorer, is_public)))
+    workplace = workplace_for(search.n_jobs)
+    if is_of_dask(X):
+        records = look_at_partitions(strategy, scorer, X, y, params, public=is_public)
+    else:
+        records = first_look(search, strategy.kinds, scorer, X, y, fit_params)
+    if records.n == 0:
+        raise ValueError(
+            "Found X with 0 records (0 samples), of which nothing can be learned. Nothing was "
+            "spent."
+        )
+    if public is not None:
+        check_public_shape(public, records)
+    n, unit = records.n, "record"
+    if groups is not None:
+        persons = fit_params[name] = persons_in(groups, n)
+        n, unit = number_of_persons(persons), "person"
+    trusted = (*workplace.assumptions, *(TRUSTED,) * is_of_dask(X))
+    plan = search._stated_plan(strategy, n, is_public, unit, trusted)
+    search.ledger = search.checkpoint = None  # the user's process keeps both
+    fit = PrivateFit(
+        strategy=strategy,
+        plan=plan,
+        n_samples=n,
+        persons=persons,
+        X=records.X,
+        y=records.y,
+        public=None if public is None else (public.X, public.y),
+        fit_params=fit_params,
+        workplace=workplace,
+    )
+    return fit, records
 
 
 def job_of(

@@ -17,17 +17,18 @@ import numpy as np
 
 from .._process import public_records, rehearsing
 from ..data.records import Records, number_of_records
+from ..ledger.ledger_context import counted
 from ..search import private_process
 from ._private_fit import PrivateFit, job_of
 from ._records import columns_read
 from ._strategy import Strategy, drawn_candidates
 from ._synthetic_records import NothingKnownError, made_up
-from ._types import Candidate, PublicData
+from ._types import Candidate, Parameters, PublicData
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
 from .execution.workers import is_leak, leak_error, task_context
 from .pickling import pickled, unpickled
-from .planning.checks import is_per_record
+from .planning.checks import first_look, is_per_record
 from .planning.plan import Plan
 from .private_process import imported, privately
 
@@ -109,17 +110,6 @@ class DryRun:
         )
 
 
-def public_examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any]:
-    """The caller's public records, or made-up ones."""
-    if X is not None:
-        return X, y
-    if y is not None:
-        raise ValueError(
-            "Found y_example without X_example. Give both, or none to have records made up."
-        )
-    return made_up(strategy.search.estimator, strategy.scorer(public))
-
-
 def job_in_the_open(
     plan: Plan,
     X: Any,
@@ -134,18 +124,51 @@ def job_in_the_open(
 
 
 def dry_run(
-    strategy: Strategy, plan: Plan, job: Job, random_state: int | np.random.RandomState | None
+    search: Parameters,
+    X: Any,
+    y: Any,
+    public: bool,
+    random_state: int | np.random.RandomState | None,
 ) -> DryRun:
-    """Train, score and prepare for release one candidate, as ``fit`` would."""
+    """Train, score and prepare for release one candidate, as ``fit`` would.
+
+    Parameters
+    ----------
+    search : Parameters
+        Without a seed.
+    X, y : array-like or None
+        The caller's public records; None: records are made up.
+    public : bool
+        Whether candidates are scored on public data.
+    random_state : None, int or RandomState
+        Source of the candidate and of its noise.
+    """
+    strategy = search._strategy()
+    if X is None and y is not None:
+        raise ValueError(
+            "Found y_example without X_example. Give both, or none to have records made up."
+        )
+    if X is None:
+        X, y = made_up(search.estimator, strategy.scorer(public))
+    records = first_look(search, strategy.kinds, strategy.scorer(public), X, y, {})
+    # the plan for any number of records; for these only where it depends on that: ``fit`` will
+    # have more
+    try:
+        plan = search._plan(strategy, None, public, search.delta)
+    except (ValueError, TypeError):
+        plan = search._plan(strategy, records.n, public, search.delta)
+    examples = (records.X, records.y) if public else None
+    job = job_in_the_open(plan, records.X, records.y, public=examples)
     source = Randomness(random_state)
     (candidate,), (seed,) = drawn_candidates(plan, 1, source), source.run_seeds(1)
-    score = strategy.dry(plan, job, candidate, seed)
+    with counted(), public_records():  # nothing is spent, nor by a search inside of this one
+        score = strategy.dry(plan, job, candidate, seed)
     if not math.isfinite(score):
         raise ValueError(
             f"The score of {candidate!r} is {score}, which counts as a failure. Give other "
             "parameters, or a scorer whose values are finite."
         )
-    return DryRun(candidate, score, tuple(columns_read(strategy.search.estimator)))
+    return DryRun(candidate, score, tuple(columns_read(search.estimator)))
 
 
 # --- before a fit ---------------------------------------------------------------------------------

@@ -288,9 +288,9 @@ MUTANTS = {
     ),
     "error raised by one candidate": Mutant(
         mistake="error_score='raise' is accepted: which candidate fails tells about its data.",
-        file="search/_base.py",
-        old="        if isinstance(self.error_score, str):\n",
-        new="        if False:\n",
+        file="search/planning/checks.py",
+        old="    if isinstance(search.error_score, str):\n",
+        new="    if False:\n",
         tests=("search/test_arguments.py::test_it_is_refused_before_any_record_is_read",),
     ),
     "released model states one run's ε": Mutant(

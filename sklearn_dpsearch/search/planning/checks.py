@@ -13,14 +13,16 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn import get_config
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils.metadata_routing import process_routing
 
 from ...adapters.adapter import is_ours
 from ...data.columns import NO_NUMBERS, is_frame
 from ...data.labels import NUMBERS, TEXT, check_kind
 from ...data.memory import share_memory
-from ...data.records import Records, how_to_wrap, read_records
+from ...data.records import Records, how_to_wrap, read_parameter, read_records
 from ...preprocessing.schema import Schema
 from ...privacy import CountDistribution, LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
@@ -44,17 +46,13 @@ RUNS = [Interval(numbers.Real, 1, MOST_RUNS, closed="both"), CountDistribution]
 PARTS = [None, Interval(numbers.Integral, 2, 10**6, closed="both")]
 
 
-def check_estimator(estimator: Any) -> None:
-    """Raise for a class, where an object is needed."""
-    if isinstance(estimator, type):
-        name = estimator.__name__
+def check_forms(search: Parameters) -> None:
+    """Raise for a class as estimator, and for ``scoring`` and ``refit`` that release several scores."""
+    if isinstance(search.estimator, type):
+        name = search.estimator.__name__
         raise TypeError(
             f"Found the class {name} as estimator; an object is needed. Write {name}(...)."
         )
-
-
-def check_forms(search: Parameters) -> None:
-    """Raise for forms of ``scoring`` and ``refit`` that release several scores, in one error."""
     scoring, refit = getattr(search, "scoring", None), getattr(search, "refit", None)
     refusals = []
     if isinstance(scoring, (list, tuple, set, dict)):
@@ -80,14 +78,32 @@ def check_forms(search: Parameters) -> None:
         raise PrivacyError(" ".join(refusals))
 
 
-def check_mean(n_iter: Any) -> None:
-    """Raise for a distribution of the number of runs that would run for ever."""
+def check_supported(search: Parameters) -> None:
+    """Raise for values that are of their types and that no search can go by."""
+    n_iter = getattr(search, "n_iter", None)
     if isinstance(n_iter, CountDistribution) and n_iter.mean > MOST_RUNS:
         raise ValueError(
             f"Found n_iter={n_iter!r}, so {n_iter.mean:g} runs on average; at most {MOST_RUNS} are "
             "drawn. Give a smaller mean, or a capped distribution, e.g. "
             "Geometric(100).capped(1000)."
         )
+    if isinstance(search.error_score, str):
+        raise PrivacyError(
+            "Found error_score='raise': an error raised by one candidate could reveal its "
+            "data. Use error_score=np.nan (a failing candidate is the worst), and look for "
+            "errors on public or made-up data: dry_run() shows them in full."
+        )
+    if search.error_score == np.inf:
+        raise ValueError(
+            "Found error_score=inf, which would make a failing candidate the best. Use "
+            "error_score=np.nan (a failing candidate is the worst, as with -inf), or a finite "
+            "number."
+        )
+    if search.n_jobs == 0:
+        raise ValueError(
+            "Found n_jobs=0; None, a number of workers, or -1 for one on each processor is needed."
+        )
+    refuse_traces(search.estimator)
 
 
 # --- parameters of ``fit`` ------------------------------------------------------------------------
@@ -99,6 +115,22 @@ def is_per_record(name: str, value: Any) -> bool:
     if name.rpartition("__")[2] == "sample_weight":
         return value is not None
     return hasattr(value, "__len__") and not isinstance(value, (str, dict))
+
+
+def fit_params_of(search: Parameters, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
+    if get_config().get("enable_metadata_routing"):
+        params = process_routing(search, "fit", **params).estimator.fit
+    per_record = sorted(name for name, value in params.items() if is_per_record(name, value))
+    if per_record and search.guarantee is None:
+        raise PrivacyError(
+            f"Found {', '.join(per_record)} with one value per record: weights and the like "
+            "change how much one record matters, and with it the guarantee. Leave them out, or "
+            "declare guarantee= for a fit that uses them (private scores never do). Weights of "
+            "whole classes that are public constants are fine: our nets take "
+            "class_weight={label: weight}."
+        )
+    return {name: read_parameter(name, value) for name, value in params.items()}
 
 
 # --- values inside of arguments -------------------------------------------------------------------

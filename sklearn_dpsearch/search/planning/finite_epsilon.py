@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from copy import copy
 
 from ...privacy import ApproxDP, BudgetUnreachableError, CountDistribution, Guarantee
 from ...privacy.spent import PrivacySpent
 from ...privacy.statement.content import short_up
+from .._types import Parameters
 from .plan import Plan
 
 #: Largest δ that is suggested where the number of records is private, and steps of a bisection.
@@ -23,22 +24,20 @@ CURVE = (
 
 
 def check_finite(
-    plan: Plan,
-    spent: PrivacySpent,
-    n_samples: int | None,
-    with_n_iter: Callable[[Any], Guarantee] | None,
+    search: Parameters, plan: Plan, spent: PrivacySpent, n_samples: int | None, public: bool
 ) -> None:
     """Raise for an infinite ε.
 
     Parameters
     ----------
+    search : Parameters
     plan : Plan
     spent : PrivacySpent
         The plan's cost at the δ that is asked for.
     n_samples : int or None
         Number of records.
-    with_n_iter : callable or None
-        ``n_iter`` to guarantee of the search; None for a search without this parameter.
+    public : bool
+        Whether candidates are scored on public data.
 
     Raises
     ------
@@ -46,9 +45,19 @@ def check_finite(
     """
     if math.isfinite(spent.epsilon):
         return
-    runs = plan.distribution
+
+    def with_n_iter(mean: int) -> Guarantee:
+        other = copy(search)
+        other.n_iter = mean
+        guarantee: Guarantee = other._plan(
+            other._strategy(), n_samples, public, spent.delta
+        ).spent.guarantee
+        return guarantee
+
     remedies = [
-        "" if runs is None or with_n_iter is None else _fewer_runs(runs, spent.delta, with_n_iter),
+        _fewer_runs(plan.distribution, spent.delta, with_n_iter)
+        if plan.distribution is not None and hasattr(search, "n_iter")
+        else "",
         _larger_delta(spent, n_samples),
         CURVE if isinstance(plan.promises.worst, ApproxDP) else "",
     ]
@@ -60,7 +69,7 @@ def check_finite(
 
 
 def _fewer_runs(
-    runs: CountDistribution, delta: float, with_n_iter: Callable[[Any], Guarantee]
+    runs: CountDistribution, delta: float, with_n_iter: Callable[[int], Guarantee]
 ) -> str:
     """Suggestion of the largest whole mean number of runs with a finite ε."""
     low, high = 0, max(1, math.ceil(float(runs.mean)))
