@@ -24,10 +24,12 @@ def documented(kind: Kind) -> Kind:
     summary, own = _parts(kind)
     above = [_parts(one)[1] for one in ours[1:]]
     notes = {name: text for sections in reversed(above) for name, text in sections.items()}
+    signature = inspect.signature(kind).parameters.values()
+    required = [one.name for one in signature if one.default is one.empty]
     found = {
         **{name: text for name, text in (notes | own).items() if name in ("Notes", "Examples")},
         **{
-            name: _entries(*(one.get(name) for one in (own, *above)))
+            name: _entries(required, *(one.get(name) for one in (own, *above)))
             for name in ("Parameters", "Attributes")
         },
     }
@@ -38,14 +40,18 @@ def documented(kind: Kind) -> Kind:
     return kind
 
 
-def _entries(*texts: str | None) -> str:
-    """Entries of sections, each name once, as the first text describes it; ``**kwargs`` at the
-    end."""
+def _entries(required: list[str], *texts: str | None) -> str:
+    """Entries of sections, each name once, as the first text describes it.
+
+    What a signature requires comes first, and ``**kwargs`` last.
+    """
     entries = [entry for text in texts if text for entry in re.split(r"\n(?=\S)", text.strip())]
     once: dict[str, str] = {}
     for entry in entries:
         once.setdefault(entry.partition(" : ")[0], entry)
-    return "\n".join(sorted(once.values(), key=lambda entry: entry.startswith("**")))
+    first = {name: once.pop(name) for name in required if name in once}
+    others = sorted(once.values(), key=lambda entry: entry.startswith("**"))
+    return "\n".join([*first.values(), *others])
 
 
 def _parts(kind: type) -> tuple[str, dict[str, str]]:

@@ -75,6 +75,55 @@ class BasePrivateSearch(
     ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``PrivateFit``, in a process of
     its own) and release (``_release``, the only door through which anything derived from the data
     leaves).
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator: a diffprivlib model, a pipeline of private steps and steps that learn
+        nothing, anything with a method ``privacy_guarantee(n_samples)``, or any estimator with a
+        declared ``guarantee``.
+    epsilon, delta : float, optional
+        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's own noise
+        is scaled until the total is ``epsilon``; without, the estimator runs as configured and the
+        total is reported. ``delta`` is needed unless every release is purely private.
+    scoring : str, callable, PrivateScorer or None, default=None
+        On public validation data as in scikit-learn; on private records a scorer with a known
+        sensitivity (``sklearn_dpsearch.scoring``). None: accuracy for classifiers.
+    guarantee : Guarantee or callable, optional
+        Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator,
+        n_samples) to guarantee.
+    n_jobs : int, optional
+        As in scikit-learn.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
+        searches have it.
+    error_score : float, default=nan
+        Score of a candidate that fails; nan is the worst.
+    verbose : int, default=0
+        Above 0 prints the plan and its cost, which are known without the data, and shows progress;
+        where the number of runs is secret, progress shows only that the search runs. 2 also shows
+        when runs end and the final training begins, which tells observers more about the number of
+        runs (docs/learn/planning.md).
+    random_state : None, int or RandomState, default=None
+        None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
+    ledger : PrivacyLedger or None, default=None
+        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
+        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
+        around the fit, if any.
+    checkpoint : str, path or None, default=None
+        A folder from which the same search goes on after a crash, to the same release as without
+        the crash (docs/learn/at_scale.md). The folder is as secret as the records. Repeating the
+        same fit restores the release.
+    rehearse : bool, default=True
+        Before anything is spent, train and score one candidate of each family on records made up
+        from public facts of X and y (columns, types, classes, bounds, schema); iterative training
+        stops after a few steps. Errors there are raised in full. False: for estimators that need
+        records which cannot be made up.
+
+    Attributes
+    ----------
+    privacy_spent_ : PrivacySpent
+        Cost of the whole fit; unpacks as (epsilon, delta).
     """
 
     estimator: Any

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
+from .._docstrings import documented
 from .._process.progress import Progress
 from ..privacy import Guarantee, GumbelNoise, PrivacyError, noisy_max
 from ..privacy.spent import Component
@@ -27,6 +28,7 @@ from .sample_and_aggregate import SampleAndAggregate, count_trainings, sensitivi
 SHARE = 0.3
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class DPGridSearchCV(BasePrivateSearch):
     """The private ``GridSearchCV``: try every candidate, choose one by a noisy maximum, and train
@@ -40,8 +42,6 @@ class DPGridSearchCV(BasePrivateSearch):
 
     Parameters
     ----------
-    estimator : estimator
-        A private estimator, as for ``DPRandomSearchCV``.
     param_grid : dict, list of dicts or "auto"
         Parameter name to a list of values. Values may be estimators for a step of a pipeline.
         "auto": a small grid around the estimator's current parameters
@@ -63,28 +63,13 @@ class DPGridSearchCV(BasePrivateSearch):
         Noise of the models on parts. "scaled": k times smaller, so that relative to the number of
         records it is that of the final training, where the estimator's noise can be scaled. "same":
         as in the final training.
-    guarantee : Guarantee or callable, optional
-        Guarantee of one fit, on the caller's word.
     n_jobs : int, optional
         As in scikit-learn; one task per part.
-    pre_dispatch : int or str, default="2*n_jobs"
-        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
-        searches have it.
     error_score : float, default=nan
         Score on a part of a candidate that fails there; nan is 0, the worst.
     verbose : int, default=0
         Above 0 prints the plan, its work and its cost, which are known without the data, and counts
         trainings.
-    random_state : None, int or RandomState, default=None
-        None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
-    ledger : PrivacyLedger or None, default=None
-        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
-        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
-        around the fit, if any.
-    checkpoint : str, path or None, default=None
-        As for ``DPRandomSearchCV``.
-    rehearse : bool, default=True
-        As for ``DPRandomSearchCV``.
 
     Attributes
     ----------
@@ -94,8 +79,6 @@ class DPGridSearchCV(BasePrivateSearch):
         nan: the choice releases no score.
     best_estimator_ : estimator
         Trained on all records.
-    privacy_spent_ : PrivacySpent
-        Cost of the whole fit; unpacks as (epsilon, delta).
     cv_results_ : dict
         The released row, without a score.
     n_splits_ : int

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._docstrings import documented
 from .._process.progress import Progress
 from ..errors import did_you_mean
 from ..privacy import CountDistribution, Fixed, Guarantee, PrivacyError
@@ -64,6 +65,7 @@ from .random_subset import (
 )
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class DPSubsetSearchCV(BasePrivateSearch):
     """Search on a random subset that is differentially private as a whole: tune there, then train
@@ -77,8 +79,6 @@ class DPSubsetSearchCV(BasePrivateSearch):
 
     Parameters
     ----------
-    estimator : estimator
-        A private estimator, as for ``DPRandomSearchCV``.
     param_distributions : dict, list of dicts or "auto"
         Parameter name to a list of values (drawn uniformly) or a distribution with a method
         ``rvs``. From a list of dicts, one dict is drawn uniformly first. Values may be estimators
@@ -94,8 +94,6 @@ class DPSubsetSearchCV(BasePrivateSearch):
         The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is
         scaled until the total is ``epsilon``; the noise of candidates and the noise of the final
         model keep their ratio.
-    scoring : str, callable, PrivateScorer or None, default=None
-        As for ``DPRandomSearchCV``.
     score_noise : "match" or Guarantee, default="match"
         Noise of one private score. "match": on the rest, 24 times the noise that matches the final
         training (3 times without amplification); in the subset, as private as a candidate's
@@ -127,31 +125,6 @@ class DPSubsetSearchCV(BasePrivateSearch):
     warm_start : bool, default=False
         Start the final training from the winner's fitted model; the estimator, or the last step of
         a pipeline, needs a parameter ``warm_start``. At no extra cost.
-    guarantee : Guarantee or callable, optional
-        Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator,
-        n_samples) to guarantee.
-    n_jobs : int, optional
-        As in scikit-learn.
-    pre_dispatch : int or str, default="2*n_jobs"
-        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
-        searches have it.
-    error_score : float, default=nan
-        Score of a candidate that fails; nan is the worst.
-    verbose : int, default=0
-        Above 0 prints the plan and its cost, which are known without the data, and shows progress;
-        where the number of runs is secret, progress shows only that the search runs. 2 also shows
-        when runs end and the final training begins, which tells observers more about the number of
-        runs (docs/learn/planning.md).
-    random_state : None, int or RandomState, default=None
-        None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
-    ledger : PrivacyLedger or None, default=None
-        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
-        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
-        around the fit, if any.
-    checkpoint : str, path or None, default=None
-        As for ``DPRandomSearchCV``.
-    rehearse : bool, default=True
-        As for ``DPRandomSearchCV``.
 
     Attributes
     ----------
@@ -165,8 +138,6 @@ class DPSubsetSearchCV(BasePrivateSearch):
         The winner's extrapolated parameters, with which the final model was trained.
     best_estimator_ : estimator
         The final model.
-    privacy_spent_ : PrivacySpent
-        Cost of the whole fit; unpacks as (epsilon, delta).
     cv_results_ : dict
         The released row.
     scorer_, n_splits_, classes_, n_features_in_, feature_names_in_

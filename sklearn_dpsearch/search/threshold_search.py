@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._docstrings import documented
 from .._process.progress import Progress
 from ..data.records import number_of_records
 from ..privacy import Guarantee, until_above
@@ -31,6 +32,7 @@ from .planning.checks import MOST_RUNS
 from .planning.plan import Facts, Plan
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class DPThresholdSearchCV(BasePrivateSearch):
     """Search against a threshold that is differentially private as a whole.
@@ -42,8 +44,6 @@ class DPThresholdSearchCV(BasePrivateSearch):
 
     Parameters
     ----------
-    estimator : estimator
-        A private estimator, as for ``DPRandomSearchCV``.
     param_distributions : dict, list of dicts or "auto"
         As for ``DPRandomSearchCV``; with ``Doubling`` lists of values only.
     threshold : float or Doubling
@@ -52,9 +52,6 @@ class DPThresholdSearchCV(BasePrivateSearch):
     n_iter : float, default=10
         With a number: mean of the number of runs that is drawn; before each run the search stops
         with probability 1/(1 + n_iter). The first success ends the runs sooner.
-    epsilon, delta : float, optional
-        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is
-        calibrated.
     scoring : str, callable or None, default=None
         With a number: as for ``DPRandomSearchCV``. With ``Doubling``: any score with values in [0,
         1].
@@ -65,31 +62,9 @@ class DPThresholdSearchCV(BasePrivateSearch):
     refit : "winner" or bool, default="winner"
         With a number: as for ``DPRandomSearchCV``. With ``Doubling`` the winner is always trained
         once.
-    guarantee : Guarantee or callable, optional
-        Guarantee of one fit, on the caller's word.
     n_jobs : int, optional
         As in scikit-learn. With a number, workers run ahead, and the first success in the order of
         drawing counts.
-    pre_dispatch : int or str, default="2*n_jobs"
-        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
-        searches have it.
-    error_score : float, default=nan
-        Score of a candidate that fails; nan is the worst.
-    verbose : int, default=0
-        Above 0 prints the plan and its cost, which are known without the data, and shows progress;
-        where the number of runs is secret, progress shows only that the search runs. 2 also shows
-        when runs end and the final training begins, which tells observers more about the number of
-        runs (docs/learn/planning.md).
-    random_state : None, int or RandomState, default=None
-        None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
-    ledger : PrivacyLedger or None, default=None
-        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
-        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
-        around the fit, if any.
-    checkpoint : str, path or None, default=None
-        As for ``DPRandomSearchCV``.
-    rehearse : bool, default=True
-        As for ``DPRandomSearchCV``.
 
     Attributes
     ----------
