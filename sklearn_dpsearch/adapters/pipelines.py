@@ -118,12 +118,23 @@ class CompositeAdapter(PartsAdapter):
 
     Parameters
     ----------
-    adapter_for : callable
+    look_up : callable
         Part ↦ its adapter.
     """
 
-    def __init__(self, adapter_for: Callable[[Any], Adapter]) -> None:
-        self.adapter_for = adapter_for
+    def __init__(self, look_up: Callable[[Any], Adapter]) -> None:
+        self._look_up = look_up
+        self._adapters: dict[tuple[type, frozenset[str]], Adapter] = {}
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._look_up,)  # adapters of parts are those of one plan
+
+    def adapter_for(self, part: Any) -> Adapter:
+        """Adapter of a part, looked up once for all of its type that have the same attributes."""
+        kind = type(part), frozenset(getattr(part, "__dict__", ()))
+        if kind not in self._adapters:
+            self._adapters[kind] = self._look_up(part)
+        return self._adapters[kind]
 
     def recognises(self, estimator: object) -> bool:
         return type(estimator) in (Pipeline, FeatureUnion, ColumnTransformer)
