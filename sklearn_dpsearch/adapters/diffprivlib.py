@@ -374,8 +374,6 @@ def _training_and_released_types(model: Estimator) -> tuple[type, type]:
 def _rounded_up(epsilon: float) -> float:
     """Round up by two doubles, because the product may have been rounded down; short decimals
     stay."""
-    return (
-        epsilon
-        if epsilon == round(epsilon, 12)
-        else math.nextafter(math.nextafter(epsilon, math.inf), math.inf)
-    )
+    if epsilon == round(epsilon, 12):
+        return epsilon
+    return math.nextafter(math.nextafter(epsilon, math.inf), math.inf)

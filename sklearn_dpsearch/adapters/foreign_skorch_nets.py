@@ -106,11 +106,8 @@ def rebuild_net(net: Any, *, buffers: bool = True) -> None:
 
 def _unwrapped(module: Any) -> Any:
     """The user's module inside of Opacus's."""
-    return (
-        module._module
-        if type(module).__module__.startswith("opacus.") and hasattr(module, "_module")
-        else module
-    )
+    of_opacus = type(module).__module__.startswith("opacus.")
+    return module._module if of_opacus and hasattr(module, "_module") else module
 
 
 def _load_state(name: str, new: Any, trained: Any, *, buffers: bool) -> None:

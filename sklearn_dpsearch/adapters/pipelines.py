@@ -230,10 +230,8 @@ class CompositeAdapter(PartsAdapter):
         groups: list[tuple[Any, list[int]]] = []
         for i, model in enumerate(models):
             with contained():  # an error of one model leaves the others
-                last, features = (
-                    model.steps[-1][1],
-                    model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X,
-                )
+                last = model.steps[-1][1]
+                features = model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X
                 alike = (
                     members
                     for other, members in groups

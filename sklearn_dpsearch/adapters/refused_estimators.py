@@ -67,12 +67,9 @@ def learning_step_error(name: str, part: Any) -> UnknownGuaranteeError:
     kind = type(part).__name__
     settings, private = how_to_learn_nothing(part), COUNTERPARTS.get(kind, ANY)
     use = f"Give it {settings}; or use {private}" if settings else f"Use {private}"
-    learner = type(part).__module__.partition(".")[0] == "sklearn"
-    why = (
-        "learns from the data without privacy"
-        if learner
-        else "is not known to learn nothing from the data"
-    )
+    why = "is not known to learn nothing from the data"
+    if type(part).__module__.partition(".")[0] == "sklearn":
+        why = "learns from the data without privacy"
     what = f"Step {name!r} ({kind}) {why}. {use}"
     error = UnknownGuaranteeError(f"{what}; or {ON_YOUR_WORD}.")
     error.listed = (f"{what}.",)

@@ -248,11 +248,9 @@ def _replace(composite: Any, new: Callable[[Any], Any]) -> None:
 
 def _with_steps_replaced(steps: Any, new: Callable[[Any], Any]) -> Any:
     """Replace steps in lists of named steps."""
-    return (
-        type(steps)(_with_steps_replaced(step, new) for step in steps)
-        if type(steps) in (list, tuple)
-        else new(steps)
-    )
+    if type(steps) not in (list, tuple):
+        return new(steps)
+    return type(steps)(_with_steps_replaced(step, new) for step in steps)
 
 
 # --- the made-up record ---------------------------------------------------------------------------

@@ -34,12 +34,7 @@ from ._rehearsal import DryRun, dry_run, rehearse
 from ._strategy import Strategy
 from ._types import Scorer
 from .execution.job import charge
-from .planning.checks import (
-    BUDGET,
-    DELTA,
-    check_forms,
-    check_supported,
-)
+from .planning.checks import BUDGET, DELTA, check_forms, check_supported
 from .planning.finite_epsilon import check_finite
 from .planning.plan import Plan, make_plan
 
@@ -336,10 +331,8 @@ class BasePrivateSearch(
                 self._spend(work.plan, ledger, start.entry, paid=earlier.pop("privacy_spent_"))
                 self._release(replace(work.plan, spent=self.privacy_spent_), earlier)
                 if self.verbose:
-                    print(
-                        f"[{type(self).__name__}] this fit has ended before: here is its release; "
-                        f"nothing is spent"
-                    )
+                    note = "this fit has ended before: here is its release; nothing is spent"
+                    print(f"[{type(self).__name__}] {note}")
                 return self
             work = replace(work, entropy=start.entropy, finished=start.finished)
             work.try_to_draw()

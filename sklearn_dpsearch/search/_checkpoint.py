@@ -144,11 +144,9 @@ class Checkpoint(Start):
         try:
             fields: dict[str, Any] = unpickled(release[len(code.mark) :], (), code)
         except Exception as error:
-            how = (
-                f"of a search that has ended, whose release cannot be read here "
-                f"({type(error).__name__}: {error})"
-            )
-            raise _unusable(self.path, f"{how}, perhaps as versions of libraries differ") from error
+            why = f"({type(error).__name__}: {error}), perhaps as versions of libraries differ"
+            how = f"of a search that has ended, whose release cannot be read here {why}"
+            raise _unusable(self.path, how) from error
         return fields
 
     def begin(self, pay: Callable[[], None]) -> None:
@@ -193,10 +191,8 @@ class Checkpoint(Start):
         differs."""
         current, earlier = self._fingerprint, self._header["began"]
         for name in sorted({*current, *earlier}):
-            (digest, text), (other, was) = (
-                current.get(name, ("", "nothing")),
-                earlier.get(name, ("", "nothing")),
-            )
+            digest, text = current.get(name, ("", "nothing"))
+            other, was = earlier.get(name, ("", "nothing"))
             if digest != other:
                 began = f"the search in {self.path} began"
                 difference = f"{name}={text}, and {began} with {name}={was}"
@@ -283,13 +279,12 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     if isinstance(arguments.get("random_state"), np.random.RandomState):
         # it changes with use; the entropy drawn from it is kept
         arguments["random_state"] = "RandomState"
-    settings = plan.promises.settings, plan.final_settings
-    candidates = [
-        _sample_of_space(plan.space),
-        repr(plan.spent.guarantee),
-        *settings,
-        _without_seeds(search.estimator),
-    ]
+    settings, estimator = (plan.promises.settings, plan.final_settings), clone(search.estimator)
+    # without generators, which change with use and are replaced in every run
+    forget_seeds(estimator)
+    with_parameters(estimator, dict.fromkeys(seed_names(estimator)))
+    space = _sample_of_space(plan.space)
+    candidates = [space, repr(plan.spent.guarantee), *settings, estimator]
     X_public, y_public = prepared.public or (None, None)
     records = {"X": prepared.X, "y": prepared.y, "X_public": X_public, "y_public": y_public}
     facts = {
@@ -297,13 +292,13 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
         **{name: plain_records(name, value) for name, value in records.items()},
         "parameters of fit": dict(prepared.fit_params),
     }
-    return {
-        **{name: (version, repr(version)) for name, version in versions().items()},
-        **{
-            name: (digest(name, value), _text_in_errors(value)) for name, value in arguments.items()
-        },
-        **{name: (digest(name, value), "") for name, value in facts.items()},
-    }
+    digests = {name: (version, repr(version)) for name, version in versions().items()}
+    for name, value in arguments.items():
+        short = isinstance(value, PLAIN) and len(repr(value)) < 80
+        digests[name] = digest(name, value), repr(value) if short else type(value).__name__
+    for name, value in facts.items():
+        digests[name] = digest(name, value), ""
+    return digests
 
 
 def versions() -> dict[str, str]:
@@ -324,13 +319,6 @@ def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     return {name: digest for name, (digest, _) in fingerprint.items() if name not in WHERE}
 
 
-def _text_in_errors(value: Any) -> str:
-    """Text of a value for errors: a short plain value, or its type."""
-    return (
-        repr(value) if isinstance(value, PLAIN) and len(repr(value)) < 80 else type(value).__name__
-    )
-
-
 def _sample_of_space(space: Any) -> list[Any]:
     """Plain values of a space, and some candidates from it."""
     drawing = Randomness.following(PROBING).drawing()
@@ -343,14 +331,6 @@ def _sample_of_space(space: Any) -> list[Any]:
         for d in space.dictionaries
     ]
     return [plain, *(space.draw(drawing) for _ in range(PROBES))]
-
-
-def _without_seeds(estimator: Any) -> Any:
-    """Copy the estimator without generators, which change with use and are replaced in every
-    run."""
-    plain = clone(estimator)
-    forget_seeds(plain)
-    return with_parameters(plain, dict.fromkeys(seed_names(plain)))
 
 
 class _Hasher(NumpyHasher):

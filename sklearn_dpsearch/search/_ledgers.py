@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -42,24 +41,17 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
             "needed for one data set. Leave one of them out."
         )
     ledger = around if parameter is None else parameter
-    _check_ledgers_inside(search, ledger)
+    different = [inner for inner in _ledgers_inside(search) if inner != ledger]
+    if different:  # a candidate that is a search never writes into its ledger
+        raise PrivacyError(
+            f"Found {different[0]!r} inside of the search, and {ledger!r} for the search itself, "
+            "whose ledger covers all inner fits. Give the same ledger to the outer search."
+        )
     return ledger
 
 
-def _check_ledgers_inside(search: Any, ledger: PrivacyLedger | None) -> None:
-    """Raise for another ledger inside the search: a candidate that is a search never writes into
-    its ledger."""
-    different = [inner for inner in _ledgers_inside(search) if inner != ledger]
-    if different:
-        raise PrivacyError(
-            f"Found {different[0]!r} inside of the search, and {ledger!r} for the search itself, whose "
-            "ledger covers all inner fits. Give the same ledger to the outer search."
-        )
-
-
-def _ledgers_inside(search: Any) -> Iterable[PrivacyLedger]:
-    """Ledgers among the parameters of the estimator, of the values in the space, and of what is in
-    these."""
+def _ledgers_inside(search: Any) -> list[PrivacyLedger]:
+    """Ledgers among the estimator's parameters, the values of the space, and what is in these."""
     space = getattr(search, "param_distributions", None) or getattr(search, "param_grid", None)
     listed = list(values_of_space(space))
     inner = [value for part in (search.estimator, *listed) for value in nested_values(part)]

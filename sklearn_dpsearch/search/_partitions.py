@@ -149,7 +149,9 @@ def look_at_partitions(
 
     search, name = strategy.search, type(strategy.search).__name__
     strategy.check_partitions(public)
-    if search.guarantee is not None or not all(map(_trains_on_partitions, strategy.kinds)):
+    of_library = all(is_ours(type(model)) for model in strategy.kinds)
+    takes_them = all(getattr(model, "takes_partitions", False) is True for model in strategy.kinds)
+    if search.guarantee is not None or not (of_library and takes_them):
         raise PrivacyError(
             f"Found partitions of Dask and {type(search.estimator).__name__}, which cannot train "
             "on them: boosting of this library is needed, not inside of a pipeline and without "
@@ -189,10 +191,6 @@ def _computed(client: Any, tasks: Sequence[Any]) -> list[Any]:
     finally:
         for future in futures:
             future.release()
-
-
-def _trains_on_partitions(estimator: Any) -> bool:
-    return is_ours(type(estimator)) and getattr(estimator, "takes_partitions", False) is True
 
 
 def _client() -> Any:

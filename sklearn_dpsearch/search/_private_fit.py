@@ -96,7 +96,7 @@ class PrivateFit:
         with self.workplace.entered() as workers:
             candidates = self.strategy.candidates(self.plan, source)
             job = self.job(candidates, source, workers)
-            outcome = self.strategy.run(self.plan, job, candidates, source, self.progress())
+            outcome = self.strategy.run(job, candidates, source, self.progress())
             return released_fields(len(job.split.folds), outcome)
 
     def try_to_draw(self) -> None:
@@ -117,11 +117,8 @@ class PrivateFit:
 
     def job(self, candidates: Any, source: Randomness, workers: Workers) -> Job:
         """Draw who does what, and gather rows of a table in partitions for it."""
-        split, X, y = (
-            self.strategy.split(self.plan, candidates, self.n_samples, source),
-            self.X,
-            self.y,
-        )
+        split = self.strategy.split(self.plan, candidates, self.n_samples, source)
+        X, y = self.X, self.y
         if self.persons is not None:
             split = in_records(split, self.persons, source.random_bytes)
         if isinstance(X, PartitionedTable):
@@ -208,6 +205,7 @@ def job_of(
         error_score=plan.error_score,
         n_samples=families.n_samples,
         trains_together=families.train_together and not fit_params,
+        expected_runs=plan.expected_runs,
         split=split,
         X=X,
         y=y,

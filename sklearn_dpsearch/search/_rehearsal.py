@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -221,16 +221,11 @@ def rehearse(fit: PrivateFit, records: Records) -> str | None:
 
 
 def _rehearse_all(strategy: Strategy, plan: Plan, job: Job) -> None:
-    with rehearsing(), task_context():
-        for candidate in _one_candidate_per_family(plan):
-            _try_candidate(strategy, plan, job, candidate)
-
-
-def _one_candidate_per_family(plan: Plan) -> Iterator[Candidate]:
-    """One candidate of each family, the same in every rehearsal."""
+    """Run one candidate of each family, the same in every rehearsal."""
     drawing = np.random.RandomState(0)
-    for which in range(min(MOST_FAMILIES, len(plan.space.dictionaries))):
-        yield plan.space.draw_from(which, drawing)
+    with rehearsing(), task_context():
+        for which in range(min(MOST_FAMILIES, len(plan.space.dictionaries))):
+            _try_candidate(strategy, plan, job, plan.space.draw_from(which, drawing))
 
 
 def _try_candidate(strategy: Strategy, plan: Plan, job: Job, candidate: Candidate) -> None:

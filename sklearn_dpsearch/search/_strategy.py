@@ -17,10 +17,10 @@ from ..privacy.spent import Component
 from ..privacy.statement.content import Release
 from ..scoring import PrivateScorer, get_private_scorer
 from ..scoring.validation import Exposure, search_guarantee
-from ._types import Candidate, Distributions, Parameters, Scorer, Seed
+from ._types import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
 from .execution.job import Job, Outcome, Split
 from .execution.randomness import Randomness
-from .execution.runs import Run, run_all, run_best, train_in_the_open
+from .execution.runs import Runs, run_all, run_best, train_in_the_open
 from .planning.families import Families, families_of, kinds_of
 from .planning.plan import Facts, Plan, assumptions_of_search
 from .planning.space import AUTO, Space, own_space
@@ -110,19 +110,16 @@ class Strategy(ABC):
 
     def scorer(self, public: bool) -> Scorer:
         """Scorer of the candidates."""
-        return (
-            self.public_scorer()
-            if public
-            else get_private_scorer(self.search.scoring, self.search.estimator)
-        )
+        if public:
+            return self.public_scorer()
+        return get_private_scorer(self.search.scoring, self.search.estimator)
 
     def public_scorer(self) -> Scorer:
         """Scorer for public data: any scorer of scikit-learn, or the plain metric of a private
         scorer."""
-        scoring, estimator = self.search.scoring, self.search.estimator
-        scorer: Scorer = (
-            scoring if isinstance(scoring, PrivateScorer) else check_scoring(estimator, scoring)
-        )
+        scorer: Scorer = self.search.scoring
+        if not isinstance(scorer, PrivateScorer):
+            scorer = check_scoring(self.search.estimator, scorer)
         return scorer
 
     def resolved(
@@ -130,10 +127,8 @@ class Strategy(ABC):
     ) -> Facts:
         """Facts that all searches have, and those of this kind."""
         search, seed = self.search, self.search.random_state
-        checkpointed, refits = (
-            search.checkpoint is not None,
-            getattr(search, "refit", None) is not False,
-        )
+        checkpointed = search.checkpoint is not None
+        refits = getattr(search, "refit", None) is not False
         columns, target = _table_of(families.estimator)
         release = Release(
             made_by=type(search).__name__,
@@ -146,17 +141,14 @@ class Strategy(ABC):
             columns=columns,
             target=target,
         )
+        cv = getattr(search, "cv", None)
+        assumptions = assumptions_of_search(self.kinds, public, seed, cv, checkpointed)
         return Facts(
             families=families,
             epsilon=search.epsilon,
             delta=search.delta,
             error_score=float(search.error_score),
-            notes=(
-                *assumptions_of_search(
-                    self.kinds, public, seed, getattr(search, "cv", None), checkpointed
-                ),
-                *notes,
-            ),
+            notes=(*assumptions, *notes),
             release=release,
             **facts,
         )
@@ -168,7 +160,7 @@ class Strategy(ABC):
         """Draw the candidates, each with its planned guarantee."""
 
     def split(
-        self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness
+        self, plan: Plan, candidates: Candidates, n_samples: int, source: Randomness
     ) -> Split:
         """Draw the roles of the records; the last step before data is read."""
         plan.validation.check(n_samples)
@@ -177,12 +169,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def run(
-        self,
-        plan: Plan,
-        job: Job,
-        candidates: Sequence[Candidate],
-        source: Randomness,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, source: Randomness, progress: Progress
     ) -> Outcome:
         """Run the candidates and build the outcome."""
 
@@ -290,12 +277,7 @@ class BestOfStrategy(Strategy):
         return drawn_candidates(plan, plan.distribution.sample(source.bits), source)
 
     def run(
-        self,
-        plan: Plan,
-        job: Job,
-        candidates: Sequence[Candidate],
-        source: Randomness,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, source: Randomness, progress: Progress
     ) -> Outcome:
         # ``last`` is for the training after the runs
         *seeds, last = source.run_seeds(len(candidates) + 1)
@@ -306,10 +288,7 @@ class BestOfStrategy(Strategy):
             best = max(runs, key=lambda i: (*runs[i].order, -i))
         else:
             progress.secret_runs()
-            assert plan.distribution is not None
-            # tasks may depend on it, never on the number drawn
-            expected = float(plan.distribution.mean)
-            best, run = run_best(job, candidates, seeds, expected=expected)
+            best, run = run_best(job, candidates, seeds)
             runs = {best: run}
         return self.outcome(job, candidates, runs, best, last, progress)
 
@@ -317,8 +296,8 @@ class BestOfStrategy(Strategy):
     def outcome(
         self,
         job: Job,
-        candidates: Sequence[Candidate],
-        runs: Mapping[int, Run],
+        candidates: Candidates,
+        runs: Runs,
         best: int,
         seed: Seed,
         progress: Progress,

@@ -11,6 +11,8 @@ from ..adapters.adapter import ExtrapolationRule
 
 #: Values of hyperparameters by name: one of the points among which a search chooses.
 Candidate: TypeAlias = Mapping[str, Any]
+#: Several of them, in order.
+Candidates: TypeAlias = Sequence[Candidate]
 #: Space of candidates given by a user: name to a list of values or a distribution; "auto" for the
 #: estimator's space.
 Distributions: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str

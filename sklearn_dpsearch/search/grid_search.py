@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import partial
@@ -16,13 +15,19 @@ from .._process.progress import Progress
 from ..privacy import Guarantee, GumbelNoise, PrivacyError, noisy_max
 from ..privacy.spent import Component
 from ._base import BasePrivateSearch
-from ._types import Candidate, Distributions
+from ._types import Candidates, Distributions
 from .execution.job import Job, Outcome
 from .execution.randomness import Randomness
 from .planning.checks import BUDGET, PARTS
-from .planning.plan import Cost, Plan
+from .planning.plan import Cost
 from .planning.space_guarantee import SpaceGuarantee
-from .sample_and_aggregate import SampleAndAggregate, count_trainings, sensitivity, train_winner
+from .sample_and_aggregate import (
+    SampleAndAggregate,
+    choice_and_training,
+    count_trainings,
+    sensitivity,
+    train_winner,
+)
 
 #: Share of ``epsilon`` that the choice gets, where ``selection_epsilon`` is not given.
 SHARE = 0.3
@@ -138,10 +143,7 @@ def cost_of_choice(
     training = promises.worst
     choice = noisy_max(n_candidates, 1, noise, neighboring=training.neighboring)
     name = f"choice among {n_candidates} candidate{'s' * (n_candidates > 1)} by report noisy max"
-    return (
-        Component(name=name, guarantee=choice),
-        Component(name="training of the winner on all records", guarantee=training),
-    )
+    return choice_and_training(name, choice, training)
 
 
 # --- how it runs ----------------------------------------------------------------------------------
@@ -193,12 +195,7 @@ class GridStrategy(SampleAndAggregate):
         return f", and the noise of the choice costs at most {loss:.2f} of utility on average"
 
     def run(
-        self,
-        plan: Plan,
-        job: Job,
-        candidates: Sequence[Candidate],
-        source: Randomness,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, source: Randomness, progress: Progress
     ) -> Outcome:
         k = len(job.split.folds)
         *seeds, last = source.run_seeds(k + 1)

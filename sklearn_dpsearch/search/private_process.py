@@ -310,14 +310,9 @@ class _Child:
         parent_end, child_end = _sockets()
         life = contextlib.ExitStack()
         with child_end:
-            life.enter_context(
-                _python(
-                    "work_alone",
-                    child_end,
-                    [folder, temporary_folder, leaves],
-                    stdin=subprocess.PIPE,
-                )
-            )
+            folders = [folder, temporary_folder, leaves]
+            process = _python("work_alone", child_end, folders, stdin=subprocess.PIPE)
+            life.enter_context(process)
         return cls(Connection(parent_end.detach()), life)
 
     def send(self, frame: bytes) -> None:
@@ -380,10 +375,8 @@ def _python(
 ) -> Any:
     """Start Python at a function that serves, with one end of a pair of sockets, apart from other
     processes or not."""
-    code = (
-        f"import sys; sys.path[:] = {Surroundings.of_this_process(None).path!r}; arguments = "
-        f"{[child_end.fileno(), *arguments]}; "
-    )
+    code = f"import sys; sys.path[:] = {Surroundings.of_this_process(None).path!r}; "
+    code += f"arguments = {[child_end.fileno(), *arguments]}; "
     if apart:
         code += f"from {__package__.partition('.')[0]}._namespaces import begin; arguments.append(begin()); "
     code += f"from {serving.__name__} import {entry}; {entry}(*arguments)"
@@ -467,8 +460,7 @@ def prepare(modules: Iterable[str]) -> None:
 
 
 def _uses_cuda() -> bool:
-    """Return whether this process uses a GPU: a copy of such a process, or of its tensors,
-    cannot."""
+    """Return whether this process uses a GPU: a copy of it, or of its tensors, cannot."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.cuda.is_initialized()
 

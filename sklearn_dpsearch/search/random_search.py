@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -17,11 +16,11 @@ from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.validation import all_numbers, validation_of
 from ._base import BasePrivateSearch
 from ._strategy import BestOfStrategy, all_of, cost_of_runs
-from ._types import Candidate, Distributions, Seed
+from ._types import Candidates, Distributions, Seed
 from .execution.job import FinalTraining, Job, Outcome, Split
 from .execution.models import train_last, unfitted_model
 from .execution.randomness import Randomness
-from .execution.runs import Run
+from .execution.runs import Runs
 from .planning.checks import RUNS
 from .planning.plan import Facts, Plan, describe_count, describe_runs
 
@@ -156,34 +155,28 @@ class RandomStrategy(BestOfStrategy):
                 "after the choice, so candidates have nothing to be noisier than. Set refit=True, "
                 "or leave tuning_share=None."
             )
-        name, theorem = (
-            (f"all of {number} runs", partial(all_of, number=number))
-            if self.releases_all
-            else (
-                f"best of K runs, K ~ {describe_count(self.distribution)}",
-                partial(best_of, count=self.distribution),
-            )
-        )
+        cost = partial(cost_of_runs, exposures=validation.exposures(), refit=refit)
+        if self.releases_all:
+            theorem = partial(all_of, number=number)
+            cost = partial(cost, name=f"all of {number} runs", theorem=theorem)
+        else:
+            name = f"best of K runs, K ~ {describe_count(self.distribution)}"
+            cost = partial(cost, name=name, theorem=partial(best_of, count=self.distribution))
         return self.resolved(
             families,
             public,
             scorer=scorer,
             validation=validation,
-            cost=partial(
-                cost_of_runs,
-                name=name,
-                theorem=theorem,
-                exposures=validation.exposures(),
-                refit=refit,
-            ),
+            cost=cost,
             distribution=self.distribution,
+            expected_runs=float(self.distribution.mean),
             score_noise=search.score_noise,
             tuning_share=1.0 if share is None else float(share),
             work=describe_runs(self.distribution),
         )
 
     def split(
-        self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness
+        self, plan: Plan, candidates: Candidates, n_samples: int, source: Randomness
     ) -> Split:
         drawn = super().split(plan, candidates, n_samples, source)
         if self.search.refit is not True:
@@ -197,8 +190,8 @@ class RandomStrategy(BestOfStrategy):
     def outcome(
         self,
         job: Job,
-        candidates: Sequence[Candidate],
-        runs: Mapping[int, Run],
+        candidates: Candidates,
+        runs: Runs,
         best: int,
         seed: Seed,
         progress: Progress,

@@ -135,11 +135,8 @@ def members_of(
             "secret, so there is nothing to split by index. Use cv as a fraction or a number of "
             "folds (the latter with validate_on='subset'), or X_public and y_public."
         )
-    if (
-        validate_on == "rest"
-        and not public
-        and (cv is None or (isinstance(cv, float) and cv == 1.0))
-    ):
+    whole_rest = cv is None or (isinstance(cv, float) and cv == 1.0)
+    if validate_on == "rest" and not public and whole_rest:
         return OnTheRest(fraction, 1.0)
     inside = HoldOut() if cv is None and not public else validation_of(cv, n_samples, public)
     if public or validate_on == "subset":
@@ -295,11 +292,9 @@ def share_at_no_cost(
         return PureDP(epsilon=loss) if pure else GaussianDP(mu=loss)
 
     def search(loss: float) -> Guarantee:
-        return (
-            compose(*[one_run(loss)] * int(distribution.mean))
-            if exhaustive
-            else best_of(one_run(loss), distribution)
-        )
+        if exhaustive:
+            return compose(*[one_run(loss)] * int(distribution.mean))
+        return best_of(one_run(loss), distribution)
 
     return min(1.0, calibrate(search, epsilon, delta) / calibrate(one_run, epsilon, delta))
 
@@ -326,10 +321,10 @@ def each_is_cheap(
     one_run = GaussianDP(
         mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta), neighboring=relation
     )
-    exhaustive, usual = (
-        subset_then_train(tune, one_run, fraction, train_on, secret_membership=secret).epsilon_at(
-            delta
-        )
-        for tune in (compose(*[one_run] * number), best_of(one_run, Geometric(USUAL)))
-    )
-    return exhaustive <= usual * (1.0 + ABOUT)
+
+    def cost(tune: Guarantee) -> float:
+        total = subset_then_train(tune, one_run, fraction, train_on, secret_membership=secret)
+        return float(total.epsilon_at(delta))
+
+    usual = cost(best_of(one_run, Geometric(USUAL)))
+    return cost(compose(*[one_run] * number)) <= usual * (1.0 + ABOUT)

@@ -23,11 +23,12 @@ from .._process.progress import SILENT, Progress
 from ..data.records import number_of_records
 from ..privacy import Guarantee, PrivacyError
 from ..privacy.mechanisms.array_sampling import RandomBytes, uniform_integers
+from ..privacy.spent import Component
 from ..scoring.validation import Fold, PublicValidation, all_numbers, kind_of_numbers
 from ..search import private_process
 from ._records import take, with_parameters
 from ._strategy import Strategy, checked_candidates
-from ._types import Candidate, Distributions, Parameters, Scorer, Seed
+from ._types import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
 from .execution.job import Job, Outcome
 from .execution.models import (
     all_fitted,
@@ -102,7 +103,7 @@ def check_parts(n_parts: int, n: int | None) -> None:
         )
 
 
-def part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed) -> list[int]:
+def part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> list[int]:
     """Scores of all candidates on one part, in multiples of 1/RESOLUTION; a checkpoint's finished
     scores are reused."""
     scores: list[int] | None = job.finished.get(seed)
@@ -115,7 +116,7 @@ def part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed
     return scores
 
 
-def _part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed) -> list[int]:
+def _part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> list[int]:
     train, test = job.split.folds[part]
     with task_context():
         reseed(seed)
@@ -134,7 +135,7 @@ def _score_on_part(job: Job, model: Any, *data: Any) -> int:
 # --- models on parts ------------------------------------------------------------------------------
 
 
-def less_noisy(job: Job, candidates: Sequence[Candidate]) -> list[Candidate]:
+def less_noisy(job: Job, candidates: Candidates) -> list[Candidate]:
     """Candidates with k times smaller noise: models on parts are never released and need no
     protection.
 
@@ -142,10 +143,8 @@ def less_noisy(job: Job, candidates: Sequence[Candidate]) -> list[Candidate]:
     final training, and candidates are compared under the winner's conditions. A candidate whose
     noise cannot be scaled keeps its noise.
     """
-    varying, k = (
-        frozenset(name for candidate in candidates for name in candidate),
-        float(len(job.split.folds)),
-    )
+    varying = frozenset(name for candidate in candidates for name in candidate)
+    k = float(len(job.split.folds))
     return [
         {**candidate, **_with_scaled_loss(job, candidate, k, varying)} for candidate in candidates
     ]
@@ -173,7 +172,7 @@ def _with_scaled_loss(
 
 def utilities_of(
     job: Job,
-    candidates: Sequence[Candidate],
+    candidates: Candidates,
     part_noise: str,
     seeds: Sequence[Seed],
     progress: Progress = SILENT,
@@ -299,11 +298,8 @@ class SampleAndAggregate(Strategy):
         k = number_of_parts(self.n_parts, n_samples, self.choice_epsilon, candidates)
         work = ""
         if k is not None and candidates > 1:
-            fits = (
-                f"{candidates} candidates on {k} parts of the records are {candidates * k} "
-                f"trainings on parts"
-            )
-            work = f"{fits}{self.expected_loss(candidates, k)}; "
+            fits = f"{candidates} candidates on {k} parts of the records are {candidates * k}"
+            work = f"{fits} trainings on parts{self.expected_loss(candidates, k)}; "
         return self.resolved(
             families,
             public,
@@ -335,7 +331,7 @@ class SampleAndAggregate(Strategy):
         return checked_candidates(plan, plan.space.points())
 
     def utilities(
-        self, job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], progress: Progress
+        self, job: Job, candidates: Candidates, seeds: Sequence[Seed], progress: Progress
     ) -> list[Fraction]:
         """Compute exact utilities of some candidates, which are secret."""
         return utilities_of(job, candidates, self.part_noise, seeds, progress)
@@ -354,7 +350,15 @@ class SampleAndAggregate(Strategy):
         return score
 
 
-def count_trainings(progress: Progress, job: Job, candidates: Sequence[Candidate]) -> None:
+def choice_and_training(name: str, choice: Guarantee, training: Guarantee) -> tuple[Component, ...]:
+    """Releases: a choice of this name, and the winner's one training."""
+    return (
+        Component(name=name, guarantee=choice),
+        Component(name="training of the winner on all records", guarantee=training),
+    )
+
+
+def count_trainings(progress: Progress, job: Job, candidates: Candidates) -> None:
     """Report the number of trainings: all candidates on all parts, a public number even where
     trainings fail."""
     progress.public_runs("trainings on parts", len(candidates) * len(job.split.folds))

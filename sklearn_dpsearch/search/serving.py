@@ -265,12 +265,8 @@ class _Forking:
     """
 
     def __init__(self, asked: socket.socket, folder: str, apart: bool) -> None:
-        self._asked, self._folder, self._apart, self._children = (
-            asked,
-            folder,
-            apart,
-            dict[int, str](),
-        )
+        self._asked, self._folder, self._apart = asked, folder, apart
+        self._children = dict[int, str]()
         self._wakes, self._woken = socket.socketpair()
         self._woken.setblocking(False)
         self._wakes.setblocking(False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -22,7 +22,7 @@ from ..scoring.validation import Fold, Validation, all_numbers, numbers_where
 from ._base import BasePrivateSearch
 from ._records import with_parameters
 from ._strategy import BestOfStrategy
-from ._types import Candidate, Distributions, Extrapolate, Seed
+from ._types import Candidate, Candidates, Distributions, Extrapolate, Seed
 from .execution.job import FinalTraining, Job, Outcome, Split
 from .execution.models import (
     fit_model,
@@ -33,7 +33,7 @@ from .execution.models import (
     with_own_randomness,
 )
 from .execution.randomness import Randomness
-from .execution.runs import Run, train_in_the_open
+from .execution.runs import Runs, train_in_the_open
 from .final_training import (
     Sizes,
     changed_parameters,
@@ -252,7 +252,10 @@ class SubsetStrategy(BestOfStrategy):
         relation, told_its_size = families.relation, families.told_their_size
         secret = secret_membership(told_its_size, relation)
         amplified = secret and relation != "replace_one"
-        fraction = self._fraction(n_samples if amplified else None)
+        fraction = search.subset_fraction
+        if fraction == "auto":
+            fraction = default_fraction(n_samples if amplified else None, search.epsilon)
+        fraction = float(fraction)
         scorer, members = self.scorer(public), self._members(families, fraction, n_samples, public)
         exhaustive = self._is_exhaustive(fraction, relation, secret)
         distribution = self._distribution(exhaustive)
@@ -275,6 +278,7 @@ class SubsetStrategy(BestOfStrategy):
             validation=members,
             cost=cost,
             distribution=distribution,
+            expected_runs=float(distribution.mean),
             exhaustive=exhaustive,
             score_noise=search.score_noise,
             factor_of_scores=scores if isinstance(members, OnTheRest) else None,
@@ -317,31 +321,16 @@ class SubsetStrategy(BestOfStrategy):
             return presence, True
         return families, False
 
-    def _fraction(self, n_samples: int | None) -> float:
-        """Probability with which a record joins the subset."""
-        fraction = self.search.subset_fraction
-        return (
-            default_fraction(n_samples, self.search.epsilon)
-            if fraction == "auto"
-            else float(fraction)
-        )
-
     def _is_exhaustive(self, fraction: float, relation: Neighboring, secret: bool) -> bool:
         """Return whether each candidate runs once."""
         n_iter, epsilon, delta = self.search.n_iter, self.search.epsilon, self.search.delta
-        if (
-            isinstance(n_iter, str)
-            and n_iter == "auto"
-            and epsilon
-            and delta
-            and self.space.is_finite
-        ):
-            train_on = "all" if self.search.train_on == "all" else "rest"
-            number = self.space.size()
-            return each_is_cheap(
-                number, float(epsilon), float(delta), fraction, train_on, relation, secret
-            )
-        return isinstance(n_iter, str) and n_iter == "each"
+        if isinstance(n_iter, str) and n_iter == "each":
+            return True
+        if not (isinstance(n_iter, str) and epsilon and delta and self.space.is_finite):
+            return False
+        budget, number = (float(epsilon), float(delta)), self.space.size()
+        train_on = "all" if self.search.train_on == "all" else "rest"
+        return each_is_cheap(number, *budget, fraction, train_on, relation, secret)
 
     def _distribution(self, exhaustive: bool) -> CountDistribution:
         """Distribution of the number of runs, which is public where each candidate runs once."""
@@ -383,7 +372,7 @@ class SubsetStrategy(BestOfStrategy):
     # --- run --------------------------------------------------------------------------------------
 
     def split(
-        self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness
+        self, plan: Plan, candidates: Candidates, n_samples: int, source: Randomness
     ) -> Split:
         relation, subset = plan.families.relation, plan.validation
         assert isinstance(subset, InSubset | OnTheRest)
@@ -435,8 +424,8 @@ class SubsetStrategy(BestOfStrategy):
     def outcome(
         self,
         job: Job,
-        candidates: Sequence[Candidate],
-        runs: Mapping[int, Run],
+        candidates: Candidates,
+        runs: Runs,
         best: int,
         seed: Seed,
         progress: Progress,

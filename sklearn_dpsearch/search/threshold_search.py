@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -22,7 +22,7 @@ from ..privacy.mechanisms.exact_sampling import bernoulli
 from ..scoring.validation import all_numbers, validation_of
 from ._base import BasePrivateSearch
 from ._strategy import Strategy, cost_of_runs, drawn_candidates
-from ._types import Candidate, Distributions
+from ._types import Candidate, Candidates, Distributions
 from .doubling import Batch, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
 from .execution.job import Job, Outcome
 from .execution.models import train_last, unfitted_model
@@ -264,12 +264,10 @@ class ThresholdStrategy(Strategy):
         search, stop = self.search, float(self.stop)
         families, scorer = self.families(n_samples), self.scorer(public)
         validation = validation_of(search.cv, n_samples, public, search.epsilon)
+        name = f"first run with a score of at least {self.threshold:g}, or none"
         cost = partial(
             cost_of_runs,
-            name=(
-                f"first run with a score of at least {self.threshold:g}, or none (stop probability "
-                f"{stop:.4g})"
-            ),
+            name=f"{name} (stop probability {stop:.4g})",
             theorem=partial(until_above, stop_probability=stop),
             exposures=validation.exposures(),
             refit=search.refit is True,
@@ -280,6 +278,7 @@ class ThresholdStrategy(Strategy):
             scorer=scorer,
             validation=validation,
             cost=cost,
+            expected_runs=float(search.n_iter),
             score_noise=search.score_noise,
             notes=(f"The threshold {self.threshold:g} was not chosen by looking at the data.",),
         )
@@ -295,18 +294,12 @@ class ThresholdStrategy(Strategy):
         return drawn_candidates(plan, number, source)
 
     def run(
-        self,
-        plan: Plan,
-        job: Job,
-        candidates: Sequence[Candidate],
-        source: Randomness,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, source: Randomness, progress: Progress
     ) -> Outcome:
         """Find the first success in the order of drawing, if any."""
         *seeds, last = source.run_seeds(len(candidates) + 1)
-        expected = float(self.search.n_iter)
         progress.secret_runs()
-        first = run_until(job, candidates, seeds, threshold=self.threshold, expected=expected)
+        first = run_until(job, candidates, seeds, threshold=self.threshold)
         if self.search.refit is True:
             progress.last_training()  # also without a success: its reason must stay secret
         if first is None:

@@ -207,8 +207,8 @@ MUTANTS = {
     "average candidate": Mutant(
         mistake="ε drawn from a distribution is charged by its mean, not by its upper end.",
         file="search/planning/space_guarantee.py",
-        old="        values.support()[1]\n        if name",
-        new="        values.mean()\n        if name",
+        old="        upper = values.support()[1]\n",
+        new="        upper = values.mean()\n",
         tests=("search/test_runs.py::test_the_upper_end_of_a_distribution_of_epsilon_is_charged",),
     ),
     # --- a subset, parts, thresholds --------------------------------------------------------------

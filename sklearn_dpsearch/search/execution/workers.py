@@ -108,11 +108,8 @@ def number_of_tasks(expected: float, workers: int, together: bool) -> int:
     together : bool
         Whether runs of one task share work, so that each worker had best get one.
     """
-    return (
-        workers
-        if together
-        else workers * min(TASKS_PER_WORKER, max(1, math.ceil(2 * expected / workers)))
-    )
+    per_worker = min(TASKS_PER_WORKER, max(1, math.ceil(2 * expected / workers)))
+    return workers if together else workers * per_worker
 
 
 def block_sizes(expected: float, workers: int) -> Sequence[int]:

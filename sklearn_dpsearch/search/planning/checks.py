@@ -26,7 +26,7 @@ from ...data.records import Records, how_to_wrap, read_parameter, read_records
 from ...preprocessing.schema import Schema
 from ...privacy import CountDistribution, LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
-from .._records import declared_classes, declared_of, kind_of, parameter, steps_of
+from .._records import declared_classes, declared_of, kind_of, parameter, steps_of, takes_groups
 from .._types import Parameters, Scorer
 
 #: Mean number of runs from which a search counts as a typing error: the number of runs is never cut
@@ -142,19 +142,15 @@ def nested_values(estimator: Any) -> Iterable[Any]:
     has_parameters = hasattr(estimator, "get_params") and not isinstance(estimator, type)
     for value in estimator.get_params(deep=False).values() if has_parameters else ():
         steps = value if isinstance(value, list) else []
-        for part in [
-            value,
-            *(step[1] for step in steps if isinstance(step, tuple) and len(step) > 1),
-        ]:
+        named = [step[1] for step in steps if isinstance(step, tuple) and len(step) > 1]
+        for part in (value, *named):
             yield part
             yield from nested_values(part)
 
 
 def values_of_space(space: object) -> Iterable[Any]:
     """Value of every entry in the lists of a space."""
-    for dictionary in (
-        [space] if isinstance(space, Mapping) else space if isinstance(space, list) else []
-    ):
+    for dictionary in space if isinstance(space, list) else [space]:
         for values in dictionary.values() if isinstance(dictionary, Mapping) else ():
             if isinstance(values, (list, tuple)):
                 yield from values
@@ -231,12 +227,7 @@ def _check_columns(models: Sequence[Any], records: Records) -> None:
         if stated is not None and is_frame(header):
             schema, target = Schema.of(stated), parameter(first, "target")
             schema.only(*(name for name in schema if name != target)).read_columns(header)
-        numbers_alone = (
-            stated is None
-            and is_ours(type(first))
-            and getattr(first, "takes_groups", False) is True
-        )
-        if numbers_alone and records.kind in TEXT:
+        if stated is None and takes_groups(first) and records.kind in TEXT:
             raise ValueError(NO_NUMBERS.format("X of text"))
 
 
@@ -255,7 +246,11 @@ def _check_features(estimator: Any, name: str, records: Records, tags: Any) -> N
         )
     if kind in REFUSED:
         raise ValueError(REFUSED[kind].format("X"))
-    if len(shape) == 1 and kind in NUMBERS and not _takes_single_numbers(estimator):
+    # records may be single numbers, as custom modules may allow
+    kinds = type(steps_of(estimator)[0]).__mro__
+    of_skorch = any(base.__module__.startswith("skorch.") for base in kinds)
+    single = of_skorch or get_tags(estimator).input_tags.one_d_array
+    if len(shape) == 1 and kind in NUMBERS and not single:
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X has shape {shape}. Give X of shape "
             "(n_samples, n_features): X.reshape(-1, 1) if it holds one feature of many records."
@@ -342,11 +337,8 @@ def read_public(X_public: Any, y_public: Any, X: Any, y: Any, models: Sequence[A
         raise ValueError(
             "Found X_public without y_public, which scores need as they need y. Give both."
         )
-    if any(
-        share_memory(public, private)
-        for public, private in ((X_public, X), (y_public, y))
-        if public is not None
-    ):
+    pairs = ((X_public, X), (y_public, y))
+    if any(share_memory(public, private) for public, private in pairs if public is not None):
         raise PrivacyError(
             "Found X_public or y_public that shares its memory with X or y: private records are "
             "not public, and scores on them would be released without noise. Leave X_public out to "
@@ -382,13 +374,6 @@ def refuse_pairwise(estimator: Any) -> None:
             "the row of each record then depends on all others, and no part of the records can be "
             "taken. Give features, and a kernel that is computed from them."
         )
-
-
-def _takes_single_numbers(estimator: Any) -> bool:
-    """Return whether records may be single numbers, as custom modules may allow."""
-    return get_tags(estimator).input_tags.one_d_array or any(
-        kind.__module__.startswith("skorch.") for kind in type(steps_of(estimator)[0]).__mro__
-    )
 
 
 def refuse_traces(estimator: Any) -> None:

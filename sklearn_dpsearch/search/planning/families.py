@@ -180,14 +180,12 @@ class Families:
     def at(self, factor: float) -> Space:
         """Space with noise set in the parts of every family; ``factor`` multiplies the losses."""
         self._refuse_searched_noise()
-        dictionaries = zip(self.space.dictionaries, self.restated, self._noises(factor))
-        return replace(
-            self.space,
-            dictionaries=tuple(
-                self._with_settings(dictionary, {**restated, **noise})
-                for dictionary, restated, noise in dictionaries
-            ),
-        )
+        families = zip(self.space.dictionaries, self.restated, self._noises(factor))
+        dictionaries = [
+            self._with_settings(family, {**restated, **noise})
+            for family, restated, noise in families
+        ]
+        return replace(self.space, dictionaries=tuple(dictionaries))
 
     def alone(self, index: int) -> Families:
         """One family alone, at the common relation."""

@@ -54,17 +54,14 @@ def check_finite(
         ).spent.guarantee
         return guarantee
 
-    remedies = [
-        _fewer_runs(plan.distribution, spent.delta, with_n_iter)
-        if plan.distribution is not None and hasattr(search, "n_iter")
-        else "",
-        _larger_delta(spent, n_samples),
-        CURVE if isinstance(plan.promises.worst, ApproxDP) else "",
-    ]
+    remedies = _larger_delta(spent, n_samples)
+    if plan.distribution is not None and hasattr(search, "n_iter"):
+        remedies = _fewer_runs(plan.distribution, spent.delta, with_n_iter) + remedies
+    if isinstance(plan.promises.worst, ApproxDP):
+        remedies += CURVE
     raise BudgetUnreachableError(
         f"Found epsilon=infinity at delta={spent.delta:g} for the whole fit, which promises "
-        f"nothing. A finite epsilon is "
-        f"needed.{''.join(remedies) or ' Give an estimator with a guarantee.'}"
+        f"nothing. A finite epsilon is needed.{remedies or ' Give an estimator with a guarantee.'}"
     )
 
 
@@ -90,8 +87,5 @@ def _larger_delta(spent: PrivacySpent, n_samples: int | None) -> str:
         middle = math.sqrt(max(low, high * 1e-12) * high)
         low, high = (low, middle) if math.isfinite(spent.epsilon_at(middle)) else (middle, high)
     suggestion = float(short_up(high, 2))
-    return (
-        f" The smallest delta with one is about delta={suggestion:g}."
-        if suggestion < largest
-        else ""
-    )
+    text = f" The smallest delta with one is about delta={suggestion:g}."
+    return text if suggestion < largest else ""

@@ -53,6 +53,11 @@ ROWS_ALONE = (
     "records one by one."
 )
 
+PUBLIC_VALIDATION = (
+    "The validation data X_public, y_public is public and contains none of the private records."
+)
+FIXED_FOLDS = "Which records train and which validate (cv) was fixed without a look at the records."
+
 CARRIED_OVER = (
     "Candidates hold under different neighbouring relations ({}). All are stated under {}, so the "
     "number of records is public."
@@ -90,6 +95,8 @@ class Facts:
     release : Release
     distribution : CountDistribution or None
         Of the number of runs, where the number is random and secret.
+    expected_runs : float
+        Expected number of runs, which is public, where the number drawn is secret.
     exhaustive : bool
         Whether each point of a finite space runs once, so that nothing is drawn.
     score_noise : Guarantee or "match"
@@ -115,6 +122,7 @@ class Facts:
     notes: tuple[str, ...]
     release: Release
     distribution: CountDistribution | None = None
+    expected_runs: float = 1.0
     exhaustive: bool = False
     score_noise: Guarantee | str = "match"
     factor_of_scores: int | None = None
@@ -244,14 +252,9 @@ def assumptions_of_search(
     family."""
     notes = [] if all(map(reads_any_record, models)) else [VALID_RECORDS]
     if public:
-        notes.append(
-            "The validation data X_public, y_public is public and contains none of the private "
-            "records."
-        )
+        notes.append(PUBLIC_VALIDATION)
     if is_taken_on_trust(cv):
-        notes.append(
-            "Which records train and which validate (cv) was fixed without a look at the records."
-        )
+        notes.append(FIXED_FOLDS)
     if random_state is not None:
         notes.append(
             f"A seed (random_state={random_state!r}) voids the guarantee for everybody: two fits "
@@ -348,11 +351,8 @@ def _of_other_sizes(
     A part may be a small subset. Rules that depend on the number of records (a default hold-out or
     subset) fall with it, so that equal guarantees at both ends of a range are equal inside.
     """
-    public = (
-        {len(train) for train, _ in validation.given}
-        if isinstance(validation, IndexFolds)
-        else None
-    )
+    folds = validation.given if isinstance(validation, IndexFolds) else ()
+    public = {len(train) for train, _ in folds}
     for size in sorted(public or {max(n // 2, 1)}):
         yield size, final.one_run_on(size)
     for size in () if public else (10**power for power in range(len(str(n)))):
@@ -443,10 +443,8 @@ def _calibrated(facts: Facts) -> float:
     """Largest factor on the configured privacy loss with which the total is at most the target."""
     assert facts.epsilon is not None
     if not facts.families.bring_noise:  # else each family is looked at
-        asked, remedy = (
-            f"epsilon={facts.epsilon:g}",
-            "leave the search's epsilon=None to have the total reported",
-        )
+        remedy = "leave the search's epsilon=None to have the total reported"
+        asked = f"epsilon={facts.epsilon:g}"
         _check_not_searched(facts, _noise_settings(facts, 1.0), asked, remedy)
     guarantee = _reusing_candidates(facts.families)
 
@@ -460,9 +458,7 @@ def _calibrated(facts: Facts) -> float:
     return calibrate(total, facts.epsilon, _stated_delta(facts, total(1.0)))
 
 
-def _reusing_candidates(
-    families: Families,
-) -> Callable[[Space, Mapping[str, Any]], SpaceGuarantee]:
+def _reusing_candidates(families: Families) -> Callable[[Space, Mapping[str, Any]], SpaceGuarantee]:
     """Make the function noise ↦ guarantee that makes candidates once for each way to set noise."""
     ways: dict[tuple[str, ...], Callable[..., SpaceGuarantee]] = {}
 
