@@ -1,5 +1,7 @@
-"""skorch nets of others: a new net with the trained parameters is released, and nothing else of the
-training."""
+"""skorch nets of others.
+
+A new net with the trained parameters is released, and nothing else of the training.
+"""
 
 from __future__ import annotations
 

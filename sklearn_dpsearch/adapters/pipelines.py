@@ -1,5 +1,7 @@
-"""Pipelines, feature unions and column transformers: private parts compose, and parts that learn
-nothing are free."""
+"""Pipelines, feature unions and column transformers.
+
+Private parts compose, and parts that learn nothing are free.
+"""
 
 from __future__ import annotations
 
@@ -304,8 +306,10 @@ def _parameters_of_part(name: str, varying: Names) -> Names:
 
 
 def refuse_data_dependent_columns(estimator: ColumnTransformer) -> None:
-    """Raise for column selectors that see X and may read records; scikit-learn's own reads only
-    names and dtypes."""
+    """Raise for column selectors that see X and may read records.
+
+    Scikit-learn's own reads only names and dtypes.
+    """
     for name, _, columns in estimator.transformers:
         if callable(columns) and type(columns) is not make_column_selector:
             raise LeakingEstimatorError(
@@ -315,8 +319,10 @@ def refuse_data_dependent_columns(estimator: ColumnTransformer) -> None:
 
 
 def refuse_cache(estimator: Any) -> None:
-    """Raise for a cache on disk: it would keep the losers' steps, and give several candidates the
-    same noise."""
+    """Raise for a cache on disk.
+
+    It would keep the losers' steps, and give several candidates the same noise.
+    """
     if getattr(estimator, "memory", None) is not None:
         raise LeakingEstimatorError(
             f"{type(estimator).__name__} has memory={estimator.memory!r}: cached steps would give "

@@ -77,8 +77,10 @@ def learning_step_error(name: str, part: Any) -> UnknownGuaranteeError:
 
 
 def error_in_step(name: str, error: PrivacyError) -> PrivacyError:
-    """The error of a part, with the name of the part; inner parts are named as their parameters
-    are."""
+    """The error of a part, with the name of the part.
+
+    Inner parts are named as their parameters are.
+    """
 
     def named(text: str) -> str:
         for start in ("Step '", "In step '"):
@@ -128,8 +130,10 @@ def _several_refusals(refusals: Sequence[PrivacyError]) -> PrivacyError:
 
 
 def refuse_steps(adapter: Adapter, estimator: Any) -> None:
-    """Raise for all steps of an estimator that are not private; missing noise is no reason, as a
-    search may set it."""
+    """Raise for all steps of an estimator that are not private.
+
+    Missing noise is no reason, as a search may set it.
+    """
     try:
         adapter.training_run(estimator, None)
     except PrivacyError as error:

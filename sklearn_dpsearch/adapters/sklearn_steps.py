@@ -1,5 +1,6 @@
-"""Steps that learn nothing, fitted on a made-up record: parameters decide types, and records are
-only transformed.
+"""Steps that learn nothing, fitted on a made-up record.
+
+Parameters decide types, and records are only transformed.
 
 scikit-learn's encoders and imputers keep the type of the array that they are fitted on, and one
 missing value can change the type of a whole column. So such a step sees, in ``fit``, one made-up
@@ -61,8 +62,10 @@ def _has_constant(part: Any) -> bool:
 
 
 def _keeps_no_state(part: Any) -> bool:
-    """The functions, and what they are given, hold nothing that a call could change: it would be
-    released."""
+    """The functions, and what they are given, hold nothing that a call could change.
+
+    It would be released.
+    """
     arguments = [
         argument
         for name in ("kw_args", "inv_kw_args")
@@ -146,8 +149,10 @@ def assumption_of(name: str, part: Any) -> tuple[str, ...]:
 
 
 def refuse_unknown_categories(name: str, part: Any) -> None:
-    """Raise unless encoders accept undeclared categories: one record could fail every candidate,
-    after spending."""
+    """Raise unless encoders accept undeclared categories.
+
+    One record could fail every candidate, after spending.
+    """
     if getattr(part, "handle_unknown", None) == "error":
         kind = type(part).__name__
         raise LeakingEstimatorError(
@@ -188,8 +193,10 @@ class FittedByParameters(BaseEstimator):
         return self.fit(X).transform(X)
 
     def transform(self, X: Any) -> Any:
-        """Transform records in a batch; one on which the step fails is blank, and fails no
-        other."""
+        """Transform records in a batch.
+
+        One on which the step fails is blank, and fails no other.
+        """
         parts = list(_transformed_parts(self.step.transform, read_table(X)))
         like = next((part[:1] for part in parts if part is not None), None)
         if like is None:

@@ -64,8 +64,9 @@ RELEASED = (
 class BasePrivateSearch(
     ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta
 ):
-    """A search that is private as a whole: a final class has the parameters, and says which
-    strategy goes by them.
+    """A search that is private as a whole.
+
+    A final class has the parameters, and says which strategy goes by them.
 
     ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``PrivateFit``, in a process of
     its own) and release (``_release``, the only door through which anything derived from the data
@@ -162,8 +163,10 @@ class BasePrivateSearch(
 
     @abstractmethod
     def _strategy(self) -> Strategy:
-        """Make the strategy for the current parameters; raise for parameters that contradict each
-        other."""
+        """Make the strategy for the current parameters.
+
+        Raise for parameters that contradict each other.
+        """
 
     # --- plan -------------------------------------------------------------------------------------
 
@@ -215,8 +218,10 @@ class BasePrivateSearch(
         return spent
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
-        """The guarantee of one ``fit``: a private search is a private estimator, and can be nested
-        in another."""
+        """The guarantee of one ``fit``.
+
+        A private search is a private estimator, and can be nested in another.
+        """
         self._validate_params()
         return self._plan(self._strategy(), n_samples, False, self.delta).spent.guarantee
 
@@ -347,8 +352,9 @@ class BasePrivateSearch(
     def dry_run(
         self, X_example: Any = None, y_example: Any = None, *, public: bool = False
     ) -> DryRun:
-        """Try one candidate in the open: it is trained, scored and made ready for release, as in
-        ``fit``.
+        """Try one candidate in the open.
+
+        It is trained, scored and made ready for release, as in ``fit``.
 
         Errors are shown in full, which ``fit`` must not do. Nothing is spent, and nothing is kept.
         Candidate and noise follow ``random_state``, if it is given.
@@ -396,8 +402,9 @@ class BasePrivateSearch(
         entry: str | None = None,
         paid: PrivacySpent | None = None,
     ) -> None:
-        """Spend the budget and remove earlier results, before the first private record is used;
-        errors undo nothing.
+        """Spend the budget and remove earlier results, before the first private record is used.
+
+        Errors undo nothing.
 
         The ledger is first. If it refuses, nothing is spent, and what it has once written is on the
         disk. A fit that has ended before was ``paid`` then; a ledger has one entry for it.

@@ -69,8 +69,10 @@ class Start(ABC):
 
     @abstractmethod
     def begin(self, pay: Callable[[], None]) -> None:
-        """Refuse a search other than the unfinished one, or write down a new one; pay before any
-        use of records."""
+        """Refuse a search other than the unfinished one, or write down a new one.
+
+        Pay before any use of records.
+        """
 
     @abstractmethod
     def keep(self, release: Mapping[str, Any], code: Code) -> None:
@@ -150,8 +152,10 @@ class Checkpoint(Start):
         return fields
 
     def begin(self, pay: Callable[[], None]) -> None:
-        """Refuse a search other than the unfinished one, or write down a new one; pay before any
-        use of records."""
+        """Refuse a search other than the unfinished one, or write down a new one.
+
+        Pay before any use of records.
+        """
         if self._begun:
             self._check_same()
         else:
@@ -172,8 +176,9 @@ class Checkpoint(Start):
             earlier.path.unlink(missing_ok=True)
 
     def keep(self, release: Mapping[str, Any], code: Code) -> None:
-        """Keep the release, and no secret. After an error nothing is kept: the caller has the
-        release.
+        """Keep the release, and no secret.
+
+        After an error nothing is kept: the caller has the release.
 
         The secrets are gone when this returns, and not before may anyone see the release.
         """
@@ -216,8 +221,10 @@ class Checkpoint(Start):
 def start_of_search(
     checkpoint: Any, random_state: int | np.random.RandomState | None
 ) -> Iterator[Start]:
-    """Open the start of a search; its folder is deleted when no release was kept, or if no record
-    was used."""
+    """Open the start of a search.
+
+    Its folder is deleted when no release was kept, or if no record was used.
+    """
     if checkpoint is None:
         yield WithoutCheckpoint(random_state)
         return
@@ -314,8 +321,10 @@ def versions() -> dict[str, str]:
 
 
 def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Digests that recognise a search which has ended, without versions; texts for errors may show
-    a seed."""
+    """Digests that recognise a search which has ended, without versions.
+
+    Texts for errors may show a seed.
+    """
     return {name: digest for name, (digest, _) in fingerprint.items() if name not in WHERE}
 
 
@@ -344,8 +353,10 @@ class _Hasher(NumpyHasher):
 
 
 def digest(name: str, value: Any) -> str:
-    """Digest of an object by its value, the same in every process; an array in a file has that of
-    its numbers."""
+    """Digest of an object by its value, the same in every process.
+
+    An array in a file has that of its numbers.
+    """
     try:
         return str(_Hasher("sha1", coerce_mmap=True).hash(value))
     except Exception:

@@ -51,8 +51,9 @@ class NotWrittenError(OSError, PrivacyError):
 
 @contextlib.contextmanager
 def opened_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Open the folder, made if missing, for this process alone; a folder in which nothing was
-    written is deleted.
+    """Open the folder, made if missing, for this process alone.
+
+    A folder in which nothing was written is deleted.
 
     Raises
     ------
@@ -147,8 +148,9 @@ def _make_folder(path: Path) -> None:
 
 @dataclass(frozen=True)
 class FileOfSearch:
-    """File that costs only time if it is missing or damaged. Only what the same search has written
-    is read.
+    """File that costs only time if it is missing or damaged.
+
+    Only what the same search has written is read.
 
     Parameters
     ----------

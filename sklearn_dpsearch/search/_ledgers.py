@@ -92,8 +92,9 @@ def with_earlier_fits(
 
 
 def state_with_ledger(state: dict[str, Any]) -> dict[str, Any]:
-    """State of a search for pickles. Inside a ledger's block the ledger becomes the search's
-    parameter.
+    """State of a search for pickles.
+
+    Inside a ledger's block the ledger becomes the search's parameter.
 
     Worker processes do not see the block.
     """

@@ -90,8 +90,10 @@ class PrivateFit:
         return [] if self.finished.beside is None else [str(self.finished.beside.path.parent)]
 
     def __call__(self) -> dict[str, Any]:
-        """Draw candidates and splits, run, and return the fields of the release. All else ends with
-        this process."""
+        """Draw candidates and splits, run, and return the fields of the release.
+
+        All else ends with this process.
+        """
         source = self.source()
         with self.workplace.entered() as workers:
             candidates = self.strategy.candidates(self.plan, source)
@@ -111,8 +113,10 @@ class PrivateFit:
         return Randomness() if self.entropy is None else Randomness.following(self.entropy)
 
     def progress(self) -> Progress:
-        """Receiver of progress in the private process; ends of runs are shown only where the user
-        asks for them."""
+        """Receiver of progress in the private process.
+
+        Ends of runs are shown only where the user asks for them.
+        """
         return Progress(private_process.tell, self.strategy.search.verbose > 1)
 
     def job(self, candidates: Any, source: Randomness, workers: Workers) -> Job:

@@ -19,8 +19,10 @@ from ..data.rows import ChosenRows
 
 
 def with_parameters(estimator: Any, parameters: Mapping[str, Any]) -> Any:
-    """Set parameters and return the estimator. Without parameters, ``set_params`` of a foreign
-    class is not called."""
+    """Set parameters and return the estimator.
+
+    Without parameters, ``set_params`` of a foreign class is not called.
+    """
     if parameters:
         estimator.set_params(**parameters)
     return estimator
@@ -126,8 +128,10 @@ def exact_columns(model: Any) -> list[str]:
 
 
 def _reads_objects(estimator: Any) -> bool:
-    """Return whether a step, or a part of one, takes other entries than numbers: it reads each of
-    them by itself."""
+    """Return whether a step, or a part of one, takes other entries than numbers.
+
+    It reads each of them by itself.
+    """
     for step in steps_of(estimator):
         tags = get_tags(step).input_tags
         parts = step.transformer_list if type(step) is FeatureUnion else ()
@@ -143,8 +147,10 @@ def _reads_objects(estimator: Any) -> bool:
 
 
 def take(data: Any, indices: np.ndarray) -> Any:
-    """Copy the chosen records. The indices have eight bytes: containers multiply indices, and four
-    may wrap around."""
+    """Copy the chosen records.
+
+    The indices have eight bytes: containers multiply indices, and four may wrap around.
+    """
     return None if data is None else _safe_indexing(data, np.asarray(indices, np.intp))
 
 
@@ -156,7 +162,9 @@ def rows_of(data: Any, indices: np.ndarray) -> Any:
 
 
 def take_param(value: Any, indices: np.ndarray, X: Any) -> Any:
-    """Take the chosen records' entries of a parameter with one entry per record; leave other
-    parameters as they are."""
+    """Take the chosen records' entries of a parameter with one entry per record.
+
+    Leave other parameters as they are.
+    """
     several = hasattr(value, "__len__") and not isinstance(value, (str, dict))
     return take(value, indices) if several and len(value) == number_of_records(X) else value

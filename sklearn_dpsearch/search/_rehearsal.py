@@ -72,8 +72,10 @@ def _value_or_error(
 
 
 def _picklable_error(problem: Exception) -> Exception:
-    """Error with its traceback as a note; an error that cannot be pickled becomes one with the same
-    words."""
+    """Error with its traceback as a note.
+
+    An error that cannot be pickled becomes one with the same words.
+    """
     trace = "".join(traceback.format_exception(problem))
     try:
         travelling: Exception = unpickled(pickled(problem))
@@ -187,8 +189,9 @@ CONFINED = "Candidates may write to temporary files alone (tempfile), and have n
 
 
 def rehearse(fit: PrivateFit, records: Records) -> str | None:
-    """Train and score one candidate of each family on records made up from public facts; nothing is
-    spent.
+    """Train and score one candidate of each family on records made up from public facts.
+
+    Nothing is spent.
 
     Returns
     -------

@@ -98,8 +98,10 @@ class Strategy(ABC):
 
     @abstractmethod
     def facts(self, n_samples: int | None, public: bool) -> Facts:
-        """Resolve all facts from the public number of records; raise for parameters that contradict
-        each other."""
+        """Resolve all facts from the public number of records.
+
+        Raise for parameters that contradict each other.
+        """
 
     def families(self, n_samples: int | None) -> Families:
         """Families of candidates, by the estimators that they put in."""
@@ -174,8 +176,10 @@ class Strategy(ABC):
         """Run the candidates and build the outcome."""
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
-        """Train, score and prepare for release one candidate on public records; return its
-        score."""
+        """Train, score and prepare for release one candidate on public records.
+
+        Return its score.
+        """
         return train_in_the_open(job, candidate, seed)[1]
 
 
@@ -190,8 +194,10 @@ def _table_of(estimator: Any) -> tuple[tuple[str, ...], str | None]:
 
 
 def class_of(model: Any) -> str:
-    """Class of an estimator, for a pipeline with the classes of its steps; ``repr`` is never
-    used."""
+    """Class of an estimator, for a pipeline with the classes of its steps.
+
+    ``repr`` is never used.
+    """
     name = type(model).__name__
     steps = getattr(model, "steps", None)
     if not isinstance(steps, list) or not all(
@@ -208,8 +214,9 @@ def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candid
 
 
 def checked_candidates(plan: Plan, numbered: Sequence[tuple[int, Candidate]]) -> list[Candidate]:
-    """Raise for a candidate outside the plan; each comes with the number of its dictionary in the
-    space.
+    """Raise for a candidate outside the plan.
+
+    Each comes with the number of its dictionary in the space.
 
     Candidates of the same objects are checked once.
     """

@@ -32,8 +32,10 @@ Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
 class NothingKnownError(PrivacyError):
-    """Error for records that cannot be made up: estimator and data declare too little about
-    them."""
+    """Error for records that cannot be made up.
+
+    Estimator and data declare too little about them.
+    """
 
 
 def made_up(estimator: Any, scorer: Scorer, like: tuple[Any, Any] | None = None) -> tuple[Any, Any]:

@@ -296,8 +296,9 @@ class RoundRelease:
 
 
 class Rounds:
-    """One walk over the utilities of candidates; the walk's guarantee covers every released
-    decision.
+    """One walk over the utilities of candidates.
+
+    The walk's guarantee covers every released decision.
 
     Parameters
     ----------
@@ -356,8 +357,9 @@ class Rounds:
 
 @dataclass
 class PrivateWalk:
-    """Rounds in a process of their own: a call with a batch is a round, a call without one ends the
-    walk.
+    """Rounds in a process of their own.
+
+    A call with a batch is a round, a call without one ends the walk.
 
     Parameters
     ----------

@@ -160,8 +160,9 @@ class PrivateProcess:
     _child: _Child | None
 
     def start(self) -> tuple[str, ...]:
-        """Start the process, and let it read all that it was sent; return assumptions, as plain
-        sentences.
+        """Start the process, and let it read all that it was sent.
+
+        Return assumptions, as plain sentences.
 
         Raises
         ------
@@ -210,8 +211,9 @@ def for_workers(work: Callable[[], Any]) -> bytes:
 
 
 def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
-    """Do work in a process of its own on a worker of a cluster; its answer is ``value_of`` what
-    this returns.
+    """Do work in a process of its own on a worker of a cluster.
+
+    Its answer is ``value_of`` what this returns.
 
     It never raises an error: clusters log the arguments of tasks that do.
     """
@@ -453,8 +455,10 @@ for _server in _SERVERS.values():
 
 
 def prepare(modules: Iterable[str]) -> None:
-    """Start the server in the background, and let it import: runs find there what the user's
-    process has."""
+    """Start the server in the background, and let it import.
+
+    Runs find there what the user's process has.
+    """
     if HERE.forks and not is_private():
         _SERVERS[True].imports(modules)
 

@@ -77,8 +77,10 @@ class InSubset(Validation):
 
 @dataclass(frozen=True)
 class OnTheRest(Validation):
-    """Validation outside the subset: the subset trains, and each other record validates with
-    probability ``share``."""
+    """Validation outside the subset.
+
+    The subset trains, and each other record validates with probability ``share``.
+    """
 
     fraction: float
     share: float
@@ -121,8 +123,10 @@ def _who_joins(n_samples: int, fraction: float, random_bytes: RandomBytes) -> np
 def members_of(
     validate_on: str, cv: Any, fraction: float, n_samples: int | None, public: bool
 ) -> InSubset | OnTheRest:
-    """Make the validation of a subset search from its parameters; with public data all of the
-    subset trains."""
+    """Make the validation of a subset search from its parameters.
+
+    With public data all of the subset trains.
+    """
     if validate_on not in VALIDATES:
         raise ValueError(
             f"Found validate_on={validate_on!r}; 'rest' (candidates are scored on records outside "
@@ -263,8 +267,10 @@ def expected_sizes(fraction: float, train_on: str, n_samples: int | None) -> Siz
 
 
 def secret_membership(told_its_size: bool, relation: Neighboring) -> bool:
-    """Return whether membership in the subset stays secret: no model uses the number of its
-    records."""
+    """Return whether membership in the subset stays secret.
+
+    No model uses the number of its records.
+    """
     return relation != "zero_out" or told_its_size
 
 

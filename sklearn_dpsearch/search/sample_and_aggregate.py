@@ -74,8 +74,9 @@ def sensitivity(n_parts: int) -> Fraction:
 
 
 def random_parts(n: int, n_parts: int, public: bool, random_bytes: RandomBytes) -> list[Fold]:
-    """Draw training and validation records of each part; every record draws its place
-    independently.
+    """Draw training and validation records of each part.
+
+    Every record draws its place independently.
 
     Parameters
     ----------
@@ -104,8 +105,10 @@ def check_parts(n_parts: int, n: int | None) -> None:
 
 
 def part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> list[int]:
-    """Scores of all candidates on one part, in multiples of 1/RESOLUTION; a checkpoint's finished
-    scores are reused."""
+    """Scores of all candidates on one part, in multiples of 1/RESOLUTION.
+
+    A checkpoint's finished scores are reused.
+    """
     scores: list[int] | None = job.finished.get(seed)
     if scores is None:
         work = partial(_part_scores, job, part, candidates, seed)
@@ -136,8 +139,9 @@ def _score_on_part(job: Job, model: Any, *data: Any) -> int:
 
 
 def less_noisy(job: Job, candidates: Candidates) -> list[Candidate]:
-    """Candidates with k times smaller noise: models on parts are never released and need no
-    protection.
+    """Candidates with k times smaller noise.
+
+    Models on parts are never released and need no protection.
 
     A part has k times fewer records. So relative to the number of records the noise is that of the
     final training, and candidates are compared under the winner's conditions. A candidate whose
@@ -337,8 +341,10 @@ class SampleAndAggregate(Strategy):
         return utilities_of(job, candidates, self.part_noise, seeds, progress)
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
-        """Train, score and prepare for release one candidate on public records; return its score on
-        a part."""
+        """Train, score and prepare for release one candidate on public records.
+
+        Return its score on a part.
+        """
         everything, k = job.split.folds[0][0], getattr(plan.validation, "n_parts", None) or 2
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate

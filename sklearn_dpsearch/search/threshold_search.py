@@ -232,8 +232,9 @@ def check_none_of_a_number(search: DPThresholdSearchCV) -> None:
 
 
 class ThresholdStrategy(Strategy):
-    """Run candidates one after the other; before each run a coin may end the search without a
-    result.
+    """Run candidates one after the other.
+
+    Before each run a coin may end the search without a result.
 
     Parameters
     ----------
@@ -286,8 +287,10 @@ class ThresholdStrategy(Strategy):
     # --- run --------------------------------------------------------------------------------------
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
-        """Draw candidates until a coin says stop; there may be none, and most of them need not
-        run."""
+        """Draw candidates until a coin says stop.
+
+        There may be none, and most of them need not run.
+        """
         bits, number = source.bits, 0  # exact coins: a float probability would be rounded
         while not bernoulli(self.stop, bits):
             number += 1

@@ -1,5 +1,7 @@
-"""Clusters of Dask and Ray: the private process connects to them, and workers start private
-processes of their own."""
+"""Clusters of Dask and Ray.
+
+The private process connects to them, and workers start private processes of their own.
+"""
 
 from __future__ import annotations
 

@@ -42,8 +42,10 @@ class Finished:
         return None
 
     def put(self, seed: Seed, result: Any) -> None:
-        """Keep a result if possible: after an error (a full disk, a model that cannot be pickled)
-        it is dropped."""
+        """Keep a result if possible.
+
+        After an error (a full disk, a model that cannot be pickled) it is dropped.
+        """
         done = self._file(seed)
         with contextlib.suppress(Exception):
             if done is not None:

@@ -56,8 +56,10 @@ class Score:
 
 @dataclass(frozen=True)
 class Run:
-    """Outcome of one run: never leaves ``fit`` unless it is the best. ``std`` is the standard error
-    of ``score``."""
+    """Outcome of one run: never leaves ``fit`` unless it is the best.
+
+    ``std`` is the standard error of ``score``.
+    """
 
     score: float
     model: Any
@@ -162,8 +164,10 @@ def _results(
 def best_of_several(
     job: Job, candidates: Candidates, seeds: Sequence[Seed]
 ) -> tuple[int, Run | None]:
-    """Index and run of the best of several candidates, the first among equals; the other runs end
-    here."""
+    """Index and run of the best of several candidates, the first among equals.
+
+    The other runs end here.
+    """
     runs = run_several(job, candidates, seeds)
     place = max(range(len(runs)), key=lambda i: (*runs[i].order, -i), default=-1)
     return place, runs[place] if runs else None
@@ -172,8 +176,10 @@ def best_of_several(
 def first_of_several(
     job: Job, candidates: Candidates, seeds: Sequence[Seed], threshold: float
 ) -> tuple[int, Run | None]:
-    """Index and run of the first of several candidates that reaches a threshold; later candidates
-    do not run."""
+    """Index and run of the first of several candidates that reaches a threshold.
+
+    Later candidates do not run.
+    """
     for place, (candidate, seed) in enumerate(zip(candidates, seeds)):
         (run,) = run_several(job, [candidate], [seed])
         if run.model is not None and run.score >= threshold:
@@ -182,8 +188,10 @@ def first_of_several(
 
 
 def run_several(job: Job, candidates: Candidates, seeds: Sequence[Seed]) -> list[Run]:
-    """Train and score several candidates, together where possible; finished runs of a checkpoint
-    are reused."""
+    """Train and score several candidates, together where possible.
+
+    Finished runs of a checkpoint are reused.
+    """
     runs = {i: run for i, seed in enumerate(seeds) if (run := job.finished.get(seed)) is not None}
     missing = [i for i in range(len(seeds)) if i not in runs]
     for batch in [missing] if job.trains_together and missing else [[i] for i in missing]:
@@ -273,8 +281,10 @@ def _exact_statistic(
 
 
 def train_in_the_open(job: Job, candidate: Candidate, seed: Seed) -> tuple[Any, float]:
-    """Train and score a candidate on public records, and make its model ready for release: errors
-    are shown."""
+    """Train and score a candidate on public records, and make its model ready for release.
+
+    Errors are shown.
+    """
     everything = job.split.folds[0][0]
     training, scoring = spawn_seeds(seed, 2)
     model = fit_model(job, unfitted_model(job, candidate, training), everything, job.X, job.y)

@@ -173,8 +173,10 @@ OTHERWISE = (
 
 
 def attempt(work: Callable[[], Result]) -> Result | None:
-    """Result of a candidate's work, or None after any failure. No interrupt of the user reaches a
-    private process."""
+    """Result of a candidate's work, or None after any failure.
+
+    No interrupt of the user reaches a private process.
+    """
     try:
         return work()
     except BaseException as error:
@@ -187,8 +189,10 @@ def attempt(work: Callable[[], Result]) -> Result | None:
 def in_parallel(
     name: str, workers: Workers, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
 ) -> list[Result]:
-    """Results of the tasks, in order; errors have fixed words, with the type of the estimator at
-    most."""
+    """Results of the tasks, in order.
+
+    Errors have fixed words, with the type of the estimator at most.
+    """
     try:
         return workers.run(tasks, counter)
     except LeakDetected:

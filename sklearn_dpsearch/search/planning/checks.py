@@ -1,5 +1,6 @@
-"""Checks of arguments and public facts before a private record is used: a fit that cannot succeed
-spends nothing.
+"""Checks of arguments and public facts before a private record is used.
+
+A fit that cannot succeed spends nothing.
 
 Public are shapes, kinds of numbers and labels, declared classes and bounds, names and parameters.
 Records are private. What these checks do not find, a rehearsal finds.
@@ -110,8 +111,10 @@ def check_supported(search: Parameters) -> None:
 
 
 def is_per_record(name: str, value: Any) -> bool:
-    """Return whether a parameter of ``fit`` may hold a value for each record; sample weights always
-    may."""
+    """Return whether a parameter of ``fit`` may hold a value for each record.
+
+    Sample weights always may.
+    """
     if name.rpartition("__")[2] == "sample_weight":
         return value is not None
     return hasattr(value, "__len__") and not isinstance(value, (str, dict))
@@ -137,8 +140,10 @@ def fit_params_of(search: Parameters, params: Mapping[str, Any]) -> dict[str, An
 
 
 def nested_values(estimator: Any) -> Iterable[Any]:
-    """Value of every parameter, at any depth, and of entries in lists of named steps; a class has
-    no parameters."""
+    """Value of every parameter, at any depth, and of entries in lists of named steps.
+
+    A class has no parameters.
+    """
     has_parameters = hasattr(estimator, "get_params") and not isinstance(estimator, type)
     for value in estimator.get_params(deep=False).values() if has_parameters else ():
         steps = value if isinstance(value, list) else []
@@ -219,8 +224,10 @@ def check_records(
 
 
 def _check_columns(models: Sequence[Any], records: Records) -> None:
-    """Raise for features whose types our own first steps exclude; the target need not be among the
-    columns."""
+    """Raise for features whose types our own first steps exclude.
+
+    The target need not be among the columns.
+    """
     header, _ = records.headers
     for first in [steps_of(model)[0] for model in models]:
         stated = parameter(first, "schema") if is_ours(type(first)) else None
@@ -290,8 +297,10 @@ def _check_labels(classes: list[Any], labels: str, dtype: Any) -> None:
 
 
 def _check_scores_rows(scorer: Scorer, width: int) -> None:
-    """Raise for a private scorer that cannot handle several targets of a record: every score would
-    be the worst."""
+    """Raise for a private scorer that cannot handle several targets of a record.
+
+    Every score would be the worst.
+    """
     if isinstance(scorer, PrivateScorer) and not scorer.several_targets:
         raise PrivacyError(
             f"Found scoring={scorer!r}, which is for one target of a record, and {width} columns "
@@ -366,8 +375,10 @@ def check_public_shape(public: Records, records: Records) -> None:
 
 
 def refuse_pairwise(estimator: Any) -> None:
-    """Raise for kernels or distances between records: the row of each record would hold every other
-    record."""
+    """Raise for kernels or distances between records.
+
+    The row of each record would hold every other record.
+    """
     if get_tags(estimator).input_tags.pairwise:
         raise LeakingEstimatorError(
             f"{type(estimator).__name__} takes a precomputed kernel or distances between records: "

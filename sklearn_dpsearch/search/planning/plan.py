@@ -189,8 +189,10 @@ class Plan(Facts):
 
 
 def describe_count(distribution: CountDistribution) -> str:
-    """Describe a distribution of K and its chance of a single candidate, without comparison: both
-    are public."""
+    """Describe a distribution of K and its chance of a single candidate, without comparison.
+
+    Both are public.
+    """
     alone = float(distribution.pmf(1))
     share = f"{100 * alone:.3g} %" if alone >= 1e-4 else "less than 0.01 %"
     return f"{distribution!r} (one candidate alone: {share})"
@@ -248,8 +250,10 @@ def assumptions_of_search(
     cv: object,
     checkpointed: bool,
 ) -> tuple[str, ...]:
-    """Assumptions of a search's total, as plain sentences; ``models`` has one candidate of each
-    family."""
+    """Assumptions of a search's total, as plain sentences.
+
+    ``models`` has one candidate of each family.
+    """
     notes = [] if all(map(reads_any_record, models)) else [VALID_RECORDS]
     if public:
         notes.append(PUBLIC_VALIDATION)
@@ -493,8 +497,10 @@ def _rough_factor(total: Callable[[float], Guarantee], facts: Facts, factor: flo
 
 
 def _until_impossible(total: Callable[[float], Guarantee]) -> Callable[[float], Guarantee]:
-    """Turn leaks at more noise than configured into an unreachable budget: no mechanism has this
-    factor."""
+    """Turn leaks at more noise than configured into an unreachable budget.
+
+    No mechanism has this factor.
+    """
 
     def guarantee_of(factor: float) -> Guarantee:
         try:

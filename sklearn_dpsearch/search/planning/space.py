@@ -49,8 +49,10 @@ class Space:
     def of(
         cls, distributions: Distributions | Space, parameter: str = "param_distributions"
     ) -> Space:
-        """Check and wrap the value of this parameter of the search; a ``Space`` is returned as it
-        is."""
+        """Check and wrap the value of this parameter of the search.
+
+        A ``Space`` is returned as it is.
+        """
         if isinstance(distributions, Space):
             return distributions
         dictionaries = [distributions] if isinstance(distributions, Mapping) else distributions
@@ -190,8 +192,10 @@ def _distributions(dictionary: Mapping[str, Any]) -> list[str]:
 
 
 def configured(estimator: Any, parameters: Mapping[str, Any]) -> Any:
-    """Make an unfitted estimator with parameters; raise if it would see other candidates or compare
-    records."""
+    """Make an unfitted estimator with parameters.
+
+    Raise if it would see other candidates or compare records.
+    """
     copies = {
         name: clone(value, safe=False) if hasattr(value, "get_params") else value
         for name, value in parameters.items()
