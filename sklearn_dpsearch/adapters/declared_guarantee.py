@@ -44,8 +44,9 @@ class DeclaredAdapter(PartsAdapter):
             guarantee = guarantee(estimator, n_samples)
         if not isinstance(guarantee, Guarantee):
             raise UnknownGuaranteeError(
-                f"guarantee gave {guarantee!r}. It must be a guarantee from sklearn_dpsearch.privacy, "
-                "e.g. PureDP(epsilon=1.0), or a callable (estimator, n_samples) that returns one."
+                f"guarantee gave {guarantee!r}. It must be a guarantee from "
+                "sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0), or a callable (estimator, "
+                "n_samples) that returns one."
             )
         word = f"one fit of {type(estimator).__name__} promises {guarantee!r}"
         word = f"The caller declared that {word}; this was not checked."

@@ -278,7 +278,10 @@ def _readings_without_noise(net: Any) -> Iterator[str]:
             "occur. Give classes=[...], in the order of the module's outputs."
         )
     if vars(net).get("iterator_train__generator") is not None:
-        yield f"iterator_train__generator in {name}: its seed tells which records are in which batch. Leave it out."
+        yield (
+            f"iterator_train__generator in {name}: its seed tells which records are in which "
+            "batch. Leave it out."
+        )
     for entry in net.callbacks or () if net.callbacks != "disable" else ():
         callback = entry[1] if isinstance(entry, tuple) else entry
         kind = callback if isinstance(callback, type) else type(callback)

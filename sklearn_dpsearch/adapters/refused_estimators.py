@@ -17,17 +17,18 @@ from .sklearn_steps import how_to_learn_nothing
 
 #: Private counterpart ↦ names of scikit-learn's estimators.
 _REPLACED = {
-    "DPLogisticRegression(classes=[...]) of sklearn_dpsearch.nets": "LogisticRegression LogisticRegressionCV "
-    "SGDClassifier LinearSVC",
-    "DPLinearRegression(bounds_y=(..., ...)) of sklearn_dpsearch.nets": "LinearRegression Ridge RidgeCV Lasso "
-    "ElasticNet SGDRegressor",
-    "DPGradientBoostingClassifier(schema, ...) of sklearn_dpsearch.boosting": "RandomForestClassifier "
-    "GradientBoostingClassifier HistGradientBoostingClassifier",
-    "DPGradientBoostingRegressor(schema, ...) of sklearn_dpsearch.boosting": "RandomForestRegressor "
-    "GradientBoostingRegressor HistGradientBoostingRegressor",
+    "DPLogisticRegression(classes=[...]) of sklearn_dpsearch.nets":
+    "LogisticRegression LogisticRegressionCV SGDClassifier LinearSVC",
+    "DPLinearRegression(bounds_y=(..., ...)) of sklearn_dpsearch.nets":
+    "LinearRegression Ridge RidgeCV Lasso ElasticNet SGDRegressor",
+    "DPGradientBoostingClassifier(schema, ...) of sklearn_dpsearch.boosting":
+    "RandomForestClassifier GradientBoostingClassifier HistGradientBoostingClassifier",
+    "DPGradientBoostingRegressor(schema, ...) of sklearn_dpsearch.boosting":
+    "RandomForestRegressor GradientBoostingRegressor HistGradientBoostingRegressor",
     "DPMLPClassifier(classes=[...]) of sklearn_dpsearch.nets": "MLPClassifier",
     "DPMLPRegressor(bounds_y=(..., ...)) of sklearn_dpsearch.nets": "MLPRegressor",
-    "TableEncoder(schema) of sklearn_dpsearch.preprocessing, which takes bounds and categories from a public schema":
+    "TableEncoder(schema) of sklearn_dpsearch.preprocessing, which takes bounds and categories "
+    "from a public schema":
     "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer KBinsDiscretizer "
     "PowerTransformer OneHotEncoder OrdinalEncoder SimpleImputer IterativeImputer KNNImputer",
 }  # fmt: skip
@@ -47,8 +48,9 @@ ON_YOUR_WORD = (
 )
 #: The way out for a table. A test runs it as it stands in the message.
 INSTEAD = """
-For a table, one model with the encoder inside replaces all steps. With your columns, ranges and values, which must be
-public knowledge, this is the whole script (docs/learn/from_grid_search.md explains it):
+For a table, one model with the encoder inside replaces all steps. With your columns, ranges and
+values, which must be public knowledge, this is the whole script (docs/learn/from_grid_search.md
+explains it):
 
     from sklearn_dpsearch import DPRandomSearchCV  # from 30,000 records on: DPSubsetSearchCV
     from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
@@ -58,7 +60,8 @@ public knowledge, this is the whole script (docs/learn/from_grid_search.md expla
     search = DPRandomSearchCV(model, "auto", scoring="neg_log_loss", epsilon=1.0, delta=1e-6)
     search.fit(table, table["income"])
 
-DPTabularClassifier of sklearn_dpsearch.nets takes the same place; for numbers, the regressors of both.
+DPTabularClassifier of sklearn_dpsearch.nets takes the same place; for numbers, the regressors of
+both.
 """
 
 

@@ -111,15 +111,18 @@ LEARN_NOTHING: dict[tuple[str, str], Callable[[Any], bool]] = {
 }
 #: Condition ↦ parameters with which it holds.
 SETTINGS: dict[Callable[[Any], bool], str] = {
-    _given_categories: "public categories=[[...], ...], numbers only up to 2**53, and neither min_frequency nor "
-    "max_categories",
-    _keeps_no_state: "a function (no object with a state), and numbers, texts and arrays as its arguments",
-    _has_constant: "strategy='constant', a public fill_value, keep_empty_features=True and add_indicator=False",
+    _given_categories: "public categories=[[...], ...], numbers only up to 2**53, and neither "
+    "min_frequency nor max_categories",
+    _keeps_no_state: "a function (no object with a state), and numbers, texts and arrays as its "
+    "arguments",
+    _has_constant: "strategy='constant', a public fill_value, keep_empty_features=True and "
+    "add_indicator=False",
 }
 #: Assumptions that cannot be checked on a step.
 ASSUMED = {
     "FunctionTransformer": "The function of step {!r} treats each record on its own.",
-    "TableEncoder": "The schema of step {!r} was not taken from the records, and the types of its columns are public.",
+    "TableEncoder": "The schema of step {!r} was not taken from the records, and the types of its "
+    "columns are public.",
 }
 #: Parameters with which encoders accept undeclared categories.
 FOR_UNKNOWN_CATEGORIES = {

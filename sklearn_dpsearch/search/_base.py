@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from .._process.progress import planning, speaking
+from .._process.progress import speaking
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
 from ..errors import check_arguments_of
@@ -27,7 +27,7 @@ from ..scoring.validation import read_once
 from ..search import private_process
 from ._checkpoint import start_of_search
 from ._delegation import ReleasedModel
-from ._html_repr import ShownInNotebooks, plan_in_words
+from ._html_repr import ShownInNotebooks
 from ._ledgers import enter, ledger_of, state_with_ledger, with_earlier_fits
 from ._private_fit import PrivateFit, private_fit
 from ._rehearsal import DryRun, dry_run, rehearse
@@ -36,7 +36,7 @@ from ._types import Scorer
 from .execution.job import charge
 from .planning.checks import BUDGET, DELTA, check_forms, check_supported
 from .planning.finite_epsilon import check_finite
-from .planning.plan import Plan, make_plan
+from .planning.plan import Plan
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
 #: A fit that may start, checked and planned, and its ledger; no private record was used yet.
@@ -208,11 +208,11 @@ class BasePrivateSearch(
         self._validate_params()
         strategy = self._strategy()
         try:
-            plan = self._plan(strategy, n_samples, public, self.delta)
+            plan = strategy.plan(n_samples, public, self.delta)
         except MissingDeltaError:
             if delta is None or self.delta is not None:
                 raise
-            plan = self._plan(strategy, n_samples, public, delta)
+            plan = strategy.plan(n_samples, public, delta)
         spent = plan.spent if delta is None else replace(plan.spent, delta=float(delta))
         check_finite(self, plan, spent, n_samples, public)
         return spent
@@ -223,24 +223,12 @@ class BasePrivateSearch(
         A private search is a private estimator, and can be nested in another.
         """
         self._validate_params()
-        return self._plan(self._strategy(), n_samples, False, self.delta).spent.guarantee
+        return self._strategy().plan(n_samples, False, self.delta).spent.guarantee
 
     def _unseeded_cost(self, n_samples: int | None) -> PrivacySpent:
         """Cost without a seed: an outer search plans with it, and takes the seed away."""
         unseeded: BasePrivateSearch = clone(self).set_params(random_state=None)
         return unseeded.privacy_cost(n_samples)
-
-    @np.errstate(under="ignore")  # the user may have made it an error
-    def _plan(
-        self,
-        strategy: Strategy,
-        n_samples: int | None,
-        public: bool,
-        delta: float | None,
-        *,
-        guess: float | None = None,
-    ) -> Plan:
-        return make_plan(replace(strategy.facts(n_samples, public), delta=delta, guess=guess))
 
     def _prepared(
         self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]
@@ -263,19 +251,6 @@ class BasePrivateSearch(
         if hasattr(search, "cv"):
             search.cv = read_once(search.cv)
         return search
-
-    def _stated_plan(
-        self, strategy: Strategy, n_samples: int, public: bool, unit: str, trusted: tuple[str, ...]
-    ) -> Plan:
-        """Plan of a fit, whose cost is finite and says what is trusted; printed, where the user
-        asks for it."""
-        with planning(type(self).__name__, self.verbose):
-            plan = self._plan(strategy, n_samples, public, self.delta)
-            check_finite(self, plan, plan.spent, n_samples, public)
-        plan = replace(plan, spent=replace(plan.spent, unit=unit)).assuming(*trusted)
-        if self.verbose:
-            print(plan_in_words(self, plan))
-        return plan
 
     # --- run --------------------------------------------------------------------------------------
 
@@ -382,7 +357,8 @@ class BasePrivateSearch(
         >>> from sklearn.linear_model import LogisticRegression
         >>> from sklearn_dpsearch import DPRandomSearchCV
         >>> from sklearn_dpsearch.privacy import PureDP
-        >>> search = DPRandomSearchCV(LogisticRegression(), {"C": [1.0, -1.0]}, guarantee=PureDP(epsilon=1.0))
+        >>> promise = PureDP(epsilon=1.0)
+        >>> search = DPRandomSearchCV(LogisticRegression(), {"C": [1.0, -1.0]}, guarantee=promise)
         >>> search.set_params(param_distributions={"C": [1.0]}).dry_run().params
         {'C': 1.0}
         >>> search.set_params(param_distributions={"C": [-1.0]}).dry_run()  # doctest: +ELLIPSIS

@@ -4,18 +4,19 @@ release."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .._process.progress import Progress
+from .._process.progress import Progress, planning
 from ..adapters.refused_estimators import check_all
 from ..data.columns import is_of_dask
 from ..data.persons import PersonCodes, number_of_persons, persons_in
 from ..data.records import Records
 from ..search import private_process
+from ._html_repr import plan_in_words
 from ._partitions import TRUSTED, PartitionedTable, look_at_partitions
 from ._persons import in_records, name_of_groups
 from ._strategy import Strategy
@@ -34,6 +35,7 @@ from .execution.job import (
 from .execution.randomness import Randomness
 from .execution.workers import Workers
 from .planning.checks import check_public_shape, first_look, fit_params_of, read_public
+from .planning.finite_epsilon import check_finite
 from .planning.plan import Plan
 
 
@@ -178,7 +180,12 @@ def private_fit(
         persons = fit_params[name] = persons_in(groups, n)
         n, unit = number_of_persons(persons), "person"
     trusted = (*workplace.assumptions, *(TRUSTED,) * is_of_dask(X))
-    plan = search._stated_plan(strategy, n, is_public, unit, trusted)
+    with planning(type(search).__name__, search.verbose):
+        plan = strategy.plan(n, is_public, search.delta)
+        check_finite(search, plan, plan.spent, n, is_public)
+    plan = replace(plan, spent=replace(plan.spent, unit=unit)).assuming(*trusted)
+    if search.verbose:
+        print(plan_in_words(search, plan))
     search.ledger = search.checkpoint = None  # the user's process keeps both
     fit = PrivateFit(
         strategy=strategy,

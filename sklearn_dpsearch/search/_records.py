@@ -74,7 +74,7 @@ def reads_any_record(model: Any) -> bool:
 
 
 def takes_groups(step: Any) -> bool:
-    """Return whether an estimator of this library trains on persons, and so reads each record alone."""
+    """Return whether an estimator of this library trains on persons: it reads each alone."""
     return is_ours(type(step)) and getattr(step, "takes_groups", False) is True
 
 

@@ -156,9 +156,9 @@ def dry_run(
     # the plan for any number of records; for these only where it depends on that: ``fit`` will
     # have more
     try:
-        plan = search._plan(strategy, None, public, search.delta)
+        plan = strategy.plan(None, public, search.delta)
     except (ValueError, TypeError):
-        plan = search._plan(strategy, records.n, public, search.delta)
+        plan = strategy.plan(records.n, public, search.delta)
     examples = (records.X, records.y) if public else None
     job = job_in_the_open(plan, records.X, records.y, public=examples)
     source = Randomness(random_state)

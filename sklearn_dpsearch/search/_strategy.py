@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.metrics import check_scoring
 
 from .._process.progress import Progress
@@ -22,7 +24,7 @@ from .execution.job import Job, Outcome, Split
 from .execution.randomness import Randomness
 from .execution.runs import Runs, run_all, run_best, train_in_the_open
 from .planning.families import Families, families_of, kinds_of
-from .planning.plan import Facts, Plan, assumptions_of_search
+from .planning.plan import Facts, Plan, assumptions_of_search, make_plan
 from .planning.space import AUTO, Space, own_space
 from .planning.space_guarantee import SpaceGuarantee
 
@@ -95,6 +97,23 @@ class Strategy(ABC):
         )
 
     # --- plan -------------------------------------------------------------------------------------
+
+    @np.errstate(under="ignore")  # the user may have made it an error
+    def plan(
+        self, n_samples: int | None, public: bool, delta: float | None, guess: float | None = None
+    ) -> Plan:
+        """Plan for a number of records, and for public or private validation data.
+
+        Parameters
+        ----------
+        n_samples : int or None
+        public : bool
+        delta : float or None
+            δ at which ε is stated.
+        guess : float, optional
+            A guess of the noise factor, with which the plan is rough.
+        """
+        return make_plan(replace(self.facts(n_samples, public), delta=delta, guess=guess))
 
     @abstractmethod
     def facts(self, n_samples: int | None, public: bool) -> Facts:
@@ -243,7 +262,7 @@ def cost_of_runs(
     exposures: tuple[Exposure, ...],
     refit: bool,
 ) -> tuple[Component, ...]:
-    """Releases of a search over runs: one of them, and a refit of the winner if the user asks for it.
+    """Releases of a search over runs: one of them, and a refit of the winner if asked for.
 
     Parameters
     ----------

@@ -234,7 +234,7 @@ class DoublingStrategy(SampleAndAggregate):
 
     @cached_property
     def round_epsilon(self) -> float:
-        """ε of a round: as given, or the largest whose worst case is within the share of the total."""
+        """ε of a round: as given, or the largest whose worst case stays within its share."""
         search, doubling = self.search, self.doubling
         if doubling.round_epsilon is not None:
             return float(doubling.round_epsilon)

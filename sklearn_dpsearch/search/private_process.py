@@ -380,7 +380,8 @@ def _python(
     code = f"import sys; sys.path[:] = {Surroundings.of_this_process(None).path!r}; "
     code += f"arguments = {[child_end.fileno(), *arguments]}; "
     if apart:
-        code += f"from {__package__.partition('.')[0]}._namespaces import begin; arguments.append(begin()); "
+        code += f"from {__package__.partition('.')[0]}._namespaces import begin; "
+        code += "arguments.append(begin()); "
     code += f"from {serving.__name__} import {entry}; {entry}(*arguments)"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
     child_end.set_inheritable(True)

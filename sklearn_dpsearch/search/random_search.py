@@ -86,7 +86,8 @@ class DPRandomSearchCV(BasePrivateSearch):
     >>> from sklearn.svm import LinearSVC
     >>> from sklearn_dpsearch.privacy import PureDP
     >>> X, y = load_iris(return_X_y=True)
-    >>> search = DPRandomSearchCV(LinearSVC(), {"C": [0.1, 1.0]}, n_iter=5, guarantee=PureDP(epsilon=0.1))
+    >>> promise = PureDP(epsilon=0.1)
+    >>> search = DPRandomSearchCV(LinearSVC(), {"C": [0.1, 1.0]}, n_iter=5, guarantee=promise)
     >>> round(search.privacy_cost(len(X)).epsilon, 3)
     0.233
     """

@@ -204,7 +204,7 @@ def cost_of_subset(
     told_its_size: bool,
     replaced: bool,
 ) -> tuple[Component, ...]:
-    """Cost of the runs on the subset, the best of which is found, and of one training on more records.
+    """Cost of the runs on the subset, the best of which is found, and of one training on more.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def _name_of_release(
 
 
 def expected_sizes(fraction: float, train_on: str, n_samples: int | None) -> Sizes:
-    """Expected numbers of records that tune, and that train last; shares if ``n_samples`` is None."""
+    """Expected numbers of records that tune and that train last; of unknown numbers shares."""
     n = 1.0 if n_samples is None else float(n_samples)
     return Sizes(fraction * n, (1.0 - fraction if train_on == "rest" else 1.0) * n)
 

@@ -324,7 +324,7 @@ class SampleAndAggregate(Strategy):
         """Cost of the choice and of one training."""
 
     def expected_loss(self, n_candidates: int, n_parts: int) -> str:
-        """Expected loss from the noise of the choice, to end a sentence; empty if it is not known."""
+        """Expected loss from the noise of the choice, to end a sentence; empty if unknown."""
         return ""
 
     def scorer(self, public: bool) -> Scorer:

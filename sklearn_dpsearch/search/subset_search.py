@@ -159,7 +159,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn_dpsearch.privacy import GaussianDP
     >>> search = DPSubsetSearchCV(
-    ...     LogisticRegression(), {"C": [0.1, 1.0]}, n_iter=15, guarantee=GaussianDP(mu=0.4), delta=1e-5
+    ...     LogisticRegression(), {"C": [0.1, 1.0]}, n_iter=15, delta=1e-5,
+    ...     guarantee=GaussianDP(mu=0.4),
     ... )
     >>> one_run, whole = GaussianDP(mu=0.4).epsilon_at(1e-5), search.privacy_cost().epsilon
     >>> round(one_run, 2), round(whole, 2)

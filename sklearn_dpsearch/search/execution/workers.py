@@ -161,10 +161,10 @@ SENTENCES = {
         "memory, or compiled code crashed. Give workers more memory, or try the candidates on "
         "public or made-up data.",
     ),
-    "TimeoutError": "The cluster has no workers. Start some, or wait for them longer: parallel_config('dask', "
-    "wait_for_workers_timeout=120).",
-    "OSError": "The operating system refused a process, a file or a connection: see its limits on processes, open "
-    "files and disks. Use fewer workers (n_jobs).",
+    "TimeoutError": "The cluster has no workers. Start some, or wait for them longer: "
+    "parallel_config('dask', wait_for_workers_timeout=120).",
+    "OSError": "The operating system refused a process, a file or a connection: see its limits on "
+    "processes, open files and disks. Use fewer workers (n_jobs).",
 }
 OTHERWISE = (
     "Workers need enough memory, this library, and the modules of estimators and scorers. Try the "

@@ -48,7 +48,7 @@ PARTS = [None, Interval(numbers.Integral, 2, 10**6, closed="both")]
 
 
 def check_forms(search: Parameters) -> None:
-    """Raise for a class as estimator, and for ``scoring`` and ``refit`` that release several scores."""
+    """Raise for a class as estimator, and for parameters that release several scores."""
     if isinstance(search.estimator, type):
         name = search.estimator.__name__
         raise TypeError(
@@ -323,8 +323,8 @@ def _check_named_labels(scorer: Scorer, declared: Any, kind: str) -> None:
             f"classes={list(declared)!r}" if declared is not None else "labels of another kind in y"
         )
         raise PrivacyError(
-            f"Found scoring={scorer!r}, which names {unknown!r}, and {declaration}: every score would be "
-            "the same. Name the labels as they are in y. Nothing was spent."
+            f"Found scoring={scorer!r}, which names {unknown!r}, and {declaration}: every score "
+            "would be the same. Name the labels as they are in y. Nothing was spent."
         )
 
 
@@ -369,8 +369,8 @@ def check_public_shape(public: Records, records: Records) -> None:
     )
     if private_shape and public_shape and private_shape != public_shape:
         raise ValueError(
-            f"Found records of shape {private_shape} in X and {public_shape} in X_public, which no candidate "
-            "could predict for. Give both the same features."
+            f"Found records of shape {private_shape} in X and {public_shape} in X_public, which no "
+            "candidate could predict for. Give both the same features."
         )
 
 

@@ -49,10 +49,8 @@ def check_finite(
     def with_n_iter(mean: int) -> Guarantee:
         other = copy(search)
         other.n_iter = mean
-        guarantee: Guarantee = other._plan(
-            other._strategy(), n_samples, public, spent.delta
-        ).spent.guarantee
-        return guarantee
+        plan: Plan = other._strategy().plan(n_samples, public, spent.delta)
+        return plan.spent.guarantee
 
     remedies = _larger_delta(spent, n_samples)
     if plan.distribution is not None and hasattr(search, "n_iter"):

@@ -20,7 +20,7 @@ from ...privacy import (
     calibrate,
     compose,
 )
-from ...privacy._checks import cached_property, check_size_of_delta
+from ...privacy._checks import check_size_of_delta
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.content import Release
 from ...scoring import Noise, PrivateScorer
@@ -164,22 +164,14 @@ class Plan(Facts):
 
     def in_full(self, candidate: Candidate) -> dict[str, Any]:
         """Candidate of the final training: the estimators that it puts in have the final noise."""
-        return {
-            name: next(
-                (final for value, final in self._finals.get(name, ()) if value is part), part
-            )
-            for name, part in candidate.items()
-        }
-
-    @cached_property
-    def _finals(self) -> dict[str, list[tuple[Any, Any]]]:
-        """Name ↦ the estimators that candidates put in, each with its copy for the final training."""
-        finals: dict[str, list[tuple[Any, Any]]] = {}
+        in_full = dict(candidate)
         if self.final.space is not self.space:
-            for tuned, final in zip(self.space.dictionaries, self.final.space.dictionaries):
-                for name in filter(lambda name: is_part(tuned[name]), tuned):
-                    finals.setdefault(name, []).append((tuned[name][0], final[name][0]))
-        return finals
+            pairs = list(zip(self.space.dictionaries, self.final.space.dictionaries))
+            for name, part in candidate.items():
+                with_part = (pair for pair in pairs if is_part(pair[0].get(name, ())))
+                copies = (final[name][0] for tuned, final in with_part if tuned[name][0] is part)
+                in_full[name] = next(copies, part)
+        return in_full
 
     def assuming(self, *assumptions: str) -> Plan:
         """Plan whose statement has further assumptions, as plain sentences."""

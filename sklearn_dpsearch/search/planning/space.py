@@ -164,7 +164,8 @@ class Space:
             if name not in parameters and tail not in nested and not accepts(estimator, name):
                 kind = type(estimator).__name__
                 raise ValueError(
-                    f"Invalid parameter {name!r} for estimator {kind}.{did_you_mean(name, parameters)} "
+                    f"Invalid parameter {name!r} for estimator "
+                    f"{kind}.{did_you_mean(name, parameters)} "
                     "estimator.get_params() lists the valid ones."
                 )
 
@@ -362,7 +363,8 @@ def search_space(
     >>> from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
     >>> models = DPLogisticRegression(), DPMLPClassifier()
     >>> pipeline = Pipeline([("model", models[0])])
-    >>> search = DPRandomSearchCV(pipeline, search_space(*models, step="model"), epsilon=1.0, delta=1e-6)
+    >>> space = search_space(*models, step="model")
+    >>> search = DPRandomSearchCV(pipeline, space, epsilon=1.0, delta=1e-6)
     >>> search_space(models[0], grid=True)
     [{'learning_rate_factor': [0.8, 1.0, 1.25]}]
     """

@@ -210,7 +210,7 @@ def _models_at(estimator: Any, axes: Sequence[Mapping[str, list[Any]]]) -> list[
 def _axes_of(
     families: Families, estimator: Any, dictionary: Mapping[str, Any]
 ) -> dict[str, list[Any]]:
-    """The parameters on which the guarantee depends, and their values (upper ends of distributions)."""
+    """The parameters on which the guarantee depends, and their values to look up."""
     model = configured(estimator, shared_parameters(dictionary))
     names = _privacy_parameters_in(families.adapter, model, dictionary)
     axes = {name: _values_to_look_up(name, dictionary[name]) for name in names}
