@@ -30,6 +30,7 @@ from ..privacy.statement.content import version_of
 from ..search import _checkpoint_folder as folder
 from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
 from ._records import with_parameters
+from ._types import KnownSeed
 from .execution.job import NOTHING, Finished, NoModelError
 from .execution.randomness import Randomness, entropy_of
 from .pickling import Code, code_of, pickled, unpickled
@@ -83,7 +84,7 @@ class Start(ABC):
 class WithoutCheckpoint(Start):
     """Start of a search that leaves nothing on the disk."""
 
-    def __init__(self, random_state: int | np.random.RandomState | None) -> None:
+    def __init__(self, random_state: KnownSeed) -> None:
         self.entropy = None if random_state is None else entropy_of(random_state)
 
     def released(self, prepared: Any) -> dict[str, Any] | None:
@@ -113,7 +114,7 @@ class Checkpoint(Start):
         Whether the folder is still needed.
     """
 
-    def __init__(self, path: Path, random_state: int | np.random.RandomState | None) -> None:
+    def __init__(self, path: Path, random_state: KnownSeed) -> None:
         self.path, self._header = path, _header_in(path)
         self._begun, self.stays = "entropy" in self._header, bool(self._header)
         #: Header of an earlier search, whose release stays until the new one is paid for.
@@ -218,9 +219,7 @@ class Checkpoint(Start):
 
 
 @contextlib.contextmanager
-def start_of_search(
-    checkpoint: Any, random_state: int | np.random.RandomState | None
-) -> Iterator[Start]:
+def start_of_search(checkpoint: Any, random_state: KnownSeed) -> Iterator[Start]:
     """Open the start of a search.
 
     Its folder is deleted when no release was kept, or if no record was used.

@@ -23,7 +23,7 @@ from ._private_fit import PrivateFit, job_of
 from ._records import columns_read
 from ._strategy import Strategy, drawn_candidates
 from ._synthetic_records import NothingKnownError, made_up
-from ._types import Candidate, Parameters, PublicData
+from ._types import Candidate, KnownSeed, Parameters, PublicData
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
 from .execution.workers import is_leak, leak_error, task_context
@@ -125,13 +125,7 @@ def job_in_the_open(
     return job_of(plan, split, X, y, fit_params or {}, public=public)
 
 
-def dry_run(
-    search: Parameters,
-    X: Any,
-    y: Any,
-    public: bool,
-    random_state: int | np.random.RandomState | None,
-) -> DryRun:
+def dry_run(search: Parameters, X: Any, y: Any, public: bool, random_state: KnownSeed) -> DryRun:
     """Train, score and prepare for release one candidate, as ``fit`` would.
 
     Parameters

@@ -22,7 +22,7 @@ from ..scoring.validation import Exposure, search_guarantee
 from ._types import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
 from .execution.job import Job, Outcome, Split
 from .execution.randomness import Randomness
-from .execution.runs import Runs, run_all, run_best, train_in_the_open
+from .execution.runs import Run, run_all, run_best, train_in_the_open
 from .planning.families import Families, families_of, kinds_of
 from .planning.plan import Facts, Plan, assumptions_of_search, make_plan
 from .planning.space import AUTO, Space, own_space
@@ -323,7 +323,7 @@ class BestOfStrategy(Strategy):
         self,
         job: Job,
         candidates: Candidates,
-        runs: Runs,
+        runs: Mapping[int, Run],
         best: int,
         seed: Seed,
         progress: Progress,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ from ._types import Candidates, Distributions, Seed
 from .execution.job import FinalTraining, Job, Outcome, Split
 from .execution.models import train_last, unfitted_model
 from .execution.randomness import Randomness
-from .execution.runs import Runs
+from .execution.runs import Run
 from .planning.checks import RUNS
 from .planning.plan import Facts, Plan, describe_count, describe_runs
 
@@ -192,7 +193,7 @@ class RandomStrategy(BestOfStrategy):
         self,
         job: Job,
         candidates: Candidates,
-        runs: Runs,
+        runs: Mapping[int, Run],
         best: int,
         seed: Seed,
         progress: Progress,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -33,7 +33,7 @@ from .execution.models import (
     with_own_randomness,
 )
 from .execution.randomness import Randomness
-from .execution.runs import Runs, train_in_the_open
+from .execution.runs import Run, train_in_the_open
 from .final_training import (
     Sizes,
     changed_parameters,
@@ -426,7 +426,7 @@ class SubsetStrategy(BestOfStrategy):
         self,
         job: Job,
         candidates: Candidates,
-        runs: Runs,
+        runs: Mapping[int, Run],
         best: int,
         seed: Seed,
         progress: Progress,

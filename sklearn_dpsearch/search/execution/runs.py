@@ -4,11 +4,11 @@ its own."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -69,10 +69,6 @@ class Run:
     def order(self) -> tuple[bool, float]:
         """Sort key: runs with a model win over failed runs, for any score given to failures."""
         return self.model is not None, self.score
-
-
-#: Run by the number of its candidate.
-Runs: TypeAlias = Mapping[int, Run]
 
 
 # --- all candidates of a search -------------------------------------------------------------------

@@ -27,7 +27,7 @@ from ...scoring import Noise, PrivateScorer
 from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
 from .._records import reads_any_record, with_parameters
-from .._types import Candidate, Scorer
+from .._types import Candidate, KnownSeed, Scorer
 from .families import Families
 from .space import Space, is_part
 from .space_guarantee import SpaceGuarantee, guarantee_by_noise, space_guarantee
@@ -236,11 +236,7 @@ def make_plan(facts: Facts) -> Plan:
 
 
 def assumptions_of_search(
-    models: Sequence[Any],
-    public: bool,
-    random_state: int | np.random.RandomState | None,
-    cv: object,
-    checkpointed: bool,
+    models: Sequence[Any], public: bool, random_state: KnownSeed, cv: object, checkpointed: bool
 ) -> tuple[str, ...]:
     """Assumptions of a search's total, as plain sentences.
 
