@@ -26,15 +26,12 @@ def documented(kind: Kind) -> Kind:
     summary, sections = _parts(kind)
     above = [_parts(base)[1] for base in classes[1:]]
     notes = {name: text for sections in reversed(above) for name, text in sections.items()}
-    merged = {
-        **{
-            name: text for name, text in (notes | sections).items() if name in ("Notes", "Examples")
-        },
-        **{
-            name: _entries(*(described.get(name) for described in (sections, *above)))
-            for name in ("Parameters", "Attributes")
-        },
-    }
+    parameters = inspect.signature(kind).parameters.values()
+    required = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
+    merged = notes | sections
+    for name in ("Parameters", "Attributes"):
+        texts = (described.get(name) for described in (sections, *above))
+        merged[name] = _entries(required, *texts)
     ordered = [
         f"{name}\n{'-' * len(name)}\n{merged[name].strip()}" for name in ORDER if merged.get(name)
     ]
@@ -42,15 +39,18 @@ def documented(kind: Kind) -> Kind:
     return kind
 
 
-def _entries(*texts: str | None) -> str:
-    """Entries of sections, each name once, as the first text describes it; ``**kwargs`` at the
-    end.
+def _entries(required: list[str], *texts: str | None) -> str:
+    """Entries of sections, each name once, as the first text describes it.
+
+    What a signature requires comes first, and ``**kwargs`` last.
     """
     entries = [entry for text in texts if text for entry in re.split(r"\n(?=\S)", text.strip())]
     once: dict[str, str] = {}
     for entry in entries:
         once.setdefault(entry.partition(" : ")[0], entry)
-    return "\n".join(sorted(once.values(), key=lambda entry: entry.startswith("**")))
+    first = {name: once.pop(name) for name in required if name in once}
+    others = sorted(once.values(), key=lambda entry: entry.startswith("**"))
+    return "\n".join([*first.values(), *others])
 
 
 def _parts(kind: type) -> tuple[str, dict[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from ..privacy import UnknownGuaranteeError
 from .adapter import Adapter, Estimator, PrivateEstimator, ProtocolAdapter, TrainingRun
 from .declared_guarantee import Declared, DeclaredAdapter
@@ -44,7 +46,7 @@ def adapter_for(estimator: Estimator, declared: Declared | None = None) -> Adapt
         return DeclaredAdapter(declared, OF_MODELS)
     for adapter in ADAPTERS:
         if adapter.recognises(estimator):
-            return adapter
+            return copy(adapter)  # which may keep the adapters of parts
     name = type(estimator).__name__
     if name == "Pipeline" and type(estimator).__module__.startswith("imblearn."):
         raise UnknownGuaranteeError(

@@ -259,12 +259,9 @@ class ProtocolAdapter(Adapter):
         return names
 
     def fresh_randomness(self, estimator: Estimator) -> Parameters:
-        secure = getattr(estimator, "secure_without_seed", False)
-        return (
-            dict.fromkeys(sorted(set(SEEDS) & set(estimator.get_params(deep=False))))
-            if secure
-            else {}
-        )
+        if not getattr(estimator, "secure_without_seed", False):
+            return {}
+        return dict.fromkeys(sorted(set(SEEDS) & set(estimator.get_params(deep=False))))
 
     def takes_chosen_rows(self, estimator: Estimator) -> bool:
         return is_ours(type(estimator)) and getattr(estimator, "takes_chosen_rows", False) is True

@@ -39,20 +39,17 @@ class DeclaredAdapter(PartsAdapter):
         for part in (estimator, *estimator.get_params(deep=True).values()):
             refuse_cache(part)
         self._refuse_short_seeds(estimator)
-        guarantee = (
-            self.declared
-            if isinstance(self.declared, Guarantee)
-            else self.declared(estimator, n_samples)
-        )
+        guarantee = self.declared
+        if not isinstance(guarantee, Guarantee):
+            guarantee = guarantee(estimator, n_samples)
         if not isinstance(guarantee, Guarantee):
             raise UnknownGuaranteeError(
-                f"guarantee gave {guarantee!r}. It must be a guarantee from sklearn_dpsearch.privacy, "
-                "e.g. PureDP(epsilon=1.0), or a callable (estimator, n_samples) that returns one."
+                f"guarantee gave {guarantee!r}. It must be a guarantee from "
+                "sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0), or a callable (estimator, "
+                "n_samples) that returns one."
             )
-        word = (
-            f"The caller declared that one fit of {type(estimator).__name__} promises {guarantee!r}; "
-            f"this was not checked."
-        )
+        word = f"one fit of {type(estimator).__name__} promises {guarantee!r}"
+        word = f"The caller declared that {word}; this was not checked."
         return TrainingRun(guarantee=guarantee, assumptions=(word,))
 
     def _refuse_short_seeds(self, estimator: Estimator) -> None:

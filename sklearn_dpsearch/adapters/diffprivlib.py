@@ -67,16 +67,20 @@ class KnownModel:
 
 
 def _factor_of_scaler(model: Any) -> float:
-    """Mean and variance at ε/2 each, split over the features; both noises are scaled to a changed
-    record."""
+    """Mean and variance at ε/2 each, split over the features.
+
+    Both noises are scaled to a changed record.
+    """
     _intervals(model, "bounds")
     _refuse_tiny_epsilon(model)
     return 1.0
 
 
 def _factor_of_tree(model: Any) -> float:
-    """Permute-and-flip per leaf, at ε for a record more or less; a changed record touches two
-    leaves or two counts."""
+    """Permute-and-flip per leaf, at ε for a record more or less.
+
+    A changed record touches two leaves or two counts.
+    """
     return 2.0
 
 
@@ -242,8 +246,10 @@ MODELS: dict[str, KnownModel] = {
 
 
 def _searched_penalties(current: float, grid: bool) -> Any:
-    """Current strength and stronger penalties, down to a hundredth: the default fails below
-    epsilon = 1."""
+    """Current strength and stronger penalties, down to a hundredth.
+
+    The default fails below epsilon = 1.
+    """
     from scipy.stats import loguniform
 
     return [current / 100, current / 10, current] if grid else loguniform(current / 100, current)
@@ -328,8 +334,10 @@ class DiffprivlibAdapter(Adapter):
         return ("epsilon", *model.bounds, *model.also)
 
     def fresh_randomness(self, estimator: Estimator) -> Parameters:
-        """No seed, so that mechanisms draw on the operating system, and an own accountant: the
-        default counts runs."""
+        """No seed, so that mechanisms draw on the operating system, and an own accountant.
+
+        The default counts runs.
+        """
         from diffprivlib.accountant import BudgetAccountant
 
         name = _name(estimator)
@@ -345,13 +353,17 @@ class DiffprivlibAdapter(Adapter):
         return [{name: values(getattr(estimator, name), grid) for name, values in around.items()}]
 
     def prepare(self, model: Estimator) -> None:
-        """Make the model train in double precision: bounds are truncated to the type of X, where
-        that is not."""
+        """Make the model train in double precision.
+
+        Bounds are truncated to the type of X, where that is not.
+        """
         model.__class__, _ = _training_and_released_types(model)
 
     def finish(self, model: Estimator) -> None:
-        """Keep the predictions of a linear regression within ``bounds_y``: on few records the noise
-        is that large."""
+        """Keep the predictions of a linear regression within ``bounds_y``.
+
+        On few records the noise is that large.
+        """
         _, model.__class__ = _training_and_released_types(model)
 
     def scrub(self, model: Estimator) -> None:
@@ -372,10 +384,10 @@ def _training_and_released_types(model: Estimator) -> tuple[type, type]:
 
 
 def _rounded_up(epsilon: float) -> float:
-    """Round up by two doubles, because the product may have been rounded down; short decimals
-    stay."""
-    return (
-        epsilon
-        if epsilon == round(epsilon, 12)
-        else math.nextafter(math.nextafter(epsilon, math.inf), math.inf)
-    )
+    """Round up by two doubles, because the product may have been rounded down.
+
+    Short decimals stay.
+    """
+    if epsilon == round(epsilon, 12):
+        return epsilon
+    return math.nextafter(math.nextafter(epsilon, math.inf), math.inf)

@@ -13,8 +13,10 @@ from diffprivlib.models import DecisionTreeClassifier, GaussianNB, LinearRegress
 
 
 class ClippedLinearRegression(LinearRegression):
-    """diffprivlib's ``LinearRegression``, predicting within its public ``bounds_y``: no target lies
-    outside."""
+    """diffprivlib's ``LinearRegression``, predicting within its public ``bounds_y``.
+
+    No target lies outside.
+    """
 
     def predict(self, X: Any) -> Any:
         """Predictions, clipped to ``bounds_y``."""
@@ -23,8 +25,10 @@ class ClippedLinearRegression(LinearRegression):
 
 
 class _InDoubles:
-    """Mixin that converts features to double precision: of integers diffprivlib truncates the
-    bounds to integers."""
+    """Mixin that converts features to double precision.
+
+    Of integers diffprivlib truncates the bounds to integers.
+    """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Train as the model does."""

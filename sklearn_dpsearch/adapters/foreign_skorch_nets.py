@@ -1,5 +1,7 @@
-"""skorch nets of others: a new net with the trained parameters is released, and nothing else of the
-training."""
+"""skorch nets of others.
+
+A new net with the trained parameters is released, and nothing else of the training.
+"""
 
 from __future__ import annotations
 
@@ -106,11 +108,8 @@ def rebuild_net(net: Any, *, buffers: bool = True) -> None:
 
 def _unwrapped(module: Any) -> Any:
     """The user's module inside of Opacus's."""
-    return (
-        module._module
-        if type(module).__module__.startswith("opacus.") and hasattr(module, "_module")
-        else module
-    )
+    of_opacus = type(module).__module__.startswith("opacus.")
+    return module._module if of_opacus and hasattr(module, "_module") else module
 
 
 def _load_state(name: str, new: Any, trained: Any, *, buffers: bool) -> None:

@@ -87,14 +87,18 @@ class InterpretAdapter(Adapter):
         return {} if neighboring == "zero_out" else None
 
     def prepare(self, model: Any) -> None:
-        """Draw an integer from the generator that a search with a seed has set: DP-EBM takes no
-        generators."""
+        """Draw an integer from the generator that a search with a seed has set.
+
+        DP-EBM takes no generators.
+        """
         if model.random_state is not None:
             model.random_state = int(check_random_state(model.random_state).randint(2**31 - 1))
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]]:
-        """Learning rates, rounds and leaves. The default rate loses four to six points of accuracy
-        on Adult."""
+        """Learning rates, rounds and leaves.
+
+        The default rate loses four to six points of accuracy on Adult.
+        """
         rates = [0.05, 0.1, 0.2, 0.4] if grid else stats.loguniform(0.02, 0.5)
         return [{"learning_rate": rates, "max_rounds": [100, 300], "max_leaves": [2, 3]}]
 
@@ -169,8 +173,10 @@ def _epsilon_for(mu: float, delta: float, share: float, composition: str) -> flo
 
 
 def _check_features(parameters: Mapping[str, Any]) -> None:
-    """Raise unless types and bounds of all features are given: DP-EBM would read them from the
-    records."""
+    """Raise unless types and bounds of all features are given.
+
+    DP-EBM would read them from the records.
+    """
     types = parameters["feature_types"]
     is_list = isinstance(types, Sequence) and not isinstance(types, str)
     if not is_list or not all(kind in ("continuous", "ignore") for kind in types):

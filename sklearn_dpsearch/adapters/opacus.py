@@ -216,28 +216,21 @@ def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
         For missing noise, and for parameters that are no numbers in their range.
     """
     owner, parameters = type(net).__name__, net.get_params(deep=False)
-    noise = {
-        name: parameters[name]
-        for name in (*NOISE, "target_delta")
+    below = {"noise_multiplier": math.inf, "target_epsilon": math.inf, "target_delta": 1.0}
+    values = {
+        name: positive(owner, name, parameters[name], bound)
+        for name, bound in below.items()
         if parameters.get(name) is not None
     }
-    values = {
-        name: positive(owner, name, noise[name], 1.0 if name == "target_delta" else math.inf)
-        for name in noise
-    }
-    if values.keys() - {"target_delta"} != {"noise_multiplier"} and values.keys() != {
-        "target_epsilon",
-        "target_delta",
-    }:
+    noise = values.keys() - {"target_delta"}
+    if noise != {"noise_multiplier"} and values.keys() != {"target_epsilon", "target_delta"}:
         raise PrivacyError(
             f"Found {values or 'no noise'} in {owner}; noise_multiplier=..., or target_epsilon=... "
             "with target_delta=..., is needed (none of them in a search with epsilon=, which sets "
             "noise_multiplier)."
         )
-    epochs, loader = (
-        _whole_number("max_epochs", parameters["max_epochs"]),
-        parameters["iterator_train"],
-    )
+    epochs = _whole_number("max_epochs", parameters["max_epochs"])
+    loader = parameters["iterator_train"]
     if isinstance(loader, PlannedBatches):
         batches = loader.batches
     elif loader is not sys.modules["torch"].utils.data.DataLoader:
@@ -251,12 +244,9 @@ def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
     else:
         batches = _number_of_batches(parameters, n_samples)
     plan = OpacusPlan(batches=batches, epochs=epochs)
-    stated = values.get("noise_multiplier")
-    noise_multiplier = (
-        _noise_for(values["target_epsilon"], values["target_delta"], plan)
-        if stated is None
-        else stated
-    )
+    noise_multiplier = values.get("noise_multiplier")
+    if noise_multiplier is None:
+        noise_multiplier = _noise_for(values["target_epsilon"], values["target_delta"], plan)
     return replace(plan, noise_multiplier=noise_multiplier)
 
 
@@ -288,7 +278,10 @@ def _readings_without_noise(net: Any) -> Iterator[str]:
             "occur. Give classes=[...], in the order of the module's outputs."
         )
     if vars(net).get("iterator_train__generator") is not None:
-        yield f"iterator_train__generator in {name}: its seed tells which records are in which batch. Leave it out."
+        yield (
+            f"iterator_train__generator in {name}: its seed tells which records are in which "
+            "batch. Leave it out."
+        )
     for entry in net.callbacks or () if net.callbacks != "disable" else ():
         callback = entry[1] if isinstance(entry, tuple) else entry
         kind = callback if isinstance(callback, type) else type(callback)
@@ -359,16 +352,8 @@ def _words_of_cut(net: Any, plan: OpacusPlan) -> str:
     if plan.noise_multiplier <= 0:
         return "1"
     if hasattr(net.module, "parameters") and not isinstance(net.module, type):
-        return short_up(
-            delta_of_cut(
-                plan,
-                sum(
-                    parameter.numel()
-                    for parameter in net.module.parameters()
-                    if parameter.requires_grad
-                ),
-            )
-        )
+        trained = [part.numel() for part in net.module.parameters() if part.requires_grad]
+        return short_up(delta_of_cut(plan, sum(trained)))
     at_million = short_up(delta_of_cut(plan, 10**6))
     return f"{at_million} (for a million parameters; it grows with their square root)"
 

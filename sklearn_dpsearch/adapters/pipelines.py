@@ -1,5 +1,7 @@
-"""Pipelines, feature unions and column transformers: private parts compose, and parts that learn
-nothing are free."""
+"""Pipelines, feature unions and column transformers.
+
+Private parts compose, and parts that learn nothing are free.
+"""
 
 from __future__ import annotations
 
@@ -118,12 +120,23 @@ class CompositeAdapter(PartsAdapter):
 
     Parameters
     ----------
-    adapter_for : callable
+    look_up : callable
         Part ↦ its adapter.
     """
 
-    def __init__(self, adapter_for: Callable[[Any], Adapter]) -> None:
-        self.adapter_for = adapter_for
+    def __init__(self, look_up: Callable[[Any], Adapter]) -> None:
+        self._look_up = look_up
+        self._adapters: dict[tuple[type, frozenset[str]], Adapter] = {}
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._look_up,)  # adapters of parts are those of one plan
+
+    def adapter_for(self, part: Any) -> Adapter:
+        """Adapter of a part, looked up once for all of its type that have the same attributes."""
+        kind = type(part), frozenset(getattr(part, "__dict__", ()))
+        if kind not in self._adapters:
+            self._adapters[kind] = self._look_up(part)
+        return self._adapters[kind]
 
     def recognises(self, estimator: object) -> bool:
         return type(estimator) in (Pipeline, FeatureUnion, ColumnTransformer)
@@ -219,10 +232,8 @@ class CompositeAdapter(PartsAdapter):
         groups: list[tuple[Any, list[int]]] = []
         for i, model in enumerate(models):
             with contained():  # an error of one model leaves the others
-                last, features = (
-                    model.steps[-1][1],
-                    model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X,
-                )
+                last = model.steps[-1][1]
+                features = model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X
                 alike = (
                     members
                     for other, members in groups
@@ -295,8 +306,10 @@ def _parameters_of_part(name: str, varying: Names) -> Names:
 
 
 def refuse_data_dependent_columns(estimator: ColumnTransformer) -> None:
-    """Raise for column selectors that see X and may read records; scikit-learn's own reads only
-    names and dtypes."""
+    """Raise for column selectors that see X and may read records.
+
+    Scikit-learn's own reads only names and dtypes.
+    """
     for name, _, columns in estimator.transformers:
         if callable(columns) and type(columns) is not make_column_selector:
             raise LeakingEstimatorError(
@@ -306,8 +319,10 @@ def refuse_data_dependent_columns(estimator: ColumnTransformer) -> None:
 
 
 def refuse_cache(estimator: Any) -> None:
-    """Raise for a cache on disk: it would keep the losers' steps, and give several candidates the
-    same noise."""
+    """Raise for a cache on disk.
+
+    It would keep the losers' steps, and give several candidates the same noise.
+    """
     if getattr(estimator, "memory", None) is not None:
         raise LeakingEstimatorError(
             f"{type(estimator).__name__} has memory={estimator.memory!r}: cached steps would give "

@@ -17,17 +17,18 @@ from .sklearn_steps import how_to_learn_nothing
 
 #: Private counterpart ↦ names of scikit-learn's estimators.
 _REPLACED = {
-    "DPLogisticRegression(classes=[...]) of sklearn_dpsearch.nets": "LogisticRegression LogisticRegressionCV "
-    "SGDClassifier LinearSVC",
-    "DPLinearRegression(bounds_y=(..., ...)) of sklearn_dpsearch.nets": "LinearRegression Ridge RidgeCV Lasso "
-    "ElasticNet SGDRegressor",
-    "DPGradientBoostingClassifier(schema, ...) of sklearn_dpsearch.boosting": "RandomForestClassifier "
-    "GradientBoostingClassifier HistGradientBoostingClassifier",
-    "DPGradientBoostingRegressor(schema, ...) of sklearn_dpsearch.boosting": "RandomForestRegressor "
-    "GradientBoostingRegressor HistGradientBoostingRegressor",
+    "DPLogisticRegression(classes=[...]) of sklearn_dpsearch.nets":
+    "LogisticRegression LogisticRegressionCV SGDClassifier LinearSVC",
+    "DPLinearRegression(bounds_y=(..., ...)) of sklearn_dpsearch.nets":
+    "LinearRegression Ridge RidgeCV Lasso ElasticNet SGDRegressor",
+    "DPGradientBoostingClassifier(schema, ...) of sklearn_dpsearch.boosting":
+    "RandomForestClassifier GradientBoostingClassifier HistGradientBoostingClassifier",
+    "DPGradientBoostingRegressor(schema, ...) of sklearn_dpsearch.boosting":
+    "RandomForestRegressor GradientBoostingRegressor HistGradientBoostingRegressor",
     "DPMLPClassifier(classes=[...]) of sklearn_dpsearch.nets": "MLPClassifier",
     "DPMLPRegressor(bounds_y=(..., ...)) of sklearn_dpsearch.nets": "MLPRegressor",
-    "TableEncoder(schema) of sklearn_dpsearch.preprocessing, which takes bounds and categories from a public schema":
+    "TableEncoder(schema) of sklearn_dpsearch.preprocessing, which takes bounds and categories "
+    "from a public schema":
     "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer KBinsDiscretizer "
     "PowerTransformer OneHotEncoder OrdinalEncoder SimpleImputer IterativeImputer KNNImputer",
 }  # fmt: skip
@@ -47,8 +48,9 @@ ON_YOUR_WORD = (
 )
 #: The way out for a table. A test runs it as it stands in the message.
 INSTEAD = """
-For a table, one model with the encoder inside replaces all steps. With your columns, ranges and values, which must be
-public knowledge, this is the whole script (docs/learn/from_grid_search.md explains it):
+For a table, one model with the encoder inside replaces all steps. With your columns, ranges and
+values, which must be public knowledge, this is the whole script (docs/learn/from_grid_search.md
+explains it):
 
     from sklearn_dpsearch import DPRandomSearchCV  # from 30,000 records on: DPSubsetSearchCV
     from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
@@ -58,7 +60,8 @@ public knowledge, this is the whole script (docs/learn/from_grid_search.md expla
     search = DPRandomSearchCV(model, "auto", scoring="neg_log_loss", epsilon=1.0, delta=1e-6)
     search.fit(table, table["income"])
 
-DPTabularClassifier of sklearn_dpsearch.nets takes the same place; for numbers, the regressors of both.
+DPTabularClassifier of sklearn_dpsearch.nets takes the same place; for numbers, the regressors of
+both.
 """
 
 
@@ -67,12 +70,9 @@ def learning_step_error(name: str, part: Any) -> UnknownGuaranteeError:
     kind = type(part).__name__
     settings, private = how_to_learn_nothing(part), COUNTERPARTS.get(kind, ANY)
     use = f"Give it {settings}; or use {private}" if settings else f"Use {private}"
-    learner = type(part).__module__.partition(".")[0] == "sklearn"
-    why = (
-        "learns from the data without privacy"
-        if learner
-        else "is not known to learn nothing from the data"
-    )
+    why = "is not known to learn nothing from the data"
+    if type(part).__module__.partition(".")[0] == "sklearn":
+        why = "learns from the data without privacy"
     what = f"Step {name!r} ({kind}) {why}. {use}"
     error = UnknownGuaranteeError(f"{what}; or {ON_YOUR_WORD}.")
     error.listed = (f"{what}.",)
@@ -80,8 +80,10 @@ def learning_step_error(name: str, part: Any) -> UnknownGuaranteeError:
 
 
 def error_in_step(name: str, error: PrivacyError) -> PrivacyError:
-    """The error of a part, with the name of the part; inner parts are named as their parameters
-    are."""
+    """The error of a part, with the name of the part.
+
+    Inner parts are named as their parameters are.
+    """
 
     def named(text: str) -> str:
         for start in ("Step '", "In step '"):
@@ -131,8 +133,10 @@ def _several_refusals(refusals: Sequence[PrivacyError]) -> PrivacyError:
 
 
 def refuse_steps(adapter: Adapter, estimator: Any) -> None:
-    """Raise for all steps of an estimator that are not private; missing noise is no reason, as a
-    search may set it."""
+    """Raise for all steps of an estimator that are not private.
+
+    Missing noise is no reason, as a search may set it.
+    """
     try:
         adapter.training_run(estimator, None)
     except PrivacyError as error:

@@ -1,5 +1,6 @@
-"""Steps that learn nothing, fitted on a made-up record: parameters decide types, and records are
-only transformed.
+"""Steps that learn nothing, fitted on a made-up record.
+
+Parameters decide types, and records are only transformed.
 
 scikit-learn's encoders and imputers keep the type of the array that they are fitted on, and one
 missing value can change the type of a whole column. So such a step sees, in ``fit``, one made-up
@@ -61,8 +62,10 @@ def _has_constant(part: Any) -> bool:
 
 
 def _keeps_no_state(part: Any) -> bool:
-    """The functions, and what they are given, hold nothing that a call could change: it would be
-    released."""
+    """The functions, and what they are given, hold nothing that a call could change.
+
+    It would be released.
+    """
     arguments = [
         argument
         for name in ("kw_args", "inv_kw_args")
@@ -108,15 +111,18 @@ LEARN_NOTHING: dict[tuple[str, str], Callable[[Any], bool]] = {
 }
 #: Condition ↦ parameters with which it holds.
 SETTINGS: dict[Callable[[Any], bool], str] = {
-    _given_categories: "public categories=[[...], ...], numbers only up to 2**53, and neither min_frequency nor "
-    "max_categories",
-    _keeps_no_state: "a function (no object with a state), and numbers, texts and arrays as its arguments",
-    _has_constant: "strategy='constant', a public fill_value, keep_empty_features=True and add_indicator=False",
+    _given_categories: "public categories=[[...], ...], numbers only up to 2**53, and neither "
+    "min_frequency nor max_categories",
+    _keeps_no_state: "a function (no object with a state), and numbers, texts and arrays as its "
+    "arguments",
+    _has_constant: "strategy='constant', a public fill_value, keep_empty_features=True and "
+    "add_indicator=False",
 }
 #: Assumptions that cannot be checked on a step.
 ASSUMED = {
     "FunctionTransformer": "The function of step {!r} treats each record on its own.",
-    "TableEncoder": "The schema of step {!r} was not taken from the records, and the types of its columns are public.",
+    "TableEncoder": "The schema of step {!r} was not taken from the records, and the types of its "
+    "columns are public.",
 }
 #: Parameters with which encoders accept undeclared categories.
 FOR_UNKNOWN_CATEGORIES = {
@@ -146,8 +152,10 @@ def assumption_of(name: str, part: Any) -> tuple[str, ...]:
 
 
 def refuse_unknown_categories(name: str, part: Any) -> None:
-    """Raise unless encoders accept undeclared categories: one record could fail every candidate,
-    after spending."""
+    """Raise unless encoders accept undeclared categories.
+
+    One record could fail every candidate, after spending.
+    """
     if getattr(part, "handle_unknown", None) == "error":
         kind = type(part).__name__
         raise LeakingEstimatorError(
@@ -188,8 +196,10 @@ class FittedByParameters(BaseEstimator):
         return self.fit(X).transform(X)
 
     def transform(self, X: Any) -> Any:
-        """Transform records in a batch; one on which the step fails is blank, and fails no
-        other."""
+        """Transform records in a batch.
+
+        One on which the step fails is blank, and fails no other.
+        """
         parts = list(_transformed_parts(self.step.transform, read_table(X)))
         like = next((part[:1] for part in parts if part is not None), None)
         if like is None:
@@ -248,11 +258,9 @@ def _replace(composite: Any, new: Callable[[Any], Any]) -> None:
 
 def _with_steps_replaced(steps: Any, new: Callable[[Any], Any]) -> Any:
     """Replace steps in lists of named steps."""
-    return (
-        type(steps)(_with_steps_replaced(step, new) for step in steps)
-        if type(steps) in (list, tuple)
-        else new(steps)
-    )
+    if type(steps) not in (list, tuple):
+        return new(steps)
+    return type(steps)(_with_steps_replaced(step, new) for step in steps)
 
 
 # --- the made-up record ---------------------------------------------------------------------------

@@ -297,7 +297,7 @@ def planned(
     """
     search._validate_params()
     strategy = search._strategy()
-    return strategy, search._plan(strategy, n_samples, False, search.delta, guess=factor)
+    return strategy, strategy.plan(n_samples, False, search.delta, guess=factor)
 
 
 def expected_work(strategy: Any, plan: Plan) -> float:

@@ -8,67 +8,40 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
-from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.metadata_routing import process_routing
 
-from .._process import public_records
-from .._process.progress import planning, speaking
+from .._process.progress import speaking
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
-from ..adapters.refused_estimators import check_all
-from ..data.columns import is_of_dask
-from ..data.persons import number_of_persons, persons_in
-from ..data.records import read_parameter
 from ..errors import check_arguments_of
 from ..ledger import PrivacyLedger
-from ..ledger.fits import model_in_words
-from ..ledger.ledger_context import counted, is_counted
-from ..privacy import Guarantee, MissingDeltaError, PrivacyError
+from ..ledger.ledger_context import is_counted
+from ..privacy import Guarantee, MissingDeltaError
 from ..privacy.spent import PrivacySpent
-from ..privacy.statement.content import short_up, up
 from ..scoring import PrivateScorer
 from ..scoring.validation import read_once
 from ..search import private_process
 from ._checkpoint import start_of_search
 from ._delegation import ReleasedModel
 from ._html_repr import ShownInNotebooks
-from ._ledgers import ledger_of, state_with_ledger, with_earlier_fits
-from ._partitions import TRUSTED, look_at_partitions
-from ._persons import name_of_groups
-from ._private_fit import PrivateFit
-from ._records import columns_read
-from ._rehearsal import DryRun, dry_run, job_in_the_open, public_examples, rehearse
+from ._ledgers import enter, ledger_of, state_with_ledger, with_earlier_fits
+from ._private_fit import PrivateFit, private_fit
+from ._rehearsal import DryRun, dry_run, rehearse
 from ._strategy import Strategy
 from ._types import Scorer
-from .execution.clusters import workplace_for
 from .execution.job import charge
-from .planning.checks import (
-    BUDGET,
-    DELTA,
-    check_estimator,
-    check_forms,
-    check_mean,
-    check_public_shape,
-    first_look,
-    is_per_record,
-    read_public,
-    refuse_traces,
-)
+from .planning.checks import BUDGET, DELTA, check_forms, check_supported
 from .planning.finite_epsilon import check_finite
-from .planning.plan import Plan, make_plan
+from .planning.plan import Plan
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
 #: A fit that may start, checked and planned, and its ledger; no private record was used yet.
 Planned: TypeAlias = tuple[PrivateFit, PrivacyLedger | None]
 
-#: Most lines of a search's text.
-MOST_LINES = 18
 #: Fields that a fit may leave beside what it spent; a later one takes all of them away before it
 #: uses a record.
 RELEASED = (
@@ -91,12 +64,62 @@ RELEASED = (
 class BasePrivateSearch(
     ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta
 ):
-    """A search that is private as a whole: a final class has the parameters, and says which
-    strategy goes by them.
+    """A search that is private as a whole.
+
+    A final class has the parameters, and says which strategy goes by them.
 
     ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``PrivateFit``, in a process of
     its own) and release (``_release``, the only door through which anything derived from the data
     leaves).
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator: a diffprivlib model, a pipeline of private steps and steps that learn
+        nothing, anything with a method ``privacy_guarantee(n_samples)``, or any estimator with a
+        declared ``guarantee``.
+    epsilon, delta : float, optional
+        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's own noise
+        is scaled until the total is ``epsilon``; without, the estimator runs as configured and the
+        total is reported. ``delta`` is needed unless every release is purely private.
+    scoring : str, callable, PrivateScorer or None, default=None
+        On public validation data as in scikit-learn; on private records a scorer with a known
+        sensitivity (``sklearn_dpsearch.scoring``). None: accuracy for classifiers.
+    guarantee : Guarantee or callable, optional
+        Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator,
+        n_samples) to guarantee.
+    n_jobs : int, optional
+        As in scikit-learn.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
+        searches have it.
+    error_score : float, default=nan
+        Score of a candidate that fails; nan is the worst.
+    verbose : int, default=0
+        Above 0 prints the plan and its cost, which are known without the data, and shows progress;
+        where the number of runs is secret, progress shows only that the search runs. 2 also shows
+        when runs end and the final training begins, which tells observers more about the number of
+        runs (docs/learn/planning.md).
+    random_state : None, int or RandomState, default=None
+        None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
+    ledger : PrivacyLedger or None, default=None
+        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
+        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
+        around the fit, if any.
+    checkpoint : str, path or None, default=None
+        A folder from which the same search goes on after a crash, to the same release as without
+        the crash (docs/learn/at_scale.md). The folder is as secret as the records. Repeating the
+        same fit restores the release.
+    rehearse : bool, default=True
+        Before anything is spent, train and score one candidate of each family on records made up
+        from public facts of X and y (columns, types, classes, bounds, schema); iterative training
+        stops after a few steps. Errors there are raised in full. False: for estimators that need
+        records which cannot be made up.
+
+    Attributes
+    ----------
+    privacy_spent_ : PrivacySpent
+        Cost of the whole fit; unpacks as (epsilon, delta).
     """
 
     estimator: Any
@@ -140,8 +163,10 @@ class BasePrivateSearch(
 
     @abstractmethod
     def _strategy(self) -> Strategy:
-        """Make the strategy for the current parameters; raise for parameters that contradict each
-        other."""
+        """Make the strategy for the current parameters.
+
+        Raise for parameters that contradict each other.
+        """
 
     # --- plan -------------------------------------------------------------------------------------
 
@@ -151,20 +176,10 @@ class BasePrivateSearch(
         search: Self = super().__new__(cls)
         return search
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """Parameters as scikit-learn shows them; a long schema is cut in the middle."""
-        lines = super().__repr__(N_CHAR_MAX).splitlines()
-        half = MOST_LINES // 2
-        return "\n".join(
-            lines if len(lines) <= MOST_LINES else [*lines[:half], "    ...", *lines[-half + 1 :]]
-        )
-
     def _validate_params(self) -> None:
-        check_estimator(self.estimator)
         check_forms(self)
         super()._validate_params()
-        check_mean(getattr(self, "n_iter", None))
-        self._check_supported()
+        check_supported(self)
 
     def privacy_cost(
         self, n_samples: int | None = None, delta: float | None = None, *, public: bool = False
@@ -193,70 +208,27 @@ class BasePrivateSearch(
         self._validate_params()
         strategy = self._strategy()
         try:
-            plan = self._plan(strategy, n_samples, public, self.delta)
+            plan = strategy.plan(n_samples, public, self.delta)
         except MissingDeltaError:
             if delta is None or self.delta is not None:
                 raise
-            plan = self._plan(strategy, n_samples, public, delta)
+            plan = strategy.plan(n_samples, public, delta)
         spent = plan.spent if delta is None else replace(plan.spent, delta=float(delta))
-        self._check_finite(plan, spent, n_samples, public)
+        check_finite(self, plan, spent, n_samples, public)
         return spent
 
-    def _check_finite(
-        self, plan: Plan, spent: PrivacySpent, n_samples: int | None, public: bool
-    ) -> None:
-        """Raise for an infinite ε, with the number of runs and the δ that would give a finite
-        one."""
-
-        def with_n_iter(mean: Any) -> Guarantee:
-            other: Any = copy(self)
-            other.n_iter = mean
-            return other._plan(other._strategy(), n_samples, public, spent.delta).spent.guarantee  # type: ignore[no-any-return]
-
-        check_finite(plan, spent, n_samples, with_n_iter if hasattr(self, "n_iter") else None)
-
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
-        """The guarantee of one ``fit``: a private search is a private estimator, and can be nested
-        in another."""
+        """The guarantee of one ``fit``.
+
+        A private search is a private estimator, and can be nested in another.
+        """
         self._validate_params()
-        return self._plan(self._strategy(), n_samples, False, self.delta).spent.guarantee
+        return self._strategy().plan(n_samples, False, self.delta).spent.guarantee
 
     def _unseeded_cost(self, n_samples: int | None) -> PrivacySpent:
         """Cost without a seed: an outer search plans with it, and takes the seed away."""
         unseeded: BasePrivateSearch = clone(self).set_params(random_state=None)
         return unseeded.privacy_cost(n_samples)
-
-    @np.errstate(under="ignore")  # the user may have made it an error
-    def _plan(
-        self,
-        strategy: Strategy,
-        n_samples: int | None,
-        public: bool,
-        delta: float | None,
-        *,
-        guess: float | None = None,
-    ) -> Plan:
-        return make_plan(replace(strategy.facts(n_samples, public), delta=delta, guess=guess))
-
-    def _check_supported(self) -> None:
-        if isinstance(self.error_score, str):
-            raise PrivacyError(
-                "Found error_score='raise': an error raised by one candidate could reveal its "
-                "data. Use error_score=np.nan (a failing candidate is the worst), and look for "
-                "errors on public or made-up data: dry_run() shows them in full."
-            )
-        if self.error_score == np.inf:
-            raise ValueError(
-                "Found error_score=inf, which would make a failing candidate the best. Use "
-                "error_score=np.nan (a failing candidate is the worst, as with -inf), or a finite "
-                "number."
-            )
-        if self.n_jobs == 0:
-            raise ValueError(
-                "Found n_jobs=0; None, a number of workers, or -1 for one on each processor is "
-                "needed."
-            )
-        refuse_traces(self.estimator)
 
     def _prepared(
         self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]
@@ -265,51 +237,7 @@ class BasePrivateSearch(
         self._validate_params()
         private_process.prepare(private_process.imported())
         ledger = ledger_of(self)
-        search = self._copy_to_run()
-        strategy = search._strategy()
-        groups = params.get("groups")
-        fit_params = self._fit_params(
-            {name: value for name, value in params.items() if name != "groups"}
-        )
-        name = "" if groups is None else name_of_groups(strategy)
-        public = None
-        if X_public is not None or y_public is not None:
-            public = read_public(X_public, y_public, X, y, strategy.kinds)
-        _, scorer = check_all(
-            (strategy.check_kinds, partial(strategy.scorer, X_public is not None))
-        )
-        workplace = workplace_for(self.n_jobs)
-        if is_of_dask(X):
-            records = look_at_partitions(
-                strategy, scorer, X, y, params, public=X_public is not None
-            )
-        else:
-            records = first_look(search, strategy.kinds, scorer, X, y, fit_params)
-        if records.n == 0:
-            raise ValueError(
-                "Found X with 0 records (0 samples), of which nothing can be learned. Nothing was "
-                "spent."
-            )
-        if public is not None:
-            check_public_shape(public, records)
-        n, unit, persons = records.n, "record", None
-        if groups is not None:
-            persons = fit_params[name] = persons_in(groups, n)
-            n, unit = number_of_persons(persons), "person"
-        trusted = (*workplace.assumptions, *(TRUSTED,) * is_of_dask(X))
-        plan = search._stated_plan(strategy, n, X_public is not None, unit, trusted)
-        search.ledger = search.checkpoint = None  # the user's process keeps both
-        work = PrivateFit(
-            strategy=strategy,
-            plan=plan,
-            n_samples=n,
-            persons=persons,
-            X=records.X,
-            y=records.y,
-            public=None if public is None else (public.X, public.y),
-            fit_params=fit_params,
-            workplace=workplace,
-        )
+        work, records = private_fit(self._copy_to_run(), X, y, X_public, y_public, params)
         if self.rehearse and not is_counted():  # a search around this one has rehearsed it
             why_not = rehearse(work, records)
             if why_not is not None and self.verbose:
@@ -323,40 +251,6 @@ class BasePrivateSearch(
         if hasattr(search, "cv"):
             search.cv = read_once(search.cv)
         return search
-
-    def _stated_plan(
-        self, strategy: Strategy, n_samples: int, public: bool, unit: str, trusted: tuple[str, ...]
-    ) -> Plan:
-        """Plan of a fit, whose cost is finite and says what is trusted; printed, where the user
-        asks for it."""
-        with planning(type(self).__name__, self.verbose):
-            plan = self._plan(strategy, n_samples, public, self.delta)
-            self._check_finite(plan, plan.spent, n_samples, public)
-        plan = replace(plan, spent=replace(plan.spent, unit=unit)).assuming(*trusted)
-        spent = plan.spent
-        if self.verbose:
-            cost = (
-                f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)} for any one "
-                f"{unit}"
-            )
-            summary = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
-            print("\n  ".join([summary, *columns_read(self.estimator)]))
-        return plan
-
-    def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
-        if get_config().get("enable_metadata_routing"):
-            params = process_routing(self, "fit", **params).estimator.fit
-        per_record = sorted(name for name, value in params.items() if is_per_record(name, value))
-        if per_record and self.guarantee is None:
-            raise PrivacyError(
-                f"Found {', '.join(per_record)} with one value per record: weights and the like "
-                "change how much one record matters, and with it the guarantee. Leave them out, or "
-                "declare guarantee= for a fit that uses them (private scores never do). Weights of "
-                "whole classes that are public constants are fine: our nets take "
-                "class_weight={label: weight}."
-            )
-        return {name: read_parameter(name, value) for name, value in params.items()}
 
     # --- run --------------------------------------------------------------------------------------
 
@@ -417,10 +311,8 @@ class BasePrivateSearch(
                 self._spend(work.plan, ledger, start.entry, paid=earlier.pop("privacy_spent_"))
                 self._release(replace(work.plan, spent=self.privacy_spent_), earlier)
                 if self.verbose:
-                    print(
-                        f"[{type(self).__name__}] this fit has ended before: here is its release; "
-                        f"nothing is spent"
-                    )
+                    note = "this fit has ended before: here is its release; nothing is spent"
+                    print(f"[{type(self).__name__}] {note}")
                 return self
             work = replace(work, entropy=start.entropy, finished=start.finished)
             work.try_to_draw()
@@ -435,8 +327,9 @@ class BasePrivateSearch(
     def dry_run(
         self, X_example: Any = None, y_example: Any = None, *, public: bool = False
     ) -> DryRun:
-        """Try one candidate in the open: it is trained, scored and made ready for release, as in
-        ``fit``.
+        """Try one candidate in the open.
+
+        It is trained, scored and made ready for release, as in ``fit``.
 
         Errors are shown in full, which ``fit`` must not do. Nothing is spent, and nothing is kept.
         Candidate and noise follow ``random_state``, if it is given.
@@ -464,7 +357,8 @@ class BasePrivateSearch(
         >>> from sklearn.linear_model import LogisticRegression
         >>> from sklearn_dpsearch import DPRandomSearchCV
         >>> from sklearn_dpsearch.privacy import PureDP
-        >>> search = DPRandomSearchCV(LogisticRegression(), {"C": [1.0, -1.0]}, guarantee=PureDP(epsilon=1.0))
+        >>> promise = PureDP(epsilon=1.0)
+        >>> search = DPRandomSearchCV(LogisticRegression(), {"C": [1.0, -1.0]}, guarantee=promise)
         >>> search.set_params(param_distributions={"C": [1.0]}).dry_run().params
         {'C': 1.0}
         >>> search.set_params(param_distributions={"C": [-1.0]}).dry_run()  # doctest: +ELLIPSIS
@@ -474,21 +368,8 @@ class BasePrivateSearch(
         LogisticRegression must be ...
         """
         self._validate_params()
-        search: BasePrivateSearch = clone(self).set_params(random_state=None)
-        strategy = search._strategy()
-        X, y = public_examples(strategy, X_example, y_example, public)
-        records = first_look(search, strategy.kinds, strategy.scorer(public), X, y, {})
-        # the plan for any number of records; for these only where it depends on that: ``fit`` will
-        # have more
-        try:
-            plan = search._plan(strategy, None, public, search.delta)
-        except (ValueError, TypeError):
-            plan = search._plan(strategy, records.n, public, search.delta)
-        job = job_in_the_open(
-            plan, records.X, records.y, public=(records.X, records.y) if public else None
-        )
-        with counted(), public_records():  # nothing is spent, nor by a search inside of this one
-            return dry_run(strategy, plan, job, self.random_state)
+        unseeded = clone(self).set_params(random_state=None)
+        return dry_run(unseeded, X_example, y_example, public, self.random_state)
 
     def _spend(
         self,
@@ -497,22 +378,17 @@ class BasePrivateSearch(
         entry: str | None = None,
         paid: PrivacySpent | None = None,
     ) -> None:
-        """Spend the budget and remove earlier results, before the first private record is used;
-        errors undo nothing.
+        """Spend the budget and remove earlier results, before the first private record is used.
+
+        Errors undo nothing.
 
         The ledger is first. If it refuses, nothing is spent, and what it has once written is on the
         disk. A fit that has ended before was ``paid`` then; a ledger has one entry for it.
         """
-        if ledger is not None:
-            ledger._spend_fit(
-                type(self).__name__, plan.spent, entry, about=model_in_words(plan.spent.release)
-            )
-        self._forget_release()
-        self.privacy_spent_ = with_earlier_fits(self, plan.spent, ledger) if paid is None else paid
-
-    def _forget_release(self) -> None:
+        enter(ledger, type(self).__name__, plan.spent, entry)
         for name in RELEASED:
             self.__dict__.pop(name, None)
+        self.privacy_spent_ = with_earlier_fits(self, plan.spent, ledger) if paid is None else paid
 
     # --- release ----------------------------------------------------------------------------------
 

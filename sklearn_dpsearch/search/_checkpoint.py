@@ -30,6 +30,7 @@ from ..privacy.statement.content import version_of
 from ..search import _checkpoint_folder as folder
 from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
 from ._records import with_parameters
+from ._types import KnownSeed
 from .execution.job import NOTHING, Finished, NoModelError
 from .execution.randomness import Randomness, entropy_of
 from .pickling import Code, code_of, pickled, unpickled
@@ -69,8 +70,10 @@ class Start(ABC):
 
     @abstractmethod
     def begin(self, pay: Callable[[], None]) -> None:
-        """Refuse a search other than the unfinished one, or write down a new one; pay before any
-        use of records."""
+        """Refuse a search other than the unfinished one, or write down a new one.
+
+        Pay before any use of records.
+        """
 
     @abstractmethod
     def keep(self, release: Mapping[str, Any], code: Code) -> None:
@@ -81,7 +84,7 @@ class Start(ABC):
 class WithoutCheckpoint(Start):
     """Start of a search that leaves nothing on the disk."""
 
-    def __init__(self, random_state: int | np.random.RandomState | None) -> None:
+    def __init__(self, random_state: KnownSeed) -> None:
         self.entropy = None if random_state is None else entropy_of(random_state)
 
     def released(self, prepared: Any) -> dict[str, Any] | None:
@@ -111,7 +114,7 @@ class Checkpoint(Start):
         Whether the folder is still needed.
     """
 
-    def __init__(self, path: Path, random_state: int | np.random.RandomState | None) -> None:
+    def __init__(self, path: Path, random_state: KnownSeed) -> None:
         self.path, self._header = path, _header_in(path)
         self._begun, self.stays = "entropy" in self._header, bool(self._header)
         #: Header of an earlier search, whose release stays until the new one is paid for.
@@ -144,16 +147,16 @@ class Checkpoint(Start):
         try:
             fields: dict[str, Any] = unpickled(release[len(code.mark) :], (), code)
         except Exception as error:
-            how = (
-                f"of a search that has ended, whose release cannot be read here "
-                f"({type(error).__name__}: {error})"
-            )
-            raise _unusable(self.path, f"{how}, perhaps as versions of libraries differ") from error
+            why = f"({type(error).__name__}: {error}), perhaps as versions of libraries differ"
+            how = f"of a search that has ended, whose release cannot be read here {why}"
+            raise _unusable(self.path, how) from error
         return fields
 
     def begin(self, pay: Callable[[], None]) -> None:
-        """Refuse a search other than the unfinished one, or write down a new one; pay before any
-        use of records."""
+        """Refuse a search other than the unfinished one, or write down a new one.
+
+        Pay before any use of records.
+        """
         if self._begun:
             self._check_same()
         else:
@@ -174,8 +177,9 @@ class Checkpoint(Start):
             earlier.path.unlink(missing_ok=True)
 
     def keep(self, release: Mapping[str, Any], code: Code) -> None:
-        """Keep the release, and no secret. After an error nothing is kept: the caller has the
-        release.
+        """Keep the release, and no secret.
+
+        After an error nothing is kept: the caller has the release.
 
         The secrets are gone when this returns, and not before may anyone see the release.
         """
@@ -193,10 +197,8 @@ class Checkpoint(Start):
         differs."""
         current, earlier = self._fingerprint, self._header["began"]
         for name in sorted({*current, *earlier}):
-            (digest, text), (other, was) = (
-                current.get(name, ("", "nothing")),
-                earlier.get(name, ("", "nothing")),
-            )
+            digest, text = current.get(name, ("", "nothing"))
+            other, was = earlier.get(name, ("", "nothing"))
             if digest != other:
                 began = f"the search in {self.path} began"
                 difference = f"{name}={text}, and {began} with {name}={was}"
@@ -217,11 +219,11 @@ class Checkpoint(Start):
 
 
 @contextlib.contextmanager
-def start_of_search(
-    checkpoint: Any, random_state: int | np.random.RandomState | None
-) -> Iterator[Start]:
-    """Open the start of a search; its folder is deleted when no release was kept, or if no record
-    was used."""
+def start_of_search(checkpoint: Any, random_state: KnownSeed) -> Iterator[Start]:
+    """Open the start of a search.
+
+    Its folder is deleted when no release was kept, or if no record was used.
+    """
     if checkpoint is None:
         yield WithoutCheckpoint(random_state)
         return
@@ -283,13 +285,12 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     if isinstance(arguments.get("random_state"), np.random.RandomState):
         # it changes with use; the entropy drawn from it is kept
         arguments["random_state"] = "RandomState"
-    settings = plan.promises.settings, plan.final_settings
-    candidates = [
-        _sample_of_space(plan.space),
-        repr(plan.spent.guarantee),
-        *settings,
-        _without_seeds(search.estimator),
-    ]
+    settings, estimator = (plan.promises.settings, plan.final_settings), clone(search.estimator)
+    # without generators, which change with use and are replaced in every run
+    forget_seeds(estimator)
+    with_parameters(estimator, dict.fromkeys(seed_names(estimator)))
+    space = _sample_of_space(plan.space)
+    candidates = [space, repr(plan.spent.guarantee), *settings, estimator]
     X_public, y_public = prepared.public or (None, None)
     records = {"X": prepared.X, "y": prepared.y, "X_public": X_public, "y_public": y_public}
     facts = {
@@ -297,13 +298,13 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
         **{name: plain_records(name, value) for name, value in records.items()},
         "parameters of fit": dict(prepared.fit_params),
     }
-    return {
-        **{name: (version, repr(version)) for name, version in versions().items()},
-        **{
-            name: (digest(name, value), _text_in_errors(value)) for name, value in arguments.items()
-        },
-        **{name: (digest(name, value), "") for name, value in facts.items()},
-    }
+    digests = {name: (version, repr(version)) for name, version in versions().items()}
+    for name, value in arguments.items():
+        short = isinstance(value, PLAIN) and len(repr(value)) < 80
+        digests[name] = digest(name, value), repr(value) if short else type(value).__name__
+    for name, value in facts.items():
+        digests[name] = digest(name, value), ""
+    return digests
 
 
 def versions() -> dict[str, str]:
@@ -319,16 +320,11 @@ def versions() -> dict[str, str]:
 
 
 def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Digests that recognise a search which has ended, without versions; texts for errors may show
-    a seed."""
+    """Digests that recognise a search which has ended, without versions.
+
+    Texts for errors may show a seed.
+    """
     return {name: digest for name, (digest, _) in fingerprint.items() if name not in WHERE}
-
-
-def _text_in_errors(value: Any) -> str:
-    """Text of a value for errors: a short plain value, or its type."""
-    return (
-        repr(value) if isinstance(value, PLAIN) and len(repr(value)) < 80 else type(value).__name__
-    )
 
 
 def _sample_of_space(space: Any) -> list[Any]:
@@ -345,14 +341,6 @@ def _sample_of_space(space: Any) -> list[Any]:
     return [plain, *(space.draw(drawing) for _ in range(PROBES))]
 
 
-def _without_seeds(estimator: Any) -> Any:
-    """Copy the estimator without generators, which change with use and are replaced in every
-    run."""
-    plain = clone(estimator)
-    forget_seeds(plain)
-    return with_parameters(plain, dict.fromkeys(seed_names(plain)))
-
-
 class _Hasher(NumpyHasher):
     """Hasher by values: a tensor of PyTorch is pickled with the address of its memory."""
 
@@ -364,8 +352,10 @@ class _Hasher(NumpyHasher):
 
 
 def digest(name: str, value: Any) -> str:
-    """Digest of an object by its value, the same in every process; an array in a file has that of
-    its numbers."""
+    """Digest of an object by its value, the same in every process.
+
+    An array in a file has that of its numbers.
+    """
     try:
         return str(_Hasher("sha1", coerce_mmap=True).hash(value))
     except Exception:

@@ -31,17 +31,17 @@ NOT_WRITTEN = (
 ABOUT = """\
 This folder is as secret as the private records.
 
-It holds a private search that has not ended: the secret from which candidates, their number, splits and noise follow,
-and finished runs. A reader of this folder can undo the noise of the release. Keep the folder to yourself, and out of
-backups and shared folders.
+It holds a private search that has not ended: the secret from which candidates, their number, splits
+and noise follow, and finished runs. A reader of this folder can undo the noise of the release. Keep
+the folder to yourself, and out of backups and shared folders.
 
-To go on, call fit again with the same arguments and the same records. Never go on from a copy. If you delete the folder
-by hand, count the search as spent.
+To go on, call fit again with the same arguments and the same records. Never go on from a copy. If
+you delete the folder by hand, count the search as spent.
 
-A search that has ended leaves its release here, with digests that recognise the same search, its records included.
-The same fit once more restores the release and spends nothing; another fit replaces it. The digests confirm a correct
-guess of all features, or of all targets, so the folder stays as secret as before. Delete it once the model is saved
-elsewhere.
+A search that has ended leaves its release here, with digests that recognise the same search, its
+records included. The same fit once more restores the release and spends nothing; another fit
+replaces it. The digests confirm a correct guess of all features, or of all targets, so the folder
+stays as secret as before. Delete it once the model is saved elsewhere.
 """
 
 
@@ -51,8 +51,9 @@ class NotWrittenError(OSError, PrivacyError):
 
 @contextlib.contextmanager
 def opened_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Open the folder, made if missing, for this process alone; a folder in which nothing was
-    written is deleted.
+    """Open the folder, made if missing, for this process alone.
+
+    A folder in which nothing was written is deleted.
 
     Raises
     ------
@@ -147,8 +148,9 @@ def _make_folder(path: Path) -> None:
 
 @dataclass(frozen=True)
 class FileOfSearch:
-    """File that costs only time if it is missing or damaged. Only what the same search has written
-    is read.
+    """File that costs only time if it is missing or damaged.
+
+    Only what the same search has written is read.
 
     Parameters
     ----------

@@ -135,8 +135,9 @@ class ReleasedModel:
 
     @available_if(_delegates("transform"))
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit, and transform the same records by the released model: what comes out is as secret as
-        they are.
+        """Fit, and transform the same records by the released model.
+
+        What comes out is as secret as they are.
 
         Parameters
         ----------

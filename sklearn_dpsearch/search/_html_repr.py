@@ -10,7 +10,11 @@ from typing import Any
 from sklearn import get_config
 
 from ..privacy.statement.content import clean, short_up, up
+from ._records import columns_read
+from .planning.plan import Plan
 
+#: Most lines of a search's text.
+MOST_LINES = 18
 #: Longer descriptions of parameters are cut.
 LONGEST = 200
 #: Readable in light and dark notebooks, as it takes over their colours.
@@ -24,13 +28,20 @@ NOT_FOUND = "The search ended without a candidate, which is a result like any ot
 
 
 class ShownInNotebooks:
-    """Box and diagram. The diagram has the released model where there is one, as on scikit-learn's
-    searches.
+    """Text, box and diagram of a search, with its released model where there is one.
 
     Only parameters of the search and attributes of ``released`` are shown.
     """
 
     estimator: Any
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Parameters as scikit-learn shows them; a long schema is cut in the middle."""
+        lines = super().__repr__(N_CHAR_MAX).splitlines()  # type: ignore[call-arg]
+        half = MOST_LINES // 2
+        if len(lines) > MOST_LINES:
+            lines = [*lines[:half], "    ...", *lines[-half + 1 :]]
+        return "\n".join(lines)
 
     def _sk_visual_block_(self) -> Any:
         """One child: the released model, or before ``fit`` the estimator."""
@@ -48,25 +59,21 @@ class ShownInNotebooks:
         )
 
     def _repr_html_inner(self) -> str:
-        return box(self) + self._diagram()
-
-    def _diagram(self) -> str:
-        """Diagram of scikit-learn, or the names of the classes where an estimator cannot describe
-        itself."""
+        """Box, and scikit-learn's diagram, or names where an estimator cannot describe itself."""
         try:
-            return str(super()._repr_html_inner())  # type: ignore[misc]
+            diagram = str(super()._repr_html_inner())  # type: ignore[misc]
         # a foreign estimator may raise any error when it is asked for its parameters
         except Exception:
-            return f"<pre>{escape(type(self).__name__)}(estimator={escape(type(self.estimator).__name__)}(...))</pre>"
+            inner = escape(type(self.estimator).__name__)
+            diagram = f"<pre>{escape(type(self).__name__)}(estimator={inner}(...))</pre>"
+        return box(self) + diagram
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """Text and HTML, for notebooks that ask for several forms."""
-        shown = {"text/plain": words_of(self, longest=10**6)}
-        return (
-            {**shown, "text/html": self._repr_html_inner()}
-            if get_config()["display"] == "diagram"
-            else shown
-        )
+        forms = {"text/plain": words_of(self, longest=10**6)}
+        if get_config()["display"] == "diagram":
+            forms["text/html"] = self._repr_html_inner()
+        return forms
 
 
 def words_of(value: object, longest: int = LONGEST) -> str:
@@ -76,6 +83,16 @@ def words_of(value: object, longest: int = LONGEST) -> str:
     except Exception:  # of a foreign class, as above
         return f"{type(value).__name__}(...)"
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def plan_in_words(search: Any, plan: Plan) -> str:
+    """A plan and its cost, which are known without the data, and the columns that are read."""
+    spent = plan.spent
+    cost = (
+        f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)} for any one {spent.unit}"
+    )
+    line = f"[{type(search).__name__}] {plan.work}the whole fit costs {cost}"
+    return "\n  ".join([line, *columns_read(search.estimator)])
 
 
 def box(search: Any) -> str:
@@ -88,37 +105,26 @@ def box(search: Any) -> str:
 def _asked(search: Any) -> list[str]:
     """Request before ``fit``. The cost is not shown: ``privacy_cost()`` computes it."""
     delta = "" if search.delta is None else f", δ = {escape(words_of(search.delta))}"
-    if search.epsilon is None:
-        return [
-            f"Not fitted; the estimator runs as configured{delta}. <code>privacy_cost()</code> "
-            f"says the total."
-        ]
-    return [
-        f"Not fitted; asked for: <b>ε = {escape(words_of(search.epsilon))}</b>{delta} for all that "
-        f"is released."
-    ]
+    total = f"the estimator runs as configured{delta}. <code>privacy_cost()</code> says the total"
+    if search.epsilon is not None:
+        epsilon = f"<b>ε = {escape(words_of(search.epsilon))}</b>"
+        total = f"asked for: {epsilon}{delta} for all that is released"
+    return [f"Not fitted; {total}."]
 
 
 def _spent(search: Any) -> list[str]:
     spent = search.privacy_spent_
     unit = "" if spent.unit == "record" else f"; unit: {escape(clean(spent.unit))}"
-    cost = (
-        f"<b>ε = {up(spent.epsilon)}</b> at δ = {short_up(spent.delta)} "
-        f"({escape(spent.neighboring)} neighbours{unit})"
-    )
+    relation = f"({escape(spent.neighboring)} neighbours{unit})"
+    cost = f"<b>ε = {up(spent.epsilon)}</b> at δ = {short_up(spent.delta)} {relation}"
     void = [SEEDED] if spent.release is not None and spent.release.seeded else []
     if not hasattr(search, "scorer_"):
         return [f"Spent: {cost}", *void, NO_MODEL]
-    return [f"Spent, with tuning included: {cost}", *void, *_released(search)]
-
-
-def _released(search: Any) -> list[str]:
-    if not hasattr(search, "best_params_"):
-        return [NOT_FOUND]
-    return [
-        f"best_params_: <code>{escape(clean(words_of(search.best_params_)))}</code>",
-        *_score(search),
-    ]
+    release = [NOT_FOUND]
+    if hasattr(search, "best_params_"):
+        parameters = escape(clean(words_of(search.best_params_)))
+        release = [f"best_params_: <code>{parameters}</code>", *_score(search)]
+    return [f"Spent, with tuning included: {cost}", *void, *release]
 
 
 def _score(search: Any) -> list[str]:

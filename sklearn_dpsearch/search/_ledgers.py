@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from ..ledger import PrivacyLedger
+from ..ledger.fits import model_in_words
 from ..ledger.ledger_context import is_counted, ledger_here, own_block
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
@@ -41,28 +41,42 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
             "needed for one data set. Leave one of them out."
         )
     ledger = around if parameter is None else parameter
-    _check_ledgers_inside(search, ledger)
+    different = [inner for inner in _ledgers_inside(search) if inner != ledger]
+    if different:  # a candidate that is a search never writes into its ledger
+        raise PrivacyError(
+            f"Found {different[0]!r} inside of the search, and {ledger!r} for the search itself, "
+            "whose ledger covers all inner fits. Give the same ledger to the outer search."
+        )
     return ledger
 
 
-def _check_ledgers_inside(search: Any, ledger: PrivacyLedger | None) -> None:
-    """Raise for another ledger inside the search: a candidate that is a search never writes into
-    its ledger."""
-    different = [inner for inner in _ledgers_inside(search) if inner != ledger]
-    if different:
-        raise PrivacyError(
-            f"Found {different[0]!r} inside of the search, and {ledger!r} for the search itself, whose "
-            "ledger covers all inner fits. Give the same ledger to the outer search."
-        )
-
-
-def _ledgers_inside(search: Any) -> Iterable[PrivacyLedger]:
-    """Ledgers among the parameters of the estimator, of the values in the space, and of what is in
-    these."""
+def _ledgers_inside(search: Any) -> list[PrivacyLedger]:
+    """Ledgers among the estimator's parameters, the values of the space, and what is in these."""
     space = getattr(search, "param_distributions", None) or getattr(search, "param_grid", None)
     listed = list(values_of_space(space))
     inner = [value for part in (search.estimator, *listed) for value in nested_values(part)]
     return [value for value in (*listed, *inner) if isinstance(value, PrivacyLedger)]
+
+
+def enter(ledger: PrivacyLedger | None, name: str, spent: PrivacySpent, entry: str | None) -> None:
+    """Enter a fit into its ledger, if it has one, before a record is used.
+
+    Parameters
+    ----------
+    ledger : PrivacyLedger or None
+    name : str
+        Name of the search's class.
+    spent : PrivacySpent
+    entry : str or None
+        Name of the only entry of a fit that may have been entered before.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the fit would cost more than the ledger's budget allows.
+    """
+    if ledger is not None:
+        ledger._spend_fit(name, spent, entry, about=model_in_words(spent.release))
 
 
 def with_earlier_fits(
@@ -78,8 +92,9 @@ def with_earlier_fits(
 
 
 def state_with_ledger(state: dict[str, Any]) -> dict[str, Any]:
-    """State of a search for pickles. Inside a ledger's block the ledger becomes the search's
-    parameter.
+    """State of a search for pickles.
+
+    Inside a ledger's block the ledger becomes the search's parameter.
 
     Worker processes do not see the block.
     """

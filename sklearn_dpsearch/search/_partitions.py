@@ -1,5 +1,7 @@
-"""Tables in partitions of Dask: candidates get the rows that are drawn for them, the last training
-the partitions."""
+"""Tables in partitions of Dask.
+
+Candidates get the rows that are drawn for them, the last training the partitions.
+"""
 
 from __future__ import annotations
 
@@ -92,8 +94,10 @@ class PartitionedTable:
             model.fit(self._delayed(np.split(chosen, np.cumsum(self.sizes)[:-1])), self.target)
 
     def _rows(self, records: Indices) -> tuple[Any, Any]:
-        """Rows with these numbers, in ascending order. Those of each partition pass the door by
-        themselves."""
+        """Rows with these numbers, in ascending order.
+
+        Those of each partition pass the door by themselves.
+        """
         import pandas as pd
 
         starts = np.cumsum((0, *self.sizes))
@@ -120,8 +124,10 @@ class PartitionedTable:
 
 
 def _in_one_form(frame: Any, exact: Collection[str]) -> Any:
-    """Columns of a partition in the forms that they have in all: no entry decides how those of
-    others are joined."""
+    """Columns of a partition in the forms that they have in all.
+
+    No entry decides how those of others are joined.
+    """
     import pandas as pd
 
     # with its type, for pandas makes text of objects, or fails to
@@ -136,8 +142,9 @@ def _in_one_form(frame: Any, exact: Collection[str]) -> Any:
 def look_at_partitions(
     strategy: Strategy, scorer: Scorer, X: Any, y: Any, params: Mapping[str, Any], *, public: bool
 ) -> Records:
-    """Refuse partitions with which a search cannot succeed, and count their records: nothing else
-    is read.
+    """Refuse partitions with which a search cannot succeed, and count their records.
+
+    Nothing else is read.
 
     Raises
     ------
@@ -149,7 +156,9 @@ def look_at_partitions(
 
     search, name = strategy.search, type(strategy.search).__name__
     strategy.check_partitions(public)
-    if search.guarantee is not None or not all(map(_trains_on_partitions, strategy.kinds)):
+    of_library = all(is_ours(type(model)) for model in strategy.kinds)
+    takes_them = all(getattr(model, "takes_partitions", False) is True for model in strategy.kinds)
+    if search.guarantee is not None or not (of_library and takes_them):
         raise PrivacyError(
             f"Found partitions of Dask and {type(search.estimator).__name__}, which cannot train "
             "on them: boosting of this library is needed, not inside of a pipeline and without "
@@ -189,10 +198,6 @@ def _computed(client: Any, tasks: Sequence[Any]) -> list[Any]:
     finally:
         for future in futures:
             future.release()
-
-
-def _trains_on_partitions(estimator: Any) -> bool:
-    return is_ours(type(estimator)) and getattr(estimator, "takes_partitions", False) is True
 
 
 def _client() -> Any:

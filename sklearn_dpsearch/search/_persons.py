@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..adapters.adapter import is_ours
 from ..data.persons import PersonCodes, number_of_persons, one_of_each
 from ..privacy import PrivacyError
 from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..scoring.validation import Indices, numbers_where
+from ._records import takes_groups
 from ._strategy import Strategy
 from .execution.job import Split
 
@@ -53,11 +53,7 @@ def _name_in(estimator: Any) -> str | None:
         last, step = estimator.steps[-1]
         inner = _name_in(step)
         return None if inner is None else f"{last}__{inner}"
-    return (
-        "groups"
-        if is_ours(type(estimator)) and getattr(estimator, "takes_groups", False) is True
-        else None
-    )
+    return "groups" if takes_groups(estimator) else None
 
 
 def in_records(split: Split, persons: PersonCodes, random_bytes: RandomBytes) -> Split:

@@ -4,19 +4,24 @@ release."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .._process.progress import Progress
-from ..data.persons import PersonCodes
+from .._process.progress import Progress, planning
+from ..adapters.refused_estimators import check_all
+from ..data.columns import is_of_dask
+from ..data.persons import PersonCodes, number_of_persons, persons_in
+from ..data.records import Records
 from ..search import private_process
-from ._partitions import PartitionedTable
-from ._persons import in_records
+from ._html_repr import plan_in_words
+from ._partitions import TRUSTED, PartitionedTable, look_at_partitions
+from ._persons import in_records, name_of_groups
 from ._strategy import Strategy
-from ._types import PublicData
-from .execution.clusters import Workplace
+from ._types import Parameters, PublicData
+from .execution.clusters import Workplace, workplace_for
 from .execution.job import (
     NOTHING,
     NOTHING_FOUND,
@@ -29,6 +34,8 @@ from .execution.job import (
 )
 from .execution.randomness import Randomness
 from .execution.workers import Workers
+from .planning.checks import check_public_shape, first_look, fit_params_of, read_public
+from .planning.finite_epsilon import check_finite
 from .planning.plan import Plan
 
 
@@ -85,13 +92,15 @@ class PrivateFit:
         return [] if self.finished.beside is None else [str(self.finished.beside.path.parent)]
 
     def __call__(self) -> dict[str, Any]:
-        """Draw candidates and splits, run, and return the fields of the release. All else ends with
-        this process."""
+        """Draw candidates and splits, run, and return the fields of the release.
+
+        All else ends with this process.
+        """
         source = self.source()
         with self.workplace.entered() as workers:
             candidates = self.strategy.candidates(self.plan, source)
             job = self.job(candidates, source, workers)
-            outcome = self.strategy.run(self.plan, job, candidates, source, self.progress())
+            outcome = self.strategy.run(job, candidates, source, self.progress())
             return released_fields(len(job.split.folds), outcome)
 
     def try_to_draw(self) -> None:
@@ -106,17 +115,16 @@ class PrivateFit:
         return Randomness() if self.entropy is None else Randomness.following(self.entropy)
 
     def progress(self) -> Progress:
-        """Receiver of progress in the private process; ends of runs are shown only where the user
-        asks for them."""
+        """Receiver of progress in the private process.
+
+        Ends of runs are shown only where the user asks for them.
+        """
         return Progress(private_process.tell, self.strategy.search.verbose > 1)
 
     def job(self, candidates: Any, source: Randomness, workers: Workers) -> Job:
         """Draw who does what, and gather rows of a table in partitions for it."""
-        split, X, y = (
-            self.strategy.split(self.plan, candidates, self.n_samples, source),
-            self.X,
-            self.y,
-        )
+        split = self.strategy.split(self.plan, candidates, self.n_samples, source)
+        X, y = self.X, self.y
         if self.persons is not None:
             split = in_records(split, self.persons, source.random_bytes)
         if isinstance(X, PartitionedTable):
@@ -134,6 +142,65 @@ class PrivateFit:
         )
 
 
+def private_fit(
+    search: Parameters, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]
+) -> tuple[PrivateFit, Records]:
+    """Check all that is public, and plan a fit; return the records too, as the door reads them.
+
+    Parameters
+    ----------
+    search : Parameters
+        A copy of the user's.
+    X, y, X_public, y_public, params
+        As ``fit`` takes them.
+    """
+    strategy, is_public = search._strategy(), X_public is not None
+    groups, public, persons = params.get("groups"), None, None
+    fit_params = fit_params_of(
+        search, {name: value for name, value in params.items() if name != "groups"}
+    )
+    name = "" if groups is None else name_of_groups(strategy)
+    if is_public or y_public is not None:
+        public = read_public(X_public, y_public, X, y, strategy.kinds)
+    _, scorer = check_all((strategy.check_kinds, partial(strategy.scorer, is_public)))
+    workplace = workplace_for(search.n_jobs)
+    if is_of_dask(X):
+        records = look_at_partitions(strategy, scorer, X, y, params, public=is_public)
+    else:
+        records = first_look(search, strategy.kinds, scorer, X, y, fit_params)
+    if records.n == 0:
+        raise ValueError(
+            "Found X with 0 records (0 samples), of which nothing can be learned. Nothing was "
+            "spent."
+        )
+    if public is not None:
+        check_public_shape(public, records)
+    n, unit = records.n, "record"
+    if groups is not None:
+        persons = fit_params[name] = persons_in(groups, n)
+        n, unit = number_of_persons(persons), "person"
+    trusted = (*workplace.assumptions, *(TRUSTED,) * is_of_dask(X))
+    with planning(type(search).__name__, search.verbose):
+        plan = strategy.plan(n, is_public, search.delta)
+        check_finite(search, plan, plan.spent, n, is_public)
+    plan = replace(plan, spent=replace(plan.spent, unit=unit)).assuming(*trusted)
+    if search.verbose:
+        print(plan_in_words(search, plan))
+    search.ledger = search.checkpoint = None  # the user's process keeps both
+    fit = PrivateFit(
+        strategy=strategy,
+        plan=plan,
+        n_samples=n,
+        persons=persons,
+        X=records.X,
+        y=records.y,
+        public=None if public is None else (public.X, public.y),
+        fit_params=fit_params,
+        workplace=workplace,
+    )
+    return fit, records
+
+
 def job_of(
     plan: Plan, split: Split, X: Any, y: Any, fit_params: Mapping[str, Any], **places: Any
 ) -> Job:
@@ -149,6 +216,7 @@ def job_of(
         error_score=plan.error_score,
         n_samples=families.n_samples,
         trains_together=families.train_together and not fit_params,
+        expected_runs=plan.expected_runs,
         split=split,
         X=X,
         y=y,

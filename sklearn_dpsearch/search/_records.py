@@ -19,8 +19,10 @@ from ..data.rows import ChosenRows
 
 
 def with_parameters(estimator: Any, parameters: Mapping[str, Any]) -> Any:
-    """Set parameters and return the estimator. Without parameters, ``set_params`` of a foreign
-    class is not called."""
+    """Set parameters and return the estimator.
+
+    Without parameters, ``set_params`` of a foreign class is not called.
+    """
     if parameters:
         estimator.set_params(**parameters)
     return estimator
@@ -52,11 +54,8 @@ def columns_read(estimator: Any) -> list[str]:
         Not fitted; models with a schema have a method of this name.
     """
     parts = [estimator, *estimator.get_params(deep=True).values()]
-    readers = [
-        part
-        for part in parts
-        if not isinstance(part, type) and callable(getattr(part, "columns_read", None))
-    ]
+    objects = [part for part in parts if not isinstance(part, type)]
+    readers = [part for part in objects if callable(getattr(part, "columns_read", None))]
     return list(dict.fromkeys(line for reader in readers for line in reader.columns_read()))
 
 
@@ -71,11 +70,12 @@ def reads_any_record(model: Any) -> bool:
     knows_classes = not is_classifier(last) or any(
         parameters.get(name) is not None for name in ("classes", "target")
     )
-    return (
-        knows_classes
-        and all(is_ours(type(step)) for step in steps)
-        and getattr(last, "takes_groups", False) is True
-    )
+    return knows_classes and all(is_ours(type(step)) for step in steps) and takes_groups(last)
+
+
+def takes_groups(step: Any) -> bool:
+    """Return whether an estimator of this library trains on persons: it reads each alone."""
+    return is_ours(type(step)) and getattr(step, "takes_groups", False) is True
 
 
 # --- the door -------------------------------------------------------------------------------------
@@ -128,13 +128,13 @@ def exact_columns(model: Any) -> list[str]:
 
 
 def _reads_objects(estimator: Any) -> bool:
-    """Return whether a step, or a part of one, takes other entries than numbers: it reads each of
-    them by itself."""
+    """Return whether a step, or a part of one, takes other entries than numbers.
+
+    It reads each of them by itself.
+    """
     for step in steps_of(estimator):
-        tags, parts = (
-            get_tags(step).input_tags,
-            step.transformer_list if type(step) is FeatureUnion else (),
-        )
+        tags = get_tags(step).input_tags
+        parts = step.transformer_list if type(step) is FeatureUnion else ()
         reads = type(step) is ColumnTransformer or tags.categorical or tags.string or tags.dict
         if reads or parameter(step, "schema") is not None:
             return True
@@ -147,8 +147,10 @@ def _reads_objects(estimator: Any) -> bool:
 
 
 def take(data: Any, indices: np.ndarray) -> Any:
-    """Copy the chosen records. The indices have eight bytes: containers multiply indices, and four
-    may wrap around."""
+    """Copy the chosen records.
+
+    The indices have eight bytes: containers multiply indices, and four may wrap around.
+    """
     return None if data is None else _safe_indexing(data, np.asarray(indices, np.intp))
 
 
@@ -160,11 +162,9 @@ def rows_of(data: Any, indices: np.ndarray) -> Any:
 
 
 def take_param(value: Any, indices: np.ndarray, X: Any) -> Any:
-    """Take the chosen records' entries of a parameter with one entry per record; leave other
-    parameters as they are."""
-    per_record = (
-        hasattr(value, "__len__")
-        and not isinstance(value, (str, dict))
-        and len(value) == number_of_records(X)
-    )
-    return take(value, indices) if per_record else value
+    """Take the chosen records' entries of a parameter with one entry per record.
+
+    Leave other parameters as they are.
+    """
+    several = hasattr(value, "__len__") and not isinstance(value, (str, dict))
+    return take(value, indices) if several and len(value) == number_of_records(X) else value

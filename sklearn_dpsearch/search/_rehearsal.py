@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -17,17 +17,18 @@ import numpy as np
 
 from .._process import public_records, rehearsing
 from ..data.records import Records, number_of_records
+from ..ledger.ledger_context import counted
 from ..search import private_process
 from ._private_fit import PrivateFit, job_of
 from ._records import columns_read
 from ._strategy import Strategy, drawn_candidates
 from ._synthetic_records import NothingKnownError, made_up
-from ._types import Candidate, PublicData
+from ._types import Candidate, KnownSeed, Parameters, PublicData
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
 from .execution.workers import is_leak, leak_error, task_context
 from .pickling import pickled, unpickled
-from .planning.checks import is_per_record
+from .planning.checks import first_look, is_per_record
 from .planning.plan import Plan
 from .private_process import imported, privately
 
@@ -71,8 +72,10 @@ def _value_or_error(
 
 
 def _picklable_error(problem: Exception) -> Exception:
-    """Error with its traceback as a note; an error that cannot be pickled becomes one with the same
-    words."""
+    """Error with its traceback as a note.
+
+    An error that cannot be pickled becomes one with the same words.
+    """
     trace = "".join(traceback.format_exception(problem))
     try:
         travelling: Exception = unpickled(pickled(problem))
@@ -109,17 +112,6 @@ class DryRun:
         )
 
 
-def public_examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any]:
-    """The caller's public records, or made-up ones."""
-    if X is not None:
-        return X, y
-    if y is not None:
-        raise ValueError(
-            "Found y_example without X_example. Give both, or none to have records made up."
-        )
-    return made_up(strategy.search.estimator, strategy.scorer(public))
-
-
 def job_in_the_open(
     plan: Plan,
     X: Any,
@@ -133,19 +125,46 @@ def job_in_the_open(
     return job_of(plan, split, X, y, fit_params or {}, public=public)
 
 
-def dry_run(
-    strategy: Strategy, plan: Plan, job: Job, random_state: int | np.random.RandomState | None
-) -> DryRun:
-    """Train, score and prepare for release one candidate, as ``fit`` would."""
+def dry_run(search: Parameters, X: Any, y: Any, public: bool, random_state: KnownSeed) -> DryRun:
+    """Train, score and prepare for release one candidate, as ``fit`` would.
+
+    Parameters
+    ----------
+    search : Parameters
+        Without a seed.
+    X, y : array-like or None
+        The caller's public records; None: records are made up.
+    public : bool
+        Whether candidates are scored on public data.
+    random_state : None, int or RandomState
+        Source of the candidate and of its noise.
+    """
+    strategy = search._strategy()
+    if X is None and y is not None:
+        raise ValueError(
+            "Found y_example without X_example. Give both, or none to have records made up."
+        )
+    if X is None:
+        X, y = made_up(search.estimator, strategy.scorer(public))
+    records = first_look(search, strategy.kinds, strategy.scorer(public), X, y, {})
+    # the plan for any number of records; for these only where it depends on that: ``fit`` will
+    # have more
+    try:
+        plan = strategy.plan(None, public, search.delta)
+    except (ValueError, TypeError):
+        plan = strategy.plan(records.n, public, search.delta)
+    examples = (records.X, records.y) if public else None
+    job = job_in_the_open(plan, records.X, records.y, public=examples)
     source = Randomness(random_state)
     (candidate,), (seed,) = drawn_candidates(plan, 1, source), source.run_seeds(1)
-    score = strategy.dry(plan, job, candidate, seed)
+    with counted(), public_records():  # nothing is spent, nor by a search inside of this one
+        score = strategy.dry(plan, job, candidate, seed)
     if not math.isfinite(score):
         raise ValueError(
             f"The score of {candidate!r} is {score}, which counts as a failure. Give other "
             "parameters, or a scorer whose values are finite."
         )
-    return DryRun(candidate, score, tuple(columns_read(strategy.search.estimator)))
+    return DryRun(candidate, score, tuple(columns_read(search.estimator)))
 
 
 # --- before a fit ---------------------------------------------------------------------------------
@@ -164,8 +183,9 @@ CONFINED = "Candidates may write to temporary files alone (tempfile), and have n
 
 
 def rehearse(fit: PrivateFit, records: Records) -> str | None:
-    """Train and score one candidate of each family on records made up from public facts; nothing is
-    spent.
+    """Train and score one candidate of each family on records made up from public facts.
+
+    Nothing is spent.
 
     Returns
     -------
@@ -198,16 +218,11 @@ def rehearse(fit: PrivateFit, records: Records) -> str | None:
 
 
 def _rehearse_all(strategy: Strategy, plan: Plan, job: Job) -> None:
-    with rehearsing(), task_context():
-        for candidate in _one_candidate_per_family(plan):
-            _try_candidate(strategy, plan, job, candidate)
-
-
-def _one_candidate_per_family(plan: Plan) -> Iterator[Candidate]:
-    """One candidate of each family, the same in every rehearsal."""
+    """Run one candidate of each family, the same in every rehearsal."""
     drawing = np.random.RandomState(0)
-    for which in range(min(MOST_FAMILIES, len(plan.space.dictionaries))):
-        yield plan.space.draw_from(which, drawing)
+    with rehearsing(), task_context():
+        for which in range(min(MOST_FAMILIES, len(plan.space.dictionaries))):
+            _try_candidate(strategy, plan, job, plan.space.draw_from(which, drawing))
 
 
 def _try_candidate(strategy: Strategy, plan: Plan, job: Job, candidate: Candidate) -> None:

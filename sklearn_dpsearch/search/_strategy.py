@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.metrics import check_scoring
 
 from .._process.progress import Progress
@@ -17,12 +19,12 @@ from ..privacy.spent import Component
 from ..privacy.statement.content import Release
 from ..scoring import PrivateScorer, get_private_scorer
 from ..scoring.validation import Exposure, search_guarantee
-from ._types import Candidate, Distributions, Parameters, Scorer, Seed
+from ._types import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
 from .execution.job import Job, Outcome, Split
 from .execution.randomness import Randomness
 from .execution.runs import Run, run_all, run_best, train_in_the_open
 from .planning.families import Families, families_of, kinds_of
-from .planning.plan import Facts, Plan, assumptions_of_search
+from .planning.plan import Facts, Plan, assumptions_of_search, make_plan
 from .planning.space import AUTO, Space, own_space
 from .planning.space_guarantee import SpaceGuarantee
 
@@ -96,10 +98,29 @@ class Strategy(ABC):
 
     # --- plan -------------------------------------------------------------------------------------
 
+    @np.errstate(under="ignore")  # the user may have made it an error
+    def plan(
+        self, n_samples: int | None, public: bool, delta: float | None, guess: float | None = None
+    ) -> Plan:
+        """Plan for a number of records, and for public or private validation data.
+
+        Parameters
+        ----------
+        n_samples : int or None
+        public : bool
+        delta : float or None
+            δ at which ε is stated.
+        guess : float, optional
+            A guess of the noise factor, with which the plan is rough.
+        """
+        return make_plan(replace(self.facts(n_samples, public), delta=delta, guess=guess))
+
     @abstractmethod
     def facts(self, n_samples: int | None, public: bool) -> Facts:
-        """Resolve all facts from the public number of records; raise for parameters that contradict
-        each other."""
+        """Resolve all facts from the public number of records.
+
+        Raise for parameters that contradict each other.
+        """
 
     def families(self, n_samples: int | None) -> Families:
         """Families of candidates, by the estimators that they put in."""
@@ -110,19 +131,16 @@ class Strategy(ABC):
 
     def scorer(self, public: bool) -> Scorer:
         """Scorer of the candidates."""
-        return (
-            self.public_scorer()
-            if public
-            else get_private_scorer(self.search.scoring, self.search.estimator)
-        )
+        if public:
+            return self.public_scorer()
+        return get_private_scorer(self.search.scoring, self.search.estimator)
 
     def public_scorer(self) -> Scorer:
         """Scorer for public data: any scorer of scikit-learn, or the plain metric of a private
         scorer."""
-        scoring, estimator = self.search.scoring, self.search.estimator
-        scorer: Scorer = (
-            scoring if isinstance(scoring, PrivateScorer) else check_scoring(estimator, scoring)
-        )
+        scorer: Scorer = self.search.scoring
+        if not isinstance(scorer, PrivateScorer):
+            scorer = check_scoring(self.search.estimator, scorer)
         return scorer
 
     def resolved(
@@ -130,10 +148,8 @@ class Strategy(ABC):
     ) -> Facts:
         """Facts that all searches have, and those of this kind."""
         search, seed = self.search, self.search.random_state
-        checkpointed, refits = (
-            search.checkpoint is not None,
-            getattr(search, "refit", None) is not False,
-        )
+        checkpointed = search.checkpoint is not None
+        refits = getattr(search, "refit", None) is not False
         columns, target = _table_of(families.estimator)
         release = Release(
             made_by=type(search).__name__,
@@ -146,17 +162,14 @@ class Strategy(ABC):
             columns=columns,
             target=target,
         )
+        cv = getattr(search, "cv", None)
+        assumptions = assumptions_of_search(self.kinds, public, seed, cv, checkpointed)
         return Facts(
             families=families,
             epsilon=search.epsilon,
             delta=search.delta,
             error_score=float(search.error_score),
-            notes=(
-                *assumptions_of_search(
-                    self.kinds, public, seed, getattr(search, "cv", None), checkpointed
-                ),
-                *notes,
-            ),
+            notes=(*assumptions, *notes),
             release=release,
             **facts,
         )
@@ -168,7 +181,7 @@ class Strategy(ABC):
         """Draw the candidates, each with its planned guarantee."""
 
     def split(
-        self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness
+        self, plan: Plan, candidates: Candidates, n_samples: int, source: Randomness
     ) -> Split:
         """Draw the roles of the records; the last step before data is read."""
         plan.validation.check(n_samples)
@@ -177,18 +190,15 @@ class Strategy(ABC):
 
     @abstractmethod
     def run(
-        self,
-        plan: Plan,
-        job: Job,
-        candidates: Sequence[Candidate],
-        source: Randomness,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, source: Randomness, progress: Progress
     ) -> Outcome:
         """Run the candidates and build the outcome."""
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
-        """Train, score and prepare for release one candidate on public records; return its
-        score."""
+        """Train, score and prepare for release one candidate on public records.
+
+        Return its score.
+        """
         return train_in_the_open(job, candidate, seed)[1]
 
 
@@ -203,8 +213,10 @@ def _table_of(estimator: Any) -> tuple[tuple[str, ...], str | None]:
 
 
 def class_of(model: Any) -> str:
-    """Class of an estimator, for a pipeline with the classes of its steps; ``repr`` is never
-    used."""
+    """Class of an estimator, for a pipeline with the classes of its steps.
+
+    ``repr`` is never used.
+    """
     name = type(model).__name__
     steps = getattr(model, "steps", None)
     if not isinstance(steps, list) or not all(
@@ -221,8 +233,9 @@ def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candid
 
 
 def checked_candidates(plan: Plan, numbered: Sequence[tuple[int, Candidate]]) -> list[Candidate]:
-    """Raise for a candidate outside the plan; each comes with the number of its dictionary in the
-    space.
+    """Raise for a candidate outside the plan.
+
+    Each comes with the number of its dictionary in the space.
 
     Candidates of the same objects are checked once.
     """
@@ -249,7 +262,7 @@ def cost_of_runs(
     exposures: tuple[Exposure, ...],
     refit: bool,
 ) -> tuple[Component, ...]:
-    """Releases of a search over runs: one of them, and a refit of the winner if the user asks for it.
+    """Releases of a search over runs: one of them, and a refit of the winner if asked for.
 
     Parameters
     ----------
@@ -290,12 +303,7 @@ class BestOfStrategy(Strategy):
         return drawn_candidates(plan, plan.distribution.sample(source.bits), source)
 
     def run(
-        self,
-        plan: Plan,
-        job: Job,
-        candidates: Sequence[Candidate],
-        source: Randomness,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, source: Randomness, progress: Progress
     ) -> Outcome:
         # ``last`` is for the training after the runs
         *seeds, last = source.run_seeds(len(candidates) + 1)
@@ -306,10 +314,7 @@ class BestOfStrategy(Strategy):
             best = max(runs, key=lambda i: (*runs[i].order, -i))
         else:
             progress.secret_runs()
-            assert plan.distribution is not None
-            # tasks may depend on it, never on the number drawn
-            expected = float(plan.distribution.mean)
-            best, run = run_best(job, candidates, seeds, expected=expected)
+            best, run = run_best(job, candidates, seeds)
             runs = {best: run}
         return self.outcome(job, candidates, runs, best, last, progress)
 
@@ -317,7 +322,7 @@ class BestOfStrategy(Strategy):
     def outcome(
         self,
         job: Job,
-        candidates: Sequence[Candidate],
+        candidates: Candidates,
         runs: Mapping[int, Run],
         best: int,
         seed: Seed,

@@ -32,8 +32,10 @@ Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
 class NothingKnownError(PrivacyError):
-    """Error for records that cannot be made up: estimator and data declare too little about
-    them."""
+    """Error for records that cannot be made up.
+
+    Estimator and data declare too little about them.
+    """
 
 
 def made_up(estimator: Any, scorer: Scorer, like: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
@@ -161,10 +163,8 @@ def _table_like(X: Any, declared: Mapping[Any, Draw], rng: np.random.Generator, 
 
     columns = []
     for place, (name, dtype) in enumerate(zip(X.columns, X.dtypes)):
-        plain, draw = (
-            pd.Series(_of_kind(dtype.kind, rng, n)),
-            declared.get(place, declared.get(name)),
-        )
+        plain = pd.Series(_of_kind(dtype.kind, rng, n))
+        draw = declared.get(place, declared.get(name))
         columns.append(_of_type(plain if draw is None else pd.Series(draw(rng, n)), dtype, plain))
     return pd.concat(columns, axis=1, keys=X.columns)
 
@@ -175,12 +175,9 @@ def _of_kind(kind: str, rng: np.random.Generator, n: int) -> np.ndarray:
         return rng.integers(0, 2, n)
     if kind == "f":
         return rng.uniform(-1.0, 1.0, n)
-    days = rng.integers(0, 10_000, n)
-    return (
-        days.astype("datetime64[D]").astype("datetime64[us]")
-        if kind == "M"
-        else np.resize(["a", "b"], n)
-    )
+    if kind == "M":
+        return rng.integers(0, 10_000, n).astype("datetime64[D]").astype("datetime64[us]")
+    return np.resize(["a", "b"], n)
 
 
 def _of_type(values: Any, dtype: Any, otherwise: Any) -> Any:
@@ -214,14 +211,12 @@ def _targets(
 def _targets_like(y: Any, last: Any, scorer: Scorer, rng: np.random.Generator, n: int) -> Any:
     """Targets of the shape and type of given ones."""
     shape = y.shape[1:]
-    if any(width > 1 for width in shape):  # several numbers or labels of each record
-        values = (
-            rng.uniform(-1.0, 1.0, (n, *shape))
-            if is_regressor(last)
-            else rng.integers(0, 2, (n, *shape))
-        )
-        return _of_type(values, y.dtype, values)
-    targets = _targets(last, scorer, rng, n, y.dtype.kind)
+    if not any(width > 1 for width in shape):
+        targets = _targets(last, scorer, rng, n, y.dtype.kind)
+    elif is_regressor(last):  # several numbers or labels of each record
+        targets = rng.uniform(-1.0, 1.0, (n, *shape))
+    else:
+        targets = rng.integers(0, 2, (n, *shape))
     return _of_type(targets, y.dtype, targets).reshape(n, *shape)
 
 

@@ -31,14 +31,20 @@ from ..privacy.selection.doubling import (
 from ..privacy.spent import Component
 from ..search import private_process
 from ._private_fit import PrivateFit, released_fields
-from ._types import Candidate, Distributions, Parameters
+from ._types import Candidate, Candidates, Distributions, Parameters
 from .execution.job import Job, Outcome
 from .execution.randomness import Randomness
 from .execution.workers import Workers
 from .planning.checks import BUDGET, PARTS
 from .planning.plan import Cost, Plan
 from .planning.space_guarantee import SpaceGuarantee
-from .sample_and_aggregate import SampleAndAggregate, count_trainings, sensitivity, train_winner
+from .sample_and_aggregate import (
+    SampleAndAggregate,
+    choice_and_training,
+    count_trainings,
+    sensitivity,
+    train_winner,
+)
 
 #: Share of the search's epsilon that all rounds get together, where ``round_epsilon`` is not given.
 SHARE = 0.5
@@ -169,14 +175,9 @@ def cost_of_walk(
     """Cost of the decisions of all rounds, and of one training."""
     training = promises.worst
     walk = doubling.guarantee(round_epsilon, training.neighboring)
-    name = (
-        f"doubling walk of at most {doubling.most_rounds} rounds over {doubling.levels} levels, "
-        f"the worst case"
-    )
-    return (
-        Component(name=name, guarantee=walk),
-        Component(name="training of the winner on all records", guarantee=training),
-    )
+    levels = f"{doubling.levels} levels, the worst case"
+    name = f"doubling walk of at most {doubling.most_rounds} rounds over {levels}"
+    return choice_and_training(name, walk, training)
 
 
 # Calibration, privacy_cost and fit call both functions with the same numbers.
@@ -233,7 +234,7 @@ class DoublingStrategy(SampleAndAggregate):
 
     @cached_property
     def round_epsilon(self) -> float:
-        """ε of a round: as given, or the largest whose worst case is within the share of the total."""
+        """ε of a round: as given, or the largest whose worst case stays within its share."""
         search, doubling = self.search, self.doubling
         if doubling.round_epsilon is not None:
             return float(doubling.round_epsilon)
@@ -254,12 +255,7 @@ class DoublingStrategy(SampleAndAggregate):
         return partial(cost_of_walk, doubling=self.doubling, round_epsilon=self.round_epsilon)
 
     def run(
-        self,
-        plan: Plan,
-        job: Job,
-        candidates: Sequence[Candidate],
-        source: Randomness,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, source: Randomness, progress: Progress
     ) -> Outcome:
         rounds = self.rounds(job, source, progress)
         count_trainings(progress, job, candidates)
@@ -277,7 +273,7 @@ class DoublingStrategy(SampleAndAggregate):
 
 # --- candidates that come batch by batch ----------------------------------------------------------
 
-Batch: TypeAlias = Sequence[Candidate]
+Batch: TypeAlias = Candidates
 
 
 @dataclass(frozen=True)
@@ -300,8 +296,9 @@ class RoundRelease:
 
 
 class Rounds:
-    """One walk over the utilities of candidates; the walk's guarantee covers every released
-    decision.
+    """One walk over the utilities of candidates.
+
+    The walk's guarantee covers every released decision.
 
     Parameters
     ----------
@@ -360,8 +357,9 @@ class Rounds:
 
 @dataclass
 class PrivateWalk:
-    """Rounds in a process of their own: a call with a batch is a round, a call without one ends the
-    walk.
+    """Rounds in a process of their own.
+
+    A call with a batch is a round, a call without one ends the walk.
 
     Parameters
     ----------

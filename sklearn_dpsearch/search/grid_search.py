@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import partial
@@ -11,22 +10,30 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
+from .._docstrings import documented
 from .._process.progress import Progress
 from ..privacy import Guarantee, GumbelNoise, PrivacyError, noisy_max
 from ..privacy.spent import Component
 from ._base import BasePrivateSearch
-from ._types import Candidate, Distributions
+from ._types import Candidates, Distributions
 from .execution.job import Job, Outcome
 from .execution.randomness import Randomness
 from .planning.checks import BUDGET, PARTS
-from .planning.plan import Cost, Plan
+from .planning.plan import Cost
 from .planning.space_guarantee import SpaceGuarantee
-from .sample_and_aggregate import SampleAndAggregate, count_trainings, sensitivity, train_winner
+from .sample_and_aggregate import (
+    SampleAndAggregate,
+    choice_and_training,
+    count_trainings,
+    sensitivity,
+    train_winner,
+)
 
 #: Share of ``epsilon`` that the choice gets, where ``selection_epsilon`` is not given.
 SHARE = 0.3
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class DPGridSearchCV(BasePrivateSearch):
     """The private ``GridSearchCV``: try every candidate, choose one by a noisy maximum, and train
@@ -40,8 +47,6 @@ class DPGridSearchCV(BasePrivateSearch):
 
     Parameters
     ----------
-    estimator : estimator
-        A private estimator, as for ``DPRandomSearchCV``.
     param_grid : dict, list of dicts or "auto"
         Parameter name to a list of values. Values may be estimators for a step of a pipeline.
         "auto": a small grid around the estimator's current parameters
@@ -63,28 +68,13 @@ class DPGridSearchCV(BasePrivateSearch):
         Noise of the models on parts. "scaled": k times smaller, so that relative to the number of
         records it is that of the final training, where the estimator's noise can be scaled. "same":
         as in the final training.
-    guarantee : Guarantee or callable, optional
-        Guarantee of one fit, on the caller's word.
     n_jobs : int, optional
         As in scikit-learn; one task per part.
-    pre_dispatch : int or str, default="2*n_jobs"
-        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
-        searches have it.
     error_score : float, default=nan
         Score on a part of a candidate that fails there; nan is 0, the worst.
     verbose : int, default=0
         Above 0 prints the plan, its work and its cost, which are known without the data, and counts
         trainings.
-    random_state : None, int or RandomState, default=None
-        None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
-    ledger : PrivacyLedger or None, default=None
-        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
-        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
-        around the fit, if any.
-    checkpoint : str, path or None, default=None
-        As for ``DPRandomSearchCV``.
-    rehearse : bool, default=True
-        As for ``DPRandomSearchCV``.
 
     Attributes
     ----------
@@ -94,8 +84,6 @@ class DPGridSearchCV(BasePrivateSearch):
         nan: the choice releases no score.
     best_estimator_ : estimator
         Trained on all records.
-    privacy_spent_ : PrivacySpent
-        Cost of the whole fit; unpacks as (epsilon, delta).
     cv_results_ : dict
         The released row, without a score.
     n_splits_ : int
@@ -155,10 +143,7 @@ def cost_of_choice(
     training = promises.worst
     choice = noisy_max(n_candidates, 1, noise, neighboring=training.neighboring)
     name = f"choice among {n_candidates} candidate{'s' * (n_candidates > 1)} by report noisy max"
-    return (
-        Component(name=name, guarantee=choice),
-        Component(name="training of the winner on all records", guarantee=training),
-    )
+    return choice_and_training(name, choice, training)
 
 
 # --- how it runs ----------------------------------------------------------------------------------
@@ -210,12 +195,7 @@ class GridStrategy(SampleAndAggregate):
         return f", and the noise of the choice costs at most {loss:.2f} of utility on average"
 
     def run(
-        self,
-        plan: Plan,
-        job: Job,
-        candidates: Sequence[Candidate],
-        source: Randomness,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, source: Randomness, progress: Progress
     ) -> Outcome:
         k = len(job.split.folds)
         *seeds, last = source.run_seeds(k + 1)

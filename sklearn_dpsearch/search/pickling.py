@@ -1,5 +1,6 @@
-"""Pickles for private processes: code goes there once and comes back by name, and several share
-objects.
+"""Pickles for private processes.
+
+Code goes there once and comes back by name, and several share objects.
 
 Classes, functions and modules of scripts, notebooks and tests travel by value. The user's process
 pickles them once, as ``Code``; all else names them by numbers, both ways. So no process gets a
@@ -320,8 +321,10 @@ class Packed:
         return bool(pickle.loads(self.content.data[8:])[0])
 
     def read(self) -> tuple[Code, list[Any]]:
-        """Unpickle the code and the objects. Processes share the memory of arrays until they change
-        them."""
+        """Unpickle the code and the objects.
+
+        Processes share the memory of arrays until they change them.
+        """
         mapped = memoryview(mmap.mmap(self.file, 0, access=mmap.ACCESS_COPY))
         end = 8 + int.from_bytes(mapped[:8], "little")
         parts = []

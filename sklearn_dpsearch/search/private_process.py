@@ -160,8 +160,9 @@ class PrivateProcess:
     _child: _Child | None
 
     def start(self) -> tuple[str, ...]:
-        """Start the process, and let it read all that it was sent; return assumptions, as plain
-        sentences.
+        """Start the process, and let it read all that it was sent.
+
+        Return assumptions, as plain sentences.
 
         Raises
         ------
@@ -210,8 +211,9 @@ def for_workers(work: Callable[[], Any]) -> bytes:
 
 
 def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
-    """Do work in a process of its own on a worker of a cluster; its answer is ``value_of`` what
-    this returns.
+    """Do work in a process of its own on a worker of a cluster.
+
+    Its answer is ``value_of`` what this returns.
 
     It never raises an error: clusters log the arguments of tasks that do.
     """
@@ -310,14 +312,9 @@ class _Child:
         parent_end, child_end = _sockets()
         life = contextlib.ExitStack()
         with child_end:
-            life.enter_context(
-                _python(
-                    "work_alone",
-                    child_end,
-                    [folder, temporary_folder, leaves],
-                    stdin=subprocess.PIPE,
-                )
-            )
+            folders = [folder, temporary_folder, leaves]
+            process = _python("work_alone", child_end, folders, stdin=subprocess.PIPE)
+            life.enter_context(process)
         return cls(Connection(parent_end.detach()), life)
 
     def send(self, frame: bytes) -> None:
@@ -380,12 +377,11 @@ def _python(
 ) -> Any:
     """Start Python at a function that serves, with one end of a pair of sockets, apart from other
     processes or not."""
-    code = (
-        f"import sys; sys.path[:] = {Surroundings.of_this_process(None).path!r}; arguments = "
-        f"{[child_end.fileno(), *arguments]}; "
-    )
+    code = f"import sys; sys.path[:] = {Surroundings.of_this_process(None).path!r}; "
+    code += f"arguments = {[child_end.fileno(), *arguments]}; "
     if apart:
-        code += f"from {__package__.partition('.')[0]}._namespaces import begin; arguments.append(begin()); "
+        code += f"from {__package__.partition('.')[0]}._namespaces import begin; "
+        code += "arguments.append(begin()); "
     code += f"from {serving.__name__} import {entry}; {entry}(*arguments)"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
     child_end.set_inheritable(True)
@@ -460,15 +456,16 @@ for _server in _SERVERS.values():
 
 
 def prepare(modules: Iterable[str]) -> None:
-    """Start the server in the background, and let it import: runs find there what the user's
-    process has."""
+    """Start the server in the background, and let it import.
+
+    Runs find there what the user's process has.
+    """
     if HERE.forks and not is_private():
         _SERVERS[True].imports(modules)
 
 
 def _uses_cuda() -> bool:
-    """Return whether this process uses a GPU: a copy of such a process, or of its tensors,
-    cannot."""
+    """Return whether this process uses a GPU: a copy of it, or of its tensors, cannot."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.cuda.is_initialized()
 

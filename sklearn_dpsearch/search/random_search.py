@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._docstrings import documented
 from .._process.progress import Progress
 from ..privacy import CountDistribution, Fixed, Guarantee, best_of
 from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.validation import all_numbers, validation_of
 from ._base import BasePrivateSearch
 from ._strategy import BestOfStrategy, all_of, cost_of_runs
-from ._types import Candidate, Distributions, Seed
+from ._types import Candidates, Distributions, Seed
 from .execution.job import FinalTraining, Job, Outcome, Split
 from .execution.models import train_last, unfitted_model
 from .execution.randomness import Randomness
@@ -25,6 +26,7 @@ from .planning.checks import RUNS
 from .planning.plan import Facts, Plan, describe_count, describe_runs
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class DPRandomSearchCV(BasePrivateSearch):
     """Random search that is differentially private as a whole: the best of a random number of
@@ -37,10 +39,6 @@ class DPRandomSearchCV(BasePrivateSearch):
 
     Parameters
     ----------
-    estimator : estimator
-        A private estimator: a diffprivlib model, a pipeline of private steps and steps that learn
-        nothing, anything with a method ``privacy_guarantee(n_samples)``, or any estimator with a
-        declared ``guarantee``.
     param_distributions : dict, list of dicts or "auto"
         Parameter name to a list of values (drawn uniformly) or a distribution with a method
         ``rvs``. From a list of dicts, one dict is drawn uniformly first. Values may be estimators
@@ -50,13 +48,6 @@ class DPRandomSearchCV(BasePrivateSearch):
     n_iter : float or CountDistribution, default=10
         Distribution of K, conditional on K >= 1, or its mean: a number stands for
         ``Geometric(mean)``.
-    epsilon, delta : float, optional
-        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's own noise
-        is scaled until the total is ``epsilon``; without, the estimator runs as configured and the
-        total is reported. ``delta`` is needed unless every release is purely private.
-    scoring : str, callable, PrivateScorer or None, default=None
-        On public validation data as in scikit-learn; on private records a scorer with a known
-        sensitivity (``sklearn_dpsearch.scoring``). None: accuracy for classifiers.
     score_noise : "match" or Guarantee, default="match"
         Noise of one private score. "match": as private as the training, at no extra cost.
     cv : None, float, int, splitter or iterable, default=None
@@ -73,36 +64,6 @@ class DPRandomSearchCV(BasePrivateSearch):
     release : {"best", "all"}, default="best"
         "all": a fixed number of runs (integer ``n_iter``), every score released, accounted by
         composition.
-    guarantee : Guarantee or callable, optional
-        Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator,
-        n_samples) to guarantee.
-    n_jobs : int, optional
-        As in scikit-learn.
-    pre_dispatch : int or str, default="2*n_jobs"
-        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
-        searches have it.
-    error_score : float, default=nan
-        Score of a candidate that fails; nan is the worst.
-    verbose : int, default=0
-        Above 0 prints the plan and its cost, which are known without the data, and shows progress;
-        where the number of runs is secret, progress shows only that the search runs. 2 also shows
-        when runs end and the final training begins, which tells observers more about the number of
-        runs (docs/learn/planning.md).
-    random_state : None, int or RandomState, default=None
-        None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
-    ledger : PrivacyLedger or None, default=None
-        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
-        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
-        around the fit, if any.
-    checkpoint : str, path or None, default=None
-        A folder from which the same search goes on after a crash, to the same release as without
-        the crash (docs/learn/at_scale.md). The folder is as secret as the records. Repeating the
-        same fit restores the release.
-    rehearse : bool, default=True
-        Before anything is spent, train and score one candidate of each family on records made up
-        from public facts of X and y (columns, types, classes, bounds, schema); iterative training
-        stops after a few steps. Errors there are raised in full. False: for estimators that need
-        records which cannot be made up.
 
     Attributes
     ----------
@@ -110,8 +71,6 @@ class DPRandomSearchCV(BasePrivateSearch):
         The release.
     best_score_std_ : float
         Standard error of ``best_score_`` from its noise; 0 on public validation data.
-    privacy_spent_ : PrivacySpent
-        Cost of the whole fit; unpacks as (epsilon, delta).
     cv_results_ : dict
         The released rows: one with ``release="best"``.
     scorer_, n_splits_, classes_, n_features_in_, feature_names_in_
@@ -128,7 +87,8 @@ class DPRandomSearchCV(BasePrivateSearch):
     >>> from sklearn.svm import LinearSVC
     >>> from sklearn_dpsearch.privacy import PureDP
     >>> X, y = load_iris(return_X_y=True)
-    >>> search = DPRandomSearchCV(LinearSVC(), {"C": [0.1, 1.0]}, n_iter=5, guarantee=PureDP(epsilon=0.1))
+    >>> promise = PureDP(epsilon=0.1)
+    >>> search = DPRandomSearchCV(LinearSVC(), {"C": [0.1, 1.0]}, n_iter=5, guarantee=promise)
     >>> round(search.privacy_cost(len(X)).epsilon, 3)
     0.233
     """
@@ -197,34 +157,28 @@ class RandomStrategy(BestOfStrategy):
                 "after the choice, so candidates have nothing to be noisier than. Set refit=True, "
                 "or leave tuning_share=None."
             )
-        name, theorem = (
-            (f"all of {number} runs", partial(all_of, number=number))
-            if self.releases_all
-            else (
-                f"best of K runs, K ~ {describe_count(self.distribution)}",
-                partial(best_of, count=self.distribution),
-            )
-        )
+        cost = partial(cost_of_runs, exposures=validation.exposures(), refit=refit)
+        if self.releases_all:
+            theorem = partial(all_of, number=number)
+            cost = partial(cost, name=f"all of {number} runs", theorem=theorem)
+        else:
+            name = f"best of K runs, K ~ {describe_count(self.distribution)}"
+            cost = partial(cost, name=name, theorem=partial(best_of, count=self.distribution))
         return self.resolved(
             families,
             public,
             scorer=scorer,
             validation=validation,
-            cost=partial(
-                cost_of_runs,
-                name=name,
-                theorem=theorem,
-                exposures=validation.exposures(),
-                refit=refit,
-            ),
+            cost=cost,
             distribution=self.distribution,
+            expected_runs=float(self.distribution.mean),
             score_noise=search.score_noise,
             tuning_share=1.0 if share is None else float(share),
             work=describe_runs(self.distribution),
         )
 
     def split(
-        self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness
+        self, plan: Plan, candidates: Candidates, n_samples: int, source: Randomness
     ) -> Split:
         drawn = super().split(plan, candidates, n_samples, source)
         if self.search.refit is not True:
@@ -238,7 +192,7 @@ class RandomStrategy(BestOfStrategy):
     def outcome(
         self,
         job: Job,
-        candidates: Sequence[Candidate],
+        candidates: Candidates,
         runs: Mapping[int, Run],
         best: int,
         seed: Seed,

@@ -77,8 +77,10 @@ class InSubset(Validation):
 
 @dataclass(frozen=True)
 class OnTheRest(Validation):
-    """Validation outside the subset: the subset trains, and each other record validates with
-    probability ``share``."""
+    """Validation outside the subset.
+
+    The subset trains, and each other record validates with probability ``share``.
+    """
 
     fraction: float
     share: float
@@ -121,8 +123,10 @@ def _who_joins(n_samples: int, fraction: float, random_bytes: RandomBytes) -> np
 def members_of(
     validate_on: str, cv: Any, fraction: float, n_samples: int | None, public: bool
 ) -> InSubset | OnTheRest:
-    """Make the validation of a subset search from its parameters; with public data all of the
-    subset trains."""
+    """Make the validation of a subset search from its parameters.
+
+    With public data all of the subset trains.
+    """
     if validate_on not in VALIDATES:
         raise ValueError(
             f"Found validate_on={validate_on!r}; 'rest' (candidates are scored on records outside "
@@ -135,11 +139,8 @@ def members_of(
             "secret, so there is nothing to split by index. Use cv as a fraction or a number of "
             "folds (the latter with validate_on='subset'), or X_public and y_public."
         )
-    if (
-        validate_on == "rest"
-        and not public
-        and (cv is None or (isinstance(cv, float) and cv == 1.0))
-    ):
+    whole_rest = cv is None or (isinstance(cv, float) and cv == 1.0)
+    if validate_on == "rest" and not public and whole_rest:
         return OnTheRest(fraction, 1.0)
     inside = HoldOut() if cv is None and not public else validation_of(cv, n_samples, public)
     if public or validate_on == "subset":
@@ -203,7 +204,7 @@ def cost_of_subset(
     told_its_size: bool,
     replaced: bool,
 ) -> tuple[Component, ...]:
-    """Cost of the runs on the subset, the best of which is found, and of one training on more records.
+    """Cost of the runs on the subset, the best of which is found, and of one training on more.
 
     Parameters
     ----------
@@ -260,14 +261,16 @@ def _name_of_release(
 
 
 def expected_sizes(fraction: float, train_on: str, n_samples: int | None) -> Sizes:
-    """Expected numbers of records that tune, and that train last; shares if ``n_samples`` is None."""
+    """Expected numbers of records that tune and that train last; of unknown numbers shares."""
     n = 1.0 if n_samples is None else float(n_samples)
     return Sizes(fraction * n, (1.0 - fraction if train_on == "rest" else 1.0) * n)
 
 
 def secret_membership(told_its_size: bool, relation: Neighboring) -> bool:
-    """Return whether membership in the subset stays secret: no model uses the number of its
-    records."""
+    """Return whether membership in the subset stays secret.
+
+    No model uses the number of its records.
+    """
     return relation != "zero_out" or told_its_size
 
 
@@ -295,11 +298,9 @@ def share_at_no_cost(
         return PureDP(epsilon=loss) if pure else GaussianDP(mu=loss)
 
     def search(loss: float) -> Guarantee:
-        return (
-            compose(*[one_run(loss)] * int(distribution.mean))
-            if exhaustive
-            else best_of(one_run(loss), distribution)
-        )
+        if exhaustive:
+            return compose(*[one_run(loss)] * int(distribution.mean))
+        return best_of(one_run(loss), distribution)
 
     return min(1.0, calibrate(search, epsilon, delta) / calibrate(one_run, epsilon, delta))
 
@@ -326,10 +327,10 @@ def each_is_cheap(
     one_run = GaussianDP(
         mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta), neighboring=relation
     )
-    exhaustive, usual = (
-        subset_then_train(tune, one_run, fraction, train_on, secret_membership=secret).epsilon_at(
-            delta
-        )
-        for tune in (compose(*[one_run] * number), best_of(one_run, Geometric(USUAL)))
-    )
-    return exhaustive <= usual * (1.0 + ABOUT)
+
+    def cost(tune: Guarantee) -> float:
+        total = subset_then_train(tune, one_run, fraction, train_on, secret_membership=secret)
+        return float(total.epsilon_at(delta))
+
+    usual = cost(best_of(one_run, Geometric(USUAL)))
+    return cost(compose(*[one_run] * number)) <= usual * (1.0 + ABOUT)

@@ -23,11 +23,12 @@ from .._process.progress import SILENT, Progress
 from ..data.records import number_of_records
 from ..privacy import Guarantee, PrivacyError
 from ..privacy.mechanisms.array_sampling import RandomBytes, uniform_integers
+from ..privacy.spent import Component
 from ..scoring.validation import Fold, PublicValidation, all_numbers, kind_of_numbers
 from ..search import private_process
 from ._records import take, with_parameters
 from ._strategy import Strategy, checked_candidates
-from ._types import Candidate, Distributions, Parameters, Scorer, Seed
+from ._types import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
 from .execution.job import Job, Outcome
 from .execution.models import (
     all_fitted,
@@ -73,8 +74,9 @@ def sensitivity(n_parts: int) -> Fraction:
 
 
 def random_parts(n: int, n_parts: int, public: bool, random_bytes: RandomBytes) -> list[Fold]:
-    """Draw training and validation records of each part; every record draws its place
-    independently.
+    """Draw training and validation records of each part.
+
+    Every record draws its place independently.
 
     Parameters
     ----------
@@ -102,9 +104,11 @@ def check_parts(n_parts: int, n: int | None) -> None:
         )
 
 
-def part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed) -> list[int]:
-    """Scores of all candidates on one part, in multiples of 1/RESOLUTION; a checkpoint's finished
-    scores are reused."""
+def part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> list[int]:
+    """Scores of all candidates on one part, in multiples of 1/RESOLUTION.
+
+    A checkpoint's finished scores are reused.
+    """
     scores: list[int] | None = job.finished.get(seed)
     if scores is None:
         work = partial(_part_scores, job, part, candidates, seed)
@@ -115,7 +119,7 @@ def part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed
     return scores
 
 
-def _part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed) -> list[int]:
+def _part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> list[int]:
     train, test = job.split.folds[part]
     with task_context():
         reseed(seed)
@@ -134,18 +138,17 @@ def _score_on_part(job: Job, model: Any, *data: Any) -> int:
 # --- models on parts ------------------------------------------------------------------------------
 
 
-def less_noisy(job: Job, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Candidates with k times smaller noise: models on parts are never released and need no
-    protection.
+def less_noisy(job: Job, candidates: Candidates) -> list[Candidate]:
+    """Candidates with k times smaller noise.
+
+    Models on parts are never released and need no protection.
 
     A part has k times fewer records. So relative to the number of records the noise is that of the
     final training, and candidates are compared under the winner's conditions. A candidate whose
     noise cannot be scaled keeps its noise.
     """
-    varying, k = (
-        frozenset(name for candidate in candidates for name in candidate),
-        float(len(job.split.folds)),
-    )
+    varying = frozenset(name for candidate in candidates for name in candidate)
+    k = float(len(job.split.folds))
     return [
         {**candidate, **_with_scaled_loss(job, candidate, k, varying)} for candidate in candidates
     ]
@@ -173,7 +176,7 @@ def _with_scaled_loss(
 
 def utilities_of(
     job: Job,
-    candidates: Sequence[Candidate],
+    candidates: Candidates,
     part_noise: str,
     seeds: Sequence[Seed],
     progress: Progress = SILENT,
@@ -299,11 +302,8 @@ class SampleAndAggregate(Strategy):
         k = number_of_parts(self.n_parts, n_samples, self.choice_epsilon, candidates)
         work = ""
         if k is not None and candidates > 1:
-            fits = (
-                f"{candidates} candidates on {k} parts of the records are {candidates * k} "
-                f"trainings on parts"
-            )
-            work = f"{fits}{self.expected_loss(candidates, k)}; "
+            fits = f"{candidates} candidates on {k} parts of the records are {candidates * k}"
+            work = f"{fits} trainings on parts{self.expected_loss(candidates, k)}; "
         return self.resolved(
             families,
             public,
@@ -324,7 +324,7 @@ class SampleAndAggregate(Strategy):
         """Cost of the choice and of one training."""
 
     def expected_loss(self, n_candidates: int, n_parts: int) -> str:
-        """Expected loss from the noise of the choice, to end a sentence; empty if it is not known."""
+        """Expected loss from the noise of the choice, to end a sentence; empty if unknown."""
         return ""
 
     def scorer(self, public: bool) -> Scorer:
@@ -335,14 +335,16 @@ class SampleAndAggregate(Strategy):
         return checked_candidates(plan, plan.space.points())
 
     def utilities(
-        self, job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], progress: Progress
+        self, job: Job, candidates: Candidates, seeds: Sequence[Seed], progress: Progress
     ) -> list[Fraction]:
         """Compute exact utilities of some candidates, which are secret."""
         return utilities_of(job, candidates, self.part_noise, seeds, progress)
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
-        """Train, score and prepare for release one candidate on public records; return its score on
-        a part."""
+        """Train, score and prepare for release one candidate on public records.
+
+        Return its score on a part.
+        """
         everything, k = job.split.folds[0][0], getattr(plan.validation, "n_parts", None) or 2
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
@@ -354,7 +356,15 @@ class SampleAndAggregate(Strategy):
         return score
 
 
-def count_trainings(progress: Progress, job: Job, candidates: Sequence[Candidate]) -> None:
+def choice_and_training(name: str, choice: Guarantee, training: Guarantee) -> tuple[Component, ...]:
+    """Releases: a choice of this name, and the winner's one training."""
+    return (
+        Component(name=name, guarantee=choice),
+        Component(name="training of the winner on all records", guarantee=training),
+    )
+
+
+def count_trainings(progress: Progress, job: Job, candidates: Candidates) -> None:
     """Report the number of trainings: all candidates on all parts, a public number even where
     trainings fail."""
     progress.public_runs("trainings on parts", len(candidates) * len(job.split.folds))

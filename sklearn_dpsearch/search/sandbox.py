@@ -1,5 +1,6 @@
-"""A sandbox of the kernel's for private work: it writes only in its own folders, and reaches no
-socket with a path.
+"""A sandbox of the kernel's for private work.
+
+It writes only in its own folders, and reaches no socket with a path.
 
 Landlock and a filter of system calls, on Linux, as far as the kernel has them.
 """
@@ -38,8 +39,9 @@ UNIX, TYPES, SEQUENCED = 1, 15, 5
 
 
 def confine(folders: Sequence[str]) -> bool:
-    """Confine this thread, and all threads and processes that it starts, for good; return whether
-    the kernel could.
+    """Confine this thread, and all threads and processes that it starts, for good.
+
+    Return whether the kernel could.
 
     Parameters
     ----------

@@ -117,8 +117,10 @@ class Here:
                 self.connection.send_bytes(STAGE + pickle.dumps(tuple(stage)))
 
     def look_around(self) -> None:
-        """Note generators and pools of threads; all objects are then frozen: no collector writes on
-        their memory."""
+        """Note generators and pools of threads.
+
+        All objects are then frozen: no collector writes on their memory.
+        """
         modules = frozenset(sys.modules)
         self.generators += all_generators(self.modules)
         if self.pools is None or modules != self.modules:
@@ -200,8 +202,10 @@ def _isolate(folder: str) -> None:
 
 
 def _send_tensors_by_value() -> None:
-    """Let processes of one run, as loaders have them, send tensors by value: shared ones need a
-    socket with a path."""
+    """Let processes of one run, as loaders have them, send tensors by value.
+
+    Shared ones need a socket with a path.
+    """
     reducers = ForkingPickler._extra_reducers  # type: ignore[attr-defined]
     for kind in [kind for kind in reducers if kind.__module__.partition(".")[0] == "torch"]:
         del reducers[kind]
@@ -240,8 +244,10 @@ def _answer(work: Callable[..., Any], call: bytes) -> bytes:
 
 
 def serve(file: int, apart: bool = False) -> None:
-    """Serve a user's process until that ends; children have namespaces of their own, where that is
-    possible."""
+    """Serve a user's process until that ends.
+
+    Children have namespaces of their own, where that is possible.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     with PrivateFolder() as folder:
@@ -250,8 +256,9 @@ def serve(file: int, apart: bool = False) -> None:
 
 
 class _Forking:
-    """A process that only imports, holds records and forks: all that it forks starts from this
-    state.
+    """A process that only imports, holds records and forks.
+
+    All that it forks starts from this state.
 
     Parameters
     ----------
@@ -265,12 +272,8 @@ class _Forking:
     """
 
     def __init__(self, asked: socket.socket, folder: str, apart: bool) -> None:
-        self._asked, self._folder, self._apart, self._children = (
-            asked,
-            folder,
-            apart,
-            dict[int, str](),
-        )
+        self._asked, self._folder, self._apart = asked, folder, apart
+        self._children = dict[int, str]()
         self._wakes, self._woken = socket.socketpair()
         self._woken.setblocking(False)
         self._wakes.setblocking(False)
@@ -335,8 +338,10 @@ class _Forking:
 
 
 def _import(modules: Sequence[str]) -> None:
-    """Import what can be imported: what fails here is imported where it is needed, or fails
-    there."""
+    """Import what can be imported.
+
+    What fails here is imported where it is needed, or fails there.
+    """
     for name in modules:
         with warnings.catch_warnings(), contextlib.suppress(Exception):
             warnings.simplefilter("ignore")
@@ -360,8 +365,9 @@ def _become_holder(file: int, life: int, shared: int, folder: str) -> None:
 
 
 def _hold(connection: Connection, packed: Packed, folder: str) -> bool:
-    """Enter the surroundings of the work, and unpickle what is shared, and the work; return whether
-    all succeeded.
+    """Enter the surroundings of the work, and unpickle what is shared, and the work.
+
+    Return whether all succeeded.
 
     The work is unpickled here too, so that no child has to import its modules.
     """

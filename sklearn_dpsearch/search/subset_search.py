@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._docstrings import documented
 from .._process.progress import Progress
 from ..errors import did_you_mean
 from ..privacy import CountDistribution, Fixed, Guarantee, PrivacyError
@@ -21,7 +22,7 @@ from ..scoring.validation import Fold, Validation, all_numbers, numbers_where
 from ._base import BasePrivateSearch
 from ._records import with_parameters
 from ._strategy import BestOfStrategy
-from ._types import Candidate, Distributions, Extrapolate, Seed
+from ._types import Candidate, Candidates, Distributions, Extrapolate, Seed
 from .execution.job import FinalTraining, Job, Outcome, Split
 from .execution.models import (
     fit_model,
@@ -64,6 +65,7 @@ from .random_subset import (
 )
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class DPSubsetSearchCV(BasePrivateSearch):
     """Search on a random subset that is differentially private as a whole: tune there, then train
@@ -77,8 +79,6 @@ class DPSubsetSearchCV(BasePrivateSearch):
 
     Parameters
     ----------
-    estimator : estimator
-        A private estimator, as for ``DPRandomSearchCV``.
     param_distributions : dict, list of dicts or "auto"
         Parameter name to a list of values (drawn uniformly) or a distribution with a method
         ``rvs``. From a list of dicts, one dict is drawn uniformly first. Values may be estimators
@@ -94,8 +94,6 @@ class DPSubsetSearchCV(BasePrivateSearch):
         The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is
         scaled until the total is ``epsilon``; the noise of candidates and the noise of the final
         model keep their ratio.
-    scoring : str, callable, PrivateScorer or None, default=None
-        As for ``DPRandomSearchCV``.
     score_noise : "match" or Guarantee, default="match"
         Noise of one private score. "match": on the rest, 24 times the noise that matches the final
         training (3 times without amplification); in the subset, as private as a candidate's
@@ -127,31 +125,6 @@ class DPSubsetSearchCV(BasePrivateSearch):
     warm_start : bool, default=False
         Start the final training from the winner's fitted model; the estimator, or the last step of
         a pipeline, needs a parameter ``warm_start``. At no extra cost.
-    guarantee : Guarantee or callable, optional
-        Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator,
-        n_samples) to guarantee.
-    n_jobs : int, optional
-        As in scikit-learn.
-    pre_dispatch : int or str, default="2*n_jobs"
-        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
-        searches have it.
-    error_score : float, default=nan
-        Score of a candidate that fails; nan is the worst.
-    verbose : int, default=0
-        Above 0 prints the plan and its cost, which are known without the data, and shows progress;
-        where the number of runs is secret, progress shows only that the search runs. 2 also shows
-        when runs end and the final training begins, which tells observers more about the number of
-        runs (docs/learn/planning.md).
-    random_state : None, int or RandomState, default=None
-        None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
-    ledger : PrivacyLedger or None, default=None
-        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
-        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
-        around the fit, if any.
-    checkpoint : str, path or None, default=None
-        As for ``DPRandomSearchCV``.
-    rehearse : bool, default=True
-        As for ``DPRandomSearchCV``.
 
     Attributes
     ----------
@@ -165,8 +138,6 @@ class DPSubsetSearchCV(BasePrivateSearch):
         The winner's extrapolated parameters, with which the final model was trained.
     best_estimator_ : estimator
         The final model.
-    privacy_spent_ : PrivacySpent
-        Cost of the whole fit; unpacks as (epsilon, delta).
     cv_results_ : dict
         The released row.
     scorer_, n_splits_, classes_, n_features_in_, feature_names_in_
@@ -188,7 +159,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn_dpsearch.privacy import GaussianDP
     >>> search = DPSubsetSearchCV(
-    ...     LogisticRegression(), {"C": [0.1, 1.0]}, n_iter=15, guarantee=GaussianDP(mu=0.4), delta=1e-5
+    ...     LogisticRegression(), {"C": [0.1, 1.0]}, n_iter=15, delta=1e-5,
+    ...     guarantee=GaussianDP(mu=0.4),
     ... )
     >>> one_run, whole = GaussianDP(mu=0.4).epsilon_at(1e-5), search.privacy_cost().epsilon
     >>> round(one_run, 2), round(whole, 2)
@@ -281,7 +253,10 @@ class SubsetStrategy(BestOfStrategy):
         relation, told_its_size = families.relation, families.told_their_size
         secret = secret_membership(told_its_size, relation)
         amplified = secret and relation != "replace_one"
-        fraction = self._fraction(n_samples if amplified else None)
+        fraction = search.subset_fraction
+        if fraction == "auto":
+            fraction = default_fraction(n_samples if amplified else None, search.epsilon)
+        fraction = float(fraction)
         scorer, members = self.scorer(public), self._members(families, fraction, n_samples, public)
         exhaustive = self._is_exhaustive(fraction, relation, secret)
         distribution = self._distribution(exhaustive)
@@ -304,6 +279,7 @@ class SubsetStrategy(BestOfStrategy):
             validation=members,
             cost=cost,
             distribution=distribution,
+            expected_runs=float(distribution.mean),
             exhaustive=exhaustive,
             score_noise=search.score_noise,
             factor_of_scores=scores if isinstance(members, OnTheRest) else None,
@@ -346,31 +322,16 @@ class SubsetStrategy(BestOfStrategy):
             return presence, True
         return families, False
 
-    def _fraction(self, n_samples: int | None) -> float:
-        """Probability with which a record joins the subset."""
-        fraction = self.search.subset_fraction
-        return (
-            default_fraction(n_samples, self.search.epsilon)
-            if fraction == "auto"
-            else float(fraction)
-        )
-
     def _is_exhaustive(self, fraction: float, relation: Neighboring, secret: bool) -> bool:
         """Return whether each candidate runs once."""
         n_iter, epsilon, delta = self.search.n_iter, self.search.epsilon, self.search.delta
-        if (
-            isinstance(n_iter, str)
-            and n_iter == "auto"
-            and epsilon
-            and delta
-            and self.space.is_finite
-        ):
-            train_on = "all" if self.search.train_on == "all" else "rest"
-            number = self.space.size()
-            return each_is_cheap(
-                number, float(epsilon), float(delta), fraction, train_on, relation, secret
-            )
-        return isinstance(n_iter, str) and n_iter == "each"
+        if isinstance(n_iter, str) and n_iter == "each":
+            return True
+        if not (isinstance(n_iter, str) and epsilon and delta and self.space.is_finite):
+            return False
+        budget, number = (float(epsilon), float(delta)), self.space.size()
+        train_on = "all" if self.search.train_on == "all" else "rest"
+        return each_is_cheap(number, *budget, fraction, train_on, relation, secret)
 
     def _distribution(self, exhaustive: bool) -> CountDistribution:
         """Distribution of the number of runs, which is public where each candidate runs once."""
@@ -412,7 +373,7 @@ class SubsetStrategy(BestOfStrategy):
     # --- run --------------------------------------------------------------------------------------
 
     def split(
-        self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness
+        self, plan: Plan, candidates: Candidates, n_samples: int, source: Randomness
     ) -> Split:
         relation, subset = plan.families.relation, plan.validation
         assert isinstance(subset, InSubset | OnTheRest)
@@ -464,7 +425,7 @@ class SubsetStrategy(BestOfStrategy):
     def outcome(
         self,
         job: Job,
-        candidates: Sequence[Candidate],
+        candidates: Candidates,
         runs: Mapping[int, Run],
         best: int,
         seed: Seed,

@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._docstrings import documented
 from .._process.progress import Progress
 from ..data.records import number_of_records
 from ..privacy import Guarantee, until_above
@@ -21,7 +22,7 @@ from ..privacy.mechanisms.exact_sampling import bernoulli
 from ..scoring.validation import all_numbers, validation_of
 from ._base import BasePrivateSearch
 from ._strategy import Strategy, cost_of_runs, drawn_candidates
-from ._types import Candidate, Distributions
+from ._types import Candidate, Candidates, Distributions
 from .doubling import Batch, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
 from .execution.job import Job, Outcome
 from .execution.models import train_last, unfitted_model
@@ -31,6 +32,7 @@ from .planning.checks import MOST_RUNS
 from .planning.plan import Facts, Plan
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class DPThresholdSearchCV(BasePrivateSearch):
     """Search against a threshold that is differentially private as a whole.
@@ -42,8 +44,6 @@ class DPThresholdSearchCV(BasePrivateSearch):
 
     Parameters
     ----------
-    estimator : estimator
-        A private estimator, as for ``DPRandomSearchCV``.
     param_distributions : dict, list of dicts or "auto"
         As for ``DPRandomSearchCV``; with ``Doubling`` lists of values only.
     threshold : float or Doubling
@@ -52,9 +52,6 @@ class DPThresholdSearchCV(BasePrivateSearch):
     n_iter : float, default=10
         With a number: mean of the number of runs that is drawn; before each run the search stops
         with probability 1/(1 + n_iter). The first success ends the runs sooner.
-    epsilon, delta : float, optional
-        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is
-        calibrated.
     scoring : str, callable or None, default=None
         With a number: as for ``DPRandomSearchCV``. With ``Doubling``: any score with values in [0,
         1].
@@ -65,31 +62,9 @@ class DPThresholdSearchCV(BasePrivateSearch):
     refit : "winner" or bool, default="winner"
         With a number: as for ``DPRandomSearchCV``. With ``Doubling`` the winner is always trained
         once.
-    guarantee : Guarantee or callable, optional
-        Guarantee of one fit, on the caller's word.
     n_jobs : int, optional
         As in scikit-learn. With a number, workers run ahead, and the first success in the order of
         drawing counts.
-    pre_dispatch : int or str, default="2*n_jobs"
-        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's
-        searches have it.
-    error_score : float, default=nan
-        Score of a candidate that fails; nan is the worst.
-    verbose : int, default=0
-        Above 0 prints the plan and its cost, which are known without the data, and shows progress;
-        where the number of runs is secret, progress shows only that the search runs. 2 also shows
-        when runs end and the final training begins, which tells observers more about the number of
-        runs (docs/learn/planning.md).
-    random_state : None, int or RandomState, default=None
-        None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
-    ledger : PrivacyLedger or None, default=None
-        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's
-        budget is refused (docs/learn/ledger.md). None: the ledger of the block ``with ledger:``
-        around the fit, if any.
-    checkpoint : str, path or None, default=None
-        As for ``DPRandomSearchCV``.
-    rehearse : bool, default=True
-        As for ``DPRandomSearchCV``.
 
     Attributes
     ----------
@@ -257,8 +232,9 @@ def check_none_of_a_number(search: DPThresholdSearchCV) -> None:
 
 
 class ThresholdStrategy(Strategy):
-    """Run candidates one after the other; before each run a coin may end the search without a
-    result.
+    """Run candidates one after the other.
+
+    Before each run a coin may end the search without a result.
 
     Parameters
     ----------
@@ -289,12 +265,10 @@ class ThresholdStrategy(Strategy):
         search, stop = self.search, float(self.stop)
         families, scorer = self.families(n_samples), self.scorer(public)
         validation = validation_of(search.cv, n_samples, public, search.epsilon)
+        name = f"first run with a score of at least {self.threshold:g}, or none"
         cost = partial(
             cost_of_runs,
-            name=(
-                f"first run with a score of at least {self.threshold:g}, or none (stop probability "
-                f"{stop:.4g})"
-            ),
+            name=f"{name} (stop probability {stop:.4g})",
             theorem=partial(until_above, stop_probability=stop),
             exposures=validation.exposures(),
             refit=search.refit is True,
@@ -305,6 +279,7 @@ class ThresholdStrategy(Strategy):
             scorer=scorer,
             validation=validation,
             cost=cost,
+            expected_runs=float(search.n_iter),
             score_noise=search.score_noise,
             notes=(f"The threshold {self.threshold:g} was not chosen by looking at the data.",),
         )
@@ -312,26 +287,22 @@ class ThresholdStrategy(Strategy):
     # --- run --------------------------------------------------------------------------------------
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
-        """Draw candidates until a coin says stop; there may be none, and most of them need not
-        run."""
+        """Draw candidates until a coin says stop.
+
+        There may be none, and most of them need not run.
+        """
         bits, number = source.bits, 0  # exact coins: a float probability would be rounded
         while not bernoulli(self.stop, bits):
             number += 1
         return drawn_candidates(plan, number, source)
 
     def run(
-        self,
-        plan: Plan,
-        job: Job,
-        candidates: Sequence[Candidate],
-        source: Randomness,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, source: Randomness, progress: Progress
     ) -> Outcome:
         """Find the first success in the order of drawing, if any."""
         *seeds, last = source.run_seeds(len(candidates) + 1)
-        expected = float(self.search.n_iter)
         progress.secret_runs()
-        first = run_until(job, candidates, seeds, threshold=self.threshold, expected=expected)
+        first = run_until(job, candidates, seeds, threshold=self.threshold)
         if self.search.refit is True:
             progress.last_training()  # also without a success: its reason must stay secret
         if first is None:

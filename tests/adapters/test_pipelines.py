@@ -3,6 +3,8 @@ together."""
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -50,6 +52,21 @@ COMPOSED = [
     (make_pipeline(INNER, NoisyCentroids(epsilon=0.25)), 1.0),
     *((Pipeline([("free", free), ("model", NoisyCentroids(epsilon=0.5))]), 0.5) for free in FREE),
 ]
+
+
+def test_an_adapter_is_looked_up_once_for_parts_of_a_kind_and_not_kept_in_a_pickle():
+    looked_up = []
+    adapter = CompositeAdapter(lambda part: looked_up.append(type(part)) or adapter_for(part))
+    for _ in range(3):
+        adapter.training_run(chain(), 100)
+        adapter.scaled_privacy(chain(), 2.0)
+    assert len(looked_up) == len(set(looked_up)) > 0
+    composite = adapter_for(chain())
+    composite.training_run(chain(), 100)
+    again = pickle.loads(pickle.dumps(composite))
+    assert composite._adapters
+    assert not again._adapters
+    assert again.training_run(chain(), 100) == composite.training_run(chain(), 100)
 
 
 @pytest.mark.parametrize(("estimator", "epsilon"), COMPOSED)

@@ -169,8 +169,8 @@ MUTANTS = {
     "average candidate": Mutant(
         mistake="ε drawn from a distribution is charged by its mean, not by its upper end.",
         file="search/planning/space_guarantee.py",
-        old="        values.support()[1]\n        if name",
-        new="        values.mean()\n        if name",
+        old="        upper = values.support()[1]\n",
+        new="        upper = values.mean()\n",
         test="search/test_runs.py::test_the_upper_end_of_a_distribution_of_epsilon_is_charged",
     ),
     # --- a subset, parts, thresholds --------------------------------------------------------------
@@ -236,9 +236,9 @@ MUTANTS = {
     ),
     "error raised by one candidate": Mutant(
         mistake="error_score='raise' is accepted: which candidate fails tells about its data.",
-        file="search/_base.py",
-        old="        if isinstance(self.error_score, str):\n",
-        new="        if False:\n",
+        file="search/planning/checks.py",
+        old="    if isinstance(search.error_score, str):\n",
+        new="    if False:\n",
         test="search/test_arguments.py::test_it_is_refused_before_any_record_is_read",
     ),
     "released model states one run's ε": Mutant(

@@ -50,7 +50,7 @@ def of_families(*models):
 
 
 def planned(search):
-    return search._plan(search._strategy(), len(X), False, search.delta)
+    return search._strategy().plan(len(X), False, search.delta)
 
 
 def promise_of(model) -> Guarantee:

@@ -120,6 +120,6 @@ def seen(estimator, X, y):
 def utilities_in_the_open(search, X, y, folds, candidates):
     """The exact utilities from which a search would choose, on parts of made-up records."""
     search._validate_params()
-    plan = search._plan(search._strategy(), len(X), False, search.delta)
+    plan = search._strategy().plan(len(X), False, search.delta)
     job = job_of(plan, Split(folds=folds), X, y, {})
     return run_publicly(partial(utilities_of, job, candidates, "same", [None] * len(folds)), [X, y])

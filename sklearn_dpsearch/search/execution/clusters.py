@@ -1,5 +1,7 @@
-"""Clusters of Dask and Ray: the private process connects to them, and workers start private
-processes of their own."""
+"""Clusters of Dask and Ray.
+
+The private process connects to them, and workers start private processes of their own.
+"""
 
 from __future__ import annotations
 
@@ -74,12 +76,8 @@ class DaskWorkers(Workers):
         self.client.submit(int, pure=False).result(timeout=self.timeout)
         if self._records is None:
             self._records = self.client.scatter(private_process.content_for_workers(), hash=False)
-        sent = [
-            self.client.submit(
-                private_process.on_a_worker, future, self._records, pure=False, **self.options
-            )
-            for future in pickled
-        ]
+        submit = partial(self.client.submit, private_process.on_a_worker, **self.options)
+        sent = [submit(task, self._records, pure=False) for task in pickled]
         answers: dict[Any, bytes] = {}
         for future in as_completed(sent, loop=self.client.loop):  # at once, while its worker lives
             answers[future.key] = future.result()
@@ -165,19 +163,14 @@ class Workplace:
     @property
     def threads(self) -> int | None:
         """Number of threads of linear algebra in one run; None for the libraries' own number."""
-        return (
-            None
-            if self.number == 1 or self.cluster is not None
-            else max(1, cpu_count() // self.number)
-        )
+        alone = self.number == 1 or self.cluster is not None
+        return None if alone else max(1, cpu_count() // self.number)
 
     def entered(self) -> AbstractContextManager[Workers]:
         """Block with workers, which are let go of at the end."""
-        return (
-            contextlib.nullcontext(Threads(self.number))
-            if self.cluster is None
-            else self.cluster(self.number)
-        )
+        if self.cluster is None:
+            return contextlib.nullcontext(Threads(self.number))
+        return self.cluster(self.number)
 
 
 def workplace_for(n_jobs: int | None) -> Workplace:

@@ -16,7 +16,7 @@ from ...privacy.spent import PrivacySpent
 from ...scoring import Noise, PrivateScorer
 from ...scoring.validation import Fold
 from .._checkpoint_folder import DONE, FileOfSearch
-from .._types import Candidate, PublicData, Scorer, Seed
+from .._types import Candidates, PublicData, Scorer, Seed
 from ..pickling import mark_of_code, pickled, unpickled
 from .workers import Threads, Workers
 
@@ -42,8 +42,10 @@ class Finished:
         return None
 
     def put(self, seed: Seed, result: Any) -> None:
-        """Keep a result if possible: after an error (a full disk, a model that cannot be pickled)
-        it is dropped."""
+        """Keep a result if possible.
+
+        After an error (a full disk, a model that cannot be pickled) it is dropped.
+        """
         done = self._file(seed)
         with contextlib.suppress(Exception):
             if done is not None:
@@ -78,7 +80,7 @@ class FinalTraining:
 
     settings: Mapping[str, Any]
     records: np.ndarray
-    candidates: Sequence[Candidate]
+    candidates: Candidates
     expected: float | None = None
     places: int | None = None
     table: Any = None
@@ -133,6 +135,8 @@ class Job:
         Number of all records, for estimators whose noise or rate follows from it.
     trains_together : bool
         Whether candidates can be trained at once.
+    expected_runs : float
+        Expected number of runs, which is public, where the number drawn is secret.
     split : Split
     X, y
         Records.
@@ -158,6 +162,7 @@ class Job:
     error_score: float
     n_samples: int | None
     trains_together: bool
+    expected_runs: float
     split: Split
     X: Any
     y: Any

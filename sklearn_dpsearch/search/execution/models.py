@@ -15,7 +15,7 @@ from ...adapters.seeds import forget_seeds, seed_names
 from ...data.records import number_of_records
 from ...search import private_process
 from .._records import rows_of, take, take_param, with_parameters
-from .._types import Candidate, Seed
+from .._types import Candidate, Candidates, Seed
 from ..pickling import pickled
 from .job import Job
 from .randomness import random_state
@@ -72,7 +72,7 @@ def fit_model(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
 
 
 def all_fitted(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], records: np.ndarray
+    job: Job, candidates: Candidates, seeds: Sequence[Seed], records: np.ndarray
 ) -> list[Any]:
     """Train a model of each candidate on the given records alone, together where possible; None for
     each failure."""
@@ -80,27 +80,21 @@ def all_fitted(
         attempt(partial(unfitted_model, job, candidate, seed))
         for candidate, seed in zip(candidates, seeds)
     ]
+    fitted: list[Any] = [None] * len(models)
     places = [i for i, model in enumerate(models) if model is not None]
     if not job.trains_together or len(places) < 2:
-        return [
-            None
-            if model is None
-            else attempt(partial(fit_model, job, model, records, job.X, job.y))
-            for model in models
-        ]
+        for i in places:
+            fitted[i] = attempt(partial(fit_model, job, models[i], records, job.X, job.y))
+        return fitted
     chosen: list[Any] = [models[i] for i in places]
     part = rows_of if all(map(job.adapter.takes_chosen_rows, chosen)) else take
-    trained = (
-        attempt(
-            lambda: job.adapter.fit_together(chosen, part(job.X, records), part(job.y, records))
-        )
-        or []
-    )
-    finished = [
-        None if model is None else attempt(partial(_finished, job, model)) for model in trained
-    ]
-    placed = dict(zip(places, finished))
-    return [placed.get(i) for i in range(len(models))]
+
+    def train() -> list[Any]:
+        return job.adapter.fit_together(chosen, part(job.X, records), part(job.y, records))
+
+    for i, model in zip(places, attempt(train) or []):
+        fitted[i] = None if model is None else attempt(partial(_finished, job, model))
+    return fitted
 
 
 def _finished(job: Job, model: Any) -> Any:

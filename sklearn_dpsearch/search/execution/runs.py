@@ -20,7 +20,7 @@ from ...scoring import PrivateScorer
 from ...scoring.base import is_additive, standard_error
 from ...search import private_process
 from .._records import take
-from .._types import Candidate, Seed
+from .._types import Candidate, Candidates, Seed
 from .job import Job
 from .models import (
     all_fitted,
@@ -31,7 +31,16 @@ from .models import (
     unfitted_model,
 )
 from .randomness import random_bits
-from .workers import attempt, block_sizes, deal, in_parallel, number_of_tasks, task_context
+from .workers import (
+    Counter,
+    attempt,
+    block_sizes,
+    deal,
+    in_parallel,
+    number_of_tasks,
+    task_context,
+    uncounted,
+)
 
 #: Number of records that are scored at once.
 BLOCK = 2**14
@@ -47,8 +56,10 @@ class Score:
 
 @dataclass(frozen=True)
 class Run:
-    """Outcome of one run: never leaves ``fit`` unless it is the best. ``std`` is the standard error
-    of ``score``."""
+    """Outcome of one run: never leaves ``fit`` unless it is the best.
+
+    ``std`` is the standard error of ``score``.
+    """
 
     score: float
     model: Any
@@ -64,41 +75,31 @@ class Run:
 
 
 def run_all(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], progress: Progress
+    job: Job, candidates: Candidates, seeds: Sequence[Seed], progress: Progress
 ) -> list[Run]:
-    """Run every candidate, in order, with the same results for any ``n_jobs``. The number of runs
-    is public."""
+    """Run every candidate, in order, with the same results for any ``n_jobs``.
+
+    The number of runs is public.
+    """
     hands = deal(len(candidates), _number_of_tasks(job, len(candidates)))
-    tasks = _tasks_for(run_several, job, hands, candidates, seeds)
-    results = in_parallel(
-        _kind_name(job), job.workers, tasks, lambda done: progress.done(done, len(hands))
-    )
+    count = partial(progress.done, of=len(hands))
+    results = _results(run_several, job, hands, candidates, seeds, count)
     runs = {i: run for hand, part in zip(hands, results) for i, run in zip(hand, part)}
     return [runs[i] for i in range(len(candidates))]
 
 
-def run_best(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], *, expected: float
-) -> tuple[int, Run]:
-    """Index and run of the best candidate, the first among equals; tasks depend on ``expected``,
-    never on K."""
-    hands = deal(len(candidates), _number_of_tasks(job, expected))
-    results = in_parallel(
-        _kind_name(job), job.workers, _tasks_for(best_of_several, job, hands, candidates, seeds)
-    )
-    finalists = [
-        (hand[place], run) for hand, (place, run) in zip(hands, results) if run is not None
-    ]
+def run_best(job: Job, candidates: Candidates, seeds: Sequence[Seed]) -> tuple[int, Run]:
+    """Index and run of the best candidate, the first among equals.
+
+    Tasks depend on the expected number of runs, never on the number drawn.
+    """
+    hands = deal(len(candidates), _number_of_tasks(job, job.expected_runs))
+    finalists = _finalists(best_of_several, job, hands, candidates, seeds)
     return max(finalists, key=lambda finalist: (*finalist[1].order, -finalist[0]))
 
 
 def run_until(
-    job: Job,
-    candidates: Sequence[Candidate],
-    seeds: Sequence[Seed],
-    *,
-    threshold: float,
-    expected: float,
+    job: Job, candidates: Candidates, seeds: Sequence[Seed], *, threshold: float
 ) -> tuple[int, Run] | None:
     """Index and run of the first candidate that reaches a threshold.
 
@@ -107,16 +108,11 @@ def run_until(
     discarded.
     """
     hands, first, start = job.workers.number, None, 0
-    for size in (*block_sizes(expected, job.workers.number), len(candidates)):
+    several = partial(first_of_several, threshold=threshold)
+    for size in (*block_sizes(job.expected_runs, hands), len(candidates)):
         stop = min(start + size, len(candidates)) if first is None else start
         block = [range(start + hand.start, stop, hand.step) for hand in deal(stop - start, hands)]
-        several = partial(first_of_several, threshold=threshold)
-        results = in_parallel(
-            _kind_name(job), job.workers, _tasks_for(several, job, block, candidates, seeds)
-        )
-        successes = [
-            (hand[place], run) for hand, (place, run) in zip(block, results) if run is not None
-        ]
+        successes = _finalists(several, job, block, candidates, seeds)
         first = min(successes, key=lambda success: success[0]) if successes else first
         start = stop
     return first
@@ -126,44 +122,60 @@ def _number_of_tasks(job: Job, expected: float) -> int:
     return number_of_tasks(expected, job.workers.number, job.trains_together)
 
 
-def _kind_name(job: Job) -> str:
-    return type(job.estimator).__name__
-
-
-def _tasks_for(
+def _finalists(
     several: Callable[..., Any],
     job: Job,
     hands: Sequence[range],
-    candidates: Sequence[Candidate],
+    candidates: Candidates,
     seeds: Sequence[Seed],
-) -> list[Callable[[], Any]]:
-    """One task for each hand, also for an empty one, with one and the same job: schedulers see
-    tasks."""
+) -> list[tuple[int, Run]]:
+    """Index and run of the finalist of each hand that has one."""
+    results = _results(several, job, hands, candidates, seeds)
+    return [(hand[place], run) for hand, (place, run) in zip(hands, results) if run is not None]
+
+
+def _results(
+    several: Callable[..., Any],
+    job: Job,
+    hands: Sequence[range],
+    candidates: Candidates,
+    seeds: Sequence[Seed],
+    counter: Counter = uncounted,
+) -> list[Any]:
+    """Results of a task for each hand, also for an empty one, with one and the same job.
+
+    Schedulers see tasks.
+    """
     job = job.for_workers()
-    return [
+    tasks = [
         partial(several, job, [candidates[i] for i in hand], [seeds[i] for i in hand])
         for hand in hands
     ]
+    return in_parallel(type(job.estimator).__name__, job.workers, tasks, counter)
 
 
 # --- those of one task ----------------------------------------------------------------------------
 
 
 def best_of_several(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]
+    job: Job, candidates: Candidates, seeds: Sequence[Seed]
 ) -> tuple[int, Run | None]:
-    """Index and run of the best of several candidates, the first among equals; the other runs end
-    here."""
+    """Index and run of the best of several candidates, the first among equals.
+
+    The other runs end here.
+    """
     runs = run_several(job, candidates, seeds)
     place = max(range(len(runs)), key=lambda i: (*runs[i].order, -i), default=-1)
     return place, runs[place] if runs else None
 
 
 def first_of_several(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], threshold: float
+    job: Job, candidates: Candidates, seeds: Sequence[Seed], threshold: float
 ) -> tuple[int, Run | None]:
-    """Index and run of the first of several candidates that reaches a threshold; later candidates
-    do not run."""
+    """Index and run of the first of several candidates that reaches a threshold.
+
+    Later candidates do not run.
+    """
     for place, (candidate, seed) in enumerate(zip(candidates, seeds)):
         (run,) = run_several(job, [candidate], [seed])
         if run.model is not None and run.score >= threshold:
@@ -171,30 +183,32 @@ def first_of_several(
     return -1, None
 
 
-def run_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]) -> list[Run]:
-    """Train and score several candidates, together where possible; finished runs of a checkpoint
-    are reused."""
+def run_several(job: Job, candidates: Candidates, seeds: Sequence[Seed]) -> list[Run]:
+    """Train and score several candidates, together where possible.
+
+    Finished runs of a checkpoint are reused.
+    """
     runs = {i: run for i, seed in enumerate(seeds) if (run := job.finished.get(seed)) is not None}
     missing = [i for i in range(len(seeds)) if i not in runs]
     for batch in [missing] if job.trains_together and missing else [[i] for i in missing]:
-        new = _run_batch(job, [candidates[i] for i in batch], [seeds[i] for i in batch])
+        # any failure is the worst score, also the end of their process
+        work = partial(
+            _train_and_score, job, [candidates[i] for i in batch], [seeds[i] for i in batch]
+        )
+        new = private_process.in_own_process(work, job.threads) or [_failed(job)] * len(batch)
         for i, run in zip(batch, new):
             job.finished.put(seeds[i], run)
             runs[i] = run
     return [runs[i] for i in range(len(seeds))]
 
 
-def _run_batch(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]) -> list[Run]:
-    """Train and score candidates. Any failure is the worst score, also the end of their process."""
-    work = partial(_train_and_score, job, candidates, seeds)
-    return private_process.in_own_process(work, job.threads) or [_failed(job)] * len(candidates)
-
-
-def _train_and_score(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]) -> list[Run]:
+def _train_and_score(job: Job, candidates: Candidates, seeds: Sequence[Seed]) -> list[Run]:
     """Train and score candidates in this process."""
     with task_context():
         reseed(seeds[0])
-        streams = [_seeds_of_run(job, seed) for seed in seeds]
+        # of each run: seeds for the training, and for the score, of each fold
+        n_folds = len(job.split.folds)
+        streams = [[spawn_seeds(part, n_folds) for part in spawn_seeds(seed, 2)] for seed in seeds]
         models = [
             all_fitted(job, candidates, [trainings[fold] for trainings, _ in streams], train)
             for fold, (train, _) in enumerate(job.split.folds)
@@ -213,12 +227,8 @@ def _scored_run(job: Job, models: Sequence[Any], seeds: Sequence[Seed]) -> Run |
     """Score the trained models of one candidate, one per fold; None where a model failed."""
     if any(model is None for model in models):
         return None
-    scores = [
-        score_of(job, model, test, n_scored, seed)
-        for model, (_, test), n_scored, seed in zip(
-            models, job.split.folds, job.split.n_scored, seeds
-        )
-    ]
+    folds = zip(models, job.split.folds, job.split.n_scored, seeds)
+    scores = [score_of(job, model, test, n, seed) for model, (_, test), n, seed in folds]
     score = _with_failures_last(float(np.mean([fold_score.value for fold_score in scores])))
     std = math.hypot(*[fold_score.std for fold_score in scores]) / len(scores)
     return Run(score, releasable(job, models[0]) if math.isfinite(score) else None, std)
@@ -233,12 +243,6 @@ def _with_failures_last(score: float) -> float:
     return score if math.isfinite(score) else -math.inf
 
 
-def _seeds_of_run(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
-    """Seeds of one run: for the training and for the score of each fold."""
-    training, scoring = spawn_seeds(seed, 2)
-    return spawn_seeds(training, len(job.split.folds)), spawn_seeds(scoring, len(job.split.folds))
-
-
 def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: Seed) -> Score:
     """Score a model on public data, or on private records with the planned noise."""
     if job.public is not None:
@@ -250,13 +254,11 @@ def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: See
     sensitivity = scorer.sensitivity(neighboring)
     squared = Fraction(sensitivity.l1**2 if noise.norm == 1 else sensitivity.l2_squared)
     exact = np.array(_exact_statistic(scorer, neighboring, model, records, job.X, job.y), object)
-    noisy = release_sum(
-        "private score",
-        exact,
-        squared,
-        lambda sums: [value + noise.sample(bits) for value in sums],
-        noise.norm,
-    )
+
+    def add_noise(sums: Any) -> list[int]:
+        return [value + noise.sample(bits) for value in sums]
+
+    noisy = release_sum("private score", exact, squared, add_noise, noise.norm)
     value = float(scorer.score(noisy, n_scored, neighboring))
     spread = {"noise_std": noise.std, "size_std": job.split.size_std}
     return Score(value, standard_error(scorer, noisy, n_scored, neighboring, **spread))
@@ -275,8 +277,10 @@ def _exact_statistic(
 
 
 def train_in_the_open(job: Job, candidate: Candidate, seed: Seed) -> tuple[Any, float]:
-    """Train and score a candidate on public records, and make its model ready for release: errors
-    are shown."""
+    """Train and score a candidate on public records, and make its model ready for release.
+
+    Errors are shown.
+    """
     everything = job.split.folds[0][0]
     training, scoring = spawn_seeds(seed, 2)
     model = fit_model(job, unfitted_model(job, candidate, training), everything, job.X, job.y)

@@ -108,11 +108,8 @@ def number_of_tasks(expected: float, workers: int, together: bool) -> int:
     together : bool
         Whether runs of one task share work, so that each worker had best get one.
     """
-    return (
-        workers
-        if together
-        else workers * min(TASKS_PER_WORKER, max(1, math.ceil(2 * expected / workers)))
-    )
+    per_worker = min(TASKS_PER_WORKER, max(1, math.ceil(2 * expected / workers)))
+    return workers if together else workers * per_worker
 
 
 def block_sizes(expected: float, workers: int) -> Sequence[int]:
@@ -164,10 +161,10 @@ SENTENCES = {
         "memory, or compiled code crashed. Give workers more memory, or try the candidates on "
         "public or made-up data.",
     ),
-    "TimeoutError": "The cluster has no workers. Start some, or wait for them longer: parallel_config('dask', "
-    "wait_for_workers_timeout=120).",
-    "OSError": "The operating system refused a process, a file or a connection: see its limits on processes, open "
-    "files and disks. Use fewer workers (n_jobs).",
+    "TimeoutError": "The cluster has no workers. Start some, or wait for them longer: "
+    "parallel_config('dask', wait_for_workers_timeout=120).",
+    "OSError": "The operating system refused a process, a file or a connection: see its limits on "
+    "processes, open files and disks. Use fewer workers (n_jobs).",
 }
 OTHERWISE = (
     "Workers need enough memory, this library, and the modules of estimators and scorers. Try the "
@@ -176,8 +173,10 @@ OTHERWISE = (
 
 
 def attempt(work: Callable[[], Result]) -> Result | None:
-    """Result of a candidate's work, or None after any failure. No interrupt of the user reaches a
-    private process."""
+    """Result of a candidate's work, or None after any failure.
+
+    No interrupt of the user reaches a private process.
+    """
     try:
         return work()
     except BaseException as error:
@@ -190,8 +189,10 @@ def attempt(work: Callable[[], Result]) -> Result | None:
 def in_parallel(
     name: str, workers: Workers, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
 ) -> list[Result]:
-    """Results of the tasks, in order; errors have fixed words, with the type of the estimator at
-    most."""
+    """Results of the tasks, in order.
+
+    Errors have fixed words, with the type of the estimator at most.
+    """
     try:
         return workers.run(tasks, counter)
     except LeakDetected:

@@ -1,5 +1,6 @@
-"""Checks of arguments and public facts before a private record is used: a fit that cannot succeed
-spends nothing.
+"""Checks of arguments and public facts before a private record is used.
+
+A fit that cannot succeed spends nothing.
 
 Public are shapes, kinds of numbers and labels, declared classes and bounds, names and parameters.
 Records are private. What these checks do not find, a rehearsal finds.
@@ -13,18 +14,20 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn import get_config
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils.metadata_routing import process_routing
 
 from ...adapters.adapter import is_ours
 from ...data.columns import NO_NUMBERS, is_frame
 from ...data.labels import NUMBERS, TEXT, check_kind
 from ...data.memory import share_memory
-from ...data.records import Records, how_to_wrap, read_records
+from ...data.records import Records, how_to_wrap, read_parameter, read_records
 from ...preprocessing.schema import Schema
 from ...privacy import CountDistribution, LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
-from .._records import declared_classes, declared_of, kind_of, parameter, steps_of
+from .._records import declared_classes, declared_of, kind_of, parameter, steps_of, takes_groups
 from .._types import Parameters, Scorer
 
 #: Mean number of runs from which a search counts as a typing error: the number of runs is never cut
@@ -44,17 +47,13 @@ RUNS = [Interval(numbers.Real, 1, MOST_RUNS, closed="both"), CountDistribution]
 PARTS = [None, Interval(numbers.Integral, 2, 10**6, closed="both")]
 
 
-def check_estimator(estimator: Any) -> None:
-    """Raise for a class, where an object is needed."""
-    if isinstance(estimator, type):
-        name = estimator.__name__
+def check_forms(search: Parameters) -> None:
+    """Raise for a class as estimator, and for parameters that release several scores."""
+    if isinstance(search.estimator, type):
+        name = search.estimator.__name__
         raise TypeError(
             f"Found the class {name} as estimator; an object is needed. Write {name}(...)."
         )
-
-
-def check_forms(search: Parameters) -> None:
-    """Raise for forms of ``scoring`` and ``refit`` that release several scores, in one error."""
     scoring, refit = getattr(search, "scoring", None), getattr(search, "refit", None)
     refusals = []
     if isinstance(scoring, (list, tuple, set, dict)):
@@ -80,49 +79,83 @@ def check_forms(search: Parameters) -> None:
         raise PrivacyError(" ".join(refusals))
 
 
-def check_mean(n_iter: Any) -> None:
-    """Raise for a distribution of the number of runs that would run for ever."""
+def check_supported(search: Parameters) -> None:
+    """Raise for values that are of their types and that no search can go by."""
+    n_iter = getattr(search, "n_iter", None)
     if isinstance(n_iter, CountDistribution) and n_iter.mean > MOST_RUNS:
         raise ValueError(
             f"Found n_iter={n_iter!r}, so {n_iter.mean:g} runs on average; at most {MOST_RUNS} are "
             "drawn. Give a smaller mean, or a capped distribution, e.g. "
             "Geometric(100).capped(1000)."
         )
+    if isinstance(search.error_score, str):
+        raise PrivacyError(
+            "Found error_score='raise': an error raised by one candidate could reveal its "
+            "data. Use error_score=np.nan (a failing candidate is the worst), and look for "
+            "errors on public or made-up data: dry_run() shows them in full."
+        )
+    if search.error_score == np.inf:
+        raise ValueError(
+            "Found error_score=inf, which would make a failing candidate the best. Use "
+            "error_score=np.nan (a failing candidate is the worst, as with -inf), or a finite "
+            "number."
+        )
+    if search.n_jobs == 0:
+        raise ValueError(
+            "Found n_jobs=0; None, a number of workers, or -1 for one on each processor is needed."
+        )
+    refuse_traces(search.estimator)
 
 
 # --- parameters of ``fit`` ------------------------------------------------------------------------
 
 
 def is_per_record(name: str, value: Any) -> bool:
-    """Return whether a parameter of ``fit`` may hold a value for each record; sample weights always
-    may."""
+    """Return whether a parameter of ``fit`` may hold a value for each record.
+
+    Sample weights always may.
+    """
     if name.rpartition("__")[2] == "sample_weight":
         return value is not None
     return hasattr(value, "__len__") and not isinstance(value, (str, dict))
+
+
+def fit_params_of(search: Parameters, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
+    if get_config().get("enable_metadata_routing"):
+        params = process_routing(search, "fit", **params).estimator.fit
+    per_record = sorted(name for name, value in params.items() if is_per_record(name, value))
+    if per_record and search.guarantee is None:
+        raise PrivacyError(
+            f"Found {', '.join(per_record)} with one value per record: weights and the like "
+            "change how much one record matters, and with it the guarantee. Leave them out, or "
+            "declare guarantee= for a fit that uses them (private scores never do). Weights of "
+            "whole classes that are public constants are fine: our nets take "
+            "class_weight={label: weight}."
+        )
+    return {name: read_parameter(name, value) for name, value in params.items()}
 
 
 # --- values inside of arguments -------------------------------------------------------------------
 
 
 def nested_values(estimator: Any) -> Iterable[Any]:
-    """Value of every parameter, at any depth, and of entries in lists of named steps; a class has
-    no parameters."""
+    """Value of every parameter, at any depth, and of entries in lists of named steps.
+
+    A class has no parameters.
+    """
     has_parameters = hasattr(estimator, "get_params") and not isinstance(estimator, type)
     for value in estimator.get_params(deep=False).values() if has_parameters else ():
         steps = value if isinstance(value, list) else []
-        for part in [
-            value,
-            *(step[1] for step in steps if isinstance(step, tuple) and len(step) > 1),
-        ]:
+        named = [step[1] for step in steps if isinstance(step, tuple) and len(step) > 1]
+        for part in (value, *named):
             yield part
             yield from nested_values(part)
 
 
 def values_of_space(space: object) -> Iterable[Any]:
     """Value of every entry in the lists of a space."""
-    for dictionary in (
-        [space] if isinstance(space, Mapping) else space if isinstance(space, list) else []
-    ):
+    for dictionary in space if isinstance(space, list) else [space]:
         for values in dictionary.values() if isinstance(dictionary, Mapping) else ():
             if isinstance(values, (list, tuple)):
                 yield from values
@@ -191,20 +224,17 @@ def check_records(
 
 
 def _check_columns(models: Sequence[Any], records: Records) -> None:
-    """Raise for features whose types our own first steps exclude; the target need not be among the
-    columns."""
+    """Raise for features whose types our own first steps exclude.
+
+    The target need not be among the columns.
+    """
     header, _ = records.headers
     for first in [steps_of(model)[0] for model in models]:
         stated = parameter(first, "schema") if is_ours(type(first)) else None
         if stated is not None and is_frame(header):
             schema, target = Schema.of(stated), parameter(first, "target")
             schema.only(*(name for name in schema if name != target)).read_columns(header)
-        numbers_alone = (
-            stated is None
-            and is_ours(type(first))
-            and getattr(first, "takes_groups", False) is True
-        )
-        if numbers_alone and records.kind in TEXT:
+        if stated is None and takes_groups(first) and records.kind in TEXT:
             raise ValueError(NO_NUMBERS.format("X of text"))
 
 
@@ -223,7 +253,11 @@ def _check_features(estimator: Any, name: str, records: Records, tags: Any) -> N
         )
     if kind in REFUSED:
         raise ValueError(REFUSED[kind].format("X"))
-    if len(shape) == 1 and kind in NUMBERS and not _takes_single_numbers(estimator):
+    # records may be single numbers, as custom modules may allow
+    kinds = type(steps_of(estimator)[0]).__mro__
+    of_skorch = any(base.__module__.startswith("skorch.") for base in kinds)
+    single = of_skorch or get_tags(estimator).input_tags.one_d_array
+    if len(shape) == 1 and kind in NUMBERS and not single:
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X has shape {shape}. Give X of shape "
             "(n_samples, n_features): X.reshape(-1, 1) if it holds one feature of many records."
@@ -263,8 +297,10 @@ def _check_labels(classes: list[Any], labels: str, dtype: Any) -> None:
 
 
 def _check_scores_rows(scorer: Scorer, width: int) -> None:
-    """Raise for a private scorer that cannot handle several targets of a record: every score would
-    be the worst."""
+    """Raise for a private scorer that cannot handle several targets of a record.
+
+    Every score would be the worst.
+    """
     if isinstance(scorer, PrivateScorer) and not scorer.several_targets:
         raise PrivacyError(
             f"Found scoring={scorer!r}, which is for one target of a record, and {width} columns "
@@ -287,8 +323,8 @@ def _check_named_labels(scorer: Scorer, declared: Any, kind: str) -> None:
             f"classes={list(declared)!r}" if declared is not None else "labels of another kind in y"
         )
         raise PrivacyError(
-            f"Found scoring={scorer!r}, which names {unknown!r}, and {declaration}: every score would be "
-            "the same. Name the labels as they are in y. Nothing was spent."
+            f"Found scoring={scorer!r}, which names {unknown!r}, and {declaration}: every score "
+            "would be the same. Name the labels as they are in y. Nothing was spent."
         )
 
 
@@ -310,11 +346,8 @@ def read_public(X_public: Any, y_public: Any, X: Any, y: Any, models: Sequence[A
         raise ValueError(
             "Found X_public without y_public, which scores need as they need y. Give both."
         )
-    if any(
-        share_memory(public, private)
-        for public, private in ((X_public, X), (y_public, y))
-        if public is not None
-    ):
+    pairs = ((X_public, X), (y_public, y))
+    if any(share_memory(public, private) for public, private in pairs if public is not None):
         raise PrivacyError(
             "Found X_public or y_public that shares its memory with X or y: private records are "
             "not public, and scores on them would be released without noise. Leave X_public out to "
@@ -336,27 +369,22 @@ def check_public_shape(public: Records, records: Records) -> None:
     )
     if private_shape and public_shape and private_shape != public_shape:
         raise ValueError(
-            f"Found records of shape {private_shape} in X and {public_shape} in X_public, which no candidate "
-            "could predict for. Give both the same features."
+            f"Found records of shape {private_shape} in X and {public_shape} in X_public, which no "
+            "candidate could predict for. Give both the same features."
         )
 
 
 def refuse_pairwise(estimator: Any) -> None:
-    """Raise for kernels or distances between records: the row of each record would hold every other
-    record."""
+    """Raise for kernels or distances between records.
+
+    The row of each record would hold every other record.
+    """
     if get_tags(estimator).input_tags.pairwise:
         raise LeakingEstimatorError(
             f"{type(estimator).__name__} takes a precomputed kernel or distances between records: "
             "the row of each record then depends on all others, and no part of the records can be "
             "taken. Give features, and a kernel that is computed from them."
         )
-
-
-def _takes_single_numbers(estimator: Any) -> bool:
-    """Return whether records may be single numbers, as custom modules may allow."""
-    return get_tags(estimator).input_tags.one_d_array or any(
-        kind.__module__.startswith("skorch.") for kind in type(steps_of(estimator)[0]).__mro__
-    )
 
 
 def refuse_traces(estimator: Any) -> None:

@@ -1,4 +1,4 @@
-"""Families of candidates: estimators put into a step bring their own noise and their own neighbours.
+"""Families of candidates: estimators put into a step bring their own noise and neighbours.
 
 A family is all candidates with the same estimators in their steps. Where families hold under
 different relations, the whole search is stated under ``replace_one``. Under a given total, every
@@ -147,7 +147,7 @@ class Families:
 
     @cached_property
     def told_their_size(self) -> bool:
-        """Return whether candidates can be told a number of records, or ignore blank ones: none counts."""
+        """Return whether candidates are told a number of records, or ignore blank ones."""
         return all(
             run.guarantee.neighboring == "add_remove"
             or self.adapter.expecting(model, 1.0) is not None
@@ -163,7 +163,7 @@ class Families:
 
     @property
     def bring_noise(self) -> bool:
-        """Return whether the search sets noise in the space: each family is calibrated by itself."""
+        """Return whether the search sets noise in the space, of each family by itself."""
         return self.calibrated and self.noise_in_parts
 
     @cached_property
@@ -180,14 +180,12 @@ class Families:
     def at(self, factor: float) -> Space:
         """Space with noise set in the parts of every family; ``factor`` multiplies the losses."""
         self._refuse_searched_noise()
-        dictionaries = zip(self.space.dictionaries, self.restated, self._noises(factor))
-        return replace(
-            self.space,
-            dictionaries=tuple(
-                self._with_settings(dictionary, {**restated, **noise})
-                for dictionary, restated, noise in dictionaries
-            ),
-        )
+        families = zip(self.space.dictionaries, self.restated, self._noises(factor))
+        dictionaries = [
+            self._with_settings(family, {**restated, **noise})
+            for family, restated, noise in families
+        ]
+        return replace(self.space, dictionaries=tuple(dictionaries))
 
     def alone(self, index: int) -> Families:
         """One family alone, at the common relation."""
@@ -225,7 +223,7 @@ class Families:
         return changed
 
     def _refuse_searched_noise(self) -> None:
-        """Raise where candidates vary noise that the search sets, or families differ in it alone."""
+        """Raise where candidates vary noise that the search sets, or differ in it alone."""
         families: dict[Any, Any] = {}
         for dictionary, noise in zip(self.space.dictionaries, self._noises(1.0)):
             searched = sorted(set(dictionary) & set(noise))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from copy import copy
 
 from ...privacy import ApproxDP, BudgetUnreachableError, CountDistribution, Guarantee
 from ...privacy.spent import PrivacySpent
 from ...privacy.statement.content import short_up
+from .._types import Parameters
 from .plan import Plan
 
 #: Largest δ that is suggested where the number of records is private, and steps of a bisection.
@@ -23,22 +24,20 @@ CURVE = (
 
 
 def check_finite(
-    plan: Plan,
-    spent: PrivacySpent,
-    n_samples: int | None,
-    with_n_iter: Callable[[Any], Guarantee] | None,
+    search: Parameters, plan: Plan, spent: PrivacySpent, n_samples: int | None, public: bool
 ) -> None:
     """Raise for an infinite ε.
 
     Parameters
     ----------
+    search : Parameters
     plan : Plan
     spent : PrivacySpent
         The plan's cost at the δ that is asked for.
     n_samples : int or None
         Number of records.
-    with_n_iter : callable or None
-        ``n_iter`` to guarantee of the search; None for a search without this parameter.
+    public : bool
+        Whether candidates are scored on public data.
 
     Raises
     ------
@@ -46,21 +45,26 @@ def check_finite(
     """
     if math.isfinite(spent.epsilon):
         return
-    runs = plan.distribution
-    remedies = [
-        "" if runs is None or with_n_iter is None else _fewer_runs(runs, spent.delta, with_n_iter),
-        _larger_delta(spent, n_samples),
-        CURVE if isinstance(plan.promises.worst, ApproxDP) else "",
-    ]
+
+    def with_n_iter(mean: int) -> Guarantee:
+        other = copy(search)
+        other.n_iter = mean
+        plan: Plan = other._strategy().plan(n_samples, public, spent.delta)
+        return plan.spent.guarantee
+
+    remedies = _larger_delta(spent, n_samples)
+    if plan.distribution is not None and hasattr(search, "n_iter"):
+        remedies = _fewer_runs(plan.distribution, spent.delta, with_n_iter) + remedies
+    if isinstance(plan.promises.worst, ApproxDP):
+        remedies += CURVE
     raise BudgetUnreachableError(
         f"Found epsilon=infinity at delta={spent.delta:g} for the whole fit, which promises "
-        f"nothing. A finite epsilon is "
-        f"needed.{''.join(remedies) or ' Give an estimator with a guarantee.'}"
+        f"nothing. A finite epsilon is needed.{remedies or ' Give an estimator with a guarantee.'}"
     )
 
 
 def _fewer_runs(
-    runs: CountDistribution, delta: float, with_n_iter: Callable[[Any], Guarantee]
+    runs: CountDistribution, delta: float, with_n_iter: Callable[[int], Guarantee]
 ) -> str:
     """Suggestion of the largest whole mean number of runs with a finite ε."""
     low, high = 0, max(1, math.ceil(float(runs.mean)))
@@ -81,8 +85,5 @@ def _larger_delta(spent: PrivacySpent, n_samples: int | None) -> str:
         middle = math.sqrt(max(low, high * 1e-12) * high)
         low, high = (low, middle) if math.isfinite(spent.epsilon_at(middle)) else (middle, high)
     suggestion = float(short_up(high, 2))
-    return (
-        f" The smallest delta with one is about delta={suggestion:g}."
-        if suggestion < largest
-        else ""
-    )
+    text = f" The smallest delta with one is about delta={suggestion:g}."
+    return text if suggestion < largest else ""

@@ -20,14 +20,14 @@ from ...privacy import (
     calibrate,
     compose,
 )
-from ...privacy._checks import cached_property, check_size_of_delta
+from ...privacy._checks import check_size_of_delta
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.content import Release
 from ...scoring import Noise, PrivateScorer
 from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
 from .._records import reads_any_record, with_parameters
-from .._types import Candidate, Scorer
+from .._types import Candidate, KnownSeed, Scorer
 from .families import Families
 from .space import Space, is_part
 from .space_guarantee import SpaceGuarantee, guarantee_by_noise, space_guarantee
@@ -52,6 +52,11 @@ ROWS_ALONE = (
     "Predictions for a record depend on no other record of the same table: private scores count "
     "records one by one."
 )
+
+PUBLIC_VALIDATION = (
+    "The validation data X_public, y_public is public and contains none of the private records."
+)
+FIXED_FOLDS = "Which records train and which validate (cv) was fixed without a look at the records."
 
 CARRIED_OVER = (
     "Candidates hold under different neighbouring relations ({}). All are stated under {}, so the "
@@ -90,6 +95,8 @@ class Facts:
     release : Release
     distribution : CountDistribution or None
         Of the number of runs, where the number is random and secret.
+    expected_runs : float
+        Expected number of runs, which is public, where the number drawn is secret.
     exhaustive : bool
         Whether each point of a finite space runs once, so that nothing is drawn.
     score_noise : Guarantee or "match"
@@ -115,6 +122,7 @@ class Facts:
     notes: tuple[str, ...]
     release: Release
     distribution: CountDistribution | None = None
+    expected_runs: float = 1.0
     exhaustive: bool = False
     score_noise: Guarantee | str = "match"
     factor_of_scores: int | None = None
@@ -156,22 +164,14 @@ class Plan(Facts):
 
     def in_full(self, candidate: Candidate) -> dict[str, Any]:
         """Candidate of the final training: the estimators that it puts in have the final noise."""
-        return {
-            name: next(
-                (final for value, final in self._finals.get(name, ()) if value is part), part
-            )
-            for name, part in candidate.items()
-        }
-
-    @cached_property
-    def _finals(self) -> dict[str, list[tuple[Any, Any]]]:
-        """Name ↦ the estimators that candidates put in, each with its copy for the final training."""
-        finals: dict[str, list[tuple[Any, Any]]] = {}
+        in_full = dict(candidate)
         if self.final.space is not self.space:
-            for tuned, final in zip(self.space.dictionaries, self.final.space.dictionaries):
-                for name in filter(lambda name: is_part(tuned[name]), tuned):
-                    finals.setdefault(name, []).append((tuned[name][0], final[name][0]))
-        return finals
+            pairs = list(zip(self.space.dictionaries, self.final.space.dictionaries))
+            for name, part in candidate.items():
+                with_part = (pair for pair in pairs if is_part(pair[0].get(name, ())))
+                copies = (final[name][0] for tuned, final in with_part if tuned[name][0] is part)
+                in_full[name] = next(copies, part)
+        return in_full
 
     def assuming(self, *assumptions: str) -> Plan:
         """Plan whose statement has further assumptions, as plain sentences."""
@@ -181,8 +181,10 @@ class Plan(Facts):
 
 
 def describe_count(distribution: CountDistribution) -> str:
-    """Describe a distribution of K and its chance of a single candidate, without comparison: both
-    are public."""
+    """Describe a distribution of K and its chance of a single candidate, without comparison.
+
+    Both are public.
+    """
     alone = float(distribution.pmf(1))
     share = f"{100 * alone:.3g} %" if alone >= 1e-4 else "less than 0.01 %"
     return f"{distribution!r} (one candidate alone: {share})"
@@ -234,24 +236,17 @@ def make_plan(facts: Facts) -> Plan:
 
 
 def assumptions_of_search(
-    models: Sequence[Any],
-    public: bool,
-    random_state: int | np.random.RandomState | None,
-    cv: object,
-    checkpointed: bool,
+    models: Sequence[Any], public: bool, random_state: KnownSeed, cv: object, checkpointed: bool
 ) -> tuple[str, ...]:
-    """Assumptions of a search's total, as plain sentences; ``models`` has one candidate of each
-    family."""
+    """Assumptions of a search's total, as plain sentences.
+
+    ``models`` has one candidate of each family.
+    """
     notes = [] if all(map(reads_any_record, models)) else [VALID_RECORDS]
     if public:
-        notes.append(
-            "The validation data X_public, y_public is public and contains none of the private "
-            "records."
-        )
+        notes.append(PUBLIC_VALIDATION)
     if is_taken_on_trust(cv):
-        notes.append(
-            "Which records train and which validate (cv) was fixed without a look at the records."
-        )
+        notes.append(FIXED_FOLDS)
     if random_state is not None:
         notes.append(
             f"A seed (random_state={random_state!r}) voids the guarantee for everybody: two fits "
@@ -348,11 +343,8 @@ def _of_other_sizes(
     A part may be a small subset. Rules that depend on the number of records (a default hold-out or
     subset) fall with it, so that equal guarantees at both ends of a range are equal inside.
     """
-    public = (
-        {len(train) for train, _ in validation.fixed_folds}
-        if isinstance(validation, IndexFolds)
-        else None
-    )
+    folds = validation.fixed_folds if isinstance(validation, IndexFolds) else ()
+    public = {len(train) for train, _ in folds}
     for size in sorted(public or {max(n // 2, 1)}):
         yield size, final.one_run_on(size)
     for size in () if public else (10**power for power in range(len(str(n)))):
@@ -443,10 +435,8 @@ def _calibrated(facts: Facts) -> float:
     """Largest factor on the configured privacy loss with which the total is at most the target."""
     assert facts.epsilon is not None
     if not facts.families.bring_noise:  # else each family is looked at
-        asked, remedy = (
-            f"epsilon={facts.epsilon:g}",
-            "leave the search's epsilon=None to have the total reported",
-        )
+        remedy = "leave the search's epsilon=None to have the total reported"
+        asked = f"epsilon={facts.epsilon:g}"
         _check_not_searched(facts, _noise_settings(facts, 1.0), asked, remedy)
     guarantee = _reusing_candidates(facts.families)
 
@@ -460,9 +450,7 @@ def _calibrated(facts: Facts) -> float:
     return calibrate(total, facts.epsilon, _stated_delta(facts, total(1.0)))
 
 
-def _reusing_candidates(
-    families: Families,
-) -> Callable[[Space, Mapping[str, Any]], SpaceGuarantee]:
+def _reusing_candidates(families: Families) -> Callable[[Space, Mapping[str, Any]], SpaceGuarantee]:
     """Make the function noise ↦ guarantee that makes candidates once for each way to set noise."""
     ways: dict[tuple[str, ...], Callable[..., SpaceGuarantee]] = {}
 
@@ -497,8 +485,10 @@ def _rough_factor(total: Callable[[float], Guarantee], facts: Facts, factor: flo
 
 
 def _until_impossible(total: Callable[[float], Guarantee]) -> Callable[[float], Guarantee]:
-    """Turn leaks at more noise than configured into an unreachable budget: no mechanism has this
-    factor."""
+    """Turn leaks at more noise than configured into an unreachable budget.
+
+    No mechanism has this factor.
+    """
 
     def guarantee_of(factor: float) -> Guarantee:
         try:

@@ -49,8 +49,10 @@ class Space:
     def of(
         cls, distributions: Distributions | Space, parameter: str = "param_distributions"
     ) -> Space:
-        """Check and wrap the value of this parameter of the search; a ``Space`` is returned as it
-        is."""
+        """Check and wrap the value of this parameter of the search.
+
+        A ``Space`` is returned as it is.
+        """
         if isinstance(distributions, Space):
             return distributions
         dictionaries = [distributions] if isinstance(distributions, Mapping) else distributions
@@ -154,21 +156,16 @@ class Space:
     def check_names(self, estimator: Any) -> None:
         """Raise for an unknown name, before any data is read."""
         parameters = estimator.get_params(deep=True)
-        nested = [
-            name
-            for dictionary in self.dictionaries
-            for values in dictionary.values()
-            if not hasattr(values, "rvs")
-            for value in values
-            if hasattr(value, "get_params")
-            for name in value.get_params()
-        ]
+        listed = [values for d in self.dictionaries for values in d.values() if is_part(values)]
+        parts = [value for values in listed for value in values if hasattr(value, "get_params")]
+        nested = {name for part in parts for name in part.get_params()}
         for name in self.names:
             tail = name.rpartition("__")[2]
             if name not in parameters and tail not in nested and not accepts(estimator, name):
                 kind = type(estimator).__name__
                 raise ValueError(
-                    f"Invalid parameter {name!r} for estimator {kind}.{did_you_mean(name, parameters)} "
+                    f"Invalid parameter {name!r} for estimator "
+                    f"{kind}.{did_you_mean(name, parameters)} "
                     "estimator.get_params() lists the valid ones."
                 )
 
@@ -196,11 +193,15 @@ def _distributions(dictionary: Mapping[str, Any]) -> list[str]:
 
 
 def configured(estimator: Any, parameters: Mapping[str, Any]) -> Any:
-    """Make an unfitted estimator with parameters; raise if it would see other candidates or compare
-    records."""
-    model = with_parameters(
-        clone(estimator), {name: _cloned(value) for name, value in parameters.items()}
-    )
+    """Make an unfitted estimator with parameters.
+
+    Raise if it would see other candidates or compare records.
+    """
+    copies = {
+        name: clone(value, safe=False) if hasattr(value, "get_params") else value
+        for name, value in parameters.items()
+    }
+    model = with_parameters(clone(estimator), copies)
     refuse_traces(model)
     refuse_pairwise(model)
     return model
@@ -214,11 +215,8 @@ def is_part(values: Any) -> bool:
 def shared_parameters(dictionary: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters that all candidates of a dictionary share, without parameters of parts that
     differ."""
-    fixed = {
-        name
-        for name, values in dictionary.items()
-        if not hasattr(values, "rvs") and len(values) == 1
-    }
+    listed = {name: values for name, values in dictionary.items() if not hasattr(values, "rvs")}
+    fixed = {name for name, values in listed.items() if len(values) == 1}
     return {
         name: dictionary[name][0]
         for name in dictionary
@@ -250,17 +248,15 @@ def _possible_owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str,
         for owner in dictionary
         if name.startswith(f"{owner}__") and not hasattr(dictionary[owner], "rvs")
     ]
-    owners = [
-        dict(zip(above, values))
-        for values in itertools.product(*(dictionary[owner] for owner in above))
-    ]
-    return [
-        owner for owner in owners if all(_has(part, name, prefix) for prefix, part in owner.items())
-    ]
 
+    def have_it(owners: Mapping[str, Any]) -> bool:
+        inner = ((name.removeprefix(f"{prefix}__"), part) for prefix, part in owners.items())
+        return all(
+            hasattr(part, "get_params") and tail in part.get_params() for tail, part in inner
+        )
 
-def _has(part: Any, name: str, prefix: str) -> bool:
-    return hasattr(part, "get_params") and name.removeprefix(f"{prefix}__") in part.get_params()
+    combinations = itertools.product(*(dictionary[owner] for owner in above))
+    return list(filter(have_it, (dict(zip(above, values)) for values in combinations)))
 
 
 def accepts(estimator: Any, name: str) -> bool:
@@ -309,11 +305,9 @@ def _as_list(values: Any) -> Any:
 
 
 def _draw_value(values: Any, rng: np.random.RandomState) -> Any:
-    return (
-        _untouched(values).rvs(random_state=rng)
-        if hasattr(values, "rvs")
-        else values[rng.randint(len(values))]
-    )
+    if hasattr(values, "rvs"):
+        return _untouched(values).rvs(random_state=rng)
+    return values[rng.randint(len(values))]
 
 
 def _untouched(distribution: Any, name: str = "", parameter: str = "") -> Any:
@@ -332,10 +326,6 @@ def _untouched(distribution: Any, name: str = "", parameter: str = "") -> Any:
             "give a list of values."
         )
     raise problem
-
-
-def _cloned(value: Any) -> Any:
-    return clone(value, safe=False) if hasattr(value, "get_params") else value
 
 
 # --- default spaces -------------------------------------------------------------------------------
@@ -373,7 +363,8 @@ def search_space(
     >>> from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
     >>> models = DPLogisticRegression(), DPMLPClassifier()
     >>> pipeline = Pipeline([("model", models[0])])
-    >>> search = DPRandomSearchCV(pipeline, search_space(*models, step="model"), epsilon=1.0, delta=1e-6)
+    >>> space = search_space(*models, step="model")
+    >>> search = DPRandomSearchCV(pipeline, space, epsilon=1.0, delta=1e-6)
     >>> search_space(models[0], grid=True)
     [{'learning_rate_factor': [0.8, 1.0, 1.25]}]
     """
@@ -384,17 +375,11 @@ def search_space(
                 "estimator, or step='model' for a Pipeline([('model', ...)])."
             )
         return own_space(estimators[0], adapter_for(estimators[0]), grid=grid)
-    spaces = [
-        [
-            {
-                step: [estimator],
-                **{f"{step}__{name}": values for name, values in dictionary.items()},
-            }
-            for dictionary in space
-        ]
-        for estimator in estimators
-        for space in [_known_space(estimator, adapter_for(estimator), grid=grid)]
-    ]
+    spaces = []
+    for estimator in estimators:
+        space = _known_space(estimator, adapter_for(estimator), grid=grid)
+        inner = [{f"{step}__{name}": d[name] for name in d} for d in space]
+        spaces.append([{step: [estimator], **dictionary} for dictionary in inner])
     if not spaces:
         raise ValueError(f"Found no estimators for the step {step!r}. Give at least one.")
     length = 1 if grid else math.lcm(*(len(space) for space in spaces))

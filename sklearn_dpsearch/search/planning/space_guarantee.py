@@ -203,34 +203,26 @@ class SpaceGuarantee:
 
 def _models_at(estimator: Any, axes: Sequence[Mapping[str, list[Any]]]) -> list[list[Any]]:
     """A candidate at each point of each dictionary at which the guarantee may differ."""
-    return [
-        [
-            configured(estimator, dict(zip(names, values)))
-            for values in itertools.product(*names.values())
-        ]
-        for names in axes
-    ]
+    points = [[dict(zip(a, values)) for values in itertools.product(*a.values())] for a in axes]
+    return [[configured(estimator, point) for point in part] for part in points]
 
 
 def _axes_of(
     families: Families, estimator: Any, dictionary: Mapping[str, Any]
 ) -> dict[str, list[Any]]:
-    """The parameters on which the guarantee depends, and their values (upper ends of distributions)."""
+    """The parameters on which the guarantee depends, and their values to look up."""
     model = configured(estimator, shared_parameters(dictionary))
     names = _privacy_parameters_in(families.adapter, model, dictionary)
     axes = {name: _values_to_look_up(name, dictionary[name]) for name in names}
     # parameters without effect on the guarantee need not be multiplied out
     if size_of(axes) > MOST_POINTS:
         plain = families.training_run(configured(estimator, {})).guarantee
-        axes = {
-            name: values
-            for name, values in axes.items()
-            # one parameter alone; ``check`` refuses drawn candidates missed here
-            if any(
-                families.training_run(configured(estimator, {name: value})).guarantee != plain
-                for value in values
-            )
-        }
+
+        # one parameter alone; ``check`` refuses drawn candidates missed here
+        def changes(name: str, value: Any) -> bool:
+            return families.training_run(configured(estimator, {name: value})).guarantee != plain
+
+        axes = {name: axis for name, axis in axes.items() if any(changes(name, v) for v in axis)}
     if size_of(axes) > MOST_POINTS:
         raise PrivacyError(
             f"The guarantee may differ between {size_of(axes)} candidates; at most {MOST_POINTS} "
@@ -259,11 +251,9 @@ def _values_to_look_up(name: str, values: Any) -> list[Any]:
     """Listed values of a parameter, or the upper end of a distribution of an ``epsilon``."""
     if not hasattr(values, "rvs"):
         return list(values)
-    upper = (
-        values.support()[1]
-        if name.rpartition("__")[2] == "epsilon" and hasattr(values, "support")
-        else math.inf
-    )
+    upper = math.inf
+    if name.rpartition("__")[2] == "epsilon" and hasattr(values, "support"):
+        upper = values.support()[1]
     if not math.isfinite(upper):
         raise PrivacyError(
             f"Parameter {name!r} changes the guarantee and is drawn from a distribution without a "
