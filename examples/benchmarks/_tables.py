@@ -94,9 +94,9 @@ def diabetes(folder: Path | None) -> Table:
 
 def mnist(folder: Path | None) -> Table:
     if folder is not None:
-        found = np.load(folder / "mnist.npz")
-        X, X_test = found["X_train"], found["X_test"]
-        y, y_test = found["y_train"], found["y_test"]
+        arrays = np.load(folder / "mnist.npz")
+        X, X_test = arrays["X_train"], arrays["X_test"]
+        y, y_test = arrays["y_train"], arrays["y_test"]
     else:
         pixels, labels = datasets.fetch_openml("mnist_784", return_X_y=True, as_frame=False)
         X, X_test, y, y_test = pixels[:60_000], pixels[60_000:], labels[:60_000], labels[60_000:]

@@ -93,8 +93,8 @@ class Job:
     @property
     def stack(self) -> int:
         """Candidates that fit on one device beside each other, each with its activations."""
-        one = 4 * (NUMBERS * self.parameters + self.at_once * self.activations)
-        return max(0, int(0.9 * self.memory // one))
+        candidate = 4 * (NUMBERS * self.parameters + self.at_once * self.activations)
+        return max(0, int(0.9 * self.memory // candidate))
 
 
 JOBS = (
@@ -231,9 +231,9 @@ def main() -> None:
     parser.add_argument("--full", action="store_true")
     full = parser.parse_args().full
     torch.set_num_threads(1)
-    one = seconds_per_record()
+    seconds = seconds_per_record()
     print(
-        f"measured here: {one * 1e6:.2f} microseconds per record and pass, on one thread, of a net "
+        f"measured here: {seconds * 1e6:.2f} microseconds per record and pass, on one thread, of a net "
         f"with 128 units"
     )
     print(
@@ -241,12 +241,12 @@ def main() -> None:
         f"{DISTRIBUTION.quantile(0.95)} candidates"
     )
     for job in JOBS:
-        known = (
+        device = (
             job
             if not math.isnan(job.hours)
-            else replace(job, hours=one * job.steps * job.lot / 3600)
+            else replace(job, hours=seconds * job.steps * job.lot / 3600)
         )
-        show(known, full)
+        show(device, full)
 
 
 if __name__ == "__main__":

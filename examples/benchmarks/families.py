@@ -33,11 +33,11 @@ def families(table: Table, **budget: float) -> dict[str, Any]:
     numbers = isinstance(table.schema[table.target], tuple)
     net = DPTabularRegressor if numbers else DPTabularClassifier
     boosting = DPGradientBoostingRegressor if numbers else DPGradientBoostingClassifier
-    given = {"target": table.target, **budget}
+    arguments = {"target": table.target, **budget}
     return {
-        "net": net(table.schema, **given),
-        "linear": net(table.schema, hidden_layer_sizes=(), **given),
-        "boosting": boosting(table.schema, **given),
+        "net": net(table.schema, **arguments),
+        "linear": net(table.schema, hidden_layer_sizes=(), **arguments),
+        "boosting": boosting(table.schema, **arguments),
     }
 
 
@@ -82,11 +82,11 @@ def main() -> None:
         for epsilon in options.epsilon:
             print(f"\n{table.name}, {len(table.train):,} records, epsilon = {epsilon:g}")
             for name, model in rows(table, epsilon):
-                found, winners = [], Counter[str]()
+                fitted, winners = [], Counter[str]()
                 for _ in range(options.fits):
-                    found.append(scores(table, model))
+                    fitted.append(scores(table, model))
                     winners[picked(model)] += 1
-                frame = pd.DataFrame(found)
+                frame = pd.DataFrame(fitted)
                 lower = "log loss" if "log loss" in frame else "R2"
                 worst = frame[lower].max() if lower == "log loss" else frame[lower].min()
                 means = ", ".join(f"{column} {value:.3f}" for column, value in frame.mean().items())

@@ -105,7 +105,7 @@ def cpu_seconds(run: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def ours(data: Data, records: TrainingData, make: Make, lot: int, nets: int = 1) -> float:
+def of_stack(data: Data, records: TrainingData, make: Make, lot: int, nets: int = 1) -> float:
     """Seconds per epoch and net, set-up included."""
     steps = data.steps(lot)
     tasks = [task(make(), lot, len(data.X), steps) for _ in range(nets)]
@@ -200,14 +200,14 @@ def one_net(data: Data) -> None:
         lot = min(lot, len(data.X) // 4)
         inputs, targets = shaped(data.X, make is cnn), torch.from_numpy(data.y)
         records = TrainingData.of(inputs, targets, torch.device("cpu"))
-        given = data, inputs, targets, make, lot
-        own, loaded, other, bare = np.min([
-            (ours(data, records, make, lot), ghost(*given, own_loader=True), ghost(*given), plain(*given))
+        arguments = data, inputs, targets, make, lot
+        stacked, loaded, other, bare = np.min([
+            (of_stack(data, records, make, lot), ghost(*arguments, own_loader=True), ghost(*arguments), plain(*arguments))
             for _ in range(data.turns)
         ], axis=0)  # fmt: skip
         print(
-            f"{f'{name}, lot {lot}':24}{own:6.2f}{loaded:12.2f}{other:12.2f}{bare:14.2f}{own / bare:12.2f}"
-            f"{loaded / own:9.2f}{other / own:9.2f}   wanted <= {of_plain}, >= {of_ghost}"
+            f"{f'{name}, lot {lot}':24}{stacked:6.2f}{loaded:12.2f}{other:12.2f}{bare:14.2f}{stacked / bare:12.2f}"
+            f"{loaded / stacked:9.2f}{other / stacked:9.2f}   wanted <= {of_plain}, >= {of_ghost}"
         )
 
 
@@ -233,7 +233,7 @@ def stacks(data: Data) -> None:
         )
         turns = range(max(1, data.turns - 1))
         together, alone = np.min([  # both are means: the best of many single nets would be lucky
-            (ours(some, records, make, lot, nets), np.mean([ours(some, records, make, lot) for _ in range(4)]))
+            (of_stack(some, records, make, lot, nets), np.mean([of_stack(some, records, make, lot) for _ in range(4)]))
             for _ in turns
         ], axis=0)  # fmt: skip
         print(f"{name:48}{together:13.4f}{alone:8.4f}{alone / together:9.2f}   >= {wanted}")
@@ -244,8 +244,8 @@ def set_up(data: Data) -> None:
     net = DPMLPClassifier(
         classes=range(10), bounds_X=(0, 1), noise_multiplier=1.0, sample_rate=1e-4, max_epochs=1e-4
     )
-    found = min(cpu_seconds(lambda: net.fit(data.X, data.y)) for _ in range(5))
-    print(f"\nset-up of a fit of DPMLPClassifier on {data.X.shape}: {found:.3f} s   <= 0.1")
+    seconds = min(cpu_seconds(lambda: net.fit(data.X, data.y)) for _ in range(5))
+    print(f"\nset-up of a fit of DPMLPClassifier on {data.X.shape}: {seconds:.3f} s   <= 0.1")
 
 
 def main() -> None:

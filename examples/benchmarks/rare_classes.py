@@ -80,10 +80,10 @@ def scores(table: Table, model: Any) -> dict[str, float]:
         model.predict_proba(records)[:, 1],
         (test[table.target] == model.classes_[1]).to_numpy(),
     )
-    told = model.predict(records) == model.classes_[1]
+    predicted = model.predict(records) == model.classes_[1]
     return {
-        "cost": 1000 * float(np.mean(RATIO * (positive & ~told) + (~positive & told))),
-        "balanced accuracy": balanced_accuracy_score(positive, told),
+        "cost": 1000 * float(np.mean(RATIO * (positive & ~predicted) + (~positive & predicted))),
+        "balanced accuracy": balanced_accuracy_score(positive, predicted),
         "AUC": roc_auc_score(positive, chance),
         "average precision": average_precision_score(positive, chance),
         "log loss": log_loss(positive, chance),
@@ -109,10 +109,10 @@ def main() -> None:
         )
         for name, model in models(table):
             if options.share is None or name.endswith("1/2"):
-                found = pd.DataFrame([scores(table, model) for _ in range(options.fits)]).mean()
+                means = pd.DataFrame([scores(table, model) for _ in range(options.fits)]).mean()
                 print(
                     f"  {name:<40}",
-                    "  ".join(f"{kind} {value:.3f}" for kind, value in found.items()),
+                    "  ".join(f"{kind} {value:.3f}" for kind, value in means.items()),
                     flush=True,
                 )
 

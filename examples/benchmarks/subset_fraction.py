@@ -69,8 +69,8 @@ def main() -> None:
                     search = DPSubsetSearchCV(
                         kind.model, kind.space, subset_fraction=q, epsilon=epsilon, delta=DELTA
                     )  # fmt: skip
-                    found = fits.of(table, epsilon, f"{name}, q = {q:g}", search, options.fits)
-                    score = found["accuracy" if "accuracy" in found else "R2"]
+                    scores = fits.of(table, epsilon, f"{name}, q = {q:g}", search, options.fits)
+                    score = scores["accuracy" if "accuracy" in scores else "R2"]
                     words.append(f"{score.mean():.3f} ({score.min():.3f})")
                 print(
                     f"| {table.name}, {len(table.train):,}, {name}, {epsilon:g} | "

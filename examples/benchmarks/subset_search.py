@@ -136,11 +136,11 @@ def show(case: Case, repetitions: int) -> None:
         f"  {'':20}{'seconds':>9}{'÷ random':>10}{'predicted':>11}{'one run':>10}{'accuracy':>18}"
     )
     rows = measure(case, repetitions)
-    whole = sum(rows["random search"][0])
+    total = sum(rows["random search"][0])
     for name, (seconds, scores, one_run) in rows.items():
         error = np.std(scores, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else float("nan")
         print(
-            f"  {name:20}{np.mean(seconds):9.2f}{sum(seconds) / whole:10.3f}{predicted(case, name):11.3f}"
+            f"  {name:20}{np.mean(seconds):9.2f}{sum(seconds) / total:10.3f}{predicted(case, name):11.3f}"
             f"{one_run:10.3f}{np.mean(scores):10.4f} ± {error:.4f}",
             flush=True,
         )

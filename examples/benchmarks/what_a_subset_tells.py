@@ -58,16 +58,16 @@ def main() -> None:
     )
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--data", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     print(
         "| table, ε | setting | on a tenth: mean | from fit to fit | on all: mean "
         "|\n|---|---|---|---|---|"
     )
-    for load in (cuts, adult, mnist) if given.full else (digits,):
-        for epsilon in (0.5, 1.0) if given.full else (3.0,):
-            compare(load(given.data), epsilon, *((15, 3) if given.full else (4, 2)))
+    for load in (cuts, adult, mnist) if arguments.full else (digits,):
+        for epsilon in (0.5, 1.0) if arguments.full else (3.0,):
+            compare(load(arguments.data), epsilon, *((15, 3) if arguments.full else (4, 2)))
 
 
 if __name__ == "__main__":

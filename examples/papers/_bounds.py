@@ -141,10 +141,10 @@ def profile_negative_binomial(one_run: Guarantee, count: CountDistribution) -> G
     odds = (1 - distribution.gamma) / distribution.gamma
 
     def shift(first: Array) -> Array:
-        least: Array = (distribution.eta + 1) * np.log(
+        smallest: Array = (distribution.eta + 1) * np.log(
             np.exp(first) + odds * one_run.delta_at(first)
         )
-        return least
+        return smallest
 
     return shifted(one_run, distribution.mean, least(shift))
 
@@ -220,10 +220,10 @@ THEOREMS: dict[str, Callable[[Guarantee, CountDistribution], Guarantee]] = {
 
 def all_bounds(one_run: Guarantee, count: CountDistribution) -> dict[str, Guarantee]:
     """Bounds of the accountant and of this file, by name, as far as they apply."""
-    found = dict(getattr(best_of(one_run, count), "bounds", {}))
+    bounds = dict(getattr(best_of(one_run, count), "bounds", {}))
     for name, theorem in THEOREMS.items():
         try:
-            found[name] = theorem(one_run, count)
+            bounds[name] = theorem(one_run, count)
         except NotApplicable:
             continue
-    return found
+    return bounds
