@@ -1,6 +1,6 @@
 """How tight and how fast the accountant is.
 
-    python examples/benchmarks/accountant.py           # fewer rows of (a), (e) and (g): half a minute
+    python examples/benchmarks/accountant.py  # fewer rows of (a), (e) and (g): half a minute
     python examples/benchmarks/accountant.py --full    # all
     python examples/benchmarks/accountant.py --table   # the table of docs/theory/best_of.md alone
 

@@ -2,7 +2,8 @@
 ε.
 
     python examples/benchmarks/boosted_adassp.py                  # diabetes, one seed: seconds
-    python examples/benchmarks/boosted_adassp.py --data FOLDER    # California housing, five seeds: minutes
+    # California housing, five seeds: minutes
+    python examples/benchmarks/boosted_adassp.py --data FOLDER
 
 FOLDER has california-housing-train.csv.gz, -test.csv.gz and california-housing.yaml. R² on the test
 file, δ = 1e-5.

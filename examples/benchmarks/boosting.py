@@ -2,8 +2,10 @@
 privacy.
 
     python examples/benchmarks/boosting.py                           # a small table: seconds
-    python examples/benchmarks/boosting.py --data FOLDER --fits 5    # credit default, Adult, COMPAS, California housing
-    python examples/benchmarks/boosting.py --records 1000000 --n-jobs 2    # made-up records of 20 columns: time, memory
+    # credit default, Adult, COMPAS, California housing
+    python examples/benchmarks/boosting.py --data FOLDER --fits 5
+    # made-up records of 20 columns: time, memory
+    python examples/benchmarks/boosting.py --records 1000000 --n-jobs 2
 
 FOLDER holds the tables as ``tables.py`` describes them. Zero-out neighbours, δ = 1e-5 and all
 defaults; means of the fits and the worst of them. Times are of one fit on one processor; the last

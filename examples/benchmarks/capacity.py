@@ -1,7 +1,7 @@
 """Capacity of private boosting: number of rounds and fineness of cells on a grid, beside the rule
 of the package.
 
-    python examples/benchmarks/capacity.py                                 # a small table, two epsilons: a minute
+    python examples/benchmarks/capacity.py  # a small table, two epsilons: a minute
     python examples/benchmarks/capacity.py --data FOLDER --fits 4 --epsilon 0.3 1 3 10 --full
 
 FOLDER holds the tables as ``tables.py`` describes them, --packaged takes those of the package

@@ -2,8 +2,10 @@
 Dask cluster.
 
     python examples/benchmarks/cluster.py            # 32 trainings of about 0.1 s: a smoke test
-    python examples/benchmarks/cluster.py --full     # 32 trainings of about 5 s each, three repetitions: ten minutes
-    python examples/benchmarks/cluster.py --full --wait --repetitions 1      # the same, on a machine that is not quiet
+    # 32 trainings of about 5 s each, three repetitions: ten minutes
+    python examples/benchmarks/cluster.py --full
+    # the same, on a machine that is not quiet
+    python examples/benchmarks/cluster.py --full --wait --repetitions 1
 
 The model is a private logistic regression (clipped gradients with noise, in NumPy) that does the
 same work for every candidate, on one thread; with ``--wait`` it takes two steps and then sleeps, as

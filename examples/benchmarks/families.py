@@ -1,8 +1,9 @@
 """Families of models for a table: each alone, and a private choice among them, all for the same
 total.
 
-    python examples/benchmarks/families.py                         # the breast cancer table of scikit-learn: seconds
-    python examples/benchmarks/families.py --data FOLDER --fits 5  # the tables of tables.py and diamonds' cut
+    python examples/benchmarks/families.py  # the breast cancer table of scikit-learn: seconds
+    # the tables of tables.py and diamonds' cut
+    python examples/benchmarks/families.py --data FOLDER --fits 5
 
 Rows, each with a total of ε at δ = 1e-5 and zeroed-out neighbours: a net for data frames, the same
 without a hidden part ("linear"), boosting; ``DPSubsetSearchCV`` over the three families, each tried

@@ -1,11 +1,14 @@
 """Boosting where little can be learnt: beside the constant, with directions of columns, and with
 many categories.
 
-    python examples/benchmarks/few_records.py                            # the breast cancer table of scikit-learn
-    python examples/benchmarks/few_records.py --data FOLDER --fits 15    # three tables, 1,000 records of each
-    python examples/benchmarks/few_records.py --packaged --fits 15       # three tables of the package pydataset
+    python examples/benchmarks/few_records.py  # the breast cancer table of scikit-learn
+    # three tables, 1,000 records of each
+    python examples/benchmarks/few_records.py --data FOLDER --fits 15
+    # three tables of the package pydataset
+    python examples/benchmarks/few_records.py --packaged --fits 15
     python examples/benchmarks/few_records.py --data FOLDER --fits 4 --records 100000 --epsilon 1
-    python examples/benchmarks/few_records.py --shops --fits 3           # 1,000 categories of 20 records each
+    # 1,000 categories of 20 records each
+    python examples/benchmarks/few_records.py --shops --fits 3
 
 FOLDER is that of ``tables.py``. ROC AUC / log loss less that of the best constant on the test
 records, means of the fits at δ = 1e-5, each on other records. "shuffled" has labels in random

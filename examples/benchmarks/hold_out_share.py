@@ -1,6 +1,6 @@
 """How many records should validate? Test accuracy of the released winner, by ``cv``.
 
-    python examples/benchmarks/hold_out_share.py            # breast cancer, one repetition: a smoke test
+    python examples/benchmarks/hold_out_share.py  # breast cancer, one repetition: a smoke test
     python examples/benchmarks/hold_out_share.py --full     # 20 repetitions, digits too
 
 ``DPRandomSearchCV`` (10 runs on average) over the factor of the derived learning rate of a private
@@ -79,7 +79,8 @@ def main() -> None:
                     else float("nan")
                 )
                 print(
-                    f"  {name:10s} {np.mean(accuracies):.3f} ± {error:.3f}, worst {min(accuracies):.3f}",
+                    f"  {name:10s} {np.mean(accuracies):.3f} ± {error:.3f}, "
+                    f"worst {min(accuracies):.3f}",
                     flush=True,
                 )
 

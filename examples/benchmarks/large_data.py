@@ -2,9 +2,12 @@
 RandomizedSearchCV.
 
     python examples/benchmarks/large_data.py            # 100,000 records, a random search: a minute
-    python examples/benchmarks/large_data.py --of-one-fit   # 1,000,000 × 20 and 10,000,000 × 10: searches ÷ one fit
-    python examples/benchmarks/large_data.py --full     # up to 10,000,000 records (2 GB) and 1,000 candidates: an hour
-    python examples/benchmarks/large_data.py --speed    # what it costs to read batches from the file, too
+    # 1,000,000 × 20 and 10,000,000 × 10: searches ÷ one fit
+    python examples/benchmarks/large_data.py --of-one-fit
+    # up to 10,000,000 records (2 GB) and 1,000 candidates: an hour
+    python examples/benchmarks/large_data.py --full
+    # what it costs to read batches from the file, too
+    python examples/benchmarks/large_data.py --speed
 
 Records are 50 features in single precision in a ``numpy.memmap``; the model is
 ``DPLogisticRegression``, one epoch. Searches ÷ one fit are measured over
@@ -64,13 +67,16 @@ FACTORS = {"prior_factor": [1.3, 1.8, 2.5]}
 #: What is measured, given K; of boosting also given the number of columns.
 WAYS: dict[str, Callable[[int], Any]] = {
     "one training": lambda k: ONE,
-    "random": lambda k: DPRandomSearchCV(NET, SPACE, n_iter=Fixed(k), cv=0.2, **BUDGET, random_state=SEED),
+    "random": lambda k: DPRandomSearchCV(
+        NET, SPACE, n_iter=Fixed(k), cv=0.2, **BUDGET, random_state=SEED
+    ),
     "subset": lambda k: DPSubsetSearchCV(
         NET, SPACE, n_iter=Fixed(k), subset_fraction=0.1, **BUDGET, random_state=SEED
     ),
     "grid": lambda k: DPGridSearchCV(NET, SPACE, n_parts=20, **BUDGET, random_state=SEED),
     "RandomizedSearchCV": lambda k: RandomizedSearchCV(
-        ONE, {"learning_rate_factor": np.linspace(0.3, 2.0, k)}, n_iter=k, refit=False, error_score="raise",
+        ONE, {"learning_rate_factor": np.linspace(0.3, 2.0, k)}, n_iter=k, refit=False,
+        error_score="raise",
         cv=ShuffleSplit(1, test_size=0.1, random_state=0),
     ),
 }  # fmt: skip
@@ -254,8 +260,9 @@ def of_one_fit(
                 ratio, share = fit.seconds / baseline.seconds, fit.trained
                 cells = (
                     f"{number:,} × {columns}", model, way.removeprefix("boosting, "), fit.trainings,
-                    f"{fit.seconds:.1f}", f"{baseline.seconds:.1f}", f"{ratio / fit.trainings:.2f}", f"{ratio / share:.2f}",
-                    f"{fit.mb:.0f}", f"{baseline.mb:.0f}", f"{fit.mb / baseline.mb:.2f}",
+                    f"{fit.seconds:.1f}", f"{baseline.seconds:.1f}", f"{ratio / fit.trainings:.2f}",
+                    f"{ratio / share:.2f}", f"{fit.mb:.0f}", f"{baseline.mb:.0f}",
+                    f"{fit.mb / baseline.mb:.2f}",
                 )  # fmt: skip
                 print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 

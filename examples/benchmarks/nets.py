@@ -1,8 +1,10 @@
 """How fast, how large and how good private nets are, against Opacus in the same run.
 
     python examples/benchmarks/nets.py            # a minute or two on two cores
-    python examples/benchmarks/nets.py --turns 5  # the fastest of five turns, of which the documentation tells
-    python examples/benchmarks/nets.py --full     # every candidate of the sequential peer is really trained
+    # the fastest of five turns, of which the documentation tells
+    python examples/benchmarks/nets.py --turns 5
+    # every candidate of the sequential peer is really trained
+    python examples/benchmarks/nets.py --full
 
 (a) 64 candidates: Opacus one after the other ÷ ours as one stack.  (b) Memory of one more
 candidate.  (c) Equality with Opacus's own step at noise 0.  (d) ε of a run: ours ÷ Opacus's
@@ -169,7 +171,8 @@ def gpu_speed() -> None:
         stacked = min(ours_ms_per_step(X, y, mlp, 128, STEPS, m, "cuda") for _ in range(2))
         name = f"GPU, {m} candidates, MLP, lot 128"
         print(
-            f"{name}: Opacus {m * peer:.0f} ms, ours {stacked:.2f} ms, ratio {m * peer / stacked:.0f}"
+            f"{name}: Opacus {m * peer:.0f} ms, ours {stacked:.2f} ms, "
+            f"ratio {m * peer / stacked:.0f}"
         )
 
 
@@ -246,7 +249,8 @@ def opacus_steps(
     wrapped = GradSampleModule(module, loss_reduction="sum")
     optimizer = DPOptimizer(
         torch.optim.SGD(wrapped.parameters(), lr=task.optimizer.group["lr"]), noise_multiplier=0.0,
-        max_grad_norm=task.max_grad_norm, expected_batch_size=task.expected_batch_size, loss_reduction="mean",
+        max_grad_norm=task.max_grad_norm, expected_batch_size=task.expected_batch_size,
+        loss_reduction="mean",
     )  # fmt: skip
     secrets = Secrets(task.seed)
     for batch in PoissonBatches(secrets.coins, secrets.rows, task.sample_rate, len(X)).draw(

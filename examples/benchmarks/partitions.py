@@ -2,8 +2,10 @@
 processes.
 
     python examples/benchmarks/partitions.py            # 200,000 records: a smoke test
-    python examples/benchmarks/partitions.py --full     # 10,000,000 records of 10 columns: some minutes
-    python examples/benchmarks/partitions.py --search   # a subset search; with --full of as many records
+    # 10,000,000 records of 10 columns: some minutes
+    python examples/benchmarks/partitions.py --full
+    # a subset search; with --full of as many records
+    python examples/benchmarks/partitions.py --search
 
 The records are made up by the workers, in partitions of 250,000. Bytes of a round are what is
 pickled: calls to each worker, and sums from each. Memory is the resident memory of a process, with
@@ -168,7 +170,7 @@ def search(n: int, part: int, rounds: int) -> None:
     )
     print(f"accuracy on others {fitted.score(test, test['y']):.4f}; {fitted.best_params_}")
     print(
-        f"memory: workers {[f'{megabytes:.0f} MB' for megabytes in workers.values()]}, this process "
+        f"memory: workers {[f'{peak:.0f} MB' for peak in workers.values()]}, this process "
         f"{resident():.0f} MB"
     )
 

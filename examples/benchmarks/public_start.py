@@ -1,6 +1,6 @@
 """Boosting from public records: what a start that costs nothing is worth.
 
-    python examples/benchmarks/public_start.py                       # the breast cancer table of scikit-learn: seconds
+    python examples/benchmarks/public_start.py  # the breast cancer table of scikit-learn: seconds
     python examples/benchmarks/public_start.py --data FOLDER --fits 5  # Adult and credit default
 
 FOLDER is that of ``tables.py``. Some of the training records count as public: boosting of
@@ -66,8 +66,11 @@ def scores(model: Any, records: pd.DataFrame, labels: pd.Series) -> list[float]:
     """Accuracy, AUC and log loss."""
     chances = np.clip(model.predict_proba(records), 1e-6, 1 - 1e-6)
     predicted = model.classes_[chances.argmax(axis=1)]
-    return [accuracy_score(labels, predicted), roc_auc_score(labels == model.classes_[1], chances[:, 1]),
-            log_loss(labels, chances, labels=model.classes_)]  # fmt: skip
+    return [
+        accuracy_score(labels, predicted),
+        roc_auc_score(labels == model.classes_[1], chances[:, 1]),
+        log_loss(labels, chances, labels=model.classes_),
+    ]  # fmt: skip
 
 
 def main() -> None:

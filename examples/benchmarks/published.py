@@ -1,7 +1,8 @@
 """Boosting at its defaults beside published numbers, by the protocols of the papers.
 
-    python examples/benchmarks/published.py                          # breast cancer, by the first protocol: seconds
-    python examples/benchmarks/published.py --data FOLDER            # one seed, a tenth of the records: a smoke test
+    python examples/benchmarks/published.py  # breast cancer, by the first protocol: seconds
+    # one seed, a tenth of the records: a smoke test
+    python examples/benchmarks/published.py --data FOLDER
     python examples/benchmarks/published.py --data FOLDER --full     # about half an hour
 
 FOLDER has adult-train.csv.gz and -test.csv.gz as UCI has them, and credit-default-train.csv.gz and
@@ -31,8 +32,9 @@ from sklearn_dpsearch.preprocessing import Schema
 
 SEEDS = (1, 4, 100, 333, 1002)
 ADULT = (
-    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
-    "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+    "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
+    "native-country", "income",
 )  # fmt: skip
 #: ε ↦ best published area under the curve.
 MADDOCK = {

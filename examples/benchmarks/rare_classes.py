@@ -1,9 +1,11 @@
 """Decisions about a rare class: thresholds from costs, weights of classes, and whether a hidden
 part costs something.
 
-    python examples/benchmarks/rare_classes.py                 # the breast cancer table of scikit-learn: seconds
-    python examples/benchmarks/rare_classes.py --data FOLDER --fits 5  # credit default: 22 % positives
-    python examples/benchmarks/rare_classes.py --data FOLDER --fits 15 --share 0.04 --tables credit-default adult
+    python examples/benchmarks/rare_classes.py  # the breast cancer table of scikit-learn: seconds
+    # credit default: 22 % positives
+    python examples/benchmarks/rare_classes.py --data FOLDER --fits 5
+    python examples/benchmarks/rare_classes.py --data FOLDER --fits 15 --share 0.04 \\
+        --tables credit-default adult
 
 FOLDER is that of ``tables.py``. Every row: DPTabularClassifier at its defaults, ε = 1 at δ = 1e-5
 for one fit. A missed positive costs RATIO times as much as a false alarm; costs are those per 1,000

@@ -40,7 +40,8 @@ def seconds(work: Callable[[], Any]) -> float:
 def shown(name: str, read: Callable[[], Any], read_of_peer: Callable[[], Any], peer: str) -> None:
     seconds_here, other = seconds(read), seconds(read_of_peer)
     print(
-        f"{name:48} {1000 * seconds_here:8.1f} ms   {seconds_here / max(other, 1e-4):6.2f} × {peer}",
+        f"{name:48} {1000 * seconds_here:8.1f} ms   "
+        f"{seconds_here / max(other, 1e-4):6.2f} × {peer}",
         flush=True,
     )
 

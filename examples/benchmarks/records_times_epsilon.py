@@ -2,8 +2,10 @@
 records.
 
     python examples/benchmarks/records_times_epsilon.py    # a small table: seconds
-    python examples/benchmarks/records_times_epsilon.py --data FOLDER --epsilon 0.3 1 3 --fits 2 --out FITS
-    python examples/benchmarks/records_times_epsilon.py --made-up 20000 200000 --fits 2 --out FITS --figure FILE
+    python examples/benchmarks/records_times_epsilon.py --data FOLDER --epsilon 0.3 1 3 \\
+        --fits 2 --out FITS
+    python examples/benchmarks/records_times_epsilon.py --made-up 20000 200000 \\
+        --fits 2 --out FITS --figure FILE
 
 FOLDER, rows and --out are those of ``tables.py``. Records of a subsample are drawn once, without
 replacement. The logits of made-up records are curves of eight of their 20 columns, four products of

@@ -1,13 +1,15 @@
 """Models of tables at their defaults: accuracy, ROC AUC, log loss and R² of private models, and of
 boosting without.
 
-    python examples/benchmarks/tables.py                         # the breast cancer table of scikit-learn: seconds
-    python examples/benchmarks/tables.py --data FOLDER --fits 5  # credit default, Adult, COMPAS, California housing
-    python examples/benchmarks/tables.py --packaged --fits 5     # eight tables of the package pydataset
+    python examples/benchmarks/tables.py  # the breast cancer table of scikit-learn: seconds
+    # credit default, Adult, COMPAS, California housing
+    python examples/benchmarks/tables.py --data FOLDER --fits 5
+    # eight tables of the package pydataset
+    python examples/benchmarks/tables.py --packaged --fits 5
     python examples/benchmarks/tables.py --data FOLDER --epsilon 0.3 1 3 --only tabular "DP-EBM"
-    python examples/benchmarks/tables.py --data FOLDER --epsilon 0.1 0.3 1 3 --fits 5 --figure FILE \
-        --tables credit adult compas --only "boosting, not" "gradient" "search over" "DP-EBM"
-        "diffprivlib"
+    python examples/benchmarks/tables.py --data FOLDER --epsilon 0.1 0.3 1 3 --fits 5 \\
+        --tables credit adult compas --only "boosting, not" "gradient" "search over" "DP-EBM" \\
+        "diffprivlib" --figure FILE
 
 FOLDER has NAME-train.csv.gz and NAME-test.csv.gz of each table and its schema NAME.yaml; Adult's
 files are as UCI has them, and its schema is that of the quickstart. Every row: one fit with all of

@@ -1,6 +1,6 @@
 """Which score tells two private models apart, for the noise that it needs?
 
-    python examples/benchmarks/telling_apart.py                         # the breast cancer table: seconds
+    python examples/benchmarks/telling_apart.py  # the breast cancer table: seconds
     python examples/benchmarks/telling_apart.py --data FOLDER --fits 3  # the tables of tables.py
 
 Three families are trained on a part of the records (``--shares``) with all of ε: a net for data

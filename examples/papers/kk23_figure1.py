@@ -137,8 +137,8 @@ def main() -> None:
         on_rest, on_all = (epsilon(distribution, 0.1, train_on) for train_on in ("rest", "all"))
         search = float(tuning(distribution).epsilon_at(DELTA))
         print(
-            f"  {distribution!r}: search on all {search:.3f}; then train on the rest {on_rest:.3f}, on "
-            f"all {on_all:.3f}"
+            f"  {distribution!r}: search on all {search:.3f}; then train on the rest "
+            f"{on_rest:.3f}, on all {on_all:.3f}"
         )
 
 

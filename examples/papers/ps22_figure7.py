@@ -1,7 +1,7 @@
 """Papernot & Steinke (2022), "Hyperparameter Tuning with Rényi Differential Privacy": figure 7,
 ours beside it.
 
-    python examples/papers/ps22_figure7.py                               # from 41 quantiles of the accuracies, below
+    python examples/papers/ps22_figure7.py  # from 41 quantiles of the accuracies, below
     python examples/papers/ps22_figure7.py --data FILE [--out FOLDER]    # from all of them
 
 A learning rate is searched for a convolutional net on MNIST: 60 epochs, batches of 256, clipping

@@ -1,8 +1,8 @@
 """Tramèr & Boneh (ICLR 2021), "Differentially Private Learning Needs Better Features": a linear
 model, tuning paid.
 
-    python examples/papers/tramer_boneh_scattering.py                        # digits, few epochs: a smoke test
-    python examples/papers/tramer_boneh_scattering.py --full                 # MNIST from OpenML; needs kymatio
+    python examples/papers/tramer_boneh_scattering.py  # digits, few epochs: a smoke test
+    python examples/papers/tramer_boneh_scattering.py --full  # MNIST from OpenML; needs kymatio
     python examples/papers/tramer_boneh_scattering.py --full --data FOLDER --features FILE.npz
 
 They train a linear model on scattering features (Oyallon & Mallat 2015; here by kymatio 0.3,
