@@ -158,10 +158,8 @@ class Stated(nets.Own):
 
 
 class WithEvent(nets.Own):
-    dp_event, neighboring_relation = (
-        dp_accounting.GaussianDpEvent(9.0),
-        dp_accounting.NeighboringRelation.REPLACE_SPECIAL,
-    )
+    dp_event = dp_accounting.GaussianDpEvent(9.0)
+    neighboring_relation = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
 
 
 class Derived(nets.Own):

@@ -183,10 +183,11 @@ def test_the_binomial_bound_is_the_sum_in_the_paper(m, r, right, epsilon, delta)
 
 @pytest.mark.parametrize("delta", [0.0, 1e-7, 1e-5, 1e-3])
 def test_a_lower_bound_is_the_larger_of_the_two(delta):
-    guesses, curve = (
-        Guesses(2000, 400, 340),
-        lambda at: ClaimedCurve(np.array([at]), np.array([delta])),
-    )
+    guesses = Guesses(2000, 400, 340)
+
+    def curve(at):
+        return ClaimedCurve(np.array([at]), np.array([delta]))
+
     at = guesses.epsilon(delta, 0.05)
     ways = [
         way(curve(at * 0.999), 0.05) for way in (guesses.refute_by_sums, guesses.refute_by_binomial)

@@ -119,10 +119,8 @@ def test_numbers_stay_inside_of_the_bounds():
 
 
 def test_class_weights_move_the_logits_and_nothing_else():
-    plain, weighted = (
-        FITTED["two classes"],
-        clone(FITTED["two classes"]).set_params(class_weight={"low": 3.0}),
-    )
+    plain = FITTED["two classes"]
+    weighted = clone(FITTED["two classes"]).set_params(class_weight={"low": 3.0})
     weighted.set_params(random_state=0, noise_seed=0).fit(TABLE, TABLE["pay"])
     assert weighted.decision_function(TABLE) - plain.decision_function(TABLE) == pytest.approx(
         np.log(3.0)

@@ -168,10 +168,8 @@ def test_a_record_of_two_classes_is_looked_up_with_what_it_adds(label):
     outputs = np.concatenate(
         [LOGITS, rng.uniform(-50, 50, 50_000), (rng.integers(-9, 9, 50) + 0.5) / GRID]
     )
-    outputs, labels = (
-        np.append(outputs, [-1e300, 1e300, -np.inf, np.inf])[np.newaxis],
-        np.int8(label),
-    )
+    outputs = np.append(outputs, [-1e300, 1e300, -np.inf, np.inf])[np.newaxis]
+    labels = np.int8(label)
     expected = packed_records(BinaryLoss().derivatives(outputs, labels), BinaryLoss())
     np.testing.assert_array_equal(
         records_at(outputs, np.full(outputs.size, labels), BinaryLoss()), expected

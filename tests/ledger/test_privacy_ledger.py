@@ -37,10 +37,8 @@ def sgd(noise, steps=1000):
 
 
 def test_the_total_is_that_of_the_accountant(begin):
-    ledger, parts = (
-        begin(),
-        [PureDP(epsilon=0.1), GaussianDP(mu=0.3), best_of(PureDP(epsilon=0.1), 5)],
-    )
+    ledger = begin()
+    parts = [PureDP(epsilon=0.1), GaussianDP(mu=0.3), best_of(PureDP(epsilon=0.1), 5)]
     for guarantee in parts:
         ledger.spend(guarantee)
     assert ledger.spent().epsilon == compose(*parts).epsilon_at(1e-5)

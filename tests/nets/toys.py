@@ -147,10 +147,8 @@ def places_add_nothing(engine, net, inputs, targets):
         )
         found.append(torch.zeros_like(trained, dtype=torch.float64))
         engine.bind(trained, trained[:, :0], found[-1])
-        rows, answers = (
-            torch.cat([inputs, others]).unsqueeze(0),
-            torch.cat([targets, targets]).unsqueeze(0),
-        )
+        rows = torch.cat([inputs, others]).unsqueeze(0)
+        answers = torch.cat([targets, targets]).unsqueeze(0)
         engine.add_clipped(rows, answers, bounds)
     torch.testing.assert_close(found[0].float(), alone, rtol=1e-6, atol=1e-7)
     assert all(torch.equal(one, found[0]) for one in found)  # exactly nothing, whatever lies there

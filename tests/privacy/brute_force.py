@@ -216,10 +216,8 @@ def check(guarantee: Guarantee, distribution: CountDistribution, one: Mechanism)
     tightest δ ratio."""
     tightest = 0.0
     for direction in (one, one.reversed):
-        p, q = (
-            release(distribution, direction.p, one.scores),
-            release(distribution, direction.q, one.scores),
-        )
+        p = release(distribution, direction.p, one.scores)
+        q = release(distribution, direction.q, one.scores)
         epsilons = interesting_epsilons(p, q)
         stated = guarantee.delta_at(epsilons)
         exact = np.array([hockey_stick(p, q, epsilon) for epsilon in epsilons])

@@ -260,10 +260,8 @@ def test_target_with_a_large_slack_is_kept_too(
     mu: float, rate: float, steps: int, slack: float
 ) -> None:
     noise = noise_multiplier_under(mu, rate, steps, slack)
-    run, target = (
-        DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps),
-        gaussian_target(mu, slack=slack),
-    )
+    run = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps)
+    target = gaussian_target(mu, slack=slack)
     epsilons = np.linspace(0.0, 1.5 * target.epsilon_at(1.001 * slack), 500)
     assert np.all(run.delta_at(epsilons) <= target.delta_at(epsilons))
 
@@ -273,10 +271,8 @@ def test_target_with_a_large_slack_is_kept_too(
 )
 def test_a_target_for_changed_records_is_kept_and_needs_more_noise(mu, rate, steps):
     noise = noise_multiplier_under(mu, rate, steps, neighboring="replace_one")
-    target, epsilons = (
-        gaussian_target(mu, "replace_one"),
-        np.concatenate([[0.0], np.geomspace(1e-4, 60, 300)]),
-    )
+    target = gaussian_target(mu, "replace_one")
+    epsilons = np.concatenate([[0.0], np.geomspace(1e-4, 60, 300)])
 
     def stays_under(multiplier):
         run = DPSGD(

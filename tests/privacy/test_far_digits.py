@@ -59,10 +59,8 @@ def lost_by_an_order(
     lack = max(0.0, 1.0 - q.sum())
     above = np.geomspace(1e-16, 1.0, 4000)
     above_q = np.minimum(np.interp(above, *_from_below(p, q, lack)), 1.0)
-    gain, cost = (
-        np.exp(distribution.log_slope(1 - above, above)),
-        np.exp(distribution.log_slope(1 - above_q, above_q)),
-    )
+    gain = np.exp(distribution.log_slope(1 - above, above))
+    cost = np.exp(distribution.log_slope(1 - above_q, above_q))
     tried = np.linspace(epsilon - 0.3, run.losses[-1], 500)
     values = np.exp(tried[:, None] - epsilon) * gain - cost
     chosen = np.flatnonzero(run.losses > tried[np.argmax(values.max(axis=1) > 0)])
@@ -107,11 +105,9 @@ def test_a_search_is_close_to_what_a_mechanism_loses_at_every_delta(
 def test_epsilon_is_never_above_the_renyi_route(
     run: DPSGD, distribution: CountDistribution
 ) -> None:
-    route, events = (
-        RdpAccountant(ORDERS),
-        dp_event.PoissonSampledDpEvent(
-            run.sample_rate, dp_event.GaussianDpEvent(run.noise_multiplier)
-        ),
+    route = RdpAccountant(ORDERS)
+    events = dp_event.PoissonSampledDpEvent(
+        run.sample_rate, dp_event.GaussianDpEvent(run.noise_multiplier)
     )
     route.compose(events, int(run.steps))
     search = best_of(run, distribution)

@@ -41,10 +41,8 @@ def test_the_share_follows_from_the_number_of_records():
 @pytest.mark.slow
 @pytest.mark.parametrize("scoring", [GaussianDP(mu=0.2), GaussianDP(mu=0.8)])
 def test_what_is_stated_without_a_number_of_records_covers_every_share(scoring):
-    training, search = (
-        DPSGD(noise_multiplier=2.0, sample_rate=0.05, steps=100),
-        partial(best_of, count=Geometric(5)),
-    )
+    training = DPSGD(noise_multiplier=2.0, sample_rate=0.05, steps=100)
+    search = partial(best_of, count=Geometric(5))
     stated = search_guarantee(training, scoring, UnknownShare().exposures(), search).epsilon_at(
         1e-6
     )

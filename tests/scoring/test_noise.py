@@ -32,10 +32,8 @@ def test_no_change_is_worse_than_the_same_change_of_one_component(variance, chan
     one = gaussian_masses(variance, reach)
     joint, shifted = np.ones(()), np.ones(())
     for shift in change:
-        joint, shifted = (
-            np.multiply.outer(joint, one),
-            np.multiply.outer(shifted, moved(one, shift)),
-        )
+        joint = np.multiply.outer(joint, one)
+        shifted = np.multiply.outer(shifted, moved(one, shift))
     for epsilon in (0.0, 0.2, 1.0, 2.5, 4.0):
         exact = hockey_stick(shifted, joint, epsilon)
         assert exact <= shifted_profile(variance, sum(map(abs, change)), epsilon) + 1e-9

@@ -434,11 +434,9 @@ class BySize:
 @pytest.mark.parametrize("place", [0, 500, 1000])
 def test_one_more_record_changes_the_size_of_no_call(place: int) -> None:
     """Who validates in a subset is secret: once one record more moved all 1000."""
-    X, y, scorer = (
-        np.tile([0.1, 0.2, 0.3], (1000, 1)),
-        np.ones(1000, dtype=int),
-        private_scorer("accuracy"),
-    )
+    X = np.tile([0.1, 0.2, 0.3], (1000, 1))
+    y = np.ones(1000, dtype=int)
+    scorer = private_scorer("accuracy")
     one, other = (
         scorer.statistic(BySize(), *both, "zero_out")
         for both in ((X, y), (np.insert(X, place, 0.0, axis=0), np.insert(y, place, 0)))

@@ -37,10 +37,8 @@ from .toys import (
 X, y = two_blobs(300)
 SPACE = {"shrink": [0.0, 0.5]}
 #: What a search takes beyond the parameters of its class, and what its mode has no use for.
-MORE, LESS = (
-    {"doubling": set(IN_DOUBLING)},
-    {"doubling": {"cv", "threshold", "n_iter", "score_noise"}},
-)
+MORE = {"doubling": set(IN_DOUBLING)}
+LESS = {"doubling": {"cv", "threshold", "n_iter", "score_noise"}}
 
 
 def made(kind, estimator=None, space=None, **parameters):

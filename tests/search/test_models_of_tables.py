@@ -109,10 +109,8 @@ def test_a_subset_search_over_boosting_as_configured_pays_in_two_steps():
     one = DPSubsetSearchCV(model, SPACE, **given)
     spent = one.privacy_cost(public=True)
     step = GaussianDP(mu=0.12, neighboring="zero_out")
-    tune, known = (
-        best_of(step, Geometric(10)),
-        subset_then_train(best_of(asked, Geometric(10)), asked, 0.1),
-    )
+    tune = best_of(step, Geometric(10))
+    known = subset_then_train(best_of(asked, Geometric(10)), asked, 0.1)
     assert spent.guarantee == as_replace_one(subset_then_train(tune, step, 0.1))
     assert spent.epsilon < 0.72 * known.epsilon_at(1e-5)
     model = one.fit(TABLE, TABLE["pay"]).best_estimator_

@@ -66,10 +66,8 @@ def test_folds_pay_for_every_training_and_one_score():
 def test_all_folds_train_the_same_candidate_so_their_trainings_compose_before_candidates_average():
     """An average of two candidates, composed with itself, would draw anew for every fold and state
     too little."""
-    dear, cheap = (
-        PureDP(epsilon=1.0, neighboring="replace_one"),
-        PureDP(epsilon=0.01, neighboring="replace_one"),
-    )
+    dear = PureDP(epsilon=1.0, neighboring="replace_one")
+    cheap = PureDP(epsilon=0.01, neighboring="replace_one")
     score = PureDP(epsilon=0.001, neighboring="replace_one")
     truth = mixture([compose(one, one, one, score) for one in (dear, cheap)], [0.5, 0.5])
     average = mixture([dear, cheap], [0.5, 0.5])

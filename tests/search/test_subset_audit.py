@@ -98,10 +98,8 @@ def test_a_subset_whose_members_are_known_is_exposed(monkeypatch):
 
 def found_on_the_rest(train_on, epsilon):
     """Records say 0 or 1, predictions too, and the noisy counts of both make the score."""
-    estimator, noise = (
-        RandomizedResponse(epsilon=epsilon, neighboring="replace_one"),
-        PureDP(epsilon=2 * epsilon),
-    )
+    estimator = RandomizedResponse(epsilon=epsilon, neighboring="replace_one")
+    noise = PureDP(epsilon=2 * epsilon)
     given = {
         "subset_fraction": 0.5, "train_on": train_on, "validate_on": "rest", "score_noise": noise,
     }  # fmt: skip

@@ -166,10 +166,8 @@ def test_a_target_is_met_with_the_same_noise_for_candidates_and_final_model():
 @pytest.mark.slow
 def test_the_final_model_is_charged_as_the_worst_candidate():
     one = search(Watching(), {"epsilon": [0.5, 2.0]}, validate_on="subset")
-    worst, drawn = (
-        PureDP(epsilon=2.0),
-        mixture([PureDP(epsilon=0.5), PureDP(epsilon=2.0)], [0.5, 0.5]),
-    )
+    worst = PureDP(epsilon=2.0)
+    drawn = mixture([PureDP(epsilon=0.5), PureDP(epsilon=2.0)], [0.5, 0.5])
     expected, less = (
         subset_then_train(best_of(drawn, 5), last, 0.3).epsilon_at(0.0) for last in (worst, drawn)
     )

@@ -95,11 +95,9 @@ def test_with_public_records_nobody_is_scored_and_nothing_is_charged():
 @pytest.mark.parametrize("cv", [None, 0.5])
 def test_the_total_is_that_of_theorem_four(train_on, cv):
     one = on_the_rest(train_on=train_on, cv=cv)
-    tune, scores, train = (
-        best_of(PureDP(epsilon=1.0), 5),
-        best_of(PureDP(epsilon=1.0 / 24), 5),
-        PureDP(epsilon=1.0),
-    )
+    tune = best_of(PureDP(epsilon=1.0), 5)
+    scores = best_of(PureDP(epsilon=1.0 / 24), 5)
+    train = PureDP(epsilon=1.0)
     expected = subset_then_train(
         tune, train, 0.3, train_on, validate=scores, validated_share=cv or 1.0
     )
@@ -121,11 +119,9 @@ def test_where_nothing_is_amplified_the_scores_are_free(relation):
 
 def test_a_given_noise_is_charged_for_everybody_who_is_scored():
     one = on_the_rest(score_noise=PureDP(epsilon=0.5))
-    tune, scores, train = (
-        best_of(PureDP(epsilon=1.0), 5),
-        best_of(PureDP(epsilon=0.5), 5),
-        PureDP(epsilon=1.0),
-    )
+    tune = best_of(PureDP(epsilon=1.0), 5)
+    scores = best_of(PureDP(epsilon=0.5), 5)
+    train = PureDP(epsilon=1.0)
     assert one.privacy_cost(400).epsilon == subset_then_train(
         tune, train, 0.3, validate=scores
     ).epsilon_at(0.0)

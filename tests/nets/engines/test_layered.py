@@ -45,11 +45,9 @@ class PerWord(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first, self.norm, self.last = (
-            nn.Linear(5, 6),
-            nn.LayerNorm((4, 6)),
-            nn.Linear(6, 3, bias=False),
-        )
+        self.first = nn.Linear(5, 6)
+        self.norm = nn.LayerNorm((4, 6))
+        self.last = nn.Linear(6, 3, bias=False)
 
     def forward(self, inputs):
         return self.last(torch.relu(self.norm(self.first(inputs)))).mean(1)
@@ -91,10 +89,8 @@ class Recurrent(nn.Module):
 
     def __init__(self, kind, **options):
         super().__init__()
-        self.middle, self.last = (
-            kind(5, 4, **options),
-            nn.Linear(4 * (1 + options.get("bidirectional", False)), 3),
-        )
+        self.middle = kind(5, 4, **options)
+        self.last = nn.Linear(4 * (1 + options.get("bidirectional", False)), 3)
 
     def forward(self, inputs):
         inputs = inputs if self.middle.batch_first else inputs.transpose(0, 1)

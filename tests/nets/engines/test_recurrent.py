@@ -52,11 +52,9 @@ class OnState(nn.Module):
 
     def __init__(self, make, read, width=4, **options):
         super().__init__()
-        self.layer, self.last, self.read = (
-            make(3, 4, batch_first=True, **options),
-            nn.Linear(width, 3),
-            read,
-        )
+        self.layer = make(3, 4, batch_first=True, **options)
+        self.last = nn.Linear(width, 3)
+        self.read = read
 
     def forward(self, inputs):
         _, state = self.layer(inputs)

@@ -556,11 +556,9 @@ class Recurrent(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.words, self.memory, self.last = (
-            nn.Embedding(10, 4),
-            nn.GRU(4, 3, batch_first=True),
-            nn.Linear(3, 2),
-        )
+        self.words = nn.Embedding(10, 4)
+        self.memory = nn.GRU(4, 3, batch_first=True)
+        self.last = nn.Linear(3, 2)
 
     def forward(self, tokens):
         return self.last(self.memory(self.words(tokens))[0][:, -1])

@@ -65,10 +65,8 @@ def test_pure_guarantees_add_up_at_delta_zero_and_gain_above() -> None:
 def test_closed_forms_add_up_exactly() -> None:
     assert compose(GaussianDP(mu=3.0), GaussianDP(mu=4.0)) == GaussianDP(mu=5.0)
     assert compose(ZCDP(rho=0.25), ZCDP(rho=0.5)) == ZCDP(rho=0.75)
-    left, right = (
-        RenyiDP(orders=[2.0, 4.0], epsilons=[0.1, 0.3]),
-        RenyiDP(orders=[3.0, 8.0], epsilons=[0.2, 0.5]),
-    )
+    left = RenyiDP(orders=[2.0, 4.0], epsilons=[0.1, 0.3])
+    right = RenyiDP(orders=[3.0, 8.0], epsilons=[0.2, 0.5])
     assert compose(left, right).renyi([2.0, 3.0, 4.0]) == pytest.approx([0.3, 0.5, 0.8])
 
 

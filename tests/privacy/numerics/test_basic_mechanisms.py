@@ -198,11 +198,9 @@ def test_both_directions_of_a_step_are_above_many_digits_where_almost_every_reco
     pair = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1).pair
     for epsilon in np.random.default_rng(0).uniform(0, 100, 100):
         with mpmath.workdps(120):
-            m, q, c = (
-                1 / mpmath.mpf(noise),
-                mpmath.mpf(rate),
-                mpmath.exp(mpmath.mpf(float(epsilon))),
-            )
+            m = 1 / mpmath.mpf(noise)
+            q = mpmath.mpf(rate)
+            c = mpmath.exp(mpmath.mpf(float(epsilon)))
 
             def gaussian(e: mpmath.mpf, m: mpmath.mpf = m) -> mpmath.mpf:
                 return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)

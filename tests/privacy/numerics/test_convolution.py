@@ -78,10 +78,8 @@ def test_composed_randomised_responses_are_above_the_exact_curve_at_any_epsilon(
     4e-5."""
     for epsilon in (*np.geomspace(1e-3, 20, 12), 8.882):
         at = number * epsilon * np.array([0.0, 0.25, 0.5, 0.9])
-        found, exact = (
-            compose(*[PureDP(epsilon=epsilon)] * number).delta_at(at),
-            binomial_curve(epsilon, number, at),
-        )
+        found = compose(*[PureDP(epsilon=epsilon)] * number).delta_at(at)
+        exact = binomial_curve(epsilon, number, at)
         assert np.all(found >= exact * (1 - 1e-9))
 
 
@@ -335,10 +333,8 @@ def test_what_the_transforms_get_wrong_is_below_the_allowance() -> None:
     start = GridPart(-2, np.array([0.1, 0.2, 0.4, 0.2, 0.1]), 1)
     jump = GridPart(30, 1e-3 * np.array([0.5, 0.0, 0.3, 0.2]), 3)
     once = np.convolve(start.masses, jump.masses)
-    twice, thrice = (
-        np.convolve(once, jump.masses),
-        np.convolve(np.convolve(once, jump.masses), jump.masses),
-    )
+    twice = np.convolve(once, jump.masses)
+    thrice = np.convolve(np.convolve(once, jump.masses), jump.masses)
     exact = np.zeros(200)
     for first, masses, ways in ((28, once, 3), (58, twice, 3), (88, thrice, 1)):
         exact[first : first + masses.size] += ways * masses

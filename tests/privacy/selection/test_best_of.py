@@ -409,11 +409,9 @@ def test_search_of_searches_is_above_the_exact_loss(cases: int) -> None:
     same score."""
     rng = np.random.default_rng(17)
     for _ in range(cases):
-        one, inner, outer = (
-            random_mechanism(rng),
-            random_distribution(rng).at_least_one(),
-            random_distribution(rng),
-        )
+        one = random_mechanism(rng)
+        inner = random_distribution(rng).at_least_one()
+        outer = random_distribution(rng)
         base = ProfileDP.from_pair(brute_force.exact_pair(one))
         total = theorem_one(theorem_one(base, inner), outer)
         p, q = (brute_force.release(inner, side, one.scores) for side in (one.p, one.q))

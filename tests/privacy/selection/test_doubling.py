@@ -159,10 +159,8 @@ def test_with_one_draw_for_the_threshold_an_accept_costs_half_and_a_reject_nothi
     for _ in range(brute_force.size(60, 6)):
         levels, rounds = int(rng.integers(1, 6)), int(rng.integers(1, 5))
         one, other = neighbours(rng, int(rng.integers(1, 3)))
-        p, q = (
-            one_draw_for_all(one, 1.0, levels, rounds),
-            one_draw_for_all(other, 1.0, levels, rounds),
-        )
+        p = one_draw_for_all(one, 1.0, levels, rounds)
+        q = one_draw_for_all(other, 1.0, levels, rounds)
         stated = doubling_search(1.0, levels, rounds, threshold_noise="once").epsilon_at(0.0)
         told = np.minimum(p, q) > 1e-6
         loss = float(np.max(np.abs(np.log(p[told] / q[told]))))
@@ -226,10 +224,8 @@ def random_tree(
     ratio = np.exp([rng.choice([-1, 1]) * epsilon * (1.0 if accept else 0.5) for accept in kinds])
     if np.all(ratio > 1) or np.all(ratio < 1):
         ratio[0] = 1 / ratio[0]
-    up, down = (
-        int(rng.choice(np.flatnonzero(ratio > 1))),
-        int(rng.choice(np.flatnonzero(ratio < 1))),
-    )
+    up = int(rng.choice(np.flatnonzero(ratio > 1)))
+    down = int(rng.choice(np.flatnonzero(ratio < 1)))
     p = np.zeros(3)
     p[up] = (1 - ratio[down]) / (ratio[up] - ratio[down])
     p[down] = 1 - p[up]
@@ -254,11 +250,9 @@ def test_profile_is_above_that_of_every_tree_of_rounds_and_close_to_the_worst_of
     rng = np.random.default_rng(5)
     closest = 0.0
     for _ in range(brute_force.size(1000, 40)):
-        levels, rounds, epsilon = (
-            int(rng.integers(1, 6)),
-            int(rng.integers(1, 4)),
-            float(rng.choice([0.2, 1.0])),
-        )
+        levels = int(rng.integers(1, 6))
+        rounds = int(rng.integers(1, 4))
+        epsilon = float(rng.choice([0.2, 1.0]))
         p, q = random_tree(rng, epsilon, levels, rounds)
         assert p.sum() == pytest.approx(1.0)
         assert q.sum() == pytest.approx(1.0)
@@ -319,10 +313,8 @@ def walked(
     answers: Callable[[int], bool], levels: int, max_rounds: int | None = None
 ) -> tuple[list[int], int]:
     """The levels that a walk asks about, and where it ends."""
-    walk, asked = (
-        started(levels, default_max_rounds(levels) if max_rounds is None else max_rounds),
-        [],
-    )
+    walk = started(levels, default_max_rounds(levels) if max_rounds is None else max_rounds)
+    asked = []
     while not walk.over:
         asked.append(walk.asked)
         walk = walk.after(answers(walk.asked))

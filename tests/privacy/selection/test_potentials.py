@@ -39,11 +39,9 @@ def check_many(cases: int, seed: int) -> float:
     rng = np.random.default_rng(seed)
     tightest = 0.0
     for _ in range(cases):
-        one, distribution, epsilon = (
-            random_mechanism(rng),
-            random_distribution(rng),
-            float(rng.choice(EPSILONS)),
-        )
+        one = random_mechanism(rng)
+        distribution = random_distribution(rng)
+        epsilon = float(rng.choice(EPSILONS))
         pair = brute_force.exact_pair(one)
         for side, direction in enumerate((one, one.reversed)):
             exact = brute_force.exact_loss(direction, distribution, epsilon)

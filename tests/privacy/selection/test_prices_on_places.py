@@ -101,15 +101,11 @@ def check_many(cases: int, seed: int, any_distribution: bool = False) -> float:
     tightest = 0.0
     for _ in range(cases):
         one = random_mechanism(rng)
-        distribution, epsilon = (
-            random_distribution(rng) if any_distribution else light_distribution(rng),
-            float(rng.choice(EPSILONS)),
-        )
+        distribution = random_distribution(rng) if any_distribution else light_distribution(rng)
+        epsilon = float(rng.choice(EPSILONS))
         for side in (one, one.reversed):
-            exact, ground = (
-                best_of_many_orders(rng, side, distribution, epsilon),
-                ground_of(side, distribution),
-            )
+            exact = best_of_many_orders(rng, side, distribution, epsilon)
+            ground = ground_of(side, distribution)
             room = Room(ground, float(np.exp(rng.normal(0.3, 1.0))))
             bounds = [bound_by_prices(best_room(ground, epsilon), epsilon)]
             if room.whole > 0:

@@ -125,10 +125,8 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
         parts = [_largest_loss(one, search.number) for one in (tuned, *search.train)]
         if search.validate_guarantee is not None or not np.all(np.isfinite(parts)):
             continue
-        tune, train = (
-            PureDP(epsilon=parts[0] * (1 + 1e-12)),
-            PureDP(epsilon=max(parts[1:]) * (1 + 1e-12)),
-        )
+        tune = PureDP(epsilon=parts[0] * (1 + 1e-12))
+        train = PureDP(epsilon=max(parts[1:]) * (1 + 1e-12))
         for train_on in VARIANTS:
             p, q = neighbours(search, fraction, train_on)
             kept = (p > 0) & (q > 0)

@@ -125,10 +125,8 @@ def test_half_of_the_loss_for_each_step_is_stated_within_a_percent_of_the_exact_
 @pytest.mark.slow
 def test_scores_on_the_rest_are_carried_over_too() -> None:
     run = GaussianDP(mu=0.3, neighboring="zero_out")
-    search, scores = (
-        best_of(run, Geometric(10)),
-        best_of(GaussianDP(mu=0.04, neighboring="zero_out"), Geometric(10)),
-    )
+    search = best_of(run, Geometric(10))
+    scores = best_of(GaussianDP(mu=0.04, neighboring="zero_out"), Geometric(10))
     presence = subset_then_train(search, run, 0.1, validate=scores)
     total = as_replace_one(presence)
     assert set(total.bounds) == {"chain", "known membership"}

@@ -125,10 +125,8 @@ def attained(one: Mechanism, p: float, epsilon: float) -> float:
     )
     q_min, q_max = brute_force.lower_edge(one, cuts), 1.0 - brute_force.lower_edge(one, 1.0 - cuts)
     e, r = np.append(0.0, cuts)[:, None], np.append(0.0, cuts)[None, :]
-    low, high = (
-        np.append(0.0, q_min)[:, None],
-        np.append(max(1.0 - one.q[one.p > 0].sum(), 0.0), q_max)[None, :],
-    )
+    low = np.append(0.0, q_min)[:, None]
+    high = np.append(max(1.0 - one.q[one.p > 0].sum(), 0.0), q_max)[None, :]
     s, other = p + (1 - p) * (e + r), p + (1 - p) * (low + high)
     values = (1 - p) * (e / s - np.exp(epsilon) * low / other) + p * np.maximum(
         1 / s - np.exp(epsilon) / other, 0.0

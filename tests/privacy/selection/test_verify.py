@@ -97,11 +97,9 @@ def test_a_claim_is_found_false_only_where_a_mechanism_that_can_be_written_down_
 ) -> None:
     rng = np.random.default_rng(100 + seed)
     for _ in range(brute_force.size(60, 4)):
-        one, distribution, epsilon = (
-            small_mechanism(rng),
-            random_distribution(rng),
-            float(rng.uniform(0, 1.5)),
-        )
+        one = small_mechanism(rng)
+        distribution = random_distribution(rng)
+        epsilon = float(rng.uniform(0, 1.5))
         base = ProfileDP.from_pair(brute_force.exact_pair(one))
         found = max(
             best_of_three_blocks(side, distribution, epsilon) for side in (one, one.reversed)

@@ -147,10 +147,8 @@ def test_no_certificate_exceeds_a_proved_bound(base, distribution) -> None:
 @pytest.mark.slow
 def test_a_mass_above_one_certifies_no_more_than_is_reported() -> None:
     for distribution, close in ((Logarithmic(10), 1.001), (NegativeBinomial(-0.5, 10), 1.002)):
-        certain, reported = (
-            witness_epsilon(TOO_MUCH, distribution, 1e-6),
-            best_of(TOO_MUCH, distribution).epsilon_at(1e-6),
-        )
+        certain = witness_epsilon(TOO_MUCH, distribution, 1e-6)
+        reported = best_of(TOO_MUCH, distribution).epsilon_at(1e-6)
         assert certain <= reported <= close * certain
 
 
@@ -195,10 +193,8 @@ def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gau
     def middle(side: np.ndarray) -> np.ndarray:
         """Probability of releasing the highest bins, which score between the rest and the lowest
         ones."""
-        below, above = (
-            np.append(0.0, np.cumsum(side))[low],
-            np.append(np.cumsum(side[::-1])[::-1], 0.0)[high],
-        )
+        below = np.append(0.0, np.cumsum(side))[low]
+        above = np.append(np.cumsum(side[::-1])[::-1], 0.0)[high]
         return brute_force.releases(
             distribution, np.stack([1 - below - above, above, below], axis=-1)
         )[:, 1]
