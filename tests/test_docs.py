@@ -288,10 +288,8 @@ def test_the_quickstart_on_adult_runs(tmp_path):
 def test_the_readme_says_how_to_run_the_quickstart_and_the_tests_in_one_line_each():
     lines = (ROOT / "README.md").read_text().splitlines()
     commands = [line for line in lines if line.startswith("python3 -m venv ")]
-    assert [line.rpartition(".venv/bin/python ")[2] for line in commands] == [
-        "examples/quickstart/breast_cancer.py",
-        '-m pytest -m "not slow" -n 2',
-    ]
+    expected = ["examples/quickstart/breast_cancer.py", '-m pytest -m "not slow" -n 2']
+    assert [line.rpartition(".venv/bin/python ")[2] for line in commands] == expected
 
 
 def test_version_changelog_and_citation_agree():

@@ -103,11 +103,8 @@ def test_a_file_is_complete(path):
 
 
 def test_holes_are_noticed():
-    assert OPEN.findall("Proof. admit. Admitted. Axiom a : False.") == [
-        "admit",
-        "Admitted",
-        "Axiom",
-    ]
+    expected = ["admit", "Admitted", "Axiom"]
+    assert OPEN.findall("Proof. admit. Admitted. Axiom a : False.") == expected
     assert OPEN.findall(without_comments("(* no Axiom *) Lemma administer : True.")) == []
     assert outside_of_sections("Section S.\nVariable x : nat.\nEnd S.\nHypothesis h : 0 = 1.") == [
         "Hypothesis h : 0 = 1."

@@ -75,9 +75,8 @@ def test_scaling_multiplies_the_promise(make):
     estimator = make(epsilon=0.5)
     settings = adapter_for(estimator).scaled_privacy(estimator, 3.0)
     assert settings == {"epsilon": 1.5}
-    assert promise(estimator.set_params(**settings)).epsilon == pytest.approx(
-        3 * promise(make(epsilon=0.5)).epsilon
-    )
+    expected = pytest.approx(3 * promise(make(epsilon=0.5)).epsilon)
+    assert promise(estimator.set_params(**settings)).epsilon == expected
 
 
 # --- refusals: found, needed, remedy --------------------------------------------------------------
@@ -268,9 +267,8 @@ def test_candidates_train_in_double_precision_whatever_the_type_of_the_records(
     model = make_pipeline(FunctionTransformer(), estimator) if piped else estimator
     adapter = adapter_for(model)
     adapter.prepare(model)
-    assert (
-        adapter_for(model).training_run(model, 4).guarantee == training_run(estimator, 4).guarantee
-    )
+    expected = training_run(estimator, 4).guarantee
+    assert adapter_for(model).training_run(model, 4).guarantee == expected
     model.fit(given, y)
     adapter.finish(model)
     assert np.asarray(seen[0]).dtype == np.float64

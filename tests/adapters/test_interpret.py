@@ -75,9 +75,8 @@ def test_the_noise_of_a_fit_is_that_of_the_guarantee(composition):
     model = ebm(composition=composition, learning_rate=0.25).fit(*table())
     binning = math.sqrt(FEATURES) / model.noise_scale_binning_
     boosting = 0.25 * math.sqrt(20 * FEATURES) / model.noise_scale_boosting_
-    assert promise(ebm(composition=composition)).mu == pytest.approx(
-        math.hypot(binning, boosting), rel=1e-6
-    )
+    expected = pytest.approx(math.hypot(binning, boosting), rel=1e-6)
+    assert promise(ebm(composition=composition)).mu == expected
 
 
 def test_rounds_rates_and_bags_change_the_noise_and_not_the_guarantee():
@@ -149,12 +148,8 @@ def test_a_budget_that_makes_no_sense_is_refused(parameters, word):
 
 
 def test_the_regressor_is_refused_with_its_reason():
-    refused(
-        LeakingEstimatorError,
-        ebm(DPExplainableBoostingRegressor),
-        "residuals",
-        "sklearn_dpsearch.nets",
-    )
+    message = "sklearn_dpsearch.nets"
+    refused(LeakingEstimatorError, ebm(DPExplainableBoostingRegressor), "residuals", message)
 
 
 def test_another_release_is_refused(monkeypatch):

@@ -137,10 +137,8 @@ def test_nothing_is_promised_without_a_number_of_records():
     assert found.neighboring == "zero_out"
     with pytest.raises(PrivacyError, match="Give n_samples"):
         net(noise_multiplier=1.0).privacy_guarantee()
-    assert (
-        net(noise_multiplier=1.0).privacy_guarantee(1000)
-        == training_run(net(noise_multiplier=1.0), 1000).guarantee
-    )
+    expected = training_run(net(noise_multiplier=1.0), 1000).guarantee
+    assert net(noise_multiplier=1.0).privacy_guarantee(1000) == expected
 
 
 def test_noise_is_scaled_by_the_parameter_that_states_it():

@@ -56,12 +56,8 @@ def test_a_true_statement_stands_and_most_of_it_is_found() -> None:
     found = audit(RandomizedResponse(2.0), **PAIR, n_runs=800, random_state=0)
     assert found.consistent
     assert 1.4 < found.epsilon_lower <= 2.0 == found.stated_epsilon
-    assert (found.n_runs, found.neighboring, found.delta, found.confidence) == (
-        800,
-        "replace_one",
-        0.0,
-        0.95,
-    )
+    expected = (800, "replace_one", 0.0, 0.95)
+    assert (found.n_runs, found.neighboring, found.delta, found.confidence) == expected
 
 
 @pytest.mark.slow
@@ -107,13 +103,8 @@ def test_a_failing_fit_is_an_outcome() -> None:
 
 @pytest.mark.slow
 def test_a_search_that_finds_nothing_is_an_outcome() -> None:
-    one = DPThresholdSearchCV(
-        RandomizedResponse(4.0),
-        {"label": [0]},
-        threshold=0.5,
-        n_iter=2,
-        scoring=lambda e, X, y: float(e.answer_),
-    )
+    options = {"n_iter": 2, "scoring": lambda e, X, y: float(e.answer_)}
+    one = DPThresholdSearchCV(RandomizedResponse(4.0), {"label": [0]}, threshold=0.5, **options)
     found = audit(one, **PAIR, n_runs=80, fit_params=PUBLIC, random_state=0)
     assert found.epsilon_lower > 0.3
     assert found.consistent
@@ -152,12 +143,8 @@ def test_fits_without_a_seed_differ_even_where_workers_are_forked() -> None:
     np.random.seed(0)
     before = np.random.get_state()[1].copy()
     seen = []
-    audit(
-        Global(),
-        np.ones((5, 1)),
-        n_runs=60,
-        statistic=lambda model: seen.append(model.count_) or model.count_,
-    )
+    options = {"n_runs": 60, "statistic": lambda model: seen.append(model.count_) or model.count_}
+    audit(Global(), np.ones((5, 1)), **options)
     assert len(set(seen)) == 120
     assert np.array_equal(before, np.random.get_state()[1])
 
@@ -176,12 +163,8 @@ def test_the_default_attack_reads_inside_pipelines_and_searches() -> None:
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one", "zero_out"])
 def test_without_a_neighbour_one_is_built_for_the_stated_relation(relation) -> None:
-    found = audit(
-        Counter(relation=relation, noise=1.0),
-        np.linspace(-1, 1, 9)[:, None],
-        n_runs=40,
-        random_state=0,
-    )
+    options = {"n_runs": 40, "random_state": 0}
+    found = audit(Counter(relation=relation, noise=1.0), np.linspace(-1, 1, 9)[:, None], **options)
     assert found.neighboring == relation
     assert (found.steps, found.stated_epsilon) == ((2, 2.0) if relation == "zero_out" else (1, 1.0))
 
@@ -239,11 +222,6 @@ def test_a_statement_for_records_is_not_refuted_by_a_person() -> None:
         def fit(self, X, y=None, groups=None):
             return super().fit(X, y)
 
+    options = {"n_runs": 20, "random_state": 0}
     with pytest.raises(PrivacyError, match="states nothing for persons"):
-        audit(
-            Grouped(noise=3.0, states=3.0),
-            np.ones((5, 1)),
-            groups=np.zeros(5),
-            n_runs=20,
-            random_state=0,
-        )
+        audit(Grouped(noise=3.0, states=3.0), np.ones((5, 1)), groups=np.zeros(5), **options)

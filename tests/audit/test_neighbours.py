@@ -63,18 +63,16 @@ def test_two_values_of_a_record_are_two_steps_of_zero_out_unless_one_counts_as_a
     ids=["equal", "two less", "reversed", "all changed", "a feature less", "another order"],
 )
 def test_pairs_that_are_not_neighbours_are_refused(relation, other) -> None:
-    with pytest.raises(
-        PrivacyError, match=f"not neighbours under '{relation}': .* needed are .* Give"
-    ):
+    match = f"not neighbours under '{relation}': .* needed are .* Give"
+    with pytest.raises(PrivacyError, match=match):
         Neighbours.of((X, Y), other, relation)
 
 
 def test_the_relation_must_fit_the_pair() -> None:
     with pytest.raises(PrivacyError, match="1 of 6 records differ"):
         Neighbours.of((X, Y), changed(X, Y), "add_remove")
-    with pytest.raises(
-        ValueError, match="Expected neighboring to be one of .*, got neighboring='swap'"
-    ):
+    match = "Expected neighboring to be one of .*, got neighboring='swap'"
+    with pytest.raises(ValueError, match=match):
         Neighbours.of((X, Y), changed(X, Y), "swap")
     with pytest.raises(ValueError, match="6 records and 3 targets"):
         Neighbours.of((X, Y), (X, Y[:3]), "add_remove")
@@ -133,10 +131,8 @@ def test_all_records_of_one_person_may_differ_and_no_others() -> None:
     without, other = (X[~of_b], Y[~of_b], GROUPS[~of_b]), (X + of_b[:, np.newaxis], Y, GROUPS)
     assert Neighbours.of((X, Y, GROUPS), without, "add_remove").canary.tolist() == [X[1].tolist()]
     assert Neighbours.of(without, (X, Y, GROUPS), "add_remove").canary.tolist() == [X[1].tolist()]
-    assert Neighbours.of((X, Y, GROUPS), other, "replace_one").canary.tolist() == [
-        X[1].tolist(),
-        (X[1] + 1).tolist(),
-    ]
+    expected = [X[1].tolist(), (X[1] + 1).tolist()]
+    assert Neighbours.of((X, Y, GROUPS), other, "replace_one").canary.tolist() == expected
     for pair, relation in [
         (without, "replace_one"),
         (other, "add_remove"),

@@ -198,17 +198,8 @@ def audited(flaw, score=None):
     canaries = np.kron(np.eye(m), np.full(24, 4.0))
     X = np.zeros((50, canaries.shape[1]))
     y = np.arange(50) % 2
-    return audit_one_run(
-        Descent(flaw=flaw),
-        X,
-        y,
-        canaries,
-        np.ones(m, int),
-        delta=1e-5,
-        n_fits=4,
-        random_state=1,
-        score=score,
-    )
+    options = {"n_fits": 4, "random_state": 1, "score": score}
+    return audit_one_run(Descent(flaw=flaw), X, y, canaries, np.ones(m, int), delta=1e-5, **options)
 
 
 # --- bad input ------------------------------------------------------------------------------------
@@ -224,19 +215,11 @@ def test_what_is_missing_is_named():
         audit_one_run(one, NONE, None, np.eye(2000)[:30], delta=1e-5)
     with pytest.raises(ValueError, match="Found y, but no targets"):
         audit_one_run(one, NONE, np.zeros(5), np.eye(2000)[:30], score=sums, delta=1e-5)
+    options = {"other_targets": np.zeros(30), "delta": 1e-5}
     with pytest.raises(ValueError, match="other_targets with neighboring='add_remove'"):
-        audit_one_run(
-            one,
-            NONE,
-            np.zeros(5),
-            np.eye(2000)[:30],
-            np.ones(30),
-            other_targets=np.zeros(30),
-            delta=1e-5,
-        )
-    with pytest.raises(
-        PrivacyError, match="Found neighboring='replace_one', but the guarantee is stated for"
-    ):
+        audit_one_run(one, NONE, np.zeros(5), np.eye(2000)[:30], np.ones(30), **options)
+    match = "Found neighboring='replace_one', but the guarantee is stated for"
+    with pytest.raises(PrivacyError, match=match):
         audit_one_run(
             one, NONE, None, np.eye(2000)[:30], score=sums, delta=1e-5, neighboring="replace_one"
         )

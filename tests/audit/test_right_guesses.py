@@ -92,14 +92,8 @@ def test_the_recursion_is_the_linear_program_of_the_theorem(m, r, right):
         correct, wrong = counts * (counts >= j) / m, (r - counts) * (counts >= j - 1) / m
         rows += [slope * correct - wrong for slope in slopes]
         bounds += list(-offsets)
-    best = linprog(
-        np.ones(r + 1),
-        A_ub=rows,
-        b_ub=bounds,
-        A_eq=[(counts >= right).astype(float)],
-        b_eq=[level],
-        method="highs",
-    )
+    options = {"A_eq": [(counts >= right).astype(float)], "b_eq": [level], "method": "highs"}
+    best = linprog(np.ones(r + 1), A_ub=rows, b_ub=bounds, **options)
     found = Guesses(m, r, right)
     assert best.status == 0
     for share, refuted in ((0.999, False), (1.001, True)):

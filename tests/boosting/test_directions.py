@@ -84,12 +84,8 @@ def test_a_direction_says_more_than_a_few_records_do(kind):
     scores = {True: [], False: []}
     for seed in range(6):
         for stated in scores:
-            model = KINDS[kind](
-                monotonic_cst=DIRECTIONS if stated else None,
-                target_mu=0.15,
-                random_state=seed,
-                noise_seed=seed,
-            )
+            options = {"target_mu": 0.15, "random_state": seed, "noise_seed": seed}
+            model = KINDS[kind](monotonic_cst=DIRECTIONS if stated else None, **options)
             answers = model.fit(*table(400, seed=10 + seed))
             order = (answers.decision_function if kind == "classes" else answers.predict)(test)
             scores[stated].append(np.corrcoef(np.argsort(np.argsort(order)), truth)[0, 1])

@@ -57,9 +57,8 @@ def test_probabilities_logits_and_labels_agree():
         assert logits.shape == ((600,) if name == "two classes" else (600, 3))
         np.testing.assert_allclose(np.exp(model.predict_log_proba(TABLE)), chances)
     two = FITTED["two classes"]
-    assert 1 / (1 + np.exp(-two.decision_function(TABLE))) == pytest.approx(
-        two.predict_proba(TABLE)[:, 1]
-    )
+    expected = pytest.approx(two.predict_proba(TABLE)[:, 1])
+    assert 1 / (1 + np.exp(-two.decision_function(TABLE))) == expected
 
 
 def test_the_last_stage_is_the_prediction(kind):
@@ -122,9 +121,8 @@ def test_class_weights_move_the_logits_and_nothing_else():
     plain = FITTED["two classes"]
     weighted = clone(FITTED["two classes"]).set_params(class_weight={"low": 3.0})
     weighted.set_params(random_state=0, noise_seed=0).fit(TABLE, TABLE["pay"])
-    assert weighted.decision_function(TABLE) - plain.decision_function(TABLE) == pytest.approx(
-        np.log(3.0)
-    )
+    expected = pytest.approx(np.log(3.0))
+    assert weighted.decision_function(TABLE) - plain.decision_function(TABLE) == expected
     several = clone(FITTED["three classes"]).set_params(
         class_weight={"b": 2.0}, random_state=0, noise_seed=0
     )
@@ -192,9 +190,8 @@ def test_a_search_multiplies_the_privacy_loss_as_configured(kind):
         ).privacy_guarantee() == GaussianDP(mu=2.0 * mu, neighboring="zero_out")
     assert MODELS[kind](target_mu=None).scaled_privacy(0.5)["target_mu"] == 0.5
     assert MODELS[kind]().under("replace_one") == {"neighboring": "replace_one"}
-    assert MODELS[kind](target_mu=None, neighboring="replace_one").under("zero_out") == {
-        "neighboring": "zero_out"
-    }
+    expected = {"neighboring": "zero_out"}
+    assert MODELS[kind](target_mu=None, neighboring="replace_one").under("zero_out") == expected
     assert MODELS[kind]().expecting(100.0) == {"expected_samples": 100.0}
 
 

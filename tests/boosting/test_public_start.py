@@ -129,9 +129,8 @@ def test_a_class_that_the_start_does_not_know_has_the_smallest_chance():
 
 
 def test_labels_of_another_kind_are_refused():
-    with pytest.raises(
-        ValueError, match=r"classes \['0', '1'\], of which none is declared: \[0, 1\]. Fit it on"
-    ):
+    match = r"classes \['0', '1'\], of which none is declared: \[0, 1\]. Fit it on"
+    with pytest.raises(ValueError, match=match):
         logits_from_probabilities(np.array([0, 1]), np.array(["0", "1"]))
 
 

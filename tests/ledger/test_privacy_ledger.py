@@ -86,9 +86,8 @@ def test_what_goes_beyond_the_budget_is_refused_with_the_numbers_and_not_entered
     one = GaussianDP(mu=calibrate(lambda mu: GaussianDP(mu=mu), 2.0, 1e-5))
     ledger.spend(one)
     ledger.spend(one)  # 2.95 ≤ 3
-    with pytest.raises(
-        BudgetExceededError, match=r"ε = 2\.000 alone and ε = 3\.722 together.*\(ε = 2\.9"
-    ) as raised:
+    match = r"ε = 2\.000 alone and ε = 3\.722 together.*\(ε = 2\.9"
+    with pytest.raises(BudgetExceededError, match=match) as raised:
         ledger.spend(one)
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
     assert len(ledger.entries()) == 2
@@ -161,9 +160,8 @@ def test_an_existing_ledger_keeps_its_budget(begin, tmp_path):
         {"epsilon": math.inf},
     ):
         (name,) = other
-        with pytest.raises(
-            PrivacyError, match=rf"Found {name}=.* was begun with {name}=.*Leave it out"
-        ):
+        match = rf"Found {name}=.* was begun with {name}=.*Leave it out"
+        with pytest.raises(PrivacyError, match=match):
             begin(**{"epsilon": 3, **other})
 
 
@@ -269,9 +267,8 @@ def test_a_ledger_of_persons_refuses_what_is_said_of_a_record(begin):
     ledger.spend(for_persons())
     of_a_record = PrivacySpent(guarantee=GaussianDP(mu=0.1, neighboring="zero_out"), delta=1e-5)
     for one in (of_a_record, of_a_record.guarantee):
-        with pytest.raises(
-            PrivacyError, match=r"says nothing about all records of a person.*groups=.*for_group"
-        ):
+        match = r"says nothing about all records of a person.*groups=.*for_group"
+        with pytest.raises(PrivacyError, match=match):
             ledger.spend(one)
     ledger.spend(of_a_record.for_group(3))
     spent = ledger.spent()

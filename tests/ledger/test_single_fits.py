@@ -58,9 +58,8 @@ def test_three_fits_in_a_block_are_three_entries_that_name_their_columns(ledger)
         for _ in range(3):
             boosting().fit(X, y)
     assert entered(ledger) == [("DPGradientBoostingClassifier", ONE)] * 3
-    assert (
-        ledger.entries()[0].title == "DPGradientBoostingClassifier: age, job, ward, … (4 columns)"
-    )
+    expected = "DPGradientBoostingClassifier: age, job, ward, … (4 columns)"
+    assert ledger.entries()[0].title == expected
     with ledger.label("baseline"):
         boosting().fit(X, y)
     assert ledger.entries()[3].label == "baseline (age, job, ward, … (4 columns))"
@@ -127,9 +126,8 @@ def test_nets_enter_each_training_alone(ledger):
         ]
         DPLogisticRegression.fit_together(nets, X[["age"]].to_numpy(), y)
     guarantees = {guarantee for _, guarantee in entered(ledger)}
-    assert [name for name, _ in entered(ledger)] == ["DPTabularClassifier"] * 2 + [
-        "DPLogisticRegression"
-    ] * 2
+    expected = ["DPTabularClassifier"] * 2 + ["DPLogisticRegression"] * 2
+    assert [name for name, _ in entered(ledger)] == expected
     assert guarantees == {net.privacy_guarantee(N)}
     assert ledger.entries()[0].label == "age, job, ward, … (4 columns)"
 
@@ -154,11 +152,8 @@ def test_a_model_of_another_library_is_entered_by_the_ledger(ledger):
     assert entered(ledger) == [("Private", PureDP(epsilon=0.5, neighboring="zero_out"))]
     ledger.fit(boosting(), X, y)
     ledger.fit(make_pipeline(FunctionTransformer(), boosting()), X, y)
-    assert [entry.name for entry in ledger.entries()] == [
-        "Private",
-        "DPGradientBoostingClassifier",
-        "Pipeline",
-    ]
+    expected = ["Private", "DPGradientBoostingClassifier", "Pipeline"]
+    assert [entry.name for entry in ledger.entries()] == expected
     assert list(model.classes_) == [0, 1]
 
 

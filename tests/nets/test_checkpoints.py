@@ -188,9 +188,8 @@ def test_a_plain_file_in_a_trained_net_never_makes_it_cheaper(tmp_path):
 
 def test_files_of_tensors_alone_are_refused(tmp_path):
     one = net().fit(X, y)
-    with pytest.raises(
-        PrivacyError, match="(?s)use_safetensors=True.*would not say.*pickle the net"
-    ):
+    match = "(?s)use_safetensors=True.*would not say.*pickle the net"
+    with pytest.raises(PrivacyError, match=match):
         one.save_params(f_params=tmp_path / "parameters.safetensors", use_safetensors=True)
 
 
@@ -251,12 +250,8 @@ GUARANTEES = [
 
 
 def statement(guarantee):
-    return PrivacySpent(
-        guarantee=guarantee,
-        delta=1e-5,
-        components=(Component(name="a", guarantee=guarantee),),
-        assumptions=("ü", "b"),
-    )
+    options = {"components": (Component(name="a", guarantee=guarantee),), "assumptions": ("ü", "b")}
+    return PrivacySpent(guarantee=guarantee, delta=1e-5, **options)
 
 
 @pytest.mark.slow

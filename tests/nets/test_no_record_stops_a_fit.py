@@ -129,14 +129,8 @@ def test_the_others_draw_what_they_would_draw_without_the_failure(one_noise):
     y = X[:, :1].copy()
 
     def fitted(X, y):
-        regressor = DPNeuralNetRegressor(
-            Drawing,
-            noise_multiplier=1.0,
-            sample_rate=0.9,
-            max_steps=3,
-            noise_seed=0,
-            random_state=0,
-        )
+        options = {"max_steps": 3, "noise_seed": 0, "random_state": 0}
+        regressor = DPNeuralNetRegressor(Drawing, noise_multiplier=1.0, sample_rate=0.9, **options)
         return torch.cat(
             [one.detach().reshape(-1) for one in regressor.fit(X, y).module_.parameters()]
         )

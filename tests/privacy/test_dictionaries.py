@@ -100,9 +100,8 @@ def test_every_number_is_the_same_to_the_last_bit(one: Guarantee) -> None:
     back = through_json(one)
     assert type(back) is type(one)
     assert back.neighboring == one.neighboring
-    assert [back.epsilon_at(delta) for delta in (0.0, 1e-6)] == [
-        one.epsilon_at(delta) for delta in (0.0, 1e-6)
-    ]
+    expected = [one.epsilon_at(delta) for delta in (0.0, 1e-6)]
+    assert [back.epsilon_at(delta) for delta in (0.0, 1e-6)] == expected
     assert back.delta_at(0.5) == one.delta_at(0.5)
     assert back.to_dict() == one.to_dict()
 

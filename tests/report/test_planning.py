@@ -106,9 +106,8 @@ def test_work_is_the_number_of_records_that_searches_go_through(monkeypatch):
         for seed in range(fits):
             search = search_of(row).set_params(estimator=Counting(), rehearse=False)
             search.set_params(random_state=seed).fit(X, y)
-        assert sum(Counting.sizes) / (fits * n) == pytest.approx(
-            row.work, rel=0.25 if fits > 1 else 0.08
-        )
+        expected = pytest.approx(row.work, rel=0.25 if fits > 1 else 0.08)
+        assert sum(Counting.sizes) / (fits * n) == expected
 
 
 @pytest.mark.parametrize(("n", "epsilon", "kind"), [

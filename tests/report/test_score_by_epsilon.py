@@ -102,15 +102,13 @@ def test_numbers_and_searches_have_it_too():
 
 
 def test_a_model_whose_epsilon_cannot_be_set_is_refused():
-    with pytest.raises(
-        ValueError, match=r"LogisticRegression without target_epsilon= or epsilon=.*Give a model"
-    ):
+    match = r"LogisticRegression without target_epsilon= or epsilon=.*Give a model"
+    with pytest.raises(ValueError, match=match):
         needed_epsilon(LogisticRegression(), X, y, n_samples=50, at_least=0.9)
 
 
 @pytest.mark.parametrize("wrong", [{"n_samples": 0}, {"n_fits": 0}, {"at_least": "good"}])
 def test_wrong_arguments_are_named(wrong):
-    with pytest.raises(
-        ValueError, match=f"The '{next(iter(wrong))}' parameter of needed_epsilon must be"
-    ):
+    match = f"The '{next(iter(wrong))}' parameter of needed_epsilon must be"
+    with pytest.raises(ValueError, match=match):
         needed_epsilon(Told(), X, y, **{"n_samples": 50, "at_least": 0.9, **wrong})

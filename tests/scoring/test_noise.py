@@ -113,9 +113,8 @@ def test_integers_of_numpy_do_not_wrap_around() -> None:
     given = Sensitivity(np.int32(60_000), np.int64(60_000) ** 2, (np.int16(300),))
     assert given == Sensitivity(60_000, 60_000**2, (300,))
     assert all(type(number) is int for number in (given.l1, given.l2_squared, *given.l1_of_blocks))
-    assert matched_noise(ZCDP(rho=0.1), given) == DiscreteGaussianNoise(
-        Fraction(60_000**2) / (2 * Fraction(0.1))
-    )
+    expected = DiscreteGaussianNoise(Fraction(60_000**2) / (2 * Fraction(0.1)))
+    assert matched_noise(ZCDP(rho=0.1), given) == expected
     inside = DiscreteGaussianNoise(Fraction(np.int64(7), np.int64(3)))
     assert type(inside.sigma_squared.numerator) is int
     with pytest.raises(ValueError, match="Expected an integer l1 >= 1"):

@@ -82,9 +82,8 @@ def test_noise_matched_to_a_pure_training_has_exactly_its_epsilon(epsilon):
 
 
 def test_noise_matched_to_an_approximate_training_is_laplace_of_the_same_epsilon():
-    assert matched_noise(ApproxDP(epsilon=0.5, delta=1e-6), ONE) == DiscreteLaplaceNoise(
-        Fraction(2)
-    )
+    expected = DiscreteLaplaceNoise(Fraction(2))
+    assert matched_noise(ApproxDP(epsilon=0.5, delta=1e-6), ONE) == expected
 
 
 def test_noise_matched_to_a_composition_of_pure_steps_is_pure():

@@ -107,9 +107,8 @@ def test_one_answer_for_a_whole_call_is_an_error_outside_of_a_search_and_the_wor
     other[7] = 1.0
     y = np.zeros(NUMBER, int)
     assert [ACCURACY.statistic(Largest(0), X, y, "replace_one") for X in (X, other)] == [[0], [0]]
-    with pytest.raises(
-        ValueError, match=f"Found 1 answers of the estimator to {NUMBER} records.*one for each"
-    ):
+    match = f"Found 1 answers of the estimator to {NUMBER} records.*one for each"
+    with pytest.raises(ValueError, match=match):
         ACCURACY(Largest(0), X, y)
 
 
@@ -161,10 +160,8 @@ def test_a_metric_that_gives_a_number_is_a_metric_of_one_record():
 
 def test_a_metric_that_gives_several_values_is_an_error_with_the_remedy():
     scorer = make_private_scorer(lambda y, p: [1.0, 2.0], lower=0, upper=9)
-    with pytest.raises(
-        ValueError,
-        match=r"Found 2 values of score_func for one record; one is needed.*shape \(1,\)",
-    ):
+    match = r"Found 2 values of score_func for one record; one is needed.*shape \(1,\)"
+    with pytest.raises(ValueError, match=match):
         scorer(Says(0.0), np.zeros((3, 1)), np.zeros(3))
     assert scorer.statistic(Says(0.0), np.zeros((3, 1)), np.zeros(3), "replace_one") == [0]
 

@@ -192,10 +192,8 @@ def test_a_record_that_cannot_be_scored_counts_as_the_worst():
     assert list(statistic(SCORERS["balanced_accuracy"], bad, "zero_out")) == [0, 0, 0, 1, 0, 0]
     assert list(statistic(SCORERS["f1"], bad, "zero_out")) == [0, 0, 1]
     assert list(statistic(SCORERS["roc_auc"], bad, "zero_out")) == [1, *[0] * 9]
-    assert list(statistic(SCORERS["roc_auc"], [[POISON, 0, 0, 0, 2.0]], "zero_out")) == [
-        *[0] * 9,
-        1,
-    ]
+    expected = [*[0] * 9, 1]
+    assert list(statistic(SCORERS["roc_auc"], [[POISON, 0, 0, 0, 2.0]], "zero_out")) == expected
     assert statistic(SCORERS["r2"], bad, "zero_out")[0] == 500
 
 
@@ -334,9 +332,8 @@ def test_a_callers_own_value_per_record_is_averaged(regressed):
     model, X, y = regressed
     scorer = make_private_scorer(pinball, lower=0, upper=200, greater_is_better=False)
     assert scorer.name == "pinball"
-    assert noiseless(scorer, model, X, y, "zero_out") == pytest.approx(
-        -pinball(y, model.predict(X)).mean(), abs=0.2
-    )
+    expected = pytest.approx(-pinball(y, model.predict(X)).mean(), abs=0.2)
+    assert noiseless(scorer, model, X, y, "zero_out") == expected
 
 
 @pytest.mark.parametrize("spoilt", [np.nan, np.inf, -np.inf])

@@ -239,9 +239,8 @@ def test_folds_that_are_none_are_refused_before_any_record_is_read(kind, cv, err
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("data", [None, 5, "records", {"a": [1]}, iter([[1.0]])])
 def test_data_without_a_number_of_records_are_refused(kind, data):
-    with pytest.raises(
-        TypeError, match=r"Found X of type \w+; an array of NumPy, .* or a list of records is"
-    ):
+    match = r"Found X of type \w+; an array of NumPy, .* or a list of records is"
+    with pytest.raises(TypeError, match=match):
         made(kind).fit(data, y)
 
 
@@ -258,9 +257,8 @@ def test_rounds_and_nested_searches_check_the_same(kind):
 @pytest.mark.parametrize("kind", ["grid", "doubling"])
 def test_a_grid_that_nobody_could_run_is_refused(kind):
     axis = list(range(2000))
-    with pytest.raises(
-        ValueError, match="grid of 4000000 candidates.*at most 1000000.*DPRandomSearchCV"
-    ):
+    match = "grid of 4000000 candidates.*at most 1000000.*DPRandomSearchCV"
+    with pytest.raises(ValueError, match=match):
         made(kind, space={"shrink": axis, "random_state": axis}, **DECLARED).fit(
             Untouchable(300), some_labels(300)
         )

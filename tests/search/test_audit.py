@@ -116,6 +116,5 @@ def test_best_of_one_run_reveals_no_more_than_the_run():
     search = DPRandomSearchCV(
         RandomizedResponse(), {"label": [0]}, n_iter=Fixed(1), scoring=answer_low
     )
-    assert search.privacy_cost(8, public=True).guarantee == PureDP(
-        epsilon=1.0, neighboring="replace_one"
-    )
+    expected = PureDP(epsilon=1.0, neighboring="replace_one")
+    assert search.privacy_cost(8, public=True).guarantee == expected

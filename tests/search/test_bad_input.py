@@ -90,22 +90,15 @@ def test_a_declared_guarantee_does_not_excuse_a_cache(tmp_path, space):
             )
         ]
     )
-    refused(
-        LeakingEstimatorError,
-        "memory=",
-        estimator=cached,
-        space=space,
-        guarantee=PureDP(epsilon=1.0),
-        n_iter=Fixed(40),
-    )
+    options = {"guarantee": PureDP(epsilon=1.0), "n_iter": Fixed(40)}
+    refused(LeakingEstimatorError, "memory=", estimator=cached, space=space, **options)
 
 
 @pytest.mark.slow
 def test_an_unreachable_target_says_the_smallest_reachable_epsilon():
     noise = PureDP(epsilon=1.0, neighboring="replace_one")
-    with pytest.raises(
-        BudgetUnreachableError, match=r"smallest epsilon possible here is \d"
-    ) as caught:
+    match = r"smallest epsilon possible here is \d"
+    with pytest.raises(BudgetUnreachableError, match=match) as caught:
         fit(epsilon=0.1, delta=1e-3, score_noise=noise)
     assert float(str(caught.value).split("possible here is ")[1].split(". ")[0]) > 0.1
 
@@ -137,12 +130,8 @@ def test_scores_that_are_not_finite_never_win(value):
     def score(estimator, X, y):
         return value if estimator.shrink > 0 else 0.5
 
-    fitted = fit(
-        scoring=score,
-        n_iter=40,
-        random_state=0,
-        fit_params={"X_public": X.copy(), "y_public": y.copy()},
-    )
+    options = {"random_state": 0, "fit_params": {"X_public": X.copy(), "y_public": y.copy()}}
+    fitted = fit(scoring=score, n_iter=40, **options)
     assert fitted.best_params_["shrink"] == 0.0
     with pytest.raises(NoModelError, match="not a finite number"):
         fit(
@@ -218,15 +207,8 @@ def test_a_nested_search_is_refused_if_only_its_small_parts_have_another_hold_ou
     """A tenth of 3,000 records validates more of its records than 3,000 or 1,500 do, and loses
     more."""
     declared, scored = (GaussianDP(mu=mu, neighboring="zero_out") for mu in (0.5, 1.5))
-    inner = DPRandomSearchCV(
-        LogisticRegression(),
-        {"C": [1.0]},
-        n_iter=2,
-        guarantee=declared,
-        score_noise=scored,
-        scoring="accuracy",
-        delta=1e-5,
-    )
+    options = {"guarantee": declared, "score_noise": scored, "scoring": "accuracy", "delta": 1e-5}
+    inner = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=2, **options)
     whole, half, tenth = (inner.privacy_cost(n).epsilon for n in (3000, 1500, 300))
     assert whole == half < tenth
     outer = DPSubsetSearchCV(

@@ -188,9 +188,8 @@ def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused_with_the_remedy(
             shutil.copytree(whole, folder)
             os.truncate(folder / path.name, length)
             if path.name == STATE:
-                with pytest.raises(
-                    PrivacyError, match=r"(?s)damaged.*start anew.*first attempt is then spent"
-                ):
+                match = r"(?s)damaged.*start anew.*first attempt is then spent"
+                with pytest.raises(PrivacyError, match=match):
                     make(checkpoint=folder).fit(X, y)
                 shutil.rmtree(folder)
             else:
@@ -205,9 +204,8 @@ def test_runs_without_the_secret_from_which_they_came_are_refused(folder, monkey
     """Its noise was drawn: starting anew in silence would spend the same again."""
     cut_off(partial(made, "random", random_state=5), folder, monkeypatch, after=1)
     (folder / STATE).unlink()
-    with pytest.raises(
-        PrivacyError, match=r"(?s)without its file 'search.checkpoint'.*first attempt is then spent"
-    ):
+    match = r"(?s)without its file 'search.checkpoint'.*first attempt is then spent"
+    with pytest.raises(PrivacyError, match=match):
         made("random", checkpoint=folder).fit(X, y)
     assert folder.exists()
 
@@ -232,10 +230,8 @@ def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_n
             monkeypatch.setattr(module, "write_through", full)
         search = make(checkpoint=folder)
         if number <= 2:  # what is told, and the secret
-            with pytest.raises(
-                PrivacyError,
-                match="no way to write.*No space left.*room.*are needed.*nothing is spent",
-            ):
+            match = "no way to write.*No space left.*room.*are needed.*nothing is spent"
+            with pytest.raises(PrivacyError, match=match):
                 search.fit(X, y)
             assert not hasattr(search, "privacy_spent_")
         else:
@@ -457,10 +453,8 @@ def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, folder)
     made("random", checkpoint=folder).fit(X, y)
     path = folder / RELEASE
     path.unlink() if damage is None else path.write_bytes(damage)
-    with pytest.raises(
-        PrivacyError,
-        match=r"(?s)that has ended, without its file 'release'.*first attempt is then spent",
-    ):
+    match = r"(?s)that has ended, without its file 'release'.*first attempt is then spent"
+    with pytest.raises(PrivacyError, match=match):
         made("random", checkpoint=folder).fit(X, y)
 
 
@@ -502,9 +496,8 @@ def test_another_version_is_refused(folder, monkeypatch):
     cut_off(SEARCHES["random"], folder, monkeypatch)
     here = _checkpoint.versions()
     monkeypatch.setattr(_checkpoint, "versions", lambda: {**here, "numpy": "0.0"})
-    with pytest.raises(
-        PrivacyError, match=r"(?s)Found numpy='0\.0', and the search in .* began with.*Go on where"
-    ):
+    match = r"(?s)Found numpy='0\.0', and the search in .* began with.*Go on where"
+    with pytest.raises(PrivacyError, match=match):
         made("random", checkpoint=folder).fit(X, y)
 
 
@@ -550,9 +543,8 @@ def test_records_of_which_only_a_description_could_be_compared_are_refused():
     class Stored(data.Dataset):
         """Records that are read one by one."""
 
-    with pytest.raises(
-        PrivacyError, match=r"(?s)Stored together with checkpoint=.*checkpoint=None"
-    ):
+    match = r"(?s)Stored together with checkpoint=.*checkpoint=None"
+    with pytest.raises(PrivacyError, match=match):
         _checkpoint.plain_records("X", Stored())
 
 

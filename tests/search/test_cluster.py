@@ -138,9 +138,8 @@ def test_searches_on_ray_are_the_same_searches_and_leave_nothing_private():
     told = told_by("search.on_ray", "ray")
     if "no cluster" in told:
         pytest.skip(f"no cluster of Ray can start here: {told['no cluster']}")
-    assert told["same"] == dict.fromkeys(
-        ("random", "subset", "grid", "threshold", "doubling"), True
-    )
+    expected = dict.fromkeys(("random", "subset", "grid", "threshold", "doubling"), True)
+    assert told["same"] == expected
     assert told["after a loss"]
     assert told["assumed"] == 1
     assert told["failures"] == FAILURES

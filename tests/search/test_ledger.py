@@ -99,9 +99,8 @@ def test_a_fit_beyond_the_budget_is_refused_before_it_uses_a_record_and_keeps_wh
     alone = one.privacy_cost(len(X)).epsilon_at(1e-5)
     one.fit(X, y)
     used, released = uses(Marking.marks), one.best_estimator_
-    with pytest.raises(
-        BudgetExceededError, match=rf"spent before \(ε = {up(alone)}\).*at most ε = 2 in total"
-    ):
+    match = rf"spent before \(ε = {up(alone)}\).*at most ε = 2 in total"
+    with pytest.raises(BudgetExceededError, match=match):
         one.fit(X, y)
     assert uses(Marking.marks) == used
     assert one.best_estimator_ is released
@@ -152,16 +151,8 @@ def test_what_the_data_and_the_runs_did_is_not_in_the_entry(begin):
         body = json.loads(Path(ledger.path).read_text().splitlines()[1])
         lines.append({name: value for name, value in body.items() if name not in ("id", "digest")})
     assert lines[0] == lines[1]
-    assert set(lines[0]) == {
-        "name",
-        "label",
-        "guarantee",
-        "delta",
-        "assumptions",
-        "day",
-        "library",
-        "unit",
-    }
+    expected = {"name", "label", "guarantee", "delta", "assumptions", "day", "library", "unit"}
+    assert set(lines[0]) == expected
 
 
 def test_rounds_count_in_the_block_in_which_they_were_asked_for(ledger):

@@ -68,9 +68,8 @@ def test_splitters_that_look_at_labels_or_groups_are_refused(kind, splitter):
         search = search_of(
             kind, LogisticRegression(), {"C": [1.0]}, cv=splitter(**given), guarantee=declared
         )
-        with pytest.raises(
-            PrivacyError, match=r"(?s)looks at.*depend on the data.*cv=5.*KFold, ShuffleSplit"
-        ):
+        match = r"(?s)looks at.*depend on the data.*cv=5.*KFold, ShuffleSplit"
+        with pytest.raises(PrivacyError, match=match):
             search.fit(Untouchable(300), some_labels(300))
 
 
@@ -221,9 +220,8 @@ def test_a_search_over_transformers_transforms_and_names_what_it_returns(kind):
 
 def test_fit_transform_without_a_model_is_refused_before_any_record_is_read():
     search = transformer("random", refit=False)
-    with pytest.raises(
-        ValueError, match="refit=False in fit_transform.*refit='winner'.*Nothing was spent"
-    ):
+    match = "refit=False in fit_transform.*refit='winner'.*Nothing was spent"
+    with pytest.raises(ValueError, match=match):
         search.fit_transform(Untouchable(300), some_labels(300), **PUBLIC)
     assert not hasattr(search, "privacy_spent_")
 

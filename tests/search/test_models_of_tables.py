@@ -83,9 +83,8 @@ def test_the_search_sets_the_noise_of_candidates_under_every_relation():
             delta=1e-4,
             random_state=0,
         ).fit(TABLE, TABLE["pay"])
-        assert search.privacy_spent_.neighboring == (
-            "zero_out" if relation == "add_remove" else relation
-        )
+        expected = "zero_out" if relation == "add_remove" else relation
+        assert search.privacy_spent_.neighboring == expected
         model = search.best_estimator_
         found = model.privacy_guarantee()
         assert found == GaussianDP(mu=model.target_mu, neighboring=relation)
@@ -139,9 +138,8 @@ def test_a_subset_search_over_nets_as_configured_pays_in_two_steps():
         model, FACTORS, n_iter=10, delta=1e-5, subset_fraction=0.1
     ).privacy_cost(public=True)
     step = model.set_params(neighboring="zero_out").privacy_guarantee()
-    assert spent.guarantee == as_replace_one(
-        subset_then_train(best_of(step, Geometric(10)), step, 0.1)
-    )
+    expected = as_replace_one(subset_then_train(best_of(step, Geometric(10)), step, 0.1))
+    assert spent.guarantee == expected
 
 
 @pytest.mark.slow

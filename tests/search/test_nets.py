@@ -93,9 +93,8 @@ def test_without_a_total_the_noise_as_configured_is_accounted(kind):
     make, space = SPACES[kind]
     one = DPRandomSearchCV(make(noise_multiplier=2.0), space, n_iter=3, delta=1e-5)
     base = DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out")
-    assert one.privacy_cost(public=True).epsilon == pytest.approx(
-        float(best_of(base, 3).epsilon_at(1e-5)), rel=1e-6
-    )
+    expected = pytest.approx(float(best_of(base, 3).epsilon_at(1e-5)), rel=1e-6)
+    assert one.privacy_cost(public=True).epsilon == expected
 
 
 CONTINUOUS = {"sample_rate": uniform(0.05, 0.1), "max_steps": randint(10, 40)}
@@ -227,13 +226,8 @@ class Centring(DPLogisticRegression):
 
 def test_a_subclass_of_a_net_does_not_inherit_the_promise():
     search = DPRandomSearchCV(Centring(classes=[0, 1], noise_multiplier=1.0), {}, delta=1e-5)
-    refuses_to_fit(
-        search,
-        UnknownGuaranteeError,
-        "Centring has no known.*privacy_guarantee.*may have changed fit",
-        X,
-        y,
-    )
+    message = "Centring has no known.*privacy_guarantee.*may have changed fit"
+    refuses_to_fit(search, UnknownGuaranteeError, message, X, y)
 
 
 def test_a_batch_size_states_the_rate_of_all_records_also_beside_a_hold_out():

@@ -469,11 +469,6 @@ def test_a_module_of_a_script_is_trained_and_comes_back_as_the_same_class(n_jobs
     pytest.importorskip("skorch")
     script = Path(__file__).with_name("net_of_a_script.py")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, str(script), str(n_jobs)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment,
-    )
+    options = {"capture_output": True, "text": True, "timeout": 300, "env": environment}
+    done = subprocess.run([sys.executable, str(script), str(n_jobs)], **options)
     assert (done.stdout, done.returncode) == ("True (500,)\n", 0), done.stderr

@@ -102,9 +102,8 @@ def test_index_splits_are_accounted_by_the_record_used_most():
     repeated = [(half, third), (half, fourth), (third, half)]
     # the first half trains twice and scores once
     one = compose(*[PureDP(epsilon=1.0, neighboring="replace_one")] * 3)
-    assert search(cv=repeated).privacy_cost(len(X)).epsilon == pytest.approx(
-        best_of(one, 5).epsilon_at(0.0)
-    )
+    expected = pytest.approx(best_of(one, 5).epsilon_at(0.0))
+    assert search(cv=repeated).privacy_cost(len(X)).epsilon == expected
     assert search(cv=KFold(4)).privacy_cost(len(X)).epsilon == pytest.approx(
         search(cv=4).privacy_cost(len(X)).epsilon
     )
@@ -119,9 +118,8 @@ def test_a_refit_is_composed_and_trained_on_everything():
     fitted = search(refit=True).fit(X, y)
     names = [one.name for one in fitted.privacy_spent_.components]
     assert names[1].startswith("refit")
-    assert fitted.privacy_spent_.epsilon == pytest.approx(
-        search().privacy_cost(len(X)).epsilon + 1.0
-    )
+    expected = pytest.approx(search().privacy_cost(len(X)).epsilon + 1.0)
+    assert fitted.privacy_spent_.epsilon == expected
 
 
 def test_without_refit_there_is_no_model_and_predict_says_so():
@@ -142,9 +140,8 @@ def test_releasing_all_scores_is_composition_of_a_fixed_number_of_runs():
 def test_a_target_is_met_from_below_and_nearly_reached():
     fitted = search(epsilon=2.0).fit(X, y)
     assert 1.99 < fitted.privacy_spent_.epsilon <= 2.0
-    assert fitted.best_estimator_.epsilon == pytest.approx(
-        2.0 / search().privacy_cost(len(X)).epsilon, rel=0.15
-    )
+    expected = pytest.approx(2.0 / search().privacy_cost(len(X)).epsilon, rel=0.15)
+    assert fitted.best_estimator_.epsilon == expected
 
 
 def test_a_tree_of_diffprivlib_with_epsilon_in_its_grid_costs_exactly_what_can_be_lost():

@@ -256,15 +256,8 @@ def test_a_table_is_made_up_with_its_own_columns_and_types():
 def net(module, **given):
     nets = pytest.importorskip("sklearn_dpsearch.nets")
     pytest.importorskip("skorch")
-    return nets.DPNeuralNetClassifier(
-        module,
-        classes=[0, 1],
-        sample_rate=0.1,
-        noise_multiplier=1.0,
-        max_epochs=50,
-        lr=0.1,
-        **given,
-    )
+    options = {"noise_multiplier": 1.0, "max_epochs": 50, "lr": 0.1}
+    return nets.DPNeuralNetClassifier(module, classes=[0, 1], sample_rate=0.1, **options, **given)
 
 
 def faulty(name):

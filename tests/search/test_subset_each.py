@@ -95,13 +95,8 @@ def test_candidates_that_differ_in_nothing_that_matters_to_privacy_are_all_paid_
 def test_the_scores_of_all_candidates_are_paid_for(validate_on):
     """The noise of a score is as private as asked for, whatever the training promises."""
     scoring, noise = HITS, PureDP(epsilon=3.0)
-    one = each(
-        Told(epsilon=0.1, neighboring="zero_out"),
-        scoring=scoring,
-        score_noise=noise,
-        validate_on=validate_on,
-        cv=None,
-    )
+    options = {"score_noise": noise, "validate_on": validate_on, "cv": None}
+    one = each(Told(epsilon=0.1, neighboring="zero_out"), scoring=scoring, **options)
     base = PureDP(epsilon=0.1, neighboring="zero_out")
     scored = PureDP(epsilon=6.0, neighboring="zero_out")
     tune = compose(base, base)

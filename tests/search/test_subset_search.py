@@ -133,9 +133,8 @@ def test_noise_that_is_searched_stays_under_its_relation(space):
 def test_under_replace_one_nothing_is_amplified_and_the_total_says_so():
     one = search().fit(X, y)
     assert one.privacy_spent_.bound == "mixture"
-    assert one.privacy_spent_.epsilon == best_of(
-        PureDP(epsilon=1.0, neighboring="replace_one"), 5
-    ).epsilon_at(0.0)
+    expected = best_of(PureDP(epsilon=1.0, neighboring="replace_one"), 5).epsilon_at(0.0)
+    assert one.privacy_spent_.epsilon == expected
     both = search(train_on="all").privacy_cost(400).epsilon
     assert both == pytest.approx(one.privacy_spent_.epsilon + 1.0)
 
@@ -145,10 +144,8 @@ def test_under_zero_out_only_an_estimator_that_can_be_told_its_size_is_amplified
     for kind in (Watching, Told):
         one, _, _ = watched(kind(neighboring="zero_out"))
         costs[kind] = one.privacy_spent_
-        assert (
-            one.privacy_spent_.epsilon
-            == search(kind(neighboring="zero_out"), {}).privacy_cost(public=True).epsilon
-        )
+        expected = search(kind(neighboring="zero_out"), {}).privacy_cost(public=True).epsilon
+        assert one.privacy_spent_.epsilon == expected
     assert (costs[Watching].bound, costs[Told].bound) == ("mixture", "Theorem 2")
     assert costs[Told].epsilon < costs[Watching].epsilon
     assert any("subset counts as known" in text for text in costs[Watching].assumptions)
@@ -458,10 +455,8 @@ def test_a_net_is_told_its_expected_size_and_keeps_rate_noise_and_steps(nets, tr
     final = one.best_estimator_
     assert one.privacy_spent_.bound == "Theorem 4"
     assert one.privacy_spent_.neighboring == final.privacy_spent_.neighboring == "zero_out"
-    assert (final.batch_size, final.sample_rate) == (
-        pytest.approx(28 if train_on == "rest" else 40),
-        0.1,
-    )
+    expected = (pytest.approx(28 if train_on == "rest" else 40), 0.1)
+    assert (final.batch_size, final.sample_rate) == expected
     assert final.n_steps_ == 30
     assert one.final_params_["learning_rate_init"] == pytest.approx(
         one.best_params_["learning_rate_init"] * (7 / 3 if train_on == "rest" else 10 / 3)
@@ -511,9 +506,8 @@ def test_a_net_with_a_batch_size_keeps_the_rate_of_all_records_on_parts(nets):
     ).fit(X, y)
     final = one.best_estimator_
     assert (final.sample_rate, final.batch_size) == (0.1, None)
-    assert final.privacy_guarantee() == DPSGD(
-        noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out"
-    )
+    expected = DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out")
+    assert final.privacy_guarantee() == expected
 
 
 # --- which share of the records tunes -------------------------------------------------------------
@@ -525,12 +519,7 @@ def test_a_net_with_a_batch_size_keeps_the_rate_of_all_records_on_parts(nets):
     (400, 1.0, 0.3), (400, None, 0.1),
 ])  # fmt: skip
 def test_the_default_share_is_larger_where_records_and_epsilon_are_few(n, epsilon, expected):
-    one = search(
-        Told(epsilon=0.1, neighboring="zero_out"),
-        {},
-        subset_fraction="auto",
-        epsilon=epsilon,
-        delta=1e-6,
-    )
+    options = {"epsilon": epsilon, "delta": 1e-6}
+    one = search(Told(epsilon=0.1, neighboring="zero_out"), {}, subset_fraction="auto", **options)
     (part,) = one.privacy_cost(n, public=True).components
     assert f"each with probability {expected:g})" in part.name

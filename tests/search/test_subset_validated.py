@@ -82,9 +82,8 @@ def test_a_share_of_the_rest_is_scored_by_coins_of_their_own():
 def test_with_public_records_nobody_is_scored_and_nothing_is_charged():
     one, tuning, _ = watched(validate_on="rest")
     base = PureDP(epsilon=1.0)
-    assert one.privacy_spent_.epsilon == subset_then_train(
-        best_of(base, Geometric(5)), base, 0.3
-    ).epsilon_at(0.0)
+    expected = subset_then_train(best_of(base, Geometric(5)), base, 0.3).epsilon_at(0.0)
+    assert one.privacy_spent_.epsilon == expected
     assert len(tuning[0]["records"]) < 180
 
 
@@ -122,9 +121,8 @@ def test_a_given_noise_is_charged_for_everybody_who_is_scored():
     tune = best_of(PureDP(epsilon=1.0), 5)
     scores = best_of(PureDP(epsilon=0.5), 5)
     train = PureDP(epsilon=1.0)
-    assert one.privacy_cost(400).epsilon == subset_then_train(
-        tune, train, 0.3, validate=scores
-    ).epsilon_at(0.0)
+    expected = subset_then_train(tune, train, 0.3, validate=scores).epsilon_at(0.0)
+    assert one.privacy_cost(400).epsilon == expected
 
 
 def test_the_noise_that_is_drawn_is_the_noise_that_is_charged(monkeypatch):

@@ -92,10 +92,8 @@ def test_draws_are_near_what_a_net_is_set_to(kind):
 
 def test_a_grid_is_small_and_holds_the_own_settings():
     (space,) = search_space(DPMLPClassifier((8, 4)), grid=True)
-    assert space == {
-        "learning_rate_factor": [0.8, 1.0, 1.25],
-        "hidden_layer_sizes": [(8, 4), (8, 4, 4)],
-    }
+    expected = {"learning_rate_factor": [0.8, 1.0, 1.25], "hidden_layer_sizes": [(8, 4), (8, 4, 4)]}
+    assert space == expected
     (space,) = DPMLPClassifier(()).search_space(grid=True)
     assert space["hidden_layer_sizes"] == [(), (64,)]
 
@@ -111,9 +109,8 @@ def test_layers_beside_bins_are_not_searched(hidden):
 
 def test_spaces_of_steps_are_put_together_under_their_names():
     model = make_pipeline(FunctionTransformer(), DPLogisticRegression())
-    assert search_space(model, grid=True) == [
-        {"dplogisticregression__learning_rate_factor": [0.8, 1.0, 1.25]}
-    ]
+    expected = [{"dplogisticregression__learning_rate_factor": [0.8, 1.0, 1.25]}]
+    assert search_space(model, grid=True) == expected
 
 
 def test_where_no_space_is_known_it_is_said_before_records_are_used():

@@ -122,9 +122,8 @@ def test_a_target_is_met_and_nearly_reached(threshold):
 
 
 def test_a_refit_is_composed():
-    assert until(refit=True).privacy_cost(200).epsilon == pytest.approx(
-        1.0 + until().privacy_cost(200).epsilon
-    )
+    expected = pytest.approx(1.0 + until().privacy_cost(200).epsilon)
+    assert until(refit=True).privacy_cost(200).epsilon == expected
 
 
 # --- a number: what it does -----------------------------------------------------------------------
@@ -177,13 +176,8 @@ def test_nothing_runs_after_the_first_success():
 def test_the_chance_of_nothing_is_that_of_the_coin():
     """Half of the runs reach the threshold, and the coin comes first: p/(p + (1 − p)/2)."""
     runs = 4000 if FULL else 120
-    one = until(
-        RandomizedResponse(epsilon=1e-9),
-        {"label": [0]},
-        threshold=0.0,
-        scoring=answer_low,
-        n_iter=4,
-    )
+    options = {"scoring": answer_low, "n_iter": 4}
+    one = until(RandomizedResponse(epsilon=1e-9), {"label": [0]}, threshold=0.0, **options)
     fits = (
         one.set_params(random_state=seed).fit(QUIET_8, np.zeros(8), **PUBLIC)
         for seed in range(runs)
@@ -207,15 +201,10 @@ def test_candidates_that_fail_never_succeed_whatever_the_error_score():
 def test_without_success_there_is_no_model_and_the_error_says_why(method):
     one = until(threshold=1e9).fit(X, y)
     assert one.found_ is False
-    assert set(vars(one)) - set(one.get_params(deep=False)) == {
-        "found_",
-        "privacy_spent_",
-        "scorer_",
-        "n_splits_",
-    }
-    with pytest.raises(
-        AttributeError, match="stopped before a candidate reached.*Give a lower threshold"
-    ) as caught:
+    expected = {"found_", "privacy_spent_", "scorer_", "n_splits_"}
+    assert set(vars(one)) - set(one.get_params(deep=False)) == expected
+    match = "stopped before a candidate reached.*Give a lower threshold"
+    with pytest.raises(AttributeError, match=match) as caught:
         getattr(one, method)(*(X,) if method == "predict" else (X, y))
     assert "no model to" in str(caught.value)
 
@@ -239,17 +228,11 @@ def test_stopping_without_success_is_the_same_whatever_else_happened(monkeypatch
 @pytest.mark.parametrize("threshold_noise", ["fresh", "once"])
 def test_the_walk_costs_its_worst_case_and_one_training(threshold_noise):
     base = GaussianDP(mu=0.3)
-    one = walk(
-        LogisticRegression(),
-        {"C": [0.1, 1.0]},
-        guarantee=base,
-        delta=1e-6,
-        threshold_noise=threshold_noise,
-    )
+    options = {"delta": 1e-6, "threshold_noise": threshold_noise}
+    one = walk(LogisticRegression(), {"C": [0.1, 1.0]}, guarantee=base, **options)
     cost = doubling_search(0.1, 50, default_max_rounds(50), threshold_noise=threshold_noise)
-    assert one.privacy_cost().epsilon == pytest.approx(
-        compose(cost, base).epsilon_at(1e-6), rel=1e-12
-    )
+    expected = pytest.approx(compose(cost, base).epsilon_at(1e-6), rel=1e-12)
+    assert one.privacy_cost().epsilon == expected
     assert "the worst case" in one.privacy_cost().components[0].name
 
 

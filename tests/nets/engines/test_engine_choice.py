@@ -229,9 +229,8 @@ def test_losses_of_ones_own_are_those_of_single_records(make, criterion):
 )
 @pytest.mark.parametrize("make", [mlp, Residual])
 def test_losses_that_weigh_by_the_batch_are_refused(make, criterion):
-    with pytest.raises(
-        LeakingEstimatorError, match="(?s)weighted mean in the loss|selection by a mask"
-    ):
+    match = "(?s)weighted mean in the loss|selection by a mask"
+    with pytest.raises(LeakingEstimatorError, match=match):
         largest_change(seeded(make), criterion, *table(SIZE), *table(6, seed=1))
 
 
@@ -312,9 +311,8 @@ def test_parameters_and_buffers_of_a_type_of_their_own_are_refused():
     net.register_buffer("own", torch.ones(3).as_subclass(Batchwise))
     loss.weight = torch.ones(3).as_subclass(Batchwise)
     for module, criterion in ((net, SUM), (mlp(), loss)):
-        with pytest.raises(
-            LeakingEstimatorError, match="(own|weight)' of type Batchwise.*nn.Parameter"
-        ):
+        match = "(own|weight)' of type Batchwise.*nn.Parameter"
+        with pytest.raises(LeakingEstimatorError, match=match):
             engine_for(module, criterion, *table())
 
 

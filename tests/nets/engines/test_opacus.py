@@ -76,12 +76,8 @@ def test_trained_parameters_are_those_of_a_plain_script_with_opacus(name):
     task = training(module, engine="opacus", sample_rate=1.0, steps=4, expected_batch_size=40.0)
     train(task, TrainingData.of(inputs, targets, CPU), max_physical_batch=10_000)
     model = GradSampleModule(plain)
-    optimizer = DPOptimizer(
-        torch.optim.SGD(model.parameters(), lr=0.5),
-        noise_multiplier=0.0,
-        max_grad_norm=1.0,
-        expected_batch_size=40,
-    )
+    options = {"noise_multiplier": 0.0, "max_grad_norm": 1.0, "expected_batch_size": 40}
+    optimizer = DPOptimizer(torch.optim.SGD(model.parameters(), lr=0.5), **options)
     for _ in range(4):
         optimizer.zero_grad()
         nn.CrossEntropyLoss()(model(inputs), targets).backward()
@@ -95,9 +91,8 @@ def test_no_record_adds_more_than_the_norm_and_one_without_a_finite_gradient_not
     engine = OpacusEngine(module, SUM, CPU)
     inputs, targets = table(6)
     assert not clipped_sums(engine, module, torch.full((1, 5), 3e38), targets[:1]).any()
-    assert float(
-        clipped_sums(engine, module, 50 * inputs[:1], targets[:1]).norm()
-    ) == pytest.approx(1.0)
+    expected = pytest.approx(1.0)
+    assert float(clipped_sums(engine, module, 50 * inputs[:1], targets[:1]).norm()) == expected
 
 
 def test_frozen_parameters_and_buffers_stay():

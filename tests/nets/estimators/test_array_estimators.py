@@ -170,9 +170,8 @@ def test_partial_fit_and_warm_start_add_to_the_cost(kind):
     first = {} if kind in REGRESSORS else {"classes": [0, 1]}
     once = one.privacy_guarantee()
     assert one.partial_fit(X, y, **first).privacy_spent_.epsilon == once.epsilon_at(1e-5)
-    assert one.partial_fit(X[:20], y[:20]).privacy_spent_.epsilon == compose(once, once).epsilon_at(
-        1e-5
-    )
+    expected = compose(once, once).epsilon_at(1e-5)
+    assert one.partial_fit(X[:20], y[:20]).privacy_spent_.epsilon == expected
     one.set_params(warm_start=True).fit(X, y)
     assert one.privacy_spent_.epsilon == compose(once, once, once).epsilon_at(1e-5)
     assert one.set_params(warm_start=False).fit(X, y).privacy_spent_.epsilon == once.epsilon_at(
@@ -266,14 +265,8 @@ def test_public_bounds_clip_and_scale_the_features(one_noise):
 
 def test_public_bounds_clip_and_scale_the_targets_and_predictions_come_back():
     values = 100 + 50 * X[:, 0]
-    one = model(
-        DPMLPRegressor,
-        bounds_y=(0, 200),
-        noise_multiplier=0.5,
-        sample_rate=0.3,
-        max_steps=200,
-        momentum=0.5,
-    )
+    options = {"max_steps": 200, "momentum": 0.5}
+    one = model(DPMLPRegressor, bounds_y=(0, 200), noise_multiplier=0.5, sample_rate=0.3, **options)
     predicted = one.fit(X, values).predict(X)
     assert np.corrcoef(predicted, values)[0, 1] > 0.8
     assert abs(predicted.mean() - 100) < 25
@@ -286,13 +279,8 @@ def test_public_bounds_clip_and_scale_the_targets_and_predictions_come_back():
 
 def test_no_prediction_lies_beyond_the_bounds_that_were_declared():
     """Free: predictions are computed from the released parameters."""
-    wild = model(
-        DPMLPRegressor,
-        bounds_y=(0.1, 0.7),
-        noise_multiplier=20.0,
-        learning_rate_init=5.0,
-        noise_seed=0,
-    )
+    options = {"learning_rate_init": 5.0, "noise_seed": 0}
+    wild = model(DPMLPRegressor, bounds_y=(0.1, 0.7), noise_multiplier=20.0, **options)
     predicted = wild.fit(X, X[:, 0]).predict(10 * X)
     assert predicted.min() == 0.1
     assert predicted.max() == 0.7
@@ -359,9 +347,8 @@ def test_an_unreachable_target_says_what_can_be_reached():
 
 
 def test_labels_of_another_kind_than_the_declared_ones_are_refused_without_naming_them():
-    with pytest.raises(
-        ValueError, match="labels in y that are text: none of them is declared"
-    ) as caught:
+    match = "labels in y that are text: none of them is declared"
+    with pytest.raises(ValueError, match=match) as caught:
         model(classes=[0, 1]).fit(X, three)
     assert "middle" not in str(caught.value)
 
@@ -458,9 +445,8 @@ def test_errors_say_nothing_about_a_record(given, kind, match):
 def test_values_beyond_the_bounds_are_clipped_both_ways(beyond):
     bounds = Bounds.of("bounds", (0.1, 0.7))
     assert bounds.scaled(np.array([-beyond, beyond])).tolist() == [-1.0, 1.0]
-    assert bounds.restored(np.array([-beyond, beyond])).tolist() == pytest.approx(
-        [0.1, 0.7], rel=1e-12
-    )
+    expected = pytest.approx([0.1, 0.7], rel=1e-12)
+    assert bounds.restored(np.array([-beyond, beyond])).tolist() == expected
     restored = bounds.restored(np.linspace(-2, 2, 1001))
     assert (restored >= 0.1).all()
     assert (restored <= 0.7).all()
@@ -500,12 +486,8 @@ def test_rows_are_scaled_block_by_block_as_all_at_once(kind, given):
 
 def test_rows_at_the_bounds_and_beyond_are_exactly_one():
     values = np.array([[0.1], [0.7], [-1e300], [1e300]])
-    assert scaled_rows(values, Bounds.of("bounds", (0.1, 0.7))).squeeze(1).tolist() == [
-        -1.0,
-        1.0,
-        -1.0,
-        1.0,
-    ]
+    expected = [-1.0, 1.0, -1.0, 1.0]
+    assert scaled_rows(values, Bounds.of("bounds", (0.1, 0.7))).squeeze(1).tolist() == expected
 
 
 # --- arguments to settings ------------------------------------------------------------------------
@@ -525,9 +507,8 @@ def test_records_are_counted_unless_their_expected_number_is_told():
     one = DPMLPClassifier(noise_multiplier=1.0, max_steps=3)
     assert one.expected_number(500) == 500
     assert one.set_params(**one.expecting(400)).expected_number(500) == pytest.approx(400)
-    assert one.privacy_guarantee() == DPSGD(
-        noise_multiplier=1.0, sample_rate=0.02, steps=3, neighboring="zero_out"
-    )
+    expected = DPSGD(noise_multiplier=1.0, sample_rate=0.02, steps=3, neighboring="zero_out")
+    assert one.privacy_guarantee() == expected
 
 
 def test_a_rate_that_follows_the_number_of_records_can_be_fixed():

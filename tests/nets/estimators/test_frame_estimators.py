@@ -151,9 +151,8 @@ def test_shapes_of_an_additive_classifier_are_its_log_odds():
     np.testing.assert_allclose(
         shapes["age"].effects[0] - shapes["age"].effects[0, 0], odds - odds[0], rtol=1e-4, atol=1e-4
     )
-    assert shapes["job"].noise[0, 0] == pytest.approx(
-        one.weight_noise_ * np.sqrt(2) * np.hypot(0.5, 0.5)
-    )
+    expected = pytest.approx(one.weight_noise_ * np.sqrt(2) * np.hypot(0.5, 0.5))
+    assert shapes["job"].noise[0, 0] == expected
 
 
 def test_shapes_of_a_regressor_are_in_the_unit_of_the_target():
@@ -196,9 +195,8 @@ def test_classes_that_no_record_has_are_those_of_the_schema():
 @pytest.mark.slow
 def test_targets_are_scaled_by_the_schema_and_not_by_the_records():
     one = regressor().fit(TABLE, TABLE["price"])
-    assert one._targets(
-        np.array([20.0, 50.0, 80.0]), fresh=False
-    ).ravel().tolist() == pytest.approx([-0.6, 0.0, 0.6])
+    expected = pytest.approx([-0.6, 0.0, 0.6])
+    assert one._targets(np.array([20.0, 50.0, 80.0]), fresh=False).ravel().tolist() == expected
 
 
 def test_a_record_is_encoded_as_if_it_were_alone():
@@ -224,9 +222,8 @@ def test_a_fitted_net_keeps_no_record():
 
 def test_the_guarantee_follows_from_the_arguments_alone():
     one = classifier()
-    assert one.privacy_guarantee() == DPSGD(
-        noise_multiplier=0.5, sample_rate=0.1, steps=200, neighboring="zero_out"
-    )
+    expected = DPSGD(noise_multiplier=0.5, sample_rate=0.1, steps=200, neighboring="zero_out")
+    assert one.privacy_guarantee() == expected
     spent = one.fit(TABLE, TABLE["pay"]).privacy_spent_
     assert spent.guarantee == one.privacy_guarantee()
     assert any("schema was not taken from the records" in text for text in spent.assumptions)

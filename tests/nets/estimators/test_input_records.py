@@ -381,12 +381,8 @@ def test_inputs_by_name_train_as_one_table_of_all_does(one_noise):
     one = seeded().fit(X, y)
     other = seeded(Split).fit({"left": X[:, :3], "right": X[:, 3:]}, y)
     torch.testing.assert_close(parameters(one), parameters(other), rtol=1e-4, atol=1e-5)
-    assert list(other.module_.state_dict()) == [
-        "first.weight",
-        "first.bias",
-        "last.weight",
-        "last.bias",
-    ]
+    expected = ["first.weight", "first.bias", "last.weight", "last.bias"]
+    assert list(other.module_.state_dict()) == expected
     assert type(other.module_) is Split
 
 

@@ -126,13 +126,8 @@ def test_a_weight_of_the_positive_label_is_a_constant():
     ]
     found = [one.predict_proba(X)[:, 1].mean() for one in nets]
     assert found == sorted(found)
-    one = binary(
-        nn.Linear(4, 1),
-        criterion__pos_weight=torch.tensor(1e6),
-        lr=1.0,
-        sample_rate=1.0,
-        max_steps=1,
-    )
+    options = {"sample_rate": 1.0, "max_steps": 1}
+    one = binary(nn.Linear(4, 1), criterion__pos_weight=torch.tensor(1e6), lr=1.0, **options)
     one.set_params(noise_multiplier=1e-9, max_grad_norm=0.5)
     moved = flat(one.fit(X, y).module_) - flat(one.module)
     assert float(moved.norm()) <= 0.5001  # the mean of clipped gradients
@@ -224,10 +219,5 @@ def test_scorers_of_two_classes_work_in_searches(scoring):
 ])  # fmt: skip
 def test_scorers_of_one_label_are_refused_for_several_before_anything_is_spent(scoring):
     one = search(labelled(), scoring=scoring)
-    refuses_to_fit(
-        one,
-        PrivacyError,
-        "(?s)for one target of a record.*3 columns.*accuracy.*Nothing was spent",
-        X,
-        many,
-    )
+    message = "(?s)for one target of a record.*3 columns.*accuracy.*Nothing was spent"
+    refuses_to_fit(one, PrivacyError, message, X, many)

@@ -40,12 +40,8 @@ def regressor(**changed):
 
 
 def test_parameters_of_module_optimizer_and_criterion_arrive():
-    one = net(
-        module__width=9,
-        optimizer=torch.optim.SGD,
-        optimizer__momentum=0.7,
-        criterion__label_smoothing=0.1,
-    )
+    options = {"optimizer__momentum": 0.7, "criterion__label_smoothing": 0.1}
+    one = net(module__width=9, optimizer=torch.optim.SGD, **options)
     one.fit(X, y)
     assert one.module_.first.out_features == 9
     assert one.optimizer_.param_groups[0]["momentum"] == 0.7
@@ -161,14 +157,8 @@ def plain_steps(module, loss, steps=6):
 
 def test_nllloss_is_trained_as_skorch_trains_it():
     """It takes the logarithm of what the module returns."""
-    one = net(
-        Probable,
-        criterion=nn.NLLLoss,
-        random_state=0,
-        sample_rate=1.0,
-        max_steps=6,
-        max_grad_norm=1e6,
-    )
+    options = {"max_steps": 6, "max_grad_norm": 1e6}
+    one = net(Probable, criterion=nn.NLLLoss, random_state=0, sample_rate=1.0, **options)
     one.set_params(noise_multiplier=1e-12)
     start = copy.deepcopy(one.initialize().module_)
     theirs = skorch.NeuralNetClassifier(
@@ -182,26 +172,22 @@ def test_nllloss_is_trained_as_skorch_trains_it():
 
 @pytest.mark.parametrize("module", [Probable, nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))])
 def test_a_softmax_under_a_loss_that_has_one_is_refused_with_two_remedies(module):
-    with pytest.raises(
-        ValueError, match="(?s)softmax at its end.*CrossEntropyLoss.*Leave the softmax out.*NLLLoss"
-    ):
+    match = "(?s)softmax at its end.*CrossEntropyLoss.*Leave the softmax out.*NLLLoss"
+    with pytest.raises(ValueError, match=match):
         net(module).fit(X, y)
 
 
 @pytest.mark.parametrize("module", [Small, LogProbable])
 def test_nllloss_of_anything_but_probabilities_is_refused(module):
-    with pytest.raises(
-        ValueError, match="(?s)NLLLoss.*as in skorch the logarithm.*CrossEntropyLoss"
-    ):
+    match = "(?s)NLLLoss.*as in skorch the logarithm.*CrossEntropyLoss"
+    with pytest.raises(ValueError, match=match):
         net(module, criterion=nn.NLLLoss).fit(X, y)
 
 
 @pytest.mark.parametrize("criterion", [nn.BCEWithLogitsLoss, nn.CrossEntropyLoss(), nn.NLLLoss])
 def test_criteria_for_classes_are_refused_in_a_regressor(criterion):
-    with pytest.raises(
-        ValueError,
-        match="(?s)in a regressor.*not predicted numbers.*MSELoss.*DPNeuralNetClassifier",
-    ):
+    match = "(?s)in a regressor.*not predicted numbers.*MSELoss.*DPNeuralNetClassifier"
+    with pytest.raises(ValueError, match=match):
         regressor(criterion=criterion).fit(Untouchable(), Untouchable())
 
 
@@ -625,9 +611,8 @@ def test_parameters_in_the_loss_are_refused():
         def forward(self, outputs, targets):
             return self.scale * nn.functional.cross_entropy(outputs, targets, reduction="sum")
 
-    with pytest.raises(
-        ValueError, match="(?s)parameters in criterion Learned.*Put them into the module"
-    ):
+    match = "(?s)parameters in criterion Learned.*Put them into the module"
+    with pytest.raises(ValueError, match=match):
         net(criterion=Learned).fit(X, y)
 
 

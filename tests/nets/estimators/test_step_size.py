@@ -108,9 +108,8 @@ def test_a_schedule_of_the_user_takes_the_place_of_the_fall(one_noise):
     data = X.astype(np.float32), y
     plan = [("plan", LRScheduler(policy="StepLR", step_size=100, gamma=0.1, step_every="batch"))]
     derived = net(callbacks=plan).fit(*data)
-    assert derived.learning_rate_init_ == pytest.approx(
-        model(learning_rate="constant").fit(X, y).learning_rate_init_
-    )
+    expected = pytest.approx(model(learning_rate="constant").fit(X, y).learning_rate_init_)
+    assert derived.learning_rate_init_ == expected
     same = net(callbacks=plan, lr=derived.learning_rate_init_).fit(*data)
     torch.testing.assert_close(flat(derived.module_), flat(same.module_))
 

@@ -140,9 +140,8 @@ def test_named_distributions_are_special_negative_binomials() -> None:
         assert Logarithmic(7).pgf_slope(z) == pytest.approx(
             NegativeBinomial(1e-7, 7).pgf_slope(z), rel=1e-5
         )
-    assert Geometric(7).pmf(np.arange(1, 9)) == pytest.approx(
-        stats.geom.pmf(np.arange(1, 9), 1 / 7)
-    )
+    expected = pytest.approx(stats.geom.pmf(np.arange(1, 9), 1 / 7))
+    assert Geometric(7).pmf(np.arange(1, 9)) == expected
     assert Logarithmic(7).pmf(np.arange(1, 9)) == pytest.approx(
         stats.logser.pmf(np.arange(1, 9), 1 - Logarithmic(7).gamma)
     )
@@ -179,9 +178,8 @@ def test_probabilities_with_many_digits_are_those_in_doubles(
 ) -> None:
     with mpmath.workprec(160):
         exact = [float(one) for one in islice(distribution.exact_pmf(), 50)]
-    assert distribution.pmf(distribution.lowest + np.arange(len(exact))) == pytest.approx(
-        exact, rel=1e-9, abs=1e-15
-    )
+    expected = pytest.approx(exact, rel=1e-9, abs=1e-15)
+    assert distribution.pmf(distribution.lowest + np.arange(len(exact))) == expected
 
 
 # --- utility --------------------------------------------------------------------------------------
@@ -192,9 +190,8 @@ def test_expected_quantile_is_one_minus_the_mean_of_one_over_k_plus_one(
     distribution: CountDistribution,
 ) -> None:
     k = reach(distribution)
-    assert distribution.expected_quantile() == pytest.approx(
-        1 - math.fsum(distribution.pmf(k) / (k + 1)), abs=1e-8
-    )
+    expected = pytest.approx(1 - math.fsum(distribution.pmf(k) / (k + 1)), abs=1e-8)
+    assert distribution.expected_quantile() == expected
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)

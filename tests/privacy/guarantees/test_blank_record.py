@@ -79,9 +79,8 @@ def test_other_relations_are_left_alone() -> None:
 
 
 def test_a_statement_is_taken_by_its_guarantee() -> None:
-    assert as_zero_out(PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0)) == PureDP(
-        epsilon=1.0, neighboring="zero_out"
-    )
+    expected = PureDP(epsilon=1.0, neighboring="zero_out")
+    assert as_zero_out(PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0)) == expected
 
 
 def test_a_guarantee_of_ones_own_keeps_its_curve() -> None:

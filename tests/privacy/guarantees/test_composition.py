@@ -151,9 +151,8 @@ def test_envelope_is_the_largest_profile_and_its_pair_is_above_both_ways() -> No
     parts = [GaussianDP(mu=0.5), PureDP(epsilon=0.9), SGD, ApproxDP(epsilon=0.1, delta=1e-4)]
     grid = np.linspace(0, 4, 333)
     worst = envelope(parts)
-    assert worst.delta_at(grid) == pytest.approx(
-        np.max([one.delta_at(grid) for one in parts], axis=0)
-    )
+    expected = pytest.approx(np.max([one.delta_at(grid) for one in parts], axis=0))
+    assert worst.delta_at(grid) == expected
     both_signs = np.linspace(-4, 4, 401)
     for one, parts_of in ((worst.pair.removed, "removed"), (worst.pair.added, "added")):
         for part in parts:

@@ -139,9 +139,8 @@ def test_statements_for_groups_and_for_records_never_mix() -> None:
         lambda *several: mixture(several, [0.5, 0.5]),
     ):
         for other in (spent, one, spent.for_group(3)):
-            with pytest.raises(
-                MixedNeighborsError, match="2 records of one person.*then call for_group"
-            ):
+            match = "2 records of one person.*then call for_group"
+            with pytest.raises(MixedNeighborsError, match=match):
                 combine(spent.for_group(2), other)
     assert compose(spent.for_group(2), spent.for_group(2)).epsilon_at(0.0) == 2.0
 

@@ -69,9 +69,8 @@ def test_noise_on_several_numbers_is_no_worse_than_on_one() -> None:
 def test_chains_stay_laplace() -> None:
     one, grid = LaplaceDP(epsilon=0.4), np.linspace(0.0, 1.1, 23)
     assert as_replace_one(one) == LaplaceDP(epsilon=0.8, neighboring="replace_one")
-    assert ChangedRecord(presence=one).delta_at(grid) == pytest.approx(
-        as_replace_one(one).delta_at(grid), abs=1e-5
-    )
+    expected = pytest.approx(as_replace_one(one).delta_at(grid), abs=1e-5)
+    assert ChangedRecord(presence=one).delta_at(grid) == expected
     assert OfGroup(one_record=one, records=3).delta_at(grid) == pytest.approx(
         for_group(one, 3).delta_at(grid), abs=1e-5
     )

@@ -86,9 +86,8 @@ def test_the_curve_is_the_largest_of_all_lines_but_for_the_tolerance(curves) -> 
 def test_both_readings_of_the_curve_agree(curves) -> None:
     for _, curve in curves[:20]:
         for rate in ALL_RATES:
-            assert curve.true_positive_rate(rate) + curve.false_negative_rate(
-                rate
-            ) == pytest.approx(1.0, abs=1e-10)
+            expected = pytest.approx(1.0, abs=1e-10)
+            assert curve.true_positive_rate(rate) + curve.false_negative_rate(rate) == expected
 
 
 def test_the_advantage_is_the_total_variation_distance(curves) -> None:
@@ -155,9 +154,8 @@ def test_trade_off_of_an_epsilon_and_a_delta_is_its_closed_form(
     lines = np.maximum(1 - delta - np.exp(epsilon) * RATES, np.exp(-epsilon) * (1 - delta - RATES))
     assert one.trade_off(RATES) == pytest.approx(np.maximum(lines, 0.0), abs=3e-5)
     assert np.all(one.trade_off(RATES) <= np.maximum(lines, 0.0) + 1e-15)
-    assert one.advantage() == pytest.approx(
-        (np.expm1(epsilon) + 2 * delta) / (np.exp(epsilon) + 1), rel=1e-9
-    )
+    expected = pytest.approx((np.expm1(epsilon) + 2 * delta) / (np.exp(epsilon) + 1), rel=1e-9)
+    assert one.advantage() == expected
 
 
 def test_nothing_is_hidden_without_privacy_and_all_with_no_loss() -> None:
@@ -167,9 +165,8 @@ def test_nothing_is_hidden_without_privacy_and_all_with_no_loss() -> None:
     assert nothing.trade_off(RATES) == pytest.approx(1 - RATES, abs=1e-11)
     assert nothing.advantage() == 0.0
     assert nothing.bayes_risk(PRIORS, "any") == pytest.approx(PRIORS, abs=1e-11)
-    assert nothing.bayes_risk(PRIORS, "membership") == pytest.approx(
-        np.maximum(PRIORS, 1 - PRIORS), abs=1e-11
-    )
+    expected = pytest.approx(np.maximum(PRIORS, 1 - PRIORS), abs=1e-11)
+    assert nothing.bayes_risk(PRIORS, "membership") == expected
 
 
 # --- exact attacks --------------------------------------------------------------------------------
@@ -206,9 +203,8 @@ def test_membership_is_never_above_any_attack_with_the_same_best_guess() -> None
             assert (
                 one.bayes_risk(prior, "membership") <= one.bayes_risk(max(prior, 1 - prior)) + 1e-12
             )
-        assert one.bayes_risk(0.5, "membership") == pytest.approx(
-            0.5 * (1 + one.advantage()), rel=1e-9
-        )
+        expected = pytest.approx(0.5 * (1 + one.advantage()), rel=1e-9)
+        assert one.bayes_risk(0.5, "membership") == expected
 
 
 # --- other libraries ------------------------------------------------------------------------------
@@ -231,9 +227,8 @@ def test_riskcal_reads_the_same_risks(run: tuple[float, float, int]) -> None:
     do not match)."""
     analysis = pytest.importorskip("riskcal.analysis")
     pld, one, rates = theirs(*run), ours(*run), RATES[RATES >= 1e-3]
-    assert one.trade_off(rates) == pytest.approx(
-        analysis.get_beta_from_pld(pld, alpha=rates), abs=3e-4
-    )
+    expected = pytest.approx(analysis.get_beta_from_pld(pld, alpha=rates), abs=3e-4)
+    assert one.trade_off(rates) == expected
     assert one.advantage() == pytest.approx(analysis.get_advantage_from_pld(pld), rel=1e-3)
     likely = np.array([0.5, 0.6, 0.9])
     # it states how often the best attack is wrong

@@ -23,9 +23,8 @@ from tests.privacy.threshold_rounds import (
 def test_tail_used_here_is_the_tail_of_the_distribution() -> None:
     k, mass = noise_distribution(2.5)
     for first in range(-8, 9):
-        assert laplace_tail(2.5, np.array(first)) == pytest.approx(
-            mass[k >= first].sum(), rel=1e-12
-        )
+        expected = pytest.approx(mass[k >= first].sum(), rel=1e-12)
+        assert laplace_tail(2.5, np.array(first)) == expected
 
 
 @pytest.mark.slow

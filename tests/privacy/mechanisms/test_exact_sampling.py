@@ -154,9 +154,8 @@ def test_a_round_of_the_discrete_gaussian_algorithm_has_exactly_the_stated_ratio
     found, pruned = distribution(draw, least=0.0)
     assert pruned == pytest.approx(0, abs=1e-12)
     for value in support:
-        assert found[value] / found[0] == pytest.approx(
-            math.exp(-(value**2) / (2 * sigma_squared)), rel=1e-9
-        )
+        expected = pytest.approx(math.exp(-(value**2) / (2 * sigma_squared)), rel=1e-9)
+        assert found[value] / found[0] == expected
 
 
 # --- draws ----------------------------------------------------------------------------------------

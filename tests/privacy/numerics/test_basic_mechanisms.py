@@ -29,9 +29,8 @@ def test_randomised_response_has_the_profile_of_its_definition(
     exact = delta + (1 - delta) * np.maximum(np.exp(epsilon) - np.exp(grid), 0) / (
         1 + np.exp(epsilon)
     )
-    assert basic_mechanisms.randomized_response(epsilon, delta).delta_at(grid) == pytest.approx(
-        exact, rel=1e-11, abs=1e-11
-    )
+    expected = pytest.approx(exact, rel=1e-11, abs=1e-11)
+    assert basic_mechanisms.randomized_response(epsilon, delta).delta_at(grid) == expected
 
 
 # --- Rényi curves ---------------------------------------------------------------------------------

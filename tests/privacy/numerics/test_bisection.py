@@ -76,9 +76,8 @@ def test_points_that_are_not_needed_are_not_tried() -> None:
 @pytest.mark.parametrize("turn", [1, 2, 1000, 12345])
 def test_whole_numbers_are_found_to_the_last_one(turn: int) -> None:
     wide = bracket(lambda n: n >= turn, 1, falling=(0,), rising=geometric(1, 2, 2**20))
-    assert narrow(lambda n: n >= turn, wide, within(absolute=1), whole_midpoint) == Turn(
-        turn - 1, turn
-    )
+    expected = Turn(turn - 1, turn)
+    assert narrow(lambda n: n >= turn, wide, within(absolute=1), whole_midpoint) == expected
 
 
 @given(

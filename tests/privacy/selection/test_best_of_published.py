@@ -121,9 +121,8 @@ def test_corollary_3_is_theorem_2_as_the_order_grows() -> None:
     assert never_smallest.renyi_negative_binomial(PureDP(epsilon=0.3), distribution, orders).renyi(
         1e7
     ) == pytest.approx(2.5 * 0.3, abs=1e-5)
-    assert never_smallest.pure_negative_binomial(PureDP(epsilon=0.3), distribution) == PureDP(
-        epsilon=0.75
-    )
+    expected = PureDP(epsilon=0.75)
+    assert never_smallest.pure_negative_binomial(PureDP(epsilon=0.3), distribution) == expected
 
 
 def test_lemma_20_fails_exactly_when_some_run_fails() -> None:
@@ -132,18 +131,16 @@ def test_lemma_20_fails_exactly_when_some_run_fails() -> None:
     ours = published.approx_negative_binomial(base, distribution)
     k = np.arange(1, 4000)
     assert ours.epsilon_at(0.9) == 0.0
-    assert ours.delta_at(3 * 0.2) == pytest.approx(
-        float(distribution.pmf(k) @ (1 - 0.999**k)), rel=1e-9
-    )
+    expected = pytest.approx(float(distribution.pmf(k) @ (1 - 0.999**k)), rel=1e-9)
+    assert ours.delta_at(3 * 0.2) == expected
 
 
 def test_corollary_21_holds_its_formula() -> None:
     base, distribution = ApproxDP(epsilon=0.2, delta=1e-5), Poisson(10)
     odds = np.expm1(0.2)
     curve = RenyiDP(orders=[1 + 1 / odds], epsilons=[0.2 + odds * np.log(10)])
-    assert published.approx_poisson(base, distribution).delta_at(1.5) == pytest.approx(
-        -np.expm1(-1e-4) + curve.delta_at(1.5), rel=1e-9
-    )
+    expected = pytest.approx(-np.expm1(-1e-4) + curve.delta_at(1.5), rel=1e-9)
+    assert published.approx_poisson(base, distribution).delta_at(1.5) == expected
 
 
 def test_corollary_5_8_is_the_limit_of_theorem_5_7() -> None:

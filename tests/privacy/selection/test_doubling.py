@@ -268,9 +268,8 @@ def test_figures_of_the_documentation() -> None:
     walk = doubling_search(0.1, levels=100)
     assert walk.epsilon_at(0.0) == pytest.approx(2.95)
     assert walk.epsilon_at(1e-6) == pytest.approx(2.258, abs=2e-3)
-    assert doubling_search(0.1, levels=100, threshold_noise="once").epsilon_at(
-        0.0
-    ) == pytest.approx(1.15)
+    expected = pytest.approx(1.15)
+    assert doubling_search(0.1, levels=100, threshold_noise="once").epsilon_at(0.0) == expected
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1.0, 40.0, 100.0, 400.0])
@@ -334,14 +333,8 @@ def drawn_walk(rng: random.Random, threshold_noise: str, lower: int = 0) -> tupl
     question = AboveThreshold(
         round_epsilon=Fraction(1), sensitivity=Fraction(STEPS), grid=Fraction(1)
     )
-    rounds = DoublingRounds(
-        question,
-        started(3, 3),
-        lower=lower,
-        granularity=8,
-        threshold_noise=threshold_noise,
-        bits=rng,
-    )
+    options = {"threshold_noise": threshold_noise, "bits": rng}
+    rounds = DoublingRounds(question, started(3, 3), lower=lower, granularity=8, **options)
     found = []
     while not rounds.over:
         found.append(rounds.ask([3 + lower, 14 + lower]))
@@ -398,9 +391,8 @@ def test_a_walk_that_has_ended_answers_nothing_more() -> None:
     rounds = DoublingRounds(question, started(10, 1), granularity=Fraction(1, 10))
     rounds.ask([Fraction(1)])
     steps = rounds.steps
-    with pytest.raises(
-        PrivacyError, match="ended after 1 of them; more are not paid for. Begin another"
-    ):
+    match = "ended after 1 of them; more are not paid for. Begin another"
+    with pytest.raises(PrivacyError, match=match):
         rounds.ask([Fraction(1)])
     assert rounds.steps == steps
 

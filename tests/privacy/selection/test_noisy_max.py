@@ -177,9 +177,8 @@ def test_a_try_of_the_exponential_mechanism_has_exactly_the_stated_ratios(
         coins = Coins((index, 1))
         assert noise.select(utilities, coins) == index
         distribution[index] = coins.probability
-    assert distribution / distribution.sum() == pytest.approx(
-        exponential_mechanism(np.array(utilities), 2.0), rel=1e-12
-    )
+    expected = pytest.approx(exponential_mechanism(np.array(utilities), 2.0), rel=1e-12)
+    assert distribution / distribution.sum() == expected
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64])

@@ -86,9 +86,8 @@ def test_gain_is_what_an_order_written_out_loses() -> None:
                 best = max(
                     best, float(np.sum(np.maximum(ours - np.exp(epsilon) * theirs, 0.0)[counted]))
                 )
-        assert best_order(Outcomes(p, q), counting, distribution, epsilon) == pytest.approx(
-            best, abs=1e-11
-        )
+        expected = pytest.approx(best, abs=1e-11)
+        assert best_order(Outcomes(p, q), counting, distribution, epsilon) == expected
 
 
 def test_groups_are_a_coarser_mechanism() -> None:

@@ -269,9 +269,8 @@ def test_a_changed_record_and_known_membership_cost_the_average_over_the_coin(
         ]
         for total, average in zip(totals, averages):
             assert total.tightest(0.0) == "mixture"
-            assert [total.epsilon_at(d) for d in (0.0, 1e-3)] == [
-                average.epsilon_at(d) for d in (0.0, 1e-3)
-            ]
+            expected = [average.epsilon_at(d) for d in (0.0, 1e-3)]
+            assert [total.epsilon_at(d) for d in (0.0, 1e-3)] == expected
 
 
 @pytest.mark.parametrize("train_on", VARIANTS)
@@ -330,9 +329,8 @@ def test_a_subset_of_all_or_of_no_records_leaves_the_parts_that_see_the_record()
     assert subset_then_train(tune, train, 1.0, "rest", validate=validate) is tune
     assert subset_then_train(tune, train, 1.0, "all", validate=validate) == compose(tune, train)
     for train_on in VARIANTS:
-        assert subset_then_train(tune, train, 0.0, train_on, validate=validate) == compose(
-            validate, train
-        )
+        expected = compose(validate, train)
+        assert subset_then_train(tune, train, 0.0, train_on, validate=validate) == expected
     nearly = [
         theorem_two(tune, train, 1 - 1e-9, train_on).epsilon_at(DELTA) for train_on in VARIANTS
     ]
@@ -361,9 +359,8 @@ def test_no_promise_fails_as_often_as_it_sees_the_record(train_on: str) -> None:
         private, private, 0.1, train_on, validate=NonPrivate(), validated_share=0.5
     )
     assert total.delta_at(40.0) == pytest.approx(0.45)
-    assert subset_then_train(NonPrivate(), private, 0.01, train_on).delta_at(40.0) == pytest.approx(
-        0.01
-    )
+    expected = pytest.approx(0.01)
+    assert subset_then_train(NonPrivate(), private, 0.01, train_on).delta_at(40.0) == expected
     nothing = subset_then_train(private, NonPrivate(), 0.01, train_on)
     assert nothing.delta_at(40.0) == pytest.approx(0.99 if train_on == "rest" else 1.0)
 

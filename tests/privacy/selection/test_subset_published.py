@@ -67,9 +67,8 @@ def test_bounds_hold_their_formulas() -> None:
         for j in range(order)
     )
     orders = np.array([float(order)])
-    assert renyi_rest(tune, train, q, orders).renyi(7.0) == pytest.approx(
-        np.log(max(more, less)) / (order - 1)
-    )
+    expected = pytest.approx(np.log(max(more, less)) / (order - 1))
+    assert renyi_rest(tune, train, q, orders).renyi(7.0) == expected
     amplified = (1 - q) ** (order - 1) * (order * q - q + 1)
     amplified += comb(order, 2) * q**2 * (1 - q) ** (order - 2) * m_tune[2]
     amplified += 3 * sum(

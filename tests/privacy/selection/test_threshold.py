@@ -371,7 +371,5 @@ def test_stop_probability_has_to_be_one(p: float) -> None:
 
 
 def test_neighbours_of_the_base_are_those_of_the_search() -> None:
-    assert (
-        until_above(PureDP(epsilon=1.0, neighboring="replace_one"), 0.2).neighboring
-        == "replace_one"
-    )
+    expected = "replace_one"
+    assert until_above(PureDP(epsilon=1.0, neighboring="replace_one"), 0.2).neighboring == expected

@@ -115,10 +115,8 @@ def test_numbers_are_those_of_the_statement(tmp_path):
         name: yaml.safe_load(entry(name, tmp_path))["deployment"]["dp_variant"]
         for name in STATEMENTS
     }
-    assert [variants[name]["variant_name"] for name in ("pure", "a search")] == [
-        "Pure DP",
-        "Approximate DP",
-    ]
+    expected = ["Pure DP", "Approximate DP"]
+    assert [variants[name]["variant_name"] for name in ("pure", "a search")] == expected
     nothing = yaml.safe_load(entry("nothing", tmp_path))["deployment"]["privacy_loss"]
     assert nothing["privacy_parameters"] == {"delta": 1e-6}
     ledger = yaml.safe_load(entry("a ledger", tmp_path))["deployment"]["deployment_model"]
@@ -136,10 +134,8 @@ def test_tuning_is_written_in_full(tmp_path):
         "Yes. Every choice made by looking at the records, the hyperparameters included"
     )
     assert "How: search." in said[field]
-    found = re.search(
-        r"One run alone, with its score, would take ε = ([\d.]+): the choice takes ([\d.]+) %",
-        said[field],
-    )
+    message = r"One run alone, with its score, would take ε = ([\d.]+): the choice takes ([\d.]+) %"
+    found = re.search(message, said[field])
     assert alone <= float(found[1]) <= alone + 0.01
     assert 100 * share <= float(found[2]) <= 100 * share + 1
     assert "best of K runs, with K drawn from" in said["mechanisms"]
@@ -155,12 +151,8 @@ def test_a_subset_search_states_a_share_where_the_training_alone_takes_less(tuni
     total = subset_then_train(
         best_of(PureDP(epsilon=tuning), Geometric(5)), PureDP(epsilon=1.0), 0.1, train_on
     )
-    spent = PrivacySpent(
-        guarantee=total,
-        delta=1e-6,
-        components=(Component(name="search", guarantee=total),),
-        release=RELEASE,
-    )
+    options = {"components": (Component(name="search", guarantee=total),), "release": RELEASE}
+    spent = PrivacySpent(guarantee=total, delta=1e-6, **options)
     said = str(spent.report("markdown")).replace("\\", "")
     assert "without a choice, would take ε = 1.0" in said
     assert ("the choice takes" in said) == (spent.epsilon > 1.0) == (train_on == "all")
@@ -170,16 +162,10 @@ def test_a_run_alone_is_stated_under_the_relation_of_the_statement():
     """Half of the ε of a changed record would leave the other half to the choice."""
     run = GaussianDP(mu=0.5)
     total = as_replace_one(best_of(run, Geometric(5)))
-    spent = PrivacySpent(
-        guarantee=total,
-        delta=1e-6,
-        components=(Component(name="search", guarantee=total),),
-        release=RELEASE,
-    )
+    options = {"components": (Component(name="search", guarantee=total),), "release": RELEASE}
+    spent = PrivacySpent(guarantee=total, delta=1e-6, **options)
     alone = as_replace_one(run).epsilon_at(1e-6)
-    said = re.search(
-        r"One run alone, with its score, would take ε = ([\d.]+)",
-        str(spent.report("markdown")).replace("\\", ""),
-    )
+    message = r"One run alone, with its score, would take ε = ([\d.]+)"
+    said = re.search(message, str(spent.report("markdown")).replace("\\", ""))
     assert alone <= float(said.group(1)) <= alone + 1e-3
     assert alone > 1.9 * run.epsilon_at(1e-6)

@@ -190,9 +190,8 @@ def test_the_first_page_has_no_term_of_the_field(kind: str, relation: str) -> No
 
 
 def test_a_word_that_the_registry_does_not_have_is_an_error() -> None:
-    with pytest.raises(
-        ValueError, match="'Health'.*'Technology', 'Healthcare'.*Did you mean 'Healthcare'"
-    ):
+    match = "'Health'.*'Technology', 'Healthcare'.*Did you mean 'Healthcare'"
+    with pytest.raises(ValueError, match=match):
         SPENT.report(about={"Sector": "Health"})
 
 
@@ -331,9 +330,8 @@ def test_the_curve_is_that_of_the_guarantee_from_guessing_nobody_to_accusing_all
 
 def test_parts_are_stated_alone_beside_the_total() -> None:
     told = rows(SPENT, "composition")
-    assert (told["refit"], told["best of K runs"]) == tuple(
-        up(one.epsilon_at(1e-6)) for one in (RUN, SEARCH)
-    )
+    expected = tuple(up(one.epsilon_at(1e-6)) for one in (RUN, SEARCH))
+    assert (told["refit"], told["best of K runs"]) == expected
 
 
 # --- nothing is lost, and nothing breaks out ------------------------------------------------------
