@@ -94,10 +94,8 @@ def test_the_default_ledger_does_not_count_the_runs(name):
 def test_mechanisms_draw_on_the_operating_system():
     """A seed on the estimator would be the same for all candidates, and a generator of ours is not
     a secure one."""
-    for estimator, names in (
-        (logistic(random_state=1), ["random_state"]),
-        (MODELS["in a pipeline"](), []),
-    ):
+    cases = ((logistic(random_state=1), ["random_state"]), (MODELS["in a pipeline"](), []))
+    for estimator, names in cases:
         fresh = adapter_for(estimator, WORD).fresh_randomness(estimator)
         assert all(fresh[name] is None for name in fresh if name.endswith("random_state"))
         assert set(names) <= set(fresh)

@@ -184,12 +184,8 @@ def test_the_index_rises_with_each_directed_column_and_with_no_other():
     codes = columns.codes(X)
     assert len(codes) == len(columns.features) + 1
     assert codes[-1].max() < INDEX_SIZE
-    for name, value, way in (
-        ("age", 50.0, 1),
-        ("income", 1.0, -1),
-        ("grade", "high", 1),
-        ("city", "Ur", 0),
-    ):
+    cases = (("age", 50.0, 1), ("income", 1.0, -1), ("grade", "high", 1), ("city", "Ur", 0))
+    for name, value, way in cases:
         moved = columns.codes(X.assign(**{name: value}))[-1].astype(int) - codes[-1]
         assert (moved * way >= 0).all() if way else not moved.any()
         assert moved.any() == bool(way)

@@ -181,10 +181,8 @@ def test_parameters_that_are_not_named_leave_the_guarantee_alone(kind, changed):
 def test_a_search_multiplies_the_privacy_loss_as_configured(kind):
     """Of a Gaussian guarantee that is its μ, whichever way it was stated."""
     by_epsilon = MODELS[kind](target_mu=None, target_epsilon=1.0, target_delta=1e-6)
-    for model, mu in (
-        (MODELS[kind](target_mu=0.3), 0.3),
-        (by_epsilon, by_epsilon.privacy_guarantee().mu),
-    ):
+    cases = ((MODELS[kind](target_mu=0.3), 0.3), (by_epsilon, by_epsilon.privacy_guarantee().mu))
+    for model, mu in cases:
         assert clone(model).set_params(
             **model.scaled_privacy(2.0)
         ).privacy_guarantee() == GaussianDP(mu=2.0 * mu, neighboring="zero_out")

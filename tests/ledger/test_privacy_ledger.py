@@ -153,12 +153,8 @@ def test_an_existing_ledger_keeps_its_budget(begin, tmp_path):
     assert begin(epsilon=3.0) == again
     with pytest.raises(AttributeError):
         again.epsilon = 100.0
-    for other in (
-        {"epsilon": 4},
-        {"delta": 1e-6},
-        {"neighboring": "replace_one"},
-        {"epsilon": math.inf},
-    ):
+    cases = ({"epsilon": 4}, {"delta": 1e-6}, {"neighboring": "replace_one"}, {"epsilon": math.inf})
+    for other in cases:
         (name,) = other
         match = rf"Found {name}=.* was begun with {name}=.*Leave it out"
         with pytest.raises(PrivacyError, match=match):
@@ -188,11 +184,8 @@ def test_budgets_that_are_none_are_refused(begin, wrong, error, match):
 
 def test_copies_and_pickles_are_the_same_ledger(begin):
     ledger = begin()
-    for twin in (
-        copy.deepcopy(ledger),
-        pickle.loads(pickle.dumps(ledger)),
-        ledger.label("baseline"),
-    ):
+    cases = (copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger)), ledger.label("baseline"))
+    for twin in cases:
         twin.spend(PureDP(epsilon=1.0))
         assert twin == ledger
         assert hash(twin) == hash(ledger)

@@ -82,10 +82,8 @@ def test_a_rough_plan_from_any_guess_stays_below_the_total_and_near_it(off):
 
 def test_the_quantile_and_the_chance_of_one_alone_are_those_of_the_distribution():
     rows = {row.search: row for row in compared(n_iter=[5, Logarithmic(mean=4.0)]).rows}
-    for name, distribution in (
-        ("5", Geometric(5)),
-        ("Logarithmic(mean=4.0)", Logarithmic(mean=4.0)),
-    ):
+    cases = (("5", Geometric(5)), ("Logarithmic(mean=4.0)", Logarithmic(mean=4.0)))
+    for name, distribution in cases:
         row = rows[f"random, n_iter={name}"]
         assert row.quantile == pytest.approx(distribution.expected_quantile())
         assert row.alone == pytest.approx(distribution.pmf(1))

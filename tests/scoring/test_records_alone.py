@@ -118,12 +118,8 @@ def test_sets_of_labels_of_another_number_are_wrong():
             return np.tile([1, 0], (len(X), 1))
 
     X, sets = np.zeros((3, 1)), [[1, 0], [1, 1], [1, 0]]
-    for y, right in (
-        (sets, 2),
-        (np.array(sets), 2),
-        ([[1, 0], [1], [1, 0, 0]], 1),
-        ([1, [1, 0], None], 1),
-    ):
+    cases = ((sets, 2), (np.array(sets), 2), ([[1, 0], [1], [1, 0, 0]], 1), ([1, [1, 0], None], 1))
+    for y, right in cases:
         assert ACCURACY.statistic(Two(0), X, y, "replace_one") == [right]
     assert ACCURACY.statistic(Two(0), X, np.ones((3, 3)), "replace_one") == [0]
 

@@ -416,11 +416,8 @@ def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(
 
     def kept(one, release, code):
         with monkeypatch.context() as patched:
-            for owner, name in (
-                (FileOfSearch, "write"),
-                (Checkpoint, "_write"),
-                (Checkpoint, "_forget"),
-            ):
+            cases = ((FileOfSearch, "write"), (Checkpoint, "_write"), (Checkpoint, "_forget"))
+            for owner, name in cases:
                 patched.setattr(owner, name, interrupted(getattr(owner, name)))
             keep(one, release, code)
 

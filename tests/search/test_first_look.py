@@ -126,10 +126,8 @@ def test_a_public_metric_that_works_on_text(scoring):
 @pytest.mark.parametrize("classes", [None, ["no", "yes"]])
 def test_a_private_metric_that_names_labels_there_are_none_of(classes):
     one = Bounded(classes=classes)
-    for scoring in (
-        private_scorer("f1", pos_label=1),
-        private_scorer("balanced_accuracy", classes=[0, 1]),
-    ):
+    cases = (private_scorer("f1", pos_label=1), private_scorer("balanced_accuracy", classes=[0, 1]))
+    for scoring in cases:
         message = "names .*1.*every score"
         refused(search_of("random", one, {}, scoring=scoring), message, PrivacyError, y=TEXT)
     search_of("random", one, {}, scoring=private_scorer("f1", pos_label="yes")).fit(X, TEXT)

@@ -19,11 +19,8 @@ def test_a_plan_solves_no_linear_programme_and_the_same_plan_again_composes_noth
     from sklearn_dpsearch import nets
 
     calls: list[str] = []
-    for module, name in (
-        (basic_mechanisms, "convolve"),
-        (best_of, "theorem_1"),
-        (potentials, "potential"),
-    ):
+    cases = ((basic_mechanisms, "convolve"), (best_of, "theorem_1"), (potentials, "potential"))
+    for module, name in cases:
         real = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *args, real=real, name=name: (calls.append(name), real(*args))[1]

@@ -251,11 +251,8 @@ def worst(engine, net, targets, norm, stack, kinds=ADVERSARIAL):
     inputs, _ = table(33)
     found = [moved_by(engine, net, inputs, targets, norm, stack)]
     for value in kinds:
-        for pattern in (
-            torch.ones(5),
-            torch.tensor([1.0, 0, 0, 0, 0]),
-            torch.tensor([1.0, -1, 1, -1, 1]),
-        ):
+        cases = (torch.ones(5), torch.tensor([1.0, 0, 0, 0, 0]), torch.tensor([1.0, -1, 1, -1, 1]))
+        for pattern in cases:
             changed = inputs.clone()
             changed[-1] = torch.nan_to_num(pattern.double() * value).float()
             found.append(moved_by(engine, net, changed, targets, norm, stack))
@@ -293,11 +290,8 @@ def test_no_target_moves_a_regression_by_more_than_the_norm(answer):
     inputs, _ = table(33)
     targets = torch.ones(33, 1)
     targets[-1] = answer
-    for criterion in (
-        nn.MSELoss(reduction="sum"),
-        nn.L1Loss(reduction="sum"),
-        nn.HuberLoss(reduction="sum"),
-    ):
+    cases = (nn.MSELoss(reduction="sum"), nn.L1Loss(reduction="sum"), nn.HuberLoss(reduction="sum"))
+    for criterion in cases:
         for engine, stack in engines_of(net, criterion):
             assert moved_by(engine, net, inputs, targets, 0.5, stack) <= 0.5 * (1 + OWN)
 

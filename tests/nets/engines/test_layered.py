@@ -264,11 +264,8 @@ def _spoiled(inputs):
             yield torch.cat([inputs[:-1], torch.full_like(inputs[-1:], word)])
         return
     size = inputs[0].numel()
-    for pattern in (
-        torch.ones(size),
-        torch.eye(size)[0],
-        torch.ones(size) * (-1) ** torch.arange(size),
-    ):
+    cases = (torch.ones(size), torch.eye(size)[0], torch.ones(size) * (-1) ** torch.arange(size))
+    for pattern in cases:
         for value in ADVERSARIAL:
             record = (pattern.double() * value).nan_to_num().float().view_as(inputs[-1:])
             yield torch.cat([inputs[:-1], record])

@@ -196,9 +196,8 @@ def largest_moves(make, data, kinks, norm=1.0):
     inputs = at_kinks(seeded(make), inputs) if kinks else inputs
     bounds = torch.full((len(inputs),), norm)
     whole, blanked, changed = step(make, inputs, targets, bounds), [], []
-    for place, i in zip(
-        (0, len(inputs) // 2, len(inputs) - 1), (len(others) - 1, 0, len(others) // 2)
-    ):
+    cases = zip((0, len(inputs) // 2, len(inputs) - 1), (len(others) - 1, 0, len(others) // 2))
+    for place, i in cases:
         there = (
             replaced(inputs, torch.zeros_like(inputs[0]), place),
             replaced(targets, targets.new_zeros(()), place),

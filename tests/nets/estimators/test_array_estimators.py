@@ -428,10 +428,8 @@ def trained(kind=DPLogisticRegression, **given):
 ], ids=["objects", "a column of text", "text", "complex", "one dimension", "none"])  # fmt: skip
 def test_errors_say_nothing_about_a_record(given, kind, match):
     net = trained(classes=[0, 1]).fit(np.zeros((4, 2)), [0, 1, 0, 1])
-    for act in (
-        lambda: trained(classes=[0, 1]).fit(given, [0, 1, 0, 1]),
-        lambda: net.predict(given),
-    ):
+    cases = (lambda: trained(classes=[0, 1]).fit(given, [0, 1, 0, 1]), lambda: net.predict(given))
+    for act in cases:
         with pytest.raises(kind, match=match) as found:
             act()
         assert not any(secret in str(found.value) for secret in ("SECRET", "1234"))

@@ -91,10 +91,8 @@ def test_the_records_are_those_of_the_encoder_with_bins_last():
 ])  # fmt: skip
 def test_wrong_arguments_are_errors_before_any_record_is_read(changed, message):
     one = classifier().set_params(**changed)
-    for act in (
-        lambda: one.fit(None, None),
-        *([one.privacy_guarantee] if message in changed else []),
-    ):
+    cases = (lambda: one.fit(None, None), *([one.privacy_guarantee] if message in changed else []))
+    for act in cases:
         with pytest.raises((ValueError, KeyError), match=message):
             act()
 

@@ -86,9 +86,8 @@ def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(
         def gaussian(e):
             return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
 
-        for epsilon in np.append(
-            0.0, rng.uniform(0, 3 * rate * np.expm1(min(1 / sigma**2, 3)) ** 0.5, 40)
-        ):
+        cases = np.append(0.0, rng.uniform(0, 3 * rate * np.expm1(min(1 / sigma**2, 3)) ** 0.5, 40))
+        for epsilon in cases:
             c = mpmath.exp(float(epsilon))
             forward = q * gaussian(mpmath.log((c - 1 + q) / q))
             left = 1 - c * (1 - q)

@@ -314,9 +314,8 @@ def test_gaussian_base_lies_between_witness_and_published_bounds(mu: float, shap
         reported = search.epsilon_at(DELTA)
         certain = witness_epsilon(GaussianDP(mu=mu), NegativeBinomial(shape, mean), DELTA)
         assert certain <= reported <= 1.01 * certain
-        for name, bound in published.all_bounds(
-            GaussianDP(mu=mu), NegativeBinomial(shape, mean)
-        ).items():
+        rows = published.all_bounds(GaussianDP(mu=mu), NegativeBinomial(shape, mean)).items()
+        for name, bound in rows:
             assert reported <= bound.epsilon_at(DELTA), name
 
 
