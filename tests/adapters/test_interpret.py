@@ -136,11 +136,8 @@ def test_bounds_by_number_and_by_name_are_taken(parameters):
 
 
 @pytest.mark.parametrize(("parameters", "word"), [
-    ({"epsilon": 0.0}, "epsilon"),
-    ({"epsilon": True}, "epsilon"),
-    ({"delta": 1.0}, "delta"),
-    ({"bin_budget_frac": 1.0}, "bin_budget_frac"),
-    ({"composition": "pure"}, "composition"),
+    ({"epsilon": 0.0}, "epsilon"), ({"epsilon": True}, "epsilon"), ({"delta": 1.0}, "delta"),
+    ({"bin_budget_frac": 1.0}, "bin_budget_frac"), ({"composition": "pure"}, "composition"),
     ({"validation_size": 0.2}, "validation_size"),
 ])  # fmt: skip
 def test_a_budget_that_makes_no_sense_is_refused(parameters, word):

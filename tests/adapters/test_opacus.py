@@ -239,12 +239,9 @@ def test_a_training_as_planned_passes(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "text"), [
-    (nets.LessNoise, r"\(0\.5, 0\.25, 12\)"),
-    (nets.Longer, r"\(1\.0, 0\.25, 16\)"),
-    (nets.InTwoParts, r"\(1\.0, 0\.25, 4\)"),
-    (nets.SmallerBatches, r"\(1\.0, 0\.025, 120\)"),
-    (nets.Adaptive, "AdaClipDPOptimizer"),
-    (nets.Seeded, "seed of PyTorch"),
+    (nets.LessNoise, r"\(0\.5, 0\.25, 12\)"), (nets.Longer, r"\(1\.0, 0\.25, 16\)"),
+    (nets.InTwoParts, r"\(1\.0, 0\.25, 4\)"), (nets.SmallerBatches, r"\(1\.0, 0\.025, 120\)"),
+    (nets.Adaptive, "AdaClipDPOptimizer"), (nets.Seeded, "seed of PyTorch"),
     (nets.NotPrivate, r"torch\.optim\.sgd\.SGD"),
 ])  # fmt: skip
 def test_another_training_than_the_planned_one_is_refused(kind, text):

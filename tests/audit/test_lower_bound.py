@@ -112,10 +112,8 @@ def test_a_constant_proves_nothing() -> None:
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"outcomes": [1.0] * 9}, "Found 9 runs"),
-    ({"delta": 1.0}, "delta=1.0"),
-    ({"confidence": 1.0}, "confidence=1.0"),
-    ({"confidence": 0.2}, "confidence=0.2"),
+    ({"outcomes": [1.0] * 9}, "Found 9 runs"), ({"delta": 1.0}, "delta=1.0"),
+    ({"confidence": 1.0}, "confidence=1.0"), ({"confidence": 0.2}, "confidence=0.2"),
 ])  # fmt: skip
 def test_samples_from_which_nothing_follows_are_refused(change, message) -> None:
     with pytest.raises(ValueError, match=message):

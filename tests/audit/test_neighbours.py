@@ -50,18 +50,12 @@ def test_two_values_of_a_record_are_two_steps_of_zero_out_unless_one_counts_as_a
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
-@pytest.mark.parametrize(
-    "other",
-    [
-        (X, Y),
-        (X[:4], Y[:4]),
-        (X[::-1], Y[::-1]),
-        (X + 1, Y),
-        (X[:, :1], Y),
-        (np.vstack([X, X[:1] + 1])[::-1], [0] * 7),
-    ],
-    ids=["equal", "two less", "reversed", "all changed", "a feature less", "another order"],
-)
+@pytest.mark.parametrize("other", [
+    (X, Y), (X[:4], Y[:4]), (X[::-1], Y[::-1]), (X + 1, Y), (X[:, :1], Y),
+    (np.vstack([X, X[:1] + 1])[::-1], [0] * 7),
+], ids=[
+    "equal", "two less", "reversed", "all changed", "a feature less", "another order",
+])  # fmt: skip
 def test_pairs_that_are_not_neighbours_are_refused(relation, other) -> None:
     match = f"not neighbours under '{relation}': .* needed are .* Give"
     with pytest.raises(PrivacyError, match=match):
@@ -79,11 +73,9 @@ def test_the_relation_must_fit_the_pair() -> None:
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
-@pytest.mark.parametrize(
-    "y",
-    [None, Y, Y.astype(str), np.linspace(-1.5, 2, 6)],
-    ids=["none", "labels", "texts", "numbers"],
-)
+@pytest.mark.parametrize("y", [
+    None, Y, Y.astype(str), np.linspace(-1.5, 2, 6),
+], ids=["none", "labels", "texts", "numbers"])  # fmt: skip
 def test_a_built_canary_makes_neighbours_and_stays_within_what_occurs(relation, y) -> None:
     pair = worst_case(X, y, neighboring=relation)
     assert len(pair.other_X) - len(pair.X) == (relation == "add_remove")

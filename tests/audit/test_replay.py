@@ -192,11 +192,10 @@ def test_one_candidate_of_a_search_keeps_what_training_and_score_declare(scoring
     assert [one.name for one in found.releases][-2:] == ["sums over cells", "private score"]
 
 
-@pytest.mark.parametrize(
-    "noisy",
-    [pytest.param(GaussianDP(mu=1.0), marks=pytest.mark.slow), PureDP(epsilon=1.0)],
-    ids=["gaussian", "laplace"],
-)
+@pytest.mark.parametrize("noisy", [
+    pytest.param(GaussianDP(mu=1.0), marks=pytest.mark.slow),
+    PureDP(epsilon=1.0),
+], ids=["gaussian", "laplace"])  # fmt: skip
 def test_a_score_that_counts_a_record_twice_is_seen(noisy, monkeypatch):
     X, y = table()
     options = {"scoring": "balanced_accuracy", "score_noise": noisy, "delta": 1e-6}

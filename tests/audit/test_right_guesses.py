@@ -160,10 +160,9 @@ def test_canaries_that_are_exposed_together_keep_the_curve_and_reach_the_limit()
     assert tails(together, m, m)[m] > 1.1 * tails(alone, m, m)[m]
 
 
-@pytest.mark.parametrize(
-    ("m", "r", "right", "epsilon", "delta"),
-    [(50, 20, 15, 0.7, 1e-3), (9, 9, 8, 1.5, 0.01), (4, 3, 0, 0.0, 0.1)],
-)
+@pytest.mark.parametrize(("m", "r", "right", "epsilon", "delta"), [
+    (50, 20, 15, 0.7, 1e-3), (9, 9, 8, 1.5, 0.01), (4, 3, 0, 0.0, 0.1),
+])  # fmt: skip
 def test_the_binomial_bound_is_the_sum_in_the_paper(m, r, right, epsilon, delta):
     """Steinke, Nasr & Jagielski 2023, Theorem 5.2, term by term."""
     q = np.exp(epsilon) / (1.0 + np.exp(epsilon))

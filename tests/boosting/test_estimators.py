@@ -203,9 +203,7 @@ def test_a_record_that_is_blanked_costs_half_of_what_was_asked_for_a_replaced_on
 
 
 @pytest.mark.parametrize("given", [
-    {"target_mu": None},
-    {"target_epsilon": 1.0},
-    {"target_mu": None, "target_epsilon": 1.0},
+    {"target_mu": None}, {"target_epsilon": 1.0}, {"target_mu": None, "target_epsilon": 1.0},
     {"target_epsilon": 1.0, "target_delta": 1e-5},
 ])  # fmt: skip
 def test_exactly_one_way_to_state_the_privacy_is_needed(kind, given):

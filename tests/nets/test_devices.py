@@ -66,10 +66,9 @@ def stack(make, engine, optimizer, number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", optimizers(), ids=["sgd", "adam"])
-@pytest.mark.parametrize(
-    ("make", "engine", "number"),
-    [(mlp, LinearEngine, 1), (mlp, LinearEngine, 3), (Residual, traced, 1)],
-)
+@pytest.mark.parametrize(("make", "engine", "number"), [
+    (mlp, LinearEngine, 1), (mlp, LinearEngine, 3), (Residual, traced, 1),
+])  # fmt: skip
 def test_a_step_stays_on_one_device(make, engine, number, optimizer):
     nets = stack(make, engine, optimizer, number)
     nets.run()

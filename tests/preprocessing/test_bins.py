@@ -30,10 +30,9 @@ def test_equal_bins_stand_beside_the_value():
     assert (found[names[1:]].sum(axis=1) == 1).all()
 
 
-@pytest.mark.parametrize(
-    ("column", "number"),
-    [((0.0, 1.0), 16), ((0, 100), 16), ((1, 16), 16), ((0, 4), 5), ((0, 1), 0)],
-)
+@pytest.mark.parametrize(("column", "number"), [
+    ((0.0, 1.0), 16), ((0, 100), 16), ((1, 16), 16), ((0, 4), 5), ((0, 1), 0),
+])  # fmt: skip
 def test_the_number_of_bins_follows_from_the_range(column, number):
     names = TableEncoder({"a": column}, bins="auto", indicators=False).get_feature_names_out()
     assert len(names) == 1 + number

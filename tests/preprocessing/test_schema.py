@@ -65,10 +65,9 @@ def test_a_list_that_looks_like_the_ends_of_a_range_is_an_error_with_both_spelli
     assert Schema({"x": {"lower": low, "upper": high}}) == Schema({"x": (low, high)})
 
 
-@pytest.mark.parametrize(
-    "pair",
-    [[0, 1], [1, 2], [2, 1], [0.0, 1.0], [-1, 0], [False, True], ["18", "90"], [0, 1, 9], [7]],
-)
+@pytest.mark.parametrize("pair", [
+    [0, 1], [1, 2], [2, 1], [0.0, 1.0], [-1, 0], [False, True], ["18", "90"], [0, 1, 9], [7],
+])  # fmt: skip
 def test_other_lists_are_values(pair):
     assert Schema({"x": pair})["x"] == pair
 

@@ -170,11 +170,9 @@ def test_bounds_that_take_long_are_asked_in_the_last_steps_alone() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "one",
-    [LIGHT, compose(LIGHT, PureDP(epsilon=0.1)), mixture([LIGHT, PureDP(epsilon=0.1)], [0.5, 0.5])],
-    ids=lambda one: type(one).__name__,
-)
+@pytest.mark.parametrize("one", [
+    LIGHT, compose(LIGHT, PureDP(epsilon=0.1)), mixture([LIGHT, PureDP(epsilon=0.1)], [0.5, 0.5]),
+], ids=lambda one: type(one).__name__)  # fmt: skip
 def test_a_rough_bound_is_never_below_and_spares_the_prices(one) -> None:
     rough = one._roughly()
     assert rough is not one

@@ -36,17 +36,15 @@ from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, 
 GRID = np.linspace(0, 4, 41)
 
 
-@pytest.mark.parametrize(
-    "theirs",
-    [
-        pld.from_laplace_mechanism(1.5),
-        pld.from_gaussian_mechanism(1.2),
-        pld.from_gaussian_mechanism(1.2, sampling_prob=0.1),
-        pld.from_randomized_response(0.4, 3),
-        pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(0.5, 1e-3)),
-    ],
-    ids=["Laplace", "Gaussian", "subsampled Gaussian", "randomised response", "epsilon and delta"],
-)
+@pytest.mark.parametrize("theirs", [
+    pld.from_laplace_mechanism(1.5),
+    pld.from_gaussian_mechanism(1.2),
+    pld.from_gaussian_mechanism(1.2, sampling_prob=0.1),
+    pld.from_randomized_response(0.4, 3),
+    pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(0.5, 1e-3)),
+], ids=[
+    "Laplace", "Gaussian", "subsampled Gaussian", "randomised response", "epsilon and delta",
+])  # fmt: skip
 def test_profile_read_from_dp_accounting_is_theirs(theirs) -> None:
     ours = ProfileDP.from_pld(theirs)
     exact = np.array([theirs.get_delta_for_epsilon(float(epsilon)) for epsilon in GRID])

@@ -122,11 +122,8 @@ def keeps(X, memo=None, shift=0.0):
 
 
 @pytest.mark.parametrize("given", [
-    {"func": Memo()},
-    {"func": Memo().__call__},
-    {"func": functools.partial(keeps, memo=[])},
-    {"func": keeps, "kw_args": {"memo": {}}},
-    {"inverse_func": [].append},
+    {"func": Memo()}, {"func": Memo().__call__}, {"func": functools.partial(keeps, memo=[])},
+    {"func": keeps, "kw_args": {"memo": {}}}, {"inverse_func": [].append},
 ])  # fmt: skip
 def test_a_step_that_learns_nothing_keeps_no_state_that_would_be_released(given):
     model = make_pipeline(FunctionTransformer(**given), NoisyCentroids())

@@ -86,11 +86,10 @@ def test_splitting_a_space_by_family_keeps_the_distribution_of_its_candidates():
 # --- as configured --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "net",
-    [logistic(noise_multiplier=2.0), RandomizedResponse(epsilon=0.4, neighboring="zero_out")],
-    ids=["net", "pure"],
-)
+@pytest.mark.parametrize("net", [
+    logistic(noise_multiplier=2.0),
+    RandomizedResponse(epsilon=0.4, neighboring="zero_out"),
+], ids=["net", "pure"])  # fmt: skip
 def test_candidates_of_different_relations_are_stated_for_changed_records(net):
     trees = NoisyCentroids(epsilon=0.5)
     estimator, space = of_families(net, trees)

@@ -95,12 +95,8 @@ def test_a_splitter_of_ones_own_never_sees_a_label():
 
 
 @pytest.mark.parametrize(("cv", "trusted"), [
-    (list(StratifiedKFold(3).split(X, y)), True),
-    (PredefinedSplit(y), True),
-    (KFold(3), False),
-    (3, False),
-    (0.2, False),
-    (None, False),
+    (list(StratifiedKFold(3).split(X, y)), True), (PredefinedSplit(y), True), (KFold(3), False),
+    (3, False), (0.2, False), (None, False),
 ], ids=str)  # fmt: skip
 def test_folds_that_only_the_caller_can_vouch_for_are_said_to_be_taken_on_trust(cv, trusted):
     spent = DPRandomSearchCV(NoisyCentroids(), SPACE, cv=cv).privacy_cost(300)
@@ -136,11 +132,9 @@ class Weighed(NoisyCentroids):
         return super().fit(X, y)
 
 
-@pytest.mark.parametrize(
-    "weights",
-    [2.0, np.ones(300), [1.0] * 300, iter([1.0] * 300)],
-    ids=lambda one: type(one).__name__,
-)
+@pytest.mark.parametrize("weights", [
+    2.0, np.ones(300), [1.0] * 300, iter([1.0] * 300),
+], ids=lambda one: type(one).__name__)  # fmt: skip
 def test_weights_of_whatever_kind_need_a_declared_guarantee(weights):
     with pytest.raises(PrivacyError, match="sample_weight.*declare guarantee.*class_weight"):
         DPRandomSearchCV(Weighed(), SPACE, n_iter=2).fit(

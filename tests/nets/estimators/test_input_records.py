@@ -355,11 +355,9 @@ def test_searches_split_what_skorchs_own_helpers_hold(module, data, targets, exa
     assert search.predict(data).shape == (120,)
 
 
-@pytest.mark.parametrize(
-    ("data", "helper"),
-    [(Rows(), "SliceDataset"), ({"values": X, "words": words}, "SliceDict")],
-    ids=["data", "dict"],
-)
+@pytest.mark.parametrize(("data", "helper"), [
+    (Rows(), "SliceDataset"), ({"values": X, "words": words}, "SliceDict"),
+], ids=["data", "dict"])  # fmt: skip
 def test_searches_say_how_to_wrap_what_they_cannot_split(data, helper):
     one = net(Both, noise_multiplier=None)
     search = DPRandomSearchCV(one, SPACE, n_iter=3, epsilon=8.0, delta=1e-5)

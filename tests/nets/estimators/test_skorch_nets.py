@@ -97,10 +97,9 @@ IMAGES = nn.Sequential(
 TOKENS = nn.Sequential(nn.Embedding(20, 6), nn.Flatten(), nn.Linear(30, 2))
 
 
-@pytest.mark.parametrize(
-    ("module", "given"),
-    [(IMAGES, rng.normal(size=(120, 1, 4, 4))), (TOKENS, rng.integers(0, 20, size=(120, 5)))],
-)
+@pytest.mark.parametrize(("module", "given"), [
+    (IMAGES, rng.normal(size=(120, 1, 4, 4))), (TOKENS, rng.integers(0, 20, size=(120, 5))),
+])  # fmt: skip
 def test_images_are_taken_and_integers_stay_integers_for_a_module_that_takes_them(module, given):
     assert net(module).fit(given, y).predict_proba(given).shape == (120, 2)
 
@@ -321,11 +320,9 @@ def conv(outputs=2):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "module",
-    [Small, nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2)), conv()],
-    ids=["traced", "plain", "per sample"],
-)
+@pytest.mark.parametrize("module", [
+    Small, nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2)), conv(),
+], ids=["traced", "plain", "per sample"])  # fmt: skip
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
 def test_no_record_is_in_any_pickle_or_copy(module, optimizer):
     planted, forms = marked()
@@ -525,10 +522,8 @@ def test_bad_arguments_are_refused_before_any_data_is_read(changed, error, match
 
 
 @pytest.mark.parametrize(("X", "y", "match"), [
-    (X, y.astype(str), "labels in y that are text"),
-    (X, y[:, None], "one label per record"),
-    (X, y[:-1], "inconsistent numbers of samples"),
-    (X.astype(str), y, "X as numbers"),
+    (X, y.astype(str), "labels in y that are text"), (X, y[:, None], "one label per record"),
+    (X, y[:-1], "inconsistent numbers of samples"), (X.astype(str), y, "X as numbers"),
 ])  # fmt: skip
 def test_bad_records_are_refused_before_any_training(X, y, match):
     one = net()

@@ -153,11 +153,9 @@ def test_named_distributions_are_special_negative_binomials() -> None:
     assert as_count_distribution(Fixed(2)) == Fixed(2)
 
 
-@pytest.mark.parametrize(
-    "distribution",
-    [Geometric(1e6), Logarithmic(1e6), NegativeBinomial(2.5, 1e5), NegativeBinomial(-0.5, 1e4)],
-    ids=repr,
-)
+@pytest.mark.parametrize("distribution", [
+    Geometric(1e6), Logarithmic(1e6), NegativeBinomial(2.5, 1e5), NegativeBinomial(-0.5, 1e4),
+], ids=repr)  # fmt: skip
 def test_probabilities_far_out_keep_their_digits(distribution: CountDistribution) -> None:
     """Where Γ-functions would cancel: against 50 digits."""
     with mpmath.workdps(50):
@@ -397,10 +395,9 @@ def test_generating_function_keeps_its_digits_where_one_run_is_nearly_certain(
             assert abs(distribution.pgf(z) - exact) <= 2e-15
 
 
-@pytest.mark.parametrize(
-    ("distribution", "deviation"),
-    [(Poisson(1000), 31.7), (Geometric(1000), 1000.0), (Fixed(700), 0.0)],
-)
+@pytest.mark.parametrize(("distribution", "deviation"), [
+    (Poisson(1000), 31.7), (Geometric(1000), 1000.0), (Fixed(700), 0.0),
+])  # fmt: skip
 def test_large_draws_are_as_large_as_the_distribution_says(
     distribution: CountDistribution, deviation: float
 ) -> None:

@@ -118,14 +118,12 @@ def test_renyi_curve_of_a_subsampled_step_is_above_the_integral(sigma: float, ra
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("sigma", "rate", "steps"),
-    [(1.0, 0.01, 100), (2.0, 0.01, 1000), (1.1, 0.05, 20), (1.0, 1.0, 10)],
-)
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [("add_remove", ADD_REMOVE), ("zero_out", ADD_REMOVE), ("replace_one", REPLACE_ONE)],
-)
+@pytest.mark.parametrize(("sigma", "rate", "steps"), [
+    (1.0, 0.01, 100), (2.0, 0.01, 1000), (1.1, 0.05, 20), (1.0, 1.0, 10),
+])  # fmt: skip
+@pytest.mark.parametrize(("ours", "theirs"), [
+    ("add_remove", ADD_REMOVE), ("zero_out", ADD_REMOVE), ("replace_one", REPLACE_ONE),
+])  # fmt: skip
 def test_dpsgd_agrees_with_dp_accounting(
     sigma: float, rate: float, steps: int, ours: str, theirs
 ) -> None:

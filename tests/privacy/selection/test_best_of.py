@@ -267,11 +267,9 @@ def test_pure_form_is_the_supremum_over_the_testing_region(
     assert best_of(PureDP(epsilon=epsilon), distribution).epsilon_at(0.0) <= exact
 
 
-@pytest.mark.parametrize(
-    "distribution",
-    [Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), NegativeBinomial(5, 7)],
-    ids=repr,
-)
+@pytest.mark.parametrize("distribution", [
+    Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), NegativeBinomial(5, 7),
+], ids=repr)  # fmt: skip
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
 def test_pure_form_is_reached_by_a_mechanism_with_three_outcomes(
     epsilon: float, distribution: CountDistribution

@@ -87,11 +87,9 @@ def test_theorem_6_agrees_with_dp_accounting_at_every_order(event, mean: float) 
     assert ours.epsilons == pytest.approx(theirs, abs=1e-8)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    ("distribution", "epsilon"),
-    [(Logarithmic(10), 3.45), (Geometric(10), 4.07), (Geometric(1000), 5.84), (Poisson(10), 4.61)],
-    ids=repr,
-)
+@pytest.mark.parametrize(("distribution", "epsilon"), [
+    (Logarithmic(10), 3.45), (Geometric(10), 4.07), (Geometric(1000), 5.84), (Poisson(10), 4.61),
+], ids=repr)  # fmt: skip
 def test_points_of_figure_4(distribution: CountDistribution, epsilon: float) -> None:
     """Papernot & Steinke, figure 4: a 0.1-zCDP run at δ = 1e-6."""
     theorem = (

@@ -132,11 +132,9 @@ def check_that_no_certificate_exceeds_a_bound(base, distribution, rng: np.random
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "distribution",
-    [*DISTRIBUTIONS, Logarithmic(10), NegativeBinomial(-0.5, 10), NegativeBinomial(2, 15)],
-    ids=repr,
-)
+@pytest.mark.parametrize("distribution", [
+    *DISTRIBUTIONS, Logarithmic(10), NegativeBinomial(-0.5, 10), NegativeBinomial(2, 15),
+], ids=repr)  # fmt: skip
 @pytest.mark.parametrize("base", [TOO_MUCH, random_base], ids=["too much", "random"])
 def test_no_certificate_exceeds_a_proved_bound(base, distribution) -> None:
     rng = np.random.default_rng(7)
