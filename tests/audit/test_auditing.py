@@ -210,9 +210,7 @@ def test_two_steps_of_any_guarantee_cost_no_less_than_the_worst_case() -> None:
     ({"stated": GaussianDP(mu=1.0, neighboring="replace_one")}, MissingDeltaError, "Give delta"),
     ({"estimator": BaseEstimator()}, PrivacyError, "Found neither a stated guarantee"),
 ])  # fmt: skip
-def test_audits_that_could_say_nothing_are_refused_before_the_first_fit(
-    change, error, message
-) -> None:
+def test_audits_that_could_say_nothing_are_refused_before_the_first_fit(change, error, message):
     with pytest.raises(error, match=message):
         audit(**{"estimator": RandomizedResponse(), **PAIR, "n_runs": 10, **change})
 

@@ -142,9 +142,7 @@ def test_failures_above_delta_are_out_of_reach_whatever_the_noise() -> None:
     (1.0, -0.1, (0.1, 1.0)), (1.0, 1e-5, (0.0, 1.0)), (1.0, 1e-5, (0.1, np.inf)),
     (np.nan, 1e-5, (0.1, 1.0)),
 ])  # fmt: skip
-def test_bad_parameters_are_refused(
-    target: float, delta: float, bracket: tuple[float, float]
-) -> None:
+def test_bad_parameters_are_refused(target: float, delta: float, bracket: tuple[float, float]):
     with pytest.raises(ValueError, match="Expected"):
         calibrate(lambda x: PureDP(epsilon=x), target, delta, bracket)
 
@@ -254,9 +252,7 @@ def test_a_target_that_is_not_positive_is_an_error():
     ("mu", "rate", "steps", "slack"),
     [pytest.param(0.5, 0.01, 1000, 0.1, marks=pytest.mark.slow), (4.0, 1.0, 1, 0.2)],
 )
-def test_target_with_a_large_slack_is_kept_too(
-    mu: float, rate: float, steps: int, slack: float
-) -> None:
+def test_target_with_a_large_slack_is_kept_too(mu: float, rate: float, steps: int, slack: float):
     noise = noise_multiplier_under(mu, rate, steps, slack)
     run = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps)
     target = gaussian_target(mu, slack=slack)

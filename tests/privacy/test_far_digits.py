@@ -89,9 +89,7 @@ def _after(masses: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("run", "distribution"), RUNS)
-def test_a_search_is_close_to_what_a_mechanism_loses_at_every_delta(
-    run: DPSGD, distribution: CountDistribution
-) -> None:
+def test_a_search_is_close_to_what_a_mechanism_loses_at_every_delta(run, distribution):
     search = best_of(run, distribution)
     for delta in DELTAS:
         certain = search.epsilon_at(delta) / 1.02
@@ -102,9 +100,7 @@ def test_a_search_is_close_to_what_a_mechanism_loses_at_every_delta(
 
 
 @pytest.mark.parametrize(("run", "distribution"), RUNS)
-def test_epsilon_is_never_above_the_renyi_route(
-    run: DPSGD, distribution: CountDistribution
-) -> None:
+def test_epsilon_is_never_above_the_renyi_route(run: DPSGD, distribution: CountDistribution):
     route = RdpAccountant(ORDERS)
     events = dp_event.PoissonSampledDpEvent(
         run.sample_rate, dp_event.GaussianDpEvent(run.noise_multiplier)
@@ -157,9 +153,7 @@ DISTRIBUTIONS = [Geometric(10), Poisson(10).at_least_one(), Fixed(3), Logarithmi
 @pytest.mark.slow
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("base", BASES, ids=lambda one: type(one).__name__)
-def test_nesting_never_makes_epsilon_smaller(
-    base: Guarantee, distribution: CountDistribution
-) -> None:
+def test_nesting_never_makes_epsilon_smaller(base: Guarantee, distribution: CountDistribution):
     search, nothing = best_of(base, distribution), PureDP(epsilon=0.0)
     hardly_any = FromPMF(np.array([0.0, 1 - 1e-9, 1e-9]))
     inside = (

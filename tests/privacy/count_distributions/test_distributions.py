@@ -86,9 +86,7 @@ def test_probabilities_sum_to_one_and_give_the_mean(distribution: CountDistribut
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_generating_function_and_its_slope_are_their_series(
-    distribution: CountDistribution,
-) -> None:
+def test_generating_function_and_its_slope_are_their_series(distribution: CountDistribution):
     k = reach(distribution)
     pmf = distribution.pmf(k)
     used = pmf > 0
@@ -107,9 +105,7 @@ def test_generating_function_and_its_slope_are_their_series(
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_generating_function_ends_at_one_and_its_slope_is_convex(
-    distribution: CountDistribution,
-) -> None:
+def test_generating_function_ends_at_one_and_its_slope_is_convex(distribution: CountDistribution):
     assert distribution.pgf(1.0) == pytest.approx(1.0, abs=1e-15)
     slope = distribution.pgf_slope(np.linspace(0, 1, 201))
     assert np.all(np.diff(slope) >= -1e-12)
@@ -171,9 +167,7 @@ def test_probabilities_far_out_keep_their_digits(distribution: CountDistribution
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_probabilities_with_many_digits_are_those_in_doubles(
-    distribution: CountDistribution,
-) -> None:
+def test_probabilities_with_many_digits_are_those_in_doubles(distribution: CountDistribution):
     with mpmath.workprec(160):
         exact = [float(one) for one in islice(distribution.exact_pmf(), 50)]
     expected = pytest.approx(exact, rel=1e-9, abs=1e-15)
@@ -184,18 +178,14 @@ def test_probabilities_with_many_digits_are_those_in_doubles(
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_expected_quantile_is_one_minus_the_mean_of_one_over_k_plus_one(
-    distribution: CountDistribution,
-) -> None:
+def test_expected_quantile_is_one_minus_the_mean_of_one_over_k_plus_one(distribution):
     k = reach(distribution)
     expected = pytest.approx(1 - math.fsum(distribution.pmf(k) / (k + 1)), abs=1e-8)
     assert distribution.expected_quantile() == expected
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_success_probability_is_that_of_at_least_one_success(
-    distribution: CountDistribution,
-) -> None:
+def test_success_probability_is_that_of_at_least_one_success(distribution: CountDistribution):
     k = reach(distribution)
     for share in (0.0, 1e-3, 0.3, 1.0):
         with np.errstate(under="ignore"):
@@ -205,9 +195,7 @@ def test_success_probability_is_that_of_at_least_one_success(
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_quantile_is_the_smallest_number_that_reaches_the_probability(
-    distribution: CountDistribution,
-) -> None:
+def test_quantile_is_the_smallest_number_that_reaches_the_probability(distribution):
     cumulative = np.cumsum(distribution.pmf(reach(distribution)))
     for p in (0.0, 1e-3, 0.1, 0.5, 0.77, 0.99):
         found = distribution.quantile(p)
@@ -222,9 +210,7 @@ def test_quantile_is_the_smallest_number_that_reaches_the_probability(
 @pytest.mark.parametrize(
     "distribution", [one for one in DISTRIBUTIONS if one.probability_of_none > 0], ids=repr
 )
-def test_input_records_at_least_one_run_probabilities_are_rescaled(
-    distribution: CountDistribution,
-) -> None:
+def test_input_records_at_least_one_run_probabilities_are_rescaled(distribution: CountDistribution):
     given, k = distribution.at_least_one(), np.arange(0, 30)
     expected = np.where(k > 0, distribution.pmf(k), 0.0) / (1 - distribution.probability_of_none)
     assert given.pmf(k) == pytest.approx(expected, rel=1e-9)
@@ -250,9 +236,7 @@ def test_a_cap_under_which_k_next_to_never_stays_is_refused() -> None:
 @pytest.mark.parametrize("distribution", [
     Geometric(10), Poisson(4), Poisson(4).at_least_one(), Logarithmic(30), NegativeBinomial(3, 20),
 ], ids=repr)  # fmt: skip
-def test_capped_distribution_is_the_distribution_given_that_it_stays_under_the_cap(
-    distribution: CountDistribution,
-) -> None:
+def test_capped_distribution_is_the_distribution_given_that_it_stays_under_the_cap(distribution):
     for most in (2, 9, 200):
         k = np.arange(0, most + 3)
         inside = np.where(k <= most, distribution.pmf(k), 0.0)
@@ -377,9 +361,7 @@ def test_integers_of_numpy_do_not_wrap_around() -> None:
 
 @pytest.mark.parametrize("shape", [-0.5, 0.0, 0.5, 1.0, 5.0])
 @pytest.mark.parametrize("mean", [1 + 1e-12, 1 + 1e-9, 1.001, 10.0, 1e6])
-def test_generating_function_keeps_its_digits_where_one_run_is_nearly_certain(
-    shape: float, mean: float
-) -> None:
+def test_generating_function_keeps_its_digits_where_one_run_is_nearly_certain(shape, mean):
     """f(z) is nearly z there: it was wrong in the seventh digit, and with it what is said to be a
     lower bound."""
     distribution = NegativeBinomial(shape, mean)
@@ -398,9 +380,7 @@ def test_generating_function_keeps_its_digits_where_one_run_is_nearly_certain(
 @pytest.mark.parametrize(("distribution", "deviation"), [
     (Poisson(1000), 31.7), (Geometric(1000), 1000.0), (Fixed(700), 0.0),
 ])  # fmt: skip
-def test_large_draws_are_as_large_as_the_distribution_says(
-    distribution: CountDistribution, deviation: float
-) -> None:
+def test_large_draws_are_as_large_as_the_distribution_says(distribution, deviation):
     """Nothing is cut off, however much work it makes."""
     rng = random.Random(7)
     drawn = [distribution.sample(rng) for _ in range(300)]

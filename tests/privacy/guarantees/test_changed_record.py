@@ -233,9 +233,7 @@ def test_a_renyi_curve_that_is_known_near_one_alone_still_promises_what_its_prof
     ("noise", "rate", "steps"),
     [(2.0, 0.01, 500), (1.5, 1.0, 3), pytest.param(1.0, 0.02, 1500, marks=pytest.mark.slow)],
 )
-def test_dp_sgd_has_its_own_accounting_which_costs_less_than_the_chain(
-    noise: float, rate: float, steps: int
-) -> None:
+def test_dp_sgd_has_its_own_accounting_which_costs_less_than_the_chain(noise, rate, steps):
     presence = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps, neighboring="zero_out")
     ours = as_replace_one(presence).epsilon_at(1e-5)
     theirs = privacy_loss_distribution.from_gaussian_mechanism(

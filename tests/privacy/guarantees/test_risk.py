@@ -147,9 +147,7 @@ def test_gaussian_trade_off_is_its_closed_form(mu: float) -> None:
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(1.0, 0.0), (0.3, 0.01), (4.0, 1e-6), (0.0, 0.2), (0.001, 1e-5)]
 )
-def test_trade_off_of_an_epsilon_and_a_delta_is_its_closed_form(
-    epsilon: float, delta: float
-) -> None:
+def test_trade_off_of_an_epsilon_and_a_delta_is_its_closed_form(epsilon: float, delta: float):
     one = ApproxDP(epsilon=epsilon, delta=delta)
     lines = np.maximum(1 - delta - np.exp(epsilon) * RATES, np.exp(-epsilon) * (1 - delta - RATES))
     assert one.trade_off(RATES) == pytest.approx(np.maximum(lines, 0.0), abs=3e-5)

@@ -135,9 +135,7 @@ def test_renyi_curve_grows_with_its_order_and_bounds_the_profile(one: Guarantee)
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.floats(1e-4, 8.0), st.floats(1e-12, 0.5))
-def test_gaussian_epsilon_is_within_a_billionth_of_the_exact_one_from_above(
-    mu: float, delta: float
-) -> None:
+def test_gaussian_epsilon_is_within_a_billionth_of_the_exact_one_from_above(mu, delta):
     from scipy import optimize
 
     from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian

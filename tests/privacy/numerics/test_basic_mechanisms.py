@@ -21,9 +21,7 @@ REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.3, 2.0, 30.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-8, 0.2])
-def test_randomised_response_has_the_profile_of_its_definition(
-    epsilon: float, delta: float
-) -> None:
+def test_randomised_response_has_the_profile_of_its_definition(epsilon: float, delta: float):
     """δ + (1−δ)·(e^{ε₀} − e^ε)/(1 + e^{ε₀}) up to ε₀, δ from there on."""
     grid = np.linspace(0, epsilon + 2, 41)
     exact = delta + (1 - delta) * np.maximum(np.exp(epsilon) - np.exp(grid), 0) / (
@@ -124,9 +122,7 @@ def test_renyi_curve_of_a_subsampled_step_is_above_the_integral(sigma: float, ra
 @pytest.mark.parametrize(("ours", "theirs"), [
     ("add_remove", ADD_REMOVE), ("zero_out", ADD_REMOVE), ("replace_one", REPLACE_ONE),
 ])  # fmt: skip
-def test_dpsgd_agrees_with_dp_accounting(
-    sigma: float, rate: float, steps: int, ours: str, theirs
-) -> None:
+def test_dpsgd_agrees_with_dp_accounting(sigma: float, rate: float, steps: int, ours: str, theirs):
     pld = privacy_loss_distribution.from_gaussian_mechanism(
         sigma, sampling_prob=rate, value_discretization_interval=1e-3, neighboring_relation=theirs
     ).self_compose(steps)
@@ -139,9 +135,7 @@ def test_dpsgd_agrees_with_dp_accounting(
 @pytest.mark.parametrize(
     ("sigma", "rate"), [(1.0, 0.01), (2.0, 0.2), (0.5, 0.3), (1.0, 1.0), (5.0, 0.001), (1.0, 1e-9)]
 )
-def test_step_with_a_replaced_record_is_above_the_exact_one_at_all_epsilons(
-    sigma: float, rate: float
-) -> None:
+def test_step_with_a_replaced_record_is_above_the_exact_one_at_all_epsilons(sigma, rate):
     exact = privacy_loss_mechanism.GaussianPrivacyLoss(
         sigma, sampling_prob=rate, adjacency_type=privacy_loss_mechanism.AdjacencyType.REPLACE
     )
@@ -214,9 +208,7 @@ def test_both_directions_of_a_step_are_above_many_digits_where_almost_every_reco
     ("noise", "rate"), [(1.0, 1e-7), (1.0, 1e-9), (10.0, 1e-5), (50.0, 1e-3), (2.0, 0.01)]
 )
 @pytest.mark.parametrize("order", [2, 3, 16, 64, 300])
-def test_renyi_divergence_of_a_rare_step_keeps_its_digits(
-    noise: float, rate: float, order: int
-) -> None:
+def test_renyi_divergence_of_a_rare_step_keeps_its_digits(noise: float, rate: float, order: int):
     with mpmath.workdps(60):
         q, s = mpmath.mpf(rate), mpmath.mpf(noise)
         moment = mpmath.fsum(

@@ -74,9 +74,7 @@ def test_gaussian_curve_is_above_sixty_digits_and_close(mu: float) -> None:
 
 
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.01), (0.5, 0.2), (4.0, 0.5), (2.0, 1.0)])
-def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(
-    sigma: float, rate: float
-) -> None:
+def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(sigma: float, rate: float):
     step = basic_mechanisms._subsampled_gaussian_step(sigma, rate)
     removed, added = step.removed, step.added
     rng = np.random.default_rng(4)
@@ -117,9 +115,7 @@ def true_curves(mu: float, weight: float):
     st.integers(0, 2**32 - 1),
     st.sampled_from(["exact", "factors", "offsets", "tiny", "first", "step"]),
 )
-def test_dots_are_connected_above_the_true_profile(
-    mu: float, weight: float, number: int, seed: int, kind: str
-) -> None:
+def test_dots_are_connected_above_the_true_profile(mu, weight, number, seed, kind):
     """Upper bounds of any shape, convex or not, the same or different for both directions: checked
     between dots too."""
     rng = np.random.default_rng(seed)

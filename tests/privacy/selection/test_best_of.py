@@ -258,9 +258,7 @@ def brute_force_pure(epsilon: float, distribution: CountDistribution) -> float:
 
 @pytest.mark.parametrize("distribution", PURE_DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
-def test_pure_form_is_the_supremum_over_the_testing_region(
-    epsilon: float, distribution: CountDistribution
-) -> None:
+def test_pure_form_is_the_supremum_over_the_testing_region(epsilon, distribution):
     brute = brute_force_pure(epsilon, distribution)
     exact = best_of_pure(epsilon, distribution)
     assert brute - 1e-9 <= exact <= brute + 1e-6
@@ -271,9 +269,7 @@ def test_pure_form_is_the_supremum_over_the_testing_region(
     Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), NegativeBinomial(5, 7),
 ], ids=repr)  # fmt: skip
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
-def test_pure_form_is_reached_by_a_mechanism_with_three_outcomes(
-    epsilon: float, distribution: CountDistribution
-) -> None:
+def test_pure_form_is_reached_by_a_mechanism_with_three_outcomes(epsilon, distribution):
     """All of the supremum but a part in a thousand: outcomes rest < sliver < top, the sliver with
     odds e^ε."""
     top = np.geomspace(1e-7, 1 / (1 + np.exp(epsilon)), 4000)
@@ -332,9 +328,7 @@ def test_poisson_search_costs_at_most_the_stated_figure() -> None:
     (Logarithmic(10), 2.74, 2.735), (Geometric(10), 2.89, 2.888), (Geometric(1000), 4.54, 4.527),
     (Poisson(10), 3.67, 3.648),
 ], ids=repr)  # fmt: skip
-def test_figures_of_the_documentation(
-    distribution: CountDistribution, theorem: float, certain: float
-) -> None:
+def test_figures_of_the_documentation(distribution, theorem, certain):
     base = GaussianDP(mu=0.2**0.5)
     assert best_of(base, distribution).epsilon_at(DELTA) <= theorem
     assert witness_epsilon(base, distribution, DELTA) == pytest.approx(certain, abs=2e-3)

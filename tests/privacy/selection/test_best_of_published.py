@@ -62,9 +62,7 @@ def renyi_of(event: dp_event.DpEvent) -> np.ndarray:
 
 @pytest.mark.parametrize(("shape", "mean"), SHAPES_AND_MEANS)
 @pytest.mark.parametrize("event", [GAUSSIAN, LAPLACE], ids=["Gaussian", "Laplace"])
-def test_theorem_2_agrees_with_dp_accounting_at_every_order(
-    event, shape: float, mean: float
-) -> None:
+def test_theorem_2_agrees_with_dp_accounting_at_every_order(event, shape: float, mean: float):
     """Both take the smallest value over all higher orders, ours when it is asked for it."""
     base = RenyiDP(orders=ORDERS, epsilons=renyi_of(event))
     ours = never_smallest.renyi_negative_binomial(base, NegativeBinomial(shape, mean), ORDERS)
@@ -192,9 +190,7 @@ SMALLEST = [
 
 
 @pytest.mark.parametrize(("name", "base", "distribution", "delta"), SMALLEST)
-def test_bounds_of_the_accountant_are_each_the_smallest_somewhere(
-    name, base, distribution, delta
-) -> None:
+def test_bounds_of_the_accountant_are_each_the_smallest_somewhere(name, base, distribution, delta):
     """Else they would belong outside."""
     found = {
         which: float(one.epsilon_at(delta))

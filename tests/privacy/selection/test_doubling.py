@@ -351,9 +351,7 @@ def results(walk: DoublingSteps) -> list[tuple[int | None, ...]]:
 
 @pytest.mark.parametrize("lower", [pytest.param(0, marks=pytest.mark.slow), 5])
 @pytest.mark.parametrize("threshold_noise", ["fresh", pytest.param("once", marks=pytest.mark.slow)])
-def test_walks_that_run_follow_the_enumerated_distribution(
-    threshold_noise: str, lower: int
-) -> None:
+def test_walks_that_run_follow_the_enumerated_distribution(threshold_noise: str, lower: int):
     utilities, walk, runs = np.array([3, 14]), started(3, 3), 3000
     if threshold_noise == "fresh":
         distribution = np.array(

@@ -165,9 +165,7 @@ class Coins:
         return chosen
 
 
-def test_a_try_of_the_exponential_mechanism_has_exactly_the_stated_ratios(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_try_of_the_exponential_mechanism_has_exactly_the_stated_ratios(monkeypatch):
     monkeypatch.setattr(
         report_noisy_max, "bernoulli_exp", lambda gamma, bits: bits.toss(math.exp(-gamma))
     )

@@ -141,9 +141,7 @@ def test_potential_0_gives_theorem_1() -> None:
     ),
     (PureDP(epsilon=0.5), Geometric(10), 1.4),
 ], ids=repr)  # fmt: skip
-def test_delta_at_0_is_close_to_a_certificate(
-    base, distribution: CountDistribution, close: float
-) -> None:
+def test_delta_at_0_is_close_to_a_certificate(base, distribution: CountDistribution, close: float):
     search = best_of(base, distribution)
     certain, reported = witness(base, distribution, 0.0), search.delta_at(0.0)
     assert certain <= reported <= close * certain

@@ -13,7 +13,6 @@ from sklearn_dpsearch.privacy import (
     Fixed,
     GaussianDP,
     Geometric,
-    Guarantee,
     Poisson,
     ProfileDP,
     PureDP,
@@ -183,9 +182,7 @@ def test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it() -> None:
     "base", [PURE, GaussianDP(mu=0.4), SGD], ids=lambda one: type(one).__name__
 )
 @pytest.mark.parametrize("distribution", [Poisson(60), Binomial(150, 0.5), Fixed(40)], ids=repr)
-def test_reported_epsilon_is_above_what_is_certified(
-    base: Guarantee, distribution: CountDistribution
-) -> None:
+def test_reported_epsilon_is_above_what_is_certified(base, distribution):
     """For few and for many runs, and never above Theorem 1."""
     search = best_of(base, distribution)
     for delta in (1e-4, 1e-8):
@@ -202,9 +199,7 @@ def test_reported_epsilon_is_above_what_is_certified(
     pytest.param(SGD, Poisson(30), 1e-5, 1.01, marks=pytest.mark.slow),
     pytest.param(GaussianDP(mu=0.2**0.5), MANY, 1e-6, 1.02, marks=pytest.mark.slow),
 ], ids=repr)  # fmt: skip
-def test_many_runs_cost_what_can_be_lost(
-    base: Guarantee, distribution: CountDistribution, delta: float, close: float
-) -> None:
+def test_many_runs_cost_what_can_be_lost(base, distribution, delta, close):
     search = best_of(base, distribution)
     certain = witness_epsilon(base, distribution, delta)
     assert certain <= search.epsilon_at(delta) <= close * certain
@@ -295,9 +290,7 @@ def test_distributions_with_heavy_tails_and_few_runs_pay_nothing_for_it() -> Non
     (GaussianDP(mu=0.45), Poisson(100), 0.88),
     (PureDP(epsilon=1.0), Fixed(100), 0.69),
 ], ids=repr)  # fmt: skip
-def test_prices_take_a_tenth_to_a_third_off_many_runs(
-    one_run: Guarantee, count: CountDistribution, share: float
-) -> None:
+def test_prices_take_a_tenth_to_a_third_off_many_runs(one_run, count, share):
     found = best_of(one_run, count)
     assert found.epsilon_at(1e-5) <= share * found.bounds["Theorem 1"].epsilon_at(1e-5)
 

@@ -101,9 +101,7 @@ def test_a_grid_of_epsilons_costs_what_the_worst_of_all_orders_loses() -> None:
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_exact_form_agrees_with_all_orders_of_two_candidates(
-    distribution: CountDistribution,
-) -> None:
+def test_exact_form_agrees_with_all_orders_of_two_candidates(distribution: CountDistribution):
     epsilons, weights = (0.3, 1.5), (0.6, 0.4)
     exact = best_of(mixed(epsilons, weights), distribution).epsilon_at(0.0)
     brute = largest_loss_of_all_cuts(epsilons, weights, distribution)

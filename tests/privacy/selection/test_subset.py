@@ -121,9 +121,7 @@ def test_bound_is_exact_where_both_ratios_rise_together(train_on: str, order: st
 
 
 @pytest.mark.parametrize("share", [None, 0.4])
-def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached(
-    share: float | None,
-) -> None:
+def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached(share: float | None):
     rng = np.random.default_rng(6)
     for _ in range(3):
         a, b, d, fraction = *rng.uniform(0, 3, 3), float(rng.uniform(0.01, 0.99))
@@ -251,9 +249,7 @@ def _with_and_without(tune, train, fraction, share, train_on):
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-def test_a_changed_record_and_known_membership_cost_the_average_over_the_coin(
-    relation: str,
-) -> None:
+def test_a_changed_record_and_known_membership_cost_the_average_over_the_coin(relation: str):
     tune, validate, train = (PureDP(epsilon=one, neighboring=relation) for one in (2.0, 1.5, 1.0))
     known = {"secret_membership": False} if relation == "zero_out" else {}
     for train_on, inside in (("rest", tune), ("all", compose(tune, train))):

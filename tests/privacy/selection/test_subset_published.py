@@ -155,9 +155,7 @@ def _largest_loss(distributions: dict[frozenset[int], np.ndarray], number: int) 
     (best_of(ZCDP(rho=0.01), Geometric(10)), "rest", 0.5, "KK23 Theorem 1"),
     (best_of(ZCDP(rho=0.01), Poisson(15)), "all", 0.01, "ZW19, composed"),
 ], ids=["rest", "rest, a search", "all"])  # fmt: skip
-def test_published_bounds_are_the_smallest_for_weak_renyi_curves(
-    tune, train_on, fraction, name
-) -> None:
+def test_published_bounds_are_the_smallest_for_weak_renyi_curves(tune, train_on, fraction, name):
     """By up to 3 %, which is why they are in the accountant."""
     search = subset_then_train(tune, ZCDP(rho=0.01), fraction, train_on)
     found = {which: float(one.epsilon_at(DELTA)) for which, one in search.bounds.items()}

@@ -102,9 +102,7 @@ def cells_of_the_largest(mu: float, runs: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("runs", [1, 2])
-def test_half_of_the_loss_for_each_step_is_stated_within_a_percent_of_the_exact_loss(
-    runs: int,
-) -> None:
+def test_half_of_the_loss_for_each_step_is_stated_within_a_percent_of_the_exact_loss(runs: int):
     """Normals of both signs, μ = .5 for a replaced record: a total 1 % smaller would be below the
     exact loss."""
     run = GaussianDP(mu=0.25, neighboring="zero_out")

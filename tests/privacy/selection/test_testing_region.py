@@ -156,9 +156,7 @@ def test_lines_are_above_what_they_bound_at_random_points() -> None:
 
 @pytest.mark.parametrize("delta", [1e-6, 0.1, 0.3, 0.7])
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_lines_are_above_the_kink_where_open_failures_end(
-    delta: float, distribution: CountDistribution
-) -> None:
+def test_lines_are_above_the_kink_where_open_failures_end(delta, distribution):
     """q_min is 0 up to q = δ, a point inside a cell: for large z the value there, f'(δ) − z·f'(0),
     is the largest."""
     one = ApproxDP(epsilon=1.0, delta=delta).pair.removed

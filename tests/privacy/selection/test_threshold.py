@@ -259,9 +259,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("name", "broken"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_accountant_is_caught(
-    coarse_cells: None, monkeypatch: pytest.MonkeyPatch, name: str, broken
-) -> None:
+def test_a_broken_accountant_is_caught(coarse_cells, monkeypatch, name, broken):
     monkeypatch.setattr(threshold, name, broken)
     with pytest.raises(Violation):
         check_many(60, seed=1)
@@ -272,9 +270,7 @@ def test_a_broken_accountant_is_caught(
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
 @pytest.mark.parametrize("p", [1e-6, 0.01, 0.1, 0.6])
-def test_pure_form_is_the_supremum_over_the_testing_region_and_less_than_twice_the_loss(
-    epsilon: float, p: float
-) -> None:
+def test_pure_form_is_the_supremum_over_the_testing_region_and_less_than_twice_the_loss(epsilon, p):
     t = np.append(np.linspace(0, 1, 200_001), 1 / (1 + np.exp(epsilon)))
     other = np.minimum(np.exp(epsilon) * t, 1 - np.exp(-epsilon) * (1 - t))
     brute = epsilon + float(np.max(np.log((p + (1 - p) * other) / (p + (1 - p) * t))))
@@ -338,9 +334,7 @@ def gaussian_witness(mu: float, p: float, epsilon: float) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.1, 0.2**0.5, 1.0])
 @pytest.mark.parametrize("p", [1e-3, 0.1])
-def test_gaussian_base_lies_between_what_a_score_reaches_and_the_published_bounds(
-    mu: float, p: float
-) -> None:
+def test_gaussian_base_lies_between_what_a_score_reaches_and_the_published_bounds(mu, p):
     search = until_above(GaussianDP(mu=mu), p)
     for delta in (1e-2, DELTA):
         epsilon = search.epsilon_at(delta)

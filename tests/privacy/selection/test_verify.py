@@ -92,9 +92,7 @@ def best_of_three_blocks(one: Mechanism, distribution, epsilon: float, pieces: i
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2, 3))]
 )
-def test_a_claim_is_found_false_only_where_a_mechanism_that_can_be_written_down_loses_more(
-    seed: int,
-) -> None:
+def test_a_claim_is_found_false_only_where_a_mechanism_that_can_be_written_down_loses_more(seed):
     rng = np.random.default_rng(100 + seed)
     for _ in range(brute_force.size(60, 4)):
         one = small_mechanism(rng)
@@ -113,9 +111,7 @@ def test_a_claim_is_found_false_only_where_a_mechanism_that_can_be_written_down_
     (Logarithmic(10), 2.745, 2.73), (Geometric(10), 2.895, 2.878), (Geometric(1000), 4.545, 4.51),
     (Poisson(10), 3.675, 3.62),
 ])  # fmt: skip
-def test_the_table_of_the_certificates_is_reproduced(
-    distribution, proved: float, certain: float
-) -> None:
+def test_the_table_of_the_certificates_is_reproduced(distribution, proved: float, certain: float):
     """docs/theory/witness.md: Theorem 1 and the witness, for a Gaussian base with ε = 2 at δ =
     1e-6."""
     assert verify(GAUSSIAN, distribution, proved, 1e-6) == "true"
@@ -160,9 +156,7 @@ def delta_of_one_step(noise: float, rate: float, relation: str, epsilon: float) 
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize(("noise", "rate", "steps"), [(2.0, 1.0, 7), (0.8, 1.0, 1), (1.1, 0.1, 1)])
-def test_the_mechanism_that_refutes_dp_sgd_loses_no_more_than_dp_sgd(
-    relation, noise, rate, steps
-) -> None:
+def test_the_mechanism_that_refutes_dp_sgd_loses_no_more_than_dp_sgd(relation, noise, rate, steps):
     """Against closed forms: many steps with all records are one Gaussian; one step is a mixture of
     two."""
     far = 2.0 if relation == "replace_one" else 1.0

@@ -50,9 +50,7 @@ DISTRIBUTIONS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(
-    distribution, epsilon: float
-) -> None:
+def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(distribution, epsilon: float):
     """Randomised response whose outcomes are cut in three: the best cut by brute force is no better
     and as good."""
     truth = 1 / (1 + np.exp(-epsilon))
@@ -83,9 +81,7 @@ def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(
 @pytest.mark.parametrize(
     "cases", [2, pytest.param(brute_force.size(25, 10), marks=pytest.mark.slow)]
 )
-def test_witness_is_never_above_theorem_1_for_random_mechanisms_and_distributions(
-    cases: int,
-) -> None:
+def test_witness_is_never_above_theorem_1_for_random_mechanisms_and_distributions(cases: int):
     rng = np.random.default_rng(0)
     for _ in range(cases):
         one, distribution = random_mechanism(rng), random_distribution(rng)
@@ -151,9 +147,7 @@ def test_a_mass_above_one_certifies_no_more_than_is_reported() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_probabilities_of_rounded_masses_have_totals_of_one_and_a_curve_nowhere_above(
-    seed: int,
-) -> None:
+def test_probabilities_of_rounded_masses_have_totals_of_one_and_a_curve_nowhere_above(seed: int):
     rng = np.random.default_rng(seed)
     losses = np.sort(rng.uniform(-5, 5, 8))
     masses = rng.dirichlet(np.ones(8)) * 0.99
@@ -176,9 +170,7 @@ def test_probabilities_of_rounded_masses_have_totals_of_one_and_a_curve_nowhere_
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0])
-def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gaussian(
-    mu: float,
-) -> None:
+def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gaussian(mu: float):
     """A finely binned Gaussian is a mechanism with hardly less than the same guarantee."""
     from scipy import special
 

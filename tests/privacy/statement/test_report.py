@@ -253,9 +253,7 @@ def test_no_promise_is_called_no_promise() -> None:
 @pytest.mark.parametrize(
     ("relation", "number"), [("add_remove", "private"), ("zero_out", "public")]
 )
-def test_whether_the_number_of_records_is_protected_depends_on_the_relation(
-    relation: str, number: str
-) -> None:
+def test_whether_the_number_of_records_is_protected_depends_on_the_relation(relation, number):
     spent = PrivacySpent(guarantee=PureDP(epsilon=1.0, neighboring=relation), delta=0.0)
     assert rows(spent, "unit")["Number of records"] == number
     assert any(
