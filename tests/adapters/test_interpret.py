@@ -10,17 +10,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.adapters import adapter_for
-from sklearn_dpsearch.privacy import (
-    GaussianDP,
-    Geometric,
-    LeakingEstimatorError,
-    PrivacyError,
-    UnknownGuaranteeError,
-    best_of,
-    compose,
-)
 
 from .toys import promise, refused
 
@@ -54,7 +46,7 @@ def table(n=400, seed=0):
 @pytest.mark.parametrize(("stated", "true"), [(0.5, 0.43), (1.0, 0.87), (3.0, 2.62), (8.0, 7.05)])
 def test_the_guarantee_is_below_the_stated_one(stated, true):
     found = promise(ebm(epsilon=stated, delta=1e-5))
-    assert isinstance(found, GaussianDP)
+    assert isinstance(found, dp.GaussianDP)
     assert found.neighboring == "zero_out"
     assert found.epsilon_at(1e-5) == pytest.approx(true, abs=0.006)
 
@@ -62,11 +54,11 @@ def test_the_guarantee_is_below_the_stated_one(stated, true):
 def test_the_guarantee_is_the_composition_of_both_gaussian_parts():
     found = promise(ebm(epsilon=2.0, delta=1e-6, bin_budget_frac=0.3))
     parts = [
-        GaussianDP(mu=1.0 / calc_gdp_noise_multi(1, share * 2.0, 5e-7), neighboring="zero_out")
+        dp.GaussianDP(mu=1.0 / calc_gdp_noise_multi(1, share * 2.0, 5e-7), neighboring="zero_out")
         for share in (0.3, 0.7)
     ]
-    assert found.mu == pytest.approx(compose(*parts).mu, rel=1e-8)
-    assert found.mu >= compose(*parts).mu
+    assert found.mu == pytest.approx(dp.compose(*parts).mu, rel=1e-8)
+    assert found.mu >= dp.compose(*parts).mu
 
 
 @pytest.mark.parametrize("composition", ["gdp", "classic"])
@@ -99,7 +91,7 @@ def test_a_scaled_model_keeps_its_factor(factor):
 
 
 def test_an_epsilon_out_of_reach_is_an_error():
-    with pytest.raises(PrivacyError, match="no epsilon from"):
+    with pytest.raises(dp.PrivacyError, match="no epsilon from"):
         adapter_for(ebm()).scaled_privacy(ebm(), 1e4)
 
 
@@ -112,7 +104,7 @@ def test_an_epsilon_out_of_reach_is_an_error():
     {"feature_types": ["continuous", ["a", "b"], "continuous", "continuous"]},
 ], ids=repr)  # fmt: skip
 def test_types_and_categories_from_the_records_are_refused(parameters):
-    refused(LeakingEstimatorError, ebm(**parameters), "feature_types", "OrdinalEncoder")
+    refused(dp.LeakingEstimatorError, ebm(**parameters), "feature_types", "OrdinalEncoder")
 
 
 @pytest.mark.parametrize("bounds", [
@@ -120,7 +112,7 @@ def test_types_and_categories_from_the_records_are_refused(parameters):
     [(-1, 1), (-1, 1), (-1, 1), (np.nan, 1)], [(-1, 1), (-1, 1), (-1, 1), (1, 1)],
 ], ids=repr)  # fmt: skip
 def test_bounds_from_the_records_are_refused(bounds):
-    refused(LeakingEstimatorError, ebm(privacy_bounds=bounds), "privacy_bounds", "lower < upper")
+    refused(dp.LeakingEstimatorError, ebm(privacy_bounds=bounds), "privacy_bounds", "lower < upper")
 
 
 @pytest.mark.parametrize("parameters", [
@@ -141,24 +133,24 @@ def test_bounds_by_number_and_by_name_are_taken(parameters):
     ({"validation_size": 0.2}, "validation_size"),
 ])  # fmt: skip
 def test_a_budget_that_makes_no_sense_is_refused(parameters, word):
-    refused(PrivacyError, ebm(**parameters), word)
+    refused(dp.PrivacyError, ebm(**parameters), word)
 
 
 def test_the_regressor_is_refused_with_its_reason():
     message = "sklearn_dpsearch.nets"
-    refused(LeakingEstimatorError, ebm(DPExplainableBoostingRegressor), "residuals", message)
+    refused(dp.LeakingEstimatorError, ebm(DPExplainableBoostingRegressor), "residuals", message)
 
 
 def test_another_release_is_refused(monkeypatch):
     monkeypatch.setattr("interpret.__version__", "0.8.0")
-    refused(UnknownGuaranteeError, ebm(), "0.8.0", "0.7.8")
+    refused(dp.UnknownGuaranteeError, ebm(), "0.8.0", "0.7.8")
 
 
 def test_a_subclass_is_not_vouched_for():
     class Changed(DPExplainableBoostingClassifier):
         pass
 
-    refused(UnknownGuaranteeError, ebm(Changed), "no known training guarantee")
+    refused(dp.UnknownGuaranteeError, ebm(Changed), "no known training guarantee")
 
 
 # --- record and replay: the declared sensitivity against the real one -----------------------------
@@ -268,8 +260,8 @@ def test_a_search_costs_its_epsilon_and_its_candidates_are_seeded_by_the_operati
 
 
 def test_a_plan_without_calibration_is_the_best_of_k_runs_of_training_and_score():
-    spent = DPRandomSearchCV(ebm(), "auto", n_iter=Geometric(5), delta=1e-5).privacy_cost(1000)
-    one = best_of(promise(ebm()), Geometric(5)).epsilon_at(1e-5)
+    spent = DPRandomSearchCV(ebm(), "auto", n_iter=dp.Geometric(5), delta=1e-5).privacy_cost(1000)
+    one = dp.best_of(promise(ebm()), dp.Geometric(5)).epsilon_at(1e-5)
     assert 0.99 * one < spent.epsilon < 3 * one
 
 

@@ -8,19 +8,10 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.audit.stated_guarantees import Claim
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    ApproxDP,
-    GaussianDP,
-    MissingDeltaError,
-    PrivacyError,
-    PureDP,
-    compose,
-)
 from sklearn_dpsearch.privacy.spent import PrivacySpent
 
 from ..search.toys import NoisyCentroids, RandomizedResponse
@@ -37,7 +28,7 @@ class Counter(BaseEstimator):
         self.random_state = random_state
 
     def privacy_guarantee(self, n_samples=None):
-        return PureDP(epsilon=self.states, neighboring=self.relation)
+        return dp.PureDP(epsilon=self.states, neighboring=self.relation)
 
     def fit(self, X, y=None):
         rng = np.random.default_rng(self.random_state)
@@ -80,7 +71,7 @@ def test_what_the_fitted_model_states_counts_where_it_is_less() -> None:
     class Boasting(Counter):
         def fit(self, X, y=None):
             super().fit(X)
-            self.privacy_spent_ = PrivacySpent(guarantee=PureDP(epsilon=0.1), delta=0.0)
+            self.privacy_spent_ = PrivacySpent(guarantee=dp.PureDP(epsilon=0.1), delta=0.0)
             return self
 
     found = audit(Boasting(states=5.0, noise=3.0), np.ones((5, 1)), n_runs=200, random_state=0)
@@ -118,7 +109,7 @@ def test_fits_that_all_fail_are_an_error_with_the_first_of_them() -> None:
 def test_a_refusal_is_no_outcome() -> None:
     """It depends on what the caller wrote, not on the records: it would look like a leak where
     there is none."""
-    with pytest.raises(PrivacyError, match="shares its memory"):
+    with pytest.raises(dp.PrivacyError, match="shares its memory"):
         audit(
             search(), **PAIR, n_runs=10, fit_params={"X_public": QUIET, "y_public": LABELS.copy()}
         )
@@ -176,12 +167,12 @@ def test_the_callers_word_that_zeros_count_for_nothing_makes_one_step() -> None:
 
 
 @pytest.mark.parametrize(("guarantee", "twice"), [
-    (PureDP(epsilon=0.7), PureDP(epsilon=1.4).epsilon_at(1e-6)),
-    (GaussianDP(mu=0.5), GaussianDP(mu=1.0).epsilon_at(1e-6)),
-    (ZCDP(rho=0.1), ZCDP(rho=0.4).epsilon_at(1e-6)),
+    (dp.PureDP(epsilon=0.7), dp.PureDP(epsilon=1.4).epsilon_at(1e-6)),
+    (dp.GaussianDP(mu=0.5), dp.GaussianDP(mu=1.0).epsilon_at(1e-6)),
+    (dp.ZCDP(rho=0.1), dp.ZCDP(rho=0.4).epsilon_at(1e-6)),
     (
-        DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3),
-        DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3, neighboring="replace_one").epsilon_at(
+        dp.DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3),
+        dp.DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3, neighboring="replace_one").epsilon_at(
             1e-6,
         ),
     ),
@@ -192,23 +183,26 @@ def test_two_steps_cost_what_the_kind_of_guarantee_says(guarantee, twice) -> Non
 
 def test_two_steps_of_any_guarantee_cost_no_less_than_the_worst_case() -> None:
     """A Gaussian hidden in a composition: twice as far apart is a Gaussian with 2μ."""
-    hidden = compose(GaussianDP(mu=0.5), PureDP(epsilon=1e-9))
-    assert Claim(hidden, 1e-6, "zero_out").epsilon(2) >= GaussianDP(mu=1.0).epsilon_at(1e-6)
+    hidden = dp.compose(dp.GaussianDP(mu=0.5), dp.PureDP(epsilon=1e-9))
+    assert Claim(hidden, 1e-6, "zero_out").epsilon(2) >= dp.GaussianDP(mu=1.0).epsilon_at(1e-6)
     assert (
-        Claim(compose(PureDP(epsilon=1.0), PureDP(epsilon=0.5)), 0.0, "zero_out").epsilon(2) == 3.0
+        Claim(dp.compose(dp.PureDP(epsilon=1.0), dp.PureDP(epsilon=0.5)), 0.0, "zero_out").epsilon(
+            2
+        )
+        == 3.0
     )
-    assert Claim(ApproxDP(epsilon=1.0, delta=1e-6), 1e-7, "zero_out").epsilon(2) == np.inf
-    assert 1.99 < Claim(ApproxDP(epsilon=1.0, delta=1e-6), 1e-5, "zero_out").epsilon(2) < 2.2
+    assert Claim(dp.ApproxDP(epsilon=1.0, delta=1e-6), 1e-7, "zero_out").epsilon(2) == np.inf
+    assert 1.99 < Claim(dp.ApproxDP(epsilon=1.0, delta=1e-6), 1e-5, "zero_out").epsilon(2) < 2.2
 
 
 @pytest.mark.parametrize(("change", "error", "message"), [
     ({"n_runs": 3}, ValueError, "Found 3 runs"),
     ({"confidence": 2}, ValueError, "confidence=2"),
-    ({"other": (QUIET, LABELS)}, PrivacyError, "not neighbours"),
-    ({"neighboring": "add_remove"}, PrivacyError, "stated for 'replace_one'"),
+    ({"other": (QUIET, LABELS)}, dp.PrivacyError, "not neighbours"),
+    ({"neighboring": "add_remove"}, dp.PrivacyError, "stated for 'replace_one'"),
     ({"stated": 1.0}, TypeError, "Found 1.0 .float. as stated"),
-    ({"stated": GaussianDP(mu=1.0, neighboring="replace_one")}, MissingDeltaError, "Give delta"),
-    ({"estimator": BaseEstimator()}, PrivacyError, "Found neither a stated guarantee"),
+    ({"stated": dp.GaussianDP(mu=1.0, neighboring="replace_one")}, dp.MissingDeltaError, "Give delta"),
+    ({"estimator": BaseEstimator()}, dp.PrivacyError, "Found neither a stated guarantee"),
 ])  # fmt: skip
 def test_audits_that_could_say_nothing_are_refused_before_the_first_fit(change, error, message):
     with pytest.raises(error, match=message):
@@ -221,5 +215,5 @@ def test_a_statement_for_records_is_not_refuted_by_a_person() -> None:
             return super().fit(X, y)
 
     options = {"n_runs": 20, "random_state": 0}
-    with pytest.raises(PrivacyError, match="states nothing for persons"):
+    with pytest.raises(dp.PrivacyError, match="states nothing for persons"):
         audit(Grouped(noise=3.0, states=3.0), np.ones((5, 1)), groups=np.zeros(5), **options)

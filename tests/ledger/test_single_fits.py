@@ -12,17 +12,11 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.audit import audit, audit_one_run, replay
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.ledger import PrivacyLedger
-from sklearn_dpsearch.privacy import (
-    BudgetExceededError,
-    GaussianDP,
-    PrivacyError,
-    PureDP,
-    UnknownGuaranteeError,
-)
 from sklearn_dpsearch.report import schema_report
 
 pd = pytest.importorskip("pandas")
@@ -50,7 +44,7 @@ def entered(ledger):
     return [(entry.name, entry.guarantee) for entry in ledger.entries()]
 
 
-ONE = GaussianDP(mu=0.2, neighboring="zero_out")
+ONE = dp.GaussianDP(mu=0.2, neighboring="zero_out")
 
 
 def test_three_fits_in_a_block_are_three_entries_that_name_their_columns(ledger):
@@ -71,7 +65,7 @@ def test_a_fit_that_the_budget_does_not_allow_uses_no_record(tmp_path, monkeypat
     ledger = PrivacyLedger(tmp_path / "small.ledger", epsilon=0.1, delta=1e-5)
     model = boosting(target_mu=1.0)
     monkeypatch.setattr(type(model), "_train", lambda *given: pytest.fail("a record was used"))
-    with ledger, pytest.raises(BudgetExceededError, match="No record was used"):
+    with ledger, pytest.raises(dp.BudgetExceededError, match="No record was used"):
         model.fit(X, y)
     assert not hasattr(model, "privacy_spent_")
     assert ledger.entries() == ()
@@ -136,7 +130,7 @@ class Private(ClassifierMixin, BaseEstimator):
     """A private model of another library."""
 
     def privacy_guarantee(self, n_samples=None):
-        return PureDP(epsilon=0.5, neighboring="zero_out")
+        return dp.PureDP(epsilon=0.5, neighboring="zero_out")
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
@@ -149,7 +143,7 @@ def test_a_model_of_another_library_is_entered_by_the_ledger(ledger):
     assert ledger.entries() == ()
     model = Private()
     assert ledger.fit(model, X, y) is model
-    assert entered(ledger) == [("Private", PureDP(epsilon=0.5, neighboring="zero_out"))]
+    assert entered(ledger) == [("Private", dp.PureDP(epsilon=0.5, neighboring="zero_out"))]
     ledger.fit(boosting(), X, y)
     ledger.fit(make_pipeline(FunctionTransformer(), boosting()), X, y)
     expected = ["Private", "DPGradientBoostingClassifier", "Pipeline"]
@@ -160,7 +154,7 @@ def test_a_model_of_another_library_is_entered_by_the_ledger(ledger):
 def test_a_model_that_promises_nothing_is_refused(ledger):
     from sklearn.svm import SVC
 
-    with pytest.raises(UnknownGuaranteeError, match="SVC"):
+    with pytest.raises(dp.UnknownGuaranteeError, match="SVC"):
         ledger.fit(SVC(), X[["age"]], y)
     assert ledger.entries() == ()
 
@@ -170,7 +164,7 @@ def test_a_model_that_promises_nothing_is_refused(ledger):
     lambda: replay(boosting(), X, y, neighbour=(X, y)),
 ], ids=["audit", "audit_one_run", "replay"])  # fmt: skip
 def test_work_without_privacy_is_refused_in_a_block(ledger, work):
-    with ledger, pytest.raises(PrivacyError, match="its result is not private"):
+    with ledger, pytest.raises(dp.PrivacyError, match="its result is not private"):
         work()
 
 

@@ -12,16 +12,8 @@ import pytest
 from scipy.stats import uniform
 from sklearn.model_selection import LeavePOut
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPThresholdSearchCV
-from sklearn_dpsearch.privacy import (
-    BudgetUnreachableError,
-    Fixed,
-    Geometric,
-    Poisson,
-    PrivacyError,
-    PureDP,
-    UnknownSensitivityError,
-)
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
 
 from .toys import (
@@ -64,7 +56,7 @@ def every_search(*cases):
 
 
 UP_TO_TEN = make_private_scorer(np.equal, lower=0, upper=10)
-DECLARED = {"guarantee": PureDP(epsilon=1.0, neighboring="replace_one")}
+DECLARED = {"guarantee": dp.PureDP(epsilon=1.0, neighboring="replace_one")}
 
 REFUSED = every_search(
     # an object, not its class
@@ -106,21 +98,21 @@ REFUSED = every_search(
     ({"delta": 1.0}, ValueError, "'delta'.*Got 1.0"),
     # what would run for ever; the number of runs is never cut off
     ({"n_iter": 1e30}, ValueError, r"'n_iter'.*1000000.*Got 1e\+30"),
-    ({"n_iter": Geometric(1e30)}, ValueError, r"1e\+30 runs on average.*capped|'n_iter'.*Got"),
-    ({"n_iter": Poisson(1e7)}, ValueError, r"1e\+07 runs on average.*capped|'n_iter'.*Got"),
-    ({"n_iter": Fixed(10**9)}, ValueError, r"1e\+09 runs on average.*capped|'n_iter'.*Got"),
+    ({"n_iter": dp.Geometric(1e30)}, ValueError, r"1e\+30 runs on average.*capped|'n_iter'.*Got"),
+    ({"n_iter": dp.Poisson(1e7)}, ValueError, r"1e\+07 runs on average.*capped|'n_iter'.*Got"),
+    ({"n_iter": dp.Fixed(10**9)}, ValueError, r"1e\+09 runs on average.*capped|'n_iter'.*Got"),
     (
-        {"n_parts": 31}, PrivacyError,
+        {"n_parts": 31}, dp.PrivacyError,
         "n_parts=31 for 300 records: at least 10 .*Give n_parts of at most 30",
     ),
     ({"n_parts": 1}, ValueError, "'n_parts'.*Got"),
     (
-        {"selection_epsilon": None}, PrivacyError,
+        {"selection_epsilon": None}, dp.PrivacyError,
         "neither epsilon nor selection_epsilon.*Give epsilon",
     ),
-    ({"round_epsilon": None}, PrivacyError, "neither epsilon nor round_epsilon.*Give epsilon"),
+    ({"round_epsilon": None}, dp.PrivacyError, "neither epsilon nor round_epsilon.*Give epsilon"),
     (
-        {"epsilon": 1.0, "selection_epsilon": 1.5}, BudgetUnreachableError,
+        {"epsilon": 1.0, "selection_epsilon": 1.5}, dp.BudgetUnreachableError,
         "epsilon=1.*smallest epsilon possible",
     ),
     ({"n_parts": 10**9}, ValueError, r"'n_parts'.*\[2, 1000000\].*Got 1000000000"),
@@ -135,15 +127,15 @@ REFUSED = every_search(
     ),
     # utilities outside of [0, 1], and what is no grid
     (
-        {"n_parts": 3, "scoring": "neg_log_loss"}, PrivacyError,
+        {"n_parts": 3, "scoring": "neg_log_loss"}, dp.PrivacyError,
         r"negative: utilities must be in \[0, 1\].*Use a score",
     ),
     (
-        {"n_parts": 3, "scoring": private_scorer("neg_log_loss")}, PrivacyError,
+        {"n_parts": 3, "scoring": private_scorer("neg_log_loss")}, dp.PrivacyError,
         r"utilities must be in \[0, 1\]",
     ),
     (
-        {"n_parts": 3, "scoring": UP_TO_TEN}, PrivacyError,
+        {"n_parts": 3, "scoring": UP_TO_TEN}, dp.PrivacyError,
         r"in \[0, 10\]: utilities must be in \[0, 1\]",
     ),
     (
@@ -153,7 +145,7 @@ REFUSED = every_search(
     # scores without a sensitivity
     *(
         (
-            {"score_noise": "match", "scoring": scoring}, UnknownSensitivityError,
+            {"score_noise": "match", "scoring": scoring}, dp.UnknownSensitivityError,
             "no usable sensitivity.*private_scorer",
         )
         for scoring in ("max_error", lambda *_: 1.0)

@@ -16,16 +16,8 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import Doubling, DPThresholdSearchCV
-from sklearn_dpsearch.privacy import (
-    GaussianDP,
-    PrivacyError,
-    PureDP,
-    compose,
-    doubling_search,
-    mixture,
-    until_above,
-)
 from sklearn_dpsearch.privacy.selection.doubling import AboveThreshold, default_max_rounds
 from sklearn_dpsearch.search import doubling as _doubling
 from sklearn_dpsearch.search import threshold_search as _threshold
@@ -83,29 +75,30 @@ def labelled(levels=3, **kwargs):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_iter", [2, 10])
 def test_the_total_is_that_of_stopping_at_the_first_above(n_iter):
-    base = GaussianDP(mu=0.4)
+    base = dp.GaussianDP(mu=0.4)
     one = until(LogisticRegression(), {"C": [1.0]}, guarantee=base, delta=1e-6, n_iter=n_iter)
-    expected = until_above(base, 1 / (1 + n_iter))
+    expected = dp.until_above(base, 1 / (1 + n_iter))
     assert one.privacy_cost(public=True).epsilon == expected.epsilon_at(1e-6)
     assert one.privacy_cost(public=True).bound == expected.tightest(1e-6)
     pure = until(n_iter=n_iter).privacy_cost(public=True).epsilon
-    assert pure == until_above(PureDP(epsilon=1.0), 1 / (1 + n_iter)).epsilon_at(0.0) < 2.0
+    assert pure == dp.until_above(dp.PureDP(epsilon=1.0), 1 / (1 + n_iter)).epsilon_at(0.0) < 2.0
 
 
 def test_folds_that_train_and_score_are_composed_before_they_are_searched():
-    score = PureDP(epsilon=0.25, neighboring="replace_one")
+    score = dp.PureDP(epsilon=0.25, neighboring="replace_one")
     one = until(cv=3, score_noise=score)
-    base = compose(*[PureDP(epsilon=1.0, neighboring="replace_one")] * 2, score)
-    assert one.privacy_cost(200).epsilon == until_above(base, 1 / 11).epsilon_at(0.0)
+    base = dp.compose(*[dp.PureDP(epsilon=1.0, neighboring="replace_one")] * 2, score)
+    assert one.privacy_cost(200).epsilon == dp.until_above(base, 1 / 11).epsilon_at(0.0)
 
 
 def test_a_secret_coin_of_the_record_averages_both_uses():
-    score = PureDP(epsilon=0.25, neighboring="replace_one")
+    score = dp.PureDP(epsilon=0.25, neighboring="replace_one")
     found = until(cv=0.5, score_noise=score, delta=0.001).privacy_cost(200).epsilon
     both = [
-        until_above(PureDP(epsilon=one, neighboring="replace_one"), 1 / 11) for one in (1.0, 0.25)
+        dp.until_above(dp.PureDP(epsilon=one, neighboring="replace_one"), 1 / 11)
+        for one in (1.0, 0.25)
     ]
-    assert found == mixture(both, [0.5, 0.5]).epsilon_at(0.001)
+    assert found == dp.mixture(both, [0.5, 0.5]).epsilon_at(0.001)
 
 
 @pytest.mark.slow
@@ -227,11 +220,11 @@ def test_stopping_without_success_is_the_same_whatever_else_happened(monkeypatch
 
 @pytest.mark.parametrize("threshold_noise", ["fresh", "once"])
 def test_the_walk_costs_its_worst_case_and_one_training(threshold_noise):
-    base = GaussianDP(mu=0.3)
+    base = dp.GaussianDP(mu=0.3)
     options = {"delta": 1e-6, "threshold_noise": threshold_noise}
     one = walk(LogisticRegression(), {"C": [0.1, 1.0]}, guarantee=base, **options)
-    cost = doubling_search(0.1, 50, default_max_rounds(50), threshold_noise=threshold_noise)
-    expected = pytest.approx(compose(cost, base).epsilon_at(1e-6), rel=1e-12)
+    cost = dp.doubling_search(0.1, 50, default_max_rounds(50), threshold_noise=threshold_noise)
+    expected = pytest.approx(dp.compose(cost, base).epsilon_at(1e-6), rel=1e-12)
     assert one.privacy_cost().epsilon == expected
     assert "the worst case" in one.privacy_cost().components[0].name
 
@@ -245,7 +238,7 @@ def test_the_cost_is_the_same_for_walks_of_one_round_and_of_many():
         rounds.add(one.n_rounds_)
     assert len(rounds) == 2
     assert spent == {one.privacy_cost(200).epsilon}
-    assert spent == {doubling_search(1e4, 50).epsilon_at(0.0) + 1.0}
+    assert spent == {dp.doubling_search(1e4, 50).epsilon_at(0.0) + 1.0}
 
 
 # --- Doubling: what it does -----------------------------------------------------------------------
@@ -309,7 +302,7 @@ def test_an_estimator_that_is_changed_before_the_first_round_is_not_the_one_that
     one.set_params(estimator__epsilon=1e6)
     assert len(list(steps)) > 1
     assert one.best_estimator_.epsilon == 1.0
-    assert one.privacy_spent_.epsilon == doubling_search(1e4, 50).epsilon_at(0.0) + 1.0
+    assert one.privacy_spent_.epsilon == dp.doubling_search(1e4, 50).epsilon_at(0.0) + 1.0
 
 
 def test_what_was_kept_may_be_changed_by_the_caller_and_is_trained_as_it_was():
@@ -340,7 +333,7 @@ def test_a_walk_that_is_left_has_spent_its_budget_and_has_no_model():
     ({"shrink": 0.1}, TypeError, "Found the batch.*a list of dicts"),
     ([0.1], TypeError, "a list of dicts"),
     (
-        [{"epsilon": 5.0}], PrivacyError,
+        [{"epsilon": 5.0}], dp.PrivacyError,
         "which no point of param_distributions does.*Add its values",
     ),
     ([{"shrnk": 5.0}], ValueError, "Invalid parameter 'shrnk'"),
@@ -370,7 +363,7 @@ def test_a_walk_that_has_ended_gives_no_other_model():
     there([{"shrink": 0.0}])
     assert there(None)
     for batch in (None, [{"shrink": 0.0}]):
-        with pytest.raises(PrivacyError, match="has ended"):
+        with pytest.raises(dp.PrivacyError, match="has ended"):
             there(batch)
 
 
@@ -378,10 +371,12 @@ def test_rounds_check_everything_before_the_first_step():
     with pytest.raises(ValueError, match="rounds.. with threshold=0.6.*threshold=Doubling"):
         until().rounds(X, y, [])
     with pytest.raises(ValueError, match="requires y"):
-        walk(LogisticRegression(), {"C": [1.0]}, guarantee=PureDP(epsilon=1.0)).rounds(X, None, [])
+        walk(LogisticRegression(), {"C": [1.0]}, guarantee=dp.PureDP(epsilon=1.0)).rounds(
+            X, None, []
+        )
     with pytest.raises(TypeError, match="needs dense data"):
         walk().rounds(csr_array(X), y, [])
-    with pytest.raises(PrivacyError, match="n_parts of at most 6"):
+    with pytest.raises(dp.PrivacyError, match="n_parts of at most 6"):
         walk(n_parts=7).rounds(Untouchable(), some_labels(), [])
     assert list(walk().rounds(X, y, [])) == []
 
@@ -436,8 +431,8 @@ def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):
     really loses."""
 
     def forgetful(round_epsilon, levels, max_rounds, threshold_noise, neighboring):
-        whole = doubling_search(round_epsilon, levels, max_rounds, threshold_noise="once")
-        return PureDP(epsilon=whole.epsilon_at(0.0) - round_epsilon / 2, neighboring=neighboring)
+        whole = dp.doubling_search(round_epsilon, levels, max_rounds, threshold_noise="once")
+        return dp.PureDP(epsilon=whole.epsilon_at(0.0) - round_epsilon / 2, neighboring=neighboring)
 
     utilities = np.append(np.full(30, 30), 0), np.append(np.full(30, 30 + STEPS), -STEPS)
     distributions = [one_round(one, 50, 1.0) for one in utilities]
@@ -455,7 +450,7 @@ def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):
     ({"refit": False}, "refit=False where the threshold doubles.*Leave refit='winner'"),
     ({"cv": 5}, "cv=5 where the threshold doubles.*set n_parts"),
     (
-        {"score_noise": PureDP(epsilon=1.0)},
+        {"score_noise": dp.PureDP(epsilon=1.0)},
         "score_noise=PureDP.*the threshold doubles.*Leave score_noise out",
     ),
     ({"n_iter": 20}, "n_iter=20 where the threshold doubles.*every candidate of the grid runs"),

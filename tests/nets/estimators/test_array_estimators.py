@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.nets import (
     DPLinearRegression,
     DPLogisticRegression,
@@ -24,13 +25,6 @@ from sklearn_dpsearch.nets import (
 from sklearn_dpsearch.nets.estimators import table_records
 from sklearn_dpsearch.nets.estimators.settings import settings_of
 from sklearn_dpsearch.nets.estimators.table_records import Bounds, scaled_rows
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    BudgetUnreachableError,
-    GaussianDP,
-    PrivacyError,
-    compose,
-)
 
 from ...search.toys import Untouchable
 from ..toys import flat
@@ -95,7 +89,7 @@ def test_without_hidden_layers_training_starts_at_zero(one):
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_the_guarantee_follows_from_the_arguments_alone(kind):
     one = model(kind)
-    expected = DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=15, neighboring="zero_out")
+    expected = dp.DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=15, neighboring="zero_out")
     assert one.privacy_guarantee() == one.privacy_guarantee(7) == expected
     one.fit(X, y)
     assert one.privacy_spent_.epsilon == expected.epsilon_at(1e-5)
@@ -115,8 +109,8 @@ def test_a_target_is_met_from_below_and_nearly_reached(kind, epsilon):
 @pytest.mark.parametrize(("rate", "steps"), [(0.05, 60), (0.3, 10), (1.0, 1)])
 def test_a_gaussian_target_is_kept_whatever_the_rate_and_the_steps(rate, steps):
     one = model(noise_multiplier=None, target_mu=0.7, sample_rate=rate, max_steps=steps).fit(X, y)
-    target = GaussianDP(mu=0.7)
-    run = DPSGD(noise_multiplier=one.noise_multiplier_, sample_rate=rate, steps=steps)
+    target = dp.GaussianDP(mu=0.7)
+    run = dp.DPSGD(noise_multiplier=one.noise_multiplier_, sample_rate=rate, steps=steps)
     for epsilon in (0.0, 0.5, 1.0, 2.0):
         assert run.delta_at(epsilon) <= target.delta_at(epsilon) + 1e-9
     assert one.privacy_spent_.epsilon >= run.epsilon_at(1e-5)
@@ -125,7 +119,7 @@ def test_a_gaussian_target_is_kept_whatever_the_rate_and_the_steps(rate, steps):
 
 @pytest.mark.parametrize("norm", [1e-13, 1e-40, 1e-300])
 def test_a_norm_so_small_that_factors_lose_their_digits_is_refused(norm):
-    with pytest.raises(PrivacyError, match=r"max_grad_norm=.*at least 1e-12 is needed"):
+    with pytest.raises(dp.PrivacyError, match=r"max_grad_norm=.*at least 1e-12 is needed"):
         DPLogisticRegression(noise_multiplier=1.0, max_grad_norm=norm).privacy_guarantee()
     DPLogisticRegression(noise_multiplier=1.0, max_grad_norm=1e-12).privacy_guarantee()
 
@@ -136,14 +130,14 @@ def test_a_batch_size_alone_is_divided_by_the_number_of_records():
     assert one.privacy_spent_.guarantee == one.privacy_guarantee(len(X))
     assert one.privacy_guarantee(150).sample_rate == 10.5 / 150
     assert any("number of records is public" in text for text in one.privacy_spent_.assumptions)
-    with pytest.raises(PrivacyError, match="no number of records"):
+    with pytest.raises(dp.PrivacyError, match="no number of records"):
         one.privacy_guarantee()
 
 
 @pytest.mark.slow
 def test_a_net_states_and_keeps_its_promise_for_changed_records():
     changed = {"neighboring": "replace_one"}
-    plain = DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=15, **changed)
+    plain = dp.DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=15, **changed)
     assert (
         model(**changed).privacy_guarantee()
         == model(batch_size=15.0, **changed).privacy_guarantee()
@@ -151,7 +145,7 @@ def test_a_net_states_and_keeps_its_promise_for_changed_records():
     )
     for way in ({"target_epsilon": 3.0, "target_delta": 1e-6}, {"target_mu": 1.5}):
         one = model(noise_multiplier=None, **way, **changed).fit(X, y)
-        run = DPSGD(noise_multiplier=one.noise_multiplier_, sample_rate=0.1, steps=15, **changed)
+        run = dp.DPSGD(noise_multiplier=one.noise_multiplier_, sample_rate=0.1, steps=15, **changed)
         assert one.privacy_spent_.neighboring == "replace_one"
         assert run.epsilon_at(1e-6) <= one.privacy_spent_.epsilon_at(1e-6) * (1 + 1e-9)
         assert (
@@ -170,10 +164,10 @@ def test_partial_fit_and_warm_start_add_to_the_cost(kind):
     first = {} if kind in REGRESSORS else {"classes": [0, 1]}
     once = one.privacy_guarantee()
     assert one.partial_fit(X, y, **first).privacy_spent_.epsilon == once.epsilon_at(1e-5)
-    expected = compose(once, once).epsilon_at(1e-5)
+    expected = dp.compose(once, once).epsilon_at(1e-5)
     assert one.partial_fit(X[:20], y[:20]).privacy_spent_.epsilon == expected
     one.set_params(warm_start=True).fit(X, y)
-    assert one.privacy_spent_.epsilon == compose(once, once, once).epsilon_at(1e-5)
+    assert one.privacy_spent_.epsilon == dp.compose(once, once, once).epsilon_at(1e-5)
     assert one.set_params(warm_start=False).fit(X, y).privacy_spent_.epsilon == once.epsilon_at(
         1e-5
     )
@@ -342,7 +336,7 @@ def test_bad_arguments_are_refused_before_any_data_is_read(kind, changed):
 @pytest.mark.slow
 def test_an_unreachable_target_says_what_can_be_reached():
     one = model(noise_multiplier=None, target_epsilon=1e-9, target_delta=1e-12, sample_rate=1.0)
-    with pytest.raises(BudgetUnreachableError, match="smallest epsilon possible"):
+    with pytest.raises(dp.BudgetUnreachableError, match="smallest epsilon possible"):
         one.fit(Untouchable(), Untouchable())
 
 
@@ -496,7 +490,7 @@ def test_the_number_of_records_is_public():
     told."""
     one = DPMLPClassifier(noise_multiplier=1.0, sample_rate=0.1, max_steps=3)
     assert one.privacy_guarantee().neighboring == "zero_out"
-    with pytest.raises(PrivacyError, match="number of records is public"):
+    with pytest.raises(dp.PrivacyError, match="number of records is public"):
         one.set_params(neighboring="add_remove").privacy_guarantee()
 
 
@@ -505,7 +499,7 @@ def test_records_are_counted_unless_their_expected_number_is_told():
     one = DPMLPClassifier(noise_multiplier=1.0, max_steps=3)
     assert one.expected_number(500) == 500
     assert one.set_params(**one.expecting(400)).expected_number(500) == pytest.approx(400)
-    expected = DPSGD(noise_multiplier=1.0, sample_rate=0.02, steps=3, neighboring="zero_out")
+    expected = dp.DPSGD(noise_multiplier=1.0, sample_rate=0.02, steps=3, neighboring="zero_out")
     assert one.privacy_guarantee() == expected
 
 

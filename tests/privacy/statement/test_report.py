@@ -17,17 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ApproxDP,
-    GaussianDP,
-    Geometric,
-    NonPrivate,
-    PureDP,
-    best_of,
-    compose,
-    from_dict,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.privacy.statement.content import (
     Release,
@@ -71,8 +61,8 @@ def test_what_was_given_with_few_digits_is_printed_as_it_was_given() -> None:
     assert (json_number(math.inf), json_number(1.0)) == (None, 1.0)
 
 
-RUN = GaussianDP(mu=0.4, neighboring="replace_one")
-SEARCH = best_of(RUN, Geometric(5))
+RUN = dp.GaussianDP(mu=0.4, neighboring="replace_one")
+SEARCH = dp.best_of(RUN, dp.Geometric(5))
 TOLD = Release(
     made_by="DPRandomSearchCV",
     model="Net",
@@ -81,7 +71,7 @@ TOLD = Release(
     seeded=False,
 )
 SPENT = PrivacySpent(
-    guarantee=compose(SEARCH, RUN),
+    guarantee=dp.compose(SEARCH, RUN),
     delta=1e-6,
     components=(
         Component(name="best of K runs", guarantee=SEARCH),
@@ -170,7 +160,9 @@ def test_what_an_officer_must_state_is_in_every_form() -> None:
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one", "add_remove"])
 @pytest.mark.parametrize("kind", ["search", "fit", "ledger", "persons", "nothing"])
 def test_the_first_page_has_no_term_of_the_field(kind: str, relation: str) -> None:
-    guarantee = NonPrivate() if kind == "nothing" else GaussianDP(mu=0.4, neighboring=relation)
+    guarantee = (
+        dp.NonPrivate() if kind == "nothing" else dp.GaussianDP(mu=0.4, neighboring=relation)
+    )
     release = None if kind == "ledger" else replace(FACTS, tuned=kind == "search")
     spent = PrivacySpent(
         guarantee=guarantee, delta=1e-6,
@@ -240,7 +232,7 @@ def test_a_known_seed_is_said_first() -> None:
 
 
 def test_no_promise_is_called_no_promise() -> None:
-    nothing = NonPrivate()
+    nothing = dp.NonPrivate()
     spent = PrivacySpent(
         guarantee=nothing, delta=1e-6, components=(Component(name="all", guarantee=nothing),)
     )
@@ -254,7 +246,7 @@ def test_no_promise_is_called_no_promise() -> None:
     ("relation", "number"), [("add_remove", "private"), ("zero_out", "public")]
 )
 def test_whether_the_number_of_records_is_protected_depends_on_the_relation(relation, number):
-    spent = PrivacySpent(guarantee=PureDP(epsilon=1.0, neighboring=relation), delta=0.0)
+    spent = PrivacySpent(guarantee=dp.PureDP(epsilon=1.0, neighboring=relation), delta=0.0)
     assert rows(spent, "unit")["Number of records"] == number
     assert any(
         "number of records" in text for text in section(spent, "not_protected").sentences
@@ -268,7 +260,7 @@ def test_whether_the_number_of_records_is_protected_depends_on_the_relation(rela
 ])  # fmt: skip
 def test_a_statement_for_persons_says_so(relation: str, said: str) -> None:
     spent = PrivacySpent(
-        guarantee=GaussianDP(mu=0.5, neighboring=relation), delta=1e-6, unit="person"
+        guarantee=dp.GaussianDP(mu=0.5, neighboring=relation), delta=1e-6, unit="person"
     )
     assert said in rows(spent, "unit")["In words"]
     assert "Number of persons" in rows(spent, "unit")
@@ -277,11 +269,11 @@ def test_a_statement_for_persons_says_so(relation: str, said: str) -> None:
         assert "number of records" not in text
         assert "for_group" not in text
     told = json.loads(json.dumps(spent.to_dict()))
-    assert (told["unit"], from_dict(told["guarantee"])) == ("person", spent.guarantee)
+    assert (told["unit"], dp.from_dict(told["guarantee"])) == ("person", spent.guarantee)
 
 
 def test_a_statement_for_groups_speaks_of_persons() -> None:
-    texts = texts_of(PrivacySpent(guarantee=PureDP(epsilon=0.5), delta=0.0).for_group(3))
+    texts = texts_of(PrivacySpent(guarantee=dp.PureDP(epsilon=0.5), delta=0.0).for_group(3))
     for text in texts.values():
         assert "up to 3 records of one person more" in text
         assert "whether the records of one person were" in text
@@ -292,7 +284,7 @@ def test_a_statement_for_groups_speaks_of_persons() -> None:
 
 
 @pytest.mark.parametrize(
-    "total", [SPENT.guarantee, PureDP(epsilon=0.1 + 0.2), ApproxDP(epsilon=1.0, delta=1e-7)]
+    "total", [SPENT.guarantee, dp.PureDP(epsilon=0.1 + 0.2), dp.ApproxDP(epsilon=1.0, delta=1e-7)]
 )
 def test_no_number_is_below_that_of_the_guarantee(total: object) -> None:
     spent = PrivacySpent(
@@ -337,7 +329,7 @@ def test_parts_are_stated_alone_beside_the_total() -> None:
 
 def test_the_guarantee_is_the_same_after_the_way_through_json() -> None:
     told = json.loads(json.dumps(SPENT.to_dict(), allow_nan=False))
-    assert from_dict(told["guarantee"]) == SPENT.guarantee
+    assert dp.from_dict(told["guarantee"]) == SPENT.guarantee
     assert told["release"]["attributes"] == ["best_params_", "best_score_", "best_estimator_"]
 
 
@@ -346,7 +338,7 @@ ODD = "<script>alert(1)</script> | `x` *y* _z_ [a](b) &amp; \\ \"q\" 'p' $1$"
 
 def odd(text: str) -> PrivacySpent:
     """Everything that somebody may name, named so."""
-    one = PureDP(epsilon=1.0)
+    one = dp.PureDP(epsilon=1.0)
     return PrivacySpent(
         guarantee=one,
         delta=0.0,
@@ -418,7 +410,7 @@ TEXTS = texts_of(SPENT)
 def test_one_fit_has_one_risk_wherever_it_is_printed(delta: float) -> None:
     """It once depended on the δ of the statement: 0.463 in print, 12.60 points in the report, 0.875
     in a ledger."""
-    spent = PrivacySpent(guarantee=GaussianDP(mu=0.3), delta=delta)
+    spent = PrivacySpent(guarantee=dp.GaussianDP(mu=0.3), delta=delta)
     said = (
         f"true positives exceed false positives by at most {hundredths_up(spent.advantage())} "
         f"percentage points."
@@ -431,16 +423,16 @@ def test_one_fit_has_one_risk_wherever_it_is_printed(delta: float) -> None:
     ):
         assert " ".join(printed.split()).count(said) == 1
         assert "whether the record of one person was in the data" in printed
-    assert spent.advantage() == GaussianDP(mu=0.3).advantage() < 0.12
+    assert spent.advantage() == dp.GaussianDP(mu=0.3).advantage() < 0.12
 
 
 # --- words instead of code ------------------------------------------------------------------------
 
 
 def test_numbers_in_words_never_understate_a_loss():
-    assert in_words(PureDP(epsilon=1.00000001)) == "any mechanism with ε = 1.00001 at δ = 0"
+    assert in_words(dp.PureDP(epsilon=1.00000001)) == "any mechanism with ε = 1.00001 at δ = 0"
     assert "noise of 1.29999 clipping norms" in in_words(
-        DPSGD(noise_multiplier=1.2999999, sample_rate=0.01, steps=10)
+        dp.DPSGD(noise_multiplier=1.2999999, sample_rate=0.01, steps=10)
     )
 
 
@@ -469,6 +461,6 @@ def test_public_facts_of_the_table_are_stated():
 
 
 def test_a_private_number_of_records_is_not_stated():
-    guarantee = GaussianDP(mu=0.4, neighboring="add_remove")
+    guarantee = dp.GaussianDP(mu=0.4, neighboring="add_remove")
     spent = PrivacySpent(guarantee=guarantee, delta=1e-6, release=FACTS)
     assert not any("32,561" in text for text in texts_of(spent).values())
