@@ -261,9 +261,8 @@ def test_the_other_code_of_the_readme_can_be_pasted_and_runs(tmp_path):
         if language == "python"
     ]
     run = [sys.executable, "-i", "-q", "-c", without_network]
-    done = subprocess.run(
-        run, input="\n".join(codes), capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+    options = {"text": True, "check": True, "cwd": tmp_path}
+    done = subprocess.run(run, input="\n".join(codes), capture_output=True, **options)
     assert "Error" not in done.stderr
     assert len(re.findall(r"accuracy on other records: ([\d.]+)", done.stdout)) == 2
     assert "relationship: missing" in done.stdout
@@ -279,9 +278,8 @@ def test_the_quickstart_on_adult_runs(tmp_path):
         records = like_adult(3000).assign(fnlwgt=1, education="?")[columns]
         records.to_csv(tmp_path / f"adult-{part}.csv.gz", index=False, header=False)
     script = ROOT / "examples" / "quickstart" / "adult.py"
-    done = subprocess.run(
-        [sys.executable, script, "--data", tmp_path], capture_output=True, text=True, check=True
-    )
+    options = {"capture_output": True, "text": True, "check": True}
+    done = subprocess.run([sys.executable, script, "--data", tmp_path], **options)
     assert "epsilon = 1.000 at delta = 1e-06" in done.stdout
 
 

@@ -81,9 +81,8 @@ def test_tokens_that_are_not_whole_are_told_so():
 def test_a_search_over_an_embedding_is_rehearsed_with_tokens_that_it_knows(dtype):
     """Made-up tokens of -1, 0 and 1 were refused before the first record."""
     tokens = RNG.integers(0, 30, (80, 4)).astype(dtype)
-    search = DPRandomSearchCV(
-        tokens_net(noise_multiplier=None), {"lr": [0.1, 0.5]}, n_iter=2, epsilon=5.0, delta=1e-4
-    )
+    options = {"n_iter": 2, "epsilon": 5.0, "delta": 1e-4}
+    search = DPRandomSearchCV(tokens_net(noise_multiplier=None), {"lr": [0.1, 0.5]}, **options)
     assert search.fit(tokens, Y).predict(tokens).shape == (80,)
 
 

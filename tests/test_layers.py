@@ -239,8 +239,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    shown = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent
-    )
+    options = {"text": True, "check": True, "cwd": PACKAGE.parent}
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, **options)
     assert "needs torch" in shown.stdout
     assert "pip install -e '.[nets]'" in shown.stdout

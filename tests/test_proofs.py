@@ -106,9 +106,8 @@ def test_holes_are_noticed():
     expected = ["admit", "Admitted", "Axiom"]
     assert OPEN.findall("Proof. admit. Admitted. Axiom a : False.") == expected
     assert OPEN.findall(without_comments("(* no Axiom *) Lemma administer : True.")) == []
-    assert outside_of_sections("Section S.\nVariable x : nat.\nEnd S.\nHypothesis h : 0 = 1.") == [
-        "Hypothesis h : 0 = 1."
-    ]
+    actual = outside_of_sections("Section S.\nVariable x : nat.\nEnd S.\nHypothesis h : 0 = 1.")
+    assert actual == ["Hypothesis h : 0 = 1."]
 
 
 def test_neither_the_wheel_nor_the_source_archive_holds_proofs():

@@ -141,9 +141,8 @@ def bounded(**parameters):
 
 
 def searched(estimator, **parameters):
-    search = DPRandomSearchCV(
-        estimator, {}, n_iter=3, scoring=SCORING, random_state=0, **parameters
-    )
+    options = {"n_iter": 3, "scoring": SCORING, "random_state": 0}
+    search = DPRandomSearchCV(estimator, {}, **options, **parameters)
     return search.fit(X, TARGET)
 
 

@@ -140,9 +140,8 @@ def bayes_class_losses(records, others, epsilon, low, high):
     share, top = epsilon / 3, 20
     for n, mu in itertools.product((1, 3, 20), np.linspace(low, high, 21)):
         upper = max(mu - low, high - mu) ** 2 * n
-        mechanism = LaplaceBoundedDomain(
-            epsilon=share, sensitivity=upper / n, lower=0.0, upper=upper
-        )
+        options = {"sensitivity": upper / n, "lower": 0.0, "upper": upper}
+        mechanism = LaplaceBoundedDomain(epsilon=share, **options)
         scale, loss = mechanism._find_scale(), 0.0
         for sign, rows in ((1, np.array(records)), (-1, np.array(others))):
             loss += sign * log_geometric(n, len(rows), share, top)
@@ -216,9 +215,8 @@ def test_logistic_regression_breaks_its_epsilon_for_large_norms():
 
 @pytest.mark.slow
 def test_the_mechanism_of_logistic_regression_is_the_one_in_the_proof():
-    mechanism = Vector(
-        epsilon=1.0, dimension=2, alpha=2.0, function_sensitivity=0.25, data_sensitivity=1.0, n=10
-    )
+    options = {"function_sensitivity": 0.25, "data_sensitivity": 1.0, "n": 10}
+    mechanism = Vector(epsilon=1.0, dimension=2, alpha=2.0, **options)
     noisy = [
         mechanism.randomise(lambda w: (0.0, np.zeros(2)))(np.zeros(2))[1] * 10 for _ in range(3000)
     ]

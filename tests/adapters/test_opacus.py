@@ -103,10 +103,8 @@ def test_a_record_is_drawn_no_more_often_than_planned():
     for batches in (3, 7, 93, 1000):
         rate = np.float32(1 / batches)
         below = np.ceil(np.float64(rate) * 2**24)
-        assert (
-            below / 2**24
-            <= OpacusPlan(batches=batches, epochs=1, noise_multiplier=1.0).guarantee.sample_rate
-        )
+        bound = OpacusPlan(batches=batches, epochs=1, noise_multiplier=1.0).guarantee.sample_rate
+        assert below / 2**24 <= bound
 
 
 def test_a_plan_is_for_a_number_of_records_whatever_number_is_trained_on():

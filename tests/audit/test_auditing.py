@@ -109,10 +109,9 @@ def test_fits_that_all_fail_are_an_error_with_the_first_of_them() -> None:
 def test_a_refusal_is_no_outcome() -> None:
     """It depends on what the caller wrote, not on the records: it would look like a leak where
     there is none."""
+    fit_params = {"X_public": QUIET, "y_public": LABELS.copy()}
     with pytest.raises(dp.PrivacyError, match="shares its memory"):
-        audit(
-            search(), **PAIR, n_runs=10, fit_params={"X_public": QUIET, "y_public": LABELS.copy()}
-        )
+        audit(search(), **PAIR, n_runs=10, fit_params=fit_params)
 
 
 @pytest.mark.slow

@@ -123,9 +123,8 @@ def test_class_weights_move_the_logits_and_nothing_else():
     weighted.set_params(random_state=0, noise_seed=0).fit(TABLE, TABLE["pay"])
     expected = pytest.approx(np.log(3.0))
     assert weighted.decision_function(TABLE) - plain.decision_function(TABLE) == expected
-    several = clone(FITTED["three classes"]).set_params(
-        class_weight={"b": 2.0}, random_state=0, noise_seed=0
-    )
+    options = {"class_weight": {"b": 2.0}, "random_state": 0, "noise_seed": 0}
+    several = clone(FITTED["three classes"]).set_params(**options)
     moved = several.fit(TABLE, TABLE["grade"]).decision_function(TABLE)
     shift = (moved - FITTED["three classes"].decision_function(TABLE)).mean(axis=0)
     assert shift == pytest.approx([0.0, np.log(2.0), 0.0])
@@ -183,9 +182,8 @@ def test_a_search_multiplies_the_privacy_loss_as_configured(kind):
     by_epsilon = MODELS[kind](target_mu=None, target_epsilon=1.0, target_delta=1e-6)
     cases = ((MODELS[kind](target_mu=0.3), 0.3), (by_epsilon, by_epsilon.privacy_guarantee().mu))
     for model, mu in cases:
-        assert clone(model).set_params(
-            **model.scaled_privacy(2.0)
-        ).privacy_guarantee() == GaussianDP(mu=2.0 * mu, neighboring="zero_out")
+        actual = clone(model).set_params(**model.scaled_privacy(2.0)).privacy_guarantee()
+        assert actual == GaussianDP(mu=2.0 * mu, neighboring="zero_out")
     assert MODELS[kind](target_mu=None).scaled_privacy(0.5)["target_mu"] == 0.5
     assert MODELS[kind]().under("replace_one") == {"neighboring": "replace_one"}
     expected = {"neighboring": "zero_out"}

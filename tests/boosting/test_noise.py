@@ -71,9 +71,8 @@ def test_no_record_of_several_classes_adds_more_than_the_sensitivity(n_classes):
 
 def test_no_number_adds_more_than_the_sensitivity():
     targets = np.concatenate([np.linspace(-3, 3, 10_001), [-1e300, 1e300]])
-    assert squares(SquaredLoss(), np.zeros((1, len(targets))), targets).max() <= largest(
-        SquaredLoss()
-    )
+    bound = largest(SquaredLoss())
+    assert squares(SquaredLoss(), np.zeros((1, len(targets))), targets).max() <= bound
 
 
 @pytest.mark.slow
@@ -92,9 +91,8 @@ def test_the_largest_hessians_of_several_classes_are_found_by_no_search(n_classe
         moved /= moved.sum(axis=1, keepdims=True)
         better = _squared_hessians(moved) > _squared_hessians(chances)
         chances[better] = moved[better]
-    assert _squared_hessians(chances).max() <= float(SoftmaxLoss(n_classes).squared_hessians) * (
-        1 + 1e-12
-    )
+    bound = float(SoftmaxLoss(n_classes).squared_hessians) * (1 + 1e-12)
+    assert _squared_hessians(chances).max() <= bound
 
 
 def _squared_hessians(chances):

@@ -269,18 +269,15 @@ def test_noise_is_that_of_records_and_more_where_persons_are_replaced(kind, monk
         start, each, start_of_persons, each_of_persons = scales[-4:]
         loss = model._loss_and_targets(target.to_numpy())[0]
         spent = squared_distance(loss, neighboring, True) * UNIT**2
-        assert (
-            spent * (Fraction(1, start_of_persons**2) + Fraction(5, each_of_persons**2))
-            <= Fraction(0.7) ** 2
-        )
+        bound = Fraction(0.7) ** 2
+        assert spent * (Fraction(1, start_of_persons**2) + Fraction(5, each_of_persons**2)) <= bound
         assert (each_of_persons == each) == (neighboring != "replace_one")
         assert (start_of_persons == start) == (neighboring != "replace_one")
 
 
 def test_delta_is_compared_with_the_number_of_persons():
-    model = MODELS["two classes"](
-        target_mu=None, target_epsilon=1.0, target_delta=0.012, max_iter=3
-    )
+    options = {"target_epsilon": 1.0, "target_delta": 0.012, "max_iter": 3}
+    model = MODELS["two classes"](target_mu=None, **options)
     few = TABLE.head(90)
     model.fit(few, few["pay"], groups=np.arange(90) % 80)
     with pytest.raises(PrivacyError, match="target_delta"):

@@ -85,9 +85,8 @@ def test_predictions_are_the_outputs_of_training(kind, mu, rounds, monkeypatch):
     monkeypatch.setattr(
         base, "TrainingRecords", lambda *given: seen.append(true(*given)) or seen[-1]
     )
-    model = MODELS[kind](
-        init=STARTS[kind], target_mu=mu, max_iter=rounds, random_state=0, noise_seed=0
-    )
+    options = {"max_iter": rounds, "random_state": 0, "noise_seed": 0}
+    model = MODELS[kind](init=STARTS[kind], target_mu=mu, **options)
     model.fit(TABLE, TABLE[model.target])
     before_the_last, _ = [one.copy() for one in model._staged_outputs(TABLE)][-2:]
     np.testing.assert_allclose(before_the_last, seen[0].outputs, atol=1e-12)

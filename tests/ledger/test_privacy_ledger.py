@@ -53,9 +53,8 @@ def test_a_guarantee_that_cannot_be_written_down_is_refused_with_what_to_do(begi
 
 def test_the_statement_has_the_entries_and_what_they_rest_on_once(begin):
     ledger = begin()
-    stated = PrivacySpent(
-        guarantee=PureDP(epsilon=1.0), delta=0.0, assumptions=("The schema is public.",)
-    )
+    assumptions = ("The schema is public.",)
+    stated = PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0, assumptions=assumptions)
     ledger.spend(stated, label="first")
     ledger.spend(stated)
     spent = ledger.spent()
@@ -241,9 +240,8 @@ def test_statements_about_persons_are_refused_and_the_total_can_be_read_for_them
 
 
 def for_persons(mu=0.1, neighboring="zero_out"):
-    return PrivacySpent(
-        guarantee=GaussianDP(mu=mu, neighboring=neighboring), delta=1e-5, unit="person"
-    )
+    guarantee = GaussianDP(mu=mu, neighboring=neighboring)
+    return PrivacySpent(guarantee=guarantee, delta=1e-5, unit="person")
 
 
 def test_entries_for_persons_make_a_ledger_of_persons(begin):

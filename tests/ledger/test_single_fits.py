@@ -95,9 +95,8 @@ def test_worker_processes_enter_what_they_fit(ledger, kind):
         pytest.importorskip("torch")
         from sklearn_dpsearch.nets import DPTabularClassifier
 
-        model = DPTabularClassifier(
-            SCHEMA, classes=[0, 1], noise_multiplier=9.0, sample_rate=0.1, max_steps=3
-        )
+        options = {"noise_multiplier": 9.0, "sample_rate": 0.1, "max_steps": 3}
+        model = DPTabularClassifier(SCHEMA, classes=[0, 1], **options)
     with ledger:
         cross_val_score(make_pipeline(FunctionTransformer(), model), X, y, cv=KFold(3), n_jobs=2)
     assert [entry.name for entry in ledger.entries()] == [type(model).__name__] * 3
@@ -108,9 +107,8 @@ def test_nets_enter_each_training_alone(ledger):
     pytest.importorskip("torch")
     from sklearn_dpsearch.nets import DPLogisticRegression, DPTabularClassifier
 
-    net = DPTabularClassifier(
-        SCHEMA, classes=[0, 1], noise_multiplier=4.0, sample_rate=0.1, max_steps=3
-    )
+    options = {"noise_multiplier": 4.0, "sample_rate": 0.1, "max_steps": 3}
+    net = DPTabularClassifier(SCHEMA, classes=[0, 1], **options)
     with ledger:
         net.fit(X, y)
         net.partial_fit(X, y)
@@ -169,9 +167,8 @@ def test_work_without_privacy_is_refused_in_a_block(ledger, work):
 
 
 def test_entries_of_searches_name_model_and_columns(ledger):
-    search = DPRandomSearchCV(
-        boosting(target_mu=None), {"max_iter": [2]}, n_iter=2, epsilon=0.5, delta=1e-6
-    )
+    options = {"n_iter": 2, "epsilon": 0.5, "delta": 1e-6}
+    search = DPRandomSearchCV(boosting(target_mu=None), {"max_iter": [2]}, **options)
     with ledger:
         search.fit(X, y)
     (entry,) = ledger.entries()

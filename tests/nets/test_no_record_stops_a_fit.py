@@ -145,9 +145,8 @@ def test_a_row_without_a_record_holds_zeros(tmp_path):
     X, y = np.full((3, 2), 7.0, np.float32), torch.tensor([1, 1, 1])
     np.save(tmp_path / "X.npy", X)
     rows = ChosenRows(np.load(tmp_path / "X.npy", mmap_mode="r"))
-    mapped = MappedRecords(
-        rows=rows, convert=torch.from_numpy, how=None, inputs=torch.zeros(1, 2), targets=y
-    )
+    options = {"how": None, "inputs": torch.zeros(1, 2), "targets": y}
+    mapped = MappedRecords(rows=rows, convert=torch.from_numpy, **options)
     for records in (TrainingData.of(torch.from_numpy(X), y), mapped):
         inputs, targets = records.take(torch.tensor([[0, 3, 2, 3]]))
         assert inputs.tolist() == [[[7.0, 7.0], [0.0, 0.0], [7.0, 7.0], [0.0, 0.0]]]

@@ -65,9 +65,8 @@ def test_a_person_is_in_a_batch_at_most_once_and_as_often_as_any_other(places):
     persons = np.where(there, CODES[np.where(there, drawn, 0)], -1)
     counts = np.stack([(persons == person).sum(axis=1) for person in range(4)])
     assert counts.max() == 1
-    assert np.abs(counts.mean(axis=1) - 0.5).max() < 5 * np.sqrt(0.25 / 4000) + 0.05 * (
-        places is None
-    )
+    bound = 5 * np.sqrt(0.25 / 4000) + 0.05 * (places is None)
+    assert np.abs(counts.mean(axis=1) - 0.5).max() < bound
 
 
 def test_batches_do_not_depend_on_how_many_are_drawn_at_once():

@@ -218,9 +218,8 @@ def test_full_batches_need_the_noise_of_the_gaussian_mechanism(relation, sensiti
 def test_a_search_costs_no_less_with_any_candidate_than_with_the_target():
     total = dp.best_of(gaussian_target(0.5), dp.Geometric(10)).epsilon_at(1e-5)
     for rate, steps in ((0.05, 400), (0.2, 100)):
-        run = dp.DPSGD(
-            noise_multiplier=noise_multiplier_under(0.5, rate, steps), sample_rate=rate, steps=steps
-        )
+        noise_multiplier = noise_multiplier_under(0.5, rate, steps)
+        run = dp.DPSGD(noise_multiplier=noise_multiplier, sample_rate=rate, steps=steps)
         exact = dp.best_of(run, dp.Geometric(10)).epsilon_at(1e-5)
         assert 0.9 * total < exact <= total
 
@@ -255,9 +254,8 @@ def test_a_target_for_changed_records_is_kept_and_needs_more_noise(mu, rate, ste
     epsilons = np.concatenate([[0.0], np.geomspace(1e-4, 60, 300)])
 
     def stays_under(multiplier):
-        run = dp.DPSGD(
-            noise_multiplier=multiplier, sample_rate=rate, steps=steps, neighboring="replace_one"
-        )
+        options = {"sample_rate": rate, "steps": steps, "neighboring": "replace_one"}
+        run = dp.DPSGD(noise_multiplier=multiplier, **options)
         return np.all(run.delta_at(epsilons) <= target.delta_at(epsilons) * (1 + 1e-9) + 1e-15)
 
     assert stays_under(noise)

@@ -34,9 +34,8 @@ def test_the_profile_is_the_hockey_stick_divergence_of_the_two_distributions(var
 def test_the_profile_agrees_with_the_reference_implementation(sigma, shift):
     reference = privacy_loss_mechanism.DiscreteGaussianPrivacyLoss(sigma, sensitivity=shift)
     expected = [reference.get_delta_for_epsilon(epsilon) for epsilon in EPSILONS]
-    assert shifted_profile(sigma**2, shift, EPSILONS) == pytest.approx(
-        expected, rel=1e-6, abs=1e-11
-    )
+    actual = shifted_profile(sigma**2, shift, EPSILONS)
+    assert actual == pytest.approx(expected, rel=1e-6, abs=1e-11)
 
 
 @pytest.mark.parametrize("mu", [0.01, 0.5, 2.0])

@@ -197,10 +197,8 @@ def test_no_record_decides_the_type_of_other_labels(name, place):
     scorer, model, container, usual, odd = ODD[name]
     one, other = [usual] * 200, [usual] * 200
     other[place] = odd
-    assert (
-        moved(scorer, model, container(one), container(other))
-        <= scorer.sensitivity("replace_one").l1
-    )
+    bound = scorer.sensitivity("replace_one").l1
+    assert moved(scorer, model, container(one), container(other)) <= bound
 
 
 # --- what a record may raise ----------------------------------------------------------------------
@@ -266,6 +264,5 @@ def test_a_model_whose_attributes_do_not_end_with_an_underscore_is_fitted():
             self._mean = 0
             return self
 
-    assert ACCURACY.statistic(Own().fit([]), np.zeros((3, 1)), np.zeros(3, int), "replace_one") == [
-        3
-    ]
+    actual = ACCURACY.statistic(Own().fit([]), np.zeros((3, 1)), np.zeros(3, int), "replace_one")
+    assert actual == [3]

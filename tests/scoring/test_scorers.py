@@ -254,9 +254,8 @@ def test_without_noise_scores_are_those_of_scikit_learn(
     model, X, y = classified if classifies else regressed
     scorer = private_scorer(name, **options)
     expected = reference(model, X, y)
-    assert noiseless(scorer, model, X, y, relation) == pytest.approx(
-        expected, **({"abs": 1e-6} if classifies else {"rel": 1e-3})
-    )
+    actual = noiseless(scorer, model, X, y, relation)
+    assert actual == pytest.approx(expected, **({"abs": 1e-6} if classifies else {"rel": 1e-3}))
     assert scorer(model, X, y) == pytest.approx(expected, rel=1e-9)
 
 
@@ -340,9 +339,8 @@ def test_a_callers_own_value_per_record_is_averaged(regressed):
 def test_a_callers_own_value_that_is_not_finite_counts_as_the_worst(spoilt):
     X, y = np.ones((2, 4)), np.array([1.0, spoilt])
     for greater_is_better, expected in ((True, [10]), (False, [20])):
-        scorer = make_private_scorer(
-            lambda y, p: y, lower=0, upper=1, resolution=10, greater_is_better=greater_is_better
-        )
+        options = {"upper": 1, "resolution": 10, "greater_is_better": greater_is_better}
+        scorer = make_private_scorer(lambda y, p: y, lower=0, **options)
         assert scorer.statistic(Reader(), X, y, "replace_one") == expected
         assert scorer(Reader(), X, y) == (0.5 if greater_is_better else -1.0)
 

@@ -96,9 +96,8 @@ def in_all_ways():
     halves = [missing[:3000].astype({"age": int}), missing[3000:]]
     # in seconds
     halves[1] = halves[1].assign(since=np.append(days[3000:-1], np.datetime64("9999-12-31", "s")))
-    uneven = dd.from_delayed(
-        [delayed(half) for half in halves], meta=halves[1].iloc[:0], verify_meta=False
-    )
+    meta = halves[1].iloc[:0]
+    uneven = dd.from_delayed([delayed(half) for half in halves], meta=meta, verify_meta=False)
     missing = missing.assign(since=np.append(days[:-1], np.datetime64("9999-12-31", "s")))
     test = table(1000)
     jobs = [*TABLE["job"][:-3], "\ud800", {"in another order", "in each process"}, 10**5000]

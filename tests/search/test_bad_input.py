@@ -133,12 +133,9 @@ def test_scores_that_are_not_finite_never_win(value):
     options = {"random_state": 0, "fit_params": {"X_public": X.copy(), "y_public": y.copy()}}
     fitted = fit(scoring=score, n_iter=40, **options)
     assert fitted.best_params_["shrink"] == 0.0
+    fit_params = {"X_public": X.copy(), "y_public": y.copy()}
     with pytest.raises(NoModelError, match="not a finite number"):
-        fit(
-            scoring=score,
-            space={"shrink": [0.5]},
-            fit_params={"X_public": X.copy(), "y_public": y.copy()},
-        )
+        fit(scoring=score, space={"shrink": [0.5]}, fit_params=fit_params)
 
 
 def test_when_every_candidate_fails_the_message_is_fixed_and_the_cost_is_kept():
@@ -211,9 +208,8 @@ def test_a_nested_search_is_refused_if_only_its_small_parts_have_another_hold_ou
     inner = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=2, **options)
     whole, half, tenth = (inner.privacy_cost(n).epsilon for n in (3000, 1500, 300))
     assert whole == half < tenth
-    outer = DPSubsetSearchCV(
-        inner, {"n_iter": [2]}, n_iter=2, subset_fraction=0.1, scoring="accuracy", delta=1e-5
-    )
+    settings = {"subset_fraction": 0.1, "scoring": "accuracy", "delta": 1e-5}
+    outer = DPSubsetSearchCV(inner, {"n_iter": [2]}, n_iter=2, **settings)
     with pytest.raises(PrivacyError, match=r"depends on the number of records.*cv=0\.2"):
         outer.privacy_cost(3000)
     assert outer.set_params(estimator__cv=0.1).privacy_cost(3000).epsilon > whole

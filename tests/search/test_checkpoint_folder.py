@@ -46,9 +46,8 @@ def cut_off(folder, **more):
 
     one = search(folder, **more)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "sklearn_dpsearch.search.private_process.PrivateProcess.__call__", interrupted
-        )
+        message = "sklearn_dpsearch.search.private_process.PrivateProcess.__call__"
+        patch.setattr(message, interrupted)
         with pytest.raises(KeyboardInterrupt):
             one.fit(X, y)
 

@@ -169,9 +169,8 @@ def test_a_class_that_is_made_in_a_run_cannot_travel():
     with pytest.raises(PrivateProcessError, match="made inside of a function") as told:
         privately(makes)
     assert "Secret" not in str(told.value)
-    refuses_to_fit(
-        DPRandomSearchCV(Making(), {}, n_iter=2), PrivacyError, "made inside of a function", X, y
-    )
+    message = "made inside of a function"
+    refuses_to_fit(DPRandomSearchCV(Making(), {}, n_iter=2), PrivacyError, message, X, y)
 
 
 @pytest.mark.slow

@@ -111,10 +111,8 @@ def test_candidates_of_different_relations_are_stated_for_changed_records(net):
 def test_the_placeholder_in_the_pipeline_is_no_candidate():
     estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=2.0))
     estimator.set_params(model=NoisyCentroids(epsilon=100.0))
-    assert (
-        DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5).privacy_cost(400).neighboring
-        == "zero_out"
-    )
+    actual = DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5).privacy_cost(400).neighboring
+    assert actual == "zero_out"
 
 
 # --- calibrated -----------------------------------------------------------------------------------

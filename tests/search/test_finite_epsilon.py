@@ -84,7 +84,6 @@ def test_the_curve_of_the_same_training_gives_what_the_message_says():
     """The training is (2, 1e-5)-private, and twenty runs of it have the stated ε."""
     curve = DPSGD(noise_multiplier=1.38, sample_rate=1 / 16, steps=48)
     assert curve.epsilon_at(1e-5) <= 2.0
-    found = DPRandomSearchCV(
-        LogisticRegression(), {"C": [1.0]}, n_iter=20, delta=1e-4, guarantee=curve
-    )
+    options = {"n_iter": 20, "delta": 1e-4, "guarantee": curve}
+    found = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, **options)
     assert 2.30 < found.privacy_cost(1000).epsilon <= 2.36

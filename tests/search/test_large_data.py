@@ -205,6 +205,5 @@ class LikeAnArray:
 def test_what_only_looks_like_an_array_is_refused_before_anything_is_spent():
     X, y = table(300)
     search = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0, 0.2]}, n_iter=3)
-    refuses_to_fit(
-        search, TypeError, "Found X of type LikeAnArray; an array of NumPy", LikeAnArray(X), y
-    )
+    message = "Found X of type LikeAnArray; an array of NumPy"
+    refuses_to_fit(search, TypeError, message, LikeAnArray(X), y)

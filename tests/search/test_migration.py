@@ -65,9 +65,8 @@ def test_splitters_that_look_at_labels_or_groups_are_refused(kind, splitter):
     given = {"n_groups": 2} if "LeaveP" in splitter.__name__ else {}
     for relation in ("add_remove", "zero_out", "replace_one"):
         declared = PureDP(epsilon=1.0, neighboring=relation)
-        search = search_of(
-            kind, LogisticRegression(), {"C": [1.0]}, cv=splitter(**given), guarantee=declared
-        )
+        cv = splitter(**given)
+        search = search_of(kind, LogisticRegression(), {"C": [1.0]}, cv=cv, guarantee=declared)
         match = r"(?s)looks at.*depend on the data.*cv=5.*KFold, ShuffleSplit"
         with pytest.raises(PrivacyError, match=match):
             search.fit(Untouchable(300), some_labels(300))

@@ -32,9 +32,8 @@ def net(**changed):
 
 
 def net_regressor():
-    return nets().DPTabularRegressor(
-        SCHEMA.without("pay"), target="price", sample_rate=0.1, max_epochs=8
-    )
+    options = {"target": "price", "sample_rate": 0.1, "max_epochs": 8}
+    return nets().DPTabularRegressor(SCHEMA.without("pay"), **options)
 
 
 FACTORS = {"learning_rate_factor": [0.5, 1.0]}
@@ -124,10 +123,8 @@ def test_a_target_that_is_searched_is_one_for_a_replaced_record(space):
         {"target_delta": 1e-6} if "target_epsilon" in space else {},
     )
     model = classifier(neighboring="replace_one", **{name: values[0]}, **given)
-    assert (
-        DPSubsetSearchCV(model, space, n_iter=3, delta=1e-5).privacy_cost(public=True).bound
-        == "mixture"
-    )
+    actual = DPSubsetSearchCV(model, space, n_iter=3, delta=1e-5).privacy_cost(public=True).bound
+    assert actual == "mixture"
 
 
 @pytest.mark.slow
@@ -147,13 +144,11 @@ def test_a_delta_is_compared_with_no_number_that_a_subset_search_draws():
     """The rest of the subset has about 1,000 records, and may have more: a candidate that failed
     then would show it."""
     X = np.random.default_rng(0).uniform(-1, 1, (1111, 1))
-    model = DPGradientBoostingClassifier(
-        {"a": (-1.0, 1.0)}, classes=[0, 1], target_epsilon=1.0, target_delta=1e-3, max_iter=5
-    )
+    options = {"target_epsilon": 1.0, "target_delta": 1e-3, "max_iter": 5}
+    model = DPGradientBoostingClassifier({"a": (-1.0, 1.0)}, classes=[0, 1], **options)
     space = {"prior_factor": [1.0, 1.25]}
-    search = DPSubsetSearchCV(
-        model, space, n_iter=2, delta=1e-4, subset_fraction=0.1, scoring="accuracy"
-    )
+    settings = {"delta": 1e-4, "subset_fraction": 0.1, "scoring": "accuracy"}
+    search = DPSubsetSearchCV(model, space, n_iter=2, **settings)
     for seed in range(12):
         found = (
             search.set_params(random_state=seed).fit(X, (X[:, 0] > 0).astype(int)).best_estimator_

@@ -112,9 +112,8 @@ def test_rates_and_steps_may_vary_under_one_gaussian_target(kind, varied):
     ).fit(X, y)
     assert 3.9 < one.privacy_spent_.epsilon <= 4.0
     won = one.best_estimator_
-    run = DPSGD(
-        noise_multiplier=won.noise_multiplier_, sample_rate=won.sample_rate, steps=won.n_steps_
-    )
+    noise_multiplier = won.noise_multiplier_
+    run = DPSGD(noise_multiplier=noise_multiplier, sample_rate=won.sample_rate, steps=won.n_steps_)
     target = gaussian_target(won.target_mu)
     for epsilon in (0.0, 0.5, 1.0, 2.0):
         assert run.delta_at(epsilon) <= target.delta_at(epsilon)

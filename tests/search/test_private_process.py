@@ -69,9 +69,8 @@ def test_nothing_that_a_process_can_see_tells_how_many_runs_there_were(tmp_path)
         "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
         "TMPDIR": str(tmp_path),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, check=True
-    )
+    options = {"cwd": ROOT, "capture_output": True, "check": True}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, **options)
     assert b"secret" not in done.stdout + done.stderr
     for two, nine in json.loads(done.stdout):
         assert two == nine
@@ -208,9 +207,8 @@ class Crashing(NoisyCentroids):
 def test_a_run_that_crashes_is_a_failing_candidate(n_jobs, unrehearsed):
     search = DPRandomSearchCV(Crashing(), SPACE, n_iter=Fixed(12), n_jobs=n_jobs).fit(X, y)
     assert search.best_params_ == {"shrink": 0.0}
-    grid = DPGridSearchCV(
-        Crashing(), {"shrink": [0.1]}, n_parts=2, selection_epsilon=1.0, n_jobs=n_jobs
-    )
+    options = {"n_parts": 2, "selection_epsilon": 1.0, "n_jobs": n_jobs}
+    grid = DPGridSearchCV(Crashing(), {"shrink": [0.1]}, **options)
     with pytest.raises(NoModelError):
         grid.fit(X, y)
 
@@ -378,9 +376,8 @@ def test_private_processes_end_with_the_users_and_leave_nothing(way, end, tmp_pa
         "TMPDIR": str(folder),
         "PIDS": str(pids),
     }
-    user = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS, way], env=environment, stderr=subprocess.DEVNULL
-    )
+    stderr = subprocess.DEVNULL
+    user = subprocess.Popen([sys.executable, "-c", ENDLESS, way], env=environment, stderr=stderr)
     try:
         assert _soon(lambda: pids.exists() and len(pids.read_text().split()) == 2, 120)
         private = _private(str(pids))
@@ -432,9 +429,8 @@ def test_threads_that_ask_first_at_the_same_time_share_a_server(monkeypatch):
     """Two servers were started; one of them ended, and with it the work that it had begun."""
     monkeypatch.setitem(private_process._SERVERS, True, private_process._Server(True))
     with ThreadPoolExecutor(8) as pool:
-        assert list(
-            pool.map(lambda number: privately(partial(abs, number)), range(-16, 0))
-        ) == list(range(16, 0, -1))
+        actual = list(pool.map(lambda number: privately(partial(abs, number)), range(-16, 0)))
+        assert actual == list(range(16, 0, -1))
         assert len({id(private_process._SERVERS[True].asks()) for _ in range(8)}) == 1
     private_process._SERVERS[True].close()
 

@@ -141,8 +141,7 @@ def test_the_upper_end_of_a_distribution_of_epsilon_is_charged():
 def test_all_runs_released_cost_their_composition():
     """At δ > 0 that is more than the best of as many."""
     one_run = GaussianDP(mu=0.3, neighboring="replace_one")
-    one = DPRandomSearchCV(
-        NoisyCentroids(), {"shrink": [0.0]}, n_iter=4, release="all", guarantee=one_run, delta=1e-6
-    )
+    options = {"release": "all", "guarantee": one_run, "delta": 1e-6}
+    one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=4, **options)
     expected = GaussianDP(mu=0.6, neighboring="replace_one")
     assert one.privacy_cost(8, public=True).guarantee == expected

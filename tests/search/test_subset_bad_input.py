@@ -42,9 +42,8 @@ def test_what_the_guarantee_depends_on_cannot_be_extrapolated(rule):
 
 
 def test_a_rule_may_make_the_final_model_more_private():
-    one = DPSubsetSearchCV(
-        NoisyCentroids(), SPACE, subset_fraction=0.5, extrapolate={"epsilon": lambda v, m, n: v / 2}
-    )
+    extrapolate = {"epsilon": lambda v, m, n: v / 2}
+    one = DPSubsetSearchCV(NoisyCentroids(), SPACE, subset_fraction=0.5, extrapolate=extrapolate)
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
     assert one.fit(X, y).best_estimator_.epsilon == 0.5
 

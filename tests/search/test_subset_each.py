@@ -40,9 +40,8 @@ def test_each_candidate_runs_once_in_every_fit(workers):
     for seed in range(3):
         SEEN.clear()
         with parallel_config("threading"):
-            one, tuning, _ = watched(
-                space=space, n_iter="each", extrapolate=kept, random_state=seed, n_jobs=workers
-            )
+            options = {"extrapolate": kept, "random_state": seed, "n_jobs": workers}
+            one, tuning, _ = watched(space=space, n_iter="each", **options)
         ran = Counter((run["rate"], run["solver"]) for run in tuning)
         expected = {(rate, solver) for rate in (0.5, 1.0, 2.0) for solver in ("sgd", "adam")} | {
             (4.0, "sgd")
@@ -72,9 +71,8 @@ def test_the_total_is_that_of_all_candidates_together(train_on):
     promises = [dp.PureDP(epsilon=value) for value in (0.5, 0.5, 2.0, 2.0, 1.0)]
     one = each(space=space, train_on=train_on)
     expected = dp.subset_then_train(dp.compose(*promises), dp.PureDP(epsilon=2.0), 0.3, train_on)
-    assert one.privacy_cost(public=True).epsilon == pytest.approx(
-        expected.epsilon_at(0.0), rel=1e-9
-    )
+    actual = one.privacy_cost(public=True).epsilon
+    assert actual == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
 
 
 def test_candidates_that_differ_in_nothing_that_matters_to_privacy_are_all_paid_for():

@@ -170,9 +170,8 @@ def test_the_final_model_is_charged_as_the_worst_candidate():
     )
     assert one.privacy_cost(400).epsilon == pytest.approx(expected, rel=1e-6)
     assert less <= expected < subset_then_train(best_of(worst, 5), worst, 0.3).epsilon_at(0.0)
-    declared = search(
-        LogisticRegression(), {"C": [1.0]}, guarantee=ApproxDP(epsilon=0.5, delta=1e-8), delta=1e-6
-    )
+    guarantee = ApproxDP(epsilon=0.5, delta=1e-8)
+    declared = search(LogisticRegression(), {"C": [1.0]}, guarantee=guarantee, delta=1e-6)
     assert 0.4 < declared.fit(X, y).privacy_spent_.epsilon < 1.5
 
 

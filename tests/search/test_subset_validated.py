@@ -268,9 +268,8 @@ def test_a_released_score_is_off_by_as_much_as_it_says(relation):
     """Seven of ten predictions are right: what is left is noise, and who is in the part that was
     scored."""
     labels = (np.arange(400) % 10 < 3).astype(int)
-    one = on_the_rest(
-        Told(neighboring=relation), n_iter=1, cv=0.5, score_noise=dp.PureDP(epsilon=0.1)
-    )
+    options = {"n_iter": 1, "cv": 0.5, "score_noise": dp.PureDP(epsilon=0.1)}
+    one = on_the_rest(Told(neighboring=relation), **options)
     off, said = [], []
     for seed in range(60):
         one.set_params(random_state=seed).fit(IDS, labels)

@@ -38,9 +38,8 @@ SETTINGS = {
 
 
 def made(kind, model):
-    return search_of(
-        kind, model, "auto", epsilon=8.0, delta=1e-4, random_state=0, **SETTINGS.get(kind, {})
-    )
+    options = {"epsilon": 8.0, "delta": 1e-4, "random_state": 0}
+    return search_of(kind, model, "auto", **options, **SETTINGS.get(kind, {}))
 
 
 class Centroids(NoisyCentroids):

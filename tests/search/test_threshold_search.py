@@ -106,9 +106,8 @@ def test_a_secret_coin_of_the_record_averages_both_uses():
     "threshold", [0.6, Doubling(), Doubling(n_parts=4, threshold_noise="once")]
 )
 def test_a_target_is_met_and_nearly_reached(threshold):
-    one = DPThresholdSearchCV(
-        NoisyCentroids(), SHRINK, threshold=threshold, epsilon=4.0, delta=1e-6
-    )
+    options = {"threshold": threshold, "epsilon": 4.0, "delta": 1e-6}
+    one = DPThresholdSearchCV(NoisyCentroids(), SHRINK, **options)
     one.fit(X, y)
     assert 3.95 < one.privacy_spent_.epsilon <= 4.0
     assert tuple(one.privacy_spent_) == tuple(one.privacy_cost(200))
@@ -247,9 +246,8 @@ def test_the_cost_is_the_same_for_walks_of_one_round_and_of_many():
 @pytest.mark.slow
 def test_the_threshold_that_is_released_is_never_above_one():
     for noise in ("fresh", "once"):
-        one = labelled(
-            scoring=lambda *_: 1.0, round_epsilon=5.0, threshold_noise=noise, granularity=0.09
-        )
+        options = {"round_epsilon": 5.0, "threshold_noise": noise, "granularity": 0.09}
+        one = labelled(scoring=lambda *_: 1.0, **options)
         assert all(
             fit.best_score_ <= 1.0 for fit in (one.fit(X, y) for _ in range(8)) if fit.found_
         )
@@ -389,9 +387,8 @@ def audited_walk():
     given = {"n_parts": 2, "round_epsilon": 3.0, "granularity": 0.75, "max_rounds": 1}
     one = walk(Seeing(epsilon=0.1), {"label": [0]}, scoring=seen, **given)
     public = {"X_public": QUIET[:2].copy(), "y_public": LABELS[:2].copy()}
-    return audited(
-        one, was_found, RUNS, data=(QUIET, LABELS), other=(LOUD, LABELS), fit_params=public
-    )
+    options = {"data": (QUIET, LABELS), "other": (LOUD, LABELS), "fit_params": public}
+    return audited(one, was_found, RUNS, **options)
 
 
 def was_found(one):

@@ -336,9 +336,8 @@ def test_no_record_stays_on_the_disk_after_a_signal_to_all_processes(way, end, t
         "TMPDIR": str(folder),
         "WRITTEN": str(written),
     }
-    user = subprocess.Popen(
-        [sys.executable, "-c", WRITES, way], env=environment, stderr=subprocess.DEVNULL
-    )
+    stderr = subprocess.DEVNULL
+    user = subprocess.Popen([sys.executable, "-c", WRITES, way], env=environment, stderr=stderr)
     try:
         assert _soon(written.exists, 120)
         every = _with_mark(str(written))

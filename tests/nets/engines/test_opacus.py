@@ -58,9 +58,8 @@ def test_trained_parameters_are_those_of_our_engines(name):
     found = []
     for engine in ("auto", "opacus"):
         module = seeded(make)
-        task = training(
-            module, engine=engine, optimizer=UpdateRule.sgd(lr=0.5), expected_batch_size=8.0
-        )
+        optimizer = UpdateRule.sgd(lr=0.5)
+        task = training(module, engine=engine, optimizer=optimizer, expected_batch_size=8.0)
         train(task, TrainingData.of(*some(shape), CPU), max_physical_batch=10_000)
         found.append(flat(module))
     torch.testing.assert_close(*found, rtol=0, atol=1e-6)
@@ -111,9 +110,8 @@ RATE = {"sample_rate": 0.2, "max_steps": 10, "neighboring": "zero_out"}
 
 
 def test_the_statement_says_first_whose_gradients_they_are():
-    net = DPNeuralNetClassifier(
-        mlp()[0].__class__, engine="opacus", noise_multiplier=1.0, classes=[0, 1], **RATE
-    )
+    options = {"engine": "opacus", "noise_multiplier": 1.0, "classes": [0, 1]}
+    net = DPNeuralNetClassifier(mlp()[0].__class__, **options, **RATE)
     assert "per-sample gradients are Opacus's" in net.privacy_assumptions()[0]
     assert "engine='opacus'" in net.privacy_assumptions()[0]
     assert not any("Opacus" in text for text in net.set_params(engine="auto").privacy_assumptions())

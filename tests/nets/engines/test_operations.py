@@ -265,9 +265,8 @@ def test_whatever_the_table_accepts_acts_on_each_record_alone(name):
             single = runs(function, tuple(part(arg, i) for arg in shaped(args)))
             assert single is not None
             for one, own in zip(found, single):
-                torch.testing.assert_close(
-                    one[i : i + 1], own, equal_nan=True, rtol=1e-4, atol=1e-5
-                )
+                options = {"equal_nan": True, "rtol": 1e-4, "atol": 1e-5}
+                torch.testing.assert_close(one[i : i + 1], own, **options)
     assert compared or any(known in name for known in ELSEWHERE), name
 
 
@@ -381,6 +380,5 @@ def test_no_number_of_a_record_makes_an_operation_of_the_table_fail(name):
             for one, other in zip(found if isinstance(found, (tuple, list)) else [found], expected):
                 if isinstance(one, torch.Tensor) and name.rpartition(".")[2] not in APART:
                     others = [0, 1, 2, 4, 5, 6, 7]
-                    torch.testing.assert_close(
-                        one[others], other[others], equal_nan=True, rtol=0, atol=0
-                    )
+                    options = {"equal_nan": True, "rtol": 0, "atol": 0}
+                    torch.testing.assert_close(one[others], other[others], **options)

@@ -112,9 +112,8 @@ def test_targets_of_another_kind_or_number_are_refused():
 @pytest.mark.slow
 def test_classes_and_bounds_may_be_given_as_for_the_other_nets(one_noise):
     features = SCHEMA.without("pay", "price")
-    one = DPTabularClassifier(
-        features, classes=["low", "high"], **SHORT, noise_seed=0, random_state=0
-    )
+    options = {"classes": ["low", "high"], "noise_seed": 0, "random_state": 0}
+    one = DPTabularClassifier(features, **options, **SHORT)
     other = classifier(noise_seed=0, random_state=0)
     for net in (one, other):
         net.fit(TABLE, TABLE["pay"])

@@ -184,9 +184,8 @@ def test_bad_labels_are_refused(changed, targets, match):
 
 
 def test_one_output_for_two_classes_is_sent_to_the_net_for_it():
-    net = DPNeuralNetClassifier(
-        nn.Linear(4, 1), classes=[0, 1], noise_multiplier=1.0, sample_rate=0.1, max_steps=2
-    )
+    options = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 2}
+    net = DPNeuralNetClassifier(nn.Linear(4, 1), classes=[0, 1], **options)
     with pytest.raises(ValueError, match="(?s)one output per class.*DPNeuralNetBinaryClassifier"):
         net.fit(X, y)
     net.set_params(criterion=nn.BCEWithLogitsLoss)

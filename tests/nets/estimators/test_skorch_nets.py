@@ -245,11 +245,8 @@ def test_partial_fit_and_warm_start_add_to_the_cost():
     one.set_params(warm_start=True, noise_multiplier=3.0).fit(X, y)
     expected = compose(once, once, one.privacy_guarantee()).epsilon_at(1e-5)
     assert one.privacy_spent_.epsilon == expected
-    assert [part.name for part in one.privacy_spent_.components] == [
-        "training 1",
-        "training 2",
-        "training 3",
-    ]
+    actual = [part.name for part in one.privacy_spent_.components]
+    assert actual == ["training 1", "training 2", "training 3"]
     assert float((parameters(one) - before).abs().max()) < 5.0
     one.set_params(warm_start=False).fit(X, y)
     assert one.privacy_spent_.epsilon == one.privacy_guarantee().epsilon_at(1e-5)

@@ -120,9 +120,8 @@ def test_a_schedule_of_the_user_takes_the_place_of_the_fall(one_noise):
 def test_by_rule_gradients_are_clipped_where_the_own_class_has_less_than_15_percent():
     """Of a linear model, on the longest record."""
     schema = {f"x{i}": (-1, 1) for i in range(3)} | {"job": ["clerk", "nurse"]}
-    one = DPTabularClassifier(
-        schema, classes=[0, 1], hidden_layer_sizes=(), noise_multiplier=1e-2, max_steps=300
-    )
+    options = {"hidden_layer_sizes": (), "noise_multiplier": 1e-2, "max_steps": 300}
+    one = DPTabularClassifier(schema, classes=[0, 1], **options)
     table = [[1.0, 1.0, 1.0, "clerk"]]
     one.fit(np.array(table * 50, dtype=object), [0, 1] * 25)
     record = torch.cat(list(one.records_of(one).blocks(np.array(table, dtype=object))))
@@ -178,9 +177,8 @@ def test_the_norm_by_rule_is_larger_with_a_hidden_part():
     norms = []
     for columns, hidden in ((1, ()), (1, "auto"), (30, ()), (30, "auto")):
         schema = {f"x{i}": (-1, 1) for i in range(columns)}
-        one = DPTabularClassifier(
-            schema, classes=[0, 1], hidden_layer_sizes=hidden, noise_multiplier=1e-3, max_steps=300
-        )
+        options = {"hidden_layer_sizes": hidden, "noise_multiplier": 1e-3, "max_steps": 300}
+        one = DPTabularClassifier(schema, classes=[0, 1], **options)
         norms.append(one.fit(np.zeros((50, columns)), [0, 1] * 25).max_grad_norm_)
     assert norms[0] == pytest.approx(1.2 * np.sqrt(3))
     assert norms[1] == pytest.approx(1.2 * np.sqrt(3 + 1 + 32 / 34 / 3))

@@ -138,9 +138,8 @@ def test_named_distributions_are_special_negative_binomials() -> None:
         )
     expected = pytest.approx(stats.geom.pmf(np.arange(1, 9), 1 / 7))
     assert Geometric(7).pmf(np.arange(1, 9)) == expected
-    assert Logarithmic(7).pmf(np.arange(1, 9)) == pytest.approx(
-        stats.logser.pmf(np.arange(1, 9), 1 - Logarithmic(7).gamma)
-    )
+    actual = Logarithmic(7).pmf(np.arange(1, 9))
+    assert actual == pytest.approx(stats.logser.pmf(np.arange(1, 9), 1 - Logarithmic(7).gamma))
     assert Poisson(7).pmf(np.arange(9)) == pytest.approx(stats.poisson.pmf(np.arange(9), 7))
     assert Binomial(9, 0.3).pmf(np.arange(10)) == pytest.approx(
         stats.binom.pmf(np.arange(10), 9, 0.3)

@@ -60,9 +60,8 @@ def test_the_bound_is_reached_by_a_gaussian_chain(records: int) -> None:
     exact = dp.GaussianDP(mu=0.4 * records)
     for delta in (1e-2, 1e-5):
         assert 1.0 <= by_profile.epsilon_at(delta) / exact.epsilon_at(delta) < 1.0 + 1e-5
-    assert dp.for_group(dp.GaussianDP(mu=0.4), records).mu == pytest.approx(
-        0.4 * records, rel=1e-15
-    )
+    expected = pytest.approx(0.4 * records, rel=1e-15)
+    assert dp.for_group(dp.GaussianDP(mu=0.4), records).mu == expected
 
 
 @pytest.mark.slow
@@ -100,9 +99,8 @@ def test_one_record_changes_nothing_and_no_record_is_refused() -> None:
 
 def test_a_statement_says_for_whom_it_holds() -> None:
     one = dp.ApproxDP(epsilon=0.5, delta=1e-8)
-    spent = PrivacySpent(
-        guarantee=one, delta=1e-6, components=(Component(name="training", guarantee=one),)
-    )
+    components = (Component(name="training", guarantee=one),)
+    spent = PrivacySpent(guarantee=one, delta=1e-6, components=components)
     person = spent.for_group(2)
     assert (spent.unit, person.unit) == ("record", "2 records of one person")
     assert person.epsilon == dp.for_group(one, 2).epsilon_at(1e-6)

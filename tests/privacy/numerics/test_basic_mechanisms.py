@@ -199,9 +199,8 @@ def test_both_directions_of_a_step_are_above_many_digits_where_almost_every_reco
             left = (1 / c - 1 + q) / q
             added = c * q * left * gaussian(-mpmath.log(left)) if left > 0 else 0
             assert pair.added.delta_at(epsilon) >= added * (1 - mpmath.mpf("1e-9"))
-            assert pair.removed.delta_at(epsilon) >= q * gaussian(mpmath.log(1 + (c - 1) / q)) * (
-                1 - 1e-9
-            )
+            bound = q * gaussian(mpmath.log(1 + (c - 1) / q)) * (1 - 1e-9)
+            assert pair.removed.delta_at(epsilon) >= bound
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,8 @@ COUNTS = [
 
 def renyi_of(event: dp_event.DpEvent) -> np.ndarray:
     """What dp_accounting says about an event at our orders."""
-    accountant = RdpAccountant(
-        orders=ORDERS, neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE
-    )
+    neighboring_relation = NeighboringRelation.ADD_OR_REMOVE_ONE
+    accountant = RdpAccountant(orders=ORDERS, neighboring_relation=neighboring_relation)
     accountant.compose(event)
     return np.asarray(accountant._rdp)
 
@@ -81,9 +80,8 @@ def test_points_of_figure_4(distribution: dp.CountDistribution, epsilon: float) 
         if isinstance(distribution, dp.Poisson)
         else never_smallest.renyi_negative_binomial
     )
-    assert theorem(dp.ZCDP(rho=0.1), distribution).epsilon_at(1e-6) == pytest.approx(
-        epsilon, abs=6e-3
-    )
+    expected = pytest.approx(epsilon, abs=6e-3)
+    assert theorem(dp.ZCDP(rho=0.1), distribution).epsilon_at(1e-6) == expected
 
 
 # --- as printed -----------------------------------------------------------------------------------

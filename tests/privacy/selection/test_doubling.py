@@ -330,9 +330,8 @@ def test_a_walk_ends_at_the_highest_level_that_is_found_above() -> None:
 def drawn_walk(rng: random.Random, threshold_noise: str, lower: int = 0) -> tuple[int | None, ...]:
     """The results of a walk that really runs: candidates 3 and 14 of utilities in multiples of the
     grid."""
-    question = AboveThreshold(
-        round_epsilon=Fraction(1), sensitivity=Fraction(STEPS), grid=Fraction(1)
-    )
+    settings = {"round_epsilon": Fraction(1), "sensitivity": Fraction(STEPS), "grid": Fraction(1)}
+    question = AboveThreshold(**settings)
     options = {"threshold_noise": threshold_noise, "bits": rng}
     rounds = DoublingRounds(question, started(3, 3), lower=lower, granularity=8, **options)
     found = []

@@ -168,9 +168,8 @@ def test_gaussian_parts_agree_with_a_quadrature(train_on: str) -> None:
     x, v, y = (np.exp(one * z - 0.5 * one**2) for one in mu)
     both = weight[:, None] * weight[None]
     tune, validate, train = (GaussianDP(mu=one) for one in mu)
-    bound = TheoremFour(
-        tune=tune, validate=validate, train=train, fraction=q, share=share, train_on=train_on
-    )
+    options = {"fraction": q, "share": share, "train_on": train_on}
+    bound = TheoremFour(tune=tune, validate=validate, train=train, **options)
     tuned, scored = q * x[:, None], ((1 - q) * (share * v + 1 - share))[:, None]
     ratio = tuned + scored * y if train_on == "rest" else (tuned + scored) * y
     for epsilon in (0.2, 0.8, 1.5):

@@ -78,9 +78,8 @@ def check_many(number: int, seed: int) -> float:
     tightest = 0.0
     for _ in range(number):
         one, p = random_mechanism(rng), random_stop(rng)
-        bound = TheoremThree(
-            one_run=dp.ProfileDP.from_pair(brute_force.exact_pair(one)), stop_probability=p
-        )
+        one_run = dp.ProfileDP.from_pair(brute_force.exact_pair(one))
+        bound = TheoremThree(one_run=one_run, stop_probability=p)
         tightest = max(
             [
                 tightest,
@@ -357,6 +356,5 @@ def test_stop_probability_has_to_be_one(p: float) -> None:
 
 def test_neighbours_of_the_base_are_those_of_the_search() -> None:
     expected = "replace_one"
-    assert (
-        until_above(dp.PureDP(epsilon=1.0, neighboring="replace_one"), 0.2).neighboring == expected
-    )
+    actual = until_above(dp.PureDP(epsilon=1.0, neighboring="replace_one"), 0.2).neighboring
+    assert actual == expected

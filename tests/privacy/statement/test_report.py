@@ -233,9 +233,8 @@ def test_a_known_seed_is_said_first() -> None:
 
 def test_no_promise_is_called_no_promise() -> None:
     nothing = dp.NonPrivate()
-    spent = PrivacySpent(
-        guarantee=nothing, delta=1e-6, components=(Component(name="all", guarantee=nothing),)
-    )
+    components = (Component(name="all", guarantee=nothing),)
+    spent = PrivacySpent(guarantee=nothing, delta=1e-6, components=components)
     assert section(spent, "summary").sentences[0].startswith("Nothing is promised")
     assert spent.to_dict()["epsilon"] is spent.to_dict()["components"][0]["epsilon_alone"] is None
     assert section(spent, "risk").sentences[0].startswith("Nothing is promised")
@@ -259,9 +258,8 @@ def test_whether_the_number_of_records_is_protected_depends_on_the_relation(rela
     ("replace_one", "records are replaced by any others, of any number"),
 ])  # fmt: skip
 def test_a_statement_for_persons_says_so(relation: str, said: str) -> None:
-    spent = PrivacySpent(
-        guarantee=dp.GaussianDP(mu=0.5, neighboring=relation), delta=1e-6, unit="person"
-    )
+    guarantee = dp.GaussianDP(mu=0.5, neighboring=relation)
+    spent = PrivacySpent(guarantee=guarantee, delta=1e-6, unit="person")
     assert said in rows(spent, "unit")["In words"]
     assert "Number of persons" in rows(spent, "unit")
     for text in texts_of(spent).values():
@@ -287,9 +285,8 @@ def test_a_statement_for_groups_speaks_of_persons() -> None:
     "total", [SPENT.guarantee, dp.PureDP(epsilon=0.1 + 0.2), dp.ApproxDP(epsilon=1.0, delta=1e-7)]
 )
 def test_no_number_is_below_that_of_the_guarantee(total: object) -> None:
-    spent = PrivacySpent(
-        guarantee=total, delta=1e-6, components=(Component(name="all", guarantee=total),)
-    )
+    components = (Component(name="all", guarantee=total),)
+    spent = PrivacySpent(guarantee=total, delta=1e-6, components=components)
     profile = rows(spent, "parameters")
     assert "1e-06" in profile
     for delta, text in profile.items():
