@@ -6,15 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.privacy import (
-    GaussianDP,
-    Geometric,
-    as_replace_one,
-    best_of,
-    subset_then_train,
-)
 from sklearn_dpsearch.scoring.named_scorers import stated_facts
 
 from .tables_toys import BUDGET, SCHEMA, SEARCHES, SPACE, TABLE, classifier, regressor
@@ -86,7 +80,7 @@ def test_the_search_sets_the_noise_of_candidates_under_every_relation():
         assert search.privacy_spent_.neighboring == expected
         model = search.best_estimator_
         found = model.privacy_guarantee()
-        assert found == GaussianDP(mu=model.target_mu, neighboring=relation)
+        assert found == dp.GaussianDP(mu=model.target_mu, neighboring=relation)
         assert model.n_iter_ == model.max_iter
 
 
@@ -101,18 +95,18 @@ def test_nothing_of_a_subset_search_counts_records():
 
 @pytest.mark.slow
 def test_a_subset_search_over_boosting_as_configured_pays_in_two_steps():
-    asked = GaussianDP(mu=0.24, neighboring="replace_one")
+    asked = dp.GaussianDP(mu=0.24, neighboring="replace_one")
     given = {"n_iter": 10, "delta": 1e-5, "subset_fraction": 0.1}
     model = classifier(neighboring="replace_one", target_mu=0.24, max_iter=5)
     one = DPSubsetSearchCV(model, SPACE, **given)
     spent = one.privacy_cost(public=True)
-    step = GaussianDP(mu=0.12, neighboring="zero_out")
-    tune = best_of(step, Geometric(10))
-    known = subset_then_train(best_of(asked, Geometric(10)), asked, 0.1)
-    assert spent.guarantee == as_replace_one(subset_then_train(tune, step, 0.1))
+    step = dp.GaussianDP(mu=0.12, neighboring="zero_out")
+    tune = dp.best_of(step, dp.Geometric(10))
+    known = dp.subset_then_train(dp.best_of(asked, dp.Geometric(10)), asked, 0.1)
+    assert spent.guarantee == dp.as_replace_one(dp.subset_then_train(tune, step, 0.1))
     assert spent.epsilon < 0.72 * known.epsilon_at(1e-5)
     model = one.fit(TABLE, TABLE["pay"]).best_estimator_
-    assert as_replace_one(model.privacy_guarantee()) == asked
+    assert dp.as_replace_one(model.privacy_guarantee()) == asked
     assert one.privacy_spent_.neighboring == "replace_one"
 
 
@@ -135,7 +129,9 @@ def test_a_subset_search_over_nets_as_configured_pays_in_two_steps():
         model, FACTORS, n_iter=10, delta=1e-5, subset_fraction=0.1
     ).privacy_cost(public=True)
     step = model.set_params(neighboring="zero_out").privacy_guarantee()
-    expected = as_replace_one(subset_then_train(best_of(step, Geometric(10)), step, 0.1))
+    expected = dp.as_replace_one(
+        dp.subset_then_train(dp.best_of(step, dp.Geometric(10)), step, 0.1)
+    )
     assert spent.guarantee == expected
 
 

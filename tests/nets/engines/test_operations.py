@@ -352,11 +352,10 @@ def with_odd_record(arguments, number):
         if not isinstance(one, torch.Tensor) or len(one) != 8:
             return one
         odd = one.clone()
-        odd[3] = (
-            number % len(ODD[one.dtype])
-            if one.dtype is torch.bool
-            else ODD[one.dtype][number % len(ODD[one.dtype])]
-        )
+        if one.dtype is torch.bool:
+            odd[3] = number % len(ODD[one.dtype])
+        else:
+            odd[3] = ODD[one.dtype][number % len(ODD[one.dtype])]
         return odd
 
     return tuple(map(changed, arguments))

@@ -75,11 +75,10 @@ def test_theorem_6_agrees_with_dp_accounting_at_every_order(event, mean: float) 
 ], ids=repr)  # fmt: skip
 def test_points_of_figure_4(distribution: dp.CountDistribution, epsilon: float) -> None:
     """Papernot & Steinke, figure 4: a 0.1-zCDP run at δ = 1e-6."""
-    theorem = (
-        published.renyi_poisson
-        if isinstance(distribution, dp.Poisson)
-        else never_smallest.renyi_negative_binomial
-    )
+    if isinstance(distribution, dp.Poisson):
+        theorem = published.renyi_poisson
+    else:
+        theorem = never_smallest.renyi_negative_binomial
     expected = pytest.approx(epsilon, abs=6e-3)
     assert theorem(dp.ZCDP(rho=0.1), distribution).epsilon_at(1e-6) == expected
 

@@ -147,11 +147,10 @@ def test_the_mechanism_that_refutes_dp_sgd_loses_no_more_than_dp_sgd(relation, n
     far = 2.0 if relation == "replace_one" else 1.0
     base = dp.DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps, neighboring=relation)
     for epsilon in (0.1, 0.6):
-        exact = (
-            dp.GaussianDP(mu=far * steps**0.5 / noise).delta_at(epsilon)
-            if rate == 1.0
-            else delta_of_one_step(noise, rate, relation, epsilon)
-        )
+        if rate == 1.0:
+            exact = dp.GaussianDP(mu=far * steps**0.5 / noise).delta_at(epsilon)
+        else:
+            exact = delta_of_one_step(noise, rate, relation, epsilon)
         floor = dp.verify(base, dp.Fixed(1), epsilon, 0.0).witness
         assert exact * 0.985 - 1e-9 <= floor <= exact * (1 + 1e-6)
 
