@@ -57,10 +57,8 @@ def squares_by_person(found, numbers):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("n_cells", [1, 2, 50, 6561])
-@pytest.mark.parametrize(
-    "sizes", [[1] * 50, [2, 1, 2], [10] * 30, [10_000, 1, 3], [1, 10, 10_000, 2]]
-)
+@pytest.mark.parametrize("n_cells", [1, 2, 6561])
+@pytest.mark.parametrize("sizes", [[1] * 50, [2, 1, 2], [10] * 30, [1, 10, 10_000, 2]])
 def test_no_person_adds_more_than_one_record_may(name, n_cells, sizes):
     """Any labels, one label for all, duplicates of one record, and a record in each cell."""
     loss, labels_of = LOSSES[name]

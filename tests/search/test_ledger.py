@@ -238,7 +238,7 @@ def test_processes_of_candidates_enter_nothing_either(way, ledger):
     inner = InAWorker(random_search(ledger=ledger if way == "parameter" else None))
     # its threads are there before the search
     Parallel(n_jobs=2, backend="loky")([delayed(abs)(-1)] * 2)
-    one = DPRandomSearchCV(inner, {"shrink": [0.0]}, n_iter=Fixed(2), ledger=ledger)
+    one = DPRandomSearchCV(inner, {"shrink": [0.0]}, n_iter=Fixed(1), ledger=ledger)
     with ledger if way == "block" else contextlib.nullcontext():
         one.fit(X, y)
         assert [entry.guarantee for entry in ledger.entries()] == [one.privacy_spent_.guarantee]

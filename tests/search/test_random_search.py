@@ -175,13 +175,6 @@ def test_a_drawn_candidate_outside_the_plan_is_an_error_before_data_is_read():
         declared.fit(X, y)
 
 
-def test_candidates_are_drawn_with_replacement():
-    fitted = DPRandomSearchCV(
-        NoisyCentroids(), {"shrink": [0.0, 0.1]}, n_iter=6, release="all"
-    ).fit(X, y)
-    assert len(fitted.cv_results_["params"]) == 6
-
-
 def test_whatever_a_search_of_sklearn_passes_on_is_passed_on():
     class Everything(NoisyCentroids):
         pass

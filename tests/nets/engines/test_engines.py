@@ -58,9 +58,9 @@ ACTIVATIONS = [
 ]  # fmt: skip
 
 
-#: Every activation with two losses, and every loss with two activations.
-PAIRS = [(layer, LOSSES[i]) for layer in ACTIVATIONS for i in (1, 6)]
-PAIRS += [(ACTIVATIONS[i], criterion) for criterion in LOSSES for i in (5, 10)]
+#: Every activation with a loss, and every loss with an activation.
+PAIRS = [(layer, LOSSES[1]) for layer in ACTIVATIONS]
+PAIRS += [(ACTIVATIONS[10], criterion) for criterion in LOSSES]
 
 
 def name(one):
@@ -217,8 +217,7 @@ def test_frozen_parameters_neither_move_nor_count_in_the_norm(frozen):
 
 
 @pytest.mark.parametrize("criterion", LOSSES, ids=name)
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("as_graph", [True, False])
+@pytest.mark.parametrize(("bias", "as_graph"), [(True, True), (False, False)])
 def test_places_without_a_record_add_nothing(criterion, bias, as_graph):
     net = mlp(bias=bias)
     inputs, labels = table(10)
@@ -341,14 +340,6 @@ def test_norms_of_long_vectors_are_not_too_small(size, value):
     (found,) = row_norms([torch.full((2, size), value)])
     expected = np.float32(value).astype(float) * np.sqrt(size)
     np.testing.assert_allclose(found, expected, rtol=5e-6)
-
-
-def test_no_record_of_a_million_features_moves_the_sum_by_more_than_the_norm():
-    net = nn.Linear(1_000_000, 2, bias=False)
-    nn.init.zeros_(net.weight)
-    for engine in (LinearEngine(net, CROSS_ENTROPY, CPU), VmapEngine(net, CROSS_ENTROPY, CPU)):
-        found = clipped_sums(engine, net, torch.full((1, 1_000_000), 0.7), torch.tensor([1]))
-        assert float(found.double().norm()) <= 1 + OWN
 
 
 def test_engines_work_on_a_loss_of_their_own():

@@ -25,11 +25,10 @@ KINDS = {
     "rnn": nn.RNN,
     "rnn with relu": lambda *sizes, **options: nn.RNN(*sizes, nonlinearity="relu", **options),
 }
+#: Half of all options, with all combinations of any three of them.
 OPTIONS = [
-    {"num_layers": layers, "bidirectional": both, "bias": bias, "batch_first": first}
-    for layers, both, bias, first in itertools.product(
-        (1, 2), (False, True), (True, False), (True, False)
-    )
+    {"num_layers": 1 + two, "bidirectional": both, "bias": bias, "batch_first": two ^ both ^ bias}
+    for two, both, bias in itertools.product((False, True), repeat=3)
 ]
 
 
@@ -92,15 +91,11 @@ def chosen(net, inputs, targets):
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_option_gives_the_gradients_of_vmap_and_of_single_records(kind, options):
+def test_every_option_gives_the_gradients_of_single_records(kind, options):
     """In double precision of single records: there PyTorch's LSTM does not run under vmap."""
     net, (inputs, targets) = seeded(lambda: Net(KINDS[kind], **options)), data()
     engine = chosen(net, inputs, targets)
     assert type(engine) is LayeredEngine
-    expected = per_sample_gradients(VmapEngine(net, SUM, CPU), net, inputs, targets)
-    torch.testing.assert_close(
-        per_sample_gradients(engine, net, inputs, targets), expected, rtol=0, atol=1e-6
-    )
     expected = gradients(copy.deepcopy(net).double(), SUM, inputs.double(), targets)
     found = per_sample_gradients(engine, net, inputs, targets, torch.float64)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)

@@ -3,8 +3,6 @@ up."""
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -15,7 +13,6 @@ import torch
 from sklearn_dpsearch.nets import DPTabularClassifier, DPTabularRegressor
 from sklearn_dpsearch.nets.estimators import layers
 from sklearn_dpsearch.preprocessing import Schema, TableEncoder
-from sklearn_dpsearch.privacy import DPSGD
 
 from ..toys import flat
 
@@ -203,27 +200,7 @@ def test_a_record_is_encoded_as_if_it_were_alone():
     np.testing.assert_array_equal(together, np.concatenate(alone))
 
 
-def test_a_fitted_net_keeps_no_record():
-    """So its shapes, and all that is asked of it later, follow from the schema and the weights."""
-    sizes = []
-    for n in (40, 400):
-        one = classifier(sample_rate=0.1, batch_size=40.0, max_steps=5, noise_multiplier=1.0).fit(
-            TABLE[:n], TABLE["pay"][:n]
-        )
-        sizes.append(len(pickle.dumps(one)))
-    assert abs(sizes[0] - sizes[1]) < 500
-
-
 # --- privacy --------------------------------------------------------------------------------------
-
-
-def test_the_guarantee_follows_from_the_arguments_alone():
-    one = classifier()
-    expected = DPSGD(noise_multiplier=0.5, sample_rate=0.1, steps=200, neighboring="zero_out")
-    assert one.privacy_guarantee() == expected
-    spent = one.fit(TABLE, TABLE["pay"]).privacy_spent_
-    assert spent.guarantee == one.privacy_guarantee()
-    assert any("schema was not taken from the records" in text for text in spent.assumptions)
 
 
 def test_the_net_is_trained_as_a_graph_in_stacks():

@@ -19,7 +19,7 @@ from torch.optim.lr_scheduler import StepLR
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor
 from sklearn_dpsearch.nets import stacked_training as stack
-from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, compose
+from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
 
 from ...search.toys import Untouchable, refuses_to_fit
 from ..toys import flat
@@ -231,25 +231,6 @@ def test_before_a_fit_trust_in_code_of_ones_own_is_said_in_advance():
 def test_a_target_at_a_delta_that_promises_nobody_anything_is_refused_as_a_search_refuses_it(told):
     one = net(noise_multiplier=None, target_epsilon=2.0, target_delta=1.0 / 100, **told)
     refuses_to_fit(one, PrivacyError, r"Found target_delta=0.01 .* promises nothing", X, y)
-
-
-@pytest.mark.slow
-def test_partial_fit_and_warm_start_add_to_the_cost():
-    one = net(random_state=0)
-    once = one.privacy_guarantee()
-    one.partial_fit(X, y)
-    assert one.privacy_spent_.epsilon == once.epsilon_at(1e-5)
-    before = parameters(one)
-    one.partial_fit(X[:50], y[:50])
-    assert one.privacy_spent_.epsilon == compose(once, once).epsilon_at(1e-5)
-    one.set_params(warm_start=True, noise_multiplier=3.0).fit(X, y)
-    expected = compose(once, once, one.privacy_guarantee()).epsilon_at(1e-5)
-    assert one.privacy_spent_.epsilon == expected
-    actual = [part.name for part in one.privacy_spent_.components]
-    assert actual == ["training 1", "training 2", "training 3"]
-    assert float((parameters(one) - before).abs().max()) < 5.0
-    one.set_params(warm_start=False).fit(X, y)
-    assert one.privacy_spent_.epsilon == one.privacy_guarantee().epsilon_at(1e-5)
 
 
 def test_parameters_loaded_before_training_are_public_and_cost_nothing():
