@@ -303,15 +303,9 @@ def test_nearly_equal_bounds_are_clipped_to_the_widest():
 def audited(estimator, event, one, other, runs):
     """The promise of the adapter against an event known in advance; seeded."""
     return audit(
-        estimator,
-        *one,
-        other=other,
-        n_runs=runs,
-        statistic=lambda model: bool(event(model)),
-        delta=0.0,
-        confidence=0.999,
-        random_state=0,
-    )
+        estimator, *one, other=other, n_runs=runs, statistic=lambda model: bool(event(model)),
+        delta=0.0, confidence=0.999, random_state=0,
+    )  # fmt: skip
 
 
 @pytest.mark.slow

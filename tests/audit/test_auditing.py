@@ -165,16 +165,14 @@ def test_the_callers_word_that_zeros_count_for_nothing_makes_one_step() -> None:
     assert (found.steps, found.stated_epsilon) == (1, 1.0)
 
 
+STEPS = {"noise_multiplier": 1.0, "sample_rate": 0.5, "steps": 3}
+
+
 @pytest.mark.parametrize(("guarantee", "twice"), [
     (dp.PureDP(epsilon=0.7), dp.PureDP(epsilon=1.4).epsilon_at(1e-6)),
     (dp.GaussianDP(mu=0.5), dp.GaussianDP(mu=1.0).epsilon_at(1e-6)),
     (dp.ZCDP(rho=0.1), dp.ZCDP(rho=0.4).epsilon_at(1e-6)),
-    (
-        dp.DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3),
-        dp.DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3, neighboring="replace_one").epsilon_at(
-            1e-6,
-        ),
-    ),
+    (dp.DPSGD(**STEPS), dp.DPSGD(**STEPS, neighboring="replace_one").epsilon_at(1e-6)),
 ])  # fmt: skip
 def test_two_steps_cost_what_the_kind_of_guarantee_says(guarantee, twice) -> None:
     assert Claim(guarantee, 1e-6, "zero_out").epsilon(2) == pytest.approx(twice)
@@ -200,7 +198,10 @@ def test_two_steps_of_any_guarantee_cost_no_less_than_the_worst_case() -> None:
     ({"other": (QUIET, LABELS)}, dp.PrivacyError, "not neighbours"),
     ({"neighboring": "add_remove"}, dp.PrivacyError, "stated for 'replace_one'"),
     ({"stated": 1.0}, TypeError, "Found 1.0 .float. as stated"),
-    ({"stated": dp.GaussianDP(mu=1.0, neighboring="replace_one")}, dp.MissingDeltaError, "Give delta"),
+    (
+        {"stated": dp.GaussianDP(mu=1.0, neighboring="replace_one")}, dp.MissingDeltaError,
+        "Give delta",
+    ),
     ({"estimator": BaseEstimator()}, dp.PrivacyError, "Found neither a stated guarantee"),
 ])  # fmt: skip
 def test_audits_that_could_say_nothing_are_refused_before_the_first_fit(change, error, message):

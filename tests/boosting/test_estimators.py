@@ -95,13 +95,9 @@ def test_chosen_rows_train_like_a_copy_of_them():
 
     def weights(X, y):
         model = DPGradientBoostingClassifier(
-            {"a": (0.0, 1.0), "b": (0.0, 1.0)},
-            classes=[0, 1],
-            target_mu=1.0,
-            max_iter=20,
-            random_state=0,
-            noise_seed=0,
-        )
+            {"a": (0.0, 1.0), "b": (0.0, 1.0)}, classes=[0, 1], target_mu=1.0, max_iter=20,
+            random_state=0, noise_seed=0,
+        )  # fmt: skip
         return model.fit(X, y).weights_
 
     for one, other in zip(

@@ -97,17 +97,11 @@ def training(module=None, **changed):
     return TrainingTask(
         **{
             "module": mlp() if module is None else module,
-            "criterion": nn.CrossEntropyLoss(reduction="sum"),
-            "optimizer": UpdateRule.sgd(lr=0.5),
-            "sample_rate": 0.2,
-            "steps": 6,
-            "noise_multiplier": 0.0,
-            "max_grad_norm": 1.0,
-            "expected_batch_size": 12.0,
-            "seed": 0,
-            **changed,
-        }
-    )
+            "criterion": nn.CrossEntropyLoss(reduction="sum"), "optimizer": UpdateRule.sgd(lr=0.5),
+            "sample_rate": 0.2, "steps": 6, "noise_multiplier": 0.0, "max_grad_norm": 1.0,
+            "expected_batch_size": 12.0, "seed": 0, **changed,
+        },
+    )  # fmt: skip
 
 
 def rule(kind=torch.optim.SGD, **arguments):

@@ -169,8 +169,8 @@ def random_distribution(rng: np.random.Generator) -> dp.CountDistribution:
     mean = float(np.exp(rng.uniform(0, np.log(50))))
     makers: list[Callable[[], dp.CountDistribution]] = [
         lambda: dp.NegativeBinomial(shape=float(rng.uniform(-0.9, 6)), mean=mean),
-        lambda: dp.Geometric(mean=mean), lambda: dp.Logarithmic(mean=mean), lambda: dp.Poisson(mean=mean),
-        lambda: dp.Poisson(mean=mean / 25),
+        lambda: dp.Geometric(mean=mean), lambda: dp.Logarithmic(mean=mean),
+        lambda: dp.Poisson(mean=mean), lambda: dp.Poisson(mean=mean / 25),
         lambda: dp.Binomial(n=int(rng.integers(1, 30)), p=float(rng.uniform(0.02, 1.0))),
         lambda: dp.Fixed(k=int(rng.integers(2, 12))), lambda: dp.FromPMF(_random_pmf(rng)),
     ]  # fmt: skip

@@ -136,12 +136,9 @@ def _with_training(
     orders = [rng.permutation(train.p.size) for _ in without]
     return Search(
         {(nobody, nobody): without, (somebody, nobody): tuned, (nobody, somebody): scored},
-        [{somebody: train.p[order], nobody: train.q[order]} for order in orders],
-        1,
-        tune_guarantee,
-        validate_guarantee,
-        ProfileDP.from_pair(exact_pair(train)),
-    )
+        [{somebody: train.p[order], nobody: train.q[order]} for order in orders], 1, tune_guarantee,
+        validate_guarantee, ProfileDP.from_pair(exact_pair(train)),
+    )  # fmt: skip
 
 
 def of_many_records(rng: np.random.Generator) -> Search:

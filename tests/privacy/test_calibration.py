@@ -155,7 +155,8 @@ def test_bounds_that_take_long_are_asked_in_the_last_steps_alone() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("one", [
-    LIGHT, dp.compose(LIGHT, dp.PureDP(epsilon=0.1)), dp.mixture([LIGHT, dp.PureDP(epsilon=0.1)], [0.5, 0.5]),
+    LIGHT, dp.compose(LIGHT, dp.PureDP(epsilon=0.1)),
+    dp.mixture([LIGHT, dp.PureDP(epsilon=0.1)], [0.5, 0.5]),
 ], ids=lambda one: type(one).__name__)  # fmt: skip
 def test_a_rough_bound_is_never_below_and_spares_the_prices(one) -> None:
     rough = one._roughly()

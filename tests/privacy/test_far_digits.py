@@ -127,8 +127,8 @@ def test_a_search_that_hardly_protects_still_has_an_epsilon(mu: float) -> None:
 
 
 BASES: list[dp.Guarantee] = [
-    dp.GaussianDP(mu=0.5), dp.PureDP(epsilon=0.5), dp.ApproxDP(epsilon=0.4, delta=1e-9), dp.ZCDP(rho=0.05),
-    sgd(2.0, 0.01, 5000),
+    dp.GaussianDP(mu=0.5), dp.PureDP(epsilon=0.5), dp.ApproxDP(epsilon=0.4, delta=1e-9),
+    dp.ZCDP(rho=0.05), sgd(2.0, 0.01, 5000),
 ]  # fmt: skip
 DISTRIBUTIONS = [dp.Geometric(10), dp.Poisson(10).at_least_one(), dp.Fixed(3), dp.Logarithmic(30)]
 

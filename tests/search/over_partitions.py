@@ -38,14 +38,10 @@ def table(n=4000):
     price = np.clip(age + 10 * (job == "nurse") + rng.normal(0, 5, n), 0, 120)
     return pd.DataFrame(
         {
-            "age": age,
-            "job": job,
-            "code": code,
-            "pay": pay,
-            "grade": 1 * (pay == "high"),
+            "age": age, "job": job, "code": code, "pay": pay, "grade": 1 * (pay == "high"),
             "price": price,
-        }
-    )
+        },
+    )  # fmt: skip
 
 
 TABLE = table()
@@ -109,19 +105,16 @@ def in_all_ways():
     here = search(cv=None).fit(TABLE, TABLE["pay"], X_public=test, y_public=test["pay"])
     gap = dd.concat([cut(2), cut(2)[cut(2)["age"] > 1000]])
     return {
-        "entries of any type": same("pay", odd, anything),
-        "labels": same("pay"),
-        "whole numbers as labels": same("grade"),
-        "numbers": same("price"),
+        "entries of any type": same("pay", odd, anything), "labels": same("pay"),
+        "whole numbers as labels": same("grade"), "numbers": same("price"),
         "validated in the subset": same("pay", cv=3, validate_on="subset"),
-        "all train": same("pay", train_on="all"),
-        "one partition": same("pay", partitions=cut(1)),
+        "all train": same("pay", train_on="all"), "one partition": same("pay", partitions=cut(1)),
         "kept on the cluster": same("pay", partitions=cut(3).persist()),
         "an empty partition": same("pay", partitions=gap),
         "types that differ": same("pay", missing, uneven, since=True),
         "files": same("pay", TABLE, in_files(TABLE)),
         "public validation": released(with_public) == released(here),
-    }
+    }  # fmt: skip
 
 
 def in_files(frame):

@@ -187,12 +187,9 @@ def test_finished_runs_and_the_release_of_a_scripts_class_are_kept(tmp_path):
 def _script(folder, **environment):
     script = Path(__file__).with_name("classes_of_a_script.py")
     done = subprocess.run(
-        [sys.executable, str(script), str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=300,
+        [sys.executable, str(script), str(folder)], capture_output=True, text=True, timeout=300,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-    )
+    )  # fmt: skip
     assert not done.stderr
     return done.stdout, done.returncode
 

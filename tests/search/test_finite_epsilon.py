@@ -41,12 +41,9 @@ def test_an_infinite_epsilon_is_an_error_of_every_search_before_anything_is_trai
     with pytest.raises(BudgetUnreachableError, match="epsilon=infinity at delta=1e-07"):
         search.privacy_cost(1000)
     refuses_to_fit(
-        search,
-        BudgetUnreachableError,
-        r"declare the curve, DPSGD\(noise_multiplier",
-        np.zeros((1000, 2)),
-        np.arange(1000) % 2,
-    )
+        search, BudgetUnreachableError, r"declare the curve, DPSGD\(noise_multiplier",
+        np.zeros((1000, 2)), np.arange(1000) % 2,
+    )  # fmt: skip
 
 
 @pytest.mark.slow

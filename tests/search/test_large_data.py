@@ -37,14 +37,10 @@ SPACE = {"learning_rate_factor": [0.5, 1.0, 2.0]}
 def net(**changed):
     return DPLogisticRegression(
         **{
-            "classes": [0, 1],
-            "bounds_X": (-1, 1),
-            "sample_rate": 0.01,
-            "max_steps": 5,
-            "noise_multiplier": 2.0,
-            **changed,
-        }
-    )
+            "classes": [0, 1], "bounds_X": (-1, 1), "sample_rate": 0.01, "max_steps": 5,
+            "noise_multiplier": 2.0, **changed,
+        },
+    )  # fmt: skip
 
 
 def table(n, features=5):

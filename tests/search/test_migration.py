@@ -117,13 +117,9 @@ def test_a_generator_of_folds_that_is_used_up_is_said_to_be():
 def test_groups_are_refused_before_any_record_is_read(kind, declared):
     search = search_of(kind, NoisyCentroids(), SPACE, guarantee=declared)
     refuses_to_fit(
-        search,
-        PrivacyError,
-        r"Found groups in fit.*single records.*GroupKFold.*Nothing was spent",
-        Untouchable(300),
-        some_labels(300),
-        groups=np.arange(300) % 5,
-    )
+        search, PrivacyError, r"Found groups in fit.*single records.*GroupKFold.*Nothing was spent",
+        Untouchable(300), some_labels(300), groups=np.arange(300) % 5,
+    )  # fmt: skip
 
 
 class Weighed(NoisyCentroids):

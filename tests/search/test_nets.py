@@ -37,13 +37,10 @@ TOTAL = {"epsilon": 4.0, "delta": 1e-5}
 def mlp(**changed):
     return DPMLPClassifier(
         **{
-            "hidden_layer_sizes": (6,),
-            "classes": [0, 1],
-            "sample_rate": 0.1,
-            "max_steps": 30,
+            "hidden_layer_sizes": (6,), "classes": [0, 1], "sample_rate": 0.1, "max_steps": 30,
             **changed,
-        }
-    )
+        },
+    )  # fmt: skip
 
 
 def skorch_net(**changed):

@@ -60,13 +60,9 @@ def table_search(model=None, **given):
 
 def test_a_column_that_the_table_does_not_have_costs_nothing(tmp_path):
     error = refused(
-        table_search(),
-        FRAME.rename(columns={"age": "Age"}),
-        y,
-        ValueError,
-        "Did you mean 'Age'",
+        table_search(), FRAME.rename(columns={"age": "Age"}), y, ValueError, "Did you mean 'Age'",
         tmp_path,
-    )
+    )  # fmt: skip
     assert any(
         "nothing was spent" in note for note in getattr(error, "__notes__", ["nothing was spent"])
     )
@@ -76,13 +72,9 @@ def test_a_column_that_the_table_does_not_have_costs_nothing(tmp_path):
 def test_a_column_of_another_type_costs_nothing(column, tmp_path):
     other = {"age": FRAME["since"], "job": FRAME["age"], "since": FRAME["age"]}[column]
     refused(
-        table_search(),
-        FRAME.assign(**{column: other}),
-        y,
-        TypeError,
-        f"in column '{column}'",
+        table_search(), FRAME.assign(**{column: other}), y, TypeError, f"in column '{column}'",
         tmp_path,
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("target", "match"), [

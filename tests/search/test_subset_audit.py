@@ -30,12 +30,9 @@ LOUD = np.vstack([QUIET[1:], [[1.0]]])
 def search(epsilon=1.5, n_iter=2, neighboring="zero_out", **kwargs):
     estimator = RandomizedResponse(epsilon=epsilon, neighboring=neighboring)
     return DPSubsetSearchCV(
-        estimator,
-        {"label": [0, 1]},
-        n_iter=n_iter,
-        scoring=answer_low,
+        estimator, {"label": [0, 1]}, n_iter=n_iter, scoring=answer_low,
         **{"subset_fraction": 0.5, **kwargs},
-    )
+    )  # fmt: skip
 
 
 def both(model):

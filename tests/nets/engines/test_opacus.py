@@ -27,13 +27,9 @@ SUM = nn.CrossEntropyLoss(reduction="sum")
 
 def cnn():
     return nn.Sequential(
-        nn.Conv2d(1, 4, 3),
-        nn.GroupNorm(2, 4),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
+        nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
         nn.Linear(36, 3),
-    )
+    )  # fmt: skip
 
 
 NETS = {

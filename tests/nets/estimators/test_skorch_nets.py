@@ -289,12 +289,9 @@ def everything(one):
 
 def conv(outputs=2):
     return nn.Sequential(
-        nn.Unflatten(1, (1, 4)),
-        nn.Conv1d(1, 2, 2),
-        nn.Flatten(),
-        nn.LayerNorm(6),
+        nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 2, 2), nn.Flatten(), nn.LayerNorm(6),
         nn.Linear(6, outputs),
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.slow

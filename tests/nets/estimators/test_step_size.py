@@ -158,12 +158,9 @@ def test_the_gradient_of_hidden_layers_at_the_start_is_as_long_as_expected(deep,
     residual = nn.functional.normalize(torch.arange(1.0, deep[-1] + 1), dim=0)
     for seed in range(400):
         made = layers.wide_and_deep(
-            [99, deep[-1]],
-            deep,
-            nn.ReLU,
-            torch.Generator().manual_seed(seed),
+            [99, deep[-1]], deep, nn.ReLU, torch.Generator().manual_seed(seed),
             from_linear=from_linear,
-        )
+        )  # fmt: skip
         made.deep(record).backward(residual)
         squares.append(float(sum(one.grad.square().sum() for one in made.deep.parameters())))
     expected = layers.squared_gradient_of_perceptron(deep, 9.0, from_linear=from_linear)

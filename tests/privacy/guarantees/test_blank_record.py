@@ -19,7 +19,10 @@ CASES: dict[str, dp.Guarantee] = {
     "renyi": dp.RenyiDP(orders=np.array([2.0, 4.0]), epsilons=np.array([0.1, 0.3])), "net": NET,
     "none": dp.NonPrivate(), "pair": dp.ProfileDP.from_pair(dp.GaussianDP(mu=0.5).pair),
     "composition": dp.compose(NET, dp.PureDP(epsilon=0.1)),
-    "mixture": dp.mixture([dp.PureDP(epsilon=1.0), dp.compose(NET, dp.PureDP(epsilon=0.1))], [0.5, 0.5]),
+    "mixture": dp.mixture(
+        [dp.PureDP(epsilon=1.0), dp.compose(NET, dp.PureDP(epsilon=0.1))],
+        [0.5, 0.5],
+    ),
     "envelope": dp.envelope([dp.GaussianDP(mu=0.1), dp.PureDP(epsilon=0.3)]),
     "best": dp.best_of(dp.compose(NET, dp.PureDP(epsilon=0.1)), dp.Geometric(3)),
     "subset": dp.subset_then_train(

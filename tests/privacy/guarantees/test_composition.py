@@ -136,11 +136,8 @@ def test_mixture_with_no_promise_fails_as_often_as_it_is_drawn() -> None:
 
 def test_envelope_is_the_largest_profile_and_its_pair_is_above_both_ways() -> None:
     parts = [
-        dp.GaussianDP(mu=0.5),
-        dp.PureDP(epsilon=0.9),
-        SGD,
-        dp.ApproxDP(epsilon=0.1, delta=1e-4),
-    ]
+        dp.GaussianDP(mu=0.5), dp.PureDP(epsilon=0.9), SGD, dp.ApproxDP(epsilon=0.1, delta=1e-4),
+    ]  # fmt: skip
     grid = np.linspace(0, 4, 333)
     worst = dp.envelope(parts)
     expected = pytest.approx(np.max([one.delta_at(grid) for one in parts], axis=0))

@@ -29,8 +29,8 @@ BASES = [
     dp.DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300),
 ]
 COUNTS = [
-    dp.Geometric(10), dp.Logarithmic(100), dp.NegativeBinomial(-0.5, 50), dp.Poisson(6), dp.Binomial(8, 0.3),
-    dp.Geometric(10).capped(15),
+    dp.Geometric(10), dp.Logarithmic(100), dp.NegativeBinomial(-0.5, 50), dp.Poisson(6),
+    dp.Binomial(8, 0.3), dp.Geometric(10).capped(15),
 ]  # fmt: skip
 
 
@@ -71,7 +71,8 @@ def test_theorem_6_agrees_with_dp_accounting_at_every_order(event, mean: float) 
 
 
 @pytest.mark.parametrize(("distribution", "epsilon"), [
-    (dp.Logarithmic(10), 3.45), (dp.Geometric(10), 4.07), (dp.Geometric(1000), 5.84), (dp.Poisson(10), 4.61),
+    (dp.Logarithmic(10), 3.45), (dp.Geometric(10), 4.07), (dp.Geometric(1000), 5.84),
+    (dp.Poisson(10), 4.61),
 ], ids=repr)  # fmt: skip
 def test_points_of_figure_4(distribution: dp.CountDistribution, epsilon: float) -> None:
     """Papernot & Steinke, figure 4: a 0.1-zCDP run at δ = 1e-6."""

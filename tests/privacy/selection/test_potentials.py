@@ -53,13 +53,9 @@ def by_random_potential(
     mesh = mesh_of(pld, np.append(np.linspace(0, 0.9, 30), [0.95, 0.99, 1.0]), np.linspace(0, 1, 7))
     number = potential_basis(distribution, np.zeros(1), np.zeros(1))[0].shape[1]
     return bound_by_potential(
-        pld,
-        reverse,
-        distribution,
-        epsilon,
-        mesh,
+        pld, reverse, distribution, epsilon, mesh,
         potential_values(mesh, distribution, rng.normal(0, 0.03, number)),
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

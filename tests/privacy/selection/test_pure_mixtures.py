@@ -13,8 +13,8 @@ from sklearn_dpsearch.privacy.selection.best_of import best_of_pure
 
 GRID, THIRDS = (0.2, 1.0, 2.0), (1 / 3, 1 / 3, 1 / 3)
 DISTRIBUTIONS = [
-    dp.Geometric(10), dp.Logarithmic(100), dp.NegativeBinomial(-0.5, 20), dp.Poisson(10).at_least_one(),
-    dp.Poisson(3), dp.FromPMF([0.0, 0.5, 0.0, 0.5]), dp.Fixed(3),
+    dp.Geometric(10), dp.Logarithmic(100), dp.NegativeBinomial(-0.5, 20),
+    dp.Poisson(10).at_least_one(), dp.Poisson(3), dp.FromPMF([0.0, 0.5, 0.0, 0.5]), dp.Fixed(3),
 ]  # fmt: skip
 
 

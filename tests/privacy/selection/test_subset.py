@@ -263,14 +263,11 @@ def test_publishing_who_was_in_the_subset_costs_the_mixture_and_is_caught(train_
         told = neighbours(search, 0.3, train_on, reveal=True)
         check(
             dp.subset_then_train(
-                search.tune_guarantee,
-                search.train_guarantee,
-                0.3,
-                train_on,
+                search.tune_guarantee, search.train_guarantee, 0.3, train_on,
                 secret_membership=False,
             ),
             *told,
-        )
+        )  # fmt: skip
         try:
             check(theorem(search, 0.3, train_on), *told)
         except Violation:

@@ -34,7 +34,8 @@ def test_hinges_are_the_upper_envelope_of_their_lines() -> None:
 
 
 DISTRIBUTIONS = [
-    dp.Geometric(10), dp.Logarithmic(300), dp.Poisson(5), dp.Fixed(2), dp.Fixed(20), dp.FromPMF([0.1, 0.0, 0.4, 0.5]),
+    dp.Geometric(10), dp.Logarithmic(300), dp.Poisson(5), dp.Fixed(2), dp.Fixed(20),
+    dp.FromPMF([0.1, 0.0, 0.4, 0.5]),
 ]  # fmt: skip
 
 

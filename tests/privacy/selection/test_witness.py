@@ -214,8 +214,8 @@ def test_renyi_curve_has_no_known_worst_mechanism() -> None:
 
 
 @pytest.mark.parametrize("distribution", [
-    dp.Geometric(1000), dp.Logarithmic(50), dp.NegativeBinomial(-0.5, 10), dp.NegativeBinomial(3, 100),
-    dp.Poisson(20), dp.Binomial(30, 0.2),
+    dp.Geometric(1000), dp.Logarithmic(50), dp.NegativeBinomial(-0.5, 10),
+    dp.NegativeBinomial(3, 100), dp.Poisson(20), dp.Binomial(30, 0.2),
 ], ids=repr)  # fmt: skip
 def test_rise_of_the_generating_function_is_bracketed_with_sixty_digits(distribution) -> None:
     def exact(z):

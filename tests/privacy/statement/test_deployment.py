@@ -39,8 +39,8 @@ STATEMENTS = {
     "pure": PrivacySpent(guarantee=dp.PureDP(epsilon=1.0), delta=0.0),
     "persons": PrivacySpent(guarantee=dp.GaussianDP(mu=1.0), delta=1e-5, unit="person"),
     "a ledger": PrivacySpent(
-        guarantee=dp.compose(dp.PureDP(epsilon=0.5), dp.ApproxDP(epsilon=0.5, delta=1e-7)), delta=1e-6,
-        budget=3.0,
+        guarantee=dp.compose(dp.PureDP(epsilon=0.5), dp.ApproxDP(epsilon=0.5, delta=1e-7)),
+        delta=1e-6, budget=3.0,
     ),
     "nothing": PrivacySpent(guarantee=dp.NonPrivate(), delta=1e-6),
 }  # fmt: skip

@@ -64,12 +64,9 @@ def test_what_was_given_with_few_digits_is_printed_as_it_was_given() -> None:
 RUN = dp.GaussianDP(mu=0.4, neighboring="replace_one")
 SEARCH = dp.best_of(RUN, dp.Geometric(5))
 TOLD = Release(
-    made_by="DPRandomSearchCV",
-    model="Net",
-    attributes=("best_params_", "best_score_", "best_estimator_"),
-    tuned=True,
-    seeded=False,
-)
+    made_by="DPRandomSearchCV", model="Net",
+    attributes=("best_params_", "best_score_", "best_estimator_"), tuned=True, seeded=False,
+)  # fmt: skip
 SPENT = PrivacySpent(
     guarantee=dp.compose(SEARCH, RUN),
     delta=1e-6,
@@ -337,13 +334,10 @@ def odd(text: str) -> PrivacySpent:
     """Everything that somebody may name, named so."""
     one = dp.PureDP(epsilon=1.0)
     return PrivacySpent(
-        guarantee=one,
-        delta=0.0,
-        components=(Component(name=text, guarantee=one),),
-        assumptions=(text,),
-        unit=text,
+        guarantee=one, delta=0.0, components=(Component(name=text, guarantee=one),),
+        assumptions=(text,), unit=text,
         release=Release(made_by=text, model=text, attributes=(text,), tuned=True, seeded=False),
-    )
+    )  # fmt: skip
 
 
 def test_names_of_anybody_are_shown_as_they_are_and_break_nothing() -> None:
