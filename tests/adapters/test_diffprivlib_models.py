@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.adapters.diffprivlib import SMALLEST_EPSILON
-from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 pytest.importorskip("diffprivlib")
@@ -295,32 +294,3 @@ def test_nearly_equal_bounds_are_clipped_to_the_widest():
     assert clipped[0, 0] > upper[0] + 0.004
     refused(LeakingEstimatorError, bayes(bounds=(lower, upper)), "np.allclose")
     assert promise(bayes(bounds=([0.0, 0.0], [1.0, 2.0]))).epsilon == pytest.approx(2.0)
-
-
-# --- audits ---------------------------------------------------------------------------------------
-
-
-def audited(estimator, event, one, other, runs):
-    """The promise of the adapter against an event known in advance; seeded."""
-    return audit(
-        estimator, *one, other=other, n_runs=runs, statistic=lambda model: bool(event(model)),
-        delta=0.0, confidence=0.999, random_state=0,
-    )  # fmt: skip
-
-
-@pytest.mark.slow
-def test_audit_of_a_tree_finds_more_than_its_epsilon_and_no_more_than_the_promise():
-    """Two records in one leaf: permute-and-flip on the counts (2, 0) and (1, 1)."""
-    X, model = np.full((2, 1), 0.5), tree(max_depth=1, epsilon=1.0)
-    one, other = (X, np.array([0, 0])), (X, np.array([1, 0]))
-    found = audited(model, lambda m: m.predict(X[:1])[0] == 1, one, other, 2 * RUNS)
-    assert model.epsilon < found.epsilon_lower <= found.stated_epsilon == promise(model).epsilon
-
-
-@pytest.mark.slow
-def test_audit_of_naive_bayes_stays_below_the_promise():
-    model = bayes(epsilon=4.0, bounds=(0, 1))
-    X = np.array([[0.0], [0.0], [1.0], [1.0]])
-    one, other = (X, np.array([0, 0, 0, 1])), (X, np.array([0, 0, 1, 1]))
-    found = audited(model, lambda m: m.theta_[0, 0] == 0 and m.theta_[1, 0] == 1, one, other, RUNS)
-    assert 0.2 < found.epsilon_lower <= found.stated_epsilon == promise(model).epsilon

@@ -19,13 +19,11 @@ from sklearn.linear_model import LogisticRegression
 import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import Doubling, DPThresholdSearchCV
 from sklearn_dpsearch.privacy.selection.doubling import AboveThreshold, default_max_rounds
-from sklearn_dpsearch.search import doubling as _doubling
 from sklearn_dpsearch.search import threshold_search as _threshold
 from sklearn_dpsearch.search.doubling import PrivateWalk, Rounds
 from sklearn_dpsearch.search.execution.job import Job
 from tests.audit.toys import PUBLIC, answer_low, audited
 from tests.audit.toys import QUIET as QUIET_8
-from tests.privacy.threshold_rounds import STEPS, one_round
 
 from .toys import (
     NoisyCentroids,
@@ -401,43 +399,11 @@ def test_no_more_than_the_reported_epsilon_of_a_walk_is_found():
     assert (0.05 if FULL else 0.0) <= found.epsilon_lower <= found.stated_epsilon
 
 
-def test_a_threshold_without_noise_is_caught():
-    """What many candidates that move the same way tell by a reject adds up, and is more than the
-    whole search costs."""
-    cost = walk(round_epsilon=1.0, max_rounds=1).privacy_cost(200)
-    distributions = {
-        scale: [one_round(np.full(30, 20 + move), 30, 1.0, scale) for move in (0, STEPS)]
-        for scale in (None, 0.0)
-    }
-    losses = {
-        scale: float(np.max(np.abs(np.log(one / other))))
-        for scale, (one, other) in distributions.items()
-    }
-    assert losses[None] <= cost.components[0].guarantee.epsilon_at(0.0) < losses[0.0]
-
-
 @pytest.mark.slow
 def test_no_more_than_the_reported_epsilon_of_stopping_is_found():
     one = until(RandomizedResponse(), {"label": [0]}, threshold=0.0, scoring=answer_low, n_iter=9)
     found = audited(one, was_found, 4 * RUNS, confidence=0.95, fit_params=PUBLIC)
     assert (0.1 if FULL else 0.0) < found.epsilon_lower <= found.stated_epsilon < 1.8
-
-
-def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):
-    """Noise reused for the whole walk, accounted as if the accepts alone cost: less than one round
-    really loses."""
-
-    def forgetful(round_epsilon, levels, max_rounds, threshold_noise, neighboring):
-        whole = dp.doubling_search(round_epsilon, levels, max_rounds, threshold_noise="once")
-        return dp.PureDP(epsilon=whole.epsilon_at(0.0) - round_epsilon / 2, neighboring=neighboring)
-
-    utilities = np.append(np.full(30, 30), 0), np.append(np.full(30, 30 + STEPS), -STEPS)
-    distributions = [one_round(one, 50, 1.0) for one in utilities]
-    loss = float(np.max(np.abs(np.log(distributions[0] / distributions[1]))))
-    one = walk(round_epsilon=1.0, max_rounds=1, threshold_noise="once")
-    assert loss <= one.privacy_cost(200).components[0].guarantee.epsilon_at(0.0)
-    monkeypatch.setattr(_doubling, "worst_walk", forgetful)
-    assert loss > one.privacy_cost(200).components[0].guarantee.epsilon_at(0.0)
 
 
 # --- bad input: before any data is read -----------------------------------------------------------

@@ -363,23 +363,6 @@ def test_a_loss_that_remembers_holds_nothing_after_training():
         assert not hasattr(given, "last")
 
 
-@pytest.mark.slow
-def test_fine_tuning_leaves_frozen_statistics_as_they_are():
-    module = torch.nn.Sequential(
-        torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2)
-    )
-    module[1].running_mean += 1.0
-    with pytest.raises(LeakingEstimatorError, match=r"call its eval\(\)"):
-        net(module=module).fit(X, y)
-    module[1].eval()
-    one = net(module=module).fit(X, y)
-    for _ in range(2):
-        assert one.module_[1].running_mean.tolist() == [1.0] * 3
-        assert not torch.equal(one.module_[1].weight, module[1].weight)
-        one.predict(X)
-        one.partial_fit(X, y)
-
-
 @pytest.mark.parametrize(("name", "given"), [("fit_loop", (X, y)), ("train_step", ((X, y),))])
 def test_skorchs_own_steps_train_nothing(name, given):
     """Without noise they would change the net, and ``privacy_spent_`` would not."""
