@@ -68,11 +68,8 @@ def anchors(page: Path) -> set[str]:
 
 
 def links(page: Path) -> list[str]:
-    return [
-        link
-        for link in re.findall(r"\]\(([^)\s]+)\)", prose(page))
-        if not re.match(r"[a-z]+:", link)
-    ]
+    parts = re.findall(r"\]\(([^)\s]+)\)", prose(page))
+    return [link for link in parts if not re.match(r"[a-z]+:", link)]
 
 
 def broken(page: Path) -> list[str]:
@@ -190,11 +187,8 @@ def names_of_tests() -> set[str]:
 
 
 def test_the_design_shows_every_room_of_the_house_on_one_screen():
-    tree = next(
-        code
-        for language, code in FENCED.findall((ROOT / "docs" / "design.md").read_text())
-        if language == "text"
-    )
+    parts = FENCED.findall((ROOT / "docs" / "design.md").read_text())
+    tree = next(code for language, code in parts if language == "text")
     assert [line for line in tree.splitlines() if len(line) > 120] == []
     shown = re.findall(r"^ +(\w+)/  ", tree.partition("\ntests/")[0], re.MULTILINE)
     rooms = [path.parent.name for path in (ROOT / "sklearn_dpsearch").rglob("*/__init__.py")]
@@ -255,11 +249,8 @@ def test_the_other_code_of_the_readme_can_be_pasted_and_runs(tmp_path):
         "sklearn.datasets.fetch_openml = lambda *_, **__: "
         "types.SimpleNamespace(frame=pandas.read_csv('adult.csv'))"
     )
-    codes = [
-        code
-        for language, code in FENCED.findall((ROOT / "README.md").read_text())
-        if language == "python"
-    ]
+    parts = FENCED.findall((ROOT / "README.md").read_text())
+    codes = [code for language, code in parts if language == "python"]
     run = [sys.executable, "-i", "-q", "-c", without_network]
     options = {"text": True, "check": True, "cwd": tmp_path}
     done = subprocess.run(run, input="\n".join(codes), capture_output=True, **options)

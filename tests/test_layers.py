@@ -123,11 +123,8 @@ def test_arrows_inside_the_accountant_go_down(path):
 
 @pytest.mark.parametrize("name", sorted(GROUND))
 def test_the_ground_of_the_accountant_looks_into_no_room(name):
-    assert not [
-        one
-        for one in imports(PACKAGE / "privacy" / f"{name}.py")
-        if one.split(".")[2:3] and one.split(".")[2] in ROOMS
-    ]
+    parts = imports(PACKAGE / "privacy" / f"{name}.py")
+    assert not [one for one in parts if one.split(".")[2:3] and one.split(".")[2] in ROOMS]
 
 
 @pytest.mark.parametrize("name", sorted(BELOW_ALL))
@@ -186,10 +183,8 @@ def test_arrows_inside_the_searches_go_down(path):
 def test_no_test_module_imports_another():
     """Common toys are in a file of each folder that has no tests."""
     pattern = re.compile(r"^(?:from|import) \S*\btest_\w+", re.MULTILINE)
-    found = {
-        path.name: pattern.findall(path.read_text())
-        for path in sorted(Path(__file__).parent.rglob("*.py"))
-    }
+    parts = sorted(Path(__file__).parent.rglob("*.py"))
+    found = {path.name: pattern.findall(path.read_text()) for path in parts}
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 

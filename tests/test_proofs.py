@@ -95,11 +95,8 @@ def test_a_file_is_complete(path):
     text = path.read_text()
     assert OPEN.findall(without_comments(text)) == []
     assert outside_of_sections(text) == []
-    assert [
-        name
-        for name in STATED.findall(without_comments(text))
-        if f"Print Assumptions {name}." not in text
-    ] == []
+    parts = STATED.findall(without_comments(text))
+    assert [name for name in parts if f"Print Assumptions {name}." not in text] == []
 
 
 def test_holes_are_noticed():

@@ -38,11 +38,8 @@ def cancer():
 
 
 def test_every_model_of_the_library_has_a_row():
-    public = {
-        name
-        for name, kind in vars(models).items()
-        if isinstance(kind, type) and hasattr(kind, "fit")
-    }
+    entries = vars(models).items()
+    public = {name for name, kind in entries if isinstance(kind, type) and hasattr(kind, "fit")}
     assert public == set(MODELS)
 
 

@@ -58,10 +58,8 @@ class Replay:
         fit(*changed)
         # what sets the noise is public
         assert [call[0] for call in self.calls] == [call[0] for call in self.first]
-        return sum(
-            loss_of(kind, one, other)
-            for (kind, one, _), (_, other, _) in zip(self.first, self.calls)
-        )
+        pairs = zip(self.first, self.calls)
+        return sum(loss_of(kind, one, other) for (kind, one, _), (_, other, _) in pairs)
 
 
 def described(mechanism):

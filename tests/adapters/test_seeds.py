@@ -25,11 +25,8 @@ def test_fitted_copies_inside_a_model_keep_no_generator():
     """A column transformer fits copies of its parts, of which ``get_params`` knows nothing."""
     model = make_pipeline(ColumnTransformer([("shift", NoisyShift(), [0, 1])]), NoisyCentroids())
     found = DPRandomSearchCV(model, {}, n_iter=2).fit(X, y).best_estimator_
-    copies = [
-        part
-        for part in fitted_parts(found)
-        if isinstance(part, NoisyShift) and hasattr(part, "mean_")
-    ]
+    parts = fitted_parts(found)
+    copies = [part for part in parts if isinstance(part, NoisyShift) and hasattr(part, "mean_")]
     assert copies
     assert all(part.random_state is None for part in copies)
     assert b"MT19937" not in pickle.dumps(found)

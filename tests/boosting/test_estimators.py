@@ -265,10 +265,8 @@ def test_fits_that_differ_share_no_noise_with_one_seed(seed, change):
         y[0] = 0.0
     else:
         other.set_params(learning_rate=0.41)
-    weights = [
-        np.concatenate([np.ravel(one) for one in model.weights_])
-        for model in (one.fit(TABLE, TABLE["price"]), other.fit(TABLE, y))
-    ]
+    cases = (one.fit(TABLE, TABLE["price"]), other.fit(TABLE, y))
+    weights = [np.concatenate([np.ravel(one) for one in model.weights_]) for model in cases]
     shared = min(map(len, weights))  # later cells follow what is released
     # Of ranks, since a few weights are far larger than the others: 0 ± 0.08, and nearly 1 where
     # noise is shared.

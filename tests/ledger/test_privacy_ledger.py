@@ -206,10 +206,8 @@ def test_the_first_entry_sets_the_relation_and_others_are_refused(begin):
 
 def test_under_replace_one_every_relation_is_carried_over_and_that_is_said(begin):
     ledger = begin(neighboring="replace_one")
-    parts = [
-        GaussianDP(mu=0.1, neighboring=relation)
-        for relation in ("add_remove", "zero_out", "replace_one")
-    ]
+    cases = ("add_remove", "zero_out", "replace_one")
+    parts = [GaussianDP(mu=0.1, neighboring=relation) for relation in cases]
     for part in parts:
         ledger.spend(part)
     spent = ledger.spent()

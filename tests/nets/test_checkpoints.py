@@ -141,23 +141,17 @@ def test_a_file_that_does_not_say_what_it_cost_is_an_assumption_that_is_said(tmp
     one.partial_fit(X, y)
     assert any("put into module_ from elsewhere" in text for text in one.privacy_spent_.assumptions)
     assert len(one.privacy_spent_.components) == 1
-    assert any(
-        "put into module_ from elsewhere" in text
-        for text in one.partial_fit(X, y).privacy_spent_.assumptions
-    )
+    parts = one.partial_fit(X, y).privacy_spent_.assumptions
+    assert any("put into module_ from elsewhere" in text for text in parts)
     assert not any("elsewhere" in text for text in net().fit(X, y).privacy_spent_.assumptions)
-    assert not any(
-        "elsewhere" in text
-        for text in net().initialize().partial_fit(X, y).privacy_spent_.assumptions
-    )
+    members = net().initialize().partial_fit(X, y).privacy_spent_.assumptions
+    assert not any("elsewhere" in text for text in members)
 
 
 def test_parameters_put_into_a_trained_net_are_noticed():
     one = net().fit(X, y)
-    assert not any(
-        "elsewhere" in text
-        for text in copy.deepcopy(one).partial_fit(X, y).privacy_spent_.assumptions
-    )
+    parts = copy.deepcopy(one).partial_fit(X, y).privacy_spent_.assumptions
+    assert not any("elsewhere" in text for text in parts)
     again = pickle.loads(pickle.dumps(one)).partial_fit(X, y)
     assert not any("elsewhere" in text for text in again.privacy_spent_.assumptions)
     one.module_.load_state_dict(Small().state_dict())
@@ -182,10 +176,8 @@ def test_files_of_tensors_alone_are_refused(tmp_path):
 
 def test_a_module_given_as_an_instance_is_an_assumption_that_is_said():
     one = net(Small()).fit(X, y)
-    assert any(
-        "given as a module instance, hold nothing" in text
-        for text in one.privacy_spent_.assumptions
-    )
+    parts = one.privacy_spent_.assumptions
+    assert any("given as a module instance, hold nothing" in text for text in parts)
     assert not any("module instance" in text for text in net().fit(X, y).privacy_spent_.assumptions)
 
 

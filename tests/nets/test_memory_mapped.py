@@ -73,10 +73,8 @@ def parameters(net):
 
 
 def same(one, other):
-    return all(
-        np.array_equal(mine, theirs)
-        for mine, theirs in zip(parameters(one), parameters(other), strict=True)
-    )
+    pairs = zip(parameters(one), parameters(other), strict=True)
+    return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 
 
 def trained(name, X, y):

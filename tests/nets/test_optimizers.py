@@ -227,10 +227,8 @@ def module():
 
 
 def net(optimizer=torch.optim.SGD, options=None, **changed):
-    own = {
-        f"optimizer__{name}": value
-        for name, value in ({"momentum": 0.9} if options is None else options).items()
-    }
+    entries = ({"momentum": 0.9} if options is None else options).items()
+    own = {f"optimizer__{name}": value for name, value in entries}
     with torch.random.fork_rng():
         torch.manual_seed(0)
         made = module()

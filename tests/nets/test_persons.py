@@ -94,10 +94,8 @@ NETS = {
 @pytest.mark.parametrize("name", NETS)
 def test_with_one_record_each_a_fit_is_the_one_without_groups_to_the_last_bit(name):
     X, y, _ = table()
-    one, other = (
-        NETS[name](noise_seed=1).fit(X, y, groups=groups)
-        for groups in (None, [f"p{i * 7 % 180}" for i in range(180)])
-    )
+    cases = (None, [f"p{i * 7 % 180}" for i in range(180)])
+    one, other = (NETS[name](noise_seed=1).fit(X, y, groups=groups) for groups in cases)
     assert torch.equal(flat(one.module_), flat(other.module_))
     assert (one.privacy_spent_.unit, other.privacy_spent_.unit) == ("record", "person")
     assert one.privacy_spent_.epsilon == other.privacy_spent_.epsilon
@@ -149,11 +147,8 @@ def test_the_number_of_persons_stands_for_that_of_records_everywhere():
     assert prepared.given.units == 60
     assert prepared.settings.guarantee == settings_of(one, 60).guarantee
     fitted = one.fit(X, y, groups)
-    assert [
-        text
-        for text in fitted.privacy_spent_.assumptions
-        if "the number of persons is public" in text
-    ]
+    parts = fitted.privacy_spent_.assumptions
+    assert [text for text in parts if "the number of persons is public" in text]
     stated = {**SOME, "noise_multiplier": None, "target_epsilon": 1.0}
     for delta, given, fine in ((0.01, groups, True), (0.01, None, False), (0.02, groups, False)):
         other = DPLogisticRegression(classes=[0, 1], target_delta=delta, **stated)

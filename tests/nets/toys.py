@@ -191,10 +191,8 @@ def change(engine, module, inputs, targets, place, norm=1.0, other=None):
         without[0, place] = 0.0
         other = torch.zeros_like(inputs[0]), torch.zeros_like(targets[0])
     rows, answers = (replaced(values, one, place) for values, one in zip((inputs, targets), other))
-    both = (
-        summed(engine, module, *pair)
-        for pair in ((inputs, targets, bounds), (rows, answers, without))
-    )
+    cases = ((inputs, targets, bounds), (rows, answers, without))
+    both = (summed(engine, module, *pair) for pair in cases)
     first, second = both
     return float((first - second).norm()) / norm
 

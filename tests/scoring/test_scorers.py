@@ -432,10 +432,8 @@ def test_one_more_record_changes_the_size_of_no_call(place: int) -> None:
     X = np.tile([0.1, 0.2, 0.3], (1000, 1))
     y = np.ones(1000, dtype=int)
     scorer = private_scorer("accuracy")
-    one, other = (
-        scorer.statistic(BySize(), *both, "zero_out")
-        for both in ((X, y), (np.insert(X, place, 0.0, axis=0), np.insert(y, place, 0)))
-    )
+    cases = ((X, y), (np.insert(X, place, 0.0, axis=0), np.insert(y, place, 0)))
+    one, other = (scorer.statistic(BySize(), *both, "zero_out") for both in cases)
     assert abs(one[0] - other[0]) == scorer.sensitivity("zero_out").l1
 
 

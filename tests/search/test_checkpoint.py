@@ -524,10 +524,8 @@ def test_what_lies_beside_the_values_of_records_is_compared_too(what):
 
 
 def test_a_frame_is_the_same_however_its_columns_lie_in_memory():
-    one, other = (
-        pd.DataFrame(lay(X), columns=["a", "b"])
-        for lay in (np.ascontiguousarray, np.asfortranarray)
-    )
+    cases = (np.ascontiguousarray, np.asfortranarray)
+    one, other = (pd.DataFrame(lay(X), columns=["a", "b"]) for lay in cases)
     first, second = (
         _checkpoint.digest("X", _checkpoint.plain_records("X", frame)) for frame in (one, other)
     )

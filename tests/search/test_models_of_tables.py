@@ -45,10 +45,8 @@ def test_every_search_goes_from_a_table_to_labels(name, classifier, regressor, s
     assert search.score(TABLE, TABLE["pay"]) > 0.8
     assert set(search.predict(TABLE)) <= {"low", "high"}
     assert search.privacy_spent_.epsilon <= 8.0
-    assert any(
-        "schema was not taken from the records" in text
-        for text in search.privacy_spent_.assumptions
-    )
+    parts = search.privacy_spent_.assumptions
+    assert any("schema was not taken from the records" in text for text in parts)
 
 
 @EVERY_MODEL

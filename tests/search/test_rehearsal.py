@@ -210,10 +210,8 @@ def emptied(X, y=y):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_names_shapes_and_types_are_read(kind):
-    made = [
-        made_up(NoisyCentroids(), ACCURACY, emptied(KINDS[kind](values)))
-        for values in (X, np.zeros_like(X))
-    ]
+    cases = (X, np.zeros_like(X))
+    made = [made_up(NoisyCentroids(), ACCURACY, emptied(KINDS[kind](values))) for values in cases]
     first, second = (
         records.toarray() if kind == "sparse" else np.asarray(records) for records, _ in made
     )  # fmt: skip

@@ -315,11 +315,8 @@ TESTS = {search: private_tests(search) for search in SUBSTITUTES}
 
 def collected(search: type) -> type:
     """Make a class of tests."""
-    return type(
-        search.__name__,
-        (),
-        {f"test_{name}": staticmethod(test) for name, test in TESTS[search].items()},
-    )
+    entries = TESTS[search].items()
+    return type(search.__name__, (), {f"test_{name}": staticmethod(test) for name, test in entries})
 
 
 TestRandomSearch, TestGridSearch = collected(DPRandomSearchCV), collected(DPGridSearchCV)

@@ -115,10 +115,8 @@ def test_loaders_of_torch_work_inside_of_a_run():
 
     def total():
         data = torch.utils.data.TensorDataset(torch.arange(100.0))
-        return sum(
-            float(part.sum())
-            for (part,) in torch.utils.data.DataLoader(data, batch_size=10, num_workers=2)
-        )
+        parts = torch.utils.data.DataLoader(data, batch_size=10, num_workers=2)
+        return sum(float(part.sum()) for (part,) in parts)
 
     def totals():
         return total(), in_own_process(total)

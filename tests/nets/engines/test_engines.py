@@ -411,13 +411,8 @@ def test_the_engine_for_any_code_keeps_nothing_of_the_records(make):
     engine = VmapEngine(net, CROSS_ENTROPY, CPU)
 
     def kept():
-        return text_of_value(
-            [
-                vars(layer)
-                for one in (engine.template, engine.criterion, net)
-                for layer in one.modules()
-            ]
-        )
+        cases = (engine.template, engine.criterion, net)
+        return text_of_value([vars(layer) for one in cases for layer in one.modules()])
 
     before = kept()
     clipped_sums(engine, net, inputs, targets)

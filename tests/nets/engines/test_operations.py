@@ -158,11 +158,8 @@ def test_results_are_never_written_elsewhere():
 def test_every_function_of_the_table_has_a_rule_that_is_tested():
     ruled = {operations.FUNCTIONS[one] for one in TABLE}
     generic = {rule for one, rule in operations.FUNCTIONS.items() if rule not in ruled}
-    names = {
-        getattr(one, "__name__", "")
-        for one, rule in operations.FUNCTIONS.items()
-        if rule in generic
-    }
+    entries = operations.FUNCTIONS.items()
+    names = {getattr(one, "__name__", "") for one, rule in entries if rule in generic}
     # made by factories of tested ones: along named dimensions, on (records, channels, places),
     # never in place
     factories = {"rule_along_dims", "rule_for_images", "out_of_place"}
@@ -212,11 +209,8 @@ def runs(function, args):
         found = function(*args)
     except Exception:
         return None
-    return [
-        one
-        for one in (found if isinstance(found, (tuple, list)) else [found])
-        if isinstance(one, torch.Tensor)
-    ]
+    parts = found if isinstance(found, (tuple, list)) else [found]
+    return [one for one in parts if isinstance(one, torch.Tensor)]
 
 
 def accepts(rule, args):

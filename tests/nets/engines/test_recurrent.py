@@ -124,10 +124,8 @@ def test_the_last_states_are_read_as_people_read_them(make, read, options):
     net, (inputs, targets) = seeded(lambda: OnState(make, read, **options)), data()
     engine = chosen(net, inputs, targets)
     assert type(engine) is LayeredEngine
-    found, expected = (
-        per_sample_gradients(one, net, inputs, targets)
-        for one in (engine, VmapEngine(net, SUM, CPU))
-    )
+    cases = (engine, VmapEngine(net, SUM, CPU))
+    found, expected = (per_sample_gradients(one, net, inputs, targets) for one in cases)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
 
 

@@ -368,11 +368,8 @@ def test_the_number_of_records_that_is_told_decides_on_layers_and_not_the_real_o
     one = DPMLPClassifier(noise_multiplier=2.0, sample_rate=0.1, max_steps=2, batch_size=0.1 * n)
     one.fit(X, y)
     assert one.hidden_layer_sizes == "auto"
-    assert (
-        one.hidden_layer_sizes_
-        == tuple(layer.out_features for layer in one.module_[:-1:2])
-        == widths
-    )
+    parts = one.module_[:-1:2]
+    assert one.hidden_layer_sizes_ == tuple(layer.out_features for layer in parts) == widths
 
 
 def test_without_a_public_number_the_records_are_counted():

@@ -180,11 +180,8 @@ def test_a_dataset_that_seeds_generators_does_not_choose_the_masks_of_dropout():
 
 def test_what_is_taken_on_trust_of_a_dataset_is_said_and_only_of_ones_own():
     def said(data, targets=None):
-        return [
-            text
-            for text in net(example_input=EXAMPLE).fit(data, targets).privacy_spent_.assumptions
-            if "record alone" in text
-        ]
+        parts = net(example_input=EXAMPLE).fit(data, targets).privacy_spent_.assumptions
+        return [text for text in parts if "record alone" in text]
 
     (sentence,) = said(Rows())
     assert sentence.startswith("Rows: what it returns for a number depends on that record alone")
@@ -288,10 +285,8 @@ def test_a_record_that_does_not_fit_the_declared_shape_adds_nothing(dataset, one
 
 @pytest.mark.parametrize("dataset", [Alone(), Pair(), Rows(X.astype(str))])
 def test_a_dataset_without_any_record_that_fits_trains_on_nothing(dataset, one_noise):
-    trained = [
-        seeded(sample_rate=1.0).fit(data, None)
-        for data in (dataset, Rows(targets=np.full(120, 99)))
-    ]
+    cases = (dataset, Rows(targets=np.full(120, 99)))
+    trained = [seeded(sample_rate=1.0).fit(data, None) for data in cases]
     assert torch.equal(*map(parameters, trained))
 
 

@@ -201,11 +201,8 @@ class NoGraph(Small):
 @pytest.mark.slow
 def test_trust_is_said_where_there_is_any_and_only_there():
     def trusted(one):
-        return [
-            text
-            for text in one.fit(X, y).privacy_spent_.assumptions
-            if "run code of their own" in text
-        ]
+        parts = one.fit(X, y).privacy_spent_.assumptions
+        return [text for text in parts if "run code of their own" in text]
 
     assert not trusted(net())
     assert not trusted(net(nn.Sequential(nn.Linear(4, 2))))
@@ -543,10 +540,8 @@ class MeanLoss(nn.Module):
 @pytest.mark.slow
 def test_a_plain_mean_of_losses_is_trained_as_their_sum(one_noise):
     """Divided by the expected batch size it is the mean."""
-    found = [
-        net(criterion=one, noise_seed=0, random_state=0).fit(X, y)
-        for one in (MeanLoss, nn.CrossEntropyLoss)
-    ]
+    cases = (MeanLoss, nn.CrossEntropyLoss)
+    found = [net(criterion=one, noise_seed=0, random_state=0).fit(X, y) for one in cases]
     torch.testing.assert_close(*map(parameters, found), rtol=1e-5, atol=1e-6)
 
 

@@ -100,10 +100,8 @@ def test_mixture_is_the_exact_average_of_discrete_mechanisms() -> None:
     for _ in range(40):
         parts = [random_mechanism(rng) for _ in range(3)]
         weights = rng.dirichlet(np.ones(3))
-        p, q = (
-            np.concatenate([w * side for w, side in zip(weights, sides)])
-            for sides in ([one.p for one in parts], [one.q for one in parts])
-        )
+        cases = ([one.p for one in parts], [one.q for one in parts])
+        p, q = (np.concatenate([w * side for w, side in zip(weights, sides)]) for sides in cases)
         pair = dp.mixture(
             [dp.ProfileDP.from_pair(exact_pair(one)) for one in parts], list(weights)
         ).pair

@@ -140,15 +140,11 @@ def test_corollary_5_8_is_the_limit_of_theorem_5_7() -> None:
 def test_condition_on_a_run_scales_delta_and_the_exponential_of_the_divergence() -> None:
     base, distribution = dp.GaussianDP(mu=0.4), dp.Poisson(2)
     factor = 1 / -np.expm1(-2.0)
-    free, given = (
-        never_smallest.profile_poisson(base, one)
-        for one in (distribution, distribution.at_least_one())
-    )
+    cases = (distribution, distribution.at_least_one())
+    free, given = (never_smallest.profile_poisson(base, one) for one in cases)
     assert given.delta_at(2.0) == pytest.approx(factor * free.delta_at(2.0))
-    free, given = (
-        published.renyi_poisson(base, one, ORDERS)
-        for one in (distribution, distribution.at_least_one())
-    )
+    choices = (distribution, distribution.at_least_one())
+    free, given = (published.renyi_poisson(base, one, ORDERS) for one in choices)
     assert (ORDERS - 1) * (given.epsilons - free.epsilons) == pytest.approx(
         np.full(ORDERS.size, np.log(factor))
     )  # type: ignore[attr-defined]
@@ -178,10 +174,8 @@ SMALLEST = [
 @pytest.mark.parametrize(("name", "base", "distribution", "delta"), SMALLEST)
 def test_bounds_of_the_accountant_are_each_the_smallest_somewhere(name, base, distribution, delta):
     """Else they would belong outside."""
-    found = {
-        which: float(one.epsilon_at(delta))
-        for which, one in dp.best_of(base, distribution).bounds.items()
-    }
+    entries = dp.best_of(base, distribution).bounds.items()
+    found = {which: float(one.epsilon_at(delta)) for which, one in entries}
     assert found.pop(name) * (1 + 1e-4) < min(found.values())
 
 

@@ -224,10 +224,8 @@ def _with_and_without(tune, train, fraction, share, train_on):
         tuned, trained = use[-1] < 2, train_on == "all" or use[-1] > 0
         for k, present in enumerate((True, False)):
             outer = first.p if present or not tuned else first.q
-            rows = [
-                p * (one.p if present or not trained else one.q)
-                for p, one in zip(outer, train[use])
-            ]
+            pairs = zip(outer, train[use])
+            rows = [p * (one.p if present or not trained else one.q) for p, one in pairs]
             distributions[k] = distributions[k] + weight * np.concatenate(rows)
     return distributions
 

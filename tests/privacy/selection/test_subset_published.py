@@ -128,10 +128,8 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
 
 def _largest_loss(distributions: dict[frozenset[int], np.ndarray], number: int) -> float:
     last = number - 1
-    pairs = [
-        (distributions[one | {last}], distributions[one])
-        for one in subset_search.subsets(frozenset(range(last)))
-    ]
+    parts = subset_search.subsets(frozenset(range(last)))
+    pairs = [(distributions[one | {last}], distributions[one]) for one in parts]
     return max(max(largest_loss(p, q), largest_loss(q, p)) for p, q in pairs)
 
 

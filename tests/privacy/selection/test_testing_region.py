@@ -46,13 +46,8 @@ def random_nodes(rng: np.random.Generator, number: int = 400) -> Nodes:
 
 
 def largest_line(one, distribution: dp.CountDistribution, z: np.ndarray) -> np.ndarray:
-    return np.max(
-        [
-            np.max(part.height - z[:, None] * part.fall, axis=1)
-            for part in cell_lines(one, distribution, nodes())
-        ],
-        axis=0,
-    )
+    parts = cell_lines(one, distribution, nodes())
+    return np.max([np.max(part.height - z[:, None] * part.fall, axis=1) for part in parts], axis=0)
 
 
 # --- nodes ----------------------------------------------------------------------------------------

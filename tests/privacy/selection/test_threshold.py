@@ -80,12 +80,8 @@ def check_many(number: int, seed: int) -> float:
         one, p = random_mechanism(rng), random_stop(rng)
         one_run = dp.ProfileDP.from_pair(brute_force.exact_pair(one))
         bound = TheoremThree(one_run=one_run, stop_probability=p)
-        tightest = max(
-            [
-                tightest,
-                *(check(bound, one, accepted, p) for accepted in acceptances(rng, one.p.size)),
-            ]
-        )
+        parts = acceptances(rng, one.p.size)
+        tightest = max([tightest, *(check(bound, one, accepted, p) for accepted in parts)])
     return tightest
 
 
@@ -206,10 +202,8 @@ def brute_force_curve(one: Mechanism) -> dp.RenyiDP:
     worst = []
     for order in orders:
         both = np.log(one.p) - np.log(one.q)
-        moments = [
-            np.logaddexp.reduce(np.log(p) + (order - 1) * s * both)
-            for p, s in ((one.p, 1), (one.q, -1))
-        ]
+        cases = ((one.p, 1), (one.q, -1))
+        moments = [np.logaddexp.reduce(np.log(p) + (order - 1) * s * both) for p, s in cases]
         worst.append(max(moments) / (order - 1))
     return dp.RenyiDP(orders=orders, epsilons=np.maximum(worst, 0.0) + 1e-12)
 

@@ -222,10 +222,8 @@ def test_a_search_without_a_release_still_says_that_tuning_is_included() -> None
 
 def test_a_known_seed_is_said_first() -> None:
     spent = replace(SPENT, release=replace(TOLD, seeded=True))
-    assert all(
-        "nothing is promised" in section(spent, key).sentences[0]
-        for key in ("summary", "randomness")
-    )
+    cases = ("summary", "randomness")
+    assert all("nothing is promised" in section(spent, key).sentences[0] for key in cases)
 
 
 def test_no_promise_is_called_no_promise() -> None:
@@ -443,11 +441,8 @@ def test_public_facts_of_the_table_are_stated():
         assert "schema_report(table, schema, epsilon=0.1)" in text
         assert "Part 1" in text
     assert Release.from_dict(json.loads(json.dumps(FACTS.to_dict()))) == FACTS
-    old = {
-        name: value
-        for name, value in TOLD.to_dict().items()
-        if name not in ("n_samples", "columns", "target")
-    }
+    entries = TOLD.to_dict().items()
+    old = {name: value for name, value in entries if name not in ("n_samples", "columns", "target")}
     assert Release.from_dict(old) == TOLD
 
 
