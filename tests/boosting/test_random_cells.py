@@ -113,12 +113,8 @@ def test_later_rounds_take_features_that_gained_more_often():
         *[equal] * (len(COLUMNS.features) - 2),
     ]
     np.testing.assert_allclose(counts, expected, atol=0.05)
-    early = (
-        np.bincount(
-            [one.features[0] for one in draws.drawn[:first]], minlength=len(COLUMNS.features)
-        )
-        / first
-    )
+    parts = draws.drawn[:first]
+    early = np.bincount([one.features[0] for one in parts], minlength=len(COLUMNS.features)) / first
     np.testing.assert_allclose(early, 1 / len(COLUMNS.features), atol=0.06)
 
 

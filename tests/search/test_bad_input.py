@@ -184,9 +184,8 @@ def test_a_known_seed_works_and_is_recorded_as_voiding_the_guarantee():
 
 def test_an_unbounded_distribution_of_the_noise_is_refused():
     tuned = pytest.importorskip("diffprivlib.models").GaussianNB(bounds=(0, 1))
-    refused(
-        dp.PrivacyError, "without a known upper end", estimator=tuned, space={"epsilon": norm()}
-    )
+    space = {"epsilon": norm()}
+    refused(dp.PrivacyError, "without a known upper end", estimator=tuned, space=space)
 
 
 def test_callbacks_on_a_step_that_is_searched_are_refused():

@@ -89,9 +89,8 @@ def test_candidates_of_different_relations_are_stated_for_changed_records(net):
     cost = search.privacy_cost(400, public=True)
     one = dp.mixture([dp.as_replace_one(promise_of(net)), promise_of(trees)], [0.5, 0.5])
     assert cost.neighboring == search.privacy_cost(400).neighboring == "replace_one"
-    assert cost.epsilon == pytest.approx(
-        dp.best_of(one, dp.Geometric(5)).epsilon_at(1e-5), rel=1e-6
-    )
+    expected = pytest.approx(dp.best_of(one, dp.Geometric(5)).epsilon_at(1e-5), rel=1e-6)
+    assert cost.epsilon == expected
     assert (
         sum(
             "different neighbouring relations (replace_one and zero_out)" in text

@@ -63,9 +63,8 @@ def test_all_folds_train_the_same_candidate_so_their_trainings_compose_before_ca
     score = dp.PureDP(epsilon=0.001, neighboring="replace_one")
     truth = dp.mixture([dp.compose(one, one, one, score) for one in (dear, cheap)], [0.5, 0.5])
     average = dp.mixture([dear, cheap], [0.5, 0.5])
-    assert dp.compose(average, average, average, score).delta_at(2.0) == pytest.approx(
-        0.032, abs=1e-3
-    )
+    actual = dp.compose(average, average, average, score).delta_at(2.0)
+    assert actual == pytest.approx(0.032, abs=1e-3)
     given = {"cv": 4, "score_noise": score, "delta": 1e-6}
     space = {"epsilon": [1.0, 0.01]}
     for search in (
@@ -160,9 +159,8 @@ def test_replaced_steps_run_with_the_noise_that_was_accounted():
     one = dp.mixture(
         [dp.PureDP(epsilon=one, neighboring="replace_one") for one in (0.5, 2.0)], [0.5, 0.5]
     )
-    assert fitted.privacy_spent_.epsilon == pytest.approx(
-        dp.best_of(one, 3).epsilon_at(0.0), abs=1e-9
-    )
+    expected = pytest.approx(dp.best_of(one, 3).epsilon_at(0.0), abs=1e-9)
+    assert fitted.privacy_spent_.epsilon == expected
 
 
 def test_a_drawn_candidate_outside_the_plan_is_an_error_before_data_is_read():

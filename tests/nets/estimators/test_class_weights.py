@@ -38,10 +38,8 @@ def test_nets_of_different_weights_are_not_trained_as_one():
     )
     numbered = enumerate((0.1, 1.0, 0.1))
     nets = [model(class_weight={1: w}, noise_seed=i, classes=[0, 1]) for i, w in numbered]
-    alone = [
-        model(class_weight={1: w}, noise_seed=i, classes=[0, 1])
-        for i, w in enumerate((0.1, 1.0, 0.1))
-    ]
+    numbered = enumerate((0.1, 1.0, 0.1))
+    alone = [model(class_weight={1: w}, noise_seed=i, classes=[0, 1]) for i, w in numbered]
     for one, single in zip(DPLogisticRegression.fit_together(nets, X, y), alone):
         torch.testing.assert_close(
             flat(one.module_), flat(single.fit(X, y).module_), rtol=1e-5, atol=1e-6

@@ -133,17 +133,15 @@ def test_named_distributions_are_special_negative_binomials() -> None:
     for z in (0.0, 0.3, 0.99):
         assert Geometric(7).pgf(z) == pytest.approx(NegativeBinomial(1, 7).pgf(z))
         assert Logarithmic(7).pgf(z) == pytest.approx(NegativeBinomial(0, 7).pgf(z))
-        assert Logarithmic(7).pgf_slope(z) == pytest.approx(
-            NegativeBinomial(1e-7, 7).pgf_slope(z), rel=1e-5
-        )
+        expected = pytest.approx(NegativeBinomial(1e-7, 7).pgf_slope(z), rel=1e-5)
+        assert Logarithmic(7).pgf_slope(z) == expected
     expected = pytest.approx(stats.geom.pmf(np.arange(1, 9), 1 / 7))
     assert Geometric(7).pmf(np.arange(1, 9)) == expected
     actual = Logarithmic(7).pmf(np.arange(1, 9))
     assert actual == pytest.approx(stats.logser.pmf(np.arange(1, 9), 1 - Logarithmic(7).gamma))
     assert Poisson(7).pmf(np.arange(9)) == pytest.approx(stats.poisson.pmf(np.arange(9), 7))
-    assert Binomial(9, 0.3).pmf(np.arange(10)) == pytest.approx(
-        stats.binom.pmf(np.arange(10), 9, 0.3)
-    )
+    expected = pytest.approx(stats.binom.pmf(np.arange(10), 9, 0.3))
+    assert Binomial(9, 0.3).pmf(np.arange(10)) == expected
     assert as_count_distribution(7) == Geometric(7)
     assert as_count_distribution(Fixed(2)) == Fixed(2)
 
@@ -213,9 +211,8 @@ def test_input_records_at_least_one_run_probabilities_are_rescaled(distribution:
     given, k = distribution.at_least_one(), np.arange(0, 30)
     expected = np.where(k > 0, distribution.pmf(k), 0.0) / (1 - distribution.probability_of_none)
     assert given.pmf(k) == pytest.approx(expected, rel=1e-9)
-    assert given.mean == pytest.approx(
-        distribution.mean / (1 - distribution.probability_of_none), rel=1e-9
-    )
+    expected = pytest.approx(distribution.mean / (1 - distribution.probability_of_none), rel=1e-9)
+    assert given.mean == expected
     assert given.pgf(0.0) == pytest.approx(0.0, abs=1e-15)
 
 

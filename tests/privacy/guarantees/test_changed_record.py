@@ -116,11 +116,8 @@ def test_changing_a_record_never_shows_more_than_is_stated() -> None:
 
 @pytest.mark.slow
 def test_the_statement_is_reached_by_the_worst_chain() -> None:
-    for presence in (
-        dp.GaussianDP(mu=0.8),
-        dp.ApproxDP(epsilon=0.7, delta=1e-4),
-        dp.PureDP(epsilon=1.0),
-    ):
+    cases = (dp.GaussianDP(mu=0.8), dp.ApproxDP(epsilon=0.7, delta=1e-4), dp.PureDP(epsilon=1.0))
+    for presence in cases:
         first, _, last = canonical_chain(presence)
         stated = ChangedRecord(presence=presence).delta_at(EPSILONS[:9])
         exact = np.array([hockey_stick(first, last, epsilon) for epsilon in EPSILONS[:9]])

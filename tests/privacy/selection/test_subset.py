@@ -291,9 +291,8 @@ def test_total_answers_like_any_guarantee(parts, train_on: str) -> None:
     nearly = dp.subset_then_train(tune, train, 1e-9, train_on)
     assert nearly.epsilon_at(DELTA) == pytest.approx(train.epsilon_at(DELTA), rel=2e-3)
     nobody = dp.subset_then_train(tune, train, 0.1, train_on)
-    assert (
-        dp.subset_then_train(tune, train, 0.1, train_on, validate=dp.PureDP(epsilon=0.0)) == nobody
-    )
+    actual = dp.subset_then_train(tune, train, 0.1, train_on, validate=dp.PureDP(epsilon=0.0))
+    assert actual == nobody
     validate = dp.GaussianDP(mu=0.2)
     total = dp.subset_then_train(tune, train, 0.1, train_on, validate=validate)
     epsilon = total.epsilon_at(DELTA)
@@ -306,9 +305,8 @@ def test_total_answers_like_any_guarantee(parts, train_on: str) -> None:
 def test_a_subset_of_all_or_of_no_records_leaves_the_parts_that_see_the_record() -> None:
     tune, validate, train = dp.GaussianDP(mu=1.2), dp.GaussianDP(mu=0.3), dp.GaussianDP(mu=0.4)
     assert dp.subset_then_train(tune, train, 1.0, "rest", validate=validate) is tune
-    assert dp.subset_then_train(tune, train, 1.0, "all", validate=validate) == dp.compose(
-        tune, train
-    )
+    expected = dp.compose(tune, train)
+    assert dp.subset_then_train(tune, train, 1.0, "all", validate=validate) == expected
     for train_on in VARIANTS:
         expected = dp.compose(validate, train)
         assert dp.subset_then_train(tune, train, 0.0, train_on, validate=validate) == expected

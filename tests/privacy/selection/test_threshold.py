@@ -125,9 +125,8 @@ def test_bound_is_reached_by_a_score_that_accepts_the_highest_and_the_lowest_rat
     rng = np.random.default_rng(6)
     for _ in range(brute_force.size(60, 4)):
         one, p = random_mechanism(rng), random_stop(rng)
-        bound = TheoremThree(
-            one_run=dp.ProfileDP.from_pair(brute_force.exact_pair(one)), stop_probability=p
-        )
+        one_run = dp.ProfileDP.from_pair(brute_force.exact_pair(one))
+        bound = TheoremThree(one_run=one_run, stop_probability=p)
         for epsilon in (0.0, 0.2, 0.7, 1.5):
             best = max(attained(one, p, epsilon), attained(one.reversed, p, epsilon))
             stated = bound.delta_at(epsilon)

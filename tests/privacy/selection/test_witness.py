@@ -117,10 +117,8 @@ def test_no_certificate_exceeds_a_proved_bound(base, distribution) -> None:
 
 @pytest.mark.slow
 def test_a_mass_above_one_certifies_no_more_than_is_reported() -> None:
-    for distribution, close in (
-        (dp.Logarithmic(10), 1.001),
-        (dp.NegativeBinomial(-0.5, 10), 1.002),
-    ):
+    cases = ((dp.Logarithmic(10), 1.001), (dp.NegativeBinomial(-0.5, 10), 1.002))
+    for distribution, close in cases:
         certain = dp.witness_epsilon(TOO_MUCH, distribution, 1e-6)
         reported = dp.best_of(TOO_MUCH, distribution).epsilon_at(1e-6)
         assert certain <= reported <= close * certain
