@@ -220,10 +220,8 @@ def test_the_first_model_runs(capsys):
     exec(first_code_of(ROOT / "README.md"), {})
     printed = capsys.readouterr().out
     assert float(re.findall(r"accuracy on other records: ([\d.]+)", printed)[0]) > 0.85
-    assert (
-        "epsilon = 1.000 at delta = 1e-05 (zero_out neighbours; unit: record; composition)"
-        in printed
-    )
+    sentence = "epsilon = 1.000 at delta = 1e-05 (zero_out neighbours; unit: record; composition)"
+    assert sentence in printed
     assert "DPGradientBoostingClassifier: the schema was not taken from the records" in printed
 
 

@@ -198,7 +198,5 @@ def test_a_declared_callable_can_be_calibrated():
 
 def test_a_fixed_declaration_depends_on_no_parameter_and_a_callable_on_all():
     assert adapter_for(chain(), PureDP(epsilon=1.0)).privacy_parameters(chain()) == ()
-    assert (
-        adapter_for(chain(), lambda model, n: PureDP(epsilon=1.0)).privacy_parameters(chain())
-        is None
-    )
+    actual = adapter_for(chain(), lambda model, n: PureDP(epsilon=1.0)).privacy_parameters(chain())
+    assert actual is None

@@ -40,11 +40,8 @@ def test_the_largest_provable_epsilon_is_that_of_a_perfect_attack() -> None:
 @pytest.mark.parametrize("delta", [0.0, 1e-2])
 def test_fewer_runs_than_needed_cannot_prove_it(epsilon, delta) -> None:
     needed = runs_needed(epsilon, delta)
-    assert (
-        largest_provable_epsilon(needed, delta)
-        >= epsilon
-        > largest_provable_epsilon(needed - 1, delta)
-    )
+    actual = largest_provable_epsilon(needed - 1, delta)
+    assert largest_provable_epsilon(needed, delta) >= epsilon > actual
 
 
 def test_runs_needed_refuses_what_no_number_of_runs_could_prove() -> None:

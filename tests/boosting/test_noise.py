@@ -115,11 +115,8 @@ def test_no_change_of_a_record_moves_sums_farther_than_is_paid_for(n_classes, ne
     others = found[:, rng.permutation(4000)]
     one_cell = np.square(found - others).sum(axis=0)
     two_cells = (np.square(found) + np.square(others)).sum(axis=0)
-    assert (
-        0.9 * largest(loss, neighboring)
-        < max(one_cell.max(), two_cells.max())
-        <= largest(loss, neighboring)
-    )
+    actual = max(one_cell.max(), two_cells.max())
+    assert 0.9 * largest(loss, neighboring) < actual <= largest(loss, neighboring)
 
 
 def test_distances_are_those_of_the_theory_page():

@@ -66,11 +66,8 @@ def test_both_starts_and_all_rounds_are_paid_for(kind, monkeypatch):
     monkeypatch.setattr(base, "NoisySums", lambda *given: scales.append(given[:2]) or true(*given))
     model = MODELS[kind](init=STARTS[kind], target_mu=0.7)
     model.fit(TABLE, TABLE[model.target])
-    assert (
-        model.privacy_spent_.guarantee
-        == model.privacy_guarantee()
-        == GaussianDP(mu=0.7, neighboring="zero_out")
-    )
+    expected = GaussianDP(mu=0.7, neighboring="zero_out")
+    assert model.privacy_spent_.guarantee == model.privacy_guarantee() == expected
     (loss, start), (_, each) = scales
     rounds = Fraction(5, start**2) + Fraction(model.n_iter_ + model.n_iter_ // EVERY, each**2)
     spent = squared_distance(loss, "zero_out") * base.UNIT**2 * rounds

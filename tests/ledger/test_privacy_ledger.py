@@ -214,9 +214,8 @@ def test_under_replace_one_every_relation_is_carried_over_and_that_is_said(begin
     assert spent.neighboring == "replace_one"
     assert spent.epsilon == compose(*map(as_replace_one, parts)).epsilon_at(1e-5)
     assert [entry.guarantee for entry in ledger.entries()] == parts
-    assert (
-        "add_remove and zero_out neighbours are stated under replace_one" in spent.assumptions[-1]
-    )
+    sentence = "add_remove and zero_out neighbours are stated under replace_one"
+    assert sentence in spent.assumptions[-1]
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -151,11 +151,8 @@ def test_no_value_is_an_error_and_no_row_is_longer_than_stated(rows, ends, value
 def test_the_longest_row_is_as_long_as_stated():
     schema = {"a": (0, 1), "b": ["x"], "c": (0.0, 1.0)}
     found = encoded(schema, {"a": [1], "b": ["x"], "c": [1]}, bins=4)
-    assert (
-        np.linalg.norm(found)
-        == pytest.approx(TableEncoder(schema, bins=4).max_norm)
-        == pytest.approx(np.sqrt(5))
-    )
+    expected = pytest.approx(TableEncoder(schema, bins=4).max_norm)
+    assert np.linalg.norm(found) == expected == pytest.approx(np.sqrt(5))
 
 
 def test_a_schema_with_options_is_what_was_stated(tmp_path):

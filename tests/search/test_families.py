@@ -206,11 +206,8 @@ def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training():
         warm_start=True,
     ).fit(X, y)
     assert one.best_params_["model"].noise_multiplier == 4.0
-    assert (
-        one.best_estimator_["model"].noise_multiplier
-        == one.best_estimator_["model"].noise_multiplier_
-        == 2.0
-    )
+    expected = one.best_estimator_["model"].noise_multiplier_
+    assert one.best_estimator_["model"].noise_multiplier == expected == 2.0
 
 
 # --- refused --------------------------------------------------------------------------------------

@@ -72,11 +72,8 @@ def test_all_folds_train_the_same_candidate_so_their_trainings_compose_before_ca
         DPRandomSearchCV(NoisyCentroids(), space, n_iter=1, release="all", **given),
     ):
         stated = search.privacy_cost(len(X)).guarantee
-        assert (
-            stated.delta_at(2.0)
-            == pytest.approx(truth.delta_at(2.0), rel=1e-6)
-            == pytest.approx(0.1235, abs=1e-4)
-        )
+        actual = pytest.approx(truth.delta_at(2.0), rel=1e-6)
+        assert stated.delta_at(2.0) == actual == pytest.approx(0.1235, abs=1e-4)
     distribution = dp.until_above(truth, 1 / 11)  # the default: n_iter=10
     until = DPThresholdSearchCV(NoisyCentroids(), space, threshold=0.5, **given).privacy_cost(
         len(X)

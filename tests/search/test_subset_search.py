@@ -342,11 +342,8 @@ def test_a_warm_start_goes_on_from_the_winner():
     one, tuning, final = watched(warm_start=True)
     assert {run["fits"] for run in tuning} == {1}
     assert final["fits"] == one.best_estimator_.fits_ == 2
-    assert (
-        final["rate"]
-        == one.final_params_["rate"]
-        == pytest.approx(one.best_params_["rate"] * 7 / 3)
-    )
+    expected = pytest.approx(one.best_params_["rate"] * 7 / 3)
+    assert final["rate"] == one.final_params_["rate"] == expected
     _, _, cold = watched()
     assert cold["fits"] == 1
 

@@ -280,11 +280,8 @@ def test_pure_form_is_never_below_many_digits_and_close() -> None:
         with mpmath.workdps(260):
             grown = mpmath.exp(epsilon)
             exact = epsilon + mpmath.log((grown + p) / (1 + p * grown))
-            assert (
-                exact
-                <= until_above_pure(float(epsilon), float(p))
-                <= exact * (1 + mpmath.mpf(1e-14))
-            )
+            actual = until_above_pure(float(epsilon), float(p))
+            assert exact <= actual <= exact * (1 + mpmath.mpf(1e-14))
 
 
 # --- figures --------------------------------------------------------------------------------------

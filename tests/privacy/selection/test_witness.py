@@ -178,11 +178,8 @@ def test_witness_falls_with_epsilon_and_its_epsilon_meets_it() -> None:
     values = [dp.witness(base, distribution, epsilon) for epsilon in np.linspace(0, 5, 9)]
     assert np.all(np.diff(values) <= 1e-9)
     certain = dp.witness_epsilon(base, distribution, 1e-6)
-    assert (
-        dp.witness(base, distribution, certain * 1.001)
-        < 1e-6
-        <= dp.witness(base, distribution, certain * 0.999)
-    )
+    actual = dp.witness(base, distribution, certain * 1.001)
+    assert actual < 1e-6 <= dp.witness(base, distribution, certain * 0.999)
     assert dp.witness_epsilon(dp.ZCDP(rho=0.08), distribution, 1e-6) == certain
 
 

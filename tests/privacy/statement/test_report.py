@@ -214,10 +214,8 @@ def test_a_field_that_a_statement_has_no_place_for_is_an_error_that_lists_the_fi
 
 
 def test_a_search_without_a_release_still_says_that_tuning_is_included() -> None:
-    assert (
-        "the hyperparameters included, is counted"
-        in texts_of(replace(SPENT, release=None))["markdown"]
-    )
+    actual = texts_of(replace(SPENT, release=None))["markdown"]
+    assert "the hyperparameters included, is counted" in actual
 
 
 def test_a_known_seed_is_said_first() -> None:
@@ -242,9 +240,8 @@ def test_no_promise_is_called_no_promise() -> None:
 def test_whether_the_number_of_records_is_protected_depends_on_the_relation(relation, number):
     spent = PrivacySpent(guarantee=dp.PureDP(epsilon=1.0, neighboring=relation), delta=0.0)
     assert rows(spent, "unit")["Number of records"] == number
-    assert any(
-        "number of records" in text for text in section(spent, "not_protected").sentences
-    ) is (number == "public")
+    actual = any("number of records" in text for text in section(spent, "not_protected").sentences)
+    assert actual is number == "public"
 
 
 @pytest.mark.parametrize(("relation", "said"), [
@@ -420,9 +417,8 @@ def test_one_fit_has_one_risk_wherever_it_is_printed(delta: float) -> None:
 
 def test_numbers_in_words_never_understate_a_loss():
     assert in_words(dp.PureDP(epsilon=1.00000001)) == "any mechanism with ε = 1.00001 at δ = 0"
-    assert "noise of 1.29999 clipping norms" in in_words(
-        dp.DPSGD(noise_multiplier=1.2999999, sample_rate=0.01, steps=10)
-    )
+    actual = in_words(dp.DPSGD(noise_multiplier=1.2999999, sample_rate=0.01, steps=10))
+    assert "noise of 1.29999 clipping norms" in actual
 
 
 FACTS = replace(TOLD, n_samples=32_561, columns=("age", "job"), target="income")
