@@ -57,13 +57,11 @@ FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
 #: Inside the accountant: which rooms a room may look into. What lies in no room may look into all
 #: of them.
 ROOMS = {
-    "numerics": set(),
-    "count_distributions": {"numerics"},
-    "guarantees": {"numerics"},
+    "numerics": set(), "count_distributions": {"numerics"}, "guarantees": {"numerics"},
     "mechanisms": {"numerics"},
     "selection": {"guarantees", "count_distributions", "mechanisms", "numerics"},
     "statement": {"guarantees", "numerics"},
-}
+}  # fmt: skip
 #: Inside of nets: which rooms, and files beside them, each of these may look into. Estimators may
 #: look into all.
 INSIDE_NETS = {

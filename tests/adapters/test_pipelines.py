@@ -237,15 +237,13 @@ def scramble(X):
 TOGETHER = {
     "net alone": (),
     "steps that learn nothing": (
-        FunctionTransformer(np.tanh),
-        "passthrough",
-        PolynomialFeatures(2),
+        FunctionTransformer(np.tanh), "passthrough", PolynomialFeatures(2),
     ),
     "columns": (
         ColumnTransformer([("wide", PolynomialFeatures(2), [0]), ("rest", "passthrough", [1])]),
         Normalizer(),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("steps", TOGETHER.values(), ids=TOGETHER)

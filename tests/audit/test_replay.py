@@ -80,10 +80,8 @@ def test_a_person_is_replayed_as_a_whole():
     X, y = table()
     persons, others = np.arange(200) // 20, np.arange(200) // 20 != 4
     given = {
-        "groups": persons,
-        "neighbour": (X[others], y[others]),
-        "neighbour_groups": persons[others],
-    }
+        "groups": persons, "neighbour": (X[others], y[others]), "neighbour_groups": persons[others],
+    }  # fmt: skip
     found = replay(classifier(), X, y, **given)
     assert found.passed
     assert found.largest > 0.5

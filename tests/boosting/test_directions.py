@@ -20,11 +20,9 @@ from sklearn_dpsearch.preprocessing import Schema
 
 pd = pytest.importorskip("pandas")
 SCHEMA = {
-    "age": (0, 50),
-    "income": (0.0, 1.0),
-    "grade": ["low", "middle", "high"],
+    "age": (0, 50), "income": (0.0, 1.0), "grade": ["low", "middle", "high"],
     "city": ["Ur", "Uruk"],
-}
+}  # fmt: skip
 DIRECTIONS = {"age": 1, "income": -1, "grade": 1}
 KINDS = {
     "classes": lambda **given: DPGradientBoostingClassifier(

@@ -108,10 +108,8 @@ def test_later_rounds_take_features_that_gained_more_often():
     counts = np.bincount([one.features[0] for one in parts], minlength=len(COLUMNS.features)) / 1600
     equal = (1 - BY_GAINS) / len(COLUMNS.features)
     expected = [
-        equal + BY_GAINS * 2 / 3,
-        equal + BY_GAINS / 3,
-        *[equal] * (len(COLUMNS.features) - 2),
-    ]
+        equal + BY_GAINS * 2 / 3, equal + BY_GAINS / 3, *[equal] * (len(COLUMNS.features) - 2),
+    ]  # fmt: skip
     np.testing.assert_allclose(counts, expected, atol=0.05)
     parts = draws.drawn[:first]
     early = np.bincount([one.features[0] for one in parts], minlength=len(COLUMNS.features)) / first

@@ -60,11 +60,9 @@ def test_a_list_in_place_of_a_value_is_missing_and_a_list_among_labels_no_class(
 
 def test_rows_that_are_arrays_are_read_each_in_its_own_type():
     rows = [
-        np.array([BIG + 1, 1]),
-        np.array([0.5, 2.0]),
-        np.array([True, False]),
+        np.array([BIG + 1, 1]), np.array([0.5, 2.0]), np.array([True, False]),
         np.array([7, 8], np.uint8),
-    ]
+    ]  # fmt: skip
     assert numbers_in(rows, "X").tolist() == [[BIG, 1], [0.5, 2], [1, 0], [7, 8]]
     assert numbers_in([*rows, ["2", None]], "X")[0].tolist() == [BIG, 1]
     with pytest.raises(ValueError, match="lists must be rectangular"):

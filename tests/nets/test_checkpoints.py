@@ -262,11 +262,9 @@ def test_guarantees_that_are_not_text_stay_objects_and_are_not_saved_without_the
 
 def test_a_note_makes_nothing_but_statements():
     spent = {
-        "guarantee": {"version": 1, "kind": "PrivacyError"},
-        "delta": 0.0,
-        "components": [],
+        "guarantee": {"version": 1, "kind": "PrivacyError"}, "delta": 0.0, "components": [],
         "assumptions": [],
-    }
+    }  # fmt: skip
     module = Small()
     vars(module)[cost.NOTE] = (
         json.dumps({"token": "a", "spent": {"unit": "record", "release": None, **spent}}),

@@ -34,10 +34,8 @@ BOOKS = {
     "JSON Schema, codes with labels": (
         {
             "oneOf": [
-                {"const": 1, "title": "flat"},
-                {"const": 2, "title": "house"},
-                {"type": "null"},
-            ]
+                {"const": 1, "title": "flat"}, {"const": 2, "title": "house"}, {"type": "null"},
+            ],
         },
         {"values": [1, 2]},
     ),
@@ -70,7 +68,7 @@ BOOKS = {
     ),
     "numbers as texts": ({"type": "integer", "enum": ["1", "2", "3"]}, [1, 2, 3]),
     "two dates as texts": (("2020-01-01", "2021-12-31"), (date(2020, 1, 1), date(2021, 12, 31))),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BOOKS)

@@ -22,15 +22,13 @@ STATED: dict[str, tuple[Callable[[], dp.Guarantee], float]] = {
     "DP-SGD, logarithmic": (lambda: dp.best_of(RUN, dp.Logarithmic(10)), 2.11639),
     "DP-SGD, Poisson": (lambda: dp.best_of(RUN, dp.Poisson(10)), 2.85186),
     "subset, rest": (
-        lambda: dp.subset_then_train(dp.best_of(RUN, dp.Geometric(15)), RUN, 0.1),
-        1.41111,
+        lambda: dp.subset_then_train(dp.best_of(RUN, dp.Geometric(15)), RUN, 0.1), 1.41111,
     ),
     "subset, all": (
-        lambda: dp.subset_then_train(dp.best_of(RUN, dp.Geometric(15)), RUN, 0.1, "all"),
-        1.64177,
+        lambda: dp.subset_then_train(dp.best_of(RUN, dp.Geometric(15)), RUN, 0.1, "all"), 1.64177,
     ),
     "threshold": (lambda: dp.until_above(RUN, 0.1), 1.94739),
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow

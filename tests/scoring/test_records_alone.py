@@ -248,10 +248,8 @@ def test_outside_of_a_search_an_interrupt_arrives(error):
 @pytest.mark.parametrize("n", [0, 3])
 def test_whether_a_model_is_fitted_follows_from_its_state(name, n):
     options = {
-        "balanced_accuracy": {"classes": [0, 1]},
-        "f1": {"pos_label": 1},
-        "r2": {"y_range": (0, 1)},
-    }
+        "balanced_accuracy": {"classes": [0, 1]}, "f1": {"pos_label": 1}, "r2": {"y_range": (0, 1)},
+    }  # fmt: skip
     scorer = private_scorer(name, **options.get(name, {}))
     for model in (LogisticRegression(), Refuses()):
         with pytest.raises(NotFittedError):

@@ -175,15 +175,13 @@ if __name__ == "__main__":
     ):
         spent = search(random_state=None).fit(cut(2), "pay").privacy_spent_
         told = {
-            "same": in_all_ways(),
-            "refused": refused(),
-            "failing": failing(),
+            "same": in_all_ways(), "refused": refused(), "failing": failing(),
             "shuffled": shuffled(),
             "stated": [text for text in spent.assumptions if "partitions" in text],
             "left": time.sleep(1) or sum(client.run(lambda: len(partitions.KEPT)).values()),
             "results left": len(
-                client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
+                client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks)),
             ),
-        }
+        }  # fmt: skip
     told["without a cluster"] = error(lambda: search().fit(cut(2), "pay"))
     print(json.dumps(told))

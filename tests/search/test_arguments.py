@@ -200,16 +200,14 @@ BY_INDEX = [
     ([1], TypeError, r"Found 1 as fold 0 of cv; a pair \(train, test\).*cv=5"),
     ([([0], [1], [2])], TypeError, "as fold 0 of cv; a pair"),
     (
-        [([0, 1], [2]), ([], [])],
-        ValueError,
+        [([0, 1], [2]), ([], [])], ValueError,
         "fold 1 of cv with 0 training and 0 validation records",
     ),
     ([([0, 1, 2], [])], ValueError, "fold 0 of cv with 3 training and 0 validation.*X_public"),
     ([([], [1])], ValueError, "fold 0 of cv with 0 training and 1 validation"),
     ([([0], [0])], ValueError, "both training and validating in fold 0.*as KFold does"),
     (
-        [(range(200), range(100, 300))],
-        ValueError,
+        [(range(200), range(100, 300))], ValueError,
         "100 of the records both training and validating",
     ),
     ([(["a"], ["b"])], TypeError, "dtype <U1.*list of record numbers"),
@@ -218,7 +216,7 @@ BY_INDEX = [
     ([([[0, 1]], [[2, 3]])], TypeError, r"shape \(1, 2\)"),
     ([([0], [300])], ValueError, r"indices in \[0, 300\)"),
     ([], ValueError, "at least one"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["random", "threshold"])

@@ -36,10 +36,8 @@ def refused(error, match, **kwargs):
 
 
 IMPURE = {
-    "estimator": LogisticRegression(),
-    "space": {"C": [1.0]},
-    "guarantee": dp.GaussianDP(mu=1.0),
-}
+    "estimator": LogisticRegression(), "space": {"C": [1.0]}, "guarantee": dp.GaussianDP(mu=1.0),
+}  # fmt: skip
 #: Two uses of a record by one model are worse than one use by each of two: 2μ instead of √2·μ for
 #: Gaussian noise.
 TWICE = [(np.array([0, 0, 1]), np.array([2, 3])), (np.array([0, 1]), np.array([2, 3, 3]))]

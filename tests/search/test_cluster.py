@@ -29,12 +29,10 @@ FULL = pytest.mark.skipif(
 )
 #: Errors of searches that cannot succeed, by what makes them fail.
 FAILURES = {
-    "leaking": "LeakingEstimatorError",
-    "unwritable estimator": "PrivacyError",
-    "unreadable estimator": "PrivateProcessError",
-    "unwritable model": "PrivacyError",
+    "leaking": "LeakingEstimatorError", "unwritable estimator": "PrivacyError",
+    "unreadable estimator": "PrivateProcessError", "unwritable model": "PrivacyError",
     "unreadable model": "PrivateProcessError",
-}
+}  # fmt: skip
 #: Texts that no process of a cluster may write.
 SECRET = ("blabbed", "0.12345678", "canary", "Run(score", "Split(")
 

@@ -252,11 +252,9 @@ def test_arrays_are_shared_and_writing_changes_nobodys(start):
 
     def changes():
         return (
-            in_own_process(change),
-            float(shared[0].sum()),
-            shared[1].flags.f_contiguous,
+            in_own_process(change), float(shared[0].sum()), shared[1].flags.f_contiguous,
             shared[2].tolist(),
-        )
+        )  # fmt: skip
 
     assert privately(changes, shared) == (-10.0, 45.0, True, ["a", None])
     assert shared[0].sum() == 45.0
@@ -371,11 +369,9 @@ def test_private_processes_end_with_the_users_and_leave_nothing(way, end, tmp_pa
     pids, folder = tmp_path / "pids", tmp_path / "temporary"
     folder.mkdir()
     environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "TMPDIR": str(folder),
+        **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(folder),
         "PIDS": str(pids),
-    }
+    }  # fmt: skip
     stderr = subprocess.DEVNULL
     user = subprocess.Popen([sys.executable, "-c", ENDLESS, way], env=environment, stderr=stderr)
     try:

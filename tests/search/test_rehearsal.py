@@ -192,13 +192,11 @@ def test_nothing_is_said_but_why_nothing_was_rehearsed(capsys):
 # --- what is read of private records --------------------------------------------------------------
 
 KINDS = {
-    "array": (lambda values: values),
-    "integers": (lambda values: values.astype(np.int16)),
-    "objects": (lambda values: values.astype(object)),
-    "images": (lambda values: np.stack([values] * 3, axis=1)),
-    "frame": (lambda values: pd.DataFrame(values, columns=["a", "b"])),
-    "sparse": csr_array,
-}
+    "array": lambda values: values, "integers": lambda values: values.astype(np.int16),
+    "objects": lambda values: values.astype(object),
+    "images": lambda values: np.stack([values] * 3, axis=1),
+    "frame": lambda values: pd.DataFrame(values, columns=["a", "b"]), "sparse": csr_array,
+}  # fmt: skip
 
 
 def emptied(X, y=y):

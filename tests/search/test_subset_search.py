@@ -478,11 +478,9 @@ def test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset(
         space = {"learning_rate_init": [0.1]}
         net = {"noise_multiplier": 2.0, "max_epochs": 0.3}
         kwargs = {
-            "n_iter": dp.Fixed(1),
-            "train_on": train_on,
-            "validate_on": validate_on,
+            "n_iter": dp.Fixed(1), "train_on": train_on, "validate_on": validate_on,
             "random_state": seed,
-        }
+        }  # fmt: skip
         found = net_search(nets, space, net, **kwargs).fit(X, y)
         assert not any("place" in name for name in vars(found.best_estimator_))
         seen.append(list(shapes))

@@ -329,11 +329,9 @@ def test_no_record_stays_on_the_disk_after_a_signal_to_all_processes(way, end, t
     written.parent.mkdir()
     folder.mkdir()
     environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
-        "TMPDIR": str(folder),
+        **os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "TMPDIR": str(folder),
         "WRITTEN": str(written),
-    }
+    }  # fmt: skip
     stderr = subprocess.DEVNULL
     user = subprocess.Popen([sys.executable, "-c", WRITES, way], env=environment, stderr=stderr)
     try:
@@ -370,10 +368,8 @@ def _someone_starts(folder):
         "from sklearn_dpsearch.search.private_folder import PrivateFolder; PrivateFolder().close()"
     )
     environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
-        "TMPDIR": str(folder),
-    }
+        **os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "TMPDIR": str(folder),
+    }  # fmt: skip
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 

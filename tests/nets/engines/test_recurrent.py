@@ -20,11 +20,9 @@ from ..toys import CPU, gradients, seeded
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 SUM = nn.CrossEntropyLoss(reduction="sum")
 KINDS = {
-    "lstm": nn.LSTM,
-    "gru": nn.GRU,
-    "rnn": nn.RNN,
+    "lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN,
     "rnn with relu": lambda *sizes, **options: nn.RNN(*sizes, nonlinearity="relu", **options),
-}
+}  # fmt: skip
 #: Half of all options, with all combinations of any three of them.
 OPTIONS = [
     {"num_layers": 1 + two, "bidirectional": both, "bias": bias, "batch_first": two ^ both ^ bias}
