@@ -141,10 +141,8 @@ def profile_negative_binomial(one_run: Guarantee, count: CountDistribution) -> G
     odds = (1 - distribution.gamma) / distribution.gamma
 
     def shift(first: Array) -> Array:
-        smallest: Array = (distribution.eta + 1) * np.log(
-            np.exp(first) + odds * one_run.delta_at(first)
-        )
-        return smallest
+        grown: Array = np.log(np.exp(first) + odds * one_run.delta_at(first))
+        return (distribution.eta + 1) * grown
 
     return shifted(one_run, distribution.mean, least(shift))
 
