@@ -246,9 +246,7 @@ def test_the_nodes_of_a_tree_hold_no_counts():
 ])  # fmt: skip
 @pytest.mark.parametrize("piped", [False, True])
 @pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint16, np.float32, bool, object, "table"])
-def test_candidates_train_in_double_precision_whatever_the_type_of_the_records(
-    estimator, released, piped, kind, monkeypatch
-):
+def test_candidates_train_in_double_precision(estimator, released, piped, kind, monkeypatch):
     """Of integers diffprivlib truncates the bounds, or the clipped values, to integers."""
     seen = []
     monkeypatch.setattr(

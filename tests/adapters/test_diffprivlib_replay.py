@@ -104,9 +104,7 @@ def neighbours(X, y, values, labels):
 ], ids=[
     "scaler", "bayes", "bayes, bounds from 0", "bayes, bounds far from 0", "linear", "tree",
 ])  # fmt: skip
-def test_one_record_uses_no_more_than_the_stated_epsilon(
-    monkeypatch, model, bounds, numbers, reached
-):
+def test_one_record_uses_at_most_the_stated_epsilon(monkeypatch, model, bounds, numbers, reached):
     X, y = table(60, *bounds)
     y = X[:, 1] if numbers else y
     stated = training_run(model, len(X)).guarantee.epsilon_at(0.0)

@@ -224,9 +224,7 @@ def test_one_record_moves_a_histogram_by_one_place(monkeypatch, row):
 @pytest.mark.parametrize(
     "parameters", [{"learning_rate": 0.5}, {"learning_rate": 2.0, "max_leaves": 6, "epsilon": 50.0}]
 )
-def test_one_record_moves_a_step_of_boosting_by_at_most_the_declared_sensitivity(
-    monkeypatch, row, parameters
-):
+def test_one_record_moves_a_step_by_at_most_the_declared_sensitivity(monkeypatch, row, parameters):
     """Noisy sums of the first fit are kept in the second, which lacks a record: only the exact sums
     may differ."""
     X, y = table()

@@ -20,9 +20,7 @@ from sklearn_dpsearch.privacy.spent import PrivacySpent
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize(("m", "r"), [(1, 1), (30, 30), (200, 50)])
-def test_a_bound_on_randomised_response_exceeds_the_truth_in_five_of_a_hundred_runs_at_most(
-    epsilon, m, r
-):
+def test_a_bound_on_randomised_response_exceeds_the_truth_in_at_most_five_percent(epsilon, m, r):
     """Exactly: the number of right guesses about a fair coin that keeps ε is binomial."""
     right = np.arange(r + 1)
     above = [epsilon_of_guesses(m, r, int(v)) > epsilon for v in right]

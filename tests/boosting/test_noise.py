@@ -191,9 +191,7 @@ def test_sums_in_one_number_are_exact_where_every_record_adds_the_most(score, n_
 
 @pytest.mark.parametrize("releases", [1, 3, 801])
 @pytest.mark.parametrize("mu", [0.0137, 0.26, 3.0])
-def test_the_noise_is_the_least_whole_number_with_which_all_releases_are_as_private_as_stated(
-    mu, releases
-):
+def test_the_noise_is_the_least_whole_number_with_which_all_releases_cost_as_stated(mu, releases):
     """Releases compose to μ² = releases · sensitivity² ÷ noise², in exact fractions."""
     for loss in (BinaryLoss(), SquaredLoss(), SoftmaxLoss(3)):
         for neighboring in RELATIONS:

@@ -297,9 +297,7 @@ def test_groups_leave_no_trace():
     ({"expected_samples": 7.0}, True, None),
     ({}, True, None),
 ])  # fmt: skip
-def test_the_start_uses_a_number_of_records_only_where_it_is_public(
-    kind, given, grouped, number, monkeypatch
-):
+def test_the_start_uses_only_a_public_number_of_records(kind, given, grouped, number, monkeypatch):
     numbers, true = [], base.release_start
     monkeypatch.setattr(base, "release_start", lambda *each: numbers.append(each[3]) or true(*each))
     model = MODELS[kind](max_iter=1, **given)

@@ -89,9 +89,7 @@ def test_what_is_used_is_on_the_disk_before(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kept", [1, 40, -2])
-def test_a_last_line_that_was_never_finished_is_dropped_and_the_next_one_takes_its_place(
-    ledger, kept
-):
+def test_a_last_line_that_was_never_finished_is_dropped_and_the_next_takes_its_place(ledger, kept):
     path = Path(ledger.path)
     whole = path.read_bytes()
     ledger.spend(ONE, label="d")

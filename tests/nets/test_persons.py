@@ -115,9 +115,7 @@ def step(X, y, groups, monkeypatch, n_persons):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("other_size", [1, 5_000])
 @pytest.mark.parametrize("groups_given", [True, False])
-def test_replacing_a_whole_person_moves_a_step_by_two_norms_at_most(
-    size, other_size, groups_given, monkeypatch
-):
+def test_replacing_a_person_moves_a_step_by_two_norms(size, other_size, groups_given, monkeypatch):
     """And without groups by far more, if there are many records."""
     X, y, groups = table()
     sums = []

@@ -88,9 +88,7 @@ def boosting(most):
     (lambda: boosting(1), False),
     (lambda: boosting(4), True),
 ])  # fmt: skip
-def test_shapes_are_computed_without_a_record_drawn_with_their_band_and_say_where_they_are_not_all(
-    make, partial, ax
-):
+def test_shapes_are_computed_without_a_record_and_drawn_with_their_band(make, partial, ax):
     model = make().fit(people(), ["no", "yes"] * 150)
     display = ShapeDisplay.from_estimator(model, ["age"]).plot(ax)
     shape = model.shapes(["age"])["age"]

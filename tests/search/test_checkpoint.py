@@ -175,9 +175,7 @@ def lengths(path, rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["random", "subset", "grid", "threshold"])
-def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused_with_the_remedy(
-    name, tmp_path, monkeypatch
-):
+def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused(name, tmp_path, monkeypatch):
     """Every file of the folder cut short, one at a time and all of the finished runs together."""
     make, rng = partial(made, name, random_state=5), random.Random(0)
     expected, whole, folder = released(make().fit(X, y)), tmp_path / "whole", tmp_path / "cut"
@@ -212,9 +210,7 @@ def test_runs_without_the_secret_from_which_they_came_are_refused(folder, monkey
 
 @pytest.mark.slow
 @pytest.mark.parametrize("for_good", [True, False])
-def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_nothing(
-    for_good, tmp_path, monkeypatch
-):
+def test_a_full_disk_stops_it_before_it_spends_or_changes_nothing(for_good, tmp_path, monkeypatch):
     make = partial(made, "all", random_state=5)
     expected, write = released(make().fit(X, y)), _durable.write_through
     for number in range(1, 30):
@@ -331,9 +327,7 @@ EVERY_OTHER = pytest.mark.parametrize(
 
 @pytest.mark.slow
 @EVERY_OTHER
-def test_another_fit_takes_the_place_of_a_release(
-    kind, changed, data, message, folder, monkeypatch
-):
+def test_another_fit_takes_a_releases_place(kind, changed, data, message, folder, monkeypatch):
     made("all", checkpoint=folder, random_state=5).fit(X, y)
     before, fits = (folder / RELEASE).read_bytes(), runs_of(monkeypatch)
     made(kind, checkpoint=folder, random_state=5).set_params(**changed).fit(*data)
@@ -375,7 +369,7 @@ def power_cut(*given, **named):
 
 
 @pytest.mark.slow
-def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_release(
+def test_a_search_that_is_paid_for_after_a_power_cut_replaces_a_release(
     folder, tmp_path, monkeypatch
 ):
     made("random", checkpoint=folder).fit(X, y)
@@ -399,9 +393,7 @@ def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_releas
 @pytest.mark.slow
 @EVERY_SEARCH
 @pytest.mark.parametrize("number", range(3))
-def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(
-    make, number, folder, monkeypatch
-):
+def test_an_interrupt_while_a_release_is_saved_shows_nothing(make, number, folder, monkeypatch):
     """Else the same noise could meet other work, and two results would tell what it hid."""
     search, keep, calls = make(checkpoint=folder), Checkpoint.keep, []
 
@@ -456,9 +448,7 @@ def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, folder)
 
 
 @pytest.mark.slow
-def test_a_release_that_other_versions_cannot_read_is_not_spent_again_in_silence(
-    folder, monkeypatch
-):
+def test_a_release_that_other_versions_cannot_read_is_not_spent_again_silently(folder, monkeypatch):
     made("random", checkpoint=folder).fit(X, y)
     monkeypatch.setattr(_checkpoint, "unpickled", lambda *given: [][0])
     with pytest.raises(PrivacyError, match="cannot be read here .IndexError.*versions"):

@@ -166,7 +166,7 @@ def test_utilities_are_exact_fractions_in_the_unit_interval():
 @pytest.mark.parametrize(
     ("error_score", "utility"), [(np.nan, 0), (-3.0, 0), (0.25, Fraction(1, 4)), (9.0, 1)]
 )
-def test_a_candidate_that_fails_has_the_stated_score_even_if_the_scorer_takes_anything(
+def test_a_candidate_that_fails_has_the_stated_score_whatever_the_scorer_takes(
     error_score, utility
 ):
     one = search(

@@ -90,9 +90,7 @@ def test_nothing_is_entered_for_what_uses_no_records(ledger):
     assert ledger.entries() == ()
 
 
-def test_a_fit_beyond_the_budget_is_refused_before_it_uses_a_record_and_keeps_what_was_released(
-    begin, tmp_path
-):
+def test_a_fit_beyond_the_budget_is_refused_before_it_uses_a_record(begin, tmp_path):
     Marking.marks = tmp_path / "marks"
     ledger = begin(epsilon=2.0)
     one = random_search(Marking(epsilon=1.0), ledger=ledger)

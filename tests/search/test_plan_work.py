@@ -12,9 +12,7 @@ from sklearn_dpsearch.privacy.selection import best_of, potentials
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPSubsetSearchCV, DPRandomSearchCV, DPGridSearchCV])
-def test_a_plan_solves_no_linear_programme_and_the_same_plan_again_composes_nothing(
-    kind, monkeypatch
-):
+def test_a_plan_solves_no_linear_programme_and_again_composes_nothing(kind, monkeypatch):
     pytest.importorskip("torch")
     from sklearn_dpsearch import nets
 

@@ -116,9 +116,7 @@ def test_a_target_is_met():
 @pytest.mark.slow
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_it_is_the_default_for_a_list_that_costs_no_more_than_a_random_number_of_runs(
-    epsilon, train_on
-):
+def test_it_is_the_default_for_a_list_that_costs_no_more_than_random_runs(epsilon, train_on):
     one_run = dp.GaussianDP(
         mu=next(
             mu / 100

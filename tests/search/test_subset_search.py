@@ -241,9 +241,7 @@ def test_validation_happens_inside_the_subset(cv):
 
 # 0.2·0.3·400 and 0.7·400
 @pytest.mark.parametrize(("validate_on", "expected"), [("subset", 24), ("rest", 280)])
-def test_a_score_on_private_records_is_divided_by_the_expected_number_of_them(
-    validate_on, expected
-):
+def test_a_score_on_private_records_is_divided_by_their_expected_number(validate_on, expected):
     for _ in range(5):
         one = search(Told(neighboring="zero_out"), {}, scoring=HITS, validate_on=validate_on).fit(
             IDS, y

@@ -191,9 +191,7 @@ def test_a_target_is_met_with_less_for_tuning():
 
 @pytest.mark.parametrize("relation", ["replace_one", "zero_out"])
 @pytest.mark.parametrize("validate_on", ["rest", "subset"])
-def test_with_known_membership_the_search_costs_as_much_as_the_final_training(
-    relation, validate_on
-):
+def test_with_known_membership_the_search_costs_what_the_final_training_does(relation, validate_on):
     """A record pays for one part only, so the final training has nearly all of ε (it once had what
     a candidate had)."""
     one = on_the_rest(Watching(neighboring=relation), epsilon=2.0, validate_on=validate_on).fit(
@@ -209,9 +207,7 @@ def test_with_known_membership_the_search_costs_as_much_as_the_final_training(
 @pytest.mark.parametrize(
     ("estimator", "train_on"), [(Told(neighboring="zero_out"), "rest"), (Watching(), "rest")]
 )
-def test_with_secret_membership_candidates_are_as_private_as_the_final_training(
-    estimator, train_on
-):
+def test_with_secret_membership_candidates_are_as_private_as_the_last_training(estimator, train_on):
     on_the_rest(estimator, epsilon=2.0, train_on=train_on).fit(IDS, y)
     assert len({run["epsilon"] for run in SEEN}) == 1
 

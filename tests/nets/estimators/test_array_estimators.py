@@ -434,9 +434,7 @@ def test_values_beyond_the_bounds_are_clipped_both_ways(beyond):
     ((-8, 8), [-10, -8, 0, 4], [-1, -1, 0, 0.5]),
     ((-4, 0), [-5, -1, 0, 3], [-1, 0.5, 1, 1]),
 ])  # fmt: skip
-def test_bounds_of_amounts_map_a_quarter_of_the_way_up_to_zero_and_others_the_middle(
-    given, values, wanted
-):
+def test_bounds_of_amounts_map_a_quarter_to_zero_and_others_the_middle(given, values, wanted):
     bounds = Bounds.of_features("bounds_X", given)
     np.testing.assert_allclose(bounds.scaled(np.array(values, float)), wanted)
     rows = scaled_rows(np.array(values, float)[:, None], bounds)

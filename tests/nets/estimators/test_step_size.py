@@ -39,9 +39,7 @@ def wanted(features=50):
 @pytest.mark.parametrize("decay", ["linear", "constant"])
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
 @pytest.mark.parametrize("norm", [0.1, 1.0, "rule"])
-def test_noise_in_each_weight_at_the_end_is_what_the_step_size_was_derived_from(
-    decay, momentum, norm
-):
+def test_noise_in_each_weight_at_the_end_is_what_the_step_size_follows_from(decay, momentum, norm):
     # So much noise that the records hardly matter: what is left in the weights is noise.
     one = model(learning_rate=decay, momentum=momentum, max_grad_norm=norm, noise_seed=0).fit(X, y)
     weights = flat(one.module_).numpy()

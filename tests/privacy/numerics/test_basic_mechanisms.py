@@ -181,9 +181,7 @@ def test_gaussian_profile_is_never_below_many_digits_however_large_mu_is(mu: flo
 @pytest.mark.parametrize(
     ("noise", "rate"), [(0.1, 1.0), (0.2, 1.0), (0.1, 1 - 1e-12), (0.2, 0.999999), (0.3, 0.6)]
 )
-def test_both_directions_of_a_step_are_above_many_digits_where_almost_every_record_is_drawn(
-    noise: float, rate: float
-) -> None:
+def test_both_directions_of_a_step_are_above_many_digits_at_a_rate_near_one(noise, rate):
     """1 − (1 − e^{−ε})/q has no digits left where e^{−ε} and 1 − q are small; at q = 1 both
     directions are the same."""
     pair = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1).pair

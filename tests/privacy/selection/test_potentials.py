@@ -127,9 +127,7 @@ def test_potential_0_gives_theorem_1() -> None:
     ),
     (dp.PureDP(epsilon=0.5), dp.Geometric(10), 1.4),
 ], ids=repr)  # fmt: skip
-def test_delta_at_0_is_close_to_a_certificate(
-    base, distribution: dp.CountDistribution, close: float
-):
+def test_delta_at_0_is_close_to_a_certificate(base, distribution, close):
     search = dp.best_of(base, distribution)
     certain, reported = dp.witness(base, distribution, 0.0), search.delta_at(0.0)
     assert certain <= reported <= close * certain

@@ -112,7 +112,7 @@ def test_an_error_of_the_masses_counts_against_the_order() -> None:
     (dp.GaussianDP(mu=0.2**0.5), dp.Geometric(10), 2.880, 1.001),
     (dp.GaussianDP(mu=0.2**0.5), dp.Poisson(10), 3.625, 1.002),
 ], ids=repr)  # fmt: skip
-def test_many_groups_certify_more_than_three_and_less_than_is_reported(
+def test_many_groups_certify_more_than_three_and_less_than_reported(
     base, distribution, three, close
 ) -> None:
     delta = 1e-5 if base == SGD else 1e-6
