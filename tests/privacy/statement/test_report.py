@@ -241,7 +241,7 @@ def test_whether_the_number_of_records_is_protected_depends_on_the_relation(rela
     spent = PrivacySpent(guarantee=dp.PureDP(epsilon=1.0, neighboring=relation), delta=0.0)
     assert rows(spent, "unit")["Number of records"] == number
     actual = any("number of records" in text for text in section(spent, "not_protected").sentences)
-    assert actual is number == "public"
+    assert actual is (number == "public")
 
 
 @pytest.mark.parametrize(("relation", "said"), [
