@@ -345,6 +345,5 @@ def test_stop_probability_has_to_be_one(p: float) -> None:
 
 
 def test_neighbours_of_the_base_are_those_of_the_search() -> None:
-    expected = "replace_one"
-    actual = until_above(dp.PureDP(epsilon=1.0, neighboring="replace_one"), 0.2).neighboring
-    assert actual == expected
+    one_run = dp.PureDP(epsilon=1.0, neighboring="replace_one")
+    assert until_above(one_run, 0.2).neighboring == "replace_one"
