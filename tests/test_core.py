@@ -28,11 +28,8 @@ def is_named(path: Path) -> bool:
 
 
 def test_every_file_of_the_package_has_a_side():
-    files = [
-        path
-        for path in PACKAGE.rglob("*.py")
-        if path.stem not in ("__init__", "errors", "_version", "_site")
-    ]
+    parts = PACKAGE.rglob("*.py")
+    files = [path for path in parts if path.stem not in ("__init__", "errors", "_version", "_site")]
     assert [str(path.relative_to(PACKAGE)) for path in files if not is_named(path)] == []
 
 
@@ -58,11 +55,8 @@ def test_every_mutant_of_the_page_is_one():
 def test_secret_generators_are_made_where_the_page_says():
     text = PAGE.partition("Secret generators are made")[2].partition("##")[0]
     told = {name for name in re.findall(r"`([\w/]+\.py)`", text) if not name.startswith("tests/")}
-    made = {
-        str(path.relative_to(PACKAGE))
-        for path in PACKAGE.rglob("*.py")
-        if SECRET.search(code_of(path))
-    }
+    parts = PACKAGE.rglob("*.py")
+    made = {str(path.relative_to(PACKAGE)) for path in parts if SECRET.search(code_of(path))}
     assert made == told
 
 

@@ -68,11 +68,8 @@ def anchors(page: Path) -> set[str]:
 
 
 def links(page: Path) -> list[str]:
-    return [
-        link
-        for link in re.findall(r"\]\(([^)\s]+)\)", prose(page))
-        if not re.match(r"[a-z]+:", link)
-    ]
+    parts = re.findall(r"\]\(([^)\s]+)\)", prose(page))
+    return [link for link in parts if not re.match(r"[a-z]+:", link)]
 
 
 def broken(page: Path) -> list[str]:
@@ -190,11 +187,8 @@ def names_of_tests() -> set[str]:
 
 
 def test_the_design_shows_every_room_of_the_house_on_one_screen():
-    tree = next(
-        code
-        for language, code in FENCED.findall((ROOT / "docs" / "design.md").read_text())
-        if language == "text"
-    )
+    parts = FENCED.findall((ROOT / "docs" / "design.md").read_text())
+    tree = next(code for language, code in parts if language == "text")
     assert [line for line in tree.splitlines() if len(line) > 120] == []
     shown = re.findall(r"^ +(\w+)/  ", tree.partition("\ntests/")[0], re.MULTILINE)
     rooms = [path.parent.name for path in (ROOT / "sklearn_dpsearch").rglob("*/__init__.py")]
@@ -226,10 +220,8 @@ def test_the_first_model_runs(capsys):
     exec(first_code_of(ROOT / "README.md"), {})
     printed = capsys.readouterr().out
     assert float(re.findall(r"accuracy on other records: ([\d.]+)", printed)[0]) > 0.85
-    assert (
-        "epsilon = 1.000 at delta = 1e-05 (zero_out neighbours; unit: record; composition)"
-        in printed
-    )
+    sentence = "epsilon = 1.000 at delta = 1e-05 (zero_out neighbours; unit: record; composition)"
+    assert sentence in printed
     assert "DPGradientBoostingClassifier: the schema was not taken from the records" in printed
 
 
@@ -255,15 +247,11 @@ def test_the_other_code_of_the_readme_can_be_pasted_and_runs(tmp_path):
         "sklearn.datasets.fetch_openml = lambda *_, **__: "
         "types.SimpleNamespace(frame=pandas.read_csv('adult.csv'))"
     )
-    codes = [
-        code
-        for language, code in FENCED.findall((ROOT / "README.md").read_text())
-        if language == "python"
-    ]
+    parts = FENCED.findall((ROOT / "README.md").read_text())
+    codes = [code for language, code in parts if language == "python"]
     run = [sys.executable, "-i", "-q", "-c", without_network]
-    done = subprocess.run(
-        run, input="\n".join(codes), capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+    options = {"text": True, "check": True, "cwd": tmp_path}
+    done = subprocess.run(run, input="\n".join(codes), capture_output=True, **options)
     assert "Error" not in done.stderr
     assert len(re.findall(r"accuracy on other records: ([\d.]+)", done.stdout)) == 2
     assert "relationship: missing" in done.stdout
@@ -279,19 +267,16 @@ def test_the_quickstart_on_adult_runs(tmp_path):
         records = like_adult(3000).assign(fnlwgt=1, education="?")[columns]
         records.to_csv(tmp_path / f"adult-{part}.csv.gz", index=False, header=False)
     script = ROOT / "examples" / "quickstart" / "adult.py"
-    done = subprocess.run(
-        [sys.executable, script, "--data", tmp_path], capture_output=True, text=True, check=True
-    )
+    options = {"capture_output": True, "text": True, "check": True}
+    done = subprocess.run([sys.executable, script, "--data", tmp_path], **options)
     assert "epsilon = 1.000 at delta = 1e-06" in done.stdout
 
 
 def test_the_readme_says_how_to_run_the_quickstart_and_the_tests_in_one_line_each():
     lines = (ROOT / "README.md").read_text().splitlines()
     commands = [line for line in lines if line.startswith("python3 -m venv ")]
-    assert [line.rpartition(".venv/bin/python ")[2] for line in commands] == [
-        "examples/quickstart/breast_cancer.py",
-        '-m pytest -m "not slow" -n 2',
-    ]
+    expected = ["examples/quickstart/breast_cancer.py", '-m pytest -m "not slow" -n 2']
+    assert [line.rpartition(".venv/bin/python ")[2] for line in commands] == expected
 
 
 def test_version_changelog_and_citation_agree():

@@ -39,9 +39,8 @@ def test_arguments_of_other_libraries_are_refused_when_the_model_is_made(make, w
 
 
 def test_all_unknown_arguments_are_named_at_once():
-    with pytest.raises(
-        TypeError, match=r"epsilon; target_epsilon .*delta; target_delta .*epochs; max_epochs"
-    ):
+    match = r"epsilon; target_epsilon .*delta; target_delta .*epochs; max_epochs"
+    with pytest.raises(TypeError, match=match):
         net(epsilon=3.0, delta=1e-5, epochs=5)
 
 
@@ -51,14 +50,8 @@ def test_arguments_of_parts_and_of_subclasses_are_taken():
             super().__init__(module, **kwargs)
             self.own = own
 
-    made = Own(
-        nn.Linear,
-        module__in_features=4,
-        module__out_features=2,
-        own=3,
-        classes=[0, 1],
-        noise_multiplier=1.0,
-    )
+    options = {"classes": [0, 1], "noise_multiplier": 1.0}
+    made = Own(nn.Linear, module__in_features=4, module__out_features=2, own=3, **options)
     assert clone(made).own == 3
     assert clone(made.set_params(module__bias=False)).get_params()["module__bias"] is False
 
@@ -88,9 +81,8 @@ def test_tokens_that_are_not_whole_are_told_so():
 def test_a_search_over_an_embedding_is_rehearsed_with_tokens_that_it_knows(dtype):
     """Made-up tokens of -1, 0 and 1 were refused before the first record."""
     tokens = RNG.integers(0, 30, (80, 4)).astype(dtype)
-    search = DPRandomSearchCV(
-        tokens_net(noise_multiplier=None), {"lr": [0.1, 0.5]}, n_iter=2, epsilon=5.0, delta=1e-4
-    )
+    options = {"n_iter": 2, "epsilon": 5.0, "delta": 1e-4}
+    search = DPRandomSearchCV(tokens_net(noise_multiplier=None), {"lr": [0.1, 0.5]}, **options)
     assert search.fit(tokens, Y).predict(tokens).shape == (80,)
 
 

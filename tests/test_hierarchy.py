@@ -58,10 +58,8 @@ def ours(kind: type) -> bool:
 
 
 def classes() -> list[type]:
-    modules = [
-        import_module(one.name)
-        for one in pkgutil.walk_packages(sklearn_dpsearch.__path__, "sklearn_dpsearch.")
-    ]
+    parts = pkgutil.walk_packages(sklearn_dpsearch.__path__, "sklearn_dpsearch.")
+    modules = [import_module(one.name) for one in parts]
     found = {
         one
         for module in modules
@@ -154,11 +152,8 @@ def asked(method: Any) -> list[str]:
 def test_estimators_answer_a_search_as_adapters_do(kind: type) -> None:
     """One spelling: a method of an estimator has the parameters of the adapter's, without
     ``estimator``."""
-    facts = {
-        name: method
-        for name, method in vars(Adapter).items()
-        if callable(getattr(kind, name, None))
-    }
+    entries = vars(Adapter).items()
+    facts = {name: method for name, method in entries if callable(getattr(kind, name, None))}
     shared = {name: asked(method) for name, method in facts.items() if not name.startswith("_")}
     assert {"scaled_privacy", "search_space"} <= set(shared)
     assert {name: asked(getattr(kind, name)) for name in shared} == shared

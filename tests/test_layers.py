@@ -57,13 +57,11 @@ FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
 #: Inside the accountant: which rooms a room may look into. What lies in no room may look into all
 #: of them.
 ROOMS = {
-    "numerics": set(),
-    "count_distributions": {"numerics"},
-    "guarantees": {"numerics"},
+    "numerics": set(), "count_distributions": {"numerics"}, "guarantees": {"numerics"},
     "mechanisms": {"numerics"},
     "selection": {"guarantees", "count_distributions", "mechanisms", "numerics"},
     "statement": {"guarantees", "numerics"},
-}
+}  # fmt: skip
 #: Inside of nets: which rooms, and files beside them, each of these may look into. Estimators may
 #: look into all.
 INSIDE_NETS = {
@@ -123,11 +121,8 @@ def test_arrows_inside_the_accountant_go_down(path):
 
 @pytest.mark.parametrize("name", sorted(GROUND))
 def test_the_ground_of_the_accountant_looks_into_no_room(name):
-    assert not [
-        one
-        for one in imports(PACKAGE / "privacy" / f"{name}.py")
-        if one.split(".")[2:3] and one.split(".")[2] in ROOMS
-    ]
+    parts = imports(PACKAGE / "privacy" / f"{name}.py")
+    assert not [one for one in parts if one.split(".")[2:3] and one.split(".")[2] in ROOMS]
 
 
 @pytest.mark.parametrize("name", sorted(BELOW_ALL))
@@ -186,10 +181,8 @@ def test_arrows_inside_the_searches_go_down(path):
 def test_no_test_module_imports_another():
     """Common toys are in a file of each folder that has no tests."""
     pattern = re.compile(r"^(?:from|import) \S*\btest_\w+", re.MULTILINE)
-    found = {
-        path.name: pattern.findall(path.read_text())
-        for path in sorted(Path(__file__).parent.rglob("*.py"))
-    }
+    parts = sorted(Path(__file__).parent.rglob("*.py"))
+    found = {path.name: pattern.findall(path.read_text()) for path in parts}
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
@@ -239,8 +232,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    shown = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent
-    )
+    options = {"text": True, "check": True, "cwd": PACKAGE.parent}
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, **options)
     assert "needs torch" in shown.stdout
     assert "pip install -e '.[nets]'" in shown.stdout

@@ -69,11 +69,8 @@ def test_addresses_are_the_same_everywhere():
 
 def test_every_supported_python_has_a_classifier():
     first = int(PROJECT["requires-python"].removeprefix(">=3."))
-    named = [
-        int(found[1])
-        for text in PROJECT["classifiers"]
-        if (found := re.search(r":: 3\.(\d+)$", text))
-    ]
+    parts = PROJECT["classifiers"]
+    named = [int(found[1]) for text in parts if (found := re.search(r":: 3\.(\d+)$", text))]
     assert named == list(range(first, 15))
 
 

@@ -95,23 +95,16 @@ def test_a_file_is_complete(path):
     text = path.read_text()
     assert OPEN.findall(without_comments(text)) == []
     assert outside_of_sections(text) == []
-    assert [
-        name
-        for name in STATED.findall(without_comments(text))
-        if f"Print Assumptions {name}." not in text
-    ] == []
+    parts = STATED.findall(without_comments(text))
+    assert [name for name in parts if f"Print Assumptions {name}." not in text] == []
 
 
 def test_holes_are_noticed():
-    assert OPEN.findall("Proof. admit. Admitted. Axiom a : False.") == [
-        "admit",
-        "Admitted",
-        "Axiom",
-    ]
+    expected = ["admit", "Admitted", "Axiom"]
+    assert OPEN.findall("Proof. admit. Admitted. Axiom a : False.") == expected
     assert OPEN.findall(without_comments("(* no Axiom *) Lemma administer : True.")) == []
-    assert outside_of_sections("Section S.\nVariable x : nat.\nEnd S.\nHypothesis h : 0 = 1.") == [
-        "Hypothesis h : 0 = 1."
-    ]
+    actual = outside_of_sections("Section S.\nVariable x : nat.\nEnd S.\nHypothesis h : 0 = 1.")
+    assert actual == ["Hypothesis h : 0 = 1."]
 
 
 def test_neither_the_wheel_nor_the_source_archive_holds_proofs():

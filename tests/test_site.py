@@ -17,11 +17,9 @@ from .public_estimators import SCHEMA, kinds, made
 
 ROOT = Path(__file__).parent.parent
 ROOMS = [
-    "sklearn_dpsearch",
-    "sklearn_dpsearch.boosting",
-    "sklearn_dpsearch.nets",
+    "sklearn_dpsearch", "sklearn_dpsearch.boosting", "sklearn_dpsearch.nets",
     "sklearn_dpsearch.preprocessing",
-]
+]  # fmt: skip
 
 
 def pages() -> set[str]:

@@ -31,10 +31,8 @@ def test_private_models_say_that_they_are_random_and_may_be_poor(room):
 @pytest.mark.parametrize("room", ROOMS)
 def test_models_of_data_frames_say_that_they_take_missing_values_and_words(room):
     for kind in kinds(room):
-        takes, of_frames = (
-            get_tags(made(kind)).input_tags,
-            "schema" in inspect.signature(kind.__init__).parameters,
-        )
+        takes = get_tags(made(kind)).input_tags
+        of_frames = "schema" in inspect.signature(kind.__init__).parameters
         assert (takes.allow_nan, takes.string, takes.categorical) == (of_frames,) * 3
 
 

@@ -20,12 +20,13 @@ from sklearn.model_selection import train_test_split
 #: Bounds of numeric columns, by name.
 Bounds = Mapping[str, tuple[float, float]]
 ADULT = (
-    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
-    "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "class",
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+    "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
+    "native-country", "class",
 )  # fmt: skip
 ADULT_BOUNDS: Bounds = {
-    "age": (17, 90), "education-num": (1, 16), "capital-gain": (0, 20_000), "capital-loss": (0, 4_000),
-    "hours-per-week": (1, 99),
+    "age": (17, 90), "education-num": (1, 16), "capital-gain": (0, 20_000),
+    "capital-loss": (0, 4_000), "hours-per-week": (1, 99),
 }  # fmt: skip
 
 
@@ -94,9 +95,9 @@ def diabetes(folder: Path | None) -> Table:
 
 def mnist(folder: Path | None) -> Table:
     if folder is not None:
-        found = np.load(folder / "mnist.npz")
-        X, X_test = found["X_train"], found["X_test"]
-        y, y_test = found["y_train"], found["y_test"]
+        arrays = np.load(folder / "mnist.npz")
+        X, X_test = arrays["X_train"], arrays["X_test"]
+        y, y_test = arrays["y_train"], arrays["y_test"]
     else:
         pixels, labels = datasets.fetch_openml("mnist_784", return_X_y=True, as_frame=False)
         X, X_test, y, y_test = pixels[:60_000], pixels[60_000:], labels[:60_000], labels[60_000:]
@@ -152,7 +153,8 @@ def cuts(folder: Path | None) -> Table:
 def computers(folder: Path | None) -> Table:
     frame = named("Computers")
     bounds: Bounds = {
-        "speed": (20, 100), "hd": (0, 2_100), "ram": (0, 32), "screen": (14, 17), "ads": (0, 350), "trend": (0, 36)
+        "speed": (20, 100), "hd": (0, 2_100), "ram": (0, 32), "screen": (14, 17), "ads": (0, 350),
+        "trend": (0, 36),
     }  # fmt: skip
     return halves(
         "computers",
@@ -187,5 +189,6 @@ def aggression(folder: Path | None) -> Table:
 
 #: All of them, from the smallest to the largest.
 TABLES: tuple[Callable[[Path | None], Table], ...] = (
-    diabetes, breast_cancer, digits, computers, aggression, insurance, food, adult, diamonds, cuts, mnist
+    diabetes, breast_cancer, digits, computers, aggression, insurance, food, adult, diamonds, cuts,
+    mnist,
 )  # fmt: skip

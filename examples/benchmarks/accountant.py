@@ -1,6 +1,6 @@
 """How tight and how fast the accountant is.
 
-    python examples/benchmarks/accountant.py           # fewer rows of (a), (e) and (g): half a minute
+    python examples/benchmarks/accountant.py  # fewer rows of (a), (e) and (g): half a minute
     python examples/benchmarks/accountant.py --full    # all
     python examples/benchmarks/accountant.py --table   # the table of docs/theory/best_of.md alone
 
@@ -64,14 +64,14 @@ SGD = {
 def bounds_at(base: Guarantee, distribution: CountDistribution, delta: float) -> dict[str, float]:
     """ε of every bound that applies, by name."""
     return {
-        name: float(one.epsilon_at(delta))
-        for name, one in _bounds.all_bounds(base, distribution).items()
+        name: float(bound.epsilon_at(delta))
+        for name, bound in _bounds.all_bounds(base, distribution).items()
     }
 
 
 def smallest_published(bounds: dict[str, float]) -> tuple[str, float]:
     """The tightest published bound."""
-    name = min((one for one in bounds if one not in OURS), key=lambda one: bounds[one])
+    name = min((key for key in bounds if key not in OURS), key=lambda key: bounds[key])
     return name, bounds[name]
 
 
@@ -248,14 +248,14 @@ def measure(task: str) -> dict[str, float]:
     before, start, cpu = peak_memory_in_mb(), time.perf_counter(), time.process_time()
     value = TASKS[task]()
     first, megabytes = time.process_time(), peak_memory_in_mb() - before
-    found = {
+    measurements = {
         "value": value,
         "seconds": time.perf_counter() - start,
         "megabytes": megabytes,
         "cpu": first - cpu,
     }
     TASKS[task]()
-    return {**found, "again": time.process_time() - first}
+    return {**measurements, "again": time.process_time() - first}
 
 
 def measure_in_fresh_process(task: str) -> dict[str, float]:
@@ -308,10 +308,10 @@ def print_poisson_and_pure() -> None:
     )
     print("(d) pure base: reported at delta = 0, brute force, (2 + eta)·epsilon")
     for shape, mean in ((-0.5, 10), (0.0, 10), (1.0, 10), (1.0, 1000), (5.0, 10)):
-        one = NegativeBinomial(shape, mean)
+        count = NegativeBinomial(shape, mean)
         for epsilon in (0.1, 1.0):
-            reported = best_of(PureDP(epsilon=epsilon), one).epsilon_at(0.0)
-            brute = brute_force_pure(epsilon, one)
+            reported = best_of(PureDP(epsilon=epsilon), count).epsilon_at(0.0)
+            brute = brute_force_pure(epsilon, count)
             print(
                 f"  eta {shape:4.1f}  mean {mean:5d}  epsilon {epsilon}:  {reported:.8f}  "
                 f"{brute:.8f}  {(2 + shape) * epsilon:.4f}"
@@ -338,11 +338,11 @@ def print_table(full: bool) -> None:
 def print_speed() -> None:
     print("(f) in a fresh process, imports apart")
     for task in TASKS:
-        taken = measure_in_fresh_process(task)
+        seconds = measure_in_fresh_process(task)
         print(
-            f"  {task}: {taken['seconds']:.2f} s, CPU {taken['cpu']:.2f} s and again "
-            f"{taken['again']:.3f} s, {taken['megabytes']:.0f} MB above the imports (answer "
-            f"{taken['value']:.4f})"
+            f"  {task}: {seconds['seconds']:.2f} s, CPU {seconds['cpu']:.2f} s and again "
+            f"{seconds['again']:.3f} s, {seconds['megabytes']:.0f} MB above the imports (answer "
+            f"{seconds['value']:.4f})"
         )
 
 

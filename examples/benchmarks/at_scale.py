@@ -2,7 +2,8 @@
 anything is started.
 
     python examples/benchmarks/at_scale.py            # epsilon at a given noise: seconds
-    python examples/benchmarks/at_scale.py --full     # also the noise with which all is epsilon = 0.5: minutes
+    # also the noise with which all is epsilon = 0.5: minutes
+    python examples/benchmarks/at_scale.py --full
 
 Two jobs: a net whose one training takes 1,000 GPU hours, and a small net on 10^9 records of a
 table. Epsilon comes from the accountant of the searches. Time follows from the distribution of K,
@@ -93,13 +94,19 @@ class Job:
     @property
     def stack(self) -> int:
         """Candidates that fit on one device beside each other, each with its activations."""
-        one = 4 * (NUMBERS * self.parameters + self.at_once * self.activations)
-        return max(0, int(0.9 * self.memory // one))
+        candidate = 4 * (NUMBERS * self.parameters + self.at_once * self.activations)
+        return max(0, int(0.9 * self.memory // candidate))
 
 
 JOBS = (
-    Job("a net of 1,000 GPU hours", 10**7, 16_384, 50_000, 1.0, 150_000, 25 * 10**6, 10**7, 256, 1_000.0, 16, 80e9),
-    Job("10^9 records of a table", 10**9, 65_536, 45_776, 1.0, 200, 50_000, 1_000, 4_096, math.nan, 16, 16e9),
+    Job(
+        "a net of 1,000 GPU hours", 10**7, 16_384, 50_000, 1.0, 150_000, 25 * 10**6, 10**7, 256,
+        1_000.0, 16, 80e9,
+    ),
+    Job(
+        "10^9 records of a table", 10**9, 65_536, 45_776, 1.0, 200, 50_000, 1_000, 4_096, math.nan,
+        16, 16e9,
+    ),
 )  # fmt: skip
 
 
@@ -188,14 +195,16 @@ def rows(job: Job, full: bool) -> Iterator[str]:
         )
         noise = calibrated(job, choice) if full else ""
         yield (
-            f"  {choice.name:20}{epsilon:9.3f}{device_hours(job, choice):12,.1f}{often:10.1f}{seldom:10.1f}"
+            f"  {choice.name:20}{epsilon:9.3f}{device_hours(job, choice):12,.1f}"
+            f"{often:10.1f}{seldom:10.1f}"
             f"{choice.tried * job.records:14,.0f}{sent / 1e12:10.2f}{noise}"
         )
 
 
 def calibrated(job: Job, choice: Choice, total: float = 0.5) -> str:
     """The noise multiplier with which the whole spends the total."""
-    return f"{calibrate(lambda noise: choice.guarantee(job, noise), total, job.delta, tolerance=1e-2):10.3f}"
+    noise = calibrate(lambda noise: choice.guarantee(job, noise), total, job.delta, tolerance=1e-2)
+    return f"{noise:10.3f}"
 
 
 def show(job: Job, full: bool) -> None:
@@ -231,22 +240,22 @@ def main() -> None:
     parser.add_argument("--full", action="store_true")
     full = parser.parse_args().full
     torch.set_num_threads(1)
-    one = seconds_per_record()
+    seconds = seconds_per_record()
     print(
-        f"measured here: {one * 1e6:.2f} microseconds per record and pass, on one thread, of a net "
-        f"with 128 units"
+        f"measured here: {seconds * 1e6:.2f} microseconds per record and pass, on one thread, of a "
+        f"net with 128 units"
     )
     print(
         f"K ~ Geometric({DISTRIBUTION.mean:g}): 19 of 20 searches try at most "
         f"{DISTRIBUTION.quantile(0.95)} candidates"
     )
     for job in JOBS:
-        known = (
+        device = (
             job
             if not math.isnan(job.hours)
-            else replace(job, hours=one * job.steps * job.lot / 3600)
+            else replace(job, hours=seconds * job.steps * job.lot / 3600)
         )
-        show(known, full)
+        show(device, full)
 
 
 if __name__ == "__main__":

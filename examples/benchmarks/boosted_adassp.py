@@ -2,7 +2,8 @@
 ε.
 
     python examples/benchmarks/boosted_adassp.py                  # diabetes, one seed: seconds
-    python examples/benchmarks/boosted_adassp.py --data FOLDER    # California housing, five seeds: minutes
+    # California housing, five seeds: minutes
+    python examples/benchmarks/boosted_adassp.py --data FOLDER
 
 FOLDER has california-housing-train.csv.gz, -test.csv.gz and california-housing.yaml. R² on the test
 file, δ = 1e-5.
@@ -58,20 +59,22 @@ def boosted_adassp(
     rounds : int
     rng : Generator
     """
-    each, width = mu / math.sqrt(3), X.shape[1]
+    mu_of_matrix, width = mu / math.sqrt(3), X.shape[1]
     exact, above = X.T @ X, np.triu(rng.normal(size=(width, width)))
-    gram = exact + (above + np.triu(above, 1).T) / each
-    smallest = max(0.0, np.linalg.eigvalsh(exact)[0] + rng.normal() / each)
-    ridge = max(0.0, math.sqrt(width * math.log(2 * width**2 / FAILURE)) / each - smallest)
+    gram = exact + (above + np.triu(above, 1).T) / mu_of_matrix
+    smallest = max(0.0, np.linalg.eigvalsh(exact)[0] + rng.normal() / mu_of_matrix)
+    ridge = max(0.0, math.sqrt(width * math.log(2 * width**2 / FAILURE)) / mu_of_matrix - smallest)
     coefficients = np.zeros(width)
     for _ in range(rounds):
         residuals = np.clip(y - X @ coefficients, -clipping, clipping)
-        noisy = X.T @ residuals + rng.normal(size=width) * clipping * math.sqrt(rounds) / each
+        noisy = (
+            X.T @ residuals + rng.normal(size=width) * clipping * math.sqrt(rounds) / mu_of_matrix
+        )
         coefficients += np.linalg.solve(gram + ridge * np.eye(width), noisy)
     return coefficients
 
 
-def theirs(
+def r2_of_adassp(
     schema: Schema, target: str, train: pd.DataFrame, test: pd.DataFrame, epsilon: float, seeds: int
 ) -> float:
     """Best mean R² of all settings, on the test file."""
@@ -93,14 +96,14 @@ def theirs(
         for clipping, rounds in itertools.product(CLIPPING, ROUNDS):
             scores = []
             for seed in range(seeds):
-                found = boosted_adassp(X, y, mu, clipping, rounds, np.random.default_rng(seed))
-                predicted = np.clip(X_test @ found, -1, 1) * half + middle
+                models = boosted_adassp(X, y, mu, clipping, rounds, np.random.default_rng(seed))
+                predicted = np.clip(X_test @ models, -1, 1) * half + middle
                 scores.append(r2_score(test[target], predicted))
             best = max(best, mean(scores))
     return best
 
 
-def ours(
+def r2_of_boosting(
     schema: Schema, target: str, train: pd.DataFrame, test: pd.DataFrame, epsilon: float, seeds: int
 ) -> float:
     """Mean R² of boosting at its defaults."""
@@ -110,7 +113,9 @@ def ours(
         )
         for _ in range(seeds)
     )
-    return mean(r2_score(test[target], one.fit(train, train[target]).predict(test)) for one in fits)
+    return mean(
+        r2_score(test[target], model.fit(train, train[target]).predict(test)) for model in fits
+    )
 
 
 def diabetes() -> tuple[Schema, str, pd.DataFrame, pd.DataFrame]:
@@ -133,12 +138,12 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path)
-    given = parser.parse_args()
-    table, seeds = (diabetes(), 1) if given.data is None else (housing(given.data), 5)
+    arguments = parser.parse_args()
+    table, seeds = (diabetes(), 1) if arguments.data is None else (housing(arguments.data), 5)
     print("| ε | BoostedAdaSSP, best by hindsight | ours |\n|---|---|---|")
     for epsilon in EPSILONS:
         print(
-            f"| {epsilon:g} | {theirs(*table, epsilon, seeds):.3f} | "
-            f"{ours(*table, epsilon, seeds):.3f} |",
+            f"| {epsilon:g} | {r2_of_adassp(*table, epsilon, seeds):.3f} | "
+            f"{r2_of_boosting(*table, epsilon, seeds):.3f} |",
             flush=True,
         )

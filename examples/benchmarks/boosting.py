@@ -2,8 +2,10 @@
 privacy.
 
     python examples/benchmarks/boosting.py                           # a small table: seconds
-    python examples/benchmarks/boosting.py --data FOLDER --fits 5    # credit default, Adult, COMPAS, California housing
-    python examples/benchmarks/boosting.py --records 1000000 --n-jobs 2    # made-up records of 20 columns: time, memory
+    # credit default, Adult, COMPAS, California housing
+    python examples/benchmarks/boosting.py --data FOLDER --fits 5
+    # made-up records of 20 columns: time, memory
+    python examples/benchmarks/boosting.py --records 1000000 --n-jobs 2
 
 FOLDER holds the tables as ``tables.py`` describes them. Zero-out neighbours, δ = 1e-5 and all
 defaults; means of the fits and the worst of them. Times are of one fit on one processor; the last
@@ -57,11 +59,16 @@ def compared(table: tables.Table, fits: int) -> None:
     """Print the rows of one table."""
     print(f"\n{table.name}, {len(table.train):,} records")
     for name, model in models(table):
-        found = pd.DataFrame([tables.scores(table, model) for _ in range(fits)])
-        worst = found.agg({one: "max" if one in ("log loss", "CPU s") else "min" for one in found})
+        scores = pd.DataFrame([tables.scores(table, model) for _ in range(fits)])
+        worst = scores.agg(
+            {metric: "max" if metric in ("log loss", "CPU s") else "min" for metric in scores}
+        )
         print(
             f"  {name:<28}",
-            "  ".join(f"{one} {found[one].mean():.3f} (worst {worst[one]:.3f})" for one in found),
+            "  ".join(
+                f"{metric} {scores[metric].mean():.3f} (worst {worst[metric]:.3f})"
+                for metric in scores
+            ),
         )
 
 
@@ -82,7 +89,8 @@ def large(model: str, records: int, n_jobs: int) -> None:
     nothing else."""
     (X, chances), (other, of_others) = made_up(records, 0), made_up(100_000, 1)
     y, truth = (
-        np.random.default_rng(2).uniform(size=len(one)) < one for one in (chances, of_others)
+        np.random.default_rng(2).uniform(size=len(chance)) < chance
+        for chance in (chances, of_others)
     )
     schema = {f"x{place}": (0.0, 1.0) for place in range(X.shape[1])}
     private = DPGradientBoostingClassifier(
@@ -95,24 +103,24 @@ def large(model: str, records: int, n_jobs: int) -> None:
     Path("/proc/self/clear_refs").write_text("5")
     before, since, began = resident("VmRSS"), time.process_time(), time.perf_counter()
     boosting.fit(X, y)
-    found = [time.process_time() - since, time.perf_counter() - began, resident("VmHWM") - before]
+    figures = [time.process_time() - since, time.perf_counter() - began, resident("VmHWM") - before]
     since = time.process_time()
     predicted = boosting.predict_proba(other)[:, 1]
-    found += [
+    figures += [
         time.process_time() - since,
         roc_auc_score(truth, predicted),
         log_loss(truth, predicted),
     ]
-    print(json.dumps([*found, roc_auc_score(truth, of_others), boosting.n_iter_]))
+    print(json.dumps([*figures, roc_auc_score(truth, of_others), boosting.n_iter_]))
 
 
 def at_scale(records: int, n_jobs: int, fits: int) -> None:
     """Print pairs of fits with scikit-learn's boosting, in turn, on as many processors as there are
     threads."""
     print(f"{records:,} records of 20 columns, {n_jobs} threads: the least time of {fits}")
-    found: dict[str, list[list[float]]] = {"private": [], "scikit-learn": []}
+    figures: dict[str, list[list[float]]] = {"private": [], "scikit-learn": []}
     for _ in range(fits):
-        for model, rows in found.items():
+        for model, rows in figures.items():
             command = [sys.executable, __file__, "--large", model, str(records), str(n_jobs)]
             run = subprocess.run(
                 command,
@@ -122,7 +130,7 @@ def at_scale(records: int, n_jobs: int, fits: int) -> None:
                 env={**os.environ, "OMP_NUM_THREADS": str(n_jobs)},
             )
             rows.append(json.loads(run.stdout))
-    for model, rows in found.items():
+    for model, rows in figures.items():
         cpu, wall, memory, predicted, auc, loss, best, rounds = np.array(rows).T
         print(
             f"  {model:<13} {cpu.min():6.1f} s of CPU, {wall.min():6.1f} s, {memory.max():4.0f} MB "

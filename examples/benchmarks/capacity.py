@@ -1,7 +1,7 @@
 """Capacity of private boosting: number of rounds and fineness of cells on a grid, beside the rule
 of the package.
 
-    python examples/benchmarks/capacity.py                                 # a small table, two epsilons: a minute
+    python examples/benchmarks/capacity.py  # a small table, two epsilons: a minute
     python examples/benchmarks/capacity.py --data FOLDER --fits 4 --epsilon 0.3 1 3 10 --full
 
 FOLDER holds the tables as ``tables.py`` describes them, --packaged takes those of the package
@@ -28,11 +28,11 @@ FEW, FULL = (
 )
 
 
-def shown(table: tables.Table, name: str, fits: int, **given: Any) -> None:
+def shown(table: tables.Table, name: str, fits: int, **parameters: Any) -> None:
     """Print the scores of one setting."""
     numbers = isinstance(table.schema[table.target], tuple)
     kind = DPGradientBoostingRegressor if numbers else DPGradientBoostingClassifier
-    model = kind(table.schema, target=table.target, target_delta=tables.DELTA, **given)
+    model = kind(table.schema, target=table.target, target_delta=tables.DELTA, **parameters)
     tables.show(name, pd.DataFrame([tables.scores(table, model) for _ in range(fits)]))
 
 
@@ -52,14 +52,19 @@ def main() -> None:
     for table in tables.fresh() if options.packaged else tables.tables(options.data):
         if not table.name.startswith(tuple(options.tables)):
             continue
-        given = rarer(table, 0.045) if options.rare else table
+        records = rarer(table, 0.045) if options.rare else table
         for epsilon in options.epsilon:
-            print(f"\n{table.name}, {len(given.train):,} records, epsilon = {epsilon:g}")
-            shown(given, "rule", options.fits, target_epsilon=epsilon)
+            print(f"\n{table.name}, {len(records.train):,} records, epsilon = {epsilon:g}")
+            shown(records, "rule", options.fits, target_epsilon=epsilon)
             for parts, rounds in () if options.rule else FULL if options.full else FEW:
                 name = f"{parts} parts, {rounds} rounds"
                 shown(
-                    given, name, options.fits, target_epsilon=epsilon, parts=parts, max_iter=rounds
+                    records,
+                    name,
+                    options.fits,
+                    target_epsilon=epsilon,
+                    parts=parts,
+                    max_iter=rounds,
                 )
 
 

@@ -2,8 +2,10 @@
 Dask cluster.
 
     python examples/benchmarks/cluster.py            # 32 trainings of about 0.1 s: a smoke test
-    python examples/benchmarks/cluster.py --full     # 32 trainings of about 5 s each, three repetitions: ten minutes
-    python examples/benchmarks/cluster.py --full --wait --repetitions 1      # the same, on a machine that is not quiet
+    # 32 trainings of about 5 s each, three repetitions: ten minutes
+    python examples/benchmarks/cluster.py --full
+    # the same, on a machine that is not quiet
+    python examples/benchmarks/cluster.py --full --wait --repetitions 1
 
 The model is a private logistic regression (clipped gradients with noise, in NumPy) that does the
 same work for every candidate, on one thread; with ``--wait`` it takes two steps and then sleeps, as
@@ -83,8 +85,13 @@ class NoisyDescent(ClassifierMixin, BaseEstimator):
         self.classes_, self.coef_ = np.array([0, 1]), np.zeros(WIDTH)
         for step in range(self.steps):
             start = step * LOT % max(len(X) - LOT, 1)
-            features, own = self._features(X[start : start + LOT]), signs[start : start + LOT]
-            shares = own / (1.0 + np.exp(np.clip(own * (features @ self.coef_), -30, 30)))
+            features, signs_of_lot = (
+                self._features(X[start : start + LOT]),
+                signs[start : start + LOT],
+            )
+            shares = signs_of_lot / (
+                1.0 + np.exp(np.clip(signs_of_lot * (features @ self.coef_), -30, 30))
+            )
             norms = np.linalg.norm(features, axis=1)
             clipped = shares * np.minimum(1.0, 1.0 / np.maximum(np.abs(shares) * norms, 1e-12))
             noisy = features.T @ clipped + rng.normal(0.0, self.noise, WIDTH)
@@ -116,9 +123,9 @@ def steps_for(seconds: float, X: np.ndarray, y: np.ndarray) -> int:
 def search(steps: int, wait: float, n_jobs: int, number: int = K) -> DPRandomSearchCV:
     """The seed is here to compare: it voids the guarantee."""
     space = {"learning_rate": loguniform(0.1, 10)}
-    given = {"n_jobs": n_jobs, "random_state": 0, "rehearse": False}  # the same trainings for all
+    options = {"n_jobs": n_jobs, "random_state": 0, "rehearse": False}  # the same trainings for all
     return DPRandomSearchCV(
-        NoisyDescent(steps=steps, wait=wait), space, n_iter=Fixed(number), delta=1e-6, **given
+        NoisyDescent(steps=steps, wait=wait), space, n_iter=Fixed(number), delta=1e-6, **options
     )
 
 
@@ -170,13 +177,13 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int)
     parser.add_argument("--seconds", type=float, help="of one training")
     parser.add_argument("--wait", action="store_true", help="sleep instead of computing")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     repetitions, seconds = (
-        given.repetitions or (3 if given.full else 1),
-        given.seconds or (5.0 if given.full else 0.1),
+        arguments.repetitions or (3 if arguments.full else 1),
+        arguments.seconds or (5.0 if arguments.full else 0.1),
     )
     X, y = records(20_000)
-    steps, wait = (2, seconds) if given.wait else (steps_for(seconds, X, y), 0.0)
+    steps, wait = (2, seconds) if arguments.wait else (steps_for(seconds, X, y), 0.0)
     print(
         f"{K} trainings of {steps} steps (about {seconds:g} s) on {X.nbytes / 1e6:.0f} MB of "
         f"records"

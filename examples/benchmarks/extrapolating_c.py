@@ -39,15 +39,15 @@ def quality(
 ) -> tuple[float, float]:
     """Mean accuracy, and minus the mean log loss, on fresh records."""
     X_test, y_test = records(20_000, np.random.default_rng(1))
-    found = []
+    qualities = []
     for _ in range(fits):
         model = LogisticRegression(
             epsilon=epsilon, data_norm=1.0, fit_intercept=False, C=C, tol=1e-10, max_iter=2000,
             accountant=BudgetAccountant(),
         )  # fmt: skip
         margins = (2 * y_test - 1) * (X_test @ model.fit(*records(number, rng)).coef_.ravel())
-        found.append((np.mean(margins > 0), -np.mean(np.logaddexp(0, -margins))))
-    mean = np.mean(found, axis=0)
+        qualities.append((np.mean(margins > 0), -np.mean(np.logaddexp(0, -margins))))
+    mean = np.mean(qualities, axis=0)
     return float(mean[0]), float(mean[1])
 
 
@@ -69,11 +69,11 @@ def main() -> None:
             )
             for k, name in enumerate(("accuracy", "-log loss")):
                 best = int(small[:, k].argmax())
-                there = large[:, k]
-                row = (there[best], there[min(best + shift, CS.size - 1)], there.max())
+                column = large[:, k]
+                row = (column[best], column[min(best + shift, CS.size - 1)], column.max())
                 print(
                     f"{epsilon:<5} {number:<6} {name:10}  {CS[best]:<12.3g}  "
-                    + "  ".join(f"{one:.3f}" for one in row)
+                    + "  ".join(f"{entry:.3f}" for entry in row)
                 )
 
 

@@ -1,8 +1,9 @@
 """Families of models for a table: each alone, and a private choice among them, all for the same
 total.
 
-    python examples/benchmarks/families.py                         # the breast cancer table of scikit-learn: seconds
-    python examples/benchmarks/families.py --data FOLDER --fits 5  # the tables of tables.py and diamonds' cut
+    python examples/benchmarks/families.py  # the breast cancer table of scikit-learn: seconds
+    # the tables of tables.py and diamonds' cut
+    python examples/benchmarks/families.py --data FOLDER --fits 5
 
 Rows, each with a total of ε at δ = 1e-5 and zeroed-out neighbours: a net for data frames, the same
 without a hidden part ("linear"), boosting; ``DPSubsetSearchCV`` over the three families, each tried
@@ -33,11 +34,11 @@ def families(table: Table, **budget: float) -> dict[str, Any]:
     numbers = isinstance(table.schema[table.target], tuple)
     net = DPTabularRegressor if numbers else DPTabularClassifier
     boosting = DPGradientBoostingRegressor if numbers else DPGradientBoostingClassifier
-    given = {"target": table.target, **budget}
+    arguments = {"target": table.target, **budget}
     return {
-        "net": net(table.schema, **given),
-        "linear": net(table.schema, hidden_layer_sizes=(), **given),
-        "boosting": boosting(table.schema, **given),
+        "net": net(table.schema, **arguments),
+        "linear": net(table.schema, hidden_layer_sizes=(), **arguments),
+        "boosting": boosting(table.schema, **arguments),
     }
 
 
@@ -82,11 +83,11 @@ def main() -> None:
         for epsilon in options.epsilon:
             print(f"\n{table.name}, {len(table.train):,} records, epsilon = {epsilon:g}")
             for name, model in rows(table, epsilon):
-                found, winners = [], Counter[str]()
+                fitted, winners = [], Counter[str]()
                 for _ in range(options.fits):
-                    found.append(scores(table, model))
+                    fitted.append(scores(table, model))
                     winners[picked(model)] += 1
-                frame = pd.DataFrame(found)
+                frame = pd.DataFrame(fitted)
                 lower = "log loss" if "log loss" in frame else "R2"
                 worst = frame[lower].max() if lower == "log loss" else frame[lower].min()
                 means = ", ".join(f"{column} {value:.3f}" for column, value in frame.mean().items())

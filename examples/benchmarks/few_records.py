@@ -1,11 +1,14 @@
 """Boosting where little can be learnt: beside the constant, with directions of columns, and with
 many categories.
 
-    python examples/benchmarks/few_records.py                            # the breast cancer table of scikit-learn
-    python examples/benchmarks/few_records.py --data FOLDER --fits 15    # three tables, 1,000 records of each
-    python examples/benchmarks/few_records.py --packaged --fits 15       # three tables of the package pydataset
+    python examples/benchmarks/few_records.py  # the breast cancer table of scikit-learn
+    # three tables, 1,000 records of each
+    python examples/benchmarks/few_records.py --data FOLDER --fits 15
+    # three tables of the package pydataset
+    python examples/benchmarks/few_records.py --packaged --fits 15
     python examples/benchmarks/few_records.py --data FOLDER --fits 4 --records 100000 --epsilon 1
-    python examples/benchmarks/few_records.py --shops --fits 3           # 1,000 categories of 20 records each
+    # 1,000 categories of 20 records each
+    python examples/benchmarks/few_records.py --shops --fits 3
 
 FOLDER is that of ``tables.py``. ROC AUC / log loss less that of the best constant on the test
 records, means of the fits at δ = 1e-5, each on other records. "shuffled" has labels in random
@@ -58,9 +61,9 @@ RANGES: dict[str, dict[str, tuple[float, float]]] = {
 TEST = 6000
 
 
-def shops(seed: int, number: int = 1000, each: int = 20) -> tables.Table:
+def shops(seed: int, number: int = 1000, records_each: int = 20) -> tables.Table:
     """Made-up sales: an effect of each shop, and of three of four numbers."""
-    draw, n = np.random.default_rng(seed), 2 * number * each
+    draw, n = np.random.default_rng(seed), 2 * number * records_each
     effects, shop, numbers = (
         draw.normal(size=number),
         draw.integers(0, number, n),
@@ -68,7 +71,7 @@ def shops(seed: int, number: int = 1000, each: int = 20) -> tables.Table:
     )
     logits = effects[shop] + 2 * numbers[:, 0] + numbers[:, 1] + np.sin(6 * numbers[:, 2]) - 1.5
     frame = pd.DataFrame(numbers, columns=list("abcd"))
-    frame["shop"] = [f"shop {one}" for one in shop]
+    frame["shop"] = [f"shop {code}" for code in shop]
     frame["sold"] = (draw.uniform(size=n) < 1 / (1 + np.exp(-logits))).astype(int)
     schema = Schema(
         {
@@ -101,12 +104,12 @@ def rows(table: tables.Table) -> Iterator[tuple[str, tables.Table, dict[str, int
     yield "shuffled", tables.Table(table.name, table.target, table.schema, *mixed), {}
 
 
-def scores(table: tables.Table, records: int, seed: int, **given: Any) -> tuple[float, float]:
+def scores(table: tables.Table, records: int, seed: int, **arguments: Any) -> tuple[float, float]:
     """ROC AUC, and log loss less that of the best constant."""
     train = table.train.sample(min(records, len(table.train)), random_state=seed)
     test = table.test.sample(min(TEST, len(table.test)), random_state=0)
     model = DPGradientBoostingClassifier(
-        table.schema, target=table.target, target_delta=tables.DELTA, **given
+        table.schema, target=table.target, target_delta=tables.DELTA, **arguments
     )
     model.fit(train, train[table.target])
     truth, chances = (
@@ -131,11 +134,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.shops:
         for epsilon in options.epsilon or [0.3, 1, 3, 10]:
-            found = [
+            pairs = [
                 scores(shops(seed), 10**6, seed, target_epsilon=epsilon)
                 for seed in range(options.fits)
             ]
-            print(f"shops, epsilon = {epsilon:<4g} {show(found)}", flush=True)
+            print(f"shops, epsilon = {epsilon:<4g} {show(pairs)}", flush=True)
         return
     for table in tables.fresh() if options.packaged else tables.tables(options.data):
         if (
@@ -144,16 +147,16 @@ def main() -> None:
         ):
             continue
         for epsilon in options.epsilon or [0.5, 1.0]:
-            for name, given, stated in rows(table):
-                found = []
+            for name, arguments, stated in rows(table):
+                pairs = []
                 for seed in range(options.fits):
                     turned = list(stated)[seed % len(stated)] if name == "one turned" else None
                     ways = {
                         column: -way if column == turned else way for column, way in stated.items()
                     }
-                    found.append(
+                    pairs.append(
                         scores(
-                            given,
+                            arguments,
                             options.records,
                             seed,
                             target_epsilon=epsilon,
@@ -161,12 +164,12 @@ def main() -> None:
                         )
                     )
                 print(
-                    f"{table.name:28} epsilon = {epsilon:<4g} {name:12} {show(found)}", flush=True
+                    f"{table.name:28} epsilon = {epsilon:<4g} {name:12} {show(pairs)}", flush=True
                 )
 
 
-def show(found: list[tuple[float, float]]) -> str:
-    area, excess = np.mean(found, axis=0)
+def show(pairs: list[tuple[float, float]]) -> str:
+    area, excess = np.mean(pairs, axis=0)
     return f"{area:.3f} / {excess:+.4f}"
 
 

@@ -1,6 +1,6 @@
 """How many records should validate? Test accuracy of the released winner, by ``cv``.
 
-    python examples/benchmarks/hold_out_share.py            # breast cancer, one repetition: a smoke test
+    python examples/benchmarks/hold_out_share.py  # breast cancer, one repetition: a smoke test
     python examples/benchmarks/hold_out_share.py --full     # 20 repetitions, digits too
 
 ``DPRandomSearchCV`` (10 runs on average) over the factor of the derived learning rate of a private
@@ -56,12 +56,12 @@ def main() -> None:
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--repetitions", type=int)
     parser.add_argument("--cv", type=float, nargs="+", help="a share below 1, or a number of folds")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    repetitions = given.repetitions or (20 if given.full else 1)
-    chosen = [0.05, 0.1, 0.2, 0.3, 2, 3, 5] if given.full else [0.1]
-    validations = [None, *(cv if cv < 1 else int(cv) for cv in given.cv or chosen)]
-    for make in (breast_cancer, digits)[: 2 if given.full else 1]:
+    repetitions = arguments.repetitions or (20 if arguments.full else 1)
+    chosen = [0.05, 0.1, 0.2, 0.3, 2, 3, 5] if arguments.full else [0.1]
+    validations = [None, *(cv if cv < 1 else int(cv) for cv in arguments.cv or chosen)]
+    for make in (breast_cancer, digits)[: 2 if arguments.full else 1]:
         table = make(Path())
         net = DPLogisticRegression(
             classes=np.unique(table.y).tolist(),
@@ -69,15 +69,18 @@ def main() -> None:
             sample_rate=0.1,
             max_epochs=10,
         )
-        for epsilon in (1.0, 3.0) if given.full else (3.0,):
+        for epsilon in (1.0, 3.0) if arguments.full else (3.0,):
             print(f"{table.name}, epsilon = {epsilon:g}, {repetitions} repetitions")
             for name, search in rows(net, epsilon, validations).items():
-                found = [accuracy(table, search(), seed) for seed in range(repetitions)]
+                accuracies = [accuracy(table, search(), seed) for seed in range(repetitions)]
                 error = (
-                    np.std(found, ddof=1) / repetitions**0.5 if repetitions > 1 else float("nan")
+                    np.std(accuracies, ddof=1) / repetitions**0.5
+                    if repetitions > 1
+                    else float("nan")
                 )
                 print(
-                    f"  {name:10s} {np.mean(found):.3f} ± {error:.3f}, worst {min(found):.3f}",
+                    f"  {name:10s} {np.mean(accuracies):.3f} ± {error:.3f}, "
+                    f"worst {min(accuracies):.3f}",
                     flush=True,
                 )
 

@@ -2,9 +2,12 @@
 RandomizedSearchCV.
 
     python examples/benchmarks/large_data.py            # 100,000 records, a random search: a minute
-    python examples/benchmarks/large_data.py --of-one-fit   # 1,000,000 × 20 and 10,000,000 × 10: searches ÷ one fit
-    python examples/benchmarks/large_data.py --full     # up to 10,000,000 records (2 GB) and 1,000 candidates: an hour
-    python examples/benchmarks/large_data.py --speed    # what it costs to read batches from the file, too
+    # 1,000,000 × 20 and 10,000,000 × 10: searches ÷ one fit
+    python examples/benchmarks/large_data.py --of-one-fit
+    # up to 10,000,000 records (2 GB) and 1,000 candidates: an hour
+    python examples/benchmarks/large_data.py --full
+    # what it costs to read batches from the file, too
+    python examples/benchmarks/large_data.py --speed
 
 Records are 50 features in single precision in a ``numpy.memmap``; the model is
 ``DPLogisticRegression``, one epoch. Searches ÷ one fit are measured over
@@ -64,22 +67,25 @@ FACTORS = {"prior_factor": [1.3, 1.8, 2.5]}
 #: What is measured, given K; of boosting also given the number of columns.
 WAYS: dict[str, Callable[[int], Any]] = {
     "one training": lambda k: ONE,
-    "random": lambda k: DPRandomSearchCV(NET, SPACE, n_iter=Fixed(k), cv=0.2, **BUDGET, random_state=SEED),
+    "random": lambda k: DPRandomSearchCV(
+        NET, SPACE, n_iter=Fixed(k), cv=0.2, **BUDGET, random_state=SEED
+    ),
     "subset": lambda k: DPSubsetSearchCV(
         NET, SPACE, n_iter=Fixed(k), subset_fraction=0.1, **BUDGET, random_state=SEED
     ),
     "grid": lambda k: DPGridSearchCV(NET, SPACE, n_parts=20, **BUDGET, random_state=SEED),
     "RandomizedSearchCV": lambda k: RandomizedSearchCV(
-        ONE, {"learning_rate_factor": np.linspace(0.3, 2.0, k)}, n_iter=k, refit=False, error_score="raise",
+        ONE, {"learning_rate_factor": np.linspace(0.3, 2.0, k)}, n_iter=k, refit=False,
+        error_score="raise",
         cv=ShuffleSplit(1, test_size=0.1, random_state=0),
     ),
 }  # fmt: skip
 
 
-def boosting(columns: int, **given: float) -> DPGradientBoostingClassifier:
+def boosting(columns: int, **parameters: float) -> DPGradientBoostingClassifier:
     """Boosting over columns that are ranges."""
     return DPGradientBoostingClassifier(
-        {f"x{place}": (-1.0, 1.0) for place in range(columns)}, classes=[0, 1], **given
+        {f"x{place}": (-1.0, 1.0) for place in range(columns)}, classes=[0, 1], **parameters
     )
 
 
@@ -188,11 +194,11 @@ def measure(folder: Path, way: str, number: int, columns: int, k: int) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
 
-    def made(k: int) -> Any:
+    def model_of(k: int) -> Any:
         return OF_BOOSTING[way](k, columns) if way in OF_BOOSTING else WAYS[way](k)
 
-    made(5).fit(*records(folder, 1000, columns))
-    search = made(k)
+    model_of(5).fit(*records(folder, 1000, columns))
+    search = model_of(k)
     if hasattr(search, "privacy_cost"):
         search.privacy_cost(number)
     X, y = records(folder, number, columns)
@@ -227,9 +233,10 @@ def table(folder: Path, ways: Sequence[str], sizes: Sequence[tuple[int, int]]) -
     print("| records | K | " + " | ".join(f"{way}: s × trainings | MB" for way in ways) + " |")
     print("|---" * (2 + 2 * len(ways)) + "|")
     for number, k in sizes:
-        found = [measured(folder, way, number, FEATURES, k) for way in ways]
+        measurements = [measured(folder, way, number, FEATURES, k) for way in ways]
         cells = " | ".join(
-            f"{fit.seconds / fit.trainings:.3f} × {fit.trainings} | {fit.mb:.0f}" for fit in found
+            f"{fit.seconds / fit.trainings:.3f} × {fit.trainings} | {fit.mb:.0f}"
+            for fit in measurements
         )
         print(f"| {number:,} | {k} | {cells} |", flush=True)
 
@@ -247,14 +254,15 @@ def of_one_fit(
     for number, columns in shapes:
         for model in models:
             alone, searches = MODELS[model]
-            one = measured(folder, alone, number, columns, k)
+            baseline = measured(folder, alone, number, columns, k)
             for way in searches:
                 fit = measured(folder, way, number, columns, k)
-                ratio, share = fit.seconds / one.seconds, fit.trained
+                ratio, share = fit.seconds / baseline.seconds, fit.trained
                 cells = (
                     f"{number:,} × {columns}", model, way.removeprefix("boosting, "), fit.trainings,
-                    f"{fit.seconds:.1f}", f"{one.seconds:.1f}", f"{ratio / fit.trainings:.2f}", f"{ratio / share:.2f}",
-                    f"{fit.mb:.0f}", f"{one.mb:.0f}", f"{fit.mb / one.mb:.2f}",
+                    f"{fit.seconds:.1f}", f"{baseline.seconds:.1f}", f"{ratio / fit.trainings:.2f}",
+                    f"{ratio / share:.2f}", f"{fit.mb:.0f}", f"{baseline.mb:.0f}",
+                    f"{fit.mb / baseline.mb:.2f}",
                 )  # fmt: skip
                 print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
@@ -296,26 +304,26 @@ def main() -> None:
         metavar=("FOLDER", "WAY", "RECORDS", "COLUMNS", "K"),
         help="one number",
     )
-    given = parser.parse_args()
-    if given.measure:
-        folder, way, *numbers = given.measure
+    arguments = parser.parse_args()
+    if arguments.measure:
+        folder, way, *numbers = arguments.measure
         return measure(Path(folder), way, *map(int, numbers))
     if not Path("/proc/self/status").exists():
         return print("Memory is read from /proc/self/status, which this system does not have.")
-    sizes = (10_000, 100_000, 1_000_000, 10_000_000) if given.full else (20_000,)
+    sizes = (10_000, 100_000, 1_000_000, 10_000_000) if arguments.full else (20_000,)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        shapes = LARGE if given.of_one_fit else SMALL
+        shapes = LARGE if arguments.of_one_fit else SMALL
         for number, columns in {(1000, columns) for _, columns in shapes} | set(shapes):
             write(folder, number, columns)
-        if given.of_one_fit:
+        if arguments.of_one_fit:
             return of_one_fit(folder, shapes, list(MODELS))
         for number in (1000, *sizes):
             write(folder, number, FEATURES)
-        if given.speed:
+        if arguments.speed:
             return speed(folder, sizes[-1])
-        table(folder, list(WAYS) if given.full else FEW, [(number, 5) for number in sizes])
-        if given.full:
+        table(folder, list(WAYS) if arguments.full else FEW, [(number, 5) for number in sizes])
+        if arguments.full:
             print()
             table(
                 folder,
@@ -323,7 +331,7 @@ def main() -> None:
                 [(10_000, k) for k in (10, 100, 1000)],
             )
         print()
-        of_one_fit(folder, shapes, list(MODELS) if given.full else ["boosting"])
+        of_one_fit(folder, shapes, list(MODELS) if arguments.full else ["boosting"])
     return None
 
 

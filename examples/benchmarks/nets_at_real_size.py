@@ -1,9 +1,11 @@
 """Private nets at the size of real data, against Opacus's fastest mode and against PyTorch without
 privacy.
 
-    python examples/benchmarks/nets_at_real_size.py                          # part of the digits: seconds
-    python examples/benchmarks/nets_at_real_size.py --full                   # MNIST from OpenML: a quarter of an hour
-    python examples/benchmarks/nets_at_real_size.py --full --data mnist.npz  # arrays X_train and y_train
+    python examples/benchmarks/nets_at_real_size.py  # part of the digits: seconds
+    # MNIST from OpenML: a quarter of an hour
+    python examples/benchmarks/nets_at_real_size.py --full
+    # arrays X_train and y_train
+    python examples/benchmarks/nets_at_real_size.py --full --data mnist.npz
 
 CPU seconds of one thread per epoch.  The peer is Opacus's "ghost clipping", with its own loader,
 and with Poisson batches by index, which are faster.  All sides take turns in one run: a busy
@@ -63,8 +65,9 @@ def mlp(*widths: int, features: int = 784) -> Make:
 def cnn() -> nn.Module:
     """The net of Opacus's own MNIST example."""
     return nn.Sequential(
-        nn.Conv2d(1, 16, 8, 2, padding=3), nn.ReLU(), nn.MaxPool2d(2, 1), nn.Conv2d(16, 32, 4, 2), nn.ReLU(),
-        nn.MaxPool2d(2, 1), nn.Flatten(), nn.Linear(512, 32), nn.ReLU(), nn.Linear(32, 10),
+        nn.Conv2d(1, 16, 8, 2, padding=3), nn.ReLU(), nn.MaxPool2d(2, 1), nn.Conv2d(16, 32, 4, 2),
+        nn.ReLU(), nn.MaxPool2d(2, 1), nn.Flatten(), nn.Linear(512, 32), nn.ReLU(),
+        nn.Linear(32, 10),
     )  # fmt: skip
 
 
@@ -94,8 +97,9 @@ def shaped(X: np.ndarray, image: bool) -> torch.Tensor:
 
 def task(module: nn.Module, lot: int, n: int, steps: int) -> TrainingTask:
     return TrainingTask(
-        module=module, criterion=nn.CrossEntropyLoss(reduction="sum"), optimizer=UpdateRule.sgd(lr=0.5),
-        sample_rate=lot / n, steps=steps, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=float(lot),
+        module=module, criterion=nn.CrossEntropyLoss(reduction="sum"),
+        optimizer=UpdateRule.sgd(lr=0.5), sample_rate=lot / n, steps=steps, noise_multiplier=1.0,
+        max_grad_norm=1.0, expected_batch_size=float(lot),
     )  # fmt: skip
 
 
@@ -105,7 +109,7 @@ def cpu_seconds(run: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def ours(data: Data, records: TrainingData, make: Make, lot: int, nets: int = 1) -> float:
+def of_stack(data: Data, records: TrainingData, make: Make, lot: int, nets: int = 1) -> float:
     """Seconds per epoch and net, set-up included."""
     steps = data.steps(lot)
     tasks = [task(make(), lot, len(data.X), steps) for _ in range(nets)]
@@ -154,8 +158,9 @@ def ghost(
         torch.utils.data.TensorDataset(inputs, targets), batch_size=lot
     )
     module, optimizer, criterion, loader = PrivacyEngine().make_private(
-        module=first, optimizer=torch.optim.SGD(first.parameters(), lr=0.5), criterion=nn.CrossEntropyLoss(),
-        data_loader=loader, noise_multiplier=1.0, max_grad_norm=1.0, grad_sample_mode="ghost", poisson_sampling=True,
+        module=first, optimizer=torch.optim.SGD(first.parameters(), lr=0.5),
+        criterion=nn.CrossEntropyLoss(), data_loader=loader, noise_multiplier=1.0,
+        max_grad_norm=1.0, grad_sample_mode="ghost", poisson_sampling=True,
     )  # fmt: skip
     batches = chain.from_iterable(repeat(loader)) if own_loader else by_index(inputs, targets, lot)
     return peer(data, lot, batches, module, optimizer, criterion)
@@ -200,14 +205,18 @@ def one_net(data: Data) -> None:
         lot = min(lot, len(data.X) // 4)
         inputs, targets = shaped(data.X, make is cnn), torch.from_numpy(data.y)
         records = TrainingData.of(inputs, targets, torch.device("cpu"))
-        given = data, inputs, targets, make, lot
-        own, loaded, other, bare = np.min([
-            (ours(data, records, make, lot), ghost(*given, own_loader=True), ghost(*given), plain(*given))
+        arguments = data, inputs, targets, make, lot
+        stacked, loaded, other, bare = np.min([
+            (
+                of_stack(data, records, make, lot), ghost(*arguments, own_loader=True),
+                ghost(*arguments), plain(*arguments),
+            )
             for _ in range(data.turns)
         ], axis=0)  # fmt: skip
         print(
-            f"{f'{name}, lot {lot}':24}{own:6.2f}{loaded:12.2f}{other:12.2f}{bare:14.2f}{own / bare:12.2f}"
-            f"{loaded / own:9.2f}{other / own:9.2f}   wanted <= {of_plain}, >= {of_ghost}"
+            f"{f'{name}, lot {lot}':24}{stacked:6.2f}{loaded:12.2f}{other:12.2f}{bare:14.2f}"
+            f"{stacked / bare:12.2f}"
+            f"{loaded / stacked:9.2f}{other / stacked:9.2f}   wanted <= {of_plain}, >= {of_ghost}"
         )
 
 
@@ -233,7 +242,10 @@ def stacks(data: Data) -> None:
         )
         turns = range(max(1, data.turns - 1))
         together, alone = np.min([  # both are means: the best of many single nets would be lucky
-            (ours(some, records, make, lot, nets), np.mean([ours(some, records, make, lot) for _ in range(4)]))
+            (
+                of_stack(some, records, make, lot, nets),
+                np.mean([of_stack(some, records, make, lot) for _ in range(4)]),
+            )
             for _ in turns
         ], axis=0)  # fmt: skip
         print(f"{name:48}{together:13.4f}{alone:8.4f}{alone / together:9.2f}   >= {wanted}")
@@ -244,8 +256,8 @@ def set_up(data: Data) -> None:
     net = DPMLPClassifier(
         classes=range(10), bounds_X=(0, 1), noise_multiplier=1.0, sample_rate=1e-4, max_epochs=1e-4
     )
-    found = min(cpu_seconds(lambda: net.fit(data.X, data.y)) for _ in range(5))
-    print(f"\nset-up of a fit of DPMLPClassifier on {data.X.shape}: {found:.3f} s   <= 0.1")
+    seconds = min(cpu_seconds(lambda: net.fit(data.X, data.y)) for _ in range(5))
+    print(f"\nset-up of a fit of DPMLPClassifier on {data.X.shape}: {seconds:.3f} s   <= 0.1")
 
 
 def main() -> None:

@@ -83,12 +83,12 @@ def main() -> None:
         ("CNN, lot 2048", "cnn"),
         ("Embedding 20000 × 64, 20 words, lot 256", "words"),
     ):
-        found = []
+        peaks = []
         for side in ("ours", "ghost"):
             command = [sys.executable, __file__, "--memory", f"{side} {net}"]
             shown = subprocess.run(command, capture_output=True, text=True, check=True)
-            found.append(float(json.loads(shown.stdout.splitlines()[-1])))
-        print(f"{name:48}{found[0]:8.0f}{found[1]:8.0f}   ours <= {1.5 * found[1]:.0f}")
+            peaks.append(float(json.loads(shown.stdout.splitlines()[-1])))
+        print(f"{name:48}{peaks[0]:8.0f}{peaks[1]:8.0f}   ours <= {1.5 * peaks[1]:.0f}")
 
 
 if __name__ == "__main__":

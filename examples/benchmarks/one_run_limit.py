@@ -25,15 +25,17 @@ def right(mu: float, share: float) -> float:
     def beyond(distance: float) -> float:
         return float(norm.sf(distance - mu / 2) + norm.cdf(-distance - mu / 2))
 
-    least = brentq(lambda distance: beyond(distance) - share, 0.0, 60.0)
-    return float(norm.sf(least - mu / 2)) / beyond(least)
+    distance_at_share = brentq(lambda distance: beyond(distance) - share, 0.0, 60.0)
+    return float(norm.sf(distance_at_share - mu / 2)) / beyond(distance_at_share)
 
 
 def not_refuted(mu: float, share: float) -> float:
     """Smallest μ' of a mechanism that, with probability ``CHANCE``, has as many right guesses as
     one with μ always."""
-    found = right(mu, share)
-    return float(brentq(lambda smaller: right(smaller, CHANCE * share) - found, 1e-3, 1.001 * mu))
+    fraction = right(mu, share)
+    return float(
+        brentq(lambda smaller: right(smaller, CHANCE * share) - fraction, 1e-3, 1.001 * mu)
+    )
 
 
 def provable_share(epsilon: float, share: float) -> float:

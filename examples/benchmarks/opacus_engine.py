@@ -42,8 +42,8 @@ class LSTM(nn.Module):
         self.recurrent, self.last = kind(8, 16, batch_first=True), nn.Linear(16, CLASSES)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = self.last(self.recurrent(inputs)[0][:, -1])
-        return found
+        logits: torch.Tensor = self.last(self.recurrent(inputs)[0][:, -1])
+        return logits
 
 
 def mlp() -> nn.Module:
@@ -72,7 +72,7 @@ NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], nn.Module], tuple[in
 }
 
 
-def ours(
+def train_net(
     module: nn.Module, records: TrainingData, engine: str, rate: float, steps: int, noise: float
 ) -> None:
     """Train by an engine of the package: "auto", "opacus", or "vmap", which is taken for code of
@@ -124,7 +124,7 @@ def flat(module: nn.Module) -> torch.Tensor:
 
 def timed(sides: list[Callable[[], object]], turns: int) -> np.ndarray:
     """Least CPU time of each side."""
-    found = []
+    milliseconds = []
     for turn in range(turns + 1):
         times = []
         for work in sides:
@@ -132,13 +132,13 @@ def timed(sides: list[Callable[[], object]], turns: int) -> np.ndarray:
             work()
             times.append(time.process_time() - start)
         if turn:  # the first one is of first uses of operators
-            found.append(times)
-    return np.min(found, axis=0)
+            milliseconds.append(times)
+    return np.min(milliseconds, axis=0)
 
 
 def row(name: str, turns: int) -> str:
     """Times and differences of one net, as a row of the table."""
-    theirs, own, shape = NETS[name]
+    peer, module, shape = NETS[name]
     rng, rate = np.random.default_rng(0), LOT / N
     inputs = torch.from_numpy(rng.normal(size=(N, *shape)).astype(np.float32))
     targets = torch.from_numpy(rng.integers(0, 2, N))
@@ -147,30 +147,30 @@ def row(name: str, turns: int) -> str:
         torch.utils.data.TensorDataset(inputs, targets),
     )
     sides = [
-        lambda: ours(own(), records, "auto", rate, STEPS, 1.0),
-        lambda: ours(own(), records, "vmap", rate, STEPS, 1.0),
-        lambda: ours(theirs(), records, "opacus", rate, STEPS, 1.0),
-        lambda: plain(theirs(), data, N // LOT, STEPS, 1.0),
+        lambda: train_net(module(), records, "auto", rate, STEPS, 1.0),
+        lambda: train_net(module(), records, "vmap", rate, STEPS, 1.0),
+        lambda: train_net(peer(), records, "opacus", rate, STEPS, 1.0),
+        lambda: plain(peer(), data, N // LOT, STEPS, 1.0),
     ]
     times = 1000 * timed(sides, turns) / STEPS
-    second, first = theirs(), own()
+    second, first = peer(), module()
     first.load_state_dict(second.state_dict(), strict=False)  # DPLSTM names its weights twice
     third, few = (
         copy.deepcopy(second),
         TrainingData.of(inputs[:400], targets[:400], torch.device("cpu")),
     )
-    ours(first, few, "auto", 1.0, 3, 0.0)
-    ours(second, few, "opacus", 1.0, 3, 0.0)
+    train_net(first, few, "auto", 1.0, 3, 0.0)
+    train_net(second, few, "opacus", 1.0, 3, 0.0)
     plain(third, torch.utils.data.Subset(data, range(400)), 1, 3, 0.0)
     named = first.state_dict()
     to_ours = max(
-        float((one - named[key]).abs().max())
-        for key, one in second.state_dict().items()
+        float((number - named[key]).abs().max())
+        for key, number in second.state_dict().items()
         if key in named
     )
     to_plain = float((flat(second) - flat(third)).abs().max())
-    shown = " | ".join(f"{one:.1f} ms" for one in times)
-    ratios = " / ".join(f"{one / times[0]:.1f}" for one in times[1:])
+    shown = " | ".join(f"{number:.1f} ms" for number in times)
+    ratios = " / ".join(f"{number / times[0]:.1f}" for number in times[1:])
     return f"| {name} | {shown} | {ratios} | {to_ours:.0e} | {to_plain:.0e} |"
 
 

@@ -2,8 +2,10 @@
 processes.
 
     python examples/benchmarks/partitions.py            # 200,000 records: a smoke test
-    python examples/benchmarks/partitions.py --full     # 10,000,000 records of 10 columns: some minutes
-    python examples/benchmarks/partitions.py --search   # a subset search; with --full of as many records
+    # 10,000,000 records of 10 columns: some minutes
+    python examples/benchmarks/partitions.py --full
+    # a subset search; with --full of as many records
+    python examples/benchmarks/partitions.py --search
 
 The records are made up by the workers, in partitions of 250,000. Bytes of a round are what is
 pickled: calls to each worker, and sums from each. Memory is the resident memory of a process, with
@@ -38,9 +40,9 @@ WORKERS = 2
 def made_up(n: int, seed: int) -> pd.DataFrame:
     """Records whose label depends on three columns."""
     rng = np.random.default_rng(seed)
-    found = pd.DataFrame(rng.uniform(size=(n, COLUMNS)), columns=list(SCHEMA)[:-1])
-    chance = 1 / (1 + np.exp(-4 * (found["x0"] + found["x1"] * found["x2"] - 0.75)))
-    return found.assign(y=np.where(rng.uniform(size=n) < chance, "yes", "no"))
+    frame = pd.DataFrame(rng.uniform(size=(n, COLUMNS)), columns=list(SCHEMA)[:-1])
+    chance = 1 / (1 + np.exp(-4 * (frame["x0"] + frame["x1"] * frame["x2"] - 0.75)))
+    return frame.assign(y=np.where(rng.uniform(size=n) < chance, "yes", "no"))
 
 
 def model(rounds: int) -> DPGradientBoostingClassifier:
@@ -81,10 +83,10 @@ class Counted:
                 used.append((sum(client.run(processor).values()), processor()))
             self.sent.append(len(pickle.dumps(records._calls[records._made :])))
             began = time.perf_counter()
-            found = true(records, shares)
+            sums = true(records, shares)
             seconds.append(time.perf_counter() - began)
-            self.answered.append(max(len(pickle.dumps(one)) for one in found))
-            return found
+            self.answered.append(max(len(pickle.dumps(answer)) for answer in sums))
+            return sums
 
         began = time.perf_counter()
         PartitionedRecords._collect_answers = answers  # type: ignore[method-assign]
@@ -142,8 +144,8 @@ def main(n: int, part: int, rounds: int) -> None:
     )
     table = pd.concat([made_up(size, seed) for seed, size in enumerate(sizes)], ignore_index=True)
     alone = model(rounds).fit(table, table["y"])
-    same = all(np.array_equal(*both) for both in zip(alone.weights_, many.model.weights_))
-    print(f"one process with all records: weights the same bit for bit: {same}")
+    equal = all(np.array_equal(*pair) for pair in zip(alone.weights_, many.model.weights_))
+    print(f"one process with all records: weights the same bit for bit: {equal}")
 
 
 def search(n: int, part: int, rounds: int) -> None:
@@ -157,7 +159,7 @@ def search(n: int, part: int, rounds: int) -> None:
         Client(cluster) as client,
     ):
         began = time.perf_counter()
-        found = DPSubsetSearchCV(
+        fitted = DPSubsetSearchCV(
             boosting, {"prior_factor": [0.5, 1.0, 2.0]}, n_iter=5, **shared
         ).fit(table, "y")
         seconds, workers = time.perf_counter() - began, client.run(resident)
@@ -166,9 +168,9 @@ def search(n: int, part: int, rounds: int) -> None:
         f"search over {n:,} records, {len(sizes)} partitions, {WORKERS} workers, {rounds} rounds: "
         f"{seconds:.0f} s"
     )
-    print(f"accuracy on others {found.score(test, test['y']):.4f}; {found.best_params_}")
+    print(f"accuracy on others {fitted.score(test, test['y']):.4f}; {fitted.best_params_}")
     print(
-        f"memory: workers {[f'{one:.0f} MB' for one in workers.values()]}, this process "
+        f"memory: workers {[f'{peak:.0f} MB' for peak in workers.values()]}, this process "
         f"{resident():.0f} MB"
     )
 
@@ -180,9 +182,9 @@ if __name__ == "__main__":
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--rounds", type=int, default=None)
     parser.add_argument("--search", action="store_true")
-    given = parser.parse_args()
-    run = search if given.search else main
-    if given.full:
-        run(10**7, 250_000, given.rounds or 60)
+    arguments = parser.parse_args()
+    run = search if arguments.search else main
+    if arguments.full:
+        run(10**7, 250_000, arguments.rounds or 60)
     else:
-        run(200_000, 50_000, given.rounds or 10)
+        run(200_000, 50_000, arguments.rounds or 10)

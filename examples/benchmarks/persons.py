@@ -1,9 +1,11 @@
 """Several records of one person: what a guarantee for persons costs, and how long a fit takes.
 
-    python examples/benchmarks/persons.py                         # the breast cancer table of scikit-learn: seconds
+    python examples/benchmarks/persons.py  # the breast cancer table of scikit-learn: seconds
     python examples/benchmarks/persons.py --data FOLDER --fits 5  # Adult and credit default
-    python examples/benchmarks/persons.py --data FOLDER --fits 2 --nets --epsilon 1  # of DPTabularClassifier
-    python examples/benchmarks/persons.py --time 1_000_000 100_000  # seconds of fits on made-up records of persons
+    # of DPTabularClassifier
+    python examples/benchmarks/persons.py --data FOLDER --fits 2 --nets --epsilon 1
+    # seconds of fits on made-up records of persons
+    python examples/benchmarks/persons.py --time 1_000_000 100_000
 
 FOLDER is that of ``tables.py``. Persons are made up: numbers of records are drawn until all records
 have a person, and records are dealt out at random. Rows: every record counts as a person (more
@@ -55,32 +57,32 @@ def fits(
     X, y = table.train.drop(columns=table.target), table.train[table.target]
     budget = {"target_epsilon": epsilon, "target_delta": DELTA}
     mixed = rng.permutation(len(persons))
-    one = mixed[np.unique(persons[mixed], return_index=True)[1]]
+    first_records = mixed[np.unique(persons[mixed], return_index=True)[1]]
     group = GaussianDP(mu=calibrated_mu(epsilon, DELTA) / np.bincount(persons).max())
 
-    def model(**given: Any) -> Any:
-        return kind(table.schema, target=table.target, **given)
+    def model(**changes: Any) -> Any:
+        return kind(table.schema, target=table.target, **changes)
 
     yield "every record a person", model(**budget).fit(X, y)
     yield "groups=persons", model(**budget).fit(X, y, groups=persons)
-    yield "one record of each", model(**budget).fit(X.iloc[one], y.iloc[one])
+    yield "one record of each", model(**budget).fit(X.iloc[first_records], y.iloc[first_records])
     yield "for_group", model(**{**budget, "target_epsilon": group.epsilon_at(DELTA)}).fit(X, y)
 
 
-def compared(given: argparse.Namespace) -> None:
+def compared(options: argparse.Namespace) -> None:
     """Print AUC and log loss of each way, means over fits."""
     kind: Any = DPGradientBoostingClassifier
-    if given.nets:
+    if options.nets:
         from sklearn_dpsearch.nets import DPTabularClassifier as kind
-    epsilons = given.epsilon or (EPSILONS if given.data else EPSILONS[-1:])
-    for table in tables(given.data):
+    epsilons = options.epsilon or (EPSILONS if options.data else EPSILONS[-1:])
+    for table in tables(options.data):
         if table.name not in ("adult", "credit-default", "breast cancer"):
             continue
         X, y = table.test.drop(columns=table.target), table.test[table.target]
         for name, draw in SIZES.items():
             for epsilon in epsilons:
-                found: dict[str, list[list[float]]] = {}
-                for seed in range(given.fits):
+                metrics: dict[str, list[list[float]]] = {}
+                for seed in range(options.fits):
                     rng = np.random.default_rng(seed)
                     persons = persons_of(len(table.train), draw, rng)
                     for way, model in fits(kind, table, persons, epsilon, rng):
@@ -89,11 +91,11 @@ def compared(given: argparse.Namespace) -> None:
                             roc_auc_score(y == model.classes_[1], chances),
                             log_loss(y, chances),
                         ]
-                        found.setdefault(way, []).append(scores)
+                        metrics.setdefault(way, []).append(scores)
                 print(
                     f"{table.name}, {name} ({len(np.unique(persons)):,} persons), ε = {epsilon:g}"
                 )
-                for way, rows in found.items():
+                for way, rows in metrics.items():
                     auc, loss = np.mean(rows, axis=0)
                     print(f"  {way:22} AUC {auc:.4f}   log loss {loss:.4f}", flush=True)
 
@@ -105,12 +107,12 @@ def timed(n: int, n_persons: int) -> None:
     y = (X["x0"] + X["x1"] * X["x2"] + rng.normal(0, 0.5, n) > 0.9).to_numpy(int)
     schema = dict.fromkeys(X, (0.0, 1.0))
     persons = rng.integers(0, n_persons, n)
-    for name, given in (("records", {}), ("persons", {"groups": persons})) * 2:
+    for name, groups in (("records", {}), ("persons", {"groups": persons})) * 2:
         model = DPGradientBoostingClassifier(
             schema, classes=[0, 1], target_epsilon=1.0, target_delta=1e-7
         )
         start = time.process_time()
-        model.set_params(max_iter=200).fit(X, y, **given)
+        model.set_params(max_iter=200).fit(X, y, **groups)
         print(
             f"{n:,} records of {n_persons:,} persons, by {name}: {time.process_time() - start:.1f} "
             f"s",
@@ -128,11 +130,11 @@ def main() -> None:
     parser.add_argument("--nets", action="store_true", help="nets for tables in place of boosting")
     parser.add_argument("--epsilon", type=float, nargs="+")
     parser.add_argument("--time", type=int, nargs=2, metavar=("RECORDS", "PERSONS"))
-    given = parser.parse_args()
-    if given.time:
-        timed(*given.time)
+    options = parser.parse_args()
+    if options.time:
+        timed(*options.time)
     else:
-        compared(given)
+        compared(options)
 
 
 if __name__ == "__main__":

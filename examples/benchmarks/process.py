@@ -44,7 +44,7 @@ class Timed(LogisticRegression):
         return self
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """Do nothing."""
 
 
@@ -81,10 +81,10 @@ def search(runs: int, estimator: Any) -> Any:
     return DPRandomSearchCV(estimator, SPACE, **settings).fit(X, y)
 
 
-def shown(name: str, found: list[tuple[float, float]], beside: str) -> None:
+def shown(name: str, times: list[tuple[float, float]], beside: str) -> None:
     """Print medians of both sides, and of their ratios."""
-    first, second = (median(side) for side in zip(*found))
-    ratio = median(one / other for one, other in found)
+    first, second = (median(side) for side in zip(*times))
+    ratio = median(seconds / other for seconds, other in times)
     print(f"{name:44} {first:8.1f}   {beside:40} {second:8.1f}   {ratio:5.2f} times", flush=True)
 
 
@@ -93,23 +93,25 @@ def main(rounds: int) -> None:
     os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
     search(1, LogisticRegression())  # starts the server
     with PrivateProcess(
-        partial(pairs, partial(in_own_process, nothing), fork, 2 * rounds)
+        partial(pairs, partial(in_own_process, do_nothing), fork, 2 * rounds)
     ) as process:
         shown("a run that does nothing", process(), "a bare fork of the process that waits")
-    theirs = RandomizedSearchCV(
+    peer = RandomizedSearchCV(
         Timed(), SPACE, n_iter=CANDIDATES, cv=[(np.arange(1000), np.arange(1000, 2000))]
     )
-    theirs.set_params(param_distributions={"C": np.geomspace(0.01, 1, 100)}, refit=False)
-    found = pairs(partial(search, CANDIDATES, Timed()), partial(theirs.fit, X, y), rounds)
-    shown(f"{CANDIDATES} candidates of {1000 * SLOW:.0f} ms", found, "RandomizedSearchCV")
-    one = pairs(partial(search, 1, Timed()), partial(theirs.set_params(n_iter=1).fit, X, y), rounds)
-    shown("one candidate, and all else of a fit", one, "RandomizedSearchCV")
-    more = (median(first for first, _ in found) - median(first for first, _ in one)) / (
+    peer.set_params(param_distributions={"C": np.geomspace(0.01, 1, 100)}, refit=False)
+    times = pairs(partial(search, CANDIDATES, Timed()), partial(peer.fit, X, y), rounds)
+    shown(f"{CANDIDATES} candidates of {1000 * SLOW:.0f} ms", times, "RandomizedSearchCV")
+    single = pairs(
+        partial(search, 1, Timed()), partial(peer.set_params(n_iter=1).fit, X, y), rounds
+    )
+    shown("one candidate, and all else of a fit", single, "RandomizedSearchCV")
+    more = (median(first for first, _ in times) - median(first for first, _ in single)) / (
         CANDIDATES - 1
     )
     print(
         f"a run costs {more - 1000 * SLOW:.1f} ms more than its candidate; a fit "
-        f"{median(a for a, _ in one) - more:.1f}"
+        f"{median(a for a, _ in single) - more:.1f}"
     )
 
 

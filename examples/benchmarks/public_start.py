@@ -1,6 +1,6 @@
 """Boosting from public records: what a start that costs nothing is worth.
 
-    python examples/benchmarks/public_start.py                       # the breast cancer table of scikit-learn: seconds
+    python examples/benchmarks/public_start.py  # the breast cancer table of scikit-learn: seconds
     python examples/benchmarks/public_start.py --data FOLDER --fits 5  # Adult and credit default
 
 FOLDER is that of ``tables.py``. Some of the training records count as public: boosting of
@@ -55,19 +55,22 @@ def public_model(table: Table) -> Any:
     )
 
 
-def with_column(known: Any, records: pd.DataFrame) -> pd.DataFrame:
+def with_column(public: Any, records: pd.DataFrame) -> pd.DataFrame:
     """Records with the log odds of a public model as one more column: a function of each record
     alone."""
-    chances = np.clip(known.predict_proba(records), 0.02, 0.98)
+    chances = np.clip(public.predict_proba(records), 0.02, 0.98)
     return records.assign(public=np.log(chances[:, 1] / chances[:, 0]))
 
 
 def scores(model: Any, records: pd.DataFrame, labels: pd.Series) -> list[float]:
     """Accuracy, AUC and log loss."""
     chances = np.clip(model.predict_proba(records), 1e-6, 1 - 1e-6)
-    told = model.classes_[chances.argmax(axis=1)]
-    return [accuracy_score(labels, told), roc_auc_score(labels == model.classes_[1], chances[:, 1]),
-            log_loss(labels, chances, labels=model.classes_)]  # fmt: skip
+    predicted = model.classes_[chances.argmax(axis=1)]
+    return [
+        accuracy_score(labels, predicted),
+        roc_auc_score(labels == model.classes_[1], chances[:, 1]),
+        log_loss(labels, chances, labels=model.classes_),
+    ]  # fmt: skip
 
 
 def main() -> None:
@@ -77,27 +80,27 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
-    given = parser.parse_args()
-    for table in tables(given.data):
+    arguments = parser.parse_args()
+    for table in tables(arguments.data):
         if table.name not in ("adult", "credit-default", "breast cancer"):
             continue
         for n_public, n_private, epsilon in CASES:
-            if given.data is None:
+            if arguments.data is None:
                 n_public, n_private = n_public // 10, min(n_private, 300)
-            found: dict[str, list[list[float]]] = {}
-            for seed in range(given.fits):
+            metrics: dict[str, list[list[float]]] = {}
+            for seed in range(arguments.fits):
                 mixed = table.train.sample(frac=1.0, random_state=seed)
                 public, private = mixed[:n_public], mixed[n_public : n_public + n_private]
-                known = public_model(table).fit(
+                model_of_others = public_model(table).fit(
                     public.drop(columns=table.target), public[table.target]
                 )
                 X, y = private.drop(columns=table.target), private[table.target]
                 test, truth = table.test.drop(columns=table.target), table.test[table.target]
-                ways = {"public alone": scores(known, test, truth)}
+                ways = {"public alone": scores(model_of_others, test, truth)}
                 budget = {"target": table.target, "target_epsilon": epsilon, "target_delta": DELTA}
                 for name, init in (
                     ("private alone", None),
-                    ("private from public", FrozenEstimator(known)),
+                    ("private from public", FrozenEstimator(model_of_others)),
                 ):
                     model = DPGradientBoostingClassifier(table.schema, init=init, **budget)
                     ways[name] = scores(model.fit(X, y), test, truth)
@@ -107,12 +110,14 @@ def main() -> None:
                     schema=Schema({**dict(table.schema.items()), "public": (-4.0, 4.0)})
                 )
                 ways["linear net, column"] = scores(
-                    linear.fit(with_column(known, X), y), with_column(known, test), truth
+                    linear.fit(with_column(model_of_others, X), y),
+                    with_column(model_of_others, test),
+                    truth,
                 )
                 for name, row in ways.items():
-                    found.setdefault(name, []).append(row)
+                    metrics.setdefault(name, []).append(row)
             print(f"{table.name}: {n_public:,} public, {n_private:,} private, ε = {epsilon:g}")
-            for name, rows in found.items():
+            for name, rows in metrics.items():
                 accuracy, auc, loss = np.mean(rows, axis=0)
                 print(f"  {name:20} accuracy {accuracy:.3f}   AUC {auc:.4f}   log loss {loss:.3f}")
 

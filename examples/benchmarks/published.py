@@ -1,7 +1,8 @@
 """Boosting at its defaults beside published numbers, by the protocols of the papers.
 
-    python examples/benchmarks/published.py                          # breast cancer, by the first protocol: seconds
-    python examples/benchmarks/published.py --data FOLDER            # one seed, a tenth of the records: a smoke test
+    python examples/benchmarks/published.py  # breast cancer, by the first protocol: seconds
+    # one seed, a tenth of the records: a smoke test
+    python examples/benchmarks/published.py --data FOLDER
     python examples/benchmarks/published.py --data FOLDER --full     # about half an hour
 
 FOLDER has adult-train.csv.gz and -test.csv.gz as UCI has them, and credit-default-train.csv.gz and
@@ -31,8 +32,9 @@ from sklearn_dpsearch.preprocessing import Schema
 
 SEEDS = (1, 4, 100, 333, 1002)
 ADULT = (
-    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
-    "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+    "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
+    "native-country", "income",
 )  # fmt: skip
 #: ε ↦ best published area under the curve.
 MADDOCK = {
@@ -45,12 +47,12 @@ SBDT = {0.03: 0.8488, 0.1: 0.8763, 0.5: 0.8928}
 def adult(folder: Path, *parts: str) -> tuple[pd.DataFrame, Schema, str]:
     """Records of some files, the schema of the quickstart, and the target."""
     files = (folder / f"adult-{part}.csv.gz" for part in parts)
-    found = pd.concat(
+    frame = pd.concat(
         [pd.read_csv(file, names=ADULT, skipinitialspace=True, comment="|") for file in files]
     )
-    found = found.assign(income=found["income"].str.rstrip(".")).reset_index(drop=True)
+    frame = frame.assign(income=frame["income"].str.rstrip(".")).reset_index(drop=True)
     schema = Schema.from_yaml(Path(__file__).parents[1] / "quickstart" / "adult.yaml")
-    return found, schema, "income"
+    return frame, schema, "income"
 
 
 def credit(folder: Path) -> tuple[pd.DataFrame, Schema, str]:
@@ -89,21 +91,25 @@ def area(
 
 
 def main(folder: Path, full: bool) -> None:
-    one, both, debts = adult(folder, "train"), adult(folder, "train", "test"), credit(folder)
-    complete = both[0][~(both[0] == "?").any(axis=1)]
+    train, train_and_test, debts = (
+        adult(folder, "train"),
+        adult(folder, "train", "test"),
+        credit(folder),
+    )
+    complete = train_and_test[0][~(train_and_test[0] == "?").any(axis=1)]
     print("| table, protocol | ε | best published | ours, mean (range) |\n|---|---|---|---|")
     for name, table, published, delta, share in (
-        ("Adult, Maddock et al.", one, MADDOCK["Adult"], 1e-5, 0.7),
+        ("Adult, Maddock et al.", train, MADDOCK["Adult"], 1e-5, 0.7),
         ("credit default, Maddock et al.", debts, MADDOCK["credit default"], 1e-5, 0.7),
-        ("Adult, S-BDT", (complete, *both[1:]), SBDT, 5e-8, 30_162 / len(complete)),
+        ("Adult, S-BDT", (complete, *train_and_test[1:]), SBDT, 5e-8, 30_162 / len(complete)),
     ):
         used = table if full else (table[0].sample(frac=0.1, random_state=0), *table[1:])
-        for epsilon, theirs in published.items():
-            ours = [
+        for epsilon, published_value in published.items():
+            scores = [
                 area(used, epsilon, delta, seed, share) for seed in (SEEDS if full else SEEDS[:1])
             ]
-            found = f"{mean(ours):.4f} ({min(ours):.4f} to {max(ours):.4f})"
-            print(f"| {name} | {epsilon:g} | {theirs:.4f} | {found} |", flush=True)
+            summary = f"{mean(scores):.4f} ({min(scores):.4f} to {max(scores):.4f})"
+            print(f"| {name} | {epsilon:g} | {published_value:.4f} | {summary} |", flush=True)
 
 
 if __name__ == "__main__":
@@ -112,8 +118,8 @@ if __name__ == "__main__":
     )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--full", action="store_true")
-    given = parser.parse_args()
-    if given.data is None:
+    arguments = parser.parse_args()
+    if arguments.data is None:
         print(f"breast cancer, ε = 1: {area(breast_cancer(), 1.0, 1e-5, SEEDS[0], 0.7):.4f}")
     else:
-        main(given.data, given.full)
+        main(arguments.data, arguments.full)

@@ -1,9 +1,11 @@
 """Decisions about a rare class: thresholds from costs, weights of classes, and whether a hidden
 part costs something.
 
-    python examples/benchmarks/rare_classes.py                 # the breast cancer table of scikit-learn: seconds
-    python examples/benchmarks/rare_classes.py --data FOLDER --fits 5  # credit default: 22 % positives
-    python examples/benchmarks/rare_classes.py --data FOLDER --fits 15 --share 0.04 --tables credit-default adult
+    python examples/benchmarks/rare_classes.py  # the breast cancer table of scikit-learn: seconds
+    # credit default: 22 % positives
+    python examples/benchmarks/rare_classes.py --data FOLDER --fits 5
+    python examples/benchmarks/rare_classes.py --data FOLDER --fits 15 --share 0.04 \\
+        --tables credit-default adult
 
 FOLDER is that of ``tables.py``. Every row: DPTabularClassifier at its defaults, ε = 1 at δ = 1e-5
 for one fit. A missed positive costs RATIO times as much as a false alarm; costs are those per 1,000
@@ -80,10 +82,10 @@ def scores(table: Table, model: Any) -> dict[str, float]:
         model.predict_proba(records)[:, 1],
         (test[table.target] == model.classes_[1]).to_numpy(),
     )
-    told = model.predict(records) == model.classes_[1]
+    predicted = model.predict(records) == model.classes_[1]
     return {
-        "cost": 1000 * float(np.mean(RATIO * (positive & ~told) + (~positive & told))),
-        "balanced accuracy": balanced_accuracy_score(positive, told),
+        "cost": 1000 * float(np.mean(RATIO * (positive & ~predicted) + (~positive & predicted))),
+        "balanced accuracy": balanced_accuracy_score(positive, predicted),
         "AUC": roc_auc_score(positive, chance),
         "average precision": average_precision_score(positive, chance),
         "log loss": log_loss(positive, chance),
@@ -109,10 +111,10 @@ def main() -> None:
         )
         for name, model in models(table):
             if options.share is None or name.endswith("1/2"):
-                found = pd.DataFrame([scores(table, model) for _ in range(options.fits)]).mean()
+                means = pd.DataFrame([scores(table, model) for _ in range(options.fits)]).mean()
                 print(
                     f"  {name:<40}",
-                    "  ".join(f"{kind} {value:.3f}" for kind, value in found.items()),
+                    "  ".join(f"{kind} {value:.3f}" for kind, value in means.items()),
                     flush=True,
                 )
 

@@ -29,17 +29,21 @@ N, WIDTH = 10**6, 20
 
 def seconds(work: Callable[[], Any]) -> float:
     """Least CPU time of three."""
-    found = []
+    times = []
     for _ in range(3):
         start = time.process_time()
         work()
-        found.append(time.process_time() - start)
-    return min(found)
+        times.append(time.process_time() - start)
+    return min(times)
 
 
-def shown(name: str, ours: Callable[[], Any], theirs: Callable[[], Any], peer: str) -> None:
-    mine, other = seconds(ours), seconds(theirs)
-    print(f"{name:48} {1000 * mine:8.1f} ms   {mine / max(other, 1e-4):6.2f} × {peer}", flush=True)
+def shown(name: str, read: Callable[[], Any], read_of_peer: Callable[[], Any], peer: str) -> None:
+    seconds_here, other = seconds(read), seconds(read_of_peer)
+    print(
+        f"{name:48} {1000 * seconds_here:8.1f} ms   "
+        f"{seconds_here / max(other, 1e-4):6.2f} × {peer}",
+        flush=True,
+    )
 
 
 def main(folder: str | None) -> None:

@@ -2,8 +2,10 @@
 records.
 
     python examples/benchmarks/records_times_epsilon.py    # a small table: seconds
-    python examples/benchmarks/records_times_epsilon.py --data FOLDER --epsilon 0.3 1 3 --fits 2 --out FITS
-    python examples/benchmarks/records_times_epsilon.py --made-up 20000 200000 --fits 2 --out FITS --figure FILE
+    python examples/benchmarks/records_times_epsilon.py --data FOLDER --epsilon 0.3 1 3 \\
+        --fits 2 --out FITS
+    python examples/benchmarks/records_times_epsilon.py --made-up 20000 200000 \\
+        --fits 2 --out FITS --figure FILE
 
 FOLDER, rows and --out are those of ``tables.py``. Records of a subsample are drawn once, without
 replacement. The logits of made-up records are curves of eight of their 20 columns, four products of
@@ -68,7 +70,7 @@ def made_up(records: int) -> tables.Table:
     return tables.Table("made up", "y", schema, frame[:records], frame[records:])
 
 
-def given(options: argparse.Namespace) -> Iterator[tables.Table]:
+def tables_of_sizes(options: argparse.Namespace) -> Iterator[tables.Table]:
     """Tables of each size."""
     for records in options.made_up:
         yield made_up(records)
@@ -96,7 +98,7 @@ def main() -> None:
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
     fits, means = tables.Fits(options.out), {}
-    for table in given(options):
+    for table in tables_of_sizes(options):
         if not table.name.startswith(tuple(options.tables)):
             continue
         size = len(table.train)
@@ -104,15 +106,15 @@ def main() -> None:
             print(f"\n{table.name}, {size:,} records, epsilon = {epsilon:g}")
             for name, model in tables.models(table, epsilon):
                 if name.startswith(tuple(options.only)):
-                    found = fits.of(
+                    scores = fits.of(
                         replace(table, name=f"{table.name}, {size}"),
                         epsilon,
                         name,
                         model,
                         options.fits,
                     )
-                    tables.show(name, found)
-                    means[table.name, size * epsilon, name] = found.mean()
+                    tables.show(name, scores)
+                    means[table.name, size * epsilon, name] = scores.mean()
     if options.figure is not None:
         draw(means, options.figure)
 
@@ -127,8 +129,8 @@ def draw(means: Mapping[tuple[str, float, str], pd.Series], path: Path) -> None:
         for name, (label, style) in LINES.items():
             points = sorted(
                 (at, row.get("AUC", row.get("R2")))
-                for (of, at, one), row in means.items()
-                if (of, one) == (table, name)
+                for (of, at, model), row in means.items()
+                if (of, model) == (table, name)
             )
             if points:
                 ax.plot(*zip(*points), label=label, ms=4, **style)

@@ -1,8 +1,9 @@
 """Which fraction of the records should tune: scores of subset searches against q, at the same total
 ε.
 
-    python examples/benchmarks/subset_fraction.py                                  # a small table: seconds
-    python examples/benchmarks/subset_fraction.py --data FOLDER --epsilon 0.5 1 3 --fits 5 --out FITS
+    python examples/benchmarks/subset_fraction.py  # a small table: seconds
+    python examples/benchmarks/subset_fraction.py --data FOLDER --epsilon 0.5 1 3 \\
+        --fits 5 --out FITS
 
 The tables of ``tables.py`` and diamonds' cut; the models of ``tuning_pays.py`` whose settings
 matter and whose noise can be amplified or that are cheap: diffprivlib's logistic regression, a
@@ -69,8 +70,8 @@ def main() -> None:
                     search = DPSubsetSearchCV(
                         kind.model, kind.space, subset_fraction=q, epsilon=epsilon, delta=DELTA
                     )  # fmt: skip
-                    found = fits.of(table, epsilon, f"{name}, q = {q:g}", search, options.fits)
-                    score = found["accuracy" if "accuracy" in found else "R2"]
+                    scores = fits.of(table, epsilon, f"{name}, q = {q:g}", search, options.fits)
+                    score = scores["accuracy" if "accuracy" in scores else "R2"]
                     words.append(f"{score.mean():.3f} ({score.min():.3f})")
                 print(
                     f"| {table.name}, {len(table.train):,}, {name}, {epsilon:g} | "

@@ -1,7 +1,8 @@
 """What tuning on a random subset saves, and what it costs in accuracy.
 
-    python examples/benchmarks/subset_search.py            # 20,000 synthetic records, few repetitions: about a minute
-    python examples/benchmarks/subset_search.py --full     # 200,000 × 50, 10 repetitions of everything
+    # 20,000 synthetic records, few repetitions: about a minute
+    python examples/benchmarks/subset_search.py
+    python examples/benchmarks/subset_search.py --full  # 200,000 × 50, 10 repetitions of everything
 
 DPSubsetSearchCV and DPRandomSearchCV over the same net and space, with the same distribution of the
 number of candidates and the same total (ε, δ). (a) Wall time of fit without its plan (the
@@ -50,8 +51,8 @@ class Case:
 def synthetic(number: int) -> Case:
     """A table of numbers in [-1, 1] with two classes, not quite separable."""
     X, y = make_classification(
-        number + number // 4, 50, n_informative=20, n_redundant=10, n_clusters_per_class=2, class_sep=0.8, flip_y=0.05,
-        random_state=0,
+        number + number // 4, 50, n_informative=20, n_redundant=10, n_clusters_per_class=2,
+        class_sep=0.8, flip_y=0.05, random_state=0,
     )  # fmt: skip
     net = DPLogisticRegression(classes=[0, 1], bounds_X=(-8, 8), sample_rate=0.01, max_epochs=5)
     space = {"learning_rate_init": loguniform(0.02, 20.0), "max_grad_norm": loguniform(0.05, 2.0)}
@@ -136,11 +137,12 @@ def show(case: Case, repetitions: int) -> None:
         f"  {'':20}{'seconds':>9}{'÷ random':>10}{'predicted':>11}{'one run':>10}{'accuracy':>18}"
     )
     rows = measure(case, repetitions)
-    whole = sum(rows["random search"][0])
+    total = sum(rows["random search"][0])
     for name, (seconds, scores, one_run) in rows.items():
         error = np.std(scores, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else float("nan")
         print(
-            f"  {name:20}{np.mean(seconds):9.2f}{sum(seconds) / whole:10.3f}{predicted(case, name):11.3f}"
+            f"  {name:20}{np.mean(seconds):9.2f}{sum(seconds) / total:10.3f}"
+            f"{predicted(case, name):11.3f}"
             f"{one_run:10.3f}{np.mean(scores):10.4f} ± {error:.4f}",
             flush=True,
         )

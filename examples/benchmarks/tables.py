@@ -1,13 +1,15 @@
 """Models of tables at their defaults: accuracy, ROC AUC, log loss and R² of private models, and of
 boosting without.
 
-    python examples/benchmarks/tables.py                         # the breast cancer table of scikit-learn: seconds
-    python examples/benchmarks/tables.py --data FOLDER --fits 5  # credit default, Adult, COMPAS, California housing
-    python examples/benchmarks/tables.py --packaged --fits 5     # eight tables of the package pydataset
+    python examples/benchmarks/tables.py  # the breast cancer table of scikit-learn: seconds
+    # credit default, Adult, COMPAS, California housing
+    python examples/benchmarks/tables.py --data FOLDER --fits 5
+    # eight tables of the package pydataset
+    python examples/benchmarks/tables.py --packaged --fits 5
     python examples/benchmarks/tables.py --data FOLDER --epsilon 0.3 1 3 --only tabular "DP-EBM"
-    python examples/benchmarks/tables.py --data FOLDER --epsilon 0.1 0.3 1 3 --fits 5 --figure FILE \
-        --tables credit adult compas --only "boosting, not" "gradient" "search over" "DP-EBM"
-        "diffprivlib"
+    python examples/benchmarks/tables.py --data FOLDER --epsilon 0.1 0.3 1 3 --fits 5 \\
+        --tables credit adult compas --only "boosting, not" "gradient" "search over" "DP-EBM" \\
+        "diffprivlib" --figure FILE
 
 FOLDER has NAME-train.csv.gz and NAME-test.csv.gz of each table and its schema NAME.yaml; Adult's
 files are as UCI has them, and its schema is that of the quickstart. Every row: one fit with all of
@@ -115,7 +117,7 @@ def models(table: Table, epsilon: float = 1.0) -> Iterator[tuple[str, Any]]:
     budget = {"target_epsilon": epsilon, "target_delta": DELTA}
     features, target = table.schema.without(table.target), table.schema[table.target]
     numbers = isinstance(target, tuple)
-    given = {"bounds_y": target} if numbers else {"classes": target}
+    public = {"bounds_y": target} if numbers else {"classes": target}
     linear, perceptron = (
         (DPLinearRegression, DPMLPRegressor) if numbers else (DPLogisticRegression, DPMLPClassifier)
     )
@@ -131,7 +133,7 @@ def models(table: Table, epsilon: float = 1.0) -> Iterator[tuple[str, Any]]:
         ),
     )
     for norm in ("rule", 1.0):
-        options = {**given, **budget, "max_grad_norm": norm}
+        options = {**public, **budget, "max_grad_norm": norm}
         yield (
             f"perceptron, norm {norm}",
             make_pipeline(TableEncoder(features), perceptron(**options)),
@@ -182,10 +184,12 @@ def scores(table: Table, model: Any) -> dict[str, float]:
     if not hasattr(model, "predict_proba"):
         return {"R2": r2_score(truth, model.predict(test)), "CPU s": seconds}
     chances, classes = model.predict_proba(test), list(model.classes_)
-    each = [roc_auc_score(truth == one, chances[:, place]) for place, one in enumerate(classes)]
+    areas = [
+        roc_auc_score(truth == label, chances[:, place]) for place, label in enumerate(classes)
+    ]
     return {
         "accuracy": accuracy_score(truth, model.predict(test)),
-        "AUC": sum(each) / len(each),
+        "AUC": sum(areas) / len(areas),
         "log loss": log_loss(truth, chances, labels=classes),
         "CPU s": seconds,
     }
@@ -203,15 +207,15 @@ class Fits:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         lines = path.read_text().splitlines() if path is not None and path.exists() else []
-        self.done = {(*key,): found for key, found in map(json.loads, lines)}
+        self.done = {(*key,): row for key, row in map(json.loads, lines)}
 
     def of(self, table: Table, epsilon: float, name: str, model: Any, count: int) -> pd.DataFrame:
         """Scores of the first fits of a model, one a row; those that are missing are made."""
         return pd.DataFrame(
-            [self._one(table, epsilon, name, model, number) for number in range(count)]
+            [self._fit(table, epsilon, name, model, number) for number in range(count)]
         )
 
-    def _one(
+    def _fit(
         self, table: Table, epsilon: float, name: str, model: Any, number: int
     ) -> dict[str, float]:
         key = (table.name, None if name.endswith("not private") else epsilon, name, number)
@@ -244,18 +248,23 @@ def main() -> None:
             print(f"\n{table.name}, {len(table.train):,} records, epsilon = {epsilon:g}")
             for name, model in models(table, epsilon):
                 if name.startswith(tuple(options.only)):
-                    found = fits.of(table, epsilon, name, model, options.fits)
-                    show(name, found)
-                    means[table.name, epsilon, name] = found.mean()
+                    scores_of_fits = fits.of(table, epsilon, name, model, options.fits)
+                    show(name, scores_of_fits)
+                    means[table.name, epsilon, name] = scores_of_fits.mean()
     if options.figure is not None:
         draw(means, options.figure)
 
 
-def show(name: str, found: pd.DataFrame) -> None:
+def show(name: str, scores_of_fits: pd.DataFrame) -> None:
     """Print means of the fits, and the worst of them."""
-    worst = found.agg({kind: "max" if kind in ("log loss", "CPU s") else "min" for kind in found})
-    told = (f"{kind} {found[kind].mean():.3f} (worst {worst[kind]:.3f})" for kind in found)
-    print(f"  {name:<34}", "  ".join(told), flush=True)
+    worst = scores_of_fits.agg(
+        {kind: "max" if kind in ("log loss", "CPU s") else "min" for kind in scores_of_fits}
+    )
+    columns = (
+        f"{kind} {scores_of_fits[kind].mean():.3f} (worst {worst[kind]:.3f})"
+        for kind in scores_of_fits
+    )
+    print(f"  {name:<34}", "  ".join(columns), flush=True)
 
 
 #: Label and style of a row in the figure.
@@ -278,19 +287,23 @@ def draw(means: Mapping[tuple[str, float, str], pd.Series], path: Path) -> None:
     """Mean AUC over the tables with classes, against the total ε."""
     import matplotlib.pyplot as plt
 
-    areas = {key: float(found["AUC"]) for key, found in means.items() if "AUC" in found}
+    areas = {key: float(row["AUC"]) for key, row in means.items() if "AUC" in row}
     count, epsilons = (
         len({table for table, *_ in areas}),
         sorted({epsilon for _, epsilon, _ in areas}),
     )
     figure, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
     for name, (label, style) in LINES.items():
-        found = [
-            [area for (_, at, other), area in areas.items() if (at, other) == (one, name)]
-            for one in epsilons
+        row = [
+            [
+                area
+                for (_, at, other), area in areas.items()
+                if (at, other) == (epsilon_of_point, name)
+            ]
+            for epsilon_of_point in epsilons
         ]
-        if all(len(of_tables) == count for of_tables in found):
-            ax.plot(epsilons, np.mean(found, axis=1), label=label, ms=5, **style)
+        if all(len(of_tables) == count for of_tables in row):
+            ax.plot(epsilons, np.mean(row, axis=1), label=label, ms=5, **style)
     ax.set(xscale="log", xticks=epsilons, xticklabels=[f"{epsilon:g}" for epsilon in epsilons])
     ax.set(xlabel="total ε at δ = 1e-5", ylabel=f"ROC AUC, mean of {count} tables")
     ax.minorticks_off()

@@ -1,6 +1,6 @@
 """Which score tells two private models apart, for the noise that it needs?
 
-    python examples/benchmarks/telling_apart.py                         # the breast cancer table: seconds
+    python examples/benchmarks/telling_apart.py  # the breast cancer table: seconds
     python examples/benchmarks/telling_apart.py --data FOLDER --fits 3  # the tables of tables.py
 
 Three families are trained on a part of the records (``--shares``) with all of ε: a net for data
@@ -37,14 +37,14 @@ DRAWS = 300
 
 def families(table: Table, epsilon: float) -> dict[str, Any]:
     """The models, by name."""
-    given = {"target": table.target, "target_epsilon": epsilon, "target_delta": DELTA}
+    arguments = {"target": table.target, "target_epsilon": epsilon, "target_delta": DELTA}
     numbers = isinstance(table.schema[table.target], tuple)
     net = DPTabularRegressor if numbers else DPTabularClassifier
     boosting = DPGradientBoostingRegressor if numbers else DPGradientBoostingClassifier
     return {
-        "net": net(table.schema, **given),
-        "linear": net(table.schema, hidden_layer_sizes=(), **given),
-        "boosting": boosting(table.schema, **given),
+        "net": net(table.schema, **arguments),
+        "linear": net(table.schema, hidden_layer_sizes=(), **arguments),
+        "boosting": boosting(table.schema, **arguments),
     }
 
 

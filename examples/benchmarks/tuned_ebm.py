@@ -2,7 +2,8 @@
 by hindsight.
 
     python examples/benchmarks/tuned_ebm.py                         # one small table, one fit each
-    python examples/benchmarks/tuned_ebm.py --data FOLDER --fits 5  # Adult, credit default and COMPAS
+    # Adult, credit default and COMPAS
+    python examples/benchmarks/tuned_ebm.py --data FOLDER --fits 5
 
 FOLDER holds the tables as ``tables.py`` describes them. Categories become integer codes from the
 schema, so that DP-EBM reads none from the records. ``DPRandomSearchCV`` chooses the learning rate,
@@ -59,13 +60,19 @@ def main() -> None:
         for epsilon in options.epsilon:
             print(f"\n{table.name}, {len(table.train):,} records, epsilon = {epsilon:g}")
             for name, model in rows(table.schema, table.target, epsilon):
-                found = pd.DataFrame([tables.scores(table, model) for _ in range(options.fits)])
-                worst = found.agg(
-                    {one: "max" if one in ("log loss", "CPU s") else "min" for one in found}
+                scores = pd.DataFrame([tables.scores(table, model) for _ in range(options.fits)])
+                worst = scores.agg(
+                    {
+                        metric: "max" if metric in ("log loss", "CPU s") else "min"
+                        for metric in scores
+                    }
                 )
                 print(
                     f"  {name:<20}",
-                    "  ".join(f"{one} {found[one].mean():.3f} ({worst[one]:.3f})" for one in found),
+                    "  ".join(
+                        f"{metric} {scores[metric].mean():.3f} ({worst[metric]:.3f})"
+                        for metric in scores
+                    ),
                 )
 
 

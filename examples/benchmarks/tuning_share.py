@@ -20,7 +20,7 @@ DISTRIBUTION = Geometric(10)
 FRACTIONS, SHARES = (0.1, 0.2), (0.5, 1.0, 1.5, 2.0)
 
 
-def kept(epsilon: float, fraction: float, share: float) -> tuple[float, float]:
+def epsilons(epsilon: float, fraction: float, share: float) -> tuple[float, float]:
     """Of the final training and of a candidate."""
 
     def search(mu: float):
@@ -45,7 +45,9 @@ def main() -> None:
     print("|---|" + "---|" * len(SHARES))
     for epsilon in (0.5, 1.0, 3.0) if full else (0.5,):
         for fraction in FRACTIONS if full else FRACTIONS[:1]:
-            cells = ("{:.2f}, {:.2f}".format(*kept(epsilon, fraction, share)) for share in SHARES)
+            cells = (
+                "{:.2f}, {:.2f}".format(*epsilons(epsilon, fraction, share)) for share in SHARES
+            )
             print(f"| {epsilon:g}, {fraction:g} | " + " | ".join(cells) + " |", flush=True)
 
 

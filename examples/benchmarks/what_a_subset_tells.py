@@ -2,7 +2,8 @@
 fits of each.
 
     python examples/benchmarks/what_a_subset_tells.py                       # digits: some seconds
-    python examples/benchmarks/what_a_subset_tells.py --full --data FOLDER  # three tables of 30,000 records and more
+    # three tables of 30,000 records and more
+    python examples/benchmarks/what_a_subset_tells.py --full --data FOLDER
 
 A search on a random subset ranks candidates by one fit each. For every setting this prints the mean
 score of a fit on a random tenth (with the noise that is made for all records, as the search trains
@@ -58,16 +59,16 @@ def main() -> None:
     )
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--data", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     print(
         "| table, ε | setting | on a tenth: mean | from fit to fit | on all: mean "
         "|\n|---|---|---|---|---|"
     )
-    for load in (cuts, adult, mnist) if given.full else (digits,):
-        for epsilon in (0.5, 1.0) if given.full else (3.0,):
-            compare(load(given.data), epsilon, *((15, 3) if given.full else (4, 2)))
+    for load in (cuts, adult, mnist) if arguments.full else (digits,):
+        for epsilon in (0.5, 1.0) if arguments.full else (3.0,):
+            compare(load(arguments.data), epsilon, *((15, 3) if arguments.full else (4, 2)))
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ for name, search, n_runs in (
     ("the usual search", UsualSearch(), 500),
     ("DPRandomSearchCV", private, 100),
 ):
-    found = audit(
+    result = audit(
         search,
         X,
         y,
@@ -79,5 +79,5 @@ for name, search, n_runs in (
         n_runs=n_runs,
         statistic=lambda model: model.best_estimator_.mean_,
     )
-    print(f"{name}\n{found}\n")
-    assert found.consistent == (search is private)
+    print(f"{name}\n{result}\n")
+    assert result.consistent == (search is private)

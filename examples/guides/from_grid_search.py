@@ -29,8 +29,8 @@ print(f"accuracy {usual.score(X_test, y_test):.3f}   {usual.best_params_}")
 # Private as a whole. Line one: an estimator that is private itself, told what is public: the
 # labels, and the range of every feature: as the description of the data set states them.
 ranges = (np.zeros(30), np.array([
-    30, 40, 190, 2510, 0.17, 0.35, 0.43, 0.21, 0.31, 0.1, 2.9, 4.9, 22, 543, 0.032, 0.14, 0.4, 0.053, 0.079, 0.03, 37,
-    50, 252, 4260, 0.23, 1.06, 1.26, 0.3, 0.67, 0.21,
+    30, 40, 190, 2510, 0.17, 0.35, 0.43, 0.21, 0.31, 0.1, 2.9, 4.9, 22, 543, 0.032, 0.14, 0.4,
+    0.053, 0.079, 0.03, 37, 50, 252, 4260, 0.23, 1.06, 1.26, 0.3, 0.67, 0.21,
 ]))  # fmt: skip
 model = DPLogisticRegression(classes=[0, 1], bounds_X=ranges)
 

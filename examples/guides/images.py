@@ -41,12 +41,12 @@ def edges(pixels: np.ndarray, directions: int = 8) -> np.ndarray:
         images[:, 2:, 1:-1] - images[:, :-2, 1:-1],
     )
     turned = np.arctan2(down, across) % (2 * np.pi) / (2 * np.pi) * directions
-    near = [
-        1 - np.minimum(abs(turned - one), directions - abs(turned - one)).clip(0, 1)
-        for one in range(directions)
+    distances = [
+        1 - np.minimum(abs(turned - direction), directions - abs(turned - direction)).clip(0, 1)
+        for direction in range(directions)
     ]
     cells = (
-        (np.stack(near, 1) * np.hypot(across, down)[:, None])
+        (np.stack(distances, 1) * np.hypot(across, down)[:, None])
         .reshape(-1, directions, 4, 2, 4, 2)
         .sum((3, 5))
     )

@@ -32,15 +32,15 @@ def search(**more):
 # one stack, and what is released is the same. (Dask starts its workers by importing this script,
 # which is why the guard is needed.)
 if __name__ == "__main__":
-    here = search().fit(X_train, y_train)
+    local = search().fit(X_train, y_train)
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster),
         parallel_config("dask"),
     ):
-        there = search(n_jobs=-1).fit(X_train, y_train)
-    print(f"accuracy {there.score(X_test, y_test):.3f}   {there.best_params_}")
+        remote = search(n_jobs=-1).fit(X_train, y_train)
+    print(f"accuracy {remote.score(X_test, y_test):.3f}   {remote.best_params_}")
     print(
-        "the same model:", np.array_equal(here.predict_proba(X_test), there.predict_proba(X_test))
+        "the same model:", np.array_equal(local.predict_proba(X_test), remote.predict_proba(X_test))
     )
-    print(there.privacy_spent_)
+    print(remote.privacy_spent_)

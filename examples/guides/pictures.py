@@ -81,8 +81,8 @@ save("profile")
 # ----------------------
 # No attack has a higher true positive rate than the line, at any false positive rate. Two curves on
 # the same axes can be compared.
-whole = TradeOffDisplay.from_guarantee(search).plot(name="whole search")
-TradeOffDisplay.from_guarantee(one_run).plot(whole.ax_, name="one run")
+display = TradeOffDisplay.from_guarantee(search).plot(name="whole search")
+TradeOffDisplay.from_guarantee(one_run).plot(display.ax_, name="one run")
 save("trade_off")
 
 # %%
@@ -127,8 +127,8 @@ save("distribution_success")
 # -----------------
 # A search, and one more training of the winner. Together they cost less than what both cost alone.
 parts = {"search": search.epsilon_at(DELTA), "refit of the winner": one_run.epsilon_at(DELTA)}
-both = compose(search, one_run).epsilon_at(DELTA)
-bars = {**parts, f"added up (δ = {2 * DELTA:g})": sum(parts.values()), "together": both}
+total = compose(search, one_run).epsilon_at(DELTA)
+bars = {**parts, f"added up (δ = {2 * DELTA:g})": sum(parts.values()), "together": total}
 plt.figure()
 plt.barh(list(bars), list(bars.values()))
 plt.xlabel(f"ε at δ = {DELTA:g}")

@@ -29,10 +29,10 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 # public constants: the labels, the range of a pixel
 net = DPMLPClassifier(classes=range(10), bounds_X=(0, 16))
 
-one = net.set_params(target_epsilon=EPSILON, target_delta=DELTA).fit(X_train, y_train)
+default = net.set_params(target_epsilon=EPSILON, target_delta=DELTA).fit(X_train, y_train)
 print(
-    f"one fit at its defaults      accuracy {one.score(X_test, y_test):.3f}   "
-    f"{one.privacy_spent_!r}"
+    f"one fit at its defaults      accuracy {default.score(X_test, y_test):.3f}   "
+    f"{default.privacy_spent_!r}"
 )
 
 # %%

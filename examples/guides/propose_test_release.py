@@ -54,11 +54,11 @@ DELTA = 1e-5
 class Raised:
     """The privacy profile ε ↦ δ(ε) + b; two with the same numbers are equal."""
 
-    both: Guarantee
+    steps: Guarantee
     b: float
 
     def __call__(self, epsilon):
-        return np.minimum(self.both.delta_at(epsilon) + self.b, 1.0)
+        return np.minimum(self.steps.delta_at(epsilon) + self.b, 1.0)
 
 
 class ProposedRidge(RegressorMixin, BaseEstimator):
@@ -90,8 +90,8 @@ class ProposedRidge(RegressorMixin, BaseEstimator):
         self.mu = mu
 
     def privacy_guarantee(self, n_samples=None):
-        both = compose(PureDP(epsilon=self.test_epsilon), GaussianDP(mu=self.mu))
-        return ProfileDP(profile=Raised(both, self.test_delta))
+        steps = compose(PureDP(epsilon=self.test_epsilon), GaussianDP(mu=self.mu))
+        return ProfileDP(profile=Raised(steps, self.test_delta))
 
     def fit(self, X, y):
         X, y = unit_rows(X), np.clip(y, -1.0, 1.0)
@@ -136,11 +136,11 @@ def in_ball(hessian, moments, radius):
 # A proposal may be refused or too timid. Ten are tried on average, in a random number, and the best
 # by a private score is released. What that costs depends on what is known of one run: one point (ε,
 # δ), as the paper has it, or its whole profile.
-one = ProposedRidge().privacy_guarantee()
-point = ApproxDP(epsilon=one.epsilon_at(2e-7), delta=2e-7)
-print(f"one proposal               ε = {one.epsilon_at(DELTA):.3f}")
+guarantee = ProposedRidge().privacy_guarantee()
+point = ApproxDP(epsilon=guarantee.epsilon_at(2e-7), delta=2e-7)
+print(f"one proposal               ε = {guarantee.epsilon_at(DELTA):.3f}")
 print(f"ten, from one point (ε, δ) ε = {best_of(point, 10).epsilon_at(DELTA):.3f}")
-print(f"ten, from the profile      ε = {best_of(one, 10).epsilon_at(DELTA):.3f}")
+print(f"ten, from the profile      ε = {best_of(guarantee, 10).epsilon_at(DELTA):.3f}")
 
 # %%
 # On data

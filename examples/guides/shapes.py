@@ -67,7 +67,7 @@ def spread(of: DPTabularClassifier | DPGradientBoostingClassifier) -> None:
     """Print the spread of ten fits ÷ the band, for each column."""
     fits = [of.fit(train, train["death"]).shapes() for _ in range(10)]
     for name, shape in fits[0].items():
-        deviations = np.std([one[name].effects for one in fits], axis=0, ddof=1)
+        deviations = np.std([shapes[name].effects for shapes in fits], axis=0, ddof=1)
         print(f"{name}: spread of ten fits ÷ band {np.mean(deviations) / np.mean(shape.noise):.2f}")
 
 

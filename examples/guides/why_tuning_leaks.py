@@ -44,18 +44,19 @@ def accuracies(seed: int, with_outliers: bool) -> np.ndarray:
 # %%
 # With the outliers the curve turns; without them it rises. So the best weight is a witness.
 curves = {
-    there: np.array([accuracies(seed, there) for seed in range(100)]) for there in (False, True)
+    outliers: np.array([accuracies(seed, outliers) for seed in range(100)])
+    for outliers in (False, True)
 }
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-for there, name in ((False, "without the outliers"), (True, "with the outliers")):
-    ax.plot(WEIGHTS, curves[there].mean(axis=0), "o-", label=name)
+for outliers, name in ((False, "without the outliers"), (True, "with the outliers")):
+    ax.plot(WEIGHTS, curves[outliers].mean(axis=0), "o-", label=name)
 ax.set(xscale="log", xlabel="weight of the hinge loss", ylabel="accuracy")
 ax.legend()
 
 # %%
 # The attack: a small best weight says that the outliers are there. Its rule is made on the first
 # half of the data sets and tried on the other half.
-best = {there: WEIGHTS[found.argmax(axis=1)] for there, found in curves.items()}
+best = {outliers: WEIGHTS[curve.argmax(axis=1)] for outliers, curve in curves.items()}
 
 
 def advantage(limit: float, part: slice) -> float:

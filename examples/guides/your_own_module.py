@@ -25,8 +25,13 @@ class Convolutions(nn.Module):
     def __init__(self, channels: int = 8) -> None:
         super().__init__()
         self.features = nn.Sequential(
-            nn.Conv2d(1, channels, 3, padding=1), nn.GroupNorm(2, channels), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(channels, 2 * channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(1, channels, 3, padding=1),
+            nn.GroupNorm(2, channels),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(channels, 2 * channels, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
         )  # fmt: skip
         self.last = nn.Linear(8 * channels, 10)
 
@@ -70,7 +75,10 @@ print(
 # A search over the arguments of the module, the step size and the clipping.
 search = DPRandomSearchCV(
     DPNeuralNetClassifier(TwoLayers, max_epochs=20, **shared),
-    {"lr": loguniform(0.1, 2.0), "max_grad_norm": loguniform(0.3, 3.0), "module__hidden": [32, 128]},
+    {
+        "lr": loguniform(0.1, 2.0), "max_grad_norm": loguniform(0.3, 3.0),
+        "module__hidden": [32, 128],
+    },
     n_iter=10, epsilon=3.0, delta=1e-5,
 )  # fmt: skip
 search.fit(X_train, y_train)

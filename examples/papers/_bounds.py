@@ -217,10 +217,10 @@ THEOREMS: dict[str, Callable[[Guarantee, CountDistribution], Guarantee]] = {
 
 def all_bounds(one_run: Guarantee, count: CountDistribution) -> dict[str, Guarantee]:
     """Bounds of the accountant and of this file, by name, as far as they apply."""
-    found = dict(getattr(best_of(one_run, count), "bounds", {}))
+    bounds = dict(getattr(best_of(one_run, count), "bounds", {}))
     for name, theorem in THEOREMS.items():
         try:
-            found[name] = theorem(one_run, count)
+            bounds[name] = theorem(one_run, count)
         except NotApplicable:
             continue
-    return found
+    return bounds

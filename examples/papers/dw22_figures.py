@@ -37,7 +37,7 @@ def walks(
 ) -> list[tuple[np.ndarray, list[float]]]:
     """Utilities of each walk, and the fidelity of the kept candidate after each of its rounds."""
     rng = np.random.default_rng(seed)
-    found = []
+    runs = []
     for _ in range(WALKS):
         utilities = rng.uniform(size=CANDIDATES)
         exact = [Fraction(round(utility * 2**20), 2**20) for utility in utilities]
@@ -49,8 +49,8 @@ def walks(
         while not rounds.over:
             accepted = rounds.ask(exact)
             fidelities.append(fidelities[-1] if accepted is None else fidelity(utilities, accepted))
-        found.append((utilities, fidelities[1:]))
-    return found
+        runs.append((utilities, fidelities[1:]))
+    return runs
 
 
 def fidelity(utilities: np.ndarray, chosen: int) -> float:
@@ -73,7 +73,10 @@ def noisy_maximum(epsilon: float) -> float:
     noise = GumbelNoise(scale=Fraction(2, PARTS) / Fraction(epsilon))
     return float(
         np.mean(
-            [fidelity(u, noise.select([Fraction(one) for one in u])) for u, _ in walks(0.1, PARTS)]
+            [
+                fidelity(u, noise.select([Fraction(utility) for utility in u]))
+                for u, _ in walks(0.1, PARTS)
+            ]
         )
     )
 
@@ -83,8 +86,8 @@ def fidelity_over_rounds() -> Curves:
     curves = {}
     for parts, round_epsilon in ((10, 0.05), (50, 0.05), (50, 0.2), (200, 0.2)):
         runs = [fidelities for _, fidelities in walks(round_epsilon, parts)]
-        longest = max(len(one) for one in runs)
-        padded = np.array([one + [one[-1]] * (longest - len(one)) for one in runs])
+        longest = max(len(run) for run in runs)
+        padded = np.array([run + [run[-1]] * (longest - len(run)) for run in runs])
         curves[f"k ε = {parts * round_epsilon:g}, DW22a"] = (
             np.arange(1.0, longest + 1),
             padded.mean(axis=0),
@@ -99,8 +102,8 @@ def rounds_over_levels() -> Curves:
     rounds = [[len(f) for _, f in walks(0.1, PARTS, levels=int(n), seed=1)] for n in levels]
     logs = np.log2(levels)
     return {
-        "mean, DW22a": (levels.astype(float), np.array([np.mean(one) for one in rounds])),
-        "largest": (levels.astype(float), np.array([float(max(one)) for one in rounds])),
+        "mean, DW22a": (levels.astype(float), np.array([np.mean(numbers) for numbers in rounds])),
+        "largest": (levels.astype(float), np.array([float(max(numbers)) for numbers in rounds])),
         "log2 n": (levels.astype(float), logs),
         "3 log2 n": (levels.astype(float), 3 * logs),
         "default max_rounds": (levels.astype(float), 5 * np.ceil(logs) + 2),
@@ -114,21 +117,24 @@ def rounds_over_utility() -> Curves:
         for seed in range(4)
         for utilities, f in walks(0.1, 10, seed=seed)
     ]
-    reached = np.array(sorted({one for one, _ in runs}), dtype=float)
+    reached = np.array(sorted({level for level, _ in runs}), dtype=float)
     return {
         "mean rounds, DW22b": (
             reached,
-            np.array([np.mean([r for u, r in runs if u == one]) for one in reached]),
+            np.array([np.mean([r for u, r in runs if u == level]) for level in reached]),
         )
     }
 
 
 def fidelity_at_equal_epsilon() -> Curves:
     """Ours: what the walk finds, and what the noisy maximum finds at the walk's worst-case ε."""
-    epsilons = np.array([worst_case(one) for one in ROUND_EPSILONS])
+    epsilons = np.array([worst_case(epsilon) for epsilon in ROUND_EPSILONS])
     return {
-        "doubling walk": (epsilons, np.array([mean_fidelity(one) for one in ROUND_EPSILONS])),
-        "noisy maximum": (epsilons, np.array([noisy_maximum(one) for one in epsilons])),
+        "doubling walk": (
+            epsilons,
+            np.array([mean_fidelity(epsilon) for epsilon in ROUND_EPSILONS]),
+        ),
+        "noisy maximum": (epsilons, np.array([noisy_maximum(epsilon) for epsilon in epsilons])),
     }
 
 

@@ -61,7 +61,7 @@ def tuning(distribution: CountDistribution) -> Guarantee:
     return best_of(RUN, distribution)
 
 
-def ours(distribution: CountDistribution, fraction: float, train_on: str) -> float:
+def epsilon(distribution: CountDistribution, fraction: float, train_on: str) -> float:
     return float(subset_then_train(tuning(distribution), RUN, fraction, train_on).epsilon_at(DELTA))
 
 
@@ -85,12 +85,12 @@ def certain(distribution: CountDistribution, fraction: float) -> float:
 def figure_1(mean: float, fractions: np.ndarray) -> Curves:
     """Curves (q, ε) of both variants, with the floors."""
     poisson, geometric = Poisson(mean), Geometric(mean)
-    whole = np.full(
+    on_all_records = np.full(
         fractions.size,
         published_bounds.renyi_poisson(RENYI, poisson, INTEGER_ORDERS).epsilon_at(DELTA),
     )
     return {
-        "search on all records, PS22": (fractions, whole),
+        "search on all records, PS22": (fractions, on_all_records),
         "variant 1, KK23": (
             fractions,
             np.array([published_bound(mean, q, "rest") for q in fractions]),
@@ -101,16 +101,19 @@ def figure_1(mean: float, fractions: np.ndarray) -> Curves:
         ),
         "variant 1, Theorem 2": (
             fractions,
-            np.array([ours(poisson, q, "rest") for q in fractions]),
+            np.array([epsilon(poisson, q, "rest") for q in fractions]),
         ),
-        "variant 2, Theorem 2": (fractions, np.array([ours(poisson, q, "all") for q in fractions])),
+        "variant 2, Theorem 2": (
+            fractions,
+            np.array([epsilon(poisson, q, "all") for q in fractions]),
+        ),
         "variant 1, Theorem 2, geometric": (
             fractions,
-            np.array([ours(geometric, q, "rest") for q in fractions]),
+            np.array([epsilon(geometric, q, "rest") for q in fractions]),
         ),
         "variant 2, Theorem 2, geometric": (
             fractions,
-            np.array([ours(geometric, q, "all") for q in fractions]),
+            np.array([epsilon(geometric, q, "all") for q in fractions]),
         ),
         "certain, Poisson": (fractions, np.array([certain(poisson, q) for q in fractions])),
         "one training run": (fractions, np.full(fractions.size, RUN.epsilon_at(DELTA))),
@@ -127,15 +130,15 @@ def figures(fractions: np.ndarray) -> dict[str, Figure]:
 
 def main() -> None:
     full = "--full" in sys.argv
-    sys.argv = [one for one in sys.argv if one != "--full"]
+    sys.argv = [argument for argument in sys.argv if argument != "--full"]
     show(figures(FRACTIONS if full else FEW), "kk23")
     print(f"at q = 0.1; one run has epsilon = {RUN.epsilon_at(DELTA):.3f}")
     for distribution in (Geometric(15), Geometric(45), Poisson(15), Poisson(45)):
-        rest, on_all = (ours(distribution, 0.1, train_on) for train_on in ("rest", "all"))
-        whole = float(tuning(distribution).epsilon_at(DELTA))
+        on_rest, on_all = (epsilon(distribution, 0.1, train_on) for train_on in ("rest", "all"))
+        search = float(tuning(distribution).epsilon_at(DELTA))
         print(
-            f"  {distribution!r}: search on all {whole:.3f}; then train on the rest {rest:.3f}, on "
-            f"all {on_all:.3f}"
+            f"  {distribution!r}: search on all {search:.3f}; then train on the rest "
+            f"{on_rest:.3f}, on all {on_all:.3f}"
         )
 
 

@@ -78,12 +78,12 @@ def records(full: bool, folder: Path | None) -> tuple[Records, float]:
         X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
         return (X, y, X_test, y_test), 16.0
     if folder is not None:
-        found = np.load(folder / "mnist.npz")
+        arrays = np.load(folder / "mnist.npz")
         return (
-            found["X_train"],
-            found["y_train"].astype(int),
-            found["X_test"],
-            found["y_test"].astype(int),
+            arrays["X_train"],
+            arrays["y_train"].astype(int),
+            arrays["X_test"],
+            arrays["y_test"].astype(int),
         ), 255.0
     pixels, labels = fetch_openml("mnist_784", return_X_y=True, as_frame=False)
     labels = labels.astype(int)
@@ -180,20 +180,20 @@ def figure(setting: Setting, data: Records, repetitions: int) -> tuple[Curves, d
     """Curves (ε, accuracy), and the mean seconds of each search."""
     points, seconds = defaultdict(list), defaultdict(list)
     for noise in setting.noises:
-        for name, (search, theirs) in searches(setting, noise).items():
+        for name, (search, published) in searches(setting, noise).items():
             # the plan is made here, not in the time of ``fit``
             epsilon = search.privacy_cost(len(data[0])).epsilon
-            accuracy, time_of_fit, found = measured(search, data, repetitions)
+            accuracy, time_of_fit, fitted = measured(search, data, repetitions)
             seconds[name].append(time_of_fit)
-            for source, total in {**theirs, "ours": epsilon}.items():
+            for source, total in {**published, "ours": epsilon}.items():
                 points[f"{name}, {source}"].append((total, accuracy))
-        won = getattr(found, "final_params_", found.best_params_)
+        won = getattr(fitted, "final_params_", fitted.best_params_)
         single = clone(setting.net).set_params(**{setting.noise: noise}, **won)
         points["one run"].append(
             (single.privacy_guarantee(len(data[0])).epsilon_at(DELTA), measured(single, data, 1)[0])
         )
-    curves = {name: tuple(np.array(sorted(found)).T) for name, found in points.items()}
-    return curves, {name: float(np.mean(found)) for name, found in seconds.items()}
+    curves = {name: tuple(np.array(sorted(curve)).T) for name, curve in points.items()}
+    return curves, {name: float(np.mean(times)) for name, times in seconds.items()}
 
 
 def main() -> None:
@@ -207,20 +207,22 @@ def main() -> None:
     )
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--out", type=Path, help="folder for pictures (needs matplotlib)")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    data, largest = records(given.full, given.data)
-    for name in given.figure:
-        curves, seconds = figure(settings(given.full, largest)[name], data, given.repetitions)
+    data, largest = records(arguments.full, arguments.data)
+    for name in arguments.figure:
+        curves, seconds = figure(
+            settings(arguments.full, largest)[name], data, arguments.repetitions
+        )
         show_all(
             {name: (lambda drawn=curves: drawn, "epsilon at delta = 1e-05", "accuracy")},
             "kk23",
-            given.out,
+            arguments.out,
         )
         fastest = min(seconds.values())
         print(
             "  CPU time: "
-            + ", ".join(f"{name} {one / fastest:.1f}" for name, one in seconds.items()),
+            + ", ".join(f"{name} {time / fastest:.1f}" for name, time in seconds.items()),
             flush=True,
         )
 

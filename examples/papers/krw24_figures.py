@@ -66,18 +66,20 @@ def figure_4() -> Curves:
     allows."""
     poisson = Poisson(MEAN)
     budget = published_bounds.renyi_poisson(ZCDP(rho=0.5 * BASE.mu**2), poisson).epsilon_at(DELTA)
-    theirs = largest_share(
+    published = largest_share(
         lambda distribution: published_bounds.profile_binomial(BASE, distribution).epsilon_at(
             DELTA
         ),
         budget,
     )
-    ours = largest_share(lambda distribution: best_of(BASE, distribution).epsilon_at(DELTA), budget)
+    exact = largest_share(
+        lambda distribution: best_of(BASE, distribution).epsilon_at(DELTA), budget
+    )
     k = np.arange(0, 26)
     distributions: dict[str, CountDistribution] = {
         f"Poisson({MEAN:g}), Theorem 6, PS22": poisson,
-        f"Binomial({N}, {theirs.p:.2f}), Theorem 5.7, KRW24": theirs,
-        f"Binomial({N}, {ours.p:.2f}), Theorem 1": ours,
+        f"Binomial({N}, {published.p:.2f}), Theorem 5.7, KRW24": published,
+        f"Binomial({N}, {exact.p:.2f}), Theorem 1": exact,
     }
     return {
         name: (k.astype(float), distribution.pmf(k)) for name, distribution in distributions.items()

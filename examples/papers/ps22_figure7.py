@@ -1,7 +1,7 @@
 """Papernot & Steinke (2022), "Hyperparameter Tuning with Rényi Differential Privacy": figure 7,
 ours beside it.
 
-    python examples/papers/ps22_figure7.py                               # from 41 quantiles of the accuracies, below
+    python examples/papers/ps22_figure7.py  # from 41 quantiles of the accuracies, below
     python examples/papers/ps22_figure7.py --data FILE [--out FOLDER]    # from all of them
 
 A learning rate is searched for a convolutional net on MNIST: 60 epochs, batches of 256, clipping
@@ -68,10 +68,10 @@ def accuracies(file: Path | None) -> np.ndarray:
         return np.interp(
             (np.arange(CANDIDATES) + 0.5) / CANDIDATES, np.linspace(0, 1, len(QUANTILES)), QUANTILES
         )
-    found = {
+    table = {
         float(rate): float(accuracy) for rate, accuracy in json.loads(file.read_text()).items()
     }
-    return np.sort([found[rate] for rate in sorted(found)[-CANDIDATES:]])
+    return np.sort([table[rate] for rate in sorted(table)[-CANDIDATES:]])
 
 
 def expected_best(distribution: CountDistribution, sorted_accuracies: np.ndarray) -> float:
@@ -81,7 +81,7 @@ def expected_best(distribution: CountDistribution, sorted_accuracies: np.ndarray
 
 
 @cache
-def theirs(distribution: CountDistribution) -> Guarantee:
+def renyi_bound(distribution: CountDistribution) -> Guarantee:
     """Theorem 2 of the paper, or Theorem 6 for the Poisson distribution: a Rényi curve."""
     if isinstance(distribution, Poisson):
         return published_bounds.renyi_poisson(RENYI, distribution, ORDERS)
@@ -89,18 +89,23 @@ def theirs(distribution: CountDistribution) -> Guarantee:
 
 
 @cache
-def ours(distribution: CountDistribution) -> float:
+def theorem_one(distribution: CountDistribution) -> float:
     """ε of Theorem 1."""
     return float(best_of(RUN, distribution.at_least_one()).epsilon_at(DELTA))
 
 
-def against(bounds: dict[str, Callable[[CountDistribution], float]], found: np.ndarray) -> Curves:
+def against(
+    bounds: dict[str, Callable[[CountDistribution], float]], quantiles: np.ndarray
+) -> Curves:
     """Curves (bound, expected accuracy) by the mean of K."""
-    curves: Curves = {"best of all candidates": (np.array([0.0]), found[-1:])}
+    curves: Curves = {"best of all candidates": (np.array([0.0]), quantiles[-1:])}
     for name, make in DISTRIBUTIONS.items():
         distributions = [make(mean) for mean in MEANS]
         accuracy = np.array(
-            [expected_best(distribution.at_least_one(), found) for distribution in distributions]
+            [
+                expected_best(distribution.at_least_one(), quantiles)
+                for distribution in distributions
+            ]
         )
         for source, bound in bounds.items():
             curves[f"{name}, {source}"] = (
@@ -112,23 +117,23 @@ def against(bounds: dict[str, Callable[[CountDistribution], float]], found: np.n
 
 def smallest_divergence(distribution: CountDistribution) -> float:
     """The paper's axis."""
-    return float(np.min(theirs(distribution).renyi(ORDERS)))
+    return float(np.min(renyi_bound(distribution).renyi(ORDERS)))
 
 
 def paper_epsilon(distribution: CountDistribution) -> float:
-    return float(theirs(distribution).epsilon_at(DELTA))
+    return float(renyi_bound(distribution).epsilon_at(DELTA))
 
 
-def figures(found: np.ndarray) -> dict[str, Figure]:
-    of_pairs = {"PS22": paper_epsilon, "Theorem 1": ours}
+def figures(quantiles: np.ndarray) -> dict[str, Figure]:
+    of_pairs = {"PS22": paper_epsilon, "Theorem 1": theorem_one}
     return {
         "figure_7": (
-            lambda: against({"PS22": smallest_divergence}, found),
+            lambda: against({"PS22": smallest_divergence}, quantiles),
             "smallest Rényi divergence over orders",
             "accuracy",
         ),
         "figure_7_epsilon": (
-            lambda: against(of_pairs, found),
+            lambda: against(of_pairs, quantiles),
             f"epsilon at delta = {DELTA:g}",
             "accuracy",
         ),
@@ -141,22 +146,22 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, help="lr_acc.json of TensorFlow Privacy")
     parser.add_argument("--out", type=Path, help="folder for pictures (needs matplotlib)")
-    given = parser.parse_args()
-    found = accuracies(given.data)
-    show_all(figures(found), "ps22", given.out)
+    arguments = parser.parse_args()
+    quantiles = accuracies(arguments.data)
+    show_all(figures(quantiles), "ps22", arguments.out)
     print(
         f"one run: epsilon {RUN.epsilon_at(DELTA):.3f} at delta = {DELTA:g}; mean accuracy "
-        f"{found.mean():.4f}"
+        f"{quantiles.mean():.4f}"
     )
     for distribution in (Geometric(12), Poisson(12)):
-        accuracy = expected_best(distribution.at_least_one(), found)
+        accuracy = expected_best(distribution.at_least_one(), quantiles)
         paper = (
             f"PS22 {paper_epsilon(distribution):.3f} (divergence "
             f"{smallest_divergence(distribution):.3f})"
         )
         print(
             f"{distribution!r}: accuracy {accuracy:.4f}, epsilon {paper}, Theorem 1 "
-            f"{ours(distribution):.3f}"
+            f"{theorem_one(distribution):.3f}"
         )
 
 

@@ -84,9 +84,9 @@ def epsilons(
     distribution: Callable[[float], CountDistribution], means: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """ε at δ for each mean: by the paper, and by Theorem 1."""
-    theirs = [renyi_bound(distribution(mean)).epsilon_at(DELTA) for mean in means]
-    ours = [best_of(BASE, distribution(mean)).epsilon_at(DELTA) for mean in means]
-    return np.array(theirs), np.array(ours)
+    renyi = [renyi_bound(distribution(mean)).epsilon_at(DELTA) for mean in means]
+    exact = [best_of(BASE, distribution(mean)).epsilon_at(DELTA) for mean in means]
+    return np.array(renyi), np.array(exact)
 
 
 def privacy_against(
@@ -96,8 +96,8 @@ def privacy_against(
     curves: Curves = {}
     for name in names:
         values = np.array([utility(DISTRIBUTIONS[name](mean)) for mean in means])
-        theirs, ours = epsilons(DISTRIBUTIONS[name], means)
-        curves[f"{name}, PS22"], curves[f"{name}, Theorem 1"] = (theirs, values), (ours, values)
+        renyi, exact = epsilons(DISTRIBUTIONS[name], means)
+        curves[f"{name}, PS22"], curves[f"{name}, Theorem 1"] = (renyi, values), (exact, values)
     return curves
 
 
@@ -149,12 +149,12 @@ FIGURES: dict[str, Figure] = {
 def main() -> None:
     show(FIGURES, "ps22")
     for distribution in (Logarithmic(10), Geometric(10), Poisson(10)):
-        theirs, ours = (
+        renyi, exact = (
             renyi_bound(distribution).epsilon_at(DELTA),
             best_of(BASE, distribution).epsilon_at(DELTA),
         )
         print(
-            f"epsilon at delta = {DELTA:g}, {distribution}: PS22 {theirs:.3f}, Theorem 1 {ours:.3f}"
+            f"epsilon at delta = {DELTA:g}, {distribution}: PS22 {renyi:.3f}, Theorem 1 {exact:.3f}"
         )
 
 

@@ -1,8 +1,8 @@
 """Tramèr & Boneh (ICLR 2021), "Differentially Private Learning Needs Better Features": a linear
 model, tuning paid.
 
-    python examples/papers/tramer_boneh_scattering.py                        # digits, few epochs: a smoke test
-    python examples/papers/tramer_boneh_scattering.py --full                 # MNIST from OpenML; needs kymatio
+    python examples/papers/tramer_boneh_scattering.py  # digits, few epochs: a smoke test
+    python examples/papers/tramer_boneh_scattering.py --full  # MNIST from OpenML; needs kymatio
     python examples/papers/tramer_boneh_scattering.py --full --data FOLDER --features FILE.npz
 
 They train a linear model on scattering features (Oyallon & Mallat 2015; here by kymatio 0.3,
@@ -50,8 +50,8 @@ def images(full: bool, folder: Path | None) -> Records:
         X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
         return X.reshape(-1, 8, 8) / 16, y, X_test.reshape(-1, 8, 8) / 16, y_test
     if folder is not None:
-        found = np.load(folder / "mnist.npz")
-        X, X_test, y, y_test = (found[name] for name in ("X_train", "X_test", "y_train", "y_test"))
+        arrays = np.load(folder / "mnist.npz")
+        X, X_test, y, y_test = (arrays[name] for name in ("X_train", "X_test", "y_train", "y_test"))
     else:
         pixels, labels = fetch_openml("mnist_784", return_X_y=True, as_frame=False)
         X, X_test, y, y_test = pixels[:60_000], pixels[60_000:], labels[:60_000], labels[60_000:]
@@ -88,26 +88,30 @@ def features(X: np.ndarray) -> np.ndarray:
 def records(full: bool, folder: Path | None, file: Path | None) -> Records:
     """Features and labels; kept in ``file``."""
     if file is not None and file.exists():
-        found = np.load(file)
-        return found["X"], found["y"], found["X_test"], found["y_test"]
+        arrays = np.load(file)
+        return arrays["X"], arrays["y"], arrays["X_test"], arrays["y_test"]
     X, y, X_test, y_test = images(full, folder)
     if full and scattering(X.shape[1]) is None:
         raise SystemExit("The features need kymatio: pip install kymatio")
-    made = (features(X), y, features(X_test), y_test)
+    data = (features(X), y, features(X_test), y_test)
     if file is not None:
-        np.savez(file, **dict(zip(("X", "y", "X_test", "y_test"), made)))
-    return made
+        np.savez(file, **dict(zip(("X", "y", "X_test", "y_test"), data)))
+    return data
 
 
 def models(epsilon: float, full: bool) -> dict[str, Any]:
     """What is compared, all at the same total."""
     net = DPLogisticRegression(classes=range(10), max_epochs=30 if full else 3)
     total = {"epsilon": epsilon, "delta": DELTA}
-    found = {
+    model_by_name = {
         "one fit, defaults": clone(net).set_params(target_epsilon=epsilon, target_delta=DELTA),
         "DPRandomSearchCV, 4 runs": DPRandomSearchCV(net, SPACE, n_iter=4, **total),
     }
-    return {**found, "DPSubsetSearchCV": DPSubsetSearchCV(net, SPACE, **total)} if full else found
+    return (
+        {**model_by_name, "DPSubsetSearchCV": DPSubsetSearchCV(net, SPACE, **total)}
+        if full
+        else model_by_name
+    )
 
 
 def main() -> None:
@@ -120,26 +124,26 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[3.0])
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--only", help="beginning of a name")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    X, y, X_test, y_test = records(given.full, given.data, given.features)
+    X, y, X_test, y_test = records(arguments.full, arguments.data, arguments.features)
     X, X_test = np.asarray(X, np.float32), np.asarray(X_test, np.float32)
     print(
         f"{X.shape[0]} records, {X.shape[1]} features; the paper reports {REPORTED:.1%} of MNIST "
         f"at epsilon = 3"
     )
-    for epsilon in given.epsilon:
-        for name, model in models(epsilon, given.full).items():
-            if not name.startswith(given.only or ""):
+    for epsilon in arguments.epsilon:
+        for name, model in models(epsilon, arguments.full).items():
+            if not name.startswith(arguments.only or ""):
                 continue
             start = time.process_time()
-            found = [
+            rows = [
                 float(clone(model).fit(X, y).score(X_test, y_test))
-                for _ in range(given.repetitions)
+                for _ in range(arguments.repetitions)
             ]
-            seconds = (time.process_time() - start) / given.repetitions
-            print(f"  epsilon = {epsilon:g}  {name:25s} accuracy {np.mean(found):.4f}", end="")
-            print(f" (worst {min(found):.4f})  {seconds:.0f} s", flush=True)
+            seconds = (time.process_time() - start) / arguments.repetitions
+            print(f"  epsilon = {epsilon:g}  {name:25s} accuracy {np.mean(rows):.4f}", end="")
+            print(f" (worst {min(rows):.4f})  {seconds:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ prints an accuracy of 0.857 to 0.861 on the 16,281 test records, for a total of 
 .. code-block:: bash
 
     python examples/quickstart/adult.py                  # fetches the data from OpenML
-    python examples/quickstart/adult.py --data FOLDER    # adult-train.csv.gz and adult-test.csv.gz, as UCI has them
+    # adult-train.csv.gz and adult-test.csv.gz, as UCI has them
+    python examples/quickstart/adult.py --data FOLDER
 
 What the columns may hold is public, and stands in ``adult.yaml`` beside this file.
 """
@@ -26,8 +27,9 @@ from sklearn_dpsearch.preprocessing import Schema
 from sklearn_dpsearch.report import schema_report
 
 COLUMNS = [
-    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
-    "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+    "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
+    "native-country", "income",
 ]  # fmt: skip
 
 

@@ -105,10 +105,8 @@ class SmallerBatches(Own):
 class Adaptive(Own):
     def private(self, loader):
         more = {
-            "target_unclipped_quantile": 0.5,
-            "clipbound_learning_rate": 0.2,
-            "max_clipbound": 10.0,
-        }
+            "target_unclipped_quantile": 0.5, "clipbound_learning_rate": 0.2, "max_clipbound": 10.0,
+        }  # fmt: skip
         more |= {"min_clipbound": 0.1, "unclipped_num_std": 1.0}
         return super().private(loader, clipping="adaptive", **more)
 

@@ -59,9 +59,8 @@ class StatedNet(skorch.NeuralNetClassifier):
 def own_model():
     from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 
-    return DPGradientBoostingClassifier(
-        {"a": (0, 1)}, classes=[0, 1], target_epsilon=1.0, target_delta=1e-5
-    )
+    options = {"classes": [0, 1], "target_epsilon": 1.0, "target_delta": 1e-5}
+    return DPGradientBoostingClassifier({"a": (0, 1)}, **options)
 
 
 #: Type of adapter ↦ an estimator that it recognises.

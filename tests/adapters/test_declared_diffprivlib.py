@@ -94,10 +94,8 @@ def test_the_default_ledger_does_not_count_the_runs(name):
 def test_mechanisms_draw_on_the_operating_system():
     """A seed on the estimator would be the same for all candidates, and a generator of ours is not
     a secure one."""
-    for estimator, names in (
-        (logistic(random_state=1), ["random_state"]),
-        (MODELS["in a pipeline"](), []),
-    ):
+    cases = ((logistic(random_state=1), ["random_state"]), (MODELS["in a pipeline"](), []))
+    for estimator, names in cases:
         fresh = adapter_for(estimator, WORD).fresh_randomness(estimator)
         assert all(fresh[name] is None for name in fresh if name.endswith("random_state"))
         assert set(names) <= set(fresh)
@@ -143,9 +141,8 @@ def bounded(**parameters):
 
 
 def searched(estimator, **parameters):
-    search = DPRandomSearchCV(
-        estimator, {}, n_iter=3, scoring=SCORING, random_state=0, **parameters
-    )
+    options = {"n_iter": 3, "scoring": SCORING, "random_state": 0}
+    search = DPRandomSearchCV(estimator, {}, **options, **parameters)
     return search.fit(X, TARGET)
 
 
@@ -168,6 +165,5 @@ def test_a_clipped_model_is_one_of_diffprivlibs():
     assert np.array_equal(copy.predict(X), model.predict(X))
     again = clone(model).fit(X, TARGET)
     assert np.abs(again.predict(1e6 * X)).max() <= 0.5
-    assert adapter_for(clone(model)).training_run(clone(model), 300) == adapter_for(
-        bounded()
-    ).training_run(bounded(), 300)
+    expected = adapter_for(bounded()).training_run(bounded(), 300)
+    assert adapter_for(clone(model)).training_run(clone(model), 300) == expected

@@ -12,15 +12,10 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
 from sklearn_dpsearch.adapters.diffprivlib import MODELS, SystemRandomState
-from sklearn_dpsearch.privacy import (
-    LeakingEstimatorError,
-    PrivacyError,
-    PureDP,
-    UnknownGuaranteeError,
-)
 
 pytest.importorskip("diffprivlib")
 from diffprivlib import models
@@ -43,11 +38,8 @@ def cancer():
 
 
 def test_every_model_of_the_library_has_a_row():
-    public = {
-        name
-        for name, kind in vars(models).items()
-        if isinstance(kind, type) and hasattr(kind, "fit")
-    }
+    entries = vars(models).items()
+    public = {name for name, kind in entries if isinstance(kind, type) and hasattr(kind, "fit")}
     assert public == set(MODELS)
 
 
@@ -65,7 +57,7 @@ def test_every_model_of_the_library_has_a_row():
 def test_promise_is_the_proved_multiple_of_epsilon_under_replace_one(estimator, factor):
     estimator.set_params(epsilon=0.7)
     found = promise(estimator)
-    assert isinstance(found, PureDP)
+    assert isinstance(found, dp.PureDP)
     assert found.neighboring == "replace_one"
     assert 0.7 * factor - 1e-15 <= found.epsilon <= 0.7 * factor * (1 + 1e-14)
 
@@ -75,9 +67,8 @@ def test_scaling_multiplies_the_promise(make):
     estimator = make(epsilon=0.5)
     settings = adapter_for(estimator).scaled_privacy(estimator, 3.0)
     assert settings == {"epsilon": 1.5}
-    assert promise(estimator.set_params(**settings)).epsilon == pytest.approx(
-        3 * promise(make(epsilon=0.5)).epsilon
-    )
+    expected = pytest.approx(3 * promise(make(epsilon=0.5)).epsilon)
+    assert promise(estimator.set_params(**settings)).epsilon == expected
 
 
 # --- refusals: found, needed, remedy --------------------------------------------------------------
@@ -110,8 +101,8 @@ def test_scaling_multiplies_the_promise(make):
     (PCA(data_norm=1, centered=True), ("rejection sampler", "number of features", "public matrix")),
 ], ids=lambda one: type(one).__name__ if hasattr(one, "fit") else one[0][:20])  # fmt: skip
 def test_a_leak_is_refused_before_any_data_is_read(estimator, words):
-    refused(LeakingEstimatorError, estimator, *words)
-    with pytest.raises(LeakingEstimatorError):
+    refused(dp.LeakingEstimatorError, estimator, *words)
+    with pytest.raises(dp.LeakingEstimatorError):
         DPRandomSearchCV(
             estimator, {"epsilon": [1.0]} if "epsilon=1e" not in words[0] else {}, n_iter=2
         ).privacy_cost()
@@ -119,25 +110,25 @@ def test_a_leak_is_refused_before_any_data_is_read(estimator, words):
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.inf, math.nan, None, True, "1"])
 def test_epsilon_must_be_a_positive_number(epsilon):
-    refused(PrivacyError, tree(epsilon=epsilon), "epsilon=", "between 0 and inf")
+    refused(dp.PrivacyError, tree(epsilon=epsilon), "epsilon=", "between 0 and inf")
 
 
 def test_a_subclass_must_be_declared():
     class MyTree(DecisionTreeClassifier):
         pass
 
-    refused(UnknownGuaranteeError, MyTree(bounds=(0, 1), classes=[0, 1]), "MyTree", "subclass")
-    assert training_run(MyTree(), declared=PureDP(epsilon=2.0)).guarantee.epsilon == 2.0
+    refused(dp.UnknownGuaranteeError, MyTree(bounds=(0, 1), classes=[0, 1]), "MyTree", "subclass")
+    assert training_run(MyTree(), declared=dp.PureDP(epsilon=2.0)).guarantee.epsilon == 2.0
 
 
 def test_a_release_that_was_not_read_is_refused(monkeypatch):
     monkeypatch.setattr("diffprivlib.__version__", "0.7.0")
-    refused(UnknownGuaranteeError, tree(), "diffprivlib 0.7.0", "0.6.6", "declare")
+    refused(dp.UnknownGuaranteeError, tree(), "diffprivlib 0.7.0", "0.6.6", "declare")
 
 
 def test_a_candidate_outside_the_guarantee_is_found_before_the_data():
     search = DPRandomSearchCV(logistic(), {"data_norm": [1.0, 3.0]}, n_iter=2)
-    with pytest.raises(LeakingEstimatorError, match="at most 2"):
+    with pytest.raises(dp.LeakingEstimatorError, match="at most 2"):
         search.privacy_cost(100)
 
 
@@ -145,9 +136,9 @@ def test_a_candidate_outside_the_guarantee_is_found_before_the_data():
 @pytest.mark.processes
 def test_what_a_declared_estimator_reads_from_the_data_stops_the_search(cancer):
     search = DPRandomSearchCV(
-        GaussianNB(), {"var_smoothing": [1e-9]}, n_iter=2, guarantee=PureDP(epsilon=1.0)
+        GaussianNB(), {"var_smoothing": [1e-9]}, n_iter=2, guarantee=dp.PureDP(epsilon=1.0)
     )
-    with pytest.raises(LeakingEstimatorError, match="PrivacyLeakWarning") as caught:
+    with pytest.raises(dp.LeakingEstimatorError, match="PrivacyLeakWarning") as caught:
         search.fit(*cancer)
     assert caught.value.__context__ is None
     assert not hasattr(search, "best_score_")
@@ -255,9 +246,7 @@ def test_the_nodes_of_a_tree_hold_no_counts():
 ])  # fmt: skip
 @pytest.mark.parametrize("piped", [False, True])
 @pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint16, np.float32, bool, object, "table"])
-def test_candidates_train_in_double_precision_whatever_the_type_of_the_records(
-    estimator, released, piped, kind, monkeypatch
-):
+def test_candidates_train_in_double_precision(estimator, released, piped, kind, monkeypatch):
     """Of integers diffprivlib truncates the bounds, or the clipped values, to integers."""
     seen = []
     monkeypatch.setattr(
@@ -268,9 +257,8 @@ def test_candidates_train_in_double_precision_whatever_the_type_of_the_records(
     model = make_pipeline(FunctionTransformer(), estimator) if piped else estimator
     adapter = adapter_for(model)
     adapter.prepare(model)
-    assert (
-        adapter_for(model).training_run(model, 4).guarantee == training_run(estimator, 4).guarantee
-    )
+    expected = training_run(estimator, 4).guarantee
+    assert adapter_for(model).training_run(model, 4).guarantee == expected
     model.fit(given, y)
     adapter.finish(model)
     assert np.asarray(seen[0]).dtype == np.float64

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.adapters.diffprivlib import SMALLEST_EPSILON
-from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 pytest.importorskip("diffprivlib")
@@ -140,9 +139,8 @@ def bayes_class_losses(records, others, epsilon, low, high):
     share, top = epsilon / 3, 20
     for n, mu in itertools.product((1, 3, 20), np.linspace(low, high, 21)):
         upper = max(mu - low, high - mu) ** 2 * n
-        mechanism = LaplaceBoundedDomain(
-            epsilon=share, sensitivity=upper / n, lower=0.0, upper=upper
-        )
+        options = {"sensitivity": upper / n, "lower": 0.0, "upper": upper}
+        mechanism = LaplaceBoundedDomain(epsilon=share, **options)
         scale, loss = mechanism._find_scale(), 0.0
         for sign, rows in ((1, np.array(records)), (-1, np.array(others))):
             loss += sign * log_geometric(n, len(rows), share, top)
@@ -171,9 +169,8 @@ def test_the_count_distribution_of_naive_bayes_is_the_one_assumed():
     mechanism = GeometricTruncated(epsilon=0.5, sensitivity=1, lower=1, upper=20)
     drawn = np.array([mechanism.randomise(3) for _ in range(4000)])
     for k in (1, 3, 5):
-        assert np.mean(drawn == k) == pytest.approx(
-            math.exp(log_geometric(k, 3, 0.5, 20)), abs=0.04
-        )
+        expected = pytest.approx(math.exp(log_geometric(k, 3, 0.5, 20)), abs=0.04)
+        assert np.mean(drawn == k) == expected
 
 
 def log_density_logistic(w, records, epsilon, C, norm):
@@ -217,9 +214,8 @@ def test_logistic_regression_breaks_its_epsilon_for_large_norms():
 
 @pytest.mark.slow
 def test_the_mechanism_of_logistic_regression_is_the_one_in_the_proof():
-    mechanism = Vector(
-        epsilon=1.0, dimension=2, alpha=2.0, function_sensitivity=0.25, data_sensitivity=1.0, n=10
-    )
+    options = {"function_sensitivity": 0.25, "data_sensitivity": 1.0, "n": 10}
+    mechanism = Vector(epsilon=1.0, dimension=2, alpha=2.0, **options)
     noisy = [
         mechanism.randomise(lambda w: (0.0, np.zeros(2)))(np.zeros(2))[1] * 10 for _ in range(3000)
     ]
@@ -298,38 +294,3 @@ def test_nearly_equal_bounds_are_clipped_to_the_widest():
     assert clipped[0, 0] > upper[0] + 0.004
     refused(LeakingEstimatorError, bayes(bounds=(lower, upper)), "np.allclose")
     assert promise(bayes(bounds=([0.0, 0.0], [1.0, 2.0]))).epsilon == pytest.approx(2.0)
-
-
-# --- audits ---------------------------------------------------------------------------------------
-
-
-def audited(estimator, event, one, other, runs):
-    """The promise of the adapter against an event known in advance; seeded."""
-    return audit(
-        estimator,
-        *one,
-        other=other,
-        n_runs=runs,
-        statistic=lambda model: bool(event(model)),
-        delta=0.0,
-        confidence=0.999,
-        random_state=0,
-    )
-
-
-@pytest.mark.slow
-def test_audit_of_a_tree_finds_more_than_its_epsilon_and_no_more_than_the_promise():
-    """Two records in one leaf: permute-and-flip on the counts (2, 0) and (1, 1)."""
-    X, model = np.full((2, 1), 0.5), tree(max_depth=1, epsilon=1.0)
-    one, other = (X, np.array([0, 0])), (X, np.array([1, 0]))
-    found = audited(model, lambda m: m.predict(X[:1])[0] == 1, one, other, 2 * RUNS)
-    assert model.epsilon < found.epsilon_lower <= found.stated_epsilon == promise(model).epsilon
-
-
-@pytest.mark.slow
-def test_audit_of_naive_bayes_stays_below_the_promise():
-    model = bayes(epsilon=4.0, bounds=(0, 1))
-    X = np.array([[0.0], [0.0], [1.0], [1.0]])
-    one, other = (X, np.array([0, 0, 0, 1])), (X, np.array([0, 0, 1, 1]))
-    found = audited(model, lambda m: m.theta_[0, 0] == 0 and m.theta_[1, 0] == 1, one, other, RUNS)
-    assert 0.2 < found.epsilon_lower <= found.stated_epsilon == promise(model).epsilon

@@ -58,10 +58,8 @@ class Replay:
         fit(*changed)
         # what sets the noise is public
         assert [call[0] for call in self.calls] == [call[0] for call in self.first]
-        return sum(
-            loss_of(kind, one, other)
-            for (kind, one, _), (_, other, _) in zip(self.first, self.calls)
-        )
+        pairs = zip(self.first, self.calls)
+        return sum(loss_of(kind, one, other) for (kind, one, _), (_, other, _) in pairs)
 
 
 def described(mechanism):
@@ -96,21 +94,17 @@ def neighbours(X, y, values, labels):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("model", "bounds", "numbers", "reached"),
-    [
-        (scaler(epsilon=1.0, random_state=0), (-1.0, 1.0), False, 0.7),
-        (bayes(epsilon=1.0, random_state=0), (-1.0, 1.0), False, 0.7),
-        (bayes(epsilon=1.0, bounds=(0.0, 4.0), random_state=0), (0.0, 4.0), False, 0.7),
-        (bayes(epsilon=1.0, bounds=(2.0, 3.0), random_state=0), (2.0, 3.0), False, 0.7),
-        (linear(epsilon=1.0, random_state=0), (-1.0, 1.0), True, 0.4),
-        (tree(epsilon=1.0, max_depth=2, random_state=0), (0.0, 1.0), False, 0.99),
-    ],
-    ids=["scaler", "bayes", "bayes, bounds from 0", "bayes, bounds far from 0", "linear", "tree"],
-)
-def test_one_record_uses_no_more_than_the_stated_epsilon(
-    monkeypatch, model, bounds, numbers, reached
-):
+@pytest.mark.parametrize(("model", "bounds", "numbers", "reached"), [
+    (scaler(epsilon=1.0, random_state=0), (-1.0, 1.0), False, 0.7),
+    (bayes(epsilon=1.0, random_state=0), (-1.0, 1.0), False, 0.7),
+    (bayes(epsilon=1.0, bounds=(0.0, 4.0), random_state=0), (0.0, 4.0), False, 0.7),
+    (bayes(epsilon=1.0, bounds=(2.0, 3.0), random_state=0), (2.0, 3.0), False, 0.7),
+    (linear(epsilon=1.0, random_state=0), (-1.0, 1.0), True, 0.4),
+    (tree(epsilon=1.0, max_depth=2, random_state=0), (0.0, 1.0), False, 0.99),
+], ids=[
+    "scaler", "bayes", "bayes, bounds from 0", "bayes, bounds far from 0", "linear", "tree",
+])  # fmt: skip
+def test_one_record_uses_at_most_the_stated_epsilon(monkeypatch, model, bounds, numbers, reached):
     X, y = table(60, *bounds)
     y = X[:, 1] if numbers else y
     stated = training_run(model, len(X)).guarantee.epsilon_at(0.0)

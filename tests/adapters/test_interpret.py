@@ -10,17 +10,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.adapters import adapter_for
-from sklearn_dpsearch.privacy import (
-    GaussianDP,
-    Geometric,
-    LeakingEstimatorError,
-    PrivacyError,
-    UnknownGuaranteeError,
-    best_of,
-    compose,
-)
 
 from .toys import promise, refused
 
@@ -54,7 +46,7 @@ def table(n=400, seed=0):
 @pytest.mark.parametrize(("stated", "true"), [(0.5, 0.43), (1.0, 0.87), (3.0, 2.62), (8.0, 7.05)])
 def test_the_guarantee_is_below_the_stated_one(stated, true):
     found = promise(ebm(epsilon=stated, delta=1e-5))
-    assert isinstance(found, GaussianDP)
+    assert isinstance(found, dp.GaussianDP)
     assert found.neighboring == "zero_out"
     assert found.epsilon_at(1e-5) == pytest.approx(true, abs=0.006)
 
@@ -62,11 +54,11 @@ def test_the_guarantee_is_below_the_stated_one(stated, true):
 def test_the_guarantee_is_the_composition_of_both_gaussian_parts():
     found = promise(ebm(epsilon=2.0, delta=1e-6, bin_budget_frac=0.3))
     parts = [
-        GaussianDP(mu=1.0 / calc_gdp_noise_multi(1, share * 2.0, 5e-7), neighboring="zero_out")
+        dp.GaussianDP(mu=1.0 / calc_gdp_noise_multi(1, share * 2.0, 5e-7), neighboring="zero_out")
         for share in (0.3, 0.7)
     ]
-    assert found.mu == pytest.approx(compose(*parts).mu, rel=1e-8)
-    assert found.mu >= compose(*parts).mu
+    assert found.mu == pytest.approx(dp.compose(*parts).mu, rel=1e-8)
+    assert found.mu >= dp.compose(*parts).mu
 
 
 @pytest.mark.parametrize("composition", ["gdp", "classic"])
@@ -75,9 +67,8 @@ def test_the_noise_of_a_fit_is_that_of_the_guarantee(composition):
     model = ebm(composition=composition, learning_rate=0.25).fit(*table())
     binning = math.sqrt(FEATURES) / model.noise_scale_binning_
     boosting = 0.25 * math.sqrt(20 * FEATURES) / model.noise_scale_boosting_
-    assert promise(ebm(composition=composition)).mu == pytest.approx(
-        math.hypot(binning, boosting), rel=1e-6
-    )
+    expected = pytest.approx(math.hypot(binning, boosting), rel=1e-6)
+    assert promise(ebm(composition=composition)).mu == expected
 
 
 def test_rounds_rates_and_bags_change_the_noise_and_not_the_guarantee():
@@ -100,7 +91,7 @@ def test_a_scaled_model_keeps_its_factor(factor):
 
 
 def test_an_epsilon_out_of_reach_is_an_error():
-    with pytest.raises(PrivacyError, match="no epsilon from"):
+    with pytest.raises(dp.PrivacyError, match="no epsilon from"):
         adapter_for(ebm()).scaled_privacy(ebm(), 1e4)
 
 
@@ -113,7 +104,7 @@ def test_an_epsilon_out_of_reach_is_an_error():
     {"feature_types": ["continuous", ["a", "b"], "continuous", "continuous"]},
 ], ids=repr)  # fmt: skip
 def test_types_and_categories_from_the_records_are_refused(parameters):
-    refused(LeakingEstimatorError, ebm(**parameters), "feature_types", "OrdinalEncoder")
+    refused(dp.LeakingEstimatorError, ebm(**parameters), "feature_types", "OrdinalEncoder")
 
 
 @pytest.mark.parametrize("bounds", [
@@ -121,7 +112,7 @@ def test_types_and_categories_from_the_records_are_refused(parameters):
     [(-1, 1), (-1, 1), (-1, 1), (np.nan, 1)], [(-1, 1), (-1, 1), (-1, 1), (1, 1)],
 ], ids=repr)  # fmt: skip
 def test_bounds_from_the_records_are_refused(bounds):
-    refused(LeakingEstimatorError, ebm(privacy_bounds=bounds), "privacy_bounds", "lower < upper")
+    refused(dp.LeakingEstimatorError, ebm(privacy_bounds=bounds), "privacy_bounds", "lower < upper")
 
 
 @pytest.mark.parametrize("parameters", [
@@ -137,36 +128,29 @@ def test_bounds_by_number_and_by_name_are_taken(parameters):
 
 
 @pytest.mark.parametrize(("parameters", "word"), [
-    ({"epsilon": 0.0}, "epsilon"),
-    ({"epsilon": True}, "epsilon"),
-    ({"delta": 1.0}, "delta"),
-    ({"bin_budget_frac": 1.0}, "bin_budget_frac"),
-    ({"composition": "pure"}, "composition"),
+    ({"epsilon": 0.0}, "epsilon"), ({"epsilon": True}, "epsilon"), ({"delta": 1.0}, "delta"),
+    ({"bin_budget_frac": 1.0}, "bin_budget_frac"), ({"composition": "pure"}, "composition"),
     ({"validation_size": 0.2}, "validation_size"),
 ])  # fmt: skip
 def test_a_budget_that_makes_no_sense_is_refused(parameters, word):
-    refused(PrivacyError, ebm(**parameters), word)
+    refused(dp.PrivacyError, ebm(**parameters), word)
 
 
 def test_the_regressor_is_refused_with_its_reason():
-    refused(
-        LeakingEstimatorError,
-        ebm(DPExplainableBoostingRegressor),
-        "residuals",
-        "sklearn_dpsearch.nets",
-    )
+    message = "sklearn_dpsearch.nets"
+    refused(dp.LeakingEstimatorError, ebm(DPExplainableBoostingRegressor), "residuals", message)
 
 
 def test_another_release_is_refused(monkeypatch):
     monkeypatch.setattr("interpret.__version__", "0.8.0")
-    refused(UnknownGuaranteeError, ebm(), "0.8.0", "0.7.8")
+    refused(dp.UnknownGuaranteeError, ebm(), "0.8.0", "0.7.8")
 
 
 def test_a_subclass_is_not_vouched_for():
     class Changed(DPExplainableBoostingClassifier):
         pass
 
-    refused(UnknownGuaranteeError, ebm(Changed), "no known training guarantee")
+    refused(dp.UnknownGuaranteeError, ebm(Changed), "no known training guarantee")
 
 
 # --- record and replay: the declared sensitivity against the real one -----------------------------
@@ -240,9 +224,7 @@ def test_one_record_moves_a_histogram_by_one_place(monkeypatch, row):
 @pytest.mark.parametrize(
     "parameters", [{"learning_rate": 0.5}, {"learning_rate": 2.0, "max_leaves": 6, "epsilon": 50.0}]
 )
-def test_one_record_moves_a_step_of_boosting_by_at_most_the_declared_sensitivity(
-    monkeypatch, row, parameters
-):
+def test_one_record_moves_a_step_by_at_most_the_declared_sensitivity(monkeypatch, row, parameters):
     """Noisy sums of the first fit are kept in the second, which lacks a record: only the exact sums
     may differ."""
     X, y = table()
@@ -276,8 +258,8 @@ def test_a_search_costs_its_epsilon_and_its_candidates_are_seeded_by_the_operati
 
 
 def test_a_plan_without_calibration_is_the_best_of_k_runs_of_training_and_score():
-    spent = DPRandomSearchCV(ebm(), "auto", n_iter=Geometric(5), delta=1e-5).privacy_cost(1000)
-    one = best_of(promise(ebm()), Geometric(5)).epsilon_at(1e-5)
+    spent = DPRandomSearchCV(ebm(), "auto", n_iter=dp.Geometric(5), delta=1e-5).privacy_cost(1000)
+    one = dp.best_of(promise(ebm()), dp.Geometric(5)).epsilon_at(1e-5)
     assert 0.99 * one < spent.epsilon < 3 * one
 
 

@@ -23,18 +23,12 @@ from skorch.callbacks import Checkpoint, EarlyStopping, LRScheduler
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch._process import rehearsing, reseed
 from sklearn_dpsearch.adapters import adapter_for, opacus, training_run
 from sklearn_dpsearch.adapters.foreign_skorch_nets import SkorchAdapter
 from sklearn_dpsearch.adapters.opacus import OpacusAdapter, OpacusPlan, history_of, plan_of
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    Fixed,
-    LeakingEstimatorError,
-    PrivacyError,
-    UnknownGuaranteeError,
-)
 
 from ..adapters import opacus_nets as nets
 from ..search.toys import search_of
@@ -62,7 +56,7 @@ def trained(model, n=None):
 )
 def test_the_guarantee_is_dp_sgd_with_the_rate_of_opacus(kind, size, n, batches):
     found = training_run(net(kind, noise_multiplier=2.0, batch_size=size), n).guarantee
-    assert found == DPSGD(
+    assert found == dp.DPSGD(
         noise_multiplier=2.0,
         sample_rate=min(1.0, 1 / batches + 2**-23),
         steps=3 * batches,
@@ -109,10 +103,8 @@ def test_a_record_is_drawn_no_more_often_than_planned():
     for batches in (3, 7, 93, 1000):
         rate = np.float32(1 / batches)
         below = np.ceil(np.float64(rate) * 2**24)
-        assert (
-            below / 2**24
-            <= OpacusPlan(batches=batches, epochs=1, noise_multiplier=1.0).guarantee.sample_rate
-        )
+        bound = OpacusPlan(batches=batches, epochs=1, noise_multiplier=1.0).guarantee.sample_rate
+        assert below / 2**24 <= bound
 
 
 def test_a_plan_is_for_a_number_of_records_whatever_number_is_trained_on():
@@ -135,12 +127,10 @@ def test_nothing_is_promised_without_a_number_of_records():
     found = training_run(net(noise_multiplier=1.0), None).guarantee
     assert found.epsilon_at(0.5) == np.inf
     assert found.neighboring == "zero_out"
-    with pytest.raises(PrivacyError, match="Give n_samples"):
+    with pytest.raises(dp.PrivacyError, match="Give n_samples"):
         net(noise_multiplier=1.0).privacy_guarantee()
-    assert (
-        net(noise_multiplier=1.0).privacy_guarantee(1000)
-        == training_run(net(noise_multiplier=1.0), 1000).guarantee
-    )
+    expected = training_run(net(noise_multiplier=1.0), 1000).guarantee
+    assert net(noise_multiplier=1.0).privacy_guarantee(1000) == expected
 
 
 def test_noise_is_scaled_by_the_parameter_that_states_it():
@@ -154,14 +144,12 @@ def test_noise_is_scaled_by_the_parameter_that_states_it():
 
 class Stated(nets.Own):
     def privacy_guarantee(self, n_samples=None):
-        return DPSGD(noise_multiplier=9.0, sample_rate=0.1, steps=1)
+        return dp.DPSGD(noise_multiplier=9.0, sample_rate=0.1, steps=1)
 
 
 class WithEvent(nets.Own):
-    dp_event, neighboring_relation = (
-        dp_accounting.GaussianDpEvent(9.0),
-        dp_accounting.NeighboringRelation.REPLACE_SPECIAL,
-    )
+    dp_event = dp_accounting.GaussianDpEvent(9.0)
+    neighboring_relation = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
 
 
 class Derived(nets.Own):
@@ -174,7 +162,7 @@ def test_nets_of_others_are_recognised_by_their_noise():
     # their released models are stripped, as those of declared nets are
     for kind in (Stated, WithEvent):
         assert type(adapter_for(net(kind))) is SkorchAdapter
-    with pytest.raises(UnknownGuaranteeError):
+    with pytest.raises(dp.UnknownGuaranteeError):
         adapter_for(net(skorch.NeuralNetClassifier))
 
 
@@ -184,7 +172,7 @@ def test_a_subclass_of_a_net_of_ours_is_not_taken_for_one_of_opacus():
     class Mine(DPNeuralNetClassifier):
         pass
 
-    with pytest.raises(UnknownGuaranteeError):
+    with pytest.raises(dp.UnknownGuaranteeError):
         adapter_for(Mine(nets.MLP, classes=[0, 1], noise_multiplier=1.0, sample_rate=0.1))
 
 
@@ -201,7 +189,7 @@ def test_a_subclass_of_a_net_of_ours_is_not_taken_for_one_of_opacus():
     ({"callbacks": [LRScheduler(torch.optim.lr_scheduler.ReduceLROnPlateau)]}, "ReduceLROnPlateau"),
 ])  # fmt: skip
 def test_looks_at_records_without_noise_are_refused(changed, text):
-    with pytest.raises(LeakingEstimatorError, match=text):
+    with pytest.raises(dp.LeakingEstimatorError, match=text):
         training_run(net(noise_multiplier=1.0, **changed), 1000)
 
 
@@ -217,7 +205,7 @@ def test_looks_at_records_without_noise_are_refused(changed, text):
     ({"noise_multiplier": 1.0, "iterator_train": list}, "iterator_train"),
 ])  # fmt: skip
 def test_parameters_without_a_guarantee_are_refused(changed, text):
-    with pytest.raises(PrivacyError, match=text):
+    with pytest.raises(dp.PrivacyError, match=text):
         training_run(net(**changed), 1000)
 
 
@@ -243,34 +231,31 @@ def test_a_training_as_planned_passes(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "text"), [
-    (nets.LessNoise, r"\(0\.5, 0\.25, 12\)"),
-    (nets.Longer, r"\(1\.0, 0\.25, 16\)"),
-    (nets.InTwoParts, r"\(1\.0, 0\.25, 4\)"),
-    (nets.SmallerBatches, r"\(1\.0, 0\.025, 120\)"),
-    (nets.Adaptive, "AdaClipDPOptimizer"),
-    (nets.Seeded, "seed of PyTorch"),
+    (nets.LessNoise, r"\(0\.5, 0\.25, 12\)"), (nets.Longer, r"\(1\.0, 0\.25, 16\)"),
+    (nets.InTwoParts, r"\(1\.0, 0\.25, 4\)"), (nets.SmallerBatches, r"\(1\.0, 0\.025, 120\)"),
+    (nets.Adaptive, "AdaClipDPOptimizer"), (nets.Seeded, "seed of PyTorch"),
     (nets.NotPrivate, r"torch\.optim\.sgd\.SGD"),
 ])  # fmt: skip
 def test_another_training_than_the_planned_one_is_refused(kind, text):
-    with pytest.raises(LeakingEstimatorError, match=text):
+    with pytest.raises(dp.LeakingEstimatorError, match=text):
         OPACUS.finish(trained(net(kind, noise_multiplier=1.0)))
 
 
 def test_a_module_that_sets_the_seed_of_pytorch_is_refused():
     reseed()  # as each run does: an earlier test may have set the same seed
-    with pytest.raises(LeakingEstimatorError, match="Set no seed"):
+    with pytest.raises(dp.LeakingEstimatorError, match="Set no seed"):
         OPACUS.finish(trained(net(nets.Own, nets.SeededModule, noise_multiplier=1.0)))
 
 
 def test_batches_that_opacus_did_not_draw_are_refused():
-    with pytest.raises(LeakingEstimatorError, match="Poisson sampling is needed"):
+    with pytest.raises(dp.LeakingEstimatorError, match="Poisson sampling is needed"):
         trained(net(nets.Shuffled, noise_multiplier=1.0))
 
 
 def test_an_optimizer_without_an_accountant_is_refused():
     model = trained(net(nets.Own, noise_multiplier=1.0))
     model.optimizer_.attach_step_hook(lambda optimizer: None)
-    with pytest.raises(LeakingEstimatorError, match=r"\(0\.0, 1\.0, 0\)"):
+    with pytest.raises(dp.LeakingEstimatorError, match=r"\(0\.0, 1\.0, 0\)"):
         OPACUS.finish(model)
 
 
@@ -361,16 +346,13 @@ def test_the_cut_of_opacuss_normals_is_never_less_than_what_it_adds():
 
 
 def test_the_statement_has_the_cut_as_a_number():
-    (said,) = [
-        one
-        for one in OPACUS.training_run(net(noise_multiplier=1.0), 1000).assumptions
-        if "5.77" in one
-    ]
+    parts = OPACUS.training_run(net(noise_multiplier=1.0), 1000).assumptions
+    (said,) = [one for one in parts if "5.77" in one]
     assert re.search(r"adds at most \S+ (\(for a million|to delta)", said)
 
 
 def test_a_buffer_that_changes_in_training_is_an_error_that_names_it():
-    with pytest.raises(LeakingEstimatorError, match=r"module_.*\['mean'\]"):
+    with pytest.raises(dp.LeakingEstimatorError, match=r"module_.*\['mean'\]"):
         OPACUS.scrub(trained(net(nets.Own, nets.Counting, noise_multiplier=1.0)))
 
 
@@ -402,7 +384,7 @@ def test_a_declared_net_is_stripped_too():
         {"lr": [0.1]},
         n_iter=2,
         delta=1e-5,
-        guarantee=DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=10, neighboring="zero_out"),
+        guarantee=dp.DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=10, neighboring="zero_out"),
     ).fit(X, y)
     model = search.best_estimator_
     assert list(model.history_) == []
@@ -446,7 +428,7 @@ def test_every_search_takes_a_net_of_opacus_and_meets_its_total(search, kind):
 )
 def test_another_training_than_the_planned_one_is_found_in_the_rehearsal_and_nothing_is_spent(kind):
     search = DPRandomSearchCV(net(kind), SPACE, n_iter=2, epsilon=6.0, delta=1e-4)
-    with pytest.raises(LeakingEstimatorError) as caught:
+    with pytest.raises(dp.LeakingEstimatorError) as caught:
         search.fit(X, y)
     assert "nothing was spent" in str(caught.value.__notes__)
     assert not hasattr(search, "privacy_spent_")
@@ -478,7 +460,7 @@ def test_every_candidate_has_its_own_noise():
         DPRandomSearchCV(
             net(Noted, module),
             {"lr": [0.5]},
-            n_iter=Fixed(3),
+            n_iter=dp.Fixed(3),
             epsilon=6.0,
             delta=1e-4,
             rehearse=False,

@@ -71,10 +71,8 @@ def test_an_adapter_is_looked_up_once_for_parts_of_a_kind_and_not_kept_in_a_pick
 
 @pytest.mark.parametrize(("estimator", "epsilon"), COMPOSED)
 def test_private_steps_compose(estimator, epsilon):
-    assert (promise(estimator).pure_epsilon, promise(estimator).neighboring) == (
-        epsilon,
-        "replace_one",
-    )
+    expected = (epsilon, "replace_one")
+    assert (promise(estimator).pure_epsilon, promise(estimator).neighboring) == expected
 
 
 def test_a_function_is_assumed_to_treat_each_record_on_its_own():
@@ -137,15 +135,12 @@ def test_all_that_stands_in_the_way_is_said_at_once_with_the_private_model_that_
 
 
 def test_one_reason_alone_is_an_error_of_its_own_kind():
-    with pytest.raises(
-        UnknownGuaranteeError,
-        match="^LogisticRegression has no known training guarantee.*DPLogistic",
-    ):
+    match = "^LogisticRegression has no known training guarantee.*DPLogistic"
+    with pytest.raises(UnknownGuaranteeError, match=match):
         DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}).fit(np.ones((4, 1)), [0, 1, 0, 1])
     private = DPRandomSearchCV(NoisyCentroids(), {}, scoring="roc_auc")
-    with pytest.raises(
-        UnknownSensitivityError, match=r"^scoring='roc_auc'.*states classes=\[...\]"
-    ):
+    message = r"^scoring='roc_auc'.*states classes=\[...\]"
+    with pytest.raises(UnknownSensitivityError, match=message):
         private.fit(np.ones((4, 1)), [0, 1, 0, 1])
 
 
@@ -259,15 +254,13 @@ def scramble(X):
 TOGETHER = {
     "net alone": (),
     "steps that learn nothing": (
-        FunctionTransformer(np.tanh),
-        "passthrough",
-        PolynomialFeatures(2),
+        FunctionTransformer(np.tanh), "passthrough", PolynomialFeatures(2),
     ),
     "columns": (
         ColumnTransformer([("wide", PolynomialFeatures(2), [0]), ("rest", "passthrough", [1])]),
         Normalizer(),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("steps", TOGETHER.values(), ids=TOGETHER)

@@ -25,11 +25,8 @@ def test_fitted_copies_inside_a_model_keep_no_generator():
     """A column transformer fits copies of its parts, of which ``get_params`` knows nothing."""
     model = make_pipeline(ColumnTransformer([("shift", NoisyShift(), [0, 1])]), NoisyCentroids())
     found = DPRandomSearchCV(model, {}, n_iter=2).fit(X, y).best_estimator_
-    copies = [
-        part
-        for part in fitted_parts(found)
-        if isinstance(part, NoisyShift) and hasattr(part, "mean_")
-    ]
+    parts = fitted_parts(found)
+    copies = [part for part in parts if isinstance(part, NoisyShift) and hasattr(part, "mean_")]
     assert copies
     assert all(part.random_state is None for part in copies)
     assert b"MT19937" not in pickle.dumps(found)
@@ -63,9 +60,8 @@ def test_ensembles_that_seed_private_models_with_few_bits_are_refused(kind):
     tree = DecisionTreeClassifier(bounds=(0, 1), classes=[0, 1], epsilon=0.2)
     declared = PureDP(epsilon=2.0, neighboring="replace_one")
     search = DPRandomSearchCV(kind(tree), {"n_estimators": [2]}, n_iter=2, guarantee=declared)
-    with pytest.raises(
-        LeakingEstimatorError, match=r"seeds each DecisionTreeClassifier .* below 2\*\*31"
-    ):
+    match = r"seeds each DecisionTreeClassifier .* below 2\*\*31"
+    with pytest.raises(LeakingEstimatorError, match=match):
         search.fit(X, y)
     with pytest.raises(LeakingEstimatorError, match=r"Classifier \(bag\) seeds each"):
         search.set_params(estimator=Pipeline([("bag", kind(tree))]), param_distributions={}).fit(
@@ -76,7 +72,5 @@ def test_ensembles_that_seed_private_models_with_few_bits_are_refused(kind):
 
 def test_seeds_are_found_at_any_depth():
     model = make_pipeline(ColumnTransformer([("shift", NoisyShift(), [0, 1])]), NoisyCentroids())
-    assert seed_names(model) == [
-        "columntransformer__shift__random_state",
-        "noisycentroids__random_state",
-    ]
+    expected = ["columntransformer__shift__random_state", "noisycentroids__random_state"]
+    assert seed_names(model) == expected

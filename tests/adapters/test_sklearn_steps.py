@@ -165,16 +165,10 @@ def test_released_pipelines_are_scikit_learns_own_and_read_new_records(declared)
         .best_estimator_
     )
     assert [type(step) for _, step in found.steps] == [ColumnTransformer, NoisyCentroids]
-    assert {type(step) for _, step, _ in (*found[0].transformers, *found[0].transformers_)} == {
-        OneHotEncoder,
-        SimpleImputer,
-    }
-    assert list(found[0].get_feature_names_out()) == [
-        "kinds__a_0",
-        "kinds__a_1",
-        "kinds__a_2",
-        "rest__c",
-    ]
+    actual = {type(step) for _, step, _ in (*found[0].transformers, *found[0].transformers_)}
+    assert actual == {OneHotEncoder, SimpleImputer}
+    expected = ["kinds__a_0", "kinds__a_1", "kinds__a_2", "rest__c"]
+    assert list(found[0].get_feature_names_out()) == expected
     assert found.predict(table[:3]).shape == (3,)
     assert clone(found).get_params()["columntransformer__kinds__categories"] == [[0, 1, 2]]
 

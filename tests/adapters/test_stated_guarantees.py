@@ -51,12 +51,8 @@ def test_a_stated_guarantee_must_be_one():
         def privacy_guarantee(self, n_samples=None):
             return 1.0
 
-    refused(
-        UnknownGuaranteeError,
-        Vague(),
-        "Vague.privacy_guarantee returned float",
-        "PureDP(epsilon=1.0)",
-    )
+    message = "Vague.privacy_guarantee returned float"
+    refused(UnknownGuaranteeError, Vague(), message, "PureDP(epsilon=1.0)")
 
 
 def test_epsilon_is_scaled_and_a_noise_multiplier_divided():
@@ -179,9 +175,8 @@ def test_a_declared_callable_sees_the_parameters_and_the_number_of_records():
     def declared(estimator, n_samples):
         return PureDP(epsilon=estimator.C / n_samples)
 
-    assert promise(LogisticRegression(C=5.0), n_samples=10, declared=declared) == PureDP(
-        epsilon=0.5
-    )
+    expected = PureDP(epsilon=0.5)
+    assert promise(LogisticRegression(C=5.0), n_samples=10, declared=declared) == expected
 
 
 def test_a_declared_callable_must_return_a_guarantee():
@@ -196,19 +191,12 @@ def test_a_fixed_declaration_cannot_be_calibrated():
 
 
 def test_a_declared_callable_can_be_calibrated():
-    search = DPRandomSearchCV(
-        NoisyCentroids(),
-        {},
-        n_iter=3,
-        epsilon=2.0,
-        guarantee=lambda model, n: PureDP(epsilon=2 * model.epsilon),
-    )
+    options = {"epsilon": 2.0, "guarantee": lambda model, n: PureDP(epsilon=2 * model.epsilon)}
+    search = DPRandomSearchCV(NoisyCentroids(), {}, n_iter=3, **options)
     assert 1.99 < search.privacy_cost(10).epsilon <= 2.0
 
 
 def test_a_fixed_declaration_depends_on_no_parameter_and_a_callable_on_all():
     assert adapter_for(chain(), PureDP(epsilon=1.0)).privacy_parameters(chain()) == ()
-    assert (
-        adapter_for(chain(), lambda model, n: PureDP(epsilon=1.0)).privacy_parameters(chain())
-        is None
-    )
+    actual = adapter_for(chain(), lambda model, n: PureDP(epsilon=1.0)).privacy_parameters(chain())
+    assert actual is None

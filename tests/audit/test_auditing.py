@@ -8,19 +8,10 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.audit.stated_guarantees import Claim
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    ApproxDP,
-    GaussianDP,
-    MissingDeltaError,
-    PrivacyError,
-    PureDP,
-    compose,
-)
 from sklearn_dpsearch.privacy.spent import PrivacySpent
 
 from ..search.toys import NoisyCentroids, RandomizedResponse
@@ -37,7 +28,7 @@ class Counter(BaseEstimator):
         self.random_state = random_state
 
     def privacy_guarantee(self, n_samples=None):
-        return PureDP(epsilon=self.states, neighboring=self.relation)
+        return dp.PureDP(epsilon=self.states, neighboring=self.relation)
 
     def fit(self, X, y=None):
         rng = np.random.default_rng(self.random_state)
@@ -56,12 +47,8 @@ def test_a_true_statement_stands_and_most_of_it_is_found() -> None:
     found = audit(RandomizedResponse(2.0), **PAIR, n_runs=800, random_state=0)
     assert found.consistent
     assert 1.4 < found.epsilon_lower <= 2.0 == found.stated_epsilon
-    assert (found.n_runs, found.neighboring, found.delta, found.confidence) == (
-        800,
-        "replace_one",
-        0.0,
-        0.95,
-    )
+    expected = (800, "replace_one", 0.0, 0.95)
+    assert (found.n_runs, found.neighboring, found.delta, found.confidence) == expected
 
 
 @pytest.mark.slow
@@ -84,7 +71,7 @@ def test_what_the_fitted_model_states_counts_where_it_is_less() -> None:
     class Boasting(Counter):
         def fit(self, X, y=None):
             super().fit(X)
-            self.privacy_spent_ = PrivacySpent(guarantee=PureDP(epsilon=0.1), delta=0.0)
+            self.privacy_spent_ = PrivacySpent(guarantee=dp.PureDP(epsilon=0.1), delta=0.0)
             return self
 
     found = audit(Boasting(states=5.0, noise=3.0), np.ones((5, 1)), n_runs=200, random_state=0)
@@ -107,13 +94,8 @@ def test_a_failing_fit_is_an_outcome() -> None:
 
 @pytest.mark.slow
 def test_a_search_that_finds_nothing_is_an_outcome() -> None:
-    one = DPThresholdSearchCV(
-        RandomizedResponse(4.0),
-        {"label": [0]},
-        threshold=0.5,
-        n_iter=2,
-        scoring=lambda e, X, y: float(e.answer_),
-    )
+    options = {"n_iter": 2, "scoring": lambda e, X, y: float(e.answer_)}
+    one = DPThresholdSearchCV(RandomizedResponse(4.0), {"label": [0]}, threshold=0.5, **options)
     found = audit(one, **PAIR, n_runs=80, fit_params=PUBLIC, random_state=0)
     assert found.epsilon_lower > 0.3
     assert found.consistent
@@ -127,10 +109,9 @@ def test_fits_that_all_fail_are_an_error_with_the_first_of_them() -> None:
 def test_a_refusal_is_no_outcome() -> None:
     """It depends on what the caller wrote, not on the records: it would look like a leak where
     there is none."""
-    with pytest.raises(PrivacyError, match="shares its memory"):
-        audit(
-            search(), **PAIR, n_runs=10, fit_params={"X_public": QUIET, "y_public": LABELS.copy()}
-        )
+    fit_params = {"X_public": QUIET, "y_public": LABELS.copy()}
+    with pytest.raises(dp.PrivacyError, match="shares its memory"):
+        audit(search(), **PAIR, n_runs=10, fit_params=fit_params)
 
 
 @pytest.mark.slow
@@ -152,12 +133,8 @@ def test_fits_without_a_seed_differ_even_where_workers_are_forked() -> None:
     np.random.seed(0)
     before = np.random.get_state()[1].copy()
     seen = []
-    audit(
-        Global(),
-        np.ones((5, 1)),
-        n_runs=60,
-        statistic=lambda model: seen.append(model.count_) or model.count_,
-    )
+    options = {"n_runs": 60, "statistic": lambda model: seen.append(model.count_) or model.count_}
+    audit(Global(), np.ones((5, 1)), **options)
     assert len(set(seen)) == 120
     assert np.array_equal(before, np.random.get_state()[1])
 
@@ -176,12 +153,8 @@ def test_the_default_attack_reads_inside_pipelines_and_searches() -> None:
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one", "zero_out"])
 def test_without_a_neighbour_one_is_built_for_the_stated_relation(relation) -> None:
-    found = audit(
-        Counter(relation=relation, noise=1.0),
-        np.linspace(-1, 1, 9)[:, None],
-        n_runs=40,
-        random_state=0,
-    )
+    options = {"n_runs": 40, "random_state": 0}
+    found = audit(Counter(relation=relation, noise=1.0), np.linspace(-1, 1, 9)[:, None], **options)
     assert found.neighboring == relation
     assert (found.steps, found.stated_epsilon) == ((2, 2.0) if relation == "zero_out" else (1, 1.0))
 
@@ -192,16 +165,14 @@ def test_the_callers_word_that_zeros_count_for_nothing_makes_one_step() -> None:
     assert (found.steps, found.stated_epsilon) == (1, 1.0)
 
 
+STEPS = {"noise_multiplier": 1.0, "sample_rate": 0.5, "steps": 3}
+
+
 @pytest.mark.parametrize(("guarantee", "twice"), [
-    (PureDP(epsilon=0.7), PureDP(epsilon=1.4).epsilon_at(1e-6)),
-    (GaussianDP(mu=0.5), GaussianDP(mu=1.0).epsilon_at(1e-6)),
-    (ZCDP(rho=0.1), ZCDP(rho=0.4).epsilon_at(1e-6)),
-    (
-        DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3),
-        DPSGD(noise_multiplier=1.0, sample_rate=0.5, steps=3, neighboring="replace_one").epsilon_at(
-            1e-6,
-        ),
-    ),
+    (dp.PureDP(epsilon=0.7), dp.PureDP(epsilon=1.4).epsilon_at(1e-6)),
+    (dp.GaussianDP(mu=0.5), dp.GaussianDP(mu=1.0).epsilon_at(1e-6)),
+    (dp.ZCDP(rho=0.1), dp.ZCDP(rho=0.4).epsilon_at(1e-6)),
+    (dp.DPSGD(**STEPS), dp.DPSGD(**STEPS, neighboring="replace_one").epsilon_at(1e-6)),
 ])  # fmt: skip
 def test_two_steps_cost_what_the_kind_of_guarantee_says(guarantee, twice) -> None:
     assert Claim(guarantee, 1e-6, "zero_out").epsilon(2) == pytest.approx(twice)
@@ -209,27 +180,31 @@ def test_two_steps_cost_what_the_kind_of_guarantee_says(guarantee, twice) -> Non
 
 def test_two_steps_of_any_guarantee_cost_no_less_than_the_worst_case() -> None:
     """A Gaussian hidden in a composition: twice as far apart is a Gaussian with 2μ."""
-    hidden = compose(GaussianDP(mu=0.5), PureDP(epsilon=1e-9))
-    assert Claim(hidden, 1e-6, "zero_out").epsilon(2) >= GaussianDP(mu=1.0).epsilon_at(1e-6)
+    hidden = dp.compose(dp.GaussianDP(mu=0.5), dp.PureDP(epsilon=1e-9))
+    assert Claim(hidden, 1e-6, "zero_out").epsilon(2) >= dp.GaussianDP(mu=1.0).epsilon_at(1e-6)
     assert (
-        Claim(compose(PureDP(epsilon=1.0), PureDP(epsilon=0.5)), 0.0, "zero_out").epsilon(2) == 3.0
+        Claim(dp.compose(dp.PureDP(epsilon=1.0), dp.PureDP(epsilon=0.5)), 0.0, "zero_out").epsilon(
+            2
+        )
+        == 3.0
     )
-    assert Claim(ApproxDP(epsilon=1.0, delta=1e-6), 1e-7, "zero_out").epsilon(2) == np.inf
-    assert 1.99 < Claim(ApproxDP(epsilon=1.0, delta=1e-6), 1e-5, "zero_out").epsilon(2) < 2.2
+    assert Claim(dp.ApproxDP(epsilon=1.0, delta=1e-6), 1e-7, "zero_out").epsilon(2) == np.inf
+    assert 1.99 < Claim(dp.ApproxDP(epsilon=1.0, delta=1e-6), 1e-5, "zero_out").epsilon(2) < 2.2
 
 
 @pytest.mark.parametrize(("change", "error", "message"), [
     ({"n_runs": 3}, ValueError, "Found 3 runs"),
     ({"confidence": 2}, ValueError, "confidence=2"),
-    ({"other": (QUIET, LABELS)}, PrivacyError, "not neighbours"),
-    ({"neighboring": "add_remove"}, PrivacyError, "stated for 'replace_one'"),
+    ({"other": (QUIET, LABELS)}, dp.PrivacyError, "not neighbours"),
+    ({"neighboring": "add_remove"}, dp.PrivacyError, "stated for 'replace_one'"),
     ({"stated": 1.0}, TypeError, "Found 1.0 .float. as stated"),
-    ({"stated": GaussianDP(mu=1.0, neighboring="replace_one")}, MissingDeltaError, "Give delta"),
-    ({"estimator": BaseEstimator()}, PrivacyError, "Found neither a stated guarantee"),
+    (
+        {"stated": dp.GaussianDP(mu=1.0, neighboring="replace_one")}, dp.MissingDeltaError,
+        "Give delta",
+    ),
+    ({"estimator": BaseEstimator()}, dp.PrivacyError, "Found neither a stated guarantee"),
 ])  # fmt: skip
-def test_audits_that_could_say_nothing_are_refused_before_the_first_fit(
-    change, error, message
-) -> None:
+def test_audits_that_could_say_nothing_are_refused_before_the_first_fit(change, error, message):
     with pytest.raises(error, match=message):
         audit(**{"estimator": RandomizedResponse(), **PAIR, "n_runs": 10, **change})
 
@@ -239,11 +214,6 @@ def test_a_statement_for_records_is_not_refuted_by_a_person() -> None:
         def fit(self, X, y=None, groups=None):
             return super().fit(X, y)
 
-    with pytest.raises(PrivacyError, match="states nothing for persons"):
-        audit(
-            Grouped(noise=3.0, states=3.0),
-            np.ones((5, 1)),
-            groups=np.zeros(5),
-            n_runs=20,
-            random_state=0,
-        )
+    options = {"n_runs": 20, "random_state": 0}
+    with pytest.raises(dp.PrivacyError, match="states nothing for persons"):
+        audit(Grouped(noise=3.0, states=3.0), np.ones((5, 1)), groups=np.zeros(5), **options)

@@ -73,10 +73,8 @@ def test_a_shift_that_is_spread_over_many_numbers_is_found_along_their_sum(size)
 def test_labels_count_together_where_each_alone_says_nothing() -> None:
     """The parity of two coins."""
     rng = np.random.default_rng(5)
-    first, parity = (
-        rng.integers(0, 2, (2, 4000)),
-        rng.uniform(size=(2, 4000)) < np.array([[0.9], [0.1]]),
-    )
+    first = rng.integers(0, 2, (2, 4000))
+    parity = rng.uniform(size=(2, 4000)) < np.array([[0.9], [0.1]])
     both = [
         [{"a": bool(a), "b": bool(a) ^ bool(p)} for a, p in zip(coins, odd)]
         for coins, odd in zip(first, parity)
@@ -114,10 +112,8 @@ def test_a_constant_proves_nothing() -> None:
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"outcomes": [1.0] * 9}, "Found 9 runs"),
-    ({"delta": 1.0}, "delta=1.0"),
-    ({"confidence": 1.0}, "confidence=1.0"),
-    ({"confidence": 0.2}, "confidence=0.2"),
+    ({"outcomes": [1.0] * 9}, "Found 9 runs"), ({"delta": 1.0}, "delta=1.0"),
+    ({"confidence": 1.0}, "confidence=1.0"), ({"confidence": 0.2}, "confidence=0.2"),
 ])  # fmt: skip
 def test_samples_from_which_nothing_follows_are_refused(change, message) -> None:
     with pytest.raises(ValueError, match=message):

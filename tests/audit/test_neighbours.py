@@ -43,49 +43,37 @@ def test_a_changed_target_is_a_changed_record_and_missing_values_are_equal() -> 
 
 
 @pytest.mark.parametrize(("absent", "steps"), [(False, 2), (True, 1)])
-def test_two_values_of_a_record_are_two_steps_of_zero_out_unless_one_counts_as_absent(
-    absent, steps
-) -> None:
+def test_two_values_of_a_record_are_two_steps_of_zero_out_unless_one_is_absent(absent, steps):
     assert Neighbours.of((X, Y), changed(X, Y), "zero_out", absent).steps == steps
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
-@pytest.mark.parametrize(
-    "other",
-    [
-        (X, Y),
-        (X[:4], Y[:4]),
-        (X[::-1], Y[::-1]),
-        (X + 1, Y),
-        (X[:, :1], Y),
-        (np.vstack([X, X[:1] + 1])[::-1], [0] * 7),
-    ],
-    ids=["equal", "two less", "reversed", "all changed", "a feature less", "another order"],
-)
+@pytest.mark.parametrize("other", [
+    (X, Y), (X[:4], Y[:4]), (X[::-1], Y[::-1]), (X + 1, Y), (X[:, :1], Y),
+    (np.vstack([X, X[:1] + 1])[::-1], [0] * 7),
+], ids=[
+    "equal", "two less", "reversed", "all changed", "a feature less", "another order",
+])  # fmt: skip
 def test_pairs_that_are_not_neighbours_are_refused(relation, other) -> None:
-    with pytest.raises(
-        PrivacyError, match=f"not neighbours under '{relation}': .* needed are .* Give"
-    ):
+    match = f"not neighbours under '{relation}': .* needed are .* Give"
+    with pytest.raises(PrivacyError, match=match):
         Neighbours.of((X, Y), other, relation)
 
 
 def test_the_relation_must_fit_the_pair() -> None:
     with pytest.raises(PrivacyError, match="1 of 6 records differ"):
         Neighbours.of((X, Y), changed(X, Y), "add_remove")
-    with pytest.raises(
-        ValueError, match="Expected neighboring to be one of .*, got neighboring='swap'"
-    ):
+    match = "Expected neighboring to be one of .*, got neighboring='swap'"
+    with pytest.raises(ValueError, match=match):
         Neighbours.of((X, Y), changed(X, Y), "swap")
     with pytest.raises(ValueError, match="6 records and 3 targets"):
         Neighbours.of((X, Y), (X, Y[:3]), "add_remove")
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
-@pytest.mark.parametrize(
-    "y",
-    [None, Y, Y.astype(str), np.linspace(-1.5, 2, 6)],
-    ids=["none", "labels", "texts", "numbers"],
-)
+@pytest.mark.parametrize("y", [
+    None, Y, Y.astype(str), np.linspace(-1.5, 2, 6),
+], ids=["none", "labels", "texts", "numbers"])  # fmt: skip
 def test_a_built_canary_makes_neighbours_and_stays_within_what_occurs(relation, y) -> None:
     pair = worst_case(X, y, neighboring=relation)
     assert len(pair.other_X) - len(pair.X) == (relation == "add_remove")
@@ -133,10 +121,8 @@ def test_all_records_of_one_person_may_differ_and_no_others() -> None:
     without, other = (X[~of_b], Y[~of_b], GROUPS[~of_b]), (X + of_b[:, np.newaxis], Y, GROUPS)
     assert Neighbours.of((X, Y, GROUPS), without, "add_remove").canary.tolist() == [X[1].tolist()]
     assert Neighbours.of(without, (X, Y, GROUPS), "add_remove").canary.tolist() == [X[1].tolist()]
-    assert Neighbours.of((X, Y, GROUPS), other, "replace_one").canary.tolist() == [
-        X[1].tolist(),
-        (X[1] + 1).tolist(),
-    ]
+    expected = [X[1].tolist(), (X[1] + 1).tolist()]
+    assert Neighbours.of((X, Y, GROUPS), other, "replace_one").canary.tolist() == expected
     for pair, relation in [
         (without, "replace_one"),
         (other, "add_remove"),

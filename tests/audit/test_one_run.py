@@ -20,9 +20,7 @@ from sklearn_dpsearch.privacy.spent import PrivacySpent
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize(("m", "r"), [(1, 1), (30, 30), (200, 50)])
-def test_a_bound_on_randomised_response_exceeds_the_truth_in_five_of_a_hundred_runs_at_most(
-    epsilon, m, r
-):
+def test_a_bound_on_randomised_response_exceeds_the_truth_in_at_most_five_percent(epsilon, m, r):
     """Exactly: the number of right guesses about a fair coin that keeps ε is binomial."""
     right = np.arange(r + 1)
     above = [epsilon_of_guesses(m, r, int(v)) > epsilon for v in right]
@@ -133,9 +131,8 @@ def test_a_search_over_nets_is_audited_by_one_fit():
     X = np.hstack([rng.normal(size=(200, 2)), np.zeros((200, m))]).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)
     net = DPLogisticRegression(classes=[0, 1], sample_rate=1.0, max_epochs=1, max_grad_norm=0.1)
-    search = DPRandomSearchCV(
-        net, {"learning_rate_factor": [0.8, 1.25]}, n_iter=2, epsilon=60.0, delta=1e-5
-    )
+    options = {"n_iter": 2, "epsilon": 60.0, "delta": 1e-5}
+    search = DPRandomSearchCV(net, {"learning_rate_factor": [0.8, 1.25]}, **options)
     found = audit_one_run(
         search, X, y, canaries, np.ones(m, int), absent=True, n_fits=3,
         score=lambda model, *_: model.best_estimator_.coef_[0, 2:],
@@ -158,9 +155,8 @@ class Descent(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def privacy_guarantee(self, n_samples=None):
-        return DPSGD(
-            noise_multiplier=self.noise, sample_rate=1.0, steps=self.steps, neighboring="add_remove"
-        )
+        options = {"sample_rate": 1.0, "steps": self.steps, "neighboring": "add_remove"}
+        return DPSGD(noise_multiplier=self.noise, **options)
 
     def fit(self, X, y):
         rng = np.random.default_rng(self.random_state)
@@ -198,17 +194,8 @@ def audited(flaw, score=None):
     canaries = np.kron(np.eye(m), np.full(24, 4.0))
     X = np.zeros((50, canaries.shape[1]))
     y = np.arange(50) % 2
-    return audit_one_run(
-        Descent(flaw=flaw),
-        X,
-        y,
-        canaries,
-        np.ones(m, int),
-        delta=1e-5,
-        n_fits=4,
-        random_state=1,
-        score=score,
-    )
+    options = {"n_fits": 4, "random_state": 1, "score": score}
+    return audit_one_run(Descent(flaw=flaw), X, y, canaries, np.ones(m, int), delta=1e-5, **options)
 
 
 # --- bad input ------------------------------------------------------------------------------------
@@ -224,22 +211,13 @@ def test_what_is_missing_is_named():
         audit_one_run(one, NONE, None, np.eye(2000)[:30], delta=1e-5)
     with pytest.raises(ValueError, match="Found y, but no targets"):
         audit_one_run(one, NONE, np.zeros(5), np.eye(2000)[:30], score=sums, delta=1e-5)
+    options = {"other_targets": np.zeros(30), "delta": 1e-5}
     with pytest.raises(ValueError, match="other_targets with neighboring='add_remove'"):
-        audit_one_run(
-            one,
-            NONE,
-            np.zeros(5),
-            np.eye(2000)[:30],
-            np.ones(30),
-            other_targets=np.zeros(30),
-            delta=1e-5,
-        )
-    with pytest.raises(
-        PrivacyError, match="Found neighboring='replace_one', but the guarantee is stated for"
-    ):
-        audit_one_run(
-            one, NONE, None, np.eye(2000)[:30], score=sums, delta=1e-5, neighboring="replace_one"
-        )
+        audit_one_run(one, NONE, np.zeros(5), np.eye(2000)[:30], np.ones(30), **options)
+    match = "Found neighboring='replace_one', but the guarantee is stated for"
+    settings = {"score": sums, "delta": 1e-5, "neighboring": "replace_one"}
+    with pytest.raises(PrivacyError, match=match):
+        audit_one_run(one, NONE, None, np.eye(2000)[:30], **settings)
     with pytest.raises(PrivacyError, match="neither a stated guarantee nor neighboring"):
         audit_one_run(BaseEstimator(), NONE, None, np.eye(2000)[:30], score=sums, delta=0.0)
 
@@ -255,9 +233,8 @@ def test_what_a_fitted_model_states_counts_under_its_own_relation_alone():
         def fit(self, X, y=None):
             self.sums_ = np.sum(X, axis=0) + np.random.default_rng(0).normal(size=X.shape[1])
             stated = GaussianDP(mu=1.0, neighboring=self.neighboring)
-            self.privacy_spent_ = PrivacySpent(
-                guarantee=stated, delta=1e-5, components=(), assumptions=()
-            )
+            options = {"delta": 1e-5, "components": (), "assumptions": ()}
+            self.privacy_spent_ = PrivacySpent(guarantee=stated, **options)
             return self
 
     given = {"score": sums, "delta": 1e-5, "neighboring": "add_remove"}

@@ -80,10 +80,8 @@ def test_a_person_is_replayed_as_a_whole():
     X, y = table()
     persons, others = np.arange(200) // 20, np.arange(200) // 20 != 4
     given = {
-        "groups": persons,
-        "neighbour": (X[others], y[others]),
-        "neighbour_groups": persons[others],
-    }
+        "groups": persons, "neighbour": (X[others], y[others]), "neighbour_groups": persons[others],
+    }  # fmt: skip
     found = replay(classifier(), X, y, **given)
     assert found.passed
     assert found.largest > 0.5
@@ -185,32 +183,21 @@ def replaced(place, X, y):
 def test_one_candidate_of_a_search_keeps_what_training_and_score_declare(scoring, relation):
     X, y = table()
     space = {"max_iter": [10, 15]}
-    search = DPRandomSearchCV(
-        classifier(target_mu=None, neighboring=relation),
-        space,
-        scoring=scoring,
-        epsilon=1.0,
-        delta=1e-6,
-    )
+    options = {"scoring": scoring, "epsilon": 1.0, "delta": 1e-6}
+    search = DPRandomSearchCV(classifier(target_mu=None, neighboring=relation), space, **options)
     found = replay(search, X, y, neighbour=replaced(3, X, y))
     assert found.passed
     assert [one.name for one in found.releases][-2:] == ["sums over cells", "private score"]
 
 
-@pytest.mark.parametrize(
-    "noisy",
-    [pytest.param(GaussianDP(mu=1.0), marks=pytest.mark.slow), PureDP(epsilon=1.0)],
-    ids=["gaussian", "laplace"],
-)
+@pytest.mark.parametrize("noisy", [
+    pytest.param(GaussianDP(mu=1.0), marks=pytest.mark.slow),
+    PureDP(epsilon=1.0),
+], ids=["gaussian", "laplace"])  # fmt: skip
 def test_a_score_that_counts_a_record_twice_is_seen(noisy, monkeypatch):
     X, y = table()
-    search = DPRandomSearchCV(
-        classifier(neighboring="replace_one"),
-        {},
-        scoring="balanced_accuracy",
-        score_noise=noisy,
-        delta=1e-6,
-    )
+    options = {"scoring": "balanced_accuracy", "score_noise": noisy, "delta": 1e-6}
+    search = DPRandomSearchCV(classifier(neighboring="replace_one"), {}, **options)
     assert replay(search, X, y, neighbour=replaced(3, X, y)).passed
     once = HistogramScorer.statistic
     monkeypatch.setattr(

@@ -95,14 +95,9 @@ def test_a_module_of_the_user(engine):
         pytest.importorskip("opacus")
     X, y = numbers()
     net = DPNeuralNetClassifier(
-        Perceptron,
-        criterion=torch.nn.CrossEntropyLoss,
-        classes=[0, 1],
-        max_steps=10,
-        batch_size=20,
-        engine=engine,
-        **BUDGET,
-    )
+        Perceptron, criterion=torch.nn.CrossEntropyLoss, classes=[0, 1], max_steps=10,
+        batch_size=20, engine=engine, **BUDGET,
+    )  # fmt: skip
     found = replay(net, X.astype(np.float32), y, neighbour=misjudged(X.astype(np.float32), y))
     assert found.passed
     assert len(found.releases) == 10
@@ -149,6 +144,5 @@ def test_both_trainings_of_a_subset_search():
     )
     found = replay(search, X, y, neighbour=misjudged(X, y))
     assert found.passed
-    assert [one.name for one in found.releases] == ["clipped gradients"] * 10 + [
-        "private score"
-    ] + ["clipped gradients"] * 10
+    expected = ["clipped gradients"] * 10 + ["private score"] + ["clipped gradients"] * 10
+    assert [one.name for one in found.releases] == expected

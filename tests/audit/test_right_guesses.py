@@ -92,14 +92,8 @@ def test_the_recursion_is_the_linear_program_of_the_theorem(m, r, right):
         correct, wrong = counts * (counts >= j) / m, (r - counts) * (counts >= j - 1) / m
         rows += [slope * correct - wrong for slope in slopes]
         bounds += list(-offsets)
-    best = linprog(
-        np.ones(r + 1),
-        A_ub=rows,
-        b_ub=bounds,
-        A_eq=[(counts >= right).astype(float)],
-        b_eq=[level],
-        method="highs",
-    )
+    options = {"A_eq": [(counts >= right).astype(float)], "b_eq": [level], "method": "highs"}
+    best = linprog(np.ones(r + 1), A_ub=rows, b_ub=bounds, **options)
     found = Guesses(m, r, right)
     assert best.status == 0
     for share, refuted in ((0.999, False), (1.001, True)):
@@ -139,9 +133,8 @@ def test_what_is_claimed_for_no_finite_epsilon_is_never_refuted():
 
 
 def test_a_claim_of_nothing_lost_is_refuted_at_any_multiple():
-    assert (
-        Guesses(1000, 1000, 900).ratio(ClaimedCurve(np.array([0.0]), np.array([0.0])), 0.05) >= 1e6
-    )
+    actual = Guesses(1000, 1000, 900).ratio(ClaimedCurve(np.array([0.0]), np.array([0.0])), 0.05)
+    assert actual >= 1e6
 
 
 def test_canaries_that_are_exposed_together_keep_the_curve_and_reach_the_limit():
@@ -166,10 +159,9 @@ def test_canaries_that_are_exposed_together_keep_the_curve_and_reach_the_limit()
     assert tails(together, m, m)[m] > 1.1 * tails(alone, m, m)[m]
 
 
-@pytest.mark.parametrize(
-    ("m", "r", "right", "epsilon", "delta"),
-    [(50, 20, 15, 0.7, 1e-3), (9, 9, 8, 1.5, 0.01), (4, 3, 0, 0.0, 0.1)],
-)
+@pytest.mark.parametrize(("m", "r", "right", "epsilon", "delta"), [
+    (50, 20, 15, 0.7, 1e-3), (9, 9, 8, 1.5, 0.01), (4, 3, 0, 0.0, 0.1),
+])  # fmt: skip
 def test_the_binomial_bound_is_the_sum_in_the_paper(m, r, right, epsilon, delta):
     """Steinke, Nasr & Jagielski 2023, Theorem 5.2, term by term."""
     q = np.exp(epsilon) / (1.0 + np.exp(epsilon))
@@ -183,10 +175,11 @@ def test_the_binomial_bound_is_the_sum_in_the_paper(m, r, right, epsilon, delta)
 
 @pytest.mark.parametrize("delta", [0.0, 1e-7, 1e-5, 1e-3])
 def test_a_lower_bound_is_the_larger_of_the_two(delta):
-    guesses, curve = (
-        Guesses(2000, 400, 340),
-        lambda at: ClaimedCurve(np.array([at]), np.array([delta])),
-    )
+    guesses = Guesses(2000, 400, 340)
+
+    def curve(at):
+        return ClaimedCurve(np.array([at]), np.array([delta]))
+
     at = guesses.epsilon(delta, 0.05)
     ways = [
         way(curve(at * 0.999), 0.05) for way in (guesses.refute_by_sums, guesses.refute_by_binomial)

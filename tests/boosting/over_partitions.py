@@ -64,10 +64,8 @@ def in_all_ways(kind):
 def in_other_ways(kind):
     target, frames = make(kind).target, cut(4)
     here = make(kind).fit(TABLE, TABLE[target])
-    few, odd = (
-        TABLE[TABLE["age"] < 30],
-        pd.concat([TABLE, TABLE[:1].assign(pay="a label of nobody else")]),
-    )
+    few = TABLE[TABLE["age"] < 30]
+    odd = pd.concat([TABLE, TABLE[:1].assign(pay="a label of nobody else")])
     return {
         "one partition": same(make(kind).fit(cut(1), target), here),
         "an undeclared label": same(

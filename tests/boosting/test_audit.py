@@ -30,14 +30,8 @@ OF_PERSONS = {
 def found(X=MORE[0], y=MORE[1], **more):
     """What the last record or person changes: it is alone in its cell, and misjudged in no round
     less than others."""
-    model = DPGradientBoostingClassifier(
-        {"a": (0.0, 1.0)},
-        classes=[0, 1],
-        target_mu=0.5,
-        max_iter=3,
-        max_bins=2,
-        neighboring="add_remove",
-    )
+    settings = {"target_mu": 0.5, "max_iter": 3, "max_bins": 2, "neighboring": "add_remove"}
+    model = DPGradientBoostingClassifier({"a": (0.0, 1.0)}, classes=[0, 1], **settings)
     others = (RECORDS, LABELS, *([np.arange(40)] if more else []))
     options = {"other": others, "n_runs": RUNS, "delta": 1e-5, "random_state": 0, **more}
     return audit(model, X, y, statistic=difference_of_decisions, **options)

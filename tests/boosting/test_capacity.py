@@ -25,9 +25,8 @@ rng = np.random.default_rng(0)
 def fitted(n, mu, share=0.5, **changed):
     """Fit to records of which ``share`` are positive."""
     X = np.random.default_rng(0).uniform(size=(n, 2))
-    model = DPGradientBoostingClassifier(
-        SCHEMA, classes=[0, 1], target_mu=mu, noise_seed=0, **changed
-    )
+    options = {"classes": [0, 1], "target_mu": mu, "noise_seed": 0}
+    model = DPGradientBoostingClassifier(SCHEMA, **options, **changed)
     return model.fit(X, (X[:, 0] < share).astype(int))
 
 

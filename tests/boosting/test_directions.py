@@ -20,11 +20,9 @@ from sklearn_dpsearch.preprocessing import Schema
 
 pd = pytest.importorskip("pandas")
 SCHEMA = {
-    "age": (0, 50),
-    "income": (0.0, 1.0),
-    "grade": ["low", "middle", "high"],
+    "age": (0, 50), "income": (0.0, 1.0), "grade": ["low", "middle", "high"],
     "city": ["Ur", "Uruk"],
-}
+}  # fmt: skip
 DIRECTIONS = {"age": 1, "income": -1, "grade": 1}
 KINDS = {
     "classes": lambda **given: DPGradientBoostingClassifier(
@@ -84,12 +82,8 @@ def test_a_direction_says_more_than_a_few_records_do(kind):
     scores = {True: [], False: []}
     for seed in range(6):
         for stated in scores:
-            model = KINDS[kind](
-                monotonic_cst=DIRECTIONS if stated else None,
-                target_mu=0.15,
-                random_state=seed,
-                noise_seed=seed,
-            )
+            options = {"target_mu": 0.15, "random_state": seed, "noise_seed": seed}
+            model = KINDS[kind](monotonic_cst=DIRECTIONS if stated else None, **options)
             answers = model.fit(*table(400, seed=10 + seed))
             order = (answers.decision_function if kind == "classes" else answers.predict)(test)
             scores[stated].append(np.corrcoef(np.argsort(np.argsort(order)), truth)[0, 1])
@@ -188,12 +182,8 @@ def test_the_index_rises_with_each_directed_column_and_with_no_other():
     codes = columns.codes(X)
     assert len(codes) == len(columns.features) + 1
     assert codes[-1].max() < INDEX_SIZE
-    for name, value, way in (
-        ("age", 50.0, 1),
-        ("income", 1.0, -1),
-        ("grade", "high", 1),
-        ("city", "Ur", 0),
-    ):
+    cases = (("age", 50.0, 1), ("income", 1.0, -1), ("grade", "high", 1), ("city", "Ur", 0))
+    for name, value, way in cases:
         moved = columns.codes(X.assign(**{name: value}))[-1].astype(int) - codes[-1]
         assert (moved * way >= 0).all() if way else not moved.any()
         assert moved.any() == bool(way)

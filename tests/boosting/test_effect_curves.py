@@ -39,9 +39,8 @@ def classifier(target="pay", **changed):
 
 def regressor(**changed):
     schema = SCHEMA.without("pay", "grade")
-    return DPGradientBoostingRegressor(
-        schema, target="price", target_mu=10.0, max_iter=150, noise_seed=0, **changed
-    )
+    options = {"target_mu": 10.0, "max_iter": 150, "noise_seed": 0}
+    return DPGradientBoostingRegressor(schema, target="price", **options, **changed)
 
 
 def small(**changed):

@@ -57,9 +57,8 @@ def test_probabilities_logits_and_labels_agree():
         assert logits.shape == ((600,) if name == "two classes" else (600, 3))
         np.testing.assert_allclose(np.exp(model.predict_log_proba(TABLE)), chances)
     two = FITTED["two classes"]
-    assert 1 / (1 + np.exp(-two.decision_function(TABLE))) == pytest.approx(
-        two.predict_proba(TABLE)[:, 1]
-    )
+    expected = pytest.approx(two.predict_proba(TABLE)[:, 1])
+    assert 1 / (1 + np.exp(-two.decision_function(TABLE))) == expected
 
 
 def test_the_last_stage_is_the_prediction(kind):
@@ -96,13 +95,9 @@ def test_chosen_rows_train_like_a_copy_of_them():
 
     def weights(X, y):
         model = DPGradientBoostingClassifier(
-            {"a": (0.0, 1.0), "b": (0.0, 1.0)},
-            classes=[0, 1],
-            target_mu=1.0,
-            max_iter=20,
-            random_state=0,
-            noise_seed=0,
-        )
+            {"a": (0.0, 1.0), "b": (0.0, 1.0)}, classes=[0, 1], target_mu=1.0, max_iter=20,
+            random_state=0, noise_seed=0,
+        )  # fmt: skip
         return model.fit(X, y).weights_
 
     for one, other in zip(
@@ -119,17 +114,13 @@ def test_numbers_stay_inside_of_the_bounds():
 
 
 def test_class_weights_move_the_logits_and_nothing_else():
-    plain, weighted = (
-        FITTED["two classes"],
-        clone(FITTED["two classes"]).set_params(class_weight={"low": 3.0}),
-    )
+    plain = FITTED["two classes"]
+    weighted = clone(FITTED["two classes"]).set_params(class_weight={"low": 3.0})
     weighted.set_params(random_state=0, noise_seed=0).fit(TABLE, TABLE["pay"])
-    assert weighted.decision_function(TABLE) - plain.decision_function(TABLE) == pytest.approx(
-        np.log(3.0)
-    )
-    several = clone(FITTED["three classes"]).set_params(
-        class_weight={"b": 2.0}, random_state=0, noise_seed=0
-    )
+    expected = pytest.approx(np.log(3.0))
+    assert weighted.decision_function(TABLE) - plain.decision_function(TABLE) == expected
+    options = {"class_weight": {"b": 2.0}, "random_state": 0, "noise_seed": 0}
+    several = clone(FITTED["three classes"]).set_params(**options)
     moved = several.fit(TABLE, TABLE["grade"]).decision_function(TABLE)
     shift = (moved - FITTED["three classes"].decision_function(TABLE)).mean(axis=0)
     assert shift == pytest.approx([0.0, np.log(2.0), 0.0])
@@ -185,18 +176,14 @@ def test_parameters_that_are_not_named_leave_the_guarantee_alone(kind, changed):
 def test_a_search_multiplies_the_privacy_loss_as_configured(kind):
     """Of a Gaussian guarantee that is its μ, whichever way it was stated."""
     by_epsilon = MODELS[kind](target_mu=None, target_epsilon=1.0, target_delta=1e-6)
-    for model, mu in (
-        (MODELS[kind](target_mu=0.3), 0.3),
-        (by_epsilon, by_epsilon.privacy_guarantee().mu),
-    ):
-        assert clone(model).set_params(
-            **model.scaled_privacy(2.0)
-        ).privacy_guarantee() == GaussianDP(mu=2.0 * mu, neighboring="zero_out")
+    cases = ((MODELS[kind](target_mu=0.3), 0.3), (by_epsilon, by_epsilon.privacy_guarantee().mu))
+    for model, mu in cases:
+        actual = clone(model).set_params(**model.scaled_privacy(2.0)).privacy_guarantee()
+        assert actual == GaussianDP(mu=2.0 * mu, neighboring="zero_out")
     assert MODELS[kind](target_mu=None).scaled_privacy(0.5)["target_mu"] == 0.5
     assert MODELS[kind]().under("replace_one") == {"neighboring": "replace_one"}
-    assert MODELS[kind](target_mu=None, neighboring="replace_one").under("zero_out") == {
-        "neighboring": "zero_out"
-    }
+    expected = {"neighboring": "zero_out"}
+    assert MODELS[kind](target_mu=None, neighboring="replace_one").under("zero_out") == expected
     assert MODELS[kind]().expecting(100.0) == {"expected_samples": 100.0}
 
 
@@ -210,9 +197,7 @@ def test_a_record_that_is_blanked_costs_half_of_what_was_asked_for_a_replaced_on
 
 
 @pytest.mark.parametrize("given", [
-    {"target_mu": None},
-    {"target_epsilon": 1.0},
-    {"target_mu": None, "target_epsilon": 1.0},
+    {"target_mu": None}, {"target_epsilon": 1.0}, {"target_mu": None, "target_epsilon": 1.0},
     {"target_epsilon": 1.0, "target_delta": 1e-5},
 ])  # fmt: skip
 def test_exactly_one_way_to_state_the_privacy_is_needed(kind, given):
@@ -280,10 +265,8 @@ def test_fits_that_differ_share_no_noise_with_one_seed(seed, change):
         y[0] = 0.0
     else:
         other.set_params(learning_rate=0.41)
-    weights = [
-        np.concatenate([np.ravel(one) for one in model.weights_])
-        for model in (one.fit(TABLE, TABLE["price"]), other.fit(TABLE, y))
-    ]
+    cases = (one.fit(TABLE, TABLE["price"]), other.fit(TABLE, y))
+    weights = [np.concatenate([np.ravel(one) for one in model.weights_]) for model in cases]
     shared = min(map(len, weights))  # later cells follow what is released
     # Of ranks, since a few weights are far larger than the others: 0 ± 0.08, and nearly 1 where
     # noise is shared.

@@ -39,9 +39,8 @@ def test_scores_of_two_classes_are_unbiased_and_one_of_them_is_the_largest():
         for one in (1.0, -1.0)
     )
     chances = 1 / (1 + np.exp(-np.clip(LOGITS, -700, 700)))
-    assert chances * ups.scores[0] + (1 - chances) * downs.scores[0] == pytest.approx(
-        0.0, abs=1e-15
-    )
+    expected = pytest.approx(0.0, abs=1e-15)
+    assert chances * ups.scores[0] + (1 - chances) * downs.scores[0] == expected
     assert np.maximum(abs(ups.scores), abs(downs.scores)) == pytest.approx(1.0, abs=0)
     np.testing.assert_array_equal(ups.hessians, downs.hessians)
     assert ups.hessians[0] == pytest.approx(np.minimum(chances, 1 - chances), abs=1e-15)
@@ -82,9 +81,8 @@ def test_scores_of_several_classes_are_unbiased_and_one_of_them_is_the_largest(n
             for label in range(n_classes)
         ]
     )
-    assert (softmax(outputs, axis=0)[:, np.newaxis] * scores).sum(axis=0) == pytest.approx(
-        0.0, abs=1e-12
-    )
+    expected = pytest.approx(0.0, abs=1e-12)
+    assert (softmax(outputs, axis=0)[:, np.newaxis] * scores).sum(axis=0) == expected
     norms = np.sqrt(np.square(scores).sum(axis=1))
     assert norms.max() <= 1 + 1e-12
     assert norms.max(axis=0) == pytest.approx(1.0)

@@ -71,9 +71,8 @@ def test_no_record_of_several_classes_adds_more_than_the_sensitivity(n_classes):
 
 def test_no_number_adds_more_than_the_sensitivity():
     targets = np.concatenate([np.linspace(-3, 3, 10_001), [-1e300, 1e300]])
-    assert squares(SquaredLoss(), np.zeros((1, len(targets))), targets).max() <= largest(
-        SquaredLoss()
-    )
+    bound = largest(SquaredLoss())
+    assert squares(SquaredLoss(), np.zeros((1, len(targets))), targets).max() <= bound
 
 
 @pytest.mark.slow
@@ -92,9 +91,8 @@ def test_the_largest_hessians_of_several_classes_are_found_by_no_search(n_classe
         moved /= moved.sum(axis=1, keepdims=True)
         better = _squared_hessians(moved) > _squared_hessians(chances)
         chances[better] = moved[better]
-    assert _squared_hessians(chances).max() <= float(SoftmaxLoss(n_classes).squared_hessians) * (
-        1 + 1e-12
-    )
+    bound = float(SoftmaxLoss(n_classes).squared_hessians) * (1 + 1e-12)
+    assert _squared_hessians(chances).max() <= bound
 
 
 def _squared_hessians(chances):
@@ -117,11 +115,8 @@ def test_no_change_of_a_record_moves_sums_farther_than_is_paid_for(n_classes, ne
     others = found[:, rng.permutation(4000)]
     one_cell = np.square(found - others).sum(axis=0)
     two_cells = (np.square(found) + np.square(others)).sum(axis=0)
-    assert (
-        0.9 * largest(loss, neighboring)
-        < max(one_cell.max(), two_cells.max())
-        <= largest(loss, neighboring)
-    )
+    actual = max(one_cell.max(), two_cells.max())
+    assert 0.9 * largest(loss, neighboring) < actual <= largest(loss, neighboring)
 
 
 def test_distances_are_those_of_the_theory_page():
@@ -168,10 +163,8 @@ def test_a_record_of_two_classes_is_looked_up_with_what_it_adds(label):
     outputs = np.concatenate(
         [LOGITS, rng.uniform(-50, 50, 50_000), (rng.integers(-9, 9, 50) + 0.5) / GRID]
     )
-    outputs, labels = (
-        np.append(outputs, [-1e300, 1e300, -np.inf, np.inf])[np.newaxis],
-        np.int8(label),
-    )
+    outputs = np.append(outputs, [-1e300, 1e300, -np.inf, np.inf])[np.newaxis]
+    labels = np.int8(label)
     expected = packed_records(BinaryLoss().derivatives(outputs, labels), BinaryLoss())
     np.testing.assert_array_equal(
         records_at(outputs, np.full(outputs.size, labels), BinaryLoss()), expected
@@ -198,9 +191,7 @@ def test_sums_in_one_number_are_exact_where_every_record_adds_the_most(score, n_
 
 @pytest.mark.parametrize("releases", [1, 3, 801])
 @pytest.mark.parametrize("mu", [0.0137, 0.26, 3.0])
-def test_the_noise_is_the_least_whole_number_with_which_all_releases_are_as_private_as_stated(
-    mu, releases
-):
+def test_the_noise_is_the_least_whole_number_with_which_all_releases_cost_as_stated(mu, releases):
     """Releases compose to μ² = releases · sensitivity² ÷ noise², in exact fractions."""
     for loss in (BinaryLoss(), SquaredLoss(), SoftmaxLoss(3)):
         for neighboring in RELATIONS:

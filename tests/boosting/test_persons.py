@@ -57,10 +57,8 @@ def squares_by_person(found, numbers):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("n_cells", [1, 2, 50, 6561])
-@pytest.mark.parametrize(
-    "sizes", [[1] * 50, [2, 1, 2], [10] * 30, [10_000, 1, 3], [1, 10, 10_000, 2]]
-)
+@pytest.mark.parametrize("n_cells", [1, 2, 6561])
+@pytest.mark.parametrize("sizes", [[1] * 50, [2, 1, 2], [10] * 30, [1, 10, 10_000, 2]])
 def test_no_person_adds_more_than_one_record_may(name, n_cells, sizes):
     """Any labels, one label for all, duplicates of one record, and a record in each cell."""
     loss, labels_of = LOSSES[name]
@@ -119,11 +117,8 @@ def test_two_persons_are_at_most_twice_the_length_of_a_record_apart(name):
     sums = np.array([found[:, numbers == person].sum(axis=1) for person in range(60)])
     apart = max(int(np.square(one - sums).sum(axis=1).max()) for one in sums)
     assert 0.45 * squared_distance(loss, "replace_one", True) * UNIT**2 < apart
-    assert (
-        apart
-        <= 4 * squared_distance(loss) * UNIT**2
-        == squared_distance(loss, "replace_one", True) * UNIT**2
-    )
+    expected = squared_distance(loss, "replace_one", True) * UNIT**2
+    assert apart <= 4 * squared_distance(loss) * UNIT**2 == expected
 
 
 def clipped(values, loss):
@@ -269,18 +264,15 @@ def test_noise_is_that_of_records_and_more_where_persons_are_replaced(kind, monk
         start, each, start_of_persons, each_of_persons = scales[-4:]
         loss = model._loss_and_targets(target.to_numpy())[0]
         spent = squared_distance(loss, neighboring, True) * UNIT**2
-        assert (
-            spent * (Fraction(1, start_of_persons**2) + Fraction(5, each_of_persons**2))
-            <= Fraction(0.7) ** 2
-        )
+        bound = Fraction(0.7) ** 2
+        assert spent * (Fraction(1, start_of_persons**2) + Fraction(5, each_of_persons**2)) <= bound
         assert (each_of_persons == each) == (neighboring != "replace_one")
         assert (start_of_persons == start) == (neighboring != "replace_one")
 
 
 def test_delta_is_compared_with_the_number_of_persons():
-    model = MODELS["two classes"](
-        target_mu=None, target_epsilon=1.0, target_delta=0.012, max_iter=3
-    )
+    options = {"target_epsilon": 1.0, "target_delta": 0.012, "max_iter": 3}
+    model = MODELS["two classes"](target_mu=None, **options)
     few = TABLE.head(90)
     model.fit(few, few["pay"], groups=np.arange(90) % 80)
     with pytest.raises(PrivacyError, match="target_delta"):
@@ -305,9 +297,7 @@ def test_groups_leave_no_trace():
     ({"expected_samples": 7.0}, True, None),
     ({}, True, None),
 ])  # fmt: skip
-def test_the_start_uses_a_number_of_records_only_where_it_is_public(
-    kind, given, grouped, number, monkeypatch
-):
+def test_the_start_uses_only_a_public_number_of_records(kind, given, grouped, number, monkeypatch):
     numbers, true = [], rounds.release_start
     monkeypatch.setattr(
         rounds, "release_start", lambda *each: numbers.append(each[3]) or true(*each)

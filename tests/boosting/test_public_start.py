@@ -66,11 +66,8 @@ def test_both_starts_and_all_rounds_are_paid_for(kind, monkeypatch):
     monkeypatch.setattr(base, "NoisySums", lambda *given: scales.append(given[:2]) or true(*given))
     model = MODELS[kind](init=STARTS[kind], target_mu=0.7)
     model.fit(TABLE, TABLE[model.target])
-    assert (
-        model.privacy_spent_.guarantee
-        == model.privacy_guarantee()
-        == GaussianDP(mu=0.7, neighboring="zero_out")
-    )
+    expected = GaussianDP(mu=0.7, neighboring="zero_out")
+    assert model.privacy_spent_.guarantee == model.privacy_guarantee() == expected
     (loss, start), (_, each) = scales
     rounds = Fraction(5, start**2) + Fraction(model.n_iter_ + model.n_iter_ // EVERY, each**2)
     spent = squared_distance(loss, "zero_out") * base.UNIT**2 * rounds
@@ -85,9 +82,8 @@ def test_predictions_are_the_outputs_of_training(kind, mu, rounds, monkeypatch):
     monkeypatch.setattr(
         base, "TrainingRecords", lambda *given: seen.append(true(*given)) or seen[-1]
     )
-    model = MODELS[kind](
-        init=STARTS[kind], target_mu=mu, max_iter=rounds, random_state=0, noise_seed=0
-    )
+    options = {"max_iter": rounds, "random_state": 0, "noise_seed": 0}
+    model = MODELS[kind](init=STARTS[kind], target_mu=mu, **options)
     model.fit(TABLE, TABLE[model.target])
     before_the_last, _ = [one.copy() for one in model._staged_outputs(TABLE)][-2:]
     np.testing.assert_allclose(before_the_last, seen[0].outputs, atol=1e-12)
@@ -129,9 +125,8 @@ def test_a_class_that_the_start_does_not_know_has_the_smallest_chance():
 
 
 def test_labels_of_another_kind_are_refused():
-    with pytest.raises(
-        ValueError, match=r"classes \['0', '1'\], of which none is declared: \[0, 1\]. Fit it on"
-    ):
+    match = r"classes \['0', '1'\], of which none is declared: \[0, 1\]. Fit it on"
+    with pytest.raises(ValueError, match=match):
         logits_from_probabilities(np.array([0, 1]), np.array(["0", "1"]))
 
 

@@ -86,10 +86,8 @@ def test_fewer_features_than_a_cell_could_have_are_enough():
     alone = CodedColumns(
         SCHEMA.without("pay", "grade", "price", "since", "shop", "wealth", "job"), 16
     )
-    assert {
-        partition.features
-        for partition in drawn(alone.features, 20, GROUPS, np.random.default_rng(0))
-    } == {(0,)}
+    parts = drawn(alone.features, 20, GROUPS, np.random.default_rng(0))
+    assert {partition.features for partition in parts} == {(0,)}
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -106,25 +104,15 @@ def test_later_rounds_take_features_that_gained_more_often():
     first = int(EXPLORING * 2000)
     for partition in draws:
         draws.see({0: 4.0, 1: 1.0, 2: -50.0}.get(partition.features[0], 0.0))
-    counts = (
-        np.bincount(
-            [one.features[0] for one in draws.drawn[first:]], minlength=len(COLUMNS.features)
-        )
-        / 1600
-    )
+    parts = draws.drawn[first:]
+    counts = np.bincount([one.features[0] for one in parts], minlength=len(COLUMNS.features)) / 1600
     equal = (1 - BY_GAINS) / len(COLUMNS.features)
     expected = [
-        equal + BY_GAINS * 2 / 3,
-        equal + BY_GAINS / 3,
-        *[equal] * (len(COLUMNS.features) - 2),
-    ]
+        equal + BY_GAINS * 2 / 3, equal + BY_GAINS / 3, *[equal] * (len(COLUMNS.features) - 2),
+    ]  # fmt: skip
     np.testing.assert_allclose(counts, expected, atol=0.05)
-    early = (
-        np.bincount(
-            [one.features[0] for one in draws.drawn[:first]], minlength=len(COLUMNS.features)
-        )
-        / first
-    )
+    parts = draws.drawn[:first]
+    early = np.bincount([one.features[0] for one in parts], minlength=len(COLUMNS.features)) / first
     np.testing.assert_allclose(early, 1 / len(COLUMNS.features), atol=0.06)
 
 

@@ -208,12 +208,8 @@ def test_gains_of_all_rounds_are_the_decrease_of_the_loss():
         boosted, partitions = trained(
             loss, CODES, targets, noise(loss, seed).release, learning_rate=0.2
         )
-        staged = [
-            one.copy()
-            for one in staged_outputs(
-                partitions, boosted.weights, CODES, np.zeros((1, CODES.shape[1]))
-            )
-        ]
+        parts = staged_outputs(partitions, boosted.weights, CODES, np.zeros((1, CODES.shape[1])))
+        staged = [one.copy() for one in parts]
         lost = [float(np.square(targets - one[0]).sum() / 2) for one in (staged[0], staged[-1])]
         found.append(sum(boosted.gains))
         true.append(lost[0] - lost[1])

@@ -112,12 +112,8 @@ class Flow:
             if isinstance(line, (ast.Assign, ast.AnnAssign)) and line.value is not None:
                 names = self._assign(line, function, names)
                 continue
-            blocks = [
-                part
-                for name in ("body", "orelse", "finalbody")
-                for part in [getattr(line, name, [])]
-                if part
-            ]
+            cases = ("body", "orelse", "finalbody")
+            blocks = [part for name in cases for part in [getattr(line, name, [])] if part]
             nested = {id(part) for block in blocks for part in block}
             for part in ast.iter_child_nodes(line):
                 if id(part) not in nested:

@@ -68,10 +68,8 @@ def objects(values):
 def test_no_value_changes_how_another_is_read(entry):
     """Records in two orders, and each of them alone, have the same numbers and the same codes."""
     schema = {"a": ENTRIES[entry]}
-    for read in (
-        TableEncoder(schema).transform,
-        lambda X: CodedColumns(Schema(schema), 16).codes(X).T,
-    ):
+    cases = (TableEncoder(schema).transform, lambda X: CodedColumns(Schema(schema), 16).codes(X).T)
+    for read in cases:
         together, backwards = read(objects(ANYTHING)), read(objects(ANYTHING[::-1]))[::-1]
         alone = [read(objects([value]))[0].tolist() for value in ANYTHING]
         assert together.tolist() == backwards.tolist() == alone
@@ -85,11 +83,8 @@ def test_listed_whole_numbers_are_not_rounded(kind):
 
 def test_numbers_share_a_bucket_with_their_text():
     encoder = TableEncoder({"a": {"buckets": 4096}})
-    for same in (
-        [1, 1.0, "1", True, np.int8(1)],
-        [0.0, -0.0, 0, "-0"],
-        [None, float("nan"), pd.NA],
-    ):
+    cases = ([1, 1.0, "1", True, np.int8(1)], [0.0, -0.0, 0, "-0"], [None, float("nan"), pd.NA])
+    for same in cases:
         assert len({tuple(row) for row in encoder.transform(objects(same)).tolist()}) == 1
 
 

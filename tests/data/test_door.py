@@ -280,14 +280,12 @@ def framed(column):
 
 READERS = {
     **{f"encoder, {name}": encoded(entry) for name, entry in ENTRIES.items()},
-    **{f"boosting, {name}": coded(entry) for name, entry in ENTRIES.items()},
-    "frame": framed,
-    "labels": as_array,
-    "places": lambda y: positions(y, ["x", 1, 2.5, BIG]),
+    **{f"boosting, {name}": coded(entry) for name, entry in ENTRIES.items()}, "frame": framed,
+    "labels": as_array, "places": lambda y: positions(y, ["x", 1, 2.5, BIG]),
     "labels by classes": lambda y: targets_like(y, [1, 2, 3], False),
     "labels by classes of text": lambda y: targets_like(y, ["x", "yy"], False),
     "targets": lambda y: targets_like(y, None, True),
-}
+}  # fmt: skip
 
 
 def seen(read, container):

@@ -60,11 +60,9 @@ def test_a_list_in_place_of_a_value_is_missing_and_a_list_among_labels_no_class(
 
 def test_rows_that_are_arrays_are_read_each_in_its_own_type():
     rows = [
-        np.array([BIG + 1, 1]),
-        np.array([0.5, 2.0]),
-        np.array([True, False]),
+        np.array([BIG + 1, 1]), np.array([0.5, 2.0]), np.array([True, False]),
         np.array([7, 8], np.uint8),
-    ]
+    ]  # fmt: skip
     assert numbers_in(rows, "X").tolist() == [[BIG, 1], [0.5, 2], [1, 0], [7, 8]]
     assert numbers_in([*rows, ["2", None]], "X")[0].tolist() == [BIG, 1]
     with pytest.raises(ValueError, match="lists must be rectangular"):
@@ -118,20 +116,9 @@ def test_several_labels_of_a_record_are_no_list():
 ])  # fmt: skip
 def test_a_label_and_the_text_that_says_it_are_one(odd):
     """One label that is no number makes text of some labels of a CSV file."""
-    assert positions(objects(["1", 1, odd, "0", 0.0, " 1.0 ", "true"]), [0, 1]).tolist() == [
-        1,
-        1,
-        -1,
-        0,
-        0,
-        1,
-        1,
-    ]
+    expected = [1, 1, -1, 0, 0, 1, 1]
+    assert positions(objects(["1", 1, odd, "0", 0.0, " 1.0 ", "true"]), [0, 1]).tolist() == expected
     assert positions(objects([str(2**60 + 1), str(2**60)]), [2**60, 2**60 + 1]).tolist() == [1, 0]
     assert positions(objects(["1", "01", 1, odd]), ["1", "01"]).tolist() == [0, 1, 0, -1]
-    assert positions(objects(["a", object(), 0.5, odd]), ["a", None]).tolist() == [
-        0,
-        -1,
-        -1,
-        1 if odd is None else -1,
-    ]
+    actual = positions(objects(["a", object(), 0.5, odd]), ["a", None]).tolist()
+    assert actual == [0, -1, -1, 1 if odd is None else -1]

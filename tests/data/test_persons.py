@@ -58,32 +58,24 @@ def test_other_libraries_are_read(library):
     module = pytest.importorskip(library)
     make = {"polars": "Series", "pyarrow": "chunked_array", "torch": "tensor"}[library]
     numbers = [5, 1, 5, 2, 1, 5]
-    assert partition(getattr(module, make)([numbers] if library == "pyarrow" else numbers)) == [
-        [0, 2, 5],
-        [1, 4],
-        [3],
-    ]
+    actual = partition(getattr(module, make)([numbers] if library == "pyarrow" else numbers))
+    assert actual == [[0, 2, 5], [1, 4], [3]]
 
 
 @pytest.mark.parametrize("odd", ["A123456", "0.5", "1e3", None, "9" * 5000])
 def test_a_number_and_its_text_are_one_person(odd):
     """One name that is no number makes text of some numbers of a CSV file, and leaves others what
     they are."""
-    assert partition(["17", 17, "017", 17.0, " 17.0", odd, "-5", -5, "0.17"]) == [
-        [0, 1, 2, 3, 4],
-        [5],
-        [6, 7],
-        [8],
-    ]
+    expected = [[0, 1, 2, 3, 4], [5], [6, 7], [8]]
+    assert partition(["17", 17, "017", 17.0, " 17.0", odd, "-5", -5, "0.17"]) == expected
     assert partition(["1000", odd, 1000, "2"]) == [[0, 2], [1], [3]]
     assert number_of_persons(persons_in([], 0)) == 0
 
 
 @pytest.mark.parametrize("groups", [NAMES[:-1], [*NAMES, "dan"], np.zeros((6, 2)), [[1, 2]] * 5])
 def test_another_number_of_persons_is_an_error_that_quotes_none(groups):
-    with pytest.raises(
-        ValueError, match=r"Found groups of shape .* for 6 records.*Give the column"
-    ) as told:
+    match = r"Found groups of shape .* for 6 records.*Give the column"
+    with pytest.raises(ValueError, match=match) as told:
         persons_in(groups, 6)
     assert "ann" not in str(told.value)
 

@@ -16,12 +16,8 @@ NUMBERS = RNG.permutation(40)[:25].astype(np.int32)
 @pytest.mark.parametrize("numbers", [NUMBERS, NUMBERS[:0], None], ids=["some", "none", "all"])
 def test_it_is_the_array_of_the_rows(numbers):
     rows, expected = ChosenRows(DATA, numbers), DATA if numbers is None else DATA[numbers]
-    assert (len(rows), rows.shape, rows.ndim, rows.dtype) == (
-        len(expected),
-        expected.shape,
-        2,
-        expected.dtype,
-    )
+    actual = (len(rows), rows.shape, rows.ndim, rows.dtype)
+    assert actual == (len(expected), expected.shape, 2, expected.dtype)
     assert np.array_equal(np.asarray(rows), expected)
     assert np.asarray(rows, dtype=float).dtype == float
     assert np.array_equal(rows[2:7], expected[2:7])

@@ -70,9 +70,8 @@ def test_a_thread_that_a_library_starts_takes_part_in_the_one_block_that_is_open
 def test_where_two_are_open_elsewhere_nobody_knows_and_that_is_an_error(two):
     def inside():
         with two[1]:
-            with pytest.raises(
-                PrivacyError, match="blocks of 2 ledgers are open.*Give the search ledger="
-            ):
+            match = "blocks of 2 ledgers are open.*Give the search ledger="
+            with pytest.raises(PrivacyError, match=match):
                 in_a_thread(ledger_here)
             return ledger_here()
 

@@ -89,9 +89,7 @@ def test_what_is_used_is_on_the_disk_before(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kept", [1, 40, -2])
-def test_a_last_line_that_was_never_finished_is_dropped_and_the_next_one_takes_its_place(
-    ledger, kept
-):
+def test_a_last_line_that_was_never_finished_is_dropped_and_the_next_takes_its_place(ledger, kept):
     path = Path(ledger.path)
     whole = path.read_bytes()
     ledger.spend(ONE, label="d")
@@ -131,21 +129,16 @@ def test_a_damaged_line_is_an_error_that_says_which_and_what_to_do(ledger, damag
     path.write_bytes(b"".join(damage(path.read_bytes().splitlines(keepends=True))))
     damaged = path.read_bytes()
     for attempt in (ledger.spent, lambda: ledger.spend(ONE), lambda: PrivacyLedger(path)):
-        with pytest.raises(
-            PrivacyError, match=f"line {line} is not as it was written.*Put back a copy"
-        ):
+        match = f"line {line} is not as it was written.*Put back a copy"
+        with pytest.raises(PrivacyError, match=match):
             attempt()
     assert path.read_bytes() == damaged
 
 
 def test_every_line_is_json(ledger):
     header, *entries = map(json.loads, Path(ledger.path).read_text().splitlines())
-    assert (header["ledger"], header["epsilon"], header["delta"], header["unit"]) == (
-        1,
-        10.0,
-        0.0,
-        None,
-    )
+    expected = (1, 10.0, 0.0, None)
+    assert (header["ledger"], header["epsilon"], header["delta"], header["unit"]) == expected
     assert {entry["unit"] for entry in entries} == {"record"}
     assert [entry["label"] for entry in entries] == ["a", "b", "c"]
 
@@ -167,9 +160,8 @@ def test_an_open_ledger_notices_that_entries_it_has_seen_were_cut_off(ledger, ke
     path.write_bytes(b"".join(whole.splitlines(keepends=True)[: 1 + kept]))
     for seen in (ledger, labeled, sent):
         for attempt in (seen.spent, seen.entries, lambda seen=seen: seen.spend(ONE)):
-            with pytest.raises(
-                PrivacyError, match=f"cut off: {kept} entries, and not the 4.*Put the file back"
-            ):
+            match = f"cut off: {kept} entries, and not the 4.*Put the file back"
+            with pytest.raises(PrivacyError, match=match):
                 attempt()
     if kept == 3:  # of which one ledger has seen no more
         assert len(other.entries()) == 3
@@ -198,9 +190,8 @@ def test_a_full_or_broken_disk_leaves_the_file_as_it_was(ledger, monkeypatch, ca
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(os, call, fail)
-    with pytest.raises(
-        PrivacyError, match=f"no way to write.*{os.strerror(code)}.*No record was used"
-    ):
+    match = f"no way to write.*{os.strerror(code)}.*No record was used"
+    with pytest.raises(PrivacyError, match=match):
         ledger.spend(ONE, label="d")
     assert path.read_bytes() == before
     ledger.spend(ONE, label="e")
@@ -220,17 +211,15 @@ def test_a_disk_that_stays_broken_may_overstate_and_never_understates(ledger, mo
 
 
 def test_a_folder_that_is_not_there_and_a_file_in_its_place_are_said(tmp_path):
-    with pytest.raises(
-        PrivacyError, match="Found no way to lock.*a folder that exists and may be written into"
-    ):
+    match = "Found no way to lock.*a folder that exists and may be written into"
+    with pytest.raises(PrivacyError, match=match):
         PrivacyLedger(tmp_path / "no" / "x.ledger", epsilon=1, delta=0)
 
 
 def test_a_ledger_that_was_taken_away_is_not_begun_again(ledger):
     os.remove(ledger.path)
-    with pytest.raises(
-        PrivacyError, match="no way to read.*under the name with which it was begun"
-    ):
+    match = "no way to read.*under the name with which it was begun"
+    with pytest.raises(PrivacyError, match=match):
         ledger.spend(ONE)
     assert not os.path.exists(ledger.path)
 
@@ -238,9 +227,8 @@ def test_a_ledger_that_was_taken_away_is_not_begun_again(ledger):
 def test_another_ledger_in_its_place_is_not_taken_for_it(ledger):
     os.remove(ledger.path)
     other = PrivacyLedger(ledger.path, epsilon=10, delta=0)
-    with pytest.raises(
-        PrivacyError, match="Found another ledger in the place of.*Put the file back"
-    ):
+    match = "Found another ledger in the place of.*Put the file back"
+    with pytest.raises(PrivacyError, match=match):
         ledger.spend(ONE)
     assert other.entries() == ()
 

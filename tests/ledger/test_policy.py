@@ -63,12 +63,8 @@ def test_an_existing_ledger_takes_no_other_policy(tmp_path):
 
 
 def test_what_is_entered_by_hand_may_have_been_tuned(tmp_path):
-    ledger = PrivacyLedger(
-        tmp_path / "data.ledger",
-        epsilon=100,
-        delta=0,
-        policy=policy(tmp_path, 'tuning = "included"'),
-    )
+    options = {"delta": 0, "policy": policy(tmp_path, 'tuning = "included"')}
+    ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=100, **options)
     with pytest.raises(PrivacyError, match="by hand; the ledger's policy has tuning = 'included'"):
         ledger.spend(spent())
     assert ledger.entries() == ()
@@ -94,9 +90,8 @@ def test_the_risk_of_the_total_is_bounded(tmp_path):
         tmp_path / "data.ledger", policy=policy(tmp_path, RULES + "advantage = 0.2")
     )
     ledger.spend(spent(mu=0.4))
-    with pytest.raises(
-        BudgetExceededError, match=r"an advantage of 0\.2\d* in total .*; .* has advantage = 0\.2"
-    ):
+    match = r"an advantage of 0\.2\d* in total .*; .* has advantage = 0\.2"
+    with pytest.raises(BudgetExceededError, match=match):
         ledger.spend(spent(mu=0.4))
     assert len(ledger.entries()) == 1
 

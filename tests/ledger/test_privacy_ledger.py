@@ -37,10 +37,8 @@ def sgd(noise, steps=1000):
 
 
 def test_the_total_is_that_of_the_accountant(begin):
-    ledger, parts = (
-        begin(),
-        [PureDP(epsilon=0.1), GaussianDP(mu=0.3), best_of(PureDP(epsilon=0.1), 5)],
-    )
+    ledger = begin()
+    parts = [PureDP(epsilon=0.1), GaussianDP(mu=0.3), best_of(PureDP(epsilon=0.1), 5)]
     for guarantee in parts:
         ledger.spend(guarantee)
     assert ledger.spent().epsilon == compose(*parts).epsilon_at(1e-5)
@@ -55,9 +53,8 @@ def test_a_guarantee_that_cannot_be_written_down_is_refused_with_what_to_do(begi
 
 def test_the_statement_has_the_entries_and_what_they_rest_on_once(begin):
     ledger = begin()
-    stated = PrivacySpent(
-        guarantee=PureDP(epsilon=1.0), delta=0.0, assumptions=("The schema is public.",)
-    )
+    assumptions = ("The schema is public.",)
+    stated = PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0, assumptions=assumptions)
     ledger.spend(stated, label="first")
     ledger.spend(stated)
     spent = ledger.spent()
@@ -88,9 +85,8 @@ def test_what_goes_beyond_the_budget_is_refused_with_the_numbers_and_not_entered
     one = GaussianDP(mu=calibrate(lambda mu: GaussianDP(mu=mu), 2.0, 1e-5))
     ledger.spend(one)
     ledger.spend(one)  # 2.95 ≤ 3
-    with pytest.raises(
-        BudgetExceededError, match=r"ε = 2\.000 alone and ε = 3\.722 together.*\(ε = 2\.9"
-    ) as raised:
+    match = r"ε = 2\.000 alone and ε = 3\.722 together.*\(ε = 2\.9"
+    with pytest.raises(BudgetExceededError, match=match) as raised:
         ledger.spend(one)
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
     assert len(ledger.entries()) == 2
@@ -156,16 +152,11 @@ def test_an_existing_ledger_keeps_its_budget(begin, tmp_path):
     assert begin(epsilon=3.0) == again
     with pytest.raises(AttributeError):
         again.epsilon = 100.0
-    for other in (
-        {"epsilon": 4},
-        {"delta": 1e-6},
-        {"neighboring": "replace_one"},
-        {"epsilon": math.inf},
-    ):
+    cases = ({"epsilon": 4}, {"delta": 1e-6}, {"neighboring": "replace_one"}, {"epsilon": math.inf})
+    for other in cases:
         (name,) = other
-        with pytest.raises(
-            PrivacyError, match=rf"Found {name}=.* was begun with {name}=.*Leave it out"
-        ):
+        match = rf"Found {name}=.* was begun with {name}=.*Leave it out"
+        with pytest.raises(PrivacyError, match=match):
             begin(**{"epsilon": 3, **other})
 
 
@@ -192,11 +183,8 @@ def test_budgets_that_are_none_are_refused(begin, wrong, error, match):
 
 def test_copies_and_pickles_are_the_same_ledger(begin):
     ledger = begin()
-    for twin in (
-        copy.deepcopy(ledger),
-        pickle.loads(pickle.dumps(ledger)),
-        ledger.label("baseline"),
-    ):
+    cases = (copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger)), ledger.label("baseline"))
+    for twin in cases:
         twin.spend(PureDP(epsilon=1.0))
         assert twin == ledger
         assert hash(twin) == hash(ledger)
@@ -218,19 +206,16 @@ def test_the_first_entry_sets_the_relation_and_others_are_refused(begin):
 
 def test_under_replace_one_every_relation_is_carried_over_and_that_is_said(begin):
     ledger = begin(neighboring="replace_one")
-    parts = [
-        GaussianDP(mu=0.1, neighboring=relation)
-        for relation in ("add_remove", "zero_out", "replace_one")
-    ]
+    cases = ("add_remove", "zero_out", "replace_one")
+    parts = [GaussianDP(mu=0.1, neighboring=relation) for relation in cases]
     for part in parts:
         ledger.spend(part)
     spent = ledger.spent()
     assert spent.neighboring == "replace_one"
     assert spent.epsilon == compose(*map(as_replace_one, parts)).epsilon_at(1e-5)
     assert [entry.guarantee for entry in ledger.entries()] == parts
-    assert (
-        "add_remove and zero_out neighbours are stated under replace_one" in spent.assumptions[-1]
-    )
+    sentence = "add_remove and zero_out neighbours are stated under replace_one"
+    assert sentence in spent.assumptions[-1]
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -252,9 +237,8 @@ def test_statements_about_persons_are_refused_and_the_total_can_be_read_for_them
 
 
 def for_persons(mu=0.1, neighboring="zero_out"):
-    return PrivacySpent(
-        guarantee=GaussianDP(mu=mu, neighboring=neighboring), delta=1e-5, unit="person"
-    )
+    guarantee = GaussianDP(mu=mu, neighboring=neighboring)
+    return PrivacySpent(guarantee=guarantee, delta=1e-5, unit="person")
 
 
 def test_entries_for_persons_make_a_ledger_of_persons(begin):
@@ -271,9 +255,8 @@ def test_a_ledger_of_persons_refuses_what_is_said_of_a_record(begin):
     ledger.spend(for_persons())
     of_a_record = PrivacySpent(guarantee=GaussianDP(mu=0.1, neighboring="zero_out"), delta=1e-5)
     for one in (of_a_record, of_a_record.guarantee):
-        with pytest.raises(
-            PrivacyError, match=r"says nothing about all records of a person.*groups=.*for_group"
-        ):
+        match = r"says nothing about all records of a person.*groups=.*for_group"
+        with pytest.raises(PrivacyError, match=match):
             ledger.spend(one)
     ledger.spend(of_a_record.for_group(3))
     spent = ledger.spent()

@@ -12,17 +12,11 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.audit import audit, audit_one_run, replay
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.ledger import PrivacyLedger
-from sklearn_dpsearch.privacy import (
-    BudgetExceededError,
-    GaussianDP,
-    PrivacyError,
-    PureDP,
-    UnknownGuaranteeError,
-)
 from sklearn_dpsearch.report import schema_report
 
 pd = pytest.importorskip("pandas")
@@ -50,7 +44,7 @@ def entered(ledger):
     return [(entry.name, entry.guarantee) for entry in ledger.entries()]
 
 
-ONE = GaussianDP(mu=0.2, neighboring="zero_out")
+ONE = dp.GaussianDP(mu=0.2, neighboring="zero_out")
 
 
 def test_three_fits_in_a_block_are_three_entries_that_name_their_columns(ledger):
@@ -58,9 +52,8 @@ def test_three_fits_in_a_block_are_three_entries_that_name_their_columns(ledger)
         for _ in range(3):
             boosting().fit(X, y)
     assert entered(ledger) == [("DPGradientBoostingClassifier", ONE)] * 3
-    assert (
-        ledger.entries()[0].title == "DPGradientBoostingClassifier: age, job, ward, … (4 columns)"
-    )
+    expected = "DPGradientBoostingClassifier: age, job, ward, … (4 columns)"
+    assert ledger.entries()[0].title == expected
     with ledger.label("baseline"):
         boosting().fit(X, y)
     assert ledger.entries()[3].label == "baseline (age, job, ward, … (4 columns))"
@@ -72,7 +65,7 @@ def test_a_fit_that_the_budget_does_not_allow_uses_no_record(tmp_path, monkeypat
     ledger = PrivacyLedger(tmp_path / "small.ledger", epsilon=0.1, delta=1e-5)
     model = boosting(target_mu=1.0)
     monkeypatch.setattr(type(model), "_train", lambda *given: pytest.fail("a record was used"))
-    with ledger, pytest.raises(BudgetExceededError, match="No record was used"):
+    with ledger, pytest.raises(dp.BudgetExceededError, match="No record was used"):
         model.fit(X, y)
     assert not hasattr(model, "privacy_spent_")
     assert ledger.entries() == ()
@@ -102,9 +95,8 @@ def test_worker_processes_enter_what_they_fit(ledger, kind):
         pytest.importorskip("torch")
         from sklearn_dpsearch.nets import DPTabularClassifier
 
-        model = DPTabularClassifier(
-            SCHEMA, classes=[0, 1], noise_multiplier=9.0, sample_rate=0.1, max_steps=3
-        )
+        options = {"noise_multiplier": 9.0, "sample_rate": 0.1, "max_steps": 3}
+        model = DPTabularClassifier(SCHEMA, classes=[0, 1], **options)
     with ledger:
         cross_val_score(make_pipeline(FunctionTransformer(), model), X, y, cv=KFold(3), n_jobs=2)
     assert [entry.name for entry in ledger.entries()] == [type(model).__name__] * 3
@@ -115,9 +107,8 @@ def test_nets_enter_each_training_alone(ledger):
     pytest.importorskip("torch")
     from sklearn_dpsearch.nets import DPLogisticRegression, DPTabularClassifier
 
-    net = DPTabularClassifier(
-        SCHEMA, classes=[0, 1], noise_multiplier=4.0, sample_rate=0.1, max_steps=3
-    )
+    options = {"noise_multiplier": 4.0, "sample_rate": 0.1, "max_steps": 3}
+    net = DPTabularClassifier(SCHEMA, classes=[0, 1], **options)
     with ledger:
         net.fit(X, y)
         net.partial_fit(X, y)
@@ -127,9 +118,8 @@ def test_nets_enter_each_training_alone(ledger):
         ]
         DPLogisticRegression.fit_together(nets, X[["age"]].to_numpy(), y)
     guarantees = {guarantee for _, guarantee in entered(ledger)}
-    assert [name for name, _ in entered(ledger)] == ["DPTabularClassifier"] * 2 + [
-        "DPLogisticRegression"
-    ] * 2
+    expected = ["DPTabularClassifier"] * 2 + ["DPLogisticRegression"] * 2
+    assert [name for name, _ in entered(ledger)] == expected
     assert guarantees == {net.privacy_guarantee(N)}
     assert ledger.entries()[0].label == "age, job, ward, … (4 columns)"
 
@@ -138,7 +128,7 @@ class Private(ClassifierMixin, BaseEstimator):
     """A private model of another library."""
 
     def privacy_guarantee(self, n_samples=None):
-        return PureDP(epsilon=0.5, neighboring="zero_out")
+        return dp.PureDP(epsilon=0.5, neighboring="zero_out")
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
@@ -151,21 +141,18 @@ def test_a_model_of_another_library_is_entered_by_the_ledger(ledger):
     assert ledger.entries() == ()
     model = Private()
     assert ledger.fit(model, X, y) is model
-    assert entered(ledger) == [("Private", PureDP(epsilon=0.5, neighboring="zero_out"))]
+    assert entered(ledger) == [("Private", dp.PureDP(epsilon=0.5, neighboring="zero_out"))]
     ledger.fit(boosting(), X, y)
     ledger.fit(make_pipeline(FunctionTransformer(), boosting()), X, y)
-    assert [entry.name for entry in ledger.entries()] == [
-        "Private",
-        "DPGradientBoostingClassifier",
-        "Pipeline",
-    ]
+    expected = ["Private", "DPGradientBoostingClassifier", "Pipeline"]
+    assert [entry.name for entry in ledger.entries()] == expected
     assert list(model.classes_) == [0, 1]
 
 
 def test_a_model_that_promises_nothing_is_refused(ledger):
     from sklearn.svm import SVC
 
-    with pytest.raises(UnknownGuaranteeError, match="SVC"):
+    with pytest.raises(dp.UnknownGuaranteeError, match="SVC"):
         ledger.fit(SVC(), X[["age"]], y)
     assert ledger.entries() == ()
 
@@ -175,14 +162,13 @@ def test_a_model_that_promises_nothing_is_refused(ledger):
     lambda: replay(boosting(), X, y, neighbour=(X, y)),
 ], ids=["audit", "audit_one_run", "replay"])  # fmt: skip
 def test_work_without_privacy_is_refused_in_a_block(ledger, work):
-    with ledger, pytest.raises(PrivacyError, match="its result is not private"):
+    with ledger, pytest.raises(dp.PrivacyError, match="its result is not private"):
         work()
 
 
 def test_entries_of_searches_name_model_and_columns(ledger):
-    search = DPRandomSearchCV(
-        boosting(target_mu=None), {"max_iter": [2]}, n_iter=2, epsilon=0.5, delta=1e-6
-    )
+    options = {"n_iter": 2, "epsilon": 0.5, "delta": 1e-6}
+    search = DPRandomSearchCV(boosting(target_mu=None), {"max_iter": [2]}, **options)
     with ledger:
         search.fit(X, y)
     (entry,) = ledger.entries()

@@ -2,11 +2,9 @@
 
 from .mutant import Mutant
 
-PAGES, LEDGER, SEARCHES = (
-    "ledger/test_ledger_file.py",
-    "ledger/test_privacy_ledger.py",
-    "search/test_ledger.py",
-)
+PAGES = "ledger/test_ledger_file.py"
+LEDGER = "ledger/test_privacy_ledger.py"
+SEARCHES = "search/test_ledger.py"
 
 MUTANTS = {
     "entry not on the disk": Mutant(

@@ -20,6 +20,5 @@ def _one_thread():
 @pytest.fixture
 def one_noise(monkeypatch):
     """The same batches and noise in all trainings with one seed, to compare what else differs."""
-    monkeypatch.setattr(
-        "sklearn_dpsearch.nets.estimators.base.words_of_training", lambda *given: []
-    )
+    message = "sklearn_dpsearch.nets.estimators.base.words_of_training"
+    monkeypatch.setattr(message, lambda *given: [])

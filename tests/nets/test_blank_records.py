@@ -92,9 +92,8 @@ def records(name):
 
 
 def with_target(name, y, place, odd):
-    changed = np.array(
-        y, dtype=float if name in ("several labels", *OF_NUMBERS) else object, copy=True
-    )
+    dtype = float if name in ("several labels", *OF_NUMBERS) else object
+    changed = np.array(y, dtype=dtype, copy=True)
     changed[place] = np.nan if changed.dtype == float else odd
     return changed
 

@@ -16,23 +16,10 @@ import torch
 from sklearn.base import clone
 from torch import nn
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
 from sklearn_dpsearch.nets.estimators import cost
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ApproxDP,
-    Geometric,
-    MixedNeighborsError,
-    Poisson,
-    PrivacyError,
-    ProfileDP,
-    PureDP,
-    RenyiDP,
-    best_of,
-    compose,
-    mixture,
-)
 from sklearn_dpsearch.privacy.calibration import gaussian_target
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 
@@ -53,7 +40,7 @@ def fresh_cost():
 
 def twice():
     once = fresh_cost()
-    return float(compose(once, once).epsilon_at(1e-5))
+    return float(dp.compose(once, once).epsilon_at(1e-5))
 
 
 class Backbone(nn.Module):
@@ -121,7 +108,7 @@ def test_a_new_module_costs_its_own_training_alone():
 def test_relations_that_cannot_be_composed_fail_before_training():
     first = net().fit(X, y)  # zero_out
     second = net(first.module_, neighboring="replace_one")
-    with pytest.raises(MixedNeighborsError):
+    with pytest.raises(dp.MixedNeighborsError):
         second.fit(X, y)
     assert not hasattr(second, "privacy_spent_")
 
@@ -154,23 +141,17 @@ def test_a_file_that_does_not_say_what_it_cost_is_an_assumption_that_is_said(tmp
     one.partial_fit(X, y)
     assert any("put into module_ from elsewhere" in text for text in one.privacy_spent_.assumptions)
     assert len(one.privacy_spent_.components) == 1
-    assert any(
-        "put into module_ from elsewhere" in text
-        for text in one.partial_fit(X, y).privacy_spent_.assumptions
-    )
+    parts = one.partial_fit(X, y).privacy_spent_.assumptions
+    assert any("put into module_ from elsewhere" in text for text in parts)
     assert not any("elsewhere" in text for text in net().fit(X, y).privacy_spent_.assumptions)
-    assert not any(
-        "elsewhere" in text
-        for text in net().initialize().partial_fit(X, y).privacy_spent_.assumptions
-    )
+    members = net().initialize().partial_fit(X, y).privacy_spent_.assumptions
+    assert not any("elsewhere" in text for text in members)
 
 
 def test_parameters_put_into_a_trained_net_are_noticed():
     one = net().fit(X, y)
-    assert not any(
-        "elsewhere" in text
-        for text in copy.deepcopy(one).partial_fit(X, y).privacy_spent_.assumptions
-    )
+    parts = copy.deepcopy(one).partial_fit(X, y).privacy_spent_.assumptions
+    assert not any("elsewhere" in text for text in parts)
     again = pickle.loads(pickle.dumps(one)).partial_fit(X, y)
     assert not any("elsewhere" in text for text in again.privacy_spent_.assumptions)
     one.module_.load_state_dict(Small().state_dict())
@@ -188,18 +169,15 @@ def test_a_plain_file_in_a_trained_net_never_makes_it_cheaper(tmp_path):
 
 def test_files_of_tensors_alone_are_refused(tmp_path):
     one = net().fit(X, y)
-    with pytest.raises(
-        PrivacyError, match="(?s)use_safetensors=True.*would not say.*pickle the net"
-    ):
+    match = "(?s)use_safetensors=True.*would not say.*pickle the net"
+    with pytest.raises(dp.PrivacyError, match=match):
         one.save_params(f_params=tmp_path / "parameters.safetensors", use_safetensors=True)
 
 
 def test_a_module_given_as_an_instance_is_an_assumption_that_is_said():
     one = net(Small()).fit(X, y)
-    assert any(
-        "given as a module instance, hold nothing" in text
-        for text in one.privacy_spent_.assumptions
-    )
+    parts = one.privacy_spent_.assumptions
+    assert any("given as a module instance, hold nothing" in text for text in parts)
     assert not any("module instance" in text for text in net().fit(X, y).privacy_spent_.assumptions)
 
 
@@ -221,7 +199,7 @@ def test_the_winner_of_a_search_carries_the_cost_of_the_whole_search():
     released = done.best_estimator_
     assert released.privacy_spent_.epsilon == done.privacy_spent_.epsilon
     after = net(released.module_).fit(X, y).privacy_spent_
-    expected = compose(done.privacy_spent_.guarantee, fresh_cost()).epsilon_at(1e-5)
+    expected = dp.compose(done.privacy_spent_.guarantee, fresh_cost()).epsilon_at(1e-5)
     assert after.epsilon == pytest.approx(float(expected), rel=1e-9)
 
 
@@ -231,32 +209,28 @@ def test_a_search_that_starts_from_trained_parameters_says_what_it_leaves_out():
     done = search(first.module_).fit(X, y)
     assert any("given as a trained module" in text for text in done.privacy_spent_.assumptions)
     after = net(done.best_estimator_.module_).fit(X, y).privacy_spent_
-    whole = compose(done.privacy_spent_.guarantee, first.privacy_spent_.guarantee, fresh_cost())
+    whole = dp.compose(done.privacy_spent_.guarantee, first.privacy_spent_.guarantee, fresh_cost())
     assert after.epsilon == pytest.approx(float(whole.epsilon_at(1e-5)), rel=1e-9)
 
 
 # --- notes ----------------------------------------------------------------------------------------
 
 GUARANTEES = [
-    PureDP(epsilon=0.1),
-    ApproxDP(epsilon=1 / 3, delta=1e-7, neighboring="zero_out"),
-    DPSGD(noise_multiplier=1.1, sample_rate=0.1, steps=77),
-    RenyiDP(orders=np.array([2.0, 3.0]), epsilons=np.array([0.1, 0.7])),
+    dp.PureDP(epsilon=0.1),
+    dp.ApproxDP(epsilon=1 / 3, delta=1e-7, neighboring="zero_out"),
+    dp.DPSGD(noise_multiplier=1.1, sample_rate=0.1, steps=77),
+    dp.RenyiDP(orders=np.array([2.0, 3.0]), epsilons=np.array([0.1, 0.7])),
     gaussian_target(0.5),
-    mixture([PureDP(epsilon=1.0), PureDP(epsilon=2.0)], [0.25, 0.75]),
-    best_of(DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=10), Geometric(5)),
-    best_of(PureDP(epsilon=1.0), Poisson(3.0)),
-    compose(PureDP(epsilon=1.0), DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=10)),
+    dp.mixture([dp.PureDP(epsilon=1.0), dp.PureDP(epsilon=2.0)], [0.25, 0.75]),
+    dp.best_of(dp.DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=10), dp.Geometric(5)),
+    dp.best_of(dp.PureDP(epsilon=1.0), dp.Poisson(3.0)),
+    dp.compose(dp.PureDP(epsilon=1.0), dp.DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=10)),
 ]
 
 
 def statement(guarantee):
-    return PrivacySpent(
-        guarantee=guarantee,
-        delta=1e-5,
-        components=(Component(name="a", guarantee=guarantee),),
-        assumptions=("ü", "b"),
-    )
+    options = {"components": (Component(name="a", guarantee=guarantee),), "assumptions": ("ü", "b")}
+    return PrivacySpent(guarantee=guarantee, delta=1e-5, **options)
 
 
 @pytest.mark.slow
@@ -279,25 +253,23 @@ def profile(epsilon):
 
 def test_guarantees_that_are_not_text_stay_objects_and_are_not_saved_without_their_cost(tmp_path):
     one = net().fit(X, y)
-    one.privacy_spent_ = statement(ProfileDP(profile=profile))
+    one.privacy_spent_ = statement(dp.ProfileDP(profile=profile))
     (found,) = cost.costs_on_module(copy.deepcopy(one.module_))
-    assert found.guarantee == ProfileDP(profile=profile)
-    with pytest.raises(PrivacyError, match="(?s)cannot be written into a file.*Pickle"):
+    assert found.guarantee == dp.ProfileDP(profile=profile)
+    with pytest.raises(dp.PrivacyError, match="(?s)cannot be written into a file.*Pickle"):
         one.save_params(f_params=tmp_path / "parameters.pt")
 
 
 def test_a_note_makes_nothing_but_statements():
     spent = {
-        "guarantee": {"version": 1, "kind": "PrivacyError"},
-        "delta": 0.0,
-        "components": [],
+        "guarantee": {"version": 1, "kind": "PrivacyError"}, "delta": 0.0, "components": [],
         "assumptions": [],
-    }
+    }  # fmt: skip
     module = Small()
     vars(module)[cost.NOTE] = (
         json.dumps({"token": "a", "spent": {"unit": "record", "release": None, **spent}}),
     )
-    with pytest.raises(PrivacyError):
+    with pytest.raises(dp.PrivacyError):
         cost.costs_on_module(module)
 
 

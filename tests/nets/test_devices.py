@@ -25,11 +25,8 @@ class OneDevice(TorchDispatchMode):
     """No operation has tensors of two devices, single numbers apart."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        tensors = [
-            one
-            for one in tree_leaves((args, kwargs))
-            if isinstance(one, torch.Tensor) and one.dim()
-        ]
+        parts = tree_leaves((args, kwargs))
+        tensors = [one for one in parts if isinstance(one, torch.Tensor) and one.dim()]
         found = {one.device for one in tensors}
         assert len(found) <= 1 or func.overloadpacket in ALLOWED, f"{func} on devices {found}"
         return func(*args, **(kwargs or {}))
@@ -66,10 +63,9 @@ def stack(make, engine, optimizer, number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", optimizers(), ids=["sgd", "adam"])
-@pytest.mark.parametrize(
-    ("make", "engine", "number"),
-    [(mlp, LinearEngine, 1), (mlp, LinearEngine, 3), (Residual, traced, 1)],
-)
+@pytest.mark.parametrize(("make", "engine", "number"), [
+    (mlp, LinearEngine, 1), (mlp, LinearEngine, 3), (Residual, traced, 1),
+])  # fmt: skip
 def test_a_step_stays_on_one_device(make, engine, number, optimizer):
     nets = stack(make, engine, optimizer, number)
     nets.run()

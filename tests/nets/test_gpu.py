@@ -33,12 +33,9 @@ def norms():
 
 def images():
     return nn.Sequential(
-        nn.Unflatten(1, (1, 1, 5)),
-        nn.Conv2d(1, 4, (1, 3)),
-        nn.Tanh(),
-        nn.Flatten(),
+        nn.Unflatten(1, (1, 1, 5)), nn.Conv2d(1, 4, (1, 3)), nn.Tanh(), nn.Flatten(),
         nn.Linear(12, 3),
-    )
+    )  # fmt: skip
 
 
 WITH_MOMENTUM = rule(lr=0.3, momentum=0.9)

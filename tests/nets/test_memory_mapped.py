@@ -73,10 +73,8 @@ def parameters(net):
 
 
 def same(one, other):
-    return all(
-        np.array_equal(mine, theirs)
-        for mine, theirs in zip(parameters(one), parameters(other), strict=True)
-    )
+    pairs = zip(parameters(one), parameters(other), strict=True)
+    return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 
 
 def trained(name, X, y):
@@ -129,9 +127,7 @@ def test_rows_that_do_not_train_are_not_looked_at(name, kind, in_file):
     )
 
 
-def test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read(
-    in_file, tmp_path, monkeypatch
-):
+def test_a_record_that_changes_in_its_file_is_clipped_as_it_is_read(in_file, tmp_path, monkeypatch):
     stays, step, sums = in_file(np.full((500, 5), 1e-3, np.float32)), Stack._step, []
 
     def changed(stack, parts, t):

@@ -137,8 +137,5 @@ def test_places_without_a_record_have_rows_in_every_part():
     kept = TrainingData.of(inputs(4), labels(4), CPU)
     assert len(kept) == 4
     rows, answers = kept.take(torch.tensor([[0, 4], [4, 4]]))
-    assert (rows["values"].shape, rows["words"].shape, answers.shape) == (
-        (2, 2, 4),
-        (2, 2, 3),
-        (2, 2),
-    )
+    expected = ((2, 2, 4), (2, 2, 3), (2, 2))
+    assert (rows["values"].shape, rows["words"].shape, answers.shape) == expected

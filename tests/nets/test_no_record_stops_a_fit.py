@@ -129,14 +129,8 @@ def test_the_others_draw_what_they_would_draw_without_the_failure(one_noise):
     y = X[:, :1].copy()
 
     def fitted(X, y):
-        regressor = DPNeuralNetRegressor(
-            Drawing,
-            noise_multiplier=1.0,
-            sample_rate=0.9,
-            max_steps=3,
-            noise_seed=0,
-            random_state=0,
-        )
+        options = {"max_steps": 3, "noise_seed": 0, "random_state": 0}
+        regressor = DPNeuralNetRegressor(Drawing, noise_multiplier=1.0, sample_rate=0.9, **options)
         return torch.cat(
             [one.detach().reshape(-1) for one in regressor.fit(X, y).module_.parameters()]
         )
@@ -151,9 +145,8 @@ def test_a_row_without_a_record_holds_zeros(tmp_path):
     X, y = np.full((3, 2), 7.0, np.float32), torch.tensor([1, 1, 1])
     np.save(tmp_path / "X.npy", X)
     rows = ChosenRows(np.load(tmp_path / "X.npy", mmap_mode="r"))
-    mapped = MappedRecords(
-        rows=rows, convert=torch.from_numpy, how=None, inputs=torch.zeros(1, 2), targets=y
-    )
+    options = {"how": None, "inputs": torch.zeros(1, 2), "targets": y}
+    mapped = MappedRecords(rows=rows, convert=torch.from_numpy, **options)
     for records in (TrainingData.of(torch.from_numpy(X), y), mapped):
         inputs, targets = records.take(torch.tensor([[0, 3, 2, 3]]))
         assert inputs.tolist() == [[[7.0, 7.0], [0.0, 0.0], [7.0, 7.0], [0.0, 0.0]]]
@@ -174,10 +167,8 @@ def test_padding_that_opacus_gets_wrong_is_refused(mode):
 @pytest.mark.filterwarnings("ignore:.*backward hook")
 def test_the_padding_of_an_embedding_is_not_trained_by_opacus_either(one_noise):
     options = {"module__padding_idx": 2}
-    ours, theirs = (
-        trained(Words, WORDS, LABELS, **options),
-        trained(Words, WORDS, LABELS, engine="opacus", **options),
-    )
+    ours = trained(Words, WORDS, LABELS, **options)
+    theirs = trained(Words, WORDS, LABELS, engine="opacus", **options)
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 

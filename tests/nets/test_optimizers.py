@@ -190,10 +190,9 @@ def followed(kind, arguments, make, scheduled, steps, per_epoch, every_batch):
     (CosineAnnealingLR, {"T_max": 7}),
     (OneCycleLR, {"max_lr": 1.0, "total_steps": 30}),
 ])  # fmt: skip
-@pytest.mark.parametrize(
-    ("kind", "arguments"),
-    [(torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}), (torch.optim.Adam, {"lr": 0.1})],
-)
+@pytest.mark.parametrize(("kind", "arguments"), [
+    (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}), (torch.optim.Adam, {"lr": 0.1}),
+])  # fmt: skip
 def test_tables_are_what_pytorchs_schedulers_do(make, scheduled, kind, arguments, every_batch):
     optimizer = kind(mlp().parameters(), **arguments)
     before = copy.deepcopy(optimizer.state_dict())
@@ -228,10 +227,8 @@ def module():
 
 
 def net(optimizer=torch.optim.SGD, options=None, **changed):
-    own = {
-        f"optimizer__{name}": value
-        for name, value in ({"momentum": 0.9} if options is None else options).items()
-    }
+    entries = ({"momentum": 0.9} if options is None else options).items()
+    own = {f"optimizer__{name}": value for name, value in entries}
     with torch.random.fork_rng():
         torch.manual_seed(0)
         made = module()

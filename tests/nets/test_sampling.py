@@ -42,10 +42,8 @@ def test_batch_sizes_are_binomial(rate, n):
     expected = stats.binom.pmf(np.arange(n + 1), n, rate) * STEPS
     likely = expected > 5
     seen = np.bincount(sizes, minlength=n + 1)
-    grouped, wanted = (
-        np.append(seen[likely], seen[~likely].sum()),
-        np.append(expected[likely], expected[~likely].sum()),
-    )
+    grouped = np.append(seen[likely], seen[~likely].sum())
+    wanted = np.append(expected[likely], expected[~likely].sum())
     assert stats.chisquare(grouped[wanted > 0], wanted[wanted > 0]).pvalue > LEVEL
     assert abs(sizes.mean() - n * rate) < 5 * np.sqrt(n * rate * (1 - rate) / STEPS)
     assert sizes.var() == pytest.approx(n * rate * (1 - rate), rel=0.15)
@@ -104,10 +102,8 @@ def test_batches_are_poisson_samples_that_fit_into_the_rows(rate, n):
     seen = np.bincount((found < n).sum(axis=1), minlength=rows + 1)
     expected = sizes.pmf(np.arange(rows + 1)) / sizes.cdf(rows) * STEPS
     likely = expected > 5
-    grouped, wanted = (
-        np.append(seen[likely], seen[~likely].sum()),
-        np.append(expected[likely], expected[~likely].sum()),
-    )
+    grouped = np.append(seen[likely], seen[~likely].sum())
+    wanted = np.append(expected[likely], expected[~likely].sum())
     assert stats.chisquare(grouped[wanted > 0], wanted[wanted > 0]).pvalue > LEVEL
     for batch in found[:200]:
         there = batch[batch < n]

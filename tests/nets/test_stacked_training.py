@@ -39,11 +39,9 @@ def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=LinearEngi
     (len(seeds), size)."""
     start = make()
     given = {
-        "steps": 1,
-        "sample_rate": 1.0,
-        "optimizer": UpdateRule.sgd(lr=1.0),
+        "steps": 1, "sample_rate": 1.0, "optimizer": UpdateRule.sgd(lr=1.0),
         "noise_multiplier": noise_multiplier,
-    }
+    }  # fmt: skip
     given |= {"max_grad_norm": norm, "expected_batch_size": expected}
     tasks = [training(copy.deepcopy(start), seed=seed, **given) for seed in seeds]
     made = engine(start, tasks[0].criterion, CPU)

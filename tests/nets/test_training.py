@@ -136,13 +136,8 @@ def test_every_step_is_taken_whatever_the_batches_hold(n):
     0.5·0.1."""
     net = mlp()
     before = flat(net)
-    task = training(
-        net,
-        sample_rate=0.001,
-        steps=50,
-        optimizer=UpdateRule.sgd(lr=0.5, weight_decay=0.1),
-        max_grad_norm=1e-9,
-    )
+    options = {"optimizer": UpdateRule.sgd(lr=0.5, weight_decay=0.1), "max_grad_norm": 1e-9}
+    task = training(net, sample_rate=0.001, steps=50, **options)
     train(task, records(n), max_physical_batch=100)
     torch.testing.assert_close(flat(net), before * 0.95**50, rtol=1e-4, atol=1e-7)
 
@@ -195,13 +190,8 @@ def test_a_net_that_fails_leaves_the_others(bad):
 
     found = tasks(bad)
     untouched = [flat(found[i].module) for i in (1, 3)]
-    assert train_together(found, records(), max_physical_batch=1000) == [
-        True,
-        False,
-        True,
-        False,
-        True,
-    ]
+    expected = [True, False, True, False, True]
+    assert train_together(found, records(), max_physical_batch=1000) == expected
     same([flat(found[i].module) for i in (1, 3)], untouched, atol=0)
     good = [tasks(bad)[i] for i in (0, 2, 4)]
     same([flat(found[i].module) for i in (0, 2, 4)], alone(good))

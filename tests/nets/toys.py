@@ -97,17 +97,11 @@ def training(module=None, **changed):
     return TrainingTask(
         **{
             "module": mlp() if module is None else module,
-            "criterion": nn.CrossEntropyLoss(reduction="sum"),
-            "optimizer": UpdateRule.sgd(lr=0.5),
-            "sample_rate": 0.2,
-            "steps": 6,
-            "noise_multiplier": 0.0,
-            "max_grad_norm": 1.0,
-            "expected_batch_size": 12.0,
-            "seed": 0,
-            **changed,
-        }
-    )
+            "criterion": nn.CrossEntropyLoss(reduction="sum"), "optimizer": UpdateRule.sgd(lr=0.5),
+            "sample_rate": 0.2, "steps": 6, "noise_multiplier": 0.0, "max_grad_norm": 1.0,
+            "expected_batch_size": 12.0, "seed": 0, **changed,
+        },
+    )  # fmt: skip
 
 
 def rule(kind=torch.optim.SGD, **arguments):
@@ -147,10 +141,8 @@ def places_add_nothing(engine, net, inputs, targets):
         )
         found.append(torch.zeros_like(trained, dtype=torch.float64))
         engine.bind(trained, trained[:, :0], found[-1])
-        rows, answers = (
-            torch.cat([inputs, others]).unsqueeze(0),
-            torch.cat([targets, targets]).unsqueeze(0),
-        )
+        rows = torch.cat([inputs, others]).unsqueeze(0)
+        answers = torch.cat([targets, targets]).unsqueeze(0)
         engine.add_clipped(rows, answers, bounds)
     torch.testing.assert_close(found[0].float(), alone, rtol=1e-6, atol=1e-7)
     assert all(torch.equal(one, found[0]) for one in found)  # exactly nothing, whatever lies there
@@ -199,10 +191,8 @@ def change(engine, module, inputs, targets, place, norm=1.0, other=None):
         without[0, place] = 0.0
         other = torch.zeros_like(inputs[0]), torch.zeros_like(targets[0])
     rows, answers = (replaced(values, one, place) for values, one in zip((inputs, targets), other))
-    both = (
-        summed(engine, module, *pair)
-        for pair in ((inputs, targets, bounds), (rows, answers, without))
-    )
+    cases = ((inputs, targets, bounds), (rows, answers, without))
+    both = (summed(engine, module, *pair) for pair in cases)
     first, second = both
     return float((first - second).norm()) / norm
 

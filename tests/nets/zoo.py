@@ -64,11 +64,9 @@ class Words(nn.Module):
 class Images(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first, self.second, self.last = (
-            nn.Conv2d(1, 4, 5, 2),
-            nn.Conv2d(4, 4, 3),
-            nn.Linear(100, 3),
-        )
+        self.first = nn.Conv2d(1, 4, 5, 2)
+        self.second = nn.Conv2d(4, 4, 3)
+        self.last = nn.Linear(100, 3)
 
     def head(self, inputs):
         hidden = F.max_pool2d(F.relu(self.second(F.relu(self.first(inputs)))), 2)
@@ -121,11 +119,9 @@ class Recurrent(nn.Module):
 class Attention(nn.Module):
     def __init__(self, kind, batch_first):
         super().__init__()
-        self.batch_first, self.middle, self.last = (
-            batch_first,
-            kind(4, 2, batch_first=batch_first),
-            nn.Linear(4, 3),
-        )
+        self.batch_first = batch_first
+        self.middle = kind(4, 2, batch_first=batch_first)
+        self.last = nn.Linear(4, 3)
 
     def forward(self, inputs):
         words = inputs.reshape(-1, 5, 4)

@@ -30,10 +30,9 @@ def test_equal_bins_stand_beside_the_value():
     assert (found[names[1:]].sum(axis=1) == 1).all()
 
 
-@pytest.mark.parametrize(
-    ("column", "number"),
-    [((0.0, 1.0), 16), ((0, 100), 16), ((1, 16), 16), ((0, 4), 5), ((0, 1), 0)],
-)
+@pytest.mark.parametrize(("column", "number"), [
+    ((0.0, 1.0), 16), ((0, 100), 16), ((1, 16), 16), ((0, 4), 5), ((0, 1), 0),
+])  # fmt: skip
 def test_the_number_of_bins_follows_from_the_range(column, number):
     names = TableEncoder({"a": column}, bins="auto", indicators=False).get_feature_names_out()
     assert len(names) == 1 + number
@@ -50,14 +49,8 @@ def test_a_column_states_its_own_bins():
         "n": {"lower": 0, "upper": 9, "bins": None},
     }
     found = encoded(schema, {"age": [24, 25, 36, 90], "n": [0, 1, 2, 3]}, bins=3, indicators=False)
-    assert list(found.columns) == [
-        "age",
-        "age_17_to_25",
-        "age_25_to_35.5",
-        "age_35.5_to_50",
-        "age_50_to_90",
-        "n",
-    ]
+    expected = ["age", "age_17_to_25", "age_25_to_35.5", "age_35.5_to_50", "age_50_to_90", "n"]
+    assert list(found.columns) == expected
     assert found.to_numpy()[:, 1:5].tolist() == np.eye(4).tolist()
 
 
@@ -69,10 +62,8 @@ def test_logarithmic_scales_are_signed():
     step = np.log(2) / np.log(1001)
     np.testing.assert_allclose(found[:, 0], [-1, -step, 0, step, 1, 1], atol=1e-12)
     assert found[:, 1:].argmax(axis=1).tolist() == [0, 1, 2, 2, 3, 3]
-    assert list(TableEncoder(schema, bins=2).get_feature_names_out())[1:3] == [
-        "balance_-1000_to_0",
-        "balance_0_to_1000",
-    ]
+    expected = ["balance_-1000_to_0", "balance_0_to_1000"]
+    assert list(TableEncoder(schema, bins=2).get_feature_names_out())[1:3] == expected
 
 
 def test_dates_have_months_weekdays_and_hours_where_they_differ():
@@ -89,9 +80,8 @@ def test_dates_have_months_weekdays_and_hours_where_they_differ():
         timed, {"at": ["2020-01-01 00:30", "2020-01-02 23:59:59", "2020-01-02 07:00"]}, bins=2
     )
     assert not any("month" in name or "weekday" in name for name in found.columns)
-    assert [found[name].tolist() for name in ("at_hour_0", "at_hour_23", "at_hour_7")] == np.eye(
-        3
-    ).tolist()
+    expected = np.eye(3).tolist()
+    assert [found[name].tolist() for name in ("at_hour_0", "at_hour_23", "at_hour_7")] == expected
 
 
 def test_many_values_share_public_buckets():
@@ -161,11 +151,8 @@ def test_no_value_is_an_error_and_no_row_is_longer_than_stated(rows, ends, value
 def test_the_longest_row_is_as_long_as_stated():
     schema = {"a": (0, 1), "b": ["x"], "c": (0.0, 1.0)}
     found = encoded(schema, {"a": [1], "b": ["x"], "c": [1]}, bins=4)
-    assert (
-        np.linalg.norm(found)
-        == pytest.approx(TableEncoder(schema, bins=4).max_norm)
-        == pytest.approx(np.sqrt(5))
-    )
+    expected = pytest.approx(TableEncoder(schema, bins=4).max_norm)
+    assert np.linalg.norm(found) == expected == pytest.approx(np.sqrt(5))
 
 
 def test_a_schema_with_options_is_what_was_stated(tmp_path):

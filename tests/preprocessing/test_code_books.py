@@ -34,10 +34,8 @@ BOOKS = {
     "JSON Schema, codes with labels": (
         {
             "oneOf": [
-                {"const": 1, "title": "flat"},
-                {"const": 2, "title": "house"},
-                {"type": "null"},
-            ]
+                {"const": 1, "title": "flat"}, {"const": 2, "title": "house"}, {"type": "null"},
+            ],
         },
         {"values": [1, 2]},
     ),
@@ -70,7 +68,7 @@ BOOKS = {
     ),
     "numbers as texts": ({"type": "integer", "enum": ["1", "2", "3"]}, [1, 2, 3]),
     "two dates as texts": (("2020-01-01", "2021-12-31"), (date(2020, 1, 1), date(2021, 12, 31))),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BOOKS)
@@ -80,11 +78,8 @@ def test_an_entry_means_what_it_says(name, tmp_path):
     assert Schema(dict(Schema({"x": book}))) == Schema({"x": meant})
     if isinstance(book, dict):
         (tmp_path / "book.json").write_text(json.dumps({"x": book}))
-        assert (
-            Schema(tmp_path / "book.json")
-            == Schema(str(tmp_path / "book.json"))
-            == Schema({"x": meant})
-        )
+        expected = Schema(str(tmp_path / "book.json"))
+        assert Schema(tmp_path / "book.json") == expected == Schema({"x": meant})
         yaml = pytest.importorskip("yaml")
         (tmp_path / "book.yaml").write_text(yaml.safe_dump({"x": book}, sort_keys=False))
         assert Schema(tmp_path / "book.yaml") == Schema({"x": meant})
@@ -114,11 +109,8 @@ def test_descriptions_of_open_data_are_schemas(book):
 
 
 def test_a_column_may_be_called_as_a_word_of_a_code_book():
-    assert list(Schema({"type": ["a", "b"], "fields": (0, 9), "schema": [1, 2, 3]})) == [
-        "type",
-        "fields",
-        "schema",
-    ]
+    expected = ["type", "fields", "schema"]
+    assert list(Schema({"type": ["a", "b"], "fields": (0, 9), "schema": [1, 2, 3]})) == expected
 
 
 @pytest.mark.parametrize(("entry", "match"), [
@@ -173,19 +165,15 @@ def test_a_path_in_place_of_a_schema_is_told_who_reads_it():
         ),
         lambda: DPGradientBoostingClassifier("book.json", target="x", target_mu=1.0).made_up(),
     ):
-        with pytest.raises(
-            TypeError, match=r"Found schema='book.json'.*schema=Schema\('book.json'\)"
-        ):
+        match = r"Found schema='book.json'.*schema=Schema\('book.json'\)"
+        with pytest.raises(TypeError, match=match):
             use()
 
 
 def test_two_values_that_are_meant_are_taken():
     encoder = TableEncoder({"x": {"values": [0, 1]}})
-    assert encoder.fit_transform(pd.DataFrame({"x": [0.0, 1.0, 0.5]})).tolist() == [
-        [1, 0, 0],
-        [0, 1, 0],
-        [0, 0, 1],
-    ]
+    expected = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert encoder.fit_transform(pd.DataFrame({"x": [0.0, 1.0, 0.5]})).tolist() == expected
     assert Schema(dict(Schema({"x": {"values": [0, 1]}})))["x"] == {"values": [0, 1]}
     assert TableEncoder({"x": [0, 1]}).fit_transform(pd.DataFrame({"x": [0, 1]})).shape == (2, 3)
 

@@ -124,9 +124,8 @@ def test_one_number_is_the_noise_of_all_coefficients_and_none_is_not_known():
 
 
 def test_wrong_widths_and_columns_are_named():
-    with pytest.raises(
-        ValueError, match=r"coefficients of shape \(1, 3\); shape \(1, \d+\) is needed"
-    ):
+    match = r"coefficients of shape \(1, 3\); shape \(1, \d+\) is needed"
+    with pytest.raises(ValueError, match=match):
         encoder().shapes([1.0, 2.0, 3.0])
     with pytest.raises(KeyError, match="no column 'jobs' in the schema"):
         encoder().shapes(drawn(encoder()), columns=["jobs"])

@@ -40,10 +40,8 @@ def test_a_schema_survives_yaml(tmp_path):
             "b": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01")),
         }
     )
-    assert Schema.from_yaml(of_numpy.to_yaml()) == {
-        "a": (0.0, 3),
-        "b": (datetime(2020, 1, 1), datetime(2021, 1, 1)),
-    }
+    expected = {"a": (0.0, 3), "b": (datetime(2020, 1, 1), datetime(2021, 1, 1))}
+    assert Schema.from_yaml(of_numpy.to_yaml()) == expected
 
 
 PAIRS = [[18, 90], [90, 18], [0.5, 1.5], [0.0, 0.25], [0, 2], [date(2020, 1, 1), date(2020, 1, 2)]]
@@ -67,10 +65,9 @@ def test_a_list_that_looks_like_the_ends_of_a_range_is_an_error_with_both_spelli
     assert Schema({"x": {"lower": low, "upper": high}}) == Schema({"x": (low, high)})
 
 
-@pytest.mark.parametrize(
-    "pair",
-    [[0, 1], [1, 2], [2, 1], [0.0, 1.0], [-1, 0], [False, True], ["18", "90"], [0, 1, 9], [7]],
-)
+@pytest.mark.parametrize("pair", [
+    [0, 1], [1, 2], [2, 1], [0.0, 1.0], [-1, 0], [False, True], ["18", "90"], [0, 1, 9], [7],
+])  # fmt: skip
 def test_other_lists_are_values(pair):
     assert Schema({"x": pair})["x"] == pair
 

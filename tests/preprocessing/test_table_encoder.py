@@ -98,13 +98,8 @@ def test_a_range_for_a_column_of_words_is_an_error_before_anything_is_spent(text
         TableEncoder({"job": (0, 9)}),
         DPGradientBoostingRegressor({"job": (0, 9)}, bounds_y=(0, 1), target_mu=1),
     ):
-        refuses_to_fit(
-            model,
-            TypeError,
-            r"Found text in column 'job', and \(0, 9\) in the schema.*to_numeric",
-            table,
-            np.zeros(100),
-        )
+        message = r"Found text in column 'job', and \(0, 9\) in the schema.*to_numeric"
+        refuses_to_fit(model, TypeError, message, table, np.zeros(100))
 
 
 @pytest.mark.parametrize("flags", [("True", "False"), ("TRUE", "FALSE"), ("true", "false")])
@@ -121,11 +116,8 @@ def test_one_entry_of_text_leaves_the_flags_beside_it_what_they_were(stated, fla
 
 def test_without_indicators_what_is_missing_or_unknown_is_zero():
     encoder = TableEncoder(SCHEMA, indicators=False)
-    assert encoder.fit_transform(pd.DataFrame(ROWS)).tolist() == [
-        [0, 1, 0, 0],
-        [1, 0, 0, -1],
-        [0, 0, 0, 0],
-    ]
+    expected = [[0, 1, 0, 0], [1, 0, 0, -1], [0, 0, 0, 0]]
+    assert encoder.fit_transform(pd.DataFrame(ROWS)).tolist() == expected
     assert encoder.get_feature_names_out().tolist() == ["age", "job_clerk", "job_nurse", "since"]
 
 
@@ -133,9 +125,8 @@ def test_nothing_is_learned():
     frame = pd.DataFrame(ROWS)
     fitted, other = TableEncoder(SCHEMA).fit(frame), TableEncoder(SCHEMA).fit(frame.iloc[:1])
     assert vars(fitted).keys() == vars(other).keys()
-    assert {k: str(v) for k, v in vars(fitted).items()} == {
-        k: str(v) for k, v in vars(other).items()
-    }
+    expected = {k: str(v) for k, v in vars(other).items()}
+    assert {k: str(v) for k, v in vars(fitted).items()} == expected
     one_by_one = np.vstack([fitted.transform(frame.iloc[[i]]) for i in range(len(frame))])
     assert (one_by_one == fitted.transform(frame)).all()
 
@@ -216,10 +207,8 @@ def test_names_that_meet_are_numbered():
 
 def test_a_row_norm_is_one_constant_for_all():
     frame = pd.DataFrame(ROWS)
-    plain, short = (
-        TableEncoder(SCHEMA).transform(frame),
-        TableEncoder(SCHEMA, row_norm=0.5).transform(frame),
-    )
+    plain = TableEncoder(SCHEMA).transform(frame)
+    short = TableEncoder(SCHEMA, row_norm=0.5).transform(frame)
     np.testing.assert_allclose(short, plain * 0.5 / np.sqrt(3))
     assert np.linalg.norm(short, axis=1).max() <= 0.5 == TableEncoder(SCHEMA, row_norm=0.5).max_norm
 

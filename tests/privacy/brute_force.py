@@ -15,17 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklearn_dpsearch.privacy import (
-    Binomial,
-    CountDistribution,
-    Fixed,
-    FromPMF,
-    Geometric,
-    Guarantee,
-    Logarithmic,
-    NegativeBinomial,
-    Poisson,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution
 
 #: Full size where SKLEARN_DPSEARCH_FULL=1, else about a twentieth of it.
@@ -82,7 +72,7 @@ def largest_loss(p: np.ndarray, q: np.ndarray) -> float:
     return np.inf if np.any(q[used] == 0) else float(np.max(np.log(p[used] / q[used])))
 
 
-def release(distribution: CountDistribution, p: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def release(distribution: dp.CountDistribution, p: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Probabilities of the released outcome of the best of K runs (they add up to P[K ≥ 1])."""
     out = np.zeros_like(p)
     below = 0.0
@@ -96,7 +86,7 @@ def release(distribution: CountDistribution, p: np.ndarray, scores: np.ndarray) 
     return out
 
 
-def releases(distribution: CountDistribution, p: np.ndarray) -> np.ndarray:
+def releases(distribution: dp.CountDistribution, p: np.ndarray) -> np.ndarray:
     """``release`` of many mechanisms at once, shape (…, n), whose outcomes are scored 0 … n − 1."""
     upto = np.minimum(np.cumsum(p, axis=-1), 1.0)
     values = np.asarray(distribution.pgf(upto))
@@ -174,15 +164,15 @@ def small_mechanism(rng: np.random.Generator, sizes: tuple[int, ...] = (2, 3, 4)
     return next(one for one in iter(lambda: random_mechanism(rng), None) if one.p.size in sizes)
 
 
-def random_distribution(rng: np.random.Generator) -> CountDistribution:
+def random_distribution(rng: np.random.Generator) -> dp.CountDistribution:
     """A distribution of every kind, conditioned on K ≥ 1 and capped at random."""
     mean = float(np.exp(rng.uniform(0, np.log(50))))
-    makers: list[Callable[[], CountDistribution]] = [
-        lambda: NegativeBinomial(shape=float(rng.uniform(-0.9, 6)), mean=mean),
-        lambda: Geometric(mean=mean), lambda: Logarithmic(mean=mean), lambda: Poisson(mean=mean),
-        lambda: Poisson(mean=mean / 25),
-        lambda: Binomial(n=int(rng.integers(1, 30)), p=float(rng.uniform(0.02, 1.0))),
-        lambda: Fixed(k=int(rng.integers(2, 12))), lambda: FromPMF(_random_pmf(rng)),
+    makers: list[Callable[[], dp.CountDistribution]] = [
+        lambda: dp.NegativeBinomial(shape=float(rng.uniform(-0.9, 6)), mean=mean),
+        lambda: dp.Geometric(mean=mean), lambda: dp.Logarithmic(mean=mean),
+        lambda: dp.Poisson(mean=mean), lambda: dp.Poisson(mean=mean / 25),
+        lambda: dp.Binomial(n=int(rng.integers(1, 30)), p=float(rng.uniform(0.02, 1.0))),
+        lambda: dp.Fixed(k=int(rng.integers(2, 12))), lambda: dp.FromPMF(_random_pmf(rng)),
     ]  # fmt: skip
     distribution = makers[int(rng.integers(len(makers)))]()
     if rng.random() < 0.3:
@@ -211,15 +201,13 @@ def interesting_epsilons(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return np.unique(np.append(EPSILONS, kinks[(kinks > 0) & (kinks < 12)]))
 
 
-def check(guarantee: Guarantee, distribution: CountDistribution, one: Mechanism) -> float:
+def check(guarantee: dp.Guarantee, distribution: dp.CountDistribution, one: Mechanism) -> float:
     """Raise ``Violation`` if the release of ``one`` loses more than ``guarantee`` says; return the
     tightest δ ratio."""
     tightest = 0.0
     for direction in (one, one.reversed):
-        p, q = (
-            release(distribution, direction.p, one.scores),
-            release(distribution, direction.q, one.scores),
-        )
+        p = release(distribution, direction.p, one.scores)
+        q = release(distribution, direction.q, one.scores)
         epsilons = interesting_epsilons(p, q)
         stated = guarantee.delta_at(epsilons)
         exact = np.array([hockey_stick(p, q, epsilon) for epsilon in epsilons])
@@ -235,7 +223,7 @@ def check(guarantee: Guarantee, distribution: CountDistribution, one: Mechanism)
     return tightest
 
 
-def exact_loss(one: Mechanism, distribution: CountDistribution, epsilon: float) -> float:
+def exact_loss(one: Mechanism, distribution: dp.CountDistribution, epsilon: float) -> float:
     """δ of the release at ε, in one direction."""
     return hockey_stick(
         *(release(distribution, side, one.scores) for side in (one.p, one.q)), epsilon

@@ -72,10 +72,8 @@ def release(
     both = [np.zeros(1), np.zeros(1)]
     for weight, trains, validates in roles(records, fraction, share):
         on = records - trains if train_on == "rest" else records
-        rows = [
-            p * distribution[on]
-            for p, distribution in zip(search.tune[trains, validates], search.train)
-        ]
+        pairs = zip(search.tune[trains, validates], search.train)
+        rows = [p * distribution[on] for p, distribution in pairs]
         inside = search.number - 1 in trains
         both[inside] = both[inside] + weight * np.concatenate(rows)
     return np.stack(np.broadcast_arrays(*both))
@@ -136,12 +134,9 @@ def _with_training(
     orders = [rng.permutation(train.p.size) for _ in without]
     return Search(
         {(nobody, nobody): without, (somebody, nobody): tuned, (nobody, somebody): scored},
-        [{somebody: train.p[order], nobody: train.q[order]} for order in orders],
-        1,
-        tune_guarantee,
-        validate_guarantee,
-        ProfileDP.from_pair(exact_pair(train)),
-    )
+        [{somebody: train.p[order], nobody: train.q[order]} for order in orders], 1, tune_guarantee,
+        validate_guarantee, ProfileDP.from_pair(exact_pair(train)),
+    )  # fmt: skip
 
 
 def of_many_records(rng: np.random.Generator) -> Search:
@@ -220,10 +215,8 @@ def two_ratios(rng: np.random.Generator, order: str) -> tuple[np.ndarray, np.nda
     distributions = [without * ratio for ratio in ratios]
     distributions = [distribution / distribution.sum() for distribution in distributions]
     impossible = [rng.choice([0.0, 0.02, 0.3]) for _ in distributions]
-    distributions = [
-        np.append((1 - lost) * distribution, lost)
-        for distribution, lost in zip(distributions, impossible)
-    ]
+    pairs = zip(distributions, impossible)
+    distributions = [np.append((1 - lost) * distribution, lost) for distribution, lost in pairs]
     without = np.append(without, 0.0)
     return without, distributions[0], without if order == "silent" else distributions[1]
 

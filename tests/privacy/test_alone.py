@@ -39,9 +39,8 @@ print(from_dict(json.load(sys.stdin)).epsilon_at(1e-6))
 
 
 def python(*words: str, given: str = "") -> str:
-    done = subprocess.run(
-        [sys.executable, *words], input=given, capture_output=True, text=True, check=False
-    )
+    options = {"capture_output": True, "text": True, "check": False}
+    done = subprocess.run([sys.executable, *words], input=given, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

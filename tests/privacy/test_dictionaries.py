@@ -13,41 +13,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld.privacy_loss_distribution import from_laplace_mechanism
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    ApproxDP,
-    Binomial,
-    BoundedRangeDP,
-    Fixed,
-    FromPMF,
-    GaussianDP,
-    Geometric,
-    Guarantee,
-    GumbelNoise,
-    LaplaceDP,
-    Logarithmic,
-    MixedNeighborsError,
-    NegativeBinomial,
-    NonPrivate,
-    Poisson,
-    PrivacyError,
-    ProfileDP,
-    PureDP,
-    RenyiDP,
-    as_replace_one,
-    best_of,
-    calibrate,
-    compose,
-    doubling_search,
-    envelope,
-    for_group,
-    from_dict,
-    mixture,
-    noisy_max,
-    subset_then_train,
-    until_above,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.calibration import gaussian_target
 from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne, TheoremSix
 from sklearn_dpsearch.privacy.selection.subset import TheoremFour
@@ -56,74 +22,77 @@ from sklearn_dpsearch.privacy.serialization import _concrete_kinds
 from sklearn_dpsearch.privacy.spent import PrivacySpent
 from sklearn_dpsearch.scoring.noise import DiscreteGaussianNoise, Sensitivity
 
-RUN = DPSGD(noise_multiplier=1.1, sample_rate=0.1, steps=7)
-PURE = PureDP(epsilon=0.1 + 0.2)
+RUN = dp.DPSGD(noise_multiplier=1.1, sample_rate=0.1, steps=7)
+PURE = dp.PureDP(epsilon=0.1 + 0.2)
 DISTRIBUTIONS = [
-    Geometric(7.3), Logarithmic(5), NegativeBinomial(shape=-0.5, mean=4), Poisson(3.7),
-    Poisson(3.7).at_least_one(), Binomial(n=9, p=0.3), Fixed(2), FromPMF([0.1, 0.2, 0.7]),
-    Geometric(7.3).capped(20),
+    dp.Geometric(7.3), dp.Logarithmic(5), dp.NegativeBinomial(shape=-0.5, mean=4), dp.Poisson(3.7),
+    dp.Poisson(3.7).at_least_one(), dp.Binomial(n=9, p=0.3), dp.Fixed(2),
+    dp.FromPMF([0.1, 0.2, 0.7]), dp.Geometric(7.3).capped(20),
 ]  # fmt: skip
-GUARANTEES: list[Guarantee] = [
-    PURE, PureDP(epsilon=1 / 3, neighboring="replace_one"), ApproxDP(epsilon=0.7, delta=1e-7),
-    ZCDP(rho=0.01), GaussianDP(mu=0.37), BoundedRangeDP(epsilon=0.9), LaplaceDP(epsilon=0.9),
-    RenyiDP(orders=[1.5, 2.0, 8.0, np.inf], epsilons=[0.1, 0.2, 0.9, np.inf]), RUN,
-    NonPrivate(neighboring="zero_out"),
-    ProfileDP.from_pld(from_laplace_mechanism(3.0, value_discretization_interval=1e-2)),
-    ProfileDP.from_pair(RUN.pair, "zero_out"), compose(RUN, PURE, ZCDP(rho=0.1)),
-    mixture([RUN, PURE], [0.3, 0.7]), envelope([RUN, GaussianDP(mu=0.5)]),
-    as_replace_one(ApproxDP(epsilon=0.5, delta=1e-6)),
-    for_group(ApproxDP(epsilon=0.5, delta=1e-6), 3), until_above(GaussianDP(mu=0.4), 0.1),
-    subset_then_train(PURE, PureDP(epsilon=0.2), 0.1),
-    as_replace_one(subset_then_train(PURE, PureDP(epsilon=0.2), 0.1)),
-    subset_then_train(PURE, PureDP(epsilon=0.2), 0.1, validate=PureDP(epsilon=0.05)),
-    noisy_max(20, Fraction(1, 49), GumbelNoise(scale=Fraction(1, 7))),
-    doubling_search(0.1, levels=10), gaussian_target(0.7),
+GUARANTEES: list[dp.Guarantee] = [
+    PURE, dp.PureDP(epsilon=1 / 3, neighboring="replace_one"), dp.ApproxDP(epsilon=0.7, delta=1e-7),
+    dp.ZCDP(rho=0.01), dp.GaussianDP(mu=0.37), dp.BoundedRangeDP(epsilon=0.9),
+    dp.LaplaceDP(epsilon=0.9),
+    dp.RenyiDP(orders=[1.5, 2.0, 8.0, np.inf], epsilons=[0.1, 0.2, 0.9, np.inf]), RUN,
+    dp.NonPrivate(neighboring="zero_out"),
+    dp.ProfileDP.from_pld(from_laplace_mechanism(3.0, value_discretization_interval=1e-2)),
+    dp.ProfileDP.from_pair(RUN.pair, "zero_out"), dp.compose(RUN, PURE, dp.ZCDP(rho=0.1)),
+    dp.mixture([RUN, PURE], [0.3, 0.7]), dp.envelope([RUN, dp.GaussianDP(mu=0.5)]),
+    dp.as_replace_one(dp.ApproxDP(epsilon=0.5, delta=1e-6)),
+    dp.for_group(dp.ApproxDP(epsilon=0.5, delta=1e-6), 3),
+    dp.until_above(dp.GaussianDP(mu=0.4), 0.1),
+    dp.subset_then_train(PURE, dp.PureDP(epsilon=0.2), 0.1),
+    dp.as_replace_one(dp.subset_then_train(PURE, dp.PureDP(epsilon=0.2), 0.1)),
+    dp.subset_then_train(PURE, dp.PureDP(epsilon=0.2), 0.1, validate=dp.PureDP(epsilon=0.05)),
+    dp.noisy_max(20, Fraction(1, 49), dp.GumbelNoise(scale=Fraction(1, 7))),
+    dp.doubling_search(0.1, levels=10), gaussian_target(0.7),
     DiscreteGaussianNoise(Fraction(17, 3)).guarantee(Sensitivity(2, 4), "add_remove"),
-    best_of(PureDP(epsilon=calibrate(lambda e: best_of(PureDP(epsilon=e), 5), 1.0, 0.0)), 5),
+    dp.best_of(
+        dp.PureDP(epsilon=dp.calibrate(lambda e: dp.best_of(dp.PureDP(epsilon=e), 5), 1.0, 0.0)), 5,
+    ),
     *(TheoremOne(one_run=PURE, count=distribution) for distribution in DISTRIBUTIONS),
-    TheoremFive(first=TheoremOne(one_run=PURE, count=Geometric(3))),
-    TheoremSix(first=TheoremOne(one_run=PURE, count=Poisson(9))),
-    best_of(compose(RUN, PureDP(epsilon=0.1)), Geometric(4)),
+    TheoremFive(first=TheoremOne(one_run=PURE, count=dp.Geometric(3))),
+    TheoremSix(first=TheoremOne(one_run=PURE, count=dp.Poisson(9))),
+    dp.best_of(dp.compose(RUN, dp.PureDP(epsilon=0.1)), dp.Geometric(4)),
     TheoremFour(tune=PURE, train=PURE, fraction=0.1, train_on="rest"),
     TheoremThree(one_run=PURE, stop_probability=0.2),
     TheoremFour(tune=PURE, validate=PURE, train=PURE, fraction=0.1, share=0.5, train_on="all"),
 ]  # fmt: skip
 
 
-def through_json(guarantee: Guarantee) -> Guarantee:
-    return from_dict(json.loads(json.dumps(guarantee.to_dict(), allow_nan=False)))
+def through_json(guarantee: dp.Guarantee) -> dp.Guarantee:
+    return dp.from_dict(json.loads(json.dumps(guarantee.to_dict(), allow_nan=False)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("one", GUARANTEES, ids=lambda one: type(one).__name__)
-def test_every_number_is_the_same_to_the_last_bit(one: Guarantee) -> None:
+def test_every_number_is_the_same_to_the_last_bit(one: dp.Guarantee) -> None:
     back = through_json(one)
     assert type(back) is type(one)
     assert back.neighboring == one.neighboring
-    assert [back.epsilon_at(delta) for delta in (0.0, 1e-6)] == [
-        one.epsilon_at(delta) for delta in (0.0, 1e-6)
-    ]
+    expected = [one.epsilon_at(delta) for delta in (0.0, 1e-6)]
+    assert [back.epsilon_at(delta) for delta in (0.0, 1e-6)] == expected
     assert back.delta_at(0.5) == one.delta_at(0.5)
     assert back.to_dict() == one.to_dict()
 
 
 @pytest.mark.parametrize(
     "one",
-    [one for one in GUARANTEES if type(one) is not ProfileDP],
+    [one for one in GUARANTEES if type(one) is not dp.ProfileDP],
     ids=lambda one: type(one).__name__,
 )
-def test_what_is_made_of_parts_is_made_of_the_same_parts(one: Guarantee) -> None:
+def test_what_is_made_of_parts_is_made_of_the_same_parts(one: dp.Guarantee) -> None:
     assert through_json(one) == one
 
 
 @pytest.mark.slow
 def test_both_directions_of_a_loss_distribution_come_back() -> None:
-    back = through_json(ProfileDP.from_pair(RUN.pair))
+    back = through_json(dp.ProfileDP.from_pair(RUN.pair))
     for ours, theirs in ((RUN.pair.removed, back.pair.removed), (RUN.pair.added, back.pair.added)):
         assert np.array_equal(ours.losses, theirs.losses)
         assert np.array_equal(ours.masses, theirs.masses)
         assert (ours.infinity, ours.minus_infinity) == (theirs.infinity, theirs.minus_infinity)
-    symmetric = through_json(ProfileDP.from_pair(GaussianDP(mu=1.0).pair))
+    symmetric = through_json(dp.ProfileDP.from_pair(dp.GaussianDP(mu=1.0).pair))
     assert symmetric.pair.removed is symmetric.pair.added
 
 
@@ -142,8 +111,8 @@ def test_every_kind_of_guarantee_and_distribution_is_tried_above() -> None:
 
 
 def test_equal_guarantees_are_written_alike() -> None:
-    distributions = [TheoremOne(one_run=PURE, count=Geometric(mean)) for mean in (3, 3.0)]
-    for one, other in ((PureDP(epsilon=1), PureDP(epsilon=1.0)), distributions):
+    distributions = [TheoremOne(one_run=PURE, count=dp.Geometric(mean)) for mean in (3, 3.0)]
+    for one, other in ((dp.PureDP(epsilon=1), dp.PureDP(epsilon=1.0)), distributions):
         assert json.dumps(one.to_dict()) == json.dumps(other.to_dict())
 
 
@@ -152,28 +121,28 @@ def test_equal_guarantees_are_written_alike() -> None:
 
 def test_a_profile_that_is_a_function_cannot_be_written_down() -> None:
     for one in (
-        ProfileDP(profile=GaussianDP(mu=1.0).delta_at),
-        compose(ProfileDP(profile=RUN.delta_at), PURE),
+        dp.ProfileDP(profile=dp.GaussianDP(mu=1.0).delta_at),
+        dp.compose(dp.ProfileDP(profile=RUN.delta_at), PURE),
     ):
-        with pytest.raises(PrivacyError, match="profile is a function.*Build it with"):
+        with pytest.raises(dp.PrivacyError, match="profile is a function.*Build it with"):
             one.to_dict()
         assert PrivacySpent(guarantee=one, delta=1e-6).to_dict()["guarantee"] is None
 
 
 def test_a_function_beside_its_loss_distributions_is_not_dropped() -> None:
-    with pytest.raises(PrivacyError, match="profile is a function"):
-        ProfileDP(profile=lambda epsilon: 0.0 * epsilon, given_pair=RUN.pair).to_dict()
+    with pytest.raises(dp.PrivacyError, match="profile is a function"):
+        dp.ProfileDP(profile=lambda epsilon: 0.0 * epsilon, given_pair=RUN.pair).to_dict()
 
 
 def test_a_guarantee_of_ones_own_cannot_be_written_down() -> None:
     @dataclass(frozen=True, kw_only=True)
-    class Mine(PureDP):
+    class Mine(dp.PureDP):
         pass
 
-    with pytest.raises(PrivacyError, match="Found Mine in a guarantee"):
-        compose(Mine(epsilon=1.0), PURE).to_dict()
-    with pytest.raises(PrivacyError, match="of kind 'Mine', which this version does not know"):
-        from_dict({**PURE.to_dict(), "kind": "Mine"})
+    with pytest.raises(dp.PrivacyError, match="Found Mine in a guarantee"):
+        dp.compose(Mine(epsilon=1.0), PURE).to_dict()
+    with pytest.raises(dp.PrivacyError, match="of kind 'Mine', which this version does not know"):
+        dp.from_dict({**PURE.to_dict(), "kind": "Mine"})
 
 
 def test_what_is_no_guarantee_or_of_another_layout_is_refused() -> None:
@@ -187,20 +156,20 @@ def test_what_is_no_guarantee_or_of_another_layout_is_refused() -> None:
         ({"version": 1, "epsilon": 3.0}, "or a kind is needed"),
     ]
     for wrong, match in (*of_layouts, *((one, "with its version") for one in no_layout), *of_kinds):
-        with pytest.raises(PrivacyError, match=match):
-            from_dict(wrong)
+        with pytest.raises(dp.PrivacyError, match=match):
+            dp.from_dict(wrong)
 
 
 @pytest.mark.parametrize(
-    "one", [PURE, RUN, ProfileDP.from_pair(PURE.pair)], ids=lambda one: type(one).__name__
+    "one", [PURE, RUN, dp.ProfileDP.from_pair(PURE.pair)], ids=lambda one: type(one).__name__
 )
-def test_missing_and_unknown_fields_are_refused(one: Guarantee) -> None:
+def test_missing_and_unknown_fields_are_refused(one: dp.Guarantee) -> None:
     told = one.to_dict()
-    with pytest.raises(PrivacyError, match="are needed"):
-        from_dict({**told, "colour": 1})
+    with pytest.raises(dp.PrivacyError, match="are needed"):
+        dp.from_dict({**told, "colour": 1})
     for name in told.keys() - {"version", "kind"}:
-        with pytest.raises(PrivacyError, match="are needed"):
-            from_dict({key: value for key, value in told.items() if key != name})
+        with pytest.raises(dp.PrivacyError, match="are needed"):
+            dp.from_dict({key: value for key, value in told.items() if key != name})
 
 
 def test_what_a_file_holds_is_checked_like_what_a_program_builds() -> None:
@@ -208,16 +177,16 @@ def test_what_a_file_holds_is_checked_like_what_a_program_builds() -> None:
     drawn, both, distribution = (
         json.loads(json.dumps(one.to_dict()))
         for one in (
-            mixture([RUN, PURE], [0.3, 0.7]),
-            compose(RUN, PURE),
-            best_of(PURE, Geometric(7.3).capped(20)),
+            dp.mixture([RUN, PURE], [0.3, 0.7]),
+            dp.compose(RUN, PURE),
+            dp.best_of(PURE, dp.Geometric(7.3).capped(20)),
         )
     )
-    heavy = json.loads(json.dumps(ProfileDP.from_pair(PURE.pair).to_dict()))
+    heavy = json.loads(json.dumps(dp.ProfileDP.from_pair(PURE.pair).to_dict()))
     for told, edit, error, match in (
         (drawn, {"weights": [1.0, -0.5]}, ValueError, "weights > 0 with sum 1"),
         (drawn, {"weights": [1.0]}, ValueError, "as many weights as parts"),
-        (both, {"neighboring": "replace_one"}, MixedNeighborsError, "one relation is needed"),
+        (both, {"neighboring": "replace_one"}, dp.MixedNeighborsError, "one relation is needed"),
         (
             distribution,
             {"count": {**distribution["count"], "most": 2.5}},
@@ -234,7 +203,7 @@ def test_what_a_file_holds_is_checked_like_what_a_program_builds() -> None:
         ),
     ):
         with pytest.raises(error, match=match):
-            from_dict({**told, **edit})
+            dp.from_dict({**told, **edit})
 
 
 def leaves(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -268,8 +237,8 @@ WRONG: list[Any] = [
 WRONG += [
     "replace_one",
     "all",
-    PureDP(epsilon=0.5).to_dict(),
-    Geometric(3).__class__.__name__,
+    dp.PureDP(epsilon=0.5).to_dict(),
+    dp.Geometric(3).__class__.__name__,
     {"array": [0.1]},
 ]
 
@@ -277,14 +246,14 @@ WRONG += [
 def believed(told: Any) -> np.ndarray | str:
     """What a dictionary is found to promise, or why it is refused."""
     try:
-        return np.asarray(from_dict(told).delta_at([0.0, 0.5, 3.0, 50.0]))
+        return np.asarray(dp.from_dict(told).delta_at([0.0, 0.5, 3.0, 50.0]))
     except (ValueError, TypeError) as error:
         return str(error)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("one", GUARANTEES, ids=lambda one: type(one).__name__)
-def test_an_edited_dictionary_is_refused_or_a_guarantee(one: Guarantee) -> None:
+def test_an_edited_dictionary_is_refused_or_a_guarantee(one: dp.Guarantee) -> None:
     told = json.loads(json.dumps(one.to_dict()))
     rng = np.random.default_rng(len(repr(told)))
     ways = [way for way in leaves(told) if way]

@@ -9,45 +9,28 @@ from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    ApproxDP,
-    CountDistribution,
-    Fixed,
-    FromPMF,
-    GaussianDP,
-    Geometric,
-    Guarantee,
-    Logarithmic,
-    Poisson,
-    PureDP,
-    RenyiDP,
-    best_of,
-    compose,
-    witness_epsilon,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.guarantees.single_mechanisms import ORDERS
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 
 DELTAS = (1e-5, 1e-8, 1e-10, 1e-12)
 
 
-def sgd(noise: float, rate: float, steps: int) -> DPSGD:
-    return DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps)
+def sgd(noise: float, rate: float, steps: int) -> dp.DPSGD:
+    return dp.DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps)
 
 
 #: From the issue, a light and a heavy tail, and a million steps.
 RUNS = [
-    pytest.param(sgd(1.0, 1e-4, 10**5), Geometric(100), marks=pytest.mark.slow),
-    pytest.param(sgd(2.0, 0.01, 5000), Geometric(100), marks=pytest.mark.slow),
-    pytest.param(sgd(1.0, 1e-4, 10**6), Geometric(100), marks=pytest.mark.slow),
-    pytest.param(sgd(0.6, 1e-3, 10**5), Geometric(10), marks=pytest.mark.slow),
+    pytest.param(sgd(1.0, 1e-4, 10**5), dp.Geometric(100), marks=pytest.mark.slow),
+    pytest.param(sgd(2.0, 0.01, 5000), dp.Geometric(100), marks=pytest.mark.slow),
+    pytest.param(sgd(1.0, 1e-4, 10**6), dp.Geometric(100), marks=pytest.mark.slow),
+    pytest.param(sgd(0.6, 1e-3, 10**5), dp.Geometric(10), marks=pytest.mark.slow),
 ]
 
 
 def lost_by_an_order(
-    run: LossDistribution, distribution: CountDistribution, epsilon: float
+    run: LossDistribution, distribution: dp.CountDistribution, epsilon: float
 ) -> float:
     """δ of one mechanism with this pair.
 
@@ -59,10 +42,8 @@ def lost_by_an_order(
     lack = max(0.0, 1.0 - q.sum())
     above = np.geomspace(1e-16, 1.0, 4000)
     above_q = np.minimum(np.interp(above, *_from_below(p, q, lack)), 1.0)
-    gain, cost = (
-        np.exp(distribution.log_slope(1 - above, above)),
-        np.exp(distribution.log_slope(1 - above_q, above_q)),
-    )
+    gain = np.exp(distribution.log_slope(1 - above, above))
+    cost = np.exp(distribution.log_slope(1 - above_q, above_q))
     tried = np.linspace(epsilon - 0.3, run.losses[-1], 500)
     values = np.exp(tried[:, None] - epsilon) * gain - cost
     chosen = np.flatnonzero(run.losses > tried[np.argmax(values.max(axis=1) > 0)])
@@ -91,31 +72,25 @@ def _after(masses: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("run", "distribution"), RUNS)
-def test_a_search_is_close_to_what_a_mechanism_loses_at_every_delta(
-    run: DPSGD, distribution: CountDistribution
-) -> None:
-    search = best_of(run, distribution)
+def test_a_search_is_close_to_what_a_mechanism_loses_at_every_delta(run, distribution):
+    search = dp.best_of(run, distribution)
     for delta in DELTAS:
         certain = search.epsilon_at(delta) / 1.02
         assert (
             lost_by_an_order(run.pair.removed, distribution, certain) > delta
-            or witness_epsilon(run, distribution, delta) > certain
+            or dp.witness_epsilon(run, distribution, delta) > certain
         )
 
 
 @pytest.mark.parametrize(("run", "distribution"), RUNS)
-def test_epsilon_is_never_above_the_renyi_route(
-    run: DPSGD, distribution: CountDistribution
-) -> None:
-    route, events = (
-        RdpAccountant(ORDERS),
-        dp_event.PoissonSampledDpEvent(
-            run.sample_rate, dp_event.GaussianDpEvent(run.noise_multiplier)
-        ),
+def test_epsilon_is_never_above_the_renyi_route(run: dp.DPSGD, distribution: dp.CountDistribution):
+    route = RdpAccountant(ORDERS)
+    events = dp_event.PoissonSampledDpEvent(
+        run.sample_rate, dp_event.GaussianDpEvent(run.noise_multiplier)
     )
     route.compose(events, int(run.steps))
-    search = best_of(run, distribution)
-    own, ours = (RenyiDP(orders=ORDERS, epsilons=one.renyi(ORDERS)) for one in (run, search))
+    search = dp.best_of(run, distribution)
+    own, ours = (dp.RenyiDP(orders=ORDERS, epsilons=one.renyi(ORDERS)) for one in (run, search))
     for delta in (*DELTAS, 1e-15, 1e-20, 1e-30):
         assert run.epsilon_at(delta) <= own.epsilon_at(delta) * (1 + 1e-6)
         assert run.epsilon_at(delta) <= route.get_epsilon(delta) * (1 + 1e-6) or delta < 1e-20
@@ -134,43 +109,38 @@ def test_where_dp_accounting_has_digits_they_are_the_same() -> None:
 
 def test_composed_gaussian_steps_are_right_at_every_delta() -> None:
     """A sampling rate of 1 has a closed form."""
-    run, exact = sgd(50.0, 1.0, 10**4), GaussianDP(mu=2.0)
+    run, exact = sgd(50.0, 1.0, 10**4), dp.GaussianDP(mu=2.0)
     for delta in (*DELTAS, 1e-15, 1e-18):
-        assert (
-            exact.epsilon_at(delta) * (1 - 1e-9)
-            <= run.epsilon_at(delta)
-            <= exact.epsilon_at(delta) * 1.002
-        )
+        actual = exact.epsilon_at(delta) * (1 - 1e-9)
+        assert actual <= run.epsilon_at(delta) <= exact.epsilon_at(delta) * 1.002
 
 
 @pytest.mark.parametrize("mu", [28.0, 40.0, 100.0])
 def test_a_search_that_hardly_protects_still_has_an_epsilon(mu: float) -> None:
-    run = GaussianDP(mu=mu)
+    run = dp.GaussianDP(mu=mu)
     for delta in (1e-6, 1e-12):
-        one, search = run.epsilon_at(delta), best_of(run, Geometric(10)).epsilon_at(delta)
+        one, search = run.epsilon_at(delta), dp.best_of(run, dp.Geometric(10)).epsilon_at(delta)
         assert one < search < 1.2 * one
 
 
-BASES: list[Guarantee] = [
-    GaussianDP(mu=0.5), PureDP(epsilon=0.5), ApproxDP(epsilon=0.4, delta=1e-9), ZCDP(rho=0.05),
-    sgd(2.0, 0.01, 5000),
+BASES: list[dp.Guarantee] = [
+    dp.GaussianDP(mu=0.5), dp.PureDP(epsilon=0.5), dp.ApproxDP(epsilon=0.4, delta=1e-9),
+    dp.ZCDP(rho=0.05), sgd(2.0, 0.01, 5000),
 ]  # fmt: skip
-DISTRIBUTIONS = [Geometric(10), Poisson(10).at_least_one(), Fixed(3), Logarithmic(30)]
+DISTRIBUTIONS = [dp.Geometric(10), dp.Poisson(10).at_least_one(), dp.Fixed(3), dp.Logarithmic(30)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("base", BASES, ids=lambda one: type(one).__name__)
-def test_nesting_never_makes_epsilon_smaller(
-    base: Guarantee, distribution: CountDistribution
-) -> None:
-    search, nothing = best_of(base, distribution), PureDP(epsilon=0.0)
-    hardly_any = FromPMF(np.array([0.0, 1 - 1e-9, 1e-9]))
+def test_nesting_never_makes_epsilon_smaller(base, distribution):
+    search, nothing = dp.best_of(base, distribution), dp.PureDP(epsilon=0.0)
+    hardly_any = dp.FromPMF(np.array([0.0, 1 - 1e-9, 1e-9]))
     inside = (
-        compose(search, nothing),
-        compose(search, GaussianDP(mu=0.01)),
-        best_of(search, hardly_any),
-        best_of(search, Geometric(2)),
+        dp.compose(search, nothing),
+        dp.compose(search, dp.GaussianDP(mu=0.01)),
+        dp.best_of(search, hardly_any),
+        dp.best_of(search, dp.Geometric(2)),
     )
     for delta in (1e-2, 1e-4, *DELTAS):
         epsilon = search.epsilon_at(delta)

@@ -36,17 +36,15 @@ from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, 
 GRID = np.linspace(0, 4, 41)
 
 
-@pytest.mark.parametrize(
-    "theirs",
-    [
-        pld.from_laplace_mechanism(1.5),
-        pld.from_gaussian_mechanism(1.2),
-        pld.from_gaussian_mechanism(1.2, sampling_prob=0.1),
-        pld.from_randomized_response(0.4, 3),
-        pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(0.5, 1e-3)),
-    ],
-    ids=["Laplace", "Gaussian", "subsampled Gaussian", "randomised response", "epsilon and delta"],
-)
+@pytest.mark.parametrize("theirs", [
+    pld.from_laplace_mechanism(1.5),
+    pld.from_gaussian_mechanism(1.2),
+    pld.from_gaussian_mechanism(1.2, sampling_prob=0.1),
+    pld.from_randomized_response(0.4, 3),
+    pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(0.5, 1e-3)),
+], ids=[
+    "Laplace", "Gaussian", "subsampled Gaussian", "randomised response", "epsilon and delta",
+])  # fmt: skip
 def test_profile_read_from_dp_accounting_is_theirs(theirs) -> None:
     ours = ProfileDP.from_pld(theirs)
     exact = np.array([theirs.get_delta_for_epsilon(float(epsilon)) for epsilon in GRID])
@@ -66,9 +64,8 @@ def to_pld(pair: DominatingPair, interval: float) -> pld.PrivacyLossDistribution
 def test_composed_there_it_agrees_with_composed_here() -> None:
     base = DPSGD(noise_multiplier=1.2, sample_rate=0.05, steps=50)
     theirs = to_pld(base.pair, 1e-3).self_compose(3)
-    assert compose(base, base, base).epsilon_at(1e-5) == pytest.approx(
-        theirs.get_epsilon_for_delta(1e-5), rel=2e-3
-    )
+    expected = pytest.approx(theirs.get_epsilon_for_delta(1e-5), rel=2e-3)
+    assert compose(base, base, base).epsilon_at(1e-5) == expected
 
 
 def test_both_directions_survive_the_round_trip() -> None:
@@ -132,9 +129,8 @@ def test_an_event_is_read_by_its_structure(event, expected) -> None:
 def test_epsilon_is_that_of_their_loss_distributions(event) -> None:
     theirs = PLDAccountant(value_discretization_interval=1e-3).compose(event)
     for delta in (1e-2, 1e-5):
-        assert from_event(event).epsilon_at(delta) == pytest.approx(
-            theirs.get_epsilon(delta), rel=2e-3, abs=2e-3
-        )
+        expected = pytest.approx(theirs.get_epsilon(delta), rel=2e-3, abs=2e-3)
+        assert from_event(event).epsilon_at(delta) == expected
 
 
 @pytest.mark.slow

@@ -11,19 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import privacy
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ApproxDP,
-    Fixed,
-    GaussianDP,
-    Geometric,
-    NonPrivate,
-    Poisson,
-    ProfileDP,
-    PureDP,
-    RenyiDP,
-)
 from sklearn_dpsearch.scoring import Sensitivity, private_scorer
 from sklearn_dpsearch.scoring.noise_matching import matched_noise
 from sklearn_dpsearch.scoring.r2 import R2Scorer
@@ -40,15 +29,15 @@ ODD: list[Any] = [
     "1", None, [], [0.5], (), {}, b"1", object, np.array([0.1, 0.2]), np.array("x"),
     np.datetime64("2026"),
 ]  # fmt: skip
-DISTRIBUTIONS: list[Any] = [Geometric(5), Poisson(3), Fixed(2), 4, -2, "Geometric"]
+DISTRIBUTIONS: list[Any] = [dp.Geometric(5), dp.Poisson(3), dp.Fixed(2), 4, -2, "Geometric"]
 ONES: list[Any] = [
-    PureDP(epsilon=1.0), PureDP(epsilon=1e300), GaussianDP(mu=0.5), GaussianDP(mu=1e6),
-    ApproxDP(epsilon=0.5, delta=1e-3), DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=5),
-    DPSGD(noise_multiplier=0.01, sample_rate=0.5, steps=3),
-    RenyiDP(orders=[2.0, 8.0], epsilons=[0.1, 0.5]), NonPrivate(),
-    PureDP(epsilon=1.0, neighboring="replace_one"),
-    ProfileDP(profile=lambda epsilon: np.full(np.shape(epsilon), np.nan)),
-    ProfileDP(profile=lambda epsilon: np.exp(-epsilon)), PureDP, "PureDP", 1.0,
+    dp.PureDP(epsilon=1.0), dp.PureDP(epsilon=1e300), dp.GaussianDP(mu=0.5), dp.GaussianDP(mu=1e6),
+    dp.ApproxDP(epsilon=0.5, delta=1e-3), dp.DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=5),
+    dp.DPSGD(noise_multiplier=0.01, sample_rate=0.5, steps=3),
+    dp.RenyiDP(orders=[2.0, 8.0], epsilons=[0.1, 0.5]), dp.NonPrivate(),
+    dp.PureDP(epsilon=1.0, neighboring="replace_one"),
+    dp.ProfileDP(profile=lambda epsilon: np.full(np.shape(epsilon), np.nan)),
+    dp.ProfileDP(profile=lambda epsilon: np.exp(-epsilon)), dp.PureDP, "PureDP", 1.0,
 ]  # fmt: skip
 
 
@@ -66,14 +55,14 @@ def guarantee(rng: np.random.Generator) -> Any:
 
 #: A call with random arguments, by the name of what is called.
 CALLS: dict[str, Callable[[np.random.Generator], Any]] = {
-    "PureDP": lambda r: PureDP(epsilon=number(r)).epsilon_at(number(r)),
-    "GaussianDP": lambda r: GaussianDP(mu=number(r)).epsilon_at(number(r)),
+    "PureDP": lambda r: dp.PureDP(epsilon=number(r)).epsilon_at(number(r)),
+    "GaussianDP": lambda r: dp.GaussianDP(mu=number(r)).epsilon_at(number(r)),
     "ZCDP": lambda r: privacy.ZCDP(rho=number(r)).epsilon_at(number(r)),
     "LaplaceDP": lambda r: privacy.LaplaceDP(epsilon=number(r)).delta_at(number(r)),
     "BoundedRangeDP": lambda r: privacy.BoundedRangeDP(epsilon=number(r)).delta_at(number(r)),
-    "ApproxDP": lambda r: ApproxDP(epsilon=number(r), delta=number(r)).delta_at(number(r)),
-    "RenyiDP": lambda r: RenyiDP(orders=number(r), epsilons=number(r)).epsilon_at(1e-6),
-    "DPSGD": lambda r: DPSGD(noise_multiplier=number(r), sample_rate=number(r), steps=number(r)),
+    "ApproxDP": lambda r: dp.ApproxDP(epsilon=number(r), delta=number(r)).delta_at(number(r)),
+    "RenyiDP": lambda r: dp.RenyiDP(orders=number(r), epsilons=number(r)).epsilon_at(1e-6),
+    "DPSGD": lambda r: dp.DPSGD(noise_multiplier=number(r), sample_rate=number(r), steps=number(r)),
     "epsilon_at": lambda r: one_of(r, ONES[:12]).epsilon_at(number(r)),
     "delta_at": lambda r: one_of(r, ONES[:12]).delta_at(number(r)),
     "bayes_risk": lambda r: one_of(r, ONES[:12]).bayes_risk(number(r)),
@@ -91,7 +80,7 @@ CALLS: dict[str, Callable[[np.random.Generator], Any]] = {
     ),
     "noisy_max": lambda r: privacy.noisy_max(number(r), number(r), privacy.GumbelNoise(scale=1)),
     "calibrate": lambda r: privacy.calibrate(
-        one_of(r, [lambda mu: GaussianDP(mu=mu), lambda mu: mu, 3, "mu"]), number(r), number(r)
+        one_of(r, [lambda mu: dp.GaussianDP(mu=mu), lambda mu: mu, 3, "mu"]), number(r), number(r)
     ),
     "witness": lambda r: privacy.witness(
         one_of(r, [*ONES[:5], *ONES[7:9], *ONES[12:]]), one_of(r, DISTRIBUTIONS), number(r)
@@ -102,14 +91,14 @@ CALLS: dict[str, Callable[[np.random.Generator], Any]] = {
     "verify": lambda r: privacy.verify(
         one_of(r, [*ONES[:3], *ONES[12:]]), one_of(r, DISTRIBUTIONS), number(r), number(r)
     ),
-    "pgf": lambda r: Geometric(5).pgf(number(r)),
-    "quantile": lambda r: Geometric(5).quantile(number(r)),
-    "success_probability": lambda r: Poisson(3).success_probability(number(r)),
-    "capped": lambda r: Geometric(5).capped(one_of(r, [3, 2.5, 0, -1, "3", None, float("nan")])),
-    "Geometric": lambda r: Geometric(number(r)),
+    "pgf": lambda r: dp.Geometric(5).pgf(number(r)),
+    "quantile": lambda r: dp.Geometric(5).quantile(number(r)),
+    "success_probability": lambda r: dp.Poisson(3).success_probability(number(r)),
+    "capped": lambda r: dp.Geometric(5).capped(one_of(r, [3, 2.5, 0, -1, "3", None, float("nan")])),
+    "Geometric": lambda r: dp.Geometric(number(r)),
     "NegativeBinomial": lambda r: privacy.NegativeBinomial(number(r), number(r)),
     "Binomial": lambda r: privacy.Binomial(number(r), number(r)),
-    "Fixed": lambda r: Fixed(number(r)),
+    "Fixed": lambda r: dp.Fixed(number(r)),
     "FromPMF": lambda r: privacy.FromPMF([number(r), number(r)]),
     "from_dict": lambda r: privacy.from_dict(number(r)),
     "Sensitivity": lambda r: Sensitivity(number(r), number(r)),

@@ -33,10 +33,8 @@ def one_round(
     scale = 2 * STEPS / epsilon if threshold_scale is None else threshold_scale
     z, mass = noise_distribution(scale) if scale > 0 else (np.array([0]), np.array([1.0]))
     needed = threshold + z[:, None] - utilities[None, :]
-    above, below = (
-        laplace_tail(4 * STEPS / epsilon, needed),
-        laplace_tail(4 * STEPS / epsilon, 1 - needed),
-    )
+    above = laplace_tail(4 * STEPS / epsilon, needed)
+    below = laplace_tail(4 * STEPS / epsilon, 1 - needed)
     first = above * np.cumprod(np.column_stack([np.ones(z.size), below[:, :-1]]), axis=1)
     return np.append(mass @ first, mass @ np.prod(below, axis=1))
 

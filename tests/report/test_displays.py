@@ -32,9 +32,8 @@ def ax():
 )
 def test_a_trade_off_curve_is_that_of_the_guarantee(one):
     found = TradeOffDisplay.from_guarantee(one, rates=(0.001, 0.01))
-    assert found.true_positive_rates == pytest.approx(
-        1 - one.trade_off(found.false_positive_rates), abs=1e-9
-    )
+    expected = pytest.approx(1 - one.trade_off(found.false_positive_rates), abs=1e-9)
+    assert found.true_positive_rates == expected
     assert found.advantage == one.advantage()
     # 1 − f, with all digits
     assert found.readings == {rate: one.bayes_risk(rate) for rate in (0.001, 0.01)}
@@ -89,9 +88,7 @@ def boosting(most):
     (lambda: boosting(1), False),
     (lambda: boosting(4), True),
 ])  # fmt: skip
-def test_shapes_are_computed_without_a_record_drawn_with_their_band_and_say_where_they_are_not_all(
-    make, partial, ax
-):
+def test_shapes_are_computed_without_a_record_and_drawn_with_their_band(make, partial, ax):
     model = make().fit(people(), ["no", "yes"] * 150)
     display = ShapeDisplay.from_estimator(model, ["age"]).plot(ax)
     shape = model.shapes(["age"])["age"]

@@ -82,10 +82,8 @@ def test_a_rough_plan_from_any_guess_stays_below_the_total_and_near_it(off):
 
 def test_the_quantile_and_the_chance_of_one_alone_are_those_of_the_distribution():
     rows = {row.search: row for row in compared(n_iter=[5, Logarithmic(mean=4.0)]).rows}
-    for name, distribution in (
-        ("5", Geometric(5)),
-        ("Logarithmic(mean=4.0)", Logarithmic(mean=4.0)),
-    ):
+    cases = (("5", Geometric(5)), ("Logarithmic(mean=4.0)", Logarithmic(mean=4.0)))
+    for name, distribution in cases:
         row = rows[f"random, n_iter={name}"]
         assert row.quantile == pytest.approx(distribution.expected_quantile())
         assert row.alone == pytest.approx(distribution.pmf(1))
@@ -106,9 +104,8 @@ def test_work_is_the_number_of_records_that_searches_go_through(monkeypatch):
         for seed in range(fits):
             search = search_of(row).set_params(estimator=Counting(), rehearse=False)
             search.set_params(random_state=seed).fit(X, y)
-        assert sum(Counting.sizes) / (fits * n) == pytest.approx(
-            row.work, rel=0.25 if fits > 1 else 0.08
-        )
+        expected = pytest.approx(row.work, rel=0.25 if fits > 1 else 0.08)
+        assert sum(Counting.sizes) / (fits * n) == expected
 
 
 @pytest.mark.parametrize(("n", "epsilon", "kind"), [

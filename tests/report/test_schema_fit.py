@@ -192,10 +192,8 @@ def test_a_record_is_drawn_uniformly_and_anew(monkeypatch):
 
 def test_without_several_records_a_report_is_that_of_records(monkeypatch):
     quiet(monkeypatch)
-    one, other = (
-        schema_report(PEOPLE, SCHEMA, epsilon=1.0, groups=groups)
-        for groups in (None, list("abcdefgh"))
-    )
+    cases = (None, list("abcdefgh"))
+    one, other = (schema_report(PEOPLE, SCHEMA, epsilon=1.0, groups=groups) for groups in cases)
     assert one.shares == other.shares
     assert one.privacy_spent_.guarantee == other.privacy_spent_.guarantee
     assert one.privacy_spent_.unit == "record"

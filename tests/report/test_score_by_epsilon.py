@@ -67,13 +67,11 @@ def test_fits_have_the_number_of_private_records_and_are_scored_on_others():
 
 def test_four_of_five_fits_must_reach_it_here_and_at_every_larger_epsilon():
     scores = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]])
-    found = NeededEpsilon(
-        epsilons=np.array([1.0, 2.0, 3.0, 4.0]), scores=scores, at_least=1.0, n_samples=10
-    )
+    options = {"scores": scores, "at_least": 1.0, "n_samples": 10}
+    found = NeededEpsilon(epsilons=np.array([1.0, 2.0, 3.0, 4.0]), **options)
     assert found.epsilon == 3.0
-    never = NeededEpsilon(
-        epsilons=np.array([1.0]), scores=np.zeros((1, 5)), at_least=1.0, n_samples=10
-    )
+    settings = {"scores": np.zeros((1, 5)), "at_least": 1.0, "n_samples": 10}
+    never = NeededEpsilon(epsilons=np.array([1.0]), **settings)
     assert never.epsilon == math.inf
     assert "no epsilon here suffices" in str(never)
 
@@ -83,18 +81,16 @@ def test_nothing_is_entered_into_a_ledger(searched, tmp_path):
     """Neither that of the block nor that of a search."""
     model = DPGradientBoostingClassifier({"a": (0, 1), "b": (0, 1)}, classes=[0, 1], max_iter=3)
     with PrivacyLedger(tmp_path / "data.ledger", epsilon=1.0, delta=1e-4) as ledger:
-        search = DPRandomSearchCV(
-            model, {"prior_factor": [1.0]}, n_iter=2, delta=1e-5, ledger=ledger
-        )
+        options = {"n_iter": 2, "delta": 1e-5, "ledger": ledger}
+        search = DPRandomSearchCV(model, {"prior_factor": [1.0]}, **options)
         one = search if searched else model.set_params(target_delta=1e-5)
         needed_epsilon(one, X, y, n_samples=200, at_least=0.5, epsilons=[5.0], n_fits=1)
     assert ledger.entries() == ()
 
 
 def test_numbers_and_searches_have_it_too():
-    found = needed_epsilon(
-        Numbers(), X.tolist(), X[:, 0], n_samples=50, at_least=0.0, epsilons=[1.0], n_fits=1
-    )
+    options = {"at_least": 0.0, "epsilons": [1.0], "n_fits": 1}
+    found = needed_epsilon(Numbers(), X.tolist(), X[:, 0], n_samples=50, **options)
     assert found.epsilon == math.inf
     search = DPRandomSearchCV(Told(), {"target_epsilon": [1.0]}, epsilon=1.0)
     with pytest.raises(Exception, match="guarantee"):
@@ -102,15 +98,13 @@ def test_numbers_and_searches_have_it_too():
 
 
 def test_a_model_whose_epsilon_cannot_be_set_is_refused():
-    with pytest.raises(
-        ValueError, match=r"LogisticRegression without target_epsilon= or epsilon=.*Give a model"
-    ):
+    match = r"LogisticRegression without target_epsilon= or epsilon=.*Give a model"
+    with pytest.raises(ValueError, match=match):
         needed_epsilon(LogisticRegression(), X, y, n_samples=50, at_least=0.9)
 
 
 @pytest.mark.parametrize("wrong", [{"n_samples": 0}, {"n_fits": 0}, {"at_least": "good"}])
 def test_wrong_arguments_are_named(wrong):
-    with pytest.raises(
-        ValueError, match=f"The '{next(iter(wrong))}' parameter of needed_epsilon must be"
-    ):
+    match = f"The '{next(iter(wrong))}' parameter of needed_epsilon must be"
+    with pytest.raises(ValueError, match=match):
         needed_epsilon(Told(), X, y, **{"n_samples": 50, "at_least": 0.9, **wrong})

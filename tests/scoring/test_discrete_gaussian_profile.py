@@ -34,9 +34,8 @@ def test_the_profile_is_the_hockey_stick_divergence_of_the_two_distributions(var
 def test_the_profile_agrees_with_the_reference_implementation(sigma, shift):
     reference = privacy_loss_mechanism.DiscreteGaussianPrivacyLoss(sigma, sensitivity=shift)
     expected = [reference.get_delta_for_epsilon(epsilon) for epsilon in EPSILONS]
-    assert shifted_profile(sigma**2, shift, EPSILONS) == pytest.approx(
-        expected, rel=1e-6, abs=1e-11
-    )
+    actual = shifted_profile(sigma**2, shift, EPSILONS)
+    assert actual == pytest.approx(expected, rel=1e-6, abs=1e-11)
 
 
 @pytest.mark.parametrize("mu", [0.01, 0.5, 2.0])
@@ -48,9 +47,8 @@ def test_fine_integers_are_as_good_as_continuous_gaussian_noise(mu):
 
 def test_sums_and_integrals_of_tails_agree_where_one_takes_over_from_the_other():
     first = np.array([1, 2, 500, 1000, 3000, 10_000, 20_000], dtype=float)
-    assert _integrated_tail(LARGEST_SUM, first) == pytest.approx(
-        _summed_tail(LARGEST_SUM**2, first), rel=5e-13, abs=0
-    )
+    expected = pytest.approx(_summed_tail(LARGEST_SUM**2, first), rel=5e-13, abs=0)
+    assert _integrated_tail(LARGEST_SUM, first) == expected
 
 
 def test_tails_of_a_wide_distribution_are_sums_of_its_masses():

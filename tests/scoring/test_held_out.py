@@ -18,9 +18,7 @@ from sklearn_dpsearch.scoring.validation import (
 
 
 @pytest.mark.parametrize("epsilon", [None, 0.1, 1.0, 8.0])
-def test_the_rule_leaves_forty_records_to_validate_and_nine_tenths_to_train_where_both_can_be_had(
-    epsilon,
-):
+def test_the_rule_leaves_forty_records_to_validate_and_nine_tenths_to_train(epsilon):
     shares = {n: default_share(n, epsilon) for n in (10, 100, 400, 1000, 10_000, 60_000, 10**7)}
     assert all(0 < share <= 0.3 for share in shares.values())
     assert all(share <= 0.1 and share * n >= 40 for n, share in shares.items() if n >= 400)
@@ -41,10 +39,8 @@ def test_the_share_follows_from_the_number_of_records():
 @pytest.mark.slow
 @pytest.mark.parametrize("scoring", [GaussianDP(mu=0.2), GaussianDP(mu=0.8)])
 def test_what_is_stated_without_a_number_of_records_covers_every_share(scoring):
-    training, search = (
-        DPSGD(noise_multiplier=2.0, sample_rate=0.05, steps=100),
-        partial(best_of, count=Geometric(5)),
-    )
+    training = DPSGD(noise_multiplier=2.0, sample_rate=0.05, steps=100)
+    search = partial(best_of, count=Geometric(5))
     stated = search_guarantee(training, scoring, UnknownShare().exposures(), search).epsilon_at(
         1e-6
     )

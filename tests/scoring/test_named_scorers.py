@@ -19,9 +19,8 @@ from sklearn_dpsearch.scoring.named_scorers import SCORERS
 
 
 def test_no_name_is_an_error_with_a_remedy_for_regressors():
-    with pytest.raises(
-        UnknownSensitivityError, match=r"LinearRegression.*neg_mean_absolute_error.*X_public"
-    ):
+    match = r"LinearRegression.*neg_mean_absolute_error.*X_public"
+    with pytest.raises(UnknownSensitivityError, match=match):
         get_private_scorer(None, LinearRegression())
     with pytest.raises(UnknownSensitivityError, match="public bounds"):
         get_private_scorer(None, KMeans())
@@ -32,9 +31,8 @@ def test_no_name_is_an_error_with_a_remedy_for_regressors():
     ("precision", "pos_label"), ("neg_mean_squared_error", "clip"),
 ])  # fmt: skip
 def test_names_that_need_a_public_fact_say_which(name, fact):
-    with pytest.raises(
-        UnknownSensitivityError, match=rf"until {fact} is stated.*private_scorer\('{name}', {fact}="
-    ):
+    match = rf"until {fact} is stated.*private_scorer\('{name}', {fact}="
+    with pytest.raises(UnknownSensitivityError, match=match):
         get_private_scorer(name, None)
 
 
@@ -56,9 +54,8 @@ def test_what_cannot_be_made_private_is_refused_with_the_remedies(scoring):
 def test_the_example_in_the_message_builds_a_scorer(name):
     build, example = SCORERS[name]
     assert isinstance(eval(f"private_scorer({name!r}, {example})"), PrivateScorer)
-    assert bool(example) == any(
-        one.default is one.empty for one in inspect.signature(build).parameters.values()
-    )
+    expected = any(one.default is one.empty for one in inspect.signature(build).parameters.values())
+    assert bool(example) == expected
 
 
 class Stated(BaseEstimator):

@@ -32,10 +32,8 @@ def test_no_change_is_worse_than_the_same_change_of_one_component(variance, chan
     one = gaussian_masses(variance, reach)
     joint, shifted = np.ones(()), np.ones(())
     for shift in change:
-        joint, shifted = (
-            np.multiply.outer(joint, one),
-            np.multiply.outer(shifted, moved(one, shift)),
-        )
+        joint = np.multiply.outer(joint, one)
+        shifted = np.multiply.outer(shifted, moved(one, shift))
     for epsilon in (0.0, 0.2, 1.0, 2.5, 4.0):
         exact = hockey_stick(shifted, joint, epsilon)
         assert exact <= shifted_profile(variance, sum(map(abs, change)), epsilon) + 1e-9
@@ -115,9 +113,8 @@ def test_integers_of_numpy_do_not_wrap_around() -> None:
     given = Sensitivity(np.int32(60_000), np.int64(60_000) ** 2, (np.int16(300),))
     assert given == Sensitivity(60_000, 60_000**2, (300,))
     assert all(type(number) is int for number in (given.l1, given.l2_squared, *given.l1_of_blocks))
-    assert matched_noise(ZCDP(rho=0.1), given) == DiscreteGaussianNoise(
-        Fraction(60_000**2) / (2 * Fraction(0.1))
-    )
+    expected = DiscreteGaussianNoise(Fraction(60_000**2) / (2 * Fraction(0.1)))
+    assert matched_noise(ZCDP(rho=0.1), given) == expected
     inside = DiscreteGaussianNoise(Fraction(np.int64(7), np.int64(3)))
     assert type(inside.sigma_squared.numerator) is int
     with pytest.raises(ValueError, match="Expected an integer l1 >= 1"):

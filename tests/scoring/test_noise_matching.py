@@ -7,22 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    ApproxDP,
-    GaussianDP,
-    Geometric,
-    NonPrivate,
-    PrivacyError,
-    ProfileDP,
-    PureDP,
-    RenyiDP,
-    best_of,
-    compose,
-    envelope,
-    mixture,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.scoring import DiscreteGaussianNoise, DiscreteLaplaceNoise, Sensitivity
 from sklearn_dpsearch.scoring.noise_matching import matched_noise
 
@@ -30,19 +15,19 @@ from .distributions import EPSILONS
 
 ONE = Sensitivity(1, 1)
 #: ε itself is searched.
-MIXED = mixture(
-    [PureDP(epsilon=0.2), PureDP(epsilon=1.0), PureDP(epsilon=2.0)], [1 / 3, 1 / 3, 1 / 3]
+MIXED = dp.mixture(
+    [dp.PureDP(epsilon=0.2), dp.PureDP(epsilon=1.0), dp.PureDP(epsilon=2.0)], [1 / 3, 1 / 3, 1 / 3]
 )
 TRAININGS = [
-    DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000),
-    DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=10, neighboring="zero_out"),
-    GaussianDP(mu=0.7),
-    GaussianDP(mu=6.0),
-    RenyiDP(orders=np.arange(2, 60), epsilons=0.1 * np.arange(2, 60)),
-    compose(GaussianDP(mu=0.5), PureDP(epsilon=0.3)),
-    ApproxDP(epsilon=0.0, delta=0.01),
+    dp.DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000),
+    dp.DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=10, neighboring="zero_out"),
+    dp.GaussianDP(mu=0.7),
+    dp.GaussianDP(mu=6.0),
+    dp.RenyiDP(orders=np.arange(2, 60), epsilons=0.1 * np.arange(2, 60)),
+    dp.compose(dp.GaussianDP(mu=0.5), dp.PureDP(epsilon=0.3)),
+    dp.ApproxDP(epsilon=0.0, delta=0.01),
     pytest.param(
-        ProfileDP(profile=lambda epsilon: np.clip(0.2 - 0.3 * epsilon, 0, 1)),
+        dp.ProfileDP(profile=lambda epsilon: np.clip(0.2 - 0.3 * epsilon, 0, 1)),
         marks=pytest.mark.slow,
     ),
 ]
@@ -74,28 +59,28 @@ def test_a_little_less_noise_would_not_match(training):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 7.3, 1e-3])
 def test_noise_matched_to_a_pure_training_has_exactly_its_epsilon(epsilon):
-    training = PureDP(epsilon=epsilon, neighboring="replace_one")
+    training = dp.PureDP(epsilon=epsilon, neighboring="replace_one")
     for sensitivity in (ONE, Sensitivity(1000, 10**6), Sensitivity(2, 2, (1, 1))):
         score = matched_noise(training, sensitivity).guarantee(sensitivity, "replace_one")
         assert score == training
-        assert envelope([training, score]) is training
+        assert dp.envelope([training, score]) is training
 
 
 def test_noise_matched_to_an_approximate_training_is_laplace_of_the_same_epsilon():
-    assert matched_noise(ApproxDP(epsilon=0.5, delta=1e-6), ONE) == DiscreteLaplaceNoise(
-        Fraction(2)
-    )
+    expected = DiscreteLaplaceNoise(Fraction(2))
+    assert matched_noise(dp.ApproxDP(epsilon=0.5, delta=1e-6), ONE) == expected
 
 
 def test_noise_matched_to_a_composition_of_pure_steps_is_pure():
     assert isinstance(
-        matched_noise(compose(PureDP(epsilon=0.5), PureDP(epsilon=0.25)), ONE), DiscreteLaplaceNoise
+        matched_noise(dp.compose(dp.PureDP(epsilon=0.5), dp.PureDP(epsilon=0.25)), ONE),
+        DiscreteLaplaceNoise,
     )
 
 
 @pytest.mark.parametrize("sensitivity", [ONE, Sensitivity(4, 6)])
 def test_noise_matched_to_a_concentrated_training_has_exactly_its_rho(sensitivity):
-    training = ZCDP(rho=0.3)
+    training = dp.ZCDP(rho=0.3)
     score = matched_noise(training, sensitivity).guarantee(sensitivity, training.neighboring)
     assert score.concentrated == training
     assert np.all(score.delta_at(EPSILONS) <= training.delta_at(EPSILONS))
@@ -103,13 +88,13 @@ def test_noise_matched_to_a_concentrated_training_has_exactly_its_rho(sensitivit
 
 @pytest.mark.slow
 @pytest.mark.parametrize("training", [
-    PureDP(epsilon=0.4), ZCDP(rho=0.05), GaussianDP(mu=0.4),
-    DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000), MIXED,
+    dp.PureDP(epsilon=0.4), dp.ZCDP(rho=0.05), dp.GaussianDP(mu=0.4),
+    dp.DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000), MIXED,
 ], ids=lambda one: type(one).__name__)  # fmt: skip
 def test_matched_noise_is_free_in_a_search(training):
     score = matched_noise(training, ONE).guarantee(ONE, training.neighboring)
-    free = best_of(training, Geometric(5)).epsilon_at(1e-6)
-    paid = best_of(envelope([training, score]), Geometric(5)).epsilon_at(1e-6)
+    free = dp.best_of(training, dp.Geometric(5)).epsilon_at(1e-6)
+    paid = dp.best_of(dp.envelope([training, score]), dp.Geometric(5)).epsilon_at(1e-6)
     assert paid == pytest.approx(free, rel=2e-3)
 
 
@@ -120,26 +105,26 @@ def test_noise_matched_to_candidates_with_different_epsilons_is_free_at_delta_0_
     assert np.all(score.delta_at(grid) <= MIXED.delta_at(grid) * (1 + 1e-6))
     assert score.delta_at(0.0) == pytest.approx(MIXED.delta_at(0.0), rel=1e-6)
     assert isinstance(noise, DiscreteLaplaceNoise)
-    search = best_of(envelope([MIXED, score]), Geometric(5)).epsilon_at(0.0)
-    assert search == pytest.approx(best_of(MIXED, Geometric(5)).epsilon_at(0.0), abs=1e-6)
+    search = dp.best_of(dp.envelope([MIXED, score]), dp.Geometric(5)).epsilon_at(0.0)
+    assert search == pytest.approx(dp.best_of(MIXED, dp.Geometric(5)).epsilon_at(0.0), abs=1e-6)
 
 
 def test_a_given_gaussian_guarantee_needs_a_little_more_than_continuous_noise():
-    variance = matched_noise(GaussianDP(mu=0.25), ONE).sigma_squared
+    variance = matched_noise(dp.GaussianDP(mu=0.25), ONE).sigma_squared
     assert 16 <= variance <= 16.5
 
 
 def test_no_noise_matches_no_promise():
-    with pytest.raises(PrivacyError, match="NonPrivate"):
-        matched_noise(NonPrivate(), ONE)
+    with pytest.raises(dp.PrivacyError, match="NonPrivate"):
+        matched_noise(dp.NonPrivate(), ONE)
 
 
 @pytest.mark.parametrize("training", [
-    PureDP(epsilon=0.0),
-    ZCDP(rho=0.0),
-    GaussianDP(mu=0.0),
-    DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=0),
+    dp.PureDP(epsilon=0.0),
+    dp.ZCDP(rho=0.0),
+    dp.GaussianDP(mu=0.0),
+    dp.DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=0),
 ])  # fmt: skip
 def test_no_finite_noise_matches_a_training_that_reveals_nothing(training):
-    with pytest.raises(PrivacyError, match="score_noise=PureDP"):
+    with pytest.raises(dp.PrivacyError, match="score_noise=PureDP"):
         matched_noise(training, ONE)

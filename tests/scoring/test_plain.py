@@ -96,9 +96,8 @@ def test_bounded_scores_are_what_they_were_for_a_probability_of_zero():
     model = Sure().fit(X, LABELS)
     wrong = np.mean(model.predict(X) != LABELS)
     assert private_scorer("neg_log_loss", clip=3.0)(model, X, LABELS) == pytest.approx(-3.0 * wrong)
-    assert private_scorer("neg_log_loss", clip=3.0).statistic(model, X, LABELS, "replace_one") == [
-        1000 * int((model.predict(X) != LABELS).sum())
-    ]
+    actual = private_scorer("neg_log_loss", clip=3.0).statistic(model, X, LABELS, "replace_one")
+    assert actual == [1000 * int((model.predict(X) != LABELS).sum())]
 
 
 @pytest.mark.parametrize("name", SCORERS)

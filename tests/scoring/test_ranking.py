@@ -54,15 +54,12 @@ def test_noise_moves_the_metric_both_ways(classified, kind):
     """Cut at 0, noise would add records to every empty bin, and push the metric down."""
     X, y, X_test, y_test = classified
     model, scorer = LogisticRegression().fit(X, y), private_scorer(kind, pos_label=1)
-    counts, rng = (
-        np.array(scorer.statistic(model, X_test, y_test, "zero_out")),
-        np.random.default_rng(0),
-    )
+    counts = np.array(scorer.statistic(model, X_test, y_test, "zero_out"))
+    rng = np.random.default_rng(0)
     noisy = (counts + np.rint(rng.normal(0, 20, (400, len(counts))))).astype(int).tolist()
     found = [scorer.score(one, len(y_test), "zero_out") for one in noisy]
-    assert np.mean(found) == pytest.approx(
-        scorer(model, X_test, y_test), abs=4 * np.std(found) / 20
-    )
+    expected = pytest.approx(scorer(model, X_test, y_test), abs=4 * np.std(found) / 20)
+    assert np.mean(found) == expected
 
 
 def test_certain_probabilities_have_the_last_bins():

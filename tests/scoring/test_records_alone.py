@@ -107,9 +107,8 @@ def test_one_answer_for_a_whole_call_is_an_error_outside_of_a_search_and_the_wor
     other[7] = 1.0
     y = np.zeros(NUMBER, int)
     assert [ACCURACY.statistic(Largest(0), X, y, "replace_one") for X in (X, other)] == [[0], [0]]
-    with pytest.raises(
-        ValueError, match=f"Found 1 answers of the estimator to {NUMBER} records.*one for each"
-    ):
+    match = f"Found 1 answers of the estimator to {NUMBER} records.*one for each"
+    with pytest.raises(ValueError, match=match):
         ACCURACY(Largest(0), X, y)
 
 
@@ -119,12 +118,8 @@ def test_sets_of_labels_of_another_number_are_wrong():
             return np.tile([1, 0], (len(X), 1))
 
     X, sets = np.zeros((3, 1)), [[1, 0], [1, 1], [1, 0]]
-    for y, right in (
-        (sets, 2),
-        (np.array(sets), 2),
-        ([[1, 0], [1], [1, 0, 0]], 1),
-        ([1, [1, 0], None], 1),
-    ):
+    cases = ((sets, 2), (np.array(sets), 2), ([[1, 0], [1], [1, 0, 0]], 1), ([1, [1, 0], None], 1))
+    for y, right in cases:
         assert ACCURACY.statistic(Two(0), X, y, "replace_one") == [right]
     assert ACCURACY.statistic(Two(0), X, np.ones((3, 3)), "replace_one") == [0]
 
@@ -161,10 +156,8 @@ def test_a_metric_that_gives_a_number_is_a_metric_of_one_record():
 
 def test_a_metric_that_gives_several_values_is_an_error_with_the_remedy():
     scorer = make_private_scorer(lambda y, p: [1.0, 2.0], lower=0, upper=9)
-    with pytest.raises(
-        ValueError,
-        match=r"Found 2 values of score_func for one record; one is needed.*shape \(1,\)",
-    ):
+    match = r"Found 2 values of score_func for one record; one is needed.*shape \(1,\)"
+    with pytest.raises(ValueError, match=match):
         scorer(Says(0.0), np.zeros((3, 1)), np.zeros(3))
     assert scorer.statistic(Says(0.0), np.zeros((3, 1)), np.zeros(3), "replace_one") == [0]
 
@@ -204,10 +197,8 @@ def test_no_record_decides_the_type_of_other_labels(name, place):
     scorer, model, container, usual, odd = ODD[name]
     one, other = [usual] * 200, [usual] * 200
     other[place] = odd
-    assert (
-        moved(scorer, model, container(one), container(other))
-        <= scorer.sensitivity("replace_one").l1
-    )
+    bound = scorer.sensitivity("replace_one").l1
+    assert moved(scorer, model, container(one), container(other)) <= bound
 
 
 # --- what a record may raise ----------------------------------------------------------------------
@@ -257,10 +248,8 @@ def test_outside_of_a_search_an_interrupt_arrives(error):
 @pytest.mark.parametrize("n", [0, 3])
 def test_whether_a_model_is_fitted_follows_from_its_state(name, n):
     options = {
-        "balanced_accuracy": {"classes": [0, 1]},
-        "f1": {"pos_label": 1},
-        "r2": {"y_range": (0, 1)},
-    }
+        "balanced_accuracy": {"classes": [0, 1]}, "f1": {"pos_label": 1}, "r2": {"y_range": (0, 1)},
+    }  # fmt: skip
     scorer = private_scorer(name, **options.get(name, {}))
     for model in (LogisticRegression(), Refuses()):
         with pytest.raises(NotFittedError):
@@ -273,6 +262,5 @@ def test_a_model_whose_attributes_do_not_end_with_an_underscore_is_fitted():
             self._mean = 0
             return self
 
-    assert ACCURACY.statistic(Own().fit([]), np.zeros((3, 1)), np.zeros(3, int), "replace_one") == [
-        3
-    ]
+    actual = ACCURACY.statistic(Own().fit([]), np.zeros((3, 1)), np.zeros(3, int), "replace_one")
+    assert actual == [3]

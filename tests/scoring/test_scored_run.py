@@ -75,10 +75,8 @@ def test_brute_force_of_a_hold_out_is_never_above_the_stated_profile(share):
         for use, weight in (("train", 1 - share), ("score", share)):
             ours = _release(truth[use], truth[use], DISTRIBUTION)
             theirs = _release(1 - truth[use], 1 - truth[use], DISTRIBUTION)
-            both = [
-                sum(max(0.0, a[k] - np.exp(epsilon) * b[k]) for k in a)
-                for a, b in ((ours, theirs), (theirs, ours))
-            ]
+            cases = ((ours, theirs), (theirs, ours))
+            both = [sum(max(0.0, a[k] - np.exp(epsilon) * b[k]) for k in a) for a, b in cases]
             exact += weight * max(both)
         assert exact <= stated.delta_at(epsilon) * (1 + 1e-9)
 

@@ -161,11 +161,8 @@ def test_the_sensitivity_of_r2_covers_every_pair_of_targets(resolution):
     square = (2 * target**2 + resolution) // (2 * resolution)
     first, second = np.subtract.outer(target, target), np.subtract.outer(square, square)
     stated = scorer.sensitivity("replace_one")
-    assert (
-        (np.abs(first) + np.abs(second)).max() + resolution
-        <= stated.l1
-        <= 1.01 * 3.25 * resolution + 2
-    )
+    actual = (np.abs(first) + np.abs(second)).max() + resolution
+    assert actual <= stated.l1 <= 1.01 * 3.25 * resolution + 2
     assert (first**2 + second**2).max() + resolution**2 == stated.l2_squared
     for part, change in zip(stated.l1_of_blocks, (resolution, first, second), strict=True):
         assert np.abs(change).max() <= part
@@ -192,10 +189,8 @@ def test_a_record_that_cannot_be_scored_counts_as_the_worst():
     assert list(statistic(SCORERS["balanced_accuracy"], bad, "zero_out")) == [0, 0, 0, 1, 0, 0]
     assert list(statistic(SCORERS["f1"], bad, "zero_out")) == [0, 0, 1]
     assert list(statistic(SCORERS["roc_auc"], bad, "zero_out")) == [1, *[0] * 9]
-    assert list(statistic(SCORERS["roc_auc"], [[POISON, 0, 0, 0, 2.0]], "zero_out")) == [
-        *[0] * 9,
-        1,
-    ]
+    expected = [*[0] * 9, 1]
+    assert list(statistic(SCORERS["roc_auc"], [[POISON, 0, 0, 0, 2.0]], "zero_out")) == expected
     assert statistic(SCORERS["r2"], bad, "zero_out")[0] == 500
 
 
@@ -256,9 +251,8 @@ def test_without_noise_scores_are_those_of_scikit_learn(
     model, X, y = classified if classifies else regressed
     scorer = private_scorer(name, **options)
     expected = reference(model, X, y)
-    assert noiseless(scorer, model, X, y, relation) == pytest.approx(
-        expected, **({"abs": 1e-6} if classifies else {"rel": 1e-3})
-    )
+    actual = noiseless(scorer, model, X, y, relation)
+    assert actual == pytest.approx(expected, **({"abs": 1e-6} if classifies else {"rel": 1e-3}))
     assert scorer(model, X, y) == pytest.approx(expected, rel=1e-9)
 
 
@@ -334,18 +328,16 @@ def test_a_callers_own_value_per_record_is_averaged(regressed):
     model, X, y = regressed
     scorer = make_private_scorer(pinball, lower=0, upper=200, greater_is_better=False)
     assert scorer.name == "pinball"
-    assert noiseless(scorer, model, X, y, "zero_out") == pytest.approx(
-        -pinball(y, model.predict(X)).mean(), abs=0.2
-    )
+    expected = pytest.approx(-pinball(y, model.predict(X)).mean(), abs=0.2)
+    assert noiseless(scorer, model, X, y, "zero_out") == expected
 
 
 @pytest.mark.parametrize("spoilt", [np.nan, np.inf, -np.inf])
 def test_a_callers_own_value_that_is_not_finite_counts_as_the_worst(spoilt):
     X, y = np.ones((2, 4)), np.array([1.0, spoilt])
     for greater_is_better, expected in ((True, [10]), (False, [20])):
-        scorer = make_private_scorer(
-            lambda y, p: y, lower=0, upper=1, resolution=10, greater_is_better=greater_is_better
-        )
+        options = {"upper": 1, "resolution": 10, "greater_is_better": greater_is_better}
+        scorer = make_private_scorer(lambda y, p: y, lower=0, **options)
         assert scorer.statistic(Reader(), X, y, "replace_one") == expected
         assert scorer(Reader(), X, y) == (0.5 if greater_is_better else -1.0)
 
@@ -434,15 +426,11 @@ class BySize:
 @pytest.mark.parametrize("place", [0, 500, 1000])
 def test_one_more_record_changes_the_size_of_no_call(place: int) -> None:
     """Who validates in a subset is secret: once one record more moved all 1000."""
-    X, y, scorer = (
-        np.tile([0.1, 0.2, 0.3], (1000, 1)),
-        np.ones(1000, dtype=int),
-        private_scorer("accuracy"),
-    )
-    one, other = (
-        scorer.statistic(BySize(), *both, "zero_out")
-        for both in ((X, y), (np.insert(X, place, 0.0, axis=0), np.insert(y, place, 0)))
-    )
+    X = np.tile([0.1, 0.2, 0.3], (1000, 1))
+    y = np.ones(1000, dtype=int)
+    scorer = private_scorer("accuracy")
+    cases = ((X, y), (np.insert(X, place, 0.0, axis=0), np.insert(y, place, 0)))
+    one, other = (scorer.statistic(BySize(), *both, "zero_out") for both in cases)
     assert abs(one[0] - other[0]) == scorer.sensitivity("zero_out").l1
 
 

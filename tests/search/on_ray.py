@@ -26,10 +26,8 @@ def left():
     """Bytes that are still in the stores of objects; they go a moment after a search."""
     deadline = time.monotonic() + 60
     while True:
-        every, free = (
-            found().get("object_store_memory", 0.0)
-            for found in (ray.cluster_resources, ray.available_resources)
-        )
+        cases = (ray.cluster_resources, ray.available_resources)
+        every, free = (found().get("object_store_memory", 0.0) for found in cases)
         if every == free or time.monotonic() > deadline:
             return every - free
         time.sleep(0.2)
@@ -61,10 +59,8 @@ def main():
             return print(json.dumps({"no cluster": repr(error)}))
         register_ray()
         with parallel_config("ray"):
-            told["same"] = {
-                name: released(one.fit(X, y)) == alone[name]
-                for name, one in searches(NoisyCentroids(), n_jobs=-1).items()
-            }
+            entries = searches(NoisyCentroids(), n_jobs=-1).items()
+            told["same"] = {name: released(one.fit(X, y)) == alone[name] for name, one in entries}
             losing = threading.Timer(2.0, lose_a_worker)
             losing.start()
             told["after a loss"] = (

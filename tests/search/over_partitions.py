@@ -38,14 +38,10 @@ def table(n=4000):
     price = np.clip(age + 10 * (job == "nurse") + rng.normal(0, 5, n), 0, 120)
     return pd.DataFrame(
         {
-            "age": age,
-            "job": job,
-            "code": code,
-            "pay": pay,
-            "grade": 1 * (pay == "high"),
+            "age": age, "job": job, "code": code, "pay": pay, "grade": 1 * (pay == "high"),
             "price": price,
-        }
-    )
+        },
+    )  # fmt: skip
 
 
 TABLE = table()
@@ -96,9 +92,8 @@ def in_all_ways():
     halves = [missing[:3000].astype({"age": int}), missing[3000:]]
     # in seconds
     halves[1] = halves[1].assign(since=np.append(days[3000:-1], np.datetime64("9999-12-31", "s")))
-    uneven = dd.from_delayed(
-        [delayed(half) for half in halves], meta=halves[1].iloc[:0], verify_meta=False
-    )
+    meta = halves[1].iloc[:0]
+    uneven = dd.from_delayed([delayed(half) for half in halves], meta=meta, verify_meta=False)
     missing = missing.assign(since=np.append(days[:-1], np.datetime64("9999-12-31", "s")))
     test = table(1000)
     jobs = [*TABLE["job"][:-3], "\ud800", {"in another order", "in each process"}, 10**5000]
@@ -110,19 +105,16 @@ def in_all_ways():
     here = search(cv=None).fit(TABLE, TABLE["pay"], X_public=test, y_public=test["pay"])
     gap = dd.concat([cut(2), cut(2)[cut(2)["age"] > 1000]])
     return {
-        "entries of any type": same("pay", odd, anything),
-        "labels": same("pay"),
-        "whole numbers as labels": same("grade"),
-        "numbers": same("price"),
+        "entries of any type": same("pay", odd, anything), "labels": same("pay"),
+        "whole numbers as labels": same("grade"), "numbers": same("price"),
         "validated in the subset": same("pay", cv=3, validate_on="subset"),
-        "all train": same("pay", train_on="all"),
-        "one partition": same("pay", partitions=cut(1)),
+        "all train": same("pay", train_on="all"), "one partition": same("pay", partitions=cut(1)),
         "kept on the cluster": same("pay", partitions=cut(3).persist()),
         "an empty partition": same("pay", partitions=gap),
         "types that differ": same("pay", missing, uneven, since=True),
         "files": same("pay", TABLE, in_files(TABLE)),
         "public validation": released(with_public) == released(here),
-    }
+    }  # fmt: skip
 
 
 def in_files(frame):
@@ -183,15 +175,13 @@ if __name__ == "__main__":
     ):
         spent = search(random_state=None).fit(cut(2), "pay").privacy_spent_
         told = {
-            "same": in_all_ways(),
-            "refused": refused(),
-            "failing": failing(),
+            "same": in_all_ways(), "refused": refused(), "failing": failing(),
             "shuffled": shuffled(),
             "stated": [text for text in spent.assumptions if "partitions" in text],
             "left": time.sleep(1) or sum(client.run(lambda: len(partitions.PARTITIONS)).values()),
             "results left": len(
-                client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
+                client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks)),
             ),
-        }
+        }  # fmt: skip
     told["without a cluster"] = error(lambda: search().fit(cut(2), "pay"))
     print(json.dumps(told))

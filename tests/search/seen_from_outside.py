@@ -103,9 +103,8 @@ def state():
 def fitted(k, n_jobs):
     """Fit with K = k; return what can be seen after it, and how often each function was called."""
     seed = next(seed for seed in range(10**6) if Geometric(4).sample(Randomness(seed).bits) == k)
-    search = DPRandomSearchCV(
-        Talkative(), {"shrink": [0.0, 0.1]}, n_iter=4, n_jobs=n_jobs, random_state=seed
-    )
+    options = {"n_iter": 4, "n_jobs": n_jobs, "random_state": seed}
+    search = DPRandomSearchCV(Talkative(), {"shrink": [0.0, 0.1]}, **options)
     profile = cProfile.Profile()
     profile.runcall(search.fit, X, y)
     gc.collect()

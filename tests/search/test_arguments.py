@@ -12,16 +12,8 @@ import pytest
 from scipy.stats import uniform
 from sklearn.model_selection import LeavePOut
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPThresholdSearchCV
-from sklearn_dpsearch.privacy import (
-    BudgetUnreachableError,
-    Fixed,
-    Geometric,
-    Poisson,
-    PrivacyError,
-    PureDP,
-    UnknownSensitivityError,
-)
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
 
 from .toys import (
@@ -37,10 +29,8 @@ from .toys import (
 X, y = two_blobs(300)
 SPACE = {"shrink": [0.0, 0.5]}
 #: What a search takes beyond the parameters of its class, and what its mode has no use for.
-MORE, LESS = (
-    {"doubling": set(IN_DOUBLING)},
-    {"doubling": {"cv", "threshold", "n_iter", "score_noise"}},
-)
+MORE = {"doubling": set(IN_DOUBLING)}
+LESS = {"doubling": {"cv", "threshold", "n_iter", "score_noise"}}
 
 
 def made(kind, estimator=None, space=None, **parameters):
@@ -66,7 +56,7 @@ def every_search(*cases):
 
 
 UP_TO_TEN = make_private_scorer(np.equal, lower=0, upper=10)
-DECLARED = {"guarantee": PureDP(epsilon=1.0, neighboring="replace_one")}
+DECLARED = {"guarantee": dp.PureDP(epsilon=1.0, neighboring="replace_one")}
 
 REFUSED = every_search(
     # an object, not its class
@@ -108,21 +98,21 @@ REFUSED = every_search(
     ({"delta": 1.0}, ValueError, "'delta'.*Got 1.0"),
     # what would run for ever; the number of runs is never cut off
     ({"n_iter": 1e30}, ValueError, r"'n_iter'.*1000000.*Got 1e\+30"),
-    ({"n_iter": Geometric(1e30)}, ValueError, r"1e\+30 runs on average.*capped|'n_iter'.*Got"),
-    ({"n_iter": Poisson(1e7)}, ValueError, r"1e\+07 runs on average.*capped|'n_iter'.*Got"),
-    ({"n_iter": Fixed(10**9)}, ValueError, r"1e\+09 runs on average.*capped|'n_iter'.*Got"),
+    ({"n_iter": dp.Geometric(1e30)}, ValueError, r"1e\+30 runs on average.*capped|'n_iter'.*Got"),
+    ({"n_iter": dp.Poisson(1e7)}, ValueError, r"1e\+07 runs on average.*capped|'n_iter'.*Got"),
+    ({"n_iter": dp.Fixed(10**9)}, ValueError, r"1e\+09 runs on average.*capped|'n_iter'.*Got"),
     (
-        {"n_parts": 31}, PrivacyError,
+        {"n_parts": 31}, dp.PrivacyError,
         "n_parts=31 for 300 records: at least 10 .*Give n_parts of at most 30",
     ),
     ({"n_parts": 1}, ValueError, "'n_parts'.*Got"),
     (
-        {"selection_epsilon": None}, PrivacyError,
+        {"selection_epsilon": None}, dp.PrivacyError,
         "neither epsilon nor selection_epsilon.*Give epsilon",
     ),
-    ({"round_epsilon": None}, PrivacyError, "neither epsilon nor round_epsilon.*Give epsilon"),
+    ({"round_epsilon": None}, dp.PrivacyError, "neither epsilon nor round_epsilon.*Give epsilon"),
     (
-        {"epsilon": 1.0, "selection_epsilon": 1.5}, BudgetUnreachableError,
+        {"epsilon": 1.0, "selection_epsilon": 1.5}, dp.BudgetUnreachableError,
         "epsilon=1.*smallest epsilon possible",
     ),
     ({"n_parts": 10**9}, ValueError, r"'n_parts'.*\[2, 1000000\].*Got 1000000000"),
@@ -137,15 +127,15 @@ REFUSED = every_search(
     ),
     # utilities outside of [0, 1], and what is no grid
     (
-        {"n_parts": 3, "scoring": "neg_log_loss"}, PrivacyError,
+        {"n_parts": 3, "scoring": "neg_log_loss"}, dp.PrivacyError,
         r"negative: utilities must be in \[0, 1\].*Use a score",
     ),
     (
-        {"n_parts": 3, "scoring": private_scorer("neg_log_loss")}, PrivacyError,
+        {"n_parts": 3, "scoring": private_scorer("neg_log_loss")}, dp.PrivacyError,
         r"utilities must be in \[0, 1\]",
     ),
     (
-        {"n_parts": 3, "scoring": UP_TO_TEN}, PrivacyError,
+        {"n_parts": 3, "scoring": UP_TO_TEN}, dp.PrivacyError,
         r"in \[0, 10\]: utilities must be in \[0, 1\]",
     ),
     (
@@ -155,7 +145,7 @@ REFUSED = every_search(
     # scores without a sensitivity
     *(
         (
-            {"score_noise": "match", "scoring": scoring}, UnknownSensitivityError,
+            {"score_noise": "match", "scoring": scoring}, dp.UnknownSensitivityError,
             "no usable sensitivity.*private_scorer",
         )
         for scoring in ("max_error", lambda *_: 1.0)
@@ -210,16 +200,14 @@ BY_INDEX = [
     ([1], TypeError, r"Found 1 as fold 0 of cv; a pair \(train, test\).*cv=5"),
     ([([0], [1], [2])], TypeError, "as fold 0 of cv; a pair"),
     (
-        [([0, 1], [2]), ([], [])],
-        ValueError,
+        [([0, 1], [2]), ([], [])], ValueError,
         "fold 1 of cv with 0 training and 0 validation records",
     ),
     ([([0, 1, 2], [])], ValueError, "fold 0 of cv with 3 training and 0 validation.*X_public"),
     ([([], [1])], ValueError, "fold 0 of cv with 0 training and 1 validation"),
     ([([0], [0])], ValueError, "both training and validating in fold 0.*as KFold does"),
     (
-        [(range(200), range(100, 300))],
-        ValueError,
+        [(range(200), range(100, 300))], ValueError,
         "100 of the records both training and validating",
     ),
     ([(["a"], ["b"])], TypeError, "dtype <U1.*list of record numbers"),
@@ -228,7 +216,7 @@ BY_INDEX = [
     ([([[0, 1]], [[2, 3]])], TypeError, r"shape \(1, 2\)"),
     ([([0], [300])], ValueError, r"indices in \[0, 300\)"),
     ([], ValueError, "at least one"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["random", "threshold"])
@@ -241,9 +229,8 @@ def test_folds_that_are_none_are_refused_before_any_record_is_read(kind, cv, err
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("data", [None, 5, "records", {"a": [1]}, iter([[1.0]])])
 def test_data_without_a_number_of_records_are_refused(kind, data):
-    with pytest.raises(
-        TypeError, match=r"Found X of type \w+; an array of NumPy, .* or a list of records is"
-    ):
+    match = r"Found X of type \w+; an array of NumPy, .* or a list of records is"
+    with pytest.raises(TypeError, match=match):
         made(kind).fit(data, y)
 
 
@@ -260,9 +247,8 @@ def test_rounds_and_nested_searches_check_the_same(kind):
 @pytest.mark.parametrize("kind", ["grid", "doubling"])
 def test_a_grid_that_nobody_could_run_is_refused(kind):
     axis = list(range(2000))
-    with pytest.raises(
-        ValueError, match="grid of 4000000 candidates.*at most 1000000.*DPRandomSearchCV"
-    ):
+    match = "grid of 4000000 candidates.*at most 1000000.*DPRandomSearchCV"
+    with pytest.raises(ValueError, match=match):
         made(kind, space={"shrink": axis, "random_state": axis}, **DECLARED).fit(
             Untouchable(300), some_labels(300)
         )

@@ -81,9 +81,8 @@ OTHER = np.array([0] * 7 + [1])
 def private_search(epsilon=1.0):
     """Scores on private records; the answer is about the training half, the score about the
     held-out half."""
-    return DPRandomSearchCV(
-        Constant(epsilon=epsilon), {"label": [0]}, n_iter=2, scoring=HITS, cv=0.5
-    )
+    options = {"n_iter": 2, "scoring": HITS, "cv": 0.5}
+    return DPRandomSearchCV(Constant(epsilon=epsilon), {"label": [0]}, **options)
 
 
 def audited_scores(search):
@@ -116,6 +115,5 @@ def test_best_of_one_run_reveals_no_more_than_the_run():
     search = DPRandomSearchCV(
         RandomizedResponse(), {"label": [0]}, n_iter=Fixed(1), scoring=answer_low
     )
-    assert search.privacy_cost(8, public=True).guarantee == PureDP(
-        epsilon=1.0, neighboring="replace_one"
-    )
+    expected = PureDP(epsilon=1.0, neighboring="replace_one")
+    assert search.privacy_cost(8, public=True).guarantee == expected

@@ -11,17 +11,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, NoModelError
-from sklearn_dpsearch.privacy import (
-    BudgetUnreachableError,
-    Fixed,
-    GaussianDP,
-    LeakingEstimatorError,
-    MissingDeltaError,
-    PrivacyError,
-    PureDP,
-    UnknownGuaranteeError,
-)
 
 from .toys import NoisyCentroids, Untouchable, doubling, two_blobs
 
@@ -44,7 +35,9 @@ def refused(error, match, **kwargs):
         fit(X=Untouchable(), **kwargs)
 
 
-IMPURE = {"estimator": LogisticRegression(), "space": {"C": [1.0]}, "guarantee": GaussianDP(mu=1.0)}
+IMPURE = {
+    "estimator": LogisticRegression(), "space": {"C": [1.0]}, "guarantee": dp.GaussianDP(mu=1.0),
+}  # fmt: skip
 #: Two uses of a record by one model are worse than one use by each of two: 2μ instead of √2·μ for
 #: Gaussian noise.
 TWICE = [(np.array([0, 0, 1]), np.array([2, 3])), (np.array([0, 1]), np.array([2, 3, 3]))]
@@ -52,25 +45,25 @@ WATCHED = NoisyCentroids()
 WATCHED._skl_callbacks = [object()]
 REFUSED = [
     (
-        UnknownGuaranteeError, "SVC has no known.*guarantee=PureDP",
+        dp.UnknownGuaranteeError, "SVC has no known.*guarantee=PureDP",
         {"estimator": SVC(), "space": {"C": [1.0]}},
     ),
-    (MissingDeltaError, "delta > 0.*[Gg]ive delta", {**IMPURE, "delta": None}),
-    (MissingDeltaError, "delta > 0.*[Gg]ive delta", {**IMPURE, "delta": 0.0}),
+    (dp.MissingDeltaError, "delta > 0.*[Gg]ive delta", {**IMPURE, "delta": None}),
+    (dp.MissingDeltaError, "delta > 0.*[Gg]ive delta", {**IMPURE, "delta": 0.0}),
     (ValueError, "Invalid parameter 'shrunk'.*Did you mean 'shrink'", {"space": {"shrunk": [0.1]}}),
-    (PrivacyError, "more than once.*at most once", {"cv": TWICE[:1]}),
-    (PrivacyError, "more than once.*at most once", {"cv": TWICE[1:]}),
+    (dp.PrivacyError, "more than once.*at most once", {"cv": TWICE[:1]}),
+    (dp.PrivacyError, "more than once.*at most once", {"cv": TWICE[1:]}),
     (ValueError, "'n_iter'.*Got 0.5", {"n_iter": 0.5}),
     (ValueError, "fixed number of runs.*integer", {"release": "all", "n_iter": 2.5}),
     (
-        PrivacyError, "vary.*epsilon.*calibration",
+        dp.PrivacyError, "vary.*epsilon.*calibration",
         {"epsilon": 1.0, "space": {"epsilon": [0.1, 1.0]}},
     ),
     (
-        PrivacyError, "depends on the number of",
-        {"guarantee": lambda model, n: PureDP(epsilon=1.0 + 1 / n)},
+        dp.PrivacyError, "depends on the number of",
+        {"guarantee": lambda model, n: dp.PureDP(epsilon=1.0 + 1 / n)},
     ),
-    (PrivacyError, "callbacks", {"estimator": WATCHED}),
+    (dp.PrivacyError, "callbacks", {"estimator": WATCHED}),
 ]  # fmt: skip
 
 
@@ -90,22 +83,15 @@ def test_a_declared_guarantee_does_not_excuse_a_cache(tmp_path, space):
             )
         ]
     )
-    refused(
-        LeakingEstimatorError,
-        "memory=",
-        estimator=cached,
-        space=space,
-        guarantee=PureDP(epsilon=1.0),
-        n_iter=Fixed(40),
-    )
+    options = {"guarantee": dp.PureDP(epsilon=1.0), "n_iter": dp.Fixed(40)}
+    refused(dp.LeakingEstimatorError, "memory=", estimator=cached, space=space, **options)
 
 
 @pytest.mark.slow
 def test_an_unreachable_target_says_the_smallest_reachable_epsilon():
-    noise = PureDP(epsilon=1.0, neighboring="replace_one")
-    with pytest.raises(
-        BudgetUnreachableError, match=r"smallest epsilon possible here is \d"
-    ) as caught:
+    noise = dp.PureDP(epsilon=1.0, neighboring="replace_one")
+    match = r"smallest epsilon possible here is \d"
+    with pytest.raises(dp.BudgetUnreachableError, match=match) as caught:
         fit(epsilon=0.1, delta=1e-3, score_noise=noise)
     assert float(str(caught.value).split("possible here is ")[1].split(". ")[0]) > 0.1
 
@@ -115,20 +101,20 @@ class NotTooNoisy(NoisyCentroids):
 
     def privacy_guarantee(self, n_samples=None):
         if self.epsilon < 0.01:
-            raise LeakingEstimatorError("too much noise for me")
+            raise dp.LeakingEstimatorError("too much noise for me")
         return super().privacy_guarantee(n_samples)
 
 
 def test_an_estimator_that_cannot_be_noisy_enough_says_how_far_it_can():
     def one(epsilon):
         return DPRandomSearchCV(
-            NotTooNoisy(epsilon=1.0), {"shrink": [0.0]}, n_iter=Fixed(1), epsilon=epsilon
+            NotTooNoisy(epsilon=1.0), {"shrink": [0.0]}, n_iter=dp.Fixed(1), epsilon=epsilon
         )
 
-    with pytest.raises(BudgetUnreachableError, match=r"smallest epsilon possible here is 0\.01"):
+    with pytest.raises(dp.BudgetUnreachableError, match=r"smallest epsilon possible here is 0\.01"):
         one(0.005).fit(Untouchable(), y)
     assert one(0.0102).privacy_cost(100).epsilon == pytest.approx(0.0102, rel=1e-3)
-    with pytest.raises(LeakingEstimatorError, match="too much noise"):
+    with pytest.raises(dp.LeakingEstimatorError, match="too much noise"):
         one(5.0).set_params(estimator__epsilon=0.001).privacy_cost(100)
 
 
@@ -137,19 +123,12 @@ def test_scores_that_are_not_finite_never_win(value):
     def score(estimator, X, y):
         return value if estimator.shrink > 0 else 0.5
 
-    fitted = fit(
-        scoring=score,
-        n_iter=40,
-        random_state=0,
-        fit_params={"X_public": X.copy(), "y_public": y.copy()},
-    )
+    options = {"random_state": 0, "fit_params": {"X_public": X.copy(), "y_public": y.copy()}}
+    fitted = fit(scoring=score, n_iter=40, **options)
     assert fitted.best_params_["shrink"] == 0.0
+    fit_params = {"X_public": X.copy(), "y_public": y.copy()}
     with pytest.raises(NoModelError, match="not a finite number"):
-        fit(
-            scoring=score,
-            space={"shrink": [0.5]},
-            fit_params={"X_public": X.copy(), "y_public": y.copy()},
-        )
+        fit(scoring=score, space={"shrink": [0.5]}, fit_params=fit_params)
 
 
 def test_when_every_candidate_fails_the_message_is_fixed_and_the_cost_is_kept():
@@ -203,35 +182,28 @@ def test_a_known_seed_works_and_is_recorded_as_voiding_the_guarantee():
 
 def test_an_unbounded_distribution_of_the_noise_is_refused():
     tuned = pytest.importorskip("diffprivlib.models").GaussianNB(bounds=(0, 1))
-    refused(PrivacyError, "without a known upper end", estimator=tuned, space={"epsilon": norm()})
+    space = {"epsilon": norm()}
+    refused(dp.PrivacyError, "without a known upper end", estimator=tuned, space=space)
 
 
 def test_callbacks_on_a_step_that_is_searched_are_refused():
     if not hasattr(clone(WATCHED), "_skl_callbacks"):
         pytest.skip("copies have no callbacks before scikit-learn 1.9")
     model = Pipeline([("model", NoisyCentroids())])
-    refused(PrivacyError, "callbacks on model", estimator=model, space={"model": [WATCHED]})
+    refused(dp.PrivacyError, "callbacks on model", estimator=model, space={"model": [WATCHED]})
 
 
 @pytest.mark.slow
 def test_a_nested_search_is_refused_if_only_its_small_parts_have_another_hold_out():
     """A tenth of 3,000 records validates more of its records than 3,000 or 1,500 do, and loses
     more."""
-    declared, scored = (GaussianDP(mu=mu, neighboring="zero_out") for mu in (0.5, 1.5))
-    inner = DPRandomSearchCV(
-        LogisticRegression(),
-        {"C": [1.0]},
-        n_iter=2,
-        guarantee=declared,
-        score_noise=scored,
-        scoring="accuracy",
-        delta=1e-5,
-    )
+    declared, scored = (dp.GaussianDP(mu=mu, neighboring="zero_out") for mu in (0.5, 1.5))
+    options = {"guarantee": declared, "score_noise": scored, "scoring": "accuracy", "delta": 1e-5}
+    inner = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=2, **options)
     whole, half, tenth = (inner.privacy_cost(n).epsilon for n in (3000, 1500, 300))
     assert whole == half < tenth
-    outer = DPSubsetSearchCV(
-        inner, {"n_iter": [2]}, n_iter=2, subset_fraction=0.1, scoring="accuracy", delta=1e-5
-    )
-    with pytest.raises(PrivacyError, match=r"depends on the number of records.*cv=0\.2"):
+    settings = {"subset_fraction": 0.1, "scoring": "accuracy", "delta": 1e-5}
+    outer = DPSubsetSearchCV(inner, {"n_iter": [2]}, n_iter=2, **settings)
+    with pytest.raises(dp.PrivacyError, match=r"depends on the number of records.*cv=0\.2"):
         outer.privacy_cost(3000)
     assert outer.set_params(estimator__cv=0.1).privacy_cost(3000).epsilon > whole

@@ -175,9 +175,7 @@ def lengths(path, rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["random", "subset", "grid", "threshold"])
-def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused_with_the_remedy(
-    name, tmp_path, monkeypatch
-):
+def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused(name, tmp_path, monkeypatch):
     """Every file of the folder cut short, one at a time and all of the finished runs together."""
     make, rng = partial(made, name, random_state=5), random.Random(0)
     expected, whole, folder = released(make().fit(X, y)), tmp_path / "whole", tmp_path / "cut"
@@ -188,9 +186,8 @@ def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused_with_the_remedy(
             shutil.copytree(whole, folder)
             os.truncate(folder / path.name, length)
             if path.name == STATE:
-                with pytest.raises(
-                    PrivacyError, match=r"(?s)damaged.*start anew.*first attempt is then spent"
-                ):
+                match = r"(?s)damaged.*start anew.*first attempt is then spent"
+                with pytest.raises(PrivacyError, match=match):
                     make(checkpoint=folder).fit(X, y)
                 shutil.rmtree(folder)
             else:
@@ -205,18 +202,15 @@ def test_runs_without_the_secret_from_which_they_came_are_refused(folder, monkey
     """Its noise was drawn: starting anew in silence would spend the same again."""
     cut_off(partial(made, "random", random_state=5), folder, monkeypatch, after=1)
     (folder / STATE).unlink()
-    with pytest.raises(
-        PrivacyError, match=r"(?s)without its file 'search.checkpoint'.*first attempt is then spent"
-    ):
+    match = r"(?s)without its file 'search.checkpoint'.*first attempt is then spent"
+    with pytest.raises(PrivacyError, match=match):
         made("random", checkpoint=folder).fit(X, y)
     assert folder.exists()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("for_good", [True, False])
-def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_nothing(
-    for_good, tmp_path, monkeypatch
-):
+def test_a_full_disk_stops_it_before_it_spends_or_changes_nothing(for_good, tmp_path, monkeypatch):
     make = partial(made, "all", random_state=5)
     expected, write = released(make().fit(X, y)), _durable.write_through
     for number in range(1, 30):
@@ -232,10 +226,8 @@ def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_n
             monkeypatch.setattr(module, "write_through", full)
         search = make(checkpoint=folder)
         if number <= 2:  # what is told, and the secret
-            with pytest.raises(
-                PrivacyError,
-                match="no way to write.*No space left.*room.*are needed.*nothing is spent",
-            ):
+            match = "no way to write.*No space left.*room.*are needed.*nothing is spent"
+            with pytest.raises(PrivacyError, match=match):
                 search.fit(X, y)
             assert not hasattr(search, "privacy_spent_")
         else:
@@ -335,9 +327,7 @@ EVERY_OTHER = pytest.mark.parametrize(
 
 @pytest.mark.slow
 @EVERY_OTHER
-def test_another_fit_takes_the_place_of_a_release(
-    kind, changed, data, message, folder, monkeypatch
-):
+def test_another_fit_takes_a_releases_place(kind, changed, data, message, folder, monkeypatch):
     made("all", checkpoint=folder, random_state=5).fit(X, y)
     before, fits = (folder / RELEASE).read_bytes(), runs_of(monkeypatch)
     made(kind, checkpoint=folder, random_state=5).set_params(**changed).fit(*data)
@@ -379,7 +369,7 @@ def power_cut(*given, **named):
 
 
 @pytest.mark.slow
-def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_release(
+def test_a_search_that_is_paid_for_after_a_power_cut_replaces_a_release(
     folder, tmp_path, monkeypatch
 ):
     made("random", checkpoint=folder).fit(X, y)
@@ -403,9 +393,7 @@ def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_releas
 @pytest.mark.slow
 @EVERY_SEARCH
 @pytest.mark.parametrize("number", range(3))
-def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(
-    make, number, folder, monkeypatch
-):
+def test_an_interrupt_while_a_release_is_saved_shows_nothing(make, number, folder, monkeypatch):
     """Else the same noise could meet other work, and two results would tell what it hid."""
     search, keep, calls = make(checkpoint=folder), Checkpoint.keep, []
 
@@ -420,11 +408,8 @@ def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(
 
     def kept(one, release, code):
         with monkeypatch.context() as patched:
-            for owner, name in (
-                (FileOfSearch, "write"),
-                (Checkpoint, "_write"),
-                (Checkpoint, "_forget"),
-            ):
+            cases = ((FileOfSearch, "write"), (Checkpoint, "_write"), (Checkpoint, "_forget"))
+            for owner, name in cases:
                 patched.setattr(owner, name, interrupted(getattr(owner, name)))
             keep(one, release, code)
 
@@ -457,17 +442,13 @@ def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, folder)
     made("random", checkpoint=folder).fit(X, y)
     path = folder / RELEASE
     path.unlink() if damage is None else path.write_bytes(damage)
-    with pytest.raises(
-        PrivacyError,
-        match=r"(?s)that has ended, without its file 'release'.*first attempt is then spent",
-    ):
+    match = r"(?s)that has ended, without its file 'release'.*first attempt is then spent"
+    with pytest.raises(PrivacyError, match=match):
         made("random", checkpoint=folder).fit(X, y)
 
 
 @pytest.mark.slow
-def test_a_release_that_other_versions_cannot_read_is_not_spent_again_in_silence(
-    folder, monkeypatch
-):
+def test_a_release_that_other_versions_cannot_read_is_not_spent_again_silently(folder, monkeypatch):
     made("random", checkpoint=folder).fit(X, y)
     monkeypatch.setattr(_checkpoint, "unpickled", lambda *given: [][0])
     with pytest.raises(PrivacyError, match="cannot be read here .IndexError.*versions"):
@@ -502,9 +483,8 @@ def test_another_version_is_refused(folder, monkeypatch):
     cut_off(SEARCHES["random"], folder, monkeypatch)
     here = _checkpoint.versions()
     monkeypatch.setattr(_checkpoint, "versions", lambda: {**here, "numpy": "0.0"})
-    with pytest.raises(
-        PrivacyError, match=r"(?s)Found numpy='0\.0', and the search in .* began with.*Go on where"
-    ):
+    match = r"(?s)Found numpy='0\.0', and the search in .* began with.*Go on where"
+    with pytest.raises(PrivacyError, match=match):
         made("random", checkpoint=folder).fit(X, y)
 
 
@@ -534,10 +514,8 @@ def test_what_lies_beside_the_values_of_records_is_compared_too(what):
 
 
 def test_a_frame_is_the_same_however_its_columns_lie_in_memory():
-    one, other = (
-        pd.DataFrame(lay(X), columns=["a", "b"])
-        for lay in (np.ascontiguousarray, np.asfortranarray)
-    )
+    cases = (np.ascontiguousarray, np.asfortranarray)
+    one, other = (pd.DataFrame(lay(X), columns=["a", "b"]) for lay in cases)
     first, second = (
         _checkpoint.digest("X", _checkpoint.plain_records("X", frame)) for frame in (one, other)
     )
@@ -550,9 +528,8 @@ def test_records_of_which_only_a_description_could_be_compared_are_refused():
     class Stored(data.Dataset):
         """Records that are read one by one."""
 
-    with pytest.raises(
-        PrivacyError, match=r"(?s)Stored together with checkpoint=.*checkpoint=None"
-    ):
+    match = r"(?s)Stored together with checkpoint=.*checkpoint=None"
+    with pytest.raises(PrivacyError, match=match):
         _checkpoint.plain_records("X", Stored())
 
 

@@ -46,9 +46,8 @@ def cut_off(folder, **more):
 
     one = search(folder, **more)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "sklearn_dpsearch.search.private_process.PrivateProcess.__call__", interrupted
-        )
+        message = "sklearn_dpsearch.search.private_process.PrivateProcess.__call__"
+        patch.setattr(message, interrupted)
         with pytest.raises(KeyboardInterrupt):
             one.fit(X, y)
 
@@ -111,9 +110,7 @@ def test_a_file_in_the_place_of_the_folder_is_left_alone(tmp_path):
 
 
 @POSIX
-def test_a_checkpoint_has_reached_the_disk_before_it_takes_the_place_of_the_last(
-    tmp_path, monkeypatch
-):
+def test_a_checkpoint_has_reached_the_disk_before_it_replaces_the_last(tmp_path, monkeypatch):
     """Or a power cut could leave the new name with nothing behind it."""
     asked = []
     for name in ("fsync", "replace"):
@@ -133,9 +130,7 @@ def test_a_checkpoint_has_reached_the_disk_before_it_takes_the_place_of_the_last
             assert asked[1][1] == (folder / f"{name}.new", folder / name)
 
 
-def test_secrets_that_cannot_be_deleted_are_an_error_and_the_search_can_be_repeated(
-    tmp_path, monkeypatch
-):
+def test_secrets_that_cannot_be_deleted_are_an_error_and_it_can_be_repeated(tmp_path, monkeypatch):
     """Nobody should believe that they are gone."""
     one, unlink = search(tmp_path / "c", random_state=0), Path.unlink
 

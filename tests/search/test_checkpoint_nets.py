@@ -60,9 +60,8 @@ class Dropping(torch.nn.Module):
 
 
 def dropping():
-    return DPNeuralNetClassifier(
-        Dropping, classes=[0, 1], sample_rate=0.1, max_steps=9, noise_multiplier=2.0
-    )
+    options = {"sample_rate": 0.1, "max_steps": 9, "noise_multiplier": 2.0}
+    return DPNeuralNetClassifier(Dropping, classes=[0, 1], **options)
 
 
 def test_modules_are_told_apart_by_the_values_of_their_parameters():

@@ -29,12 +29,10 @@ FULL = pytest.mark.skipif(
 )
 #: Errors of searches that cannot succeed, by what makes them fail.
 FAILURES = {
-    "leaking": "LeakingEstimatorError",
-    "unwritable estimator": "PrivacyError",
-    "unreadable estimator": "PrivateProcessError",
-    "unwritable model": "PrivacyError",
+    "leaking": "LeakingEstimatorError", "unwritable estimator": "PrivacyError",
+    "unreadable estimator": "PrivateProcessError", "unwritable model": "PrivacyError",
     "unreadable model": "PrivateProcessError",
-}
+}  # fmt: skip
 #: Texts that no process of a cluster may write.
 SECRET = ("blabbed", "0.12345678", "canary", "Run(score", "Split(")
 
@@ -138,9 +136,8 @@ def test_searches_on_ray_are_the_same_searches_and_leave_nothing_private():
     told = told_by("search.on_ray", "ray")
     if "no cluster" in told:
         pytest.skip(f"no cluster of Ray can start here: {told['no cluster']}")
-    assert told["same"] == dict.fromkeys(
-        ("random", "subset", "grid", "threshold", "doubling"), True
-    )
+    expected = dict.fromkeys(("random", "subset", "grid", "threshold", "doubling"), True)
+    assert told["same"] == expected
     assert told["after a loss"]
     assert told["assumed"] == 1
     assert told["failures"] == FAILURES

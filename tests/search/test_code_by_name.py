@@ -122,11 +122,8 @@ def keeps(X, memo=None, shift=0.0):
 
 
 @pytest.mark.parametrize("given", [
-    {"func": Memo()},
-    {"func": Memo().__call__},
-    {"func": functools.partial(keeps, memo=[])},
-    {"func": keeps, "kw_args": {"memo": {}}},
-    {"inverse_func": [].append},
+    {"func": Memo()}, {"func": Memo().__call__}, {"func": functools.partial(keeps, memo=[])},
+    {"func": keeps, "kw_args": {"memo": {}}}, {"inverse_func": [].append},
 ])  # fmt: skip
 def test_a_step_that_learns_nothing_keeps_no_state_that_would_be_released(given):
     model = make_pipeline(FunctionTransformer(**given), NoisyCentroids())
@@ -172,9 +169,8 @@ def test_a_class_that_is_made_in_a_run_cannot_travel():
     with pytest.raises(PrivateProcessError, match="made inside of a function") as told:
         privately(makes)
     assert "Secret" not in str(told.value)
-    refuses_to_fit(
-        DPRandomSearchCV(Making(), {}, n_iter=2), PrivacyError, "made inside of a function", X, y
-    )
+    message = "made inside of a function"
+    refuses_to_fit(DPRandomSearchCV(Making(), {}, n_iter=2), PrivacyError, message, X, y)
 
 
 @pytest.mark.slow
@@ -191,12 +187,9 @@ def test_finished_runs_and_the_release_of_a_scripts_class_are_kept(tmp_path):
 def _script(folder, **environment):
     script = Path(__file__).with_name("classes_of_a_script.py")
     done = subprocess.run(
-        [sys.executable, str(script), str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=300,
+        [sys.executable, str(script), str(folder)], capture_output=True, text=True, timeout=300,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-    )
+    )  # fmt: skip
     assert not done.stderr
     return done.stdout, done.returncode
 

@@ -36,9 +36,8 @@ def test_a_model_says_how_it_reads_each_column():
         JOBS,
         "paid: one of 2 values: 'no', 'yes' (the target)",
     ]
-    assert TableEncoder({"age": (18, 90)}, bins=17).columns_read() == [
-        "age: number from 18 to 90, 17 bins"
-    ]
+    expected = ["age: number from 18 to 90, 17 bins"]
+    assert TableEncoder({"age": (18, 90)}, bins=17).columns_read() == expected
     assert TableEncoder({"age": (18, 90)}).columns_read() == ["age: number from 18 to 90"]
 
 

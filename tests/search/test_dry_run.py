@@ -66,9 +66,8 @@ def test_records_are_made_up_within_declared_bounds_and_classes():
 
 def test_where_nothing_is_declared_an_example_is_asked_for():
     model = make_pipeline(FunctionTransformer(np.log1p), NoisyCentroids())
-    with pytest.raises(
-        PrivacyError, match="FunctionTransformer, which does not say.*Give X_example"
-    ):
+    match = "FunctionTransformer, which does not say.*Give X_example"
+    with pytest.raises(PrivacyError, match=match):
         DPRandomSearchCV(model, {}).dry_run()
     assert DPRandomSearchCV(model, {}).dry_run(np.abs(X), y).params == {}
     chosen = ColumnTransformer([("all", "passthrough", ["a", "b"])])

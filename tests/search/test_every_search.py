@@ -34,9 +34,8 @@ def fitted(kind, estimator=None, **given):
 def test_the_release_is_the_winner_and_nothing_else(kind):
     one = fitted(kind, Talkative(), random_state=0)
     spread = {"best_score_std_"} if kind in WITHOUT_SPREAD else set()
-    assert set(vars(one)) - set(one.get_params(deep=False)) == ALLOWED - spread | OWN.get(
-        kind, set()
-    )
+    expected = ALLOWED - spread | OWN.get(kind, set())
+    assert set(vars(one)) - set(one.get_params(deep=False)) == expected
     assert set(one.cv_results_) == {"param_shrink", "params", "mean_test_score", "rank_test_score"}
     assert one.cv_results_["params"] == [one.best_params_]
     pickled = pickle.dumps(one)
@@ -88,9 +87,8 @@ def test_every_search_is_itself_a_private_estimator(kind):
 def test_a_score_of_test_data_takes_weights_and_refuses_other_arguments_without_routing(kind):
     one = fitted(kind)
     assert one.score(X, y, sample_weight=y == one.predict(X)) == 1.0
-    with pytest.raises(
-        ValueError, match="shade in score.*is only supported if .*enable_metadata_routing=True"
-    ):
+    match = "shade in score.*is only supported if .*enable_metadata_routing=True"
+    with pytest.raises(ValueError, match=match):
         one.score(X, y, shade=1)
 
 

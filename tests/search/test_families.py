@@ -11,18 +11,10 @@ from joblib import parallel_config
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.adapters import adapter_for
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
-from sklearn_dpsearch.privacy import (
-    Geometric,
-    Guarantee,
-    PrivacyError,
-    PureDP,
-    as_replace_one,
-    best_of,
-    mixture,
-)
 from sklearn_dpsearch.search.planning.space import Space
 
 from .toys import NoisyCentroids, RandomizedResponse, refuses_to_fit, search_of, two_blobs
@@ -53,7 +45,7 @@ def planned(search):
     return search._strategy().plan(len(X), False, search.delta)
 
 
-def promise_of(model) -> Guarantee:
+def promise_of(model) -> dp.Guarantee:
     return adapter_for(model).training_run(model, 400).guarantee
 
 
@@ -86,19 +78,19 @@ def test_splitting_a_space_by_family_keeps_the_distribution_of_its_candidates():
 # --- as configured --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "net",
-    [logistic(noise_multiplier=2.0), RandomizedResponse(epsilon=0.4, neighboring="zero_out")],
-    ids=["net", "pure"],
-)
+@pytest.mark.parametrize("net", [
+    logistic(noise_multiplier=2.0),
+    RandomizedResponse(epsilon=0.4, neighboring="zero_out"),
+], ids=["net", "pure"])  # fmt: skip
 def test_candidates_of_different_relations_are_stated_for_changed_records(net):
     trees = NoisyCentroids(epsilon=0.5)
     estimator, space = of_families(net, trees)
     search = DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5, refit=False)
     cost = search.privacy_cost(400, public=True)
-    one = mixture([as_replace_one(promise_of(net)), promise_of(trees)], [0.5, 0.5])
+    one = dp.mixture([dp.as_replace_one(promise_of(net)), promise_of(trees)], [0.5, 0.5])
     assert cost.neighboring == search.privacy_cost(400).neighboring == "replace_one"
-    assert cost.epsilon == pytest.approx(best_of(one, Geometric(5)).epsilon_at(1e-5), rel=1e-6)
+    expected = pytest.approx(dp.best_of(one, dp.Geometric(5)).epsilon_at(1e-5), rel=1e-6)
+    assert cost.epsilon == expected
     assert (
         sum(
             "different neighbouring relations (replace_one and zero_out)" in text
@@ -112,10 +104,8 @@ def test_candidates_of_different_relations_are_stated_for_changed_records(net):
 def test_the_placeholder_in_the_pipeline_is_no_candidate():
     estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=2.0))
     estimator.set_params(model=NoisyCentroids(epsilon=100.0))
-    assert (
-        DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5).privacy_cost(400).neighboring
-        == "zero_out"
-    )
+    actual = DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5).privacy_cost(400).neighboring
+    assert actual == "zero_out"
 
 
 # --- calibrated -----------------------------------------------------------------------------------
@@ -145,7 +135,7 @@ def test_every_search_is_calibrated_over_families_and_fits(name):
     if getattr(one, "found_", True):
         won = one.best_params_["model"]
         assert type(one.best_estimator_.steps[-1][1]) is type(won)
-        assert as_replace_one(promise_of(won)).epsilon <= 8.0
+        assert dp.as_replace_one(promise_of(won)).epsilon <= 8.0
 
 
 @pytest.mark.slow
@@ -154,7 +144,9 @@ def test_every_family_gets_the_noise_with_which_it_alone_would_meet_the_total():
     estimator, space = of_families(logistic(), NoisyCentroids(epsilon=1e-4), mlp(max_steps=80))
     plan = planned(DPRandomSearchCV(estimator, space, n_iter=5, epsilon=2.0, delta=1e-4))
     candidates = [dictionary["model"][0] for dictionary in plan.space.dictionaries]
-    alone = [best_of(promise_of(model), Geometric(5)).epsilon_at(1e-4) for model in candidates]
+    alone = [
+        dp.best_of(promise_of(model), dp.Geometric(5)).epsilon_at(1e-4) for model in candidates
+    ]
     assert max(alone) < 1.1 * min(alone)
     assert min(alone) > 1.8
 
@@ -198,7 +190,7 @@ def test_candidates_are_noisier_than_the_training_of_the_winner_where_that_is_as
         assert search.privacy_spent_.epsilon == plan.spent.epsilon
         tuned, final = search.best_params_["model"], search.best_estimator_["model"]
         assert tuned.epsilon == pytest.approx(0.25 * final.epsilon)
-        assert as_replace_one(promise_of(final)).epsilon <= plan.final.worst.pure_epsilon
+        assert dp.as_replace_one(promise_of(final)).epsilon <= plan.final.worst.pure_epsilon
 
 
 @pytest.mark.slow
@@ -214,11 +206,8 @@ def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training():
         warm_start=True,
     ).fit(X, y)
     assert one.best_params_["model"].noise_multiplier == 4.0
-    assert (
-        one.best_estimator_["model"].noise_multiplier
-        == one.best_estimator_["model"].noise_multiplier_
-        == 2.0
-    )
+    expected = one.best_estimator_["model"].noise_multiplier_
+    assert one.best_estimator_["model"].noise_multiplier == expected == 2.0
 
 
 # --- refused --------------------------------------------------------------------------------------
@@ -235,7 +224,7 @@ def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training():
     ),
 ])  # fmt: skip
 def test_noise_of_families_cannot_be_searched_while_it_is_calibrated(space, match):
-    with pytest.raises(PrivacyError, match=rf"vary.*{match}.*calibration sets"):
+    with pytest.raises(dp.PrivacyError, match=rf"vary.*{match}.*calibration sets"):
         DPRandomSearchCV(
             Pipeline([("model", logistic())]), space, epsilon=1.0, delta=1e-4
         ).privacy_cost(400)
@@ -245,7 +234,7 @@ def test_classifiers_and_regressors_do_not_compete():
     space = {"model": [LogisticRegression(), LinearRegression()]}
     with pytest.raises(ValueError, match="classifiers and regressors"):
         DPRandomSearchCV(
-            Pipeline([("model", LogisticRegression())]), space, guarantee=PureDP(epsilon=1.0)
+            Pipeline([("model", LogisticRegression())]), space, guarantee=dp.PureDP(epsilon=1.0)
         ).fit(X, y)
 
 

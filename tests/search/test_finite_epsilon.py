@@ -41,12 +41,9 @@ def test_an_infinite_epsilon_is_an_error_of_every_search_before_anything_is_trai
     with pytest.raises(BudgetUnreachableError, match="epsilon=infinity at delta=1e-07"):
         search.privacy_cost(1000)
     refuses_to_fit(
-        search,
-        BudgetUnreachableError,
-        r"declare the curve, DPSGD\(noise_multiplier",
-        np.zeros((1000, 2)),
-        np.arange(1000) % 2,
-    )
+        search, BudgetUnreachableError, r"declare the curve, DPSGD\(noise_multiplier",
+        np.zeros((1000, 2)), np.arange(1000) % 2,
+    )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -84,7 +81,6 @@ def test_the_curve_of_the_same_training_gives_what_the_message_says():
     """The training is (2, 1e-5)-private, and twenty runs of it have the stated ε."""
     curve = DPSGD(noise_multiplier=1.38, sample_rate=1 / 16, steps=48)
     assert curve.epsilon_at(1e-5) <= 2.0
-    found = DPRandomSearchCV(
-        LogisticRegression(), {"C": [1.0]}, n_iter=20, delta=1e-4, guarantee=curve
-    )
+    options = {"n_iter": 20, "delta": 1e-4, "guarantee": curve}
+    found = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, **options)
     assert 2.30 < found.privacy_cost(1000).epsilon <= 2.36

@@ -54,25 +54,13 @@ def test_public_data_that_is_none(make, X_public, error, match):
 def test_rows_of_a_private_frame_are_not_public(make, library, part):
     frame = pytest.importorskip(library).DataFrame({"a": X[:, 0], "b": X[:, 1]})
     search = make(NoisyCentroids(), {})
-    refuses_to_fit(
-        search,
-        PrivacyError,
-        "shares its memory",
-        frame,
-        y,
-        X_public=frame[part],
-        y_public=np.zeros(len(frame[part]), int),
-    )
+    options = {"X_public": frame[part], "y_public": np.zeros(len(frame[part]), int)}
+    refuses_to_fit(search, PrivacyError, "shares its memory", frame, y, **options)
 
 
 def test_private_labels_are_not_public_either(make):
-    refused(
-        make(NoisyCentroids(), {}),
-        "y_public that shares",
-        PrivacyError,
-        X_public=X.copy(),
-        y_public=y,
-    )
+    options = {"X_public": X.copy(), "y_public": y}
+    refused(make(NoisyCentroids(), {}), "y_public that shares", PrivacyError, **options)
 
 
 def test_different_records_of_one_array_are_not_the_same_records(make):
@@ -138,16 +126,10 @@ def test_a_public_metric_that_works_on_text(scoring):
 @pytest.mark.parametrize("classes", [None, ["no", "yes"]])
 def test_a_private_metric_that_names_labels_there_are_none_of(classes):
     one = Bounded(classes=classes)
-    for scoring in (
-        private_scorer("f1", pos_label=1),
-        private_scorer("balanced_accuracy", classes=[0, 1]),
-    ):
-        refused(
-            search_of("random", one, {}, scoring=scoring),
-            "names .*1.*every score",
-            PrivacyError,
-            y=TEXT,
-        )
+    cases = (private_scorer("f1", pos_label=1), private_scorer("balanced_accuracy", classes=[0, 1]))
+    for scoring in cases:
+        message = "names .*1.*every score"
+        refused(search_of("random", one, {}, scoring=scoring), message, PrivacyError, y=TEXT)
     search_of("random", one, {}, scoring=private_scorer("f1", pos_label="yes")).fit(X, TEXT)
 
 

@@ -27,10 +27,8 @@ def in_children(method, names):
     """What each child tells, all of them at once; none may hang."""
     context = multiprocessing.get_context(method)
     queues = [context.Queue() for _ in names]
-    children = [
-        context.Process(target=forked.report, args=(name, queue))
-        for name, queue in zip(names, queues)
-    ]
+    pairs = zip(names, queues)
+    children = [context.Process(target=forked.report, args=(name, queue)) for name, queue in pairs]
     for child in children:
         child.start()
     try:

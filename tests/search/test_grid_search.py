@@ -61,17 +61,11 @@ def search(estimator=None, space=None, **kwargs):
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "k"), [(2, 4), (40, 4), (2, 30)])
 def test_the_total_is_that_of_a_noisy_maximum_and_one_training(size, k):
-    one = search(
-        LogisticRegression(),
-        {"C": np.linspace(1, 2, size)},
-        guarantee=GaussianDP(mu=0.4),
-        delta=1e-6,
-        n_parts=k,
-    )
+    options = {"guarantee": GaussianDP(mu=0.4), "delta": 1e-6, "n_parts": k}
+    one = search(LogisticRegression(), {"C": np.linspace(1, 2, size)}, **options)
     choice = noisy_max(size, Fraction(1, k), GumbelNoise(scale=Fraction(2, k) / Fraction(0.5)))
-    assert one.privacy_cost().epsilon == pytest.approx(
-        compose(choice, GaussianDP(mu=0.4)).epsilon_at(1e-6), rel=1e-12
-    )
+    expected = pytest.approx(compose(choice, GaussianDP(mu=0.4)).epsilon_at(1e-6), rel=1e-12)
+    assert one.privacy_cost().epsilon == expected
     first, second = one.privacy_cost().components
     assert first.guarantee.epsilon_at(0.0) == 0.5
     assert second.guarantee == GaussianDP(mu=0.4, neighboring="zero_out")
@@ -150,11 +144,8 @@ def largest_move(relation, score, trials, k=3, broken=False):
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("score", [wild, loudest])
 def test_one_record_moves_no_utility_by_more_than_one_part(relation, score):
-    assert (
-        largest_move(relation, score, 300 if FULL else 10)
-        == Fraction(1, 3)
-        == _utilities.sensitivity(3)
-    )
+    actual = largest_move(relation, score, 300 if FULL else 10)
+    assert actual == Fraction(1, 3) == _utilities.sensitivity(3)
 
 
 @pytest.mark.slow
@@ -175,7 +166,7 @@ def test_utilities_are_exact_fractions_in_the_unit_interval():
 @pytest.mark.parametrize(
     ("error_score", "utility"), [(np.nan, 0), (-3.0, 0), (0.25, Fraction(1, 4)), (9.0, 1)]
 )
-def test_a_candidate_that_fails_has_the_stated_score_even_if_the_scorer_takes_anything(
+def test_a_candidate_that_fails_has_the_stated_score_whatever_the_scorer_takes(
     error_score, utility
 ):
     one = search(
@@ -194,12 +185,8 @@ def test_weights_follow_their_records_into_the_parts():
             assert np.array_equal(X[:, 0], sample_weight)
             return super().fit(X, y)
 
-    one = search(
-        Weighted(fails=0.0),
-        {"label": [0, 1]},
-        guarantee=PureDP(epsilon=1.0),
-        scoring=lambda *_: 1.0,
-    )
+    options = {"guarantee": PureDP(epsilon=1.0), "scoring": lambda *_: 1.0}
+    one = search(Weighted(fails=0.0), {"label": [0, 1]}, **options)
     one.fit(X, y, sample_weight=X[:, 0])
     assert len(lengths) == 2 * 4 + 1
     assert all(a == b for a, b in lengths)
@@ -215,9 +202,8 @@ def test_models_on_parts_have_less_noise_in_proportion_and_the_final_one_what_is
             return super().fit(X, y)
 
     one = search(Noted(), SHRINK, epsilon=2.0).fit(X, y)
-    assert noises == pytest.approx(
-        [4 * one.best_estimator_.epsilon] * 12 + [one.best_estimator_.epsilon]
-    )
+    expected = pytest.approx([4 * one.best_estimator_.epsilon] * 12 + [one.best_estimator_.epsilon])
+    assert noises == expected
     noises.clear()
     search(Noted(), {"epsilon": [0.5, 2.0]}, part_noise="scaled").fit(X, y)
     assert noises[:8] == [2.0, 8.0] * 4
@@ -237,13 +223,8 @@ def test_noise_that_cannot_be_scaled_is_left_as_it_is():
 @pytest.mark.slow
 def test_the_choice_follows_the_exponential_mechanism():
     runs = 4000 if FULL else 200
-    one = search(
-        RandomizedResponse(),
-        {"label": [0, 1, 2]},
-        scoring=by_label,
-        n_parts=2,
-        selection_epsilon=2.0,
-    )
+    options = {"n_parts": 2, "selection_epsilon": 2.0}
+    one = search(RandomizedResponse(), {"label": [0, 1, 2]}, scoring=by_label, **options)
     fits = (one.set_params(random_state=seed).fit(X[:20], y[:20]) for seed in range(runs))
     counts = Counter(fit.best_params_["label"] for fit in fits)
     weights = np.exp(np.array([0.2, 0.5, 0.9]) / (2 / (2 * 2.0)))
@@ -298,13 +279,8 @@ RUNS = 4000 if FULL else 250
 
 
 def found(neighboring, other):
-    one = search(
-        Seeing(epsilon=0.5, neighboring=neighboring),
-        {"label": [0, 1]},
-        scoring=seen,
-        n_parts=2,
-        selection_epsilon=1.5,
-    )
+    options = {"scoring": seen, "n_parts": 2, "selection_epsilon": 1.5}
+    one = search(Seeing(epsilon=0.5, neighboring=neighboring), {"label": [0, 1]}, **options)
     return audited(
         one, lambda model: (model.best_params_["label"], model.best_estimator_.answer_), RUNS,
         data=(QUIET, LABELS), other=(other, np.zeros(len(other), dtype=int)), confidence=0.99,

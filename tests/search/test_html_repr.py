@@ -40,11 +40,8 @@ def test_the_statement_names_what_is_released_and_nothing_else(name):
         search.fit(X, y)
     told = search.privacy_spent_.release
     assert set(told.attributes) == set(RELEASED) & set(vars(search))
-    assert (told.made_by, told.model, told.seeded) == (
-        type(search).__name__,
-        "NoisyCentroids",
-        False,
-    )
+    expected = (type(search).__name__, "NoisyCentroids", False)
+    assert (told.made_by, told.model, told.seeded) == expected
 
 
 @pytest.mark.slow

@@ -37,14 +37,10 @@ SPACE = {"learning_rate_factor": [0.5, 1.0, 2.0]}
 def net(**changed):
     return DPLogisticRegression(
         **{
-            "classes": [0, 1],
-            "bounds_X": (-1, 1),
-            "sample_rate": 0.01,
-            "max_steps": 5,
-            "noise_multiplier": 2.0,
-            **changed,
-        }
-    )
+            "classes": [0, 1], "bounds_X": (-1, 1), "sample_rate": 0.01, "max_steps": 5,
+            "noise_multiplier": 2.0, **changed,
+        },
+    )  # fmt: skip
 
 
 def table(n, features=5):
@@ -205,6 +201,5 @@ class LikeAnArray:
 def test_what_only_looks_like_an_array_is_refused_before_anything_is_spent():
     X, y = table(300)
     search = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0, 0.2]}, n_iter=3)
-    refuses_to_fit(
-        search, TypeError, "Found X of type LikeAnArray; an array of NumPy", LikeAnArray(X), y
-    )
+    message = "Found X of type LikeAnArray; an array of NumPy"
+    refuses_to_fit(search, TypeError, message, LikeAnArray(X), y)

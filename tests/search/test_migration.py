@@ -65,12 +65,10 @@ def test_splitters_that_look_at_labels_or_groups_are_refused(kind, splitter):
     given = {"n_groups": 2} if "LeaveP" in splitter.__name__ else {}
     for relation in ("add_remove", "zero_out", "replace_one"):
         declared = PureDP(epsilon=1.0, neighboring=relation)
-        search = search_of(
-            kind, LogisticRegression(), {"C": [1.0]}, cv=splitter(**given), guarantee=declared
-        )
-        with pytest.raises(
-            PrivacyError, match=r"(?s)looks at.*depend on the data.*cv=5.*KFold, ShuffleSplit"
-        ):
+        cv = splitter(**given)
+        search = search_of(kind, LogisticRegression(), {"C": [1.0]}, cv=cv, guarantee=declared)
+        match = r"(?s)looks at.*depend on the data.*cv=5.*KFold, ShuffleSplit"
+        with pytest.raises(PrivacyError, match=match):
             search.fit(Untouchable(300), some_labels(300))
 
 
@@ -96,12 +94,8 @@ def test_a_splitter_of_ones_own_never_sees_a_label():
 
 
 @pytest.mark.parametrize(("cv", "trusted"), [
-    (list(StratifiedKFold(3).split(X, y)), True),
-    (PredefinedSplit(y), True),
-    (KFold(3), False),
-    (3, False),
-    (0.2, False),
-    (None, False),
+    (list(StratifiedKFold(3).split(X, y)), True), (PredefinedSplit(y), True), (KFold(3), False),
+    (3, False), (0.2, False), (None, False),
 ], ids=str)  # fmt: skip
 def test_folds_that_only_the_caller_can_vouch_for_are_said_to_be_taken_on_trust(cv, trusted):
     spent = DPRandomSearchCV(NoisyCentroids(), SPACE, cv=cv).privacy_cost(300)
@@ -123,13 +117,9 @@ def test_a_generator_of_folds_that_is_used_up_is_said_to_be():
 def test_groups_are_refused_before_any_record_is_read(kind, declared):
     search = search_of(kind, NoisyCentroids(), SPACE, guarantee=declared)
     refuses_to_fit(
-        search,
-        PrivacyError,
-        r"Found groups in fit.*single records.*GroupKFold.*Nothing was spent",
-        Untouchable(300),
-        some_labels(300),
-        groups=np.arange(300) % 5,
-    )
+        search, PrivacyError, r"Found groups in fit.*single records.*GroupKFold.*Nothing was spent",
+        Untouchable(300), some_labels(300), groups=np.arange(300) % 5,
+    )  # fmt: skip
 
 
 class Weighed(NoisyCentroids):
@@ -137,11 +127,9 @@ class Weighed(NoisyCentroids):
         return super().fit(X, y)
 
 
-@pytest.mark.parametrize(
-    "weights",
-    [2.0, np.ones(300), [1.0] * 300, iter([1.0] * 300)],
-    ids=lambda one: type(one).__name__,
-)
+@pytest.mark.parametrize("weights", [
+    2.0, np.ones(300), [1.0] * 300, iter([1.0] * 300),
+], ids=lambda one: type(one).__name__)  # fmt: skip
 def test_weights_of_whatever_kind_need_a_declared_guarantee(weights):
     with pytest.raises(PrivacyError, match="sample_weight.*declare guarantee.*class_weight"):
         DPRandomSearchCV(Weighed(), SPACE, n_iter=2).fit(
@@ -221,9 +209,8 @@ def test_a_search_over_transformers_transforms_and_names_what_it_returns(kind):
 
 def test_fit_transform_without_a_model_is_refused_before_any_record_is_read():
     search = transformer("random", refit=False)
-    with pytest.raises(
-        ValueError, match="refit=False in fit_transform.*refit='winner'.*Nothing was spent"
-    ):
+    match = "refit=False in fit_transform.*refit='winner'.*Nothing was spent"
+    with pytest.raises(ValueError, match=match):
         search.fit_transform(Untouchable(300), some_labels(300), **PUBLIC)
     assert not hasattr(search, "privacy_spent_")
 

@@ -6,15 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.privacy import (
-    GaussianDP,
-    Geometric,
-    as_replace_one,
-    best_of,
-    subset_then_train,
-)
 from sklearn_dpsearch.scoring.named_scorers import stated_facts
 
 from .tables_toys import BUDGET, SCHEMA, SEARCHES, SPACE, TABLE, classifier, regressor
@@ -32,9 +26,8 @@ def net(**changed):
 
 
 def net_regressor():
-    return nets().DPTabularRegressor(
-        SCHEMA.without("pay"), target="price", sample_rate=0.1, max_epochs=8
-    )
+    options = {"target": "price", "sample_rate": 0.1, "max_epochs": 8}
+    return nets().DPTabularRegressor(SCHEMA.without("pay"), **options)
 
 
 FACTORS = {"learning_rate_factor": [0.5, 1.0]}
@@ -52,10 +45,8 @@ def test_every_search_goes_from_a_table_to_labels(name, classifier, regressor, s
     assert search.score(TABLE, TABLE["pay"]) > 0.8
     assert set(search.predict(TABLE)) <= {"low", "high"}
     assert search.privacy_spent_.epsilon <= 8.0
-    assert any(
-        "schema was not taken from the records" in text
-        for text in search.privacy_spent_.assumptions
-    )
+    parts = search.privacy_spent_.assumptions
+    assert any("schema was not taken from the records" in text for text in parts)
 
 
 @EVERY_MODEL
@@ -83,12 +74,11 @@ def test_the_search_sets_the_noise_of_candidates_under_every_relation():
             delta=1e-4,
             random_state=0,
         ).fit(TABLE, TABLE["pay"])
-        assert search.privacy_spent_.neighboring == (
-            "zero_out" if relation == "add_remove" else relation
-        )
+        expected = "zero_out" if relation == "add_remove" else relation
+        assert search.privacy_spent_.neighboring == expected
         model = search.best_estimator_
         found = model.privacy_guarantee()
-        assert found == GaussianDP(mu=model.target_mu, neighboring=relation)
+        assert found == dp.GaussianDP(mu=model.target_mu, neighboring=relation)
         assert model.n_iter_ == model.max_iter
 
 
@@ -103,20 +93,18 @@ def test_nothing_of_a_subset_search_counts_records():
 
 @pytest.mark.slow
 def test_a_subset_search_over_boosting_as_configured_pays_in_two_steps():
-    asked = GaussianDP(mu=0.24, neighboring="replace_one")
+    asked = dp.GaussianDP(mu=0.24, neighboring="replace_one")
     given = {"n_iter": 10, "delta": 1e-5, "subset_fraction": 0.1}
     model = classifier(neighboring="replace_one", target_mu=0.24, max_iter=5)
     one = DPSubsetSearchCV(model, SPACE, **given)
     spent = one.privacy_cost(public=True)
-    step = GaussianDP(mu=0.12, neighboring="zero_out")
-    tune, known = (
-        best_of(step, Geometric(10)),
-        subset_then_train(best_of(asked, Geometric(10)), asked, 0.1),
-    )
-    assert spent.guarantee == as_replace_one(subset_then_train(tune, step, 0.1))
+    step = dp.GaussianDP(mu=0.12, neighboring="zero_out")
+    tune = dp.best_of(step, dp.Geometric(10))
+    known = dp.subset_then_train(dp.best_of(asked, dp.Geometric(10)), asked, 0.1)
+    assert spent.guarantee == dp.as_replace_one(dp.subset_then_train(tune, step, 0.1))
     assert spent.epsilon < 0.72 * known.epsilon_at(1e-5)
     model = one.fit(TABLE, TABLE["pay"]).best_estimator_
-    assert as_replace_one(model.privacy_guarantee()) == asked
+    assert dp.as_replace_one(model.privacy_guarantee()) == asked
     assert one.privacy_spent_.neighboring == "replace_one"
 
 
@@ -127,10 +115,8 @@ def test_a_target_that_is_searched_is_one_for_a_replaced_record(space):
         {"target_delta": 1e-6} if "target_epsilon" in space else {},
     )
     model = classifier(neighboring="replace_one", **{name: values[0]}, **given)
-    assert (
-        DPSubsetSearchCV(model, space, n_iter=3, delta=1e-5).privacy_cost(public=True).bound
-        == "mixture"
-    )
+    actual = DPSubsetSearchCV(model, space, n_iter=3, delta=1e-5).privacy_cost(public=True).bound
+    assert actual == "mixture"
 
 
 @pytest.mark.slow
@@ -141,9 +127,10 @@ def test_a_subset_search_over_nets_as_configured_pays_in_two_steps():
         model, FACTORS, n_iter=10, delta=1e-5, subset_fraction=0.1
     ).privacy_cost(public=True)
     step = model.set_params(neighboring="zero_out").privacy_guarantee()
-    assert spent.guarantee == as_replace_one(
-        subset_then_train(best_of(step, Geometric(10)), step, 0.1)
+    expected = dp.as_replace_one(
+        dp.subset_then_train(dp.best_of(step, dp.Geometric(10)), step, 0.1)
     )
+    assert spent.guarantee == expected
 
 
 @pytest.mark.slow
@@ -151,13 +138,11 @@ def test_a_delta_is_compared_with_no_number_that_a_subset_search_draws():
     """The rest of the subset has about 1,000 records, and may have more: a candidate that failed
     then would show it."""
     X = np.random.default_rng(0).uniform(-1, 1, (1111, 1))
-    model = DPGradientBoostingClassifier(
-        {"a": (-1.0, 1.0)}, classes=[0, 1], target_epsilon=1.0, target_delta=1e-3, max_iter=5
-    )
+    options = {"target_epsilon": 1.0, "target_delta": 1e-3, "max_iter": 5}
+    model = DPGradientBoostingClassifier({"a": (-1.0, 1.0)}, classes=[0, 1], **options)
     space = {"prior_factor": [1.0, 1.25]}
-    search = DPSubsetSearchCV(
-        model, space, n_iter=2, delta=1e-4, subset_fraction=0.1, scoring="accuracy"
-    )
+    settings = {"delta": 1e-4, "subset_fraction": 0.1, "scoring": "accuracy"}
+    search = DPSubsetSearchCV(model, space, n_iter=2, **settings)
     for seed in range(12):
         found = (
             search.set_params(random_state=seed).fit(X, (X[:, 0] > 0).astype(int)).best_estimator_

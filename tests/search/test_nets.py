@@ -37,13 +37,10 @@ TOTAL = {"epsilon": 4.0, "delta": 1e-5}
 def mlp(**changed):
     return DPMLPClassifier(
         **{
-            "hidden_layer_sizes": (6,),
-            "classes": [0, 1],
-            "sample_rate": 0.1,
-            "max_steps": 30,
+            "hidden_layer_sizes": (6,), "classes": [0, 1], "sample_rate": 0.1, "max_steps": 30,
             **changed,
-        }
-    )
+        },
+    )  # fmt: skip
 
 
 def skorch_net(**changed):
@@ -93,9 +90,8 @@ def test_without_a_total_the_noise_as_configured_is_accounted(kind):
     make, space = SPACES[kind]
     one = DPRandomSearchCV(make(noise_multiplier=2.0), space, n_iter=3, delta=1e-5)
     base = DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out")
-    assert one.privacy_cost(public=True).epsilon == pytest.approx(
-        float(best_of(base, 3).epsilon_at(1e-5)), rel=1e-6
-    )
+    expected = pytest.approx(float(best_of(base, 3).epsilon_at(1e-5)), rel=1e-6)
+    assert one.privacy_cost(public=True).epsilon == expected
 
 
 CONTINUOUS = {"sample_rate": uniform(0.05, 0.1), "max_steps": randint(10, 40)}
@@ -113,9 +109,8 @@ def test_rates_and_steps_may_vary_under_one_gaussian_target(kind, varied):
     ).fit(X, y)
     assert 3.9 < one.privacy_spent_.epsilon <= 4.0
     won = one.best_estimator_
-    run = DPSGD(
-        noise_multiplier=won.noise_multiplier_, sample_rate=won.sample_rate, steps=won.n_steps_
-    )
+    noise_multiplier = won.noise_multiplier_
+    run = DPSGD(noise_multiplier=noise_multiplier, sample_rate=won.sample_rate, steps=won.n_steps_)
     target = gaussian_target(won.target_mu)
     for epsilon in (0.0, 0.5, 1.0, 2.0):
         assert run.delta_at(epsilon) <= target.delta_at(epsilon)
@@ -198,11 +193,8 @@ def test_the_released_net_states_what_the_search_cost_not_its_own_training():
     one = DPRandomSearchCV(base, {"learning_rate_init": [0.1]}, epsilon=3.0, delta=1e-5)
     one.fit(X, y)
     net = one.best_estimator_
-    assert (
-        net.privacy_spent_.epsilon
-        == one.privacy_spent_.epsilon
-        > net.privacy_guarantee().epsilon_at(1e-5)
-    )
+    actual = net.privacy_guarantee().epsilon_at(1e-5)
+    assert net.privacy_spent_.epsilon == one.privacy_spent_.epsilon > actual
     net.partial_fit(X, y)
     assert net.privacy_spent_.epsilon > one.privacy_spent_.epsilon
     assert set(one.privacy_spent_.assumptions) <= set(net.privacy_spent_.assumptions)
@@ -227,13 +219,8 @@ class Centring(DPLogisticRegression):
 
 def test_a_subclass_of_a_net_does_not_inherit_the_promise():
     search = DPRandomSearchCV(Centring(classes=[0, 1], noise_multiplier=1.0), {}, delta=1e-5)
-    refuses_to_fit(
-        search,
-        UnknownGuaranteeError,
-        "Centring has no known.*privacy_guarantee.*may have changed fit",
-        X,
-        y,
-    )
+    message = "Centring has no known.*privacy_guarantee.*may have changed fit"
+    refuses_to_fit(search, UnknownGuaranteeError, message, X, y)
 
 
 def test_a_batch_size_states_the_rate_of_all_records_also_beside_a_hold_out():

@@ -149,9 +149,7 @@ def test_trainings_that_fail_together_are_failing_candidates_too():
 @pytest.mark.usefixtures("in_place")
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("make", [DPRandomSearchCV, DPGridSearchCV])
-def test_what_an_adapter_does_after_training_fails_for_one_candidate_alone(
-    make, together, monkeypatch
-):
+def test_what_an_adapter_does_after_training_fails_for_one_alone(make, together, monkeypatch):
     def finish(self, model):
         if model.shrink > 0:
             raise KeyError(f"the first centroid is {model.centroids_[0]}")

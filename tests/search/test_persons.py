@@ -114,18 +114,16 @@ def test_candidates_of_a_pipeline_get_the_persons_of_their_records(tmp_path):
 ])  # fmt: skip
 def test_what_is_private_in_records_alone_is_refused_before_any_is_read(estimator, given):
     search = DPRandomSearchCV(estimator, {}, epsilon=None if given else 1.0, delta=1e-6, **given)
-    with pytest.raises(
-        PrivacyError, match=r"single records.*Keep one record of each.*for_group\(k\).*Nothing was"
-    ):
+    match = r"single records.*Keep one record of each.*for_group\(k\).*Nothing was"
+    with pytest.raises(PrivacyError, match=match):
         search.fit(Untouchable(300), Untouchable(300), groups=GROUPS)
 
 
 @pytest.mark.parametrize("cv", [KFold(3), GroupKFold(3), [([0, 1], [2])]])
 def test_folds_by_record_number_are_refused(cv):
     search = DPRandomSearchCV(classifier(), SPACE, epsilon=1.0, delta=1e-6, cv=cv)
-    with pytest.raises(
-        PrivacyError, match=r"Found groups in fit, and cv=.*one coin for all of his records"
-    ):
+    match = r"Found groups in fit, and cv=.*one coin for all of his records"
+    with pytest.raises(PrivacyError, match=match):
         search.fit(Untouchable(300), Untouchable(300), groups=GROUPS)
 
 

@@ -12,18 +12,13 @@ from sklearn_dpsearch.privacy.selection import best_of, potentials
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPSubsetSearchCV, DPRandomSearchCV, DPGridSearchCV])
-def test_a_plan_solves_no_linear_programme_and_the_same_plan_again_composes_nothing(
-    kind, monkeypatch
-):
+def test_a_plan_solves_no_linear_programme_and_again_composes_nothing(kind, monkeypatch):
     pytest.importorskip("torch")
     from sklearn_dpsearch import nets
 
     calls: list[str] = []
-    for module, name in (
-        (basic_mechanisms, "convolve"),
-        (best_of, "theorem_1"),
-        (potentials, "potential"),
-    ):
+    cases = ((basic_mechanisms, "convolve"), (best_of, "theorem_1"), (potentials, "potential"))
+    for module, name in cases:
         real = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *args, real=real, name=name: (calls.append(name), real(*args))[1]

@@ -69,9 +69,8 @@ def test_nothing_that_a_process_can_see_tells_how_many_runs_there_were(tmp_path)
         "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
         "TMPDIR": str(tmp_path),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, check=True
-    )
+    options = {"cwd": ROOT, "capture_output": True, "check": True}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, **options)
     assert b"secret" not in done.stdout + done.stderr
     for two, nine in json.loads(done.stdout):
         assert two == nine
@@ -208,9 +207,8 @@ class Crashing(NoisyCentroids):
 def test_a_run_that_crashes_is_a_failing_candidate(n_jobs, unrehearsed):
     search = DPRandomSearchCV(Crashing(), SPACE, n_iter=Fixed(12), n_jobs=n_jobs).fit(X, y)
     assert search.best_params_ == {"shrink": 0.0}
-    grid = DPGridSearchCV(
-        Crashing(), {"shrink": [0.1]}, n_parts=2, selection_epsilon=1.0, n_jobs=n_jobs
-    )
+    options = {"n_parts": 2, "selection_epsilon": 1.0, "n_jobs": n_jobs}
+    grid = DPGridSearchCV(Crashing(), {"shrink": [0.1]}, **options)
     with pytest.raises(NoModelError):
         grid.fit(X, y)
 
@@ -254,11 +252,9 @@ def test_arrays_are_shared_and_writing_changes_nobodys(start):
 
     def changes():
         return (
-            in_own_process(change),
-            float(shared[0].sum()),
-            shared[1].flags.f_contiguous,
+            in_own_process(change), float(shared[0].sum()), shared[1].flags.f_contiguous,
             shared[2].tolist(),
-        )
+        )  # fmt: skip
 
     assert privately(changes, shared) == (-10.0, 45.0, True, ["a", None])
     assert shared[0].sum() == 45.0
@@ -373,14 +369,11 @@ def test_private_processes_end_with_the_users_and_leave_nothing(way, end, tmp_pa
     pids, folder = tmp_path / "pids", tmp_path / "temporary"
     folder.mkdir()
     environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "TMPDIR": str(folder),
+        **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(folder),
         "PIDS": str(pids),
-    }
-    user = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS, way], env=environment, stderr=subprocess.DEVNULL
-    )
+    }  # fmt: skip
+    stderr = subprocess.DEVNULL
+    user = subprocess.Popen([sys.executable, "-c", ENDLESS, way], env=environment, stderr=stderr)
     try:
         assert _soon(lambda: pids.exists() and len(pids.read_text().split()) == 2, 120)
         private = _private(str(pids))
@@ -432,9 +425,8 @@ def test_threads_that_ask_first_at_the_same_time_share_a_server(monkeypatch):
     """Two servers were started; one of them ended, and with it the work that it had begun."""
     monkeypatch.setitem(private_process._SERVERS, True, private_process._Server(True))
     with ThreadPoolExecutor(8) as pool:
-        assert list(
-            pool.map(lambda number: privately(partial(abs, number)), range(-16, 0))
-        ) == list(range(16, 0, -1))
+        actual = list(pool.map(lambda number: privately(partial(abs, number)), range(-16, 0)))
+        assert actual == list(range(16, 0, -1))
         assert len({id(private_process._SERVERS[True].asks()) for _ in range(8)}) == 1
     private_process._SERVERS[True].close()
 
@@ -469,11 +461,6 @@ def test_a_module_of_a_script_is_trained_and_comes_back_as_the_same_class(n_jobs
     pytest.importorskip("skorch")
     script = Path(__file__).with_name("net_of_a_script.py")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, str(script), str(n_jobs)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment,
-    )
+    options = {"capture_output": True, "text": True, "timeout": 300, "env": environment}
+    done = subprocess.run([sys.executable, str(script), str(n_jobs)], **options)
     assert (done.stdout, done.returncode) == ("True (500,)\n", 0), done.stderr

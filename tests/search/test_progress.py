@@ -69,9 +69,8 @@ def test_what_is_shown_is_the_same_for_one_run_and_for_forty(kind, verbose, monk
     one = of(1)
     assert one == of(40)
     assert any("searching" in line for line in one) == (verbose == 1)
-    assert any("training the final model" in line for line in one) == (
-        verbose == 2 and kind != "random"
-    )
+    expected = verbose == 2 and kind != "random"
+    assert any("training the final model" in line for line in one) == expected
 
 
 @pytest.mark.slow
@@ -93,13 +92,8 @@ def test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail(kind, v
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_grid_is_counted_to_exactly_its_public_number_of_trainings(backend, fails):
-    search = DPGridSearchCV(
-        Failing(),
-        {"fails": [fails], "shrink": [0.0, 0.1, 0.2]},
-        selection_epsilon=1.0,
-        n_parts=4,
-        verbose=1,
-    )
+    options = {"selection_epsilon": 1.0, "n_parts": 4, "verbose": 1}
+    search = DPGridSearchCV(Failing(), {"fails": [fails], "shrink": [0.0, 0.1, 0.2]}, **options)
     with parallel_config(backend=backend, n_jobs=2):
         lines = shown(search)
     counts = [int(found) for line in lines for found in re.findall(r"on parts: (\d+) of 12$", line)]
@@ -146,15 +140,8 @@ def test_the_line_of_a_nested_search_is_as_silent_as_any_candidate():
 @pytest.mark.slow
 def test_a_threshold_that_nobody_reaches_shows_what_one_that_is_reached_shows():
     def of(threshold, seed):
-        search = DPThresholdSearchCV(
-            NoisyCentroids(),
-            SPACE,
-            threshold=threshold,
-            n_iter=3,
-            refit=True,
-            verbose=2,
-            random_state=seed,
-        )
+        options = {"n_iter": 3, "refit": True, "verbose": 2, "random_state": seed}
+        search = DPThresholdSearchCV(NoisyCentroids(), SPACE, threshold=threshold, **options)
         return shown(search), search.found_
 
     (none, lost), *others = of(2.0, 0), *(of(0.0, seed) for seed in range(4))

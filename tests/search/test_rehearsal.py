@@ -60,13 +60,9 @@ def table_search(model=None, **given):
 
 def test_a_column_that_the_table_does_not_have_costs_nothing(tmp_path):
     error = refused(
-        table_search(),
-        FRAME.rename(columns={"age": "Age"}),
-        y,
-        ValueError,
-        "Did you mean 'Age'",
+        table_search(), FRAME.rename(columns={"age": "Age"}), y, ValueError, "Did you mean 'Age'",
         tmp_path,
-    )
+    )  # fmt: skip
     assert any(
         "nothing was spent" in note for note in getattr(error, "__notes__", ["nothing was spent"])
     )
@@ -76,13 +72,9 @@ def test_a_column_that_the_table_does_not_have_costs_nothing(tmp_path):
 def test_a_column_of_another_type_costs_nothing(column, tmp_path):
     other = {"age": FRAME["since"], "job": FRAME["age"], "since": FRAME["age"]}[column]
     refused(
-        table_search(),
-        FRAME.assign(**{column: other}),
-        y,
-        TypeError,
-        f"in column '{column}'",
+        table_search(), FRAME.assign(**{column: other}), y, TypeError, f"in column '{column}'",
         tmp_path,
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("target", "match"), [
@@ -200,13 +192,11 @@ def test_nothing_is_said_but_why_nothing_was_rehearsed(capsys):
 # --- what is read of private records --------------------------------------------------------------
 
 KINDS = {
-    "array": (lambda values: values),
-    "integers": (lambda values: values.astype(np.int16)),
-    "objects": (lambda values: values.astype(object)),
-    "images": (lambda values: np.stack([values] * 3, axis=1)),
-    "frame": (lambda values: pd.DataFrame(values, columns=["a", "b"])),
-    "sparse": csr_array,
-}
+    "array": lambda values: values, "integers": lambda values: values.astype(np.int16),
+    "objects": lambda values: values.astype(object),
+    "images": lambda values: np.stack([values] * 3, axis=1),
+    "frame": lambda values: pd.DataFrame(values, columns=["a", "b"]), "sparse": csr_array,
+}  # fmt: skip
 
 
 def emptied(X, y=y):
@@ -218,10 +208,8 @@ def emptied(X, y=y):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_names_shapes_and_types_are_read(kind):
-    made = [
-        made_up(NoisyCentroids(), ACCURACY, emptied(KINDS[kind](values)))
-        for values in (X, np.zeros_like(X))
-    ]
+    cases = (X, np.zeros_like(X))
+    made = [made_up(NoisyCentroids(), ACCURACY, emptied(KINDS[kind](values))) for values in cases]
     first, second = (
         records.toarray() if kind == "sparse" else np.asarray(records) for records, _ in made
     )  # fmt: skip
@@ -256,15 +244,8 @@ def test_a_table_is_made_up_with_its_own_columns_and_types():
 def net(module, **given):
     nets = pytest.importorskip("sklearn_dpsearch.nets")
     pytest.importorskip("skorch")
-    return nets.DPNeuralNetClassifier(
-        module,
-        classes=[0, 1],
-        sample_rate=0.1,
-        noise_multiplier=1.0,
-        max_epochs=50,
-        lr=0.1,
-        **given,
-    )
+    options = {"noise_multiplier": 1.0, "max_epochs": 50, "lr": 0.1}
+    return nets.DPNeuralNetClassifier(module, classes=[0, 1], sample_rate=0.1, **options, **given)
 
 
 def faulty(name):

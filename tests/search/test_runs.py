@@ -110,25 +110,15 @@ def test_a_distribution_with_a_state_does_not_tell_how_many_candidates_there_wer
 
 def test_a_distribution_that_cannot_be_copied_is_refused_before_a_record_is_used():
     one = DPRandomSearchCV(NoisyCentroids(), {"shrink": Locked()})
-    refuses_to_fit(
-        one,
-        TypeError,
-        "Locked for 'shrink' in param_distributions that cannot be copied.*random_st",
-        X,
-        y,
-    )
+    message = "Locked for 'shrink' in param_distributions that cannot be copied.*random_st"
+    refuses_to_fit(one, TypeError, message, X, y)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_of_equal_scores_the_first_drawn_wins(n_jobs, monkeypatch):
     monkeypatch.setattr(Numbered, "given", itertools.count())
-    one = DPRandomSearchCV(
-        NoisyCentroids(),
-        {"shrink": Numbered()},
-        n_iter=Fixed(30),
-        scoring=equal_scores,
-        n_jobs=n_jobs,
-    )
+    options = {"scoring": equal_scores, "n_jobs": n_jobs}
+    one = DPRandomSearchCV(NoisyCentroids(), {"shrink": Numbered()}, n_iter=Fixed(30), **options)
     # a trial took 30
     assert one.fit(X, y, X_public=X.copy(), y_public=y.copy()).best_params_ == {"shrink": 30.0}
 
@@ -144,17 +134,14 @@ class Stating(RandomizedResponse):
 
 def test_the_upper_end_of_a_distribution_of_epsilon_is_charged():
     one = DPRandomSearchCV(Stating(), {"epsilon": uniform(0.5, 1.0)}, n_iter=5)
-    assert one.privacy_cost(8, public=True).guarantee == best_of(
-        PureDP(epsilon=1.5, neighboring="replace_one"), 5
-    )
+    expected = best_of(PureDP(epsilon=1.5, neighboring="replace_one"), 5)
+    assert one.privacy_cost(8, public=True).guarantee == expected
 
 
 def test_all_runs_released_cost_their_composition():
     """At δ > 0 that is more than the best of as many."""
     one_run = GaussianDP(mu=0.3, neighboring="replace_one")
-    one = DPRandomSearchCV(
-        NoisyCentroids(), {"shrink": [0.0]}, n_iter=4, release="all", guarantee=one_run, delta=1e-6
-    )
-    assert one.privacy_cost(8, public=True).guarantee == GaussianDP(
-        mu=0.6, neighboring="replace_one"
-    )
+    options = {"release": "all", "guarantee": one_run, "delta": 1e-6}
+    one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=4, **options)
+    expected = GaussianDP(mu=0.6, neighboring="replace_one")
+    assert one.privacy_cost(8, public=True).guarantee == expected

@@ -142,9 +142,8 @@ def test_a_rehearsal_shows_what_would_fail_and_why(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 2)), rng.integers(0, 2, 100)
     model = Diary(path=str(tmp_path / "diary"))
-    search = DPRandomSearchCV(
-        model, {"C": [1.0]}, n_iter=2, guarantee=PureDP(epsilon=1.0), epsilon=None
-    )
+    options = {"n_iter": 2, "guarantee": PureDP(epsilon=1.0), "epsilon": None}
+    search = DPRandomSearchCV(model, {"C": [1.0]}, **options)
     with pytest.raises(OSError, match="diary") as told:
         search.fit(X, y)
     assert told.value.errno in (errno.EACCES, errno.EROFS)

@@ -46,13 +46,11 @@ NOT_ARRAYS = (
     "check_transformer_data_not_an_array",
 )
 STOPPED = (
-    "check_supervised_y_no_nan",
-    "check_estimators_empty_data_messages",
-    "check_estimators_nan_inf",
+    "check_supervised_y_no_nan", "check_estimators_empty_data_messages", "check_estimators_nan_inf",
     "check_fit1d",
     # ten records, of which some parts have none with a weight
     "check_classifiers_one_label_sample_weights",
-)
+)  # fmt: skip
 
 SEARCHES = [
     DPRandomSearchCV(LogisticRegression(), {"C": [0.1, 1.0, 10.0]}, n_iter=3, guarantee=WEAK),

@@ -190,13 +190,8 @@ def grid_search(
     once more."""
     given |= {} if refit is True else {"refit": refit}
     guarantee = PureDP(epsilon=50.0, neighboring="replace_one")
-    return DPGridSearchCV(
-        estimator,
-        param_grid,
-        guarantee=guarantee,
-        selection_epsilon=50.0,
-        **{"random_state": 0, **given},
-    )
+    options = {"guarantee": guarantee, "selection_epsilon": 50.0}
+    return DPGridSearchCV(estimator, param_grid, **options, **{"random_state": 0, **given})
 
 
 class Substitute:
@@ -320,11 +315,8 @@ TESTS = {search: private_tests(search) for search in SUBSTITUTES}
 
 def collected(search: type) -> type:
     """Make a class of tests."""
-    return type(
-        search.__name__,
-        (),
-        {f"test_{name}": staticmethod(test) for name, test in TESTS[search].items()},
-    )
+    entries = TESTS[search].items()
+    return type(search.__name__, (), {f"test_{name}": staticmethod(test) for name, test in entries})
 
 
 TestRandomSearch, TestGridSearch = collected(DPRandomSearchCV), collected(DPGridSearchCV)

@@ -153,11 +153,8 @@ def test_searches_in_a_row_leave_nothing_behind(tmp_path, ledger):
     assert process < PROCESS
     kept = set(tmp_path.glob("checkpoint-*"))
     assert all(map(holds_a_release_alone, kept))
-    assert {path.name for path in set(tmp_path.iterdir()) - kept} == {
-        "own",
-        "data.ledger",
-        "data.ledger.lock",
-    }
+    expected = {"own", "data.ledger", "data.ledger.lock"}
+    assert {path.name for path in set(tmp_path.iterdir()) - kept} == expected
 
 
 @LINUX

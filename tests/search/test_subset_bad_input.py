@@ -37,18 +37,13 @@ def test_a_word_cannot_grow_in_proportion():
 
 @pytest.mark.parametrize("rule", ["linear", lambda value, n_tune, n_final: 5.0])
 def test_what_the_guarantee_depends_on_cannot_be_extrapolated(rule):
-    refused(
-        PrivacyError,
-        "promises something else.*must be kept",
-        extrapolate={"epsilon": rule},
-        train_on="all",
-    )
+    options = {"extrapolate": {"epsilon": rule}, "train_on": "all"}
+    refused(PrivacyError, "promises something else.*must be kept", **options)
 
 
 def test_a_rule_may_make_the_final_model_more_private():
-    one = DPSubsetSearchCV(
-        NoisyCentroids(), SPACE, subset_fraction=0.5, extrapolate={"epsilon": lambda v, m, n: v / 2}
-    )
+    extrapolate = {"epsilon": lambda v, m, n: v / 2}
+    one = DPSubsetSearchCV(NoisyCentroids(), SPACE, subset_fraction=0.5, extrapolate=extrapolate)
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
     assert one.fit(X, y).best_estimator_.epsilon == 0.5
 
@@ -92,13 +87,9 @@ def test_a_guarantee_that_depends_on_the_number_of_records_cannot_hold_for_a_ran
         return PureDP(epsilon=1.0 + 1.0 / (n or 1))
 
     one = DPSubsetSearchCV(NoisyCentroids(), {}, subset_fraction=0.5, guarantee=guarantee)
+    options = {"X_public": np.zeros((4, 1)), "y_public": np.arange(4) % 2}
     with pytest.raises(PrivacyError, match="depends on the number of records"):
-        one.fit(
-            np.zeros((60, 1)),
-            np.arange(60) % 2,
-            X_public=np.zeros((4, 1)),
-            y_public=np.arange(4) % 2,
-        )
+        one.fit(np.zeros((60, 1)), np.arange(60) % 2, **options)
 
 
 class Counting(Told):

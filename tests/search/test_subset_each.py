@@ -10,14 +10,7 @@ from joblib import parallel_config
 from scipy.stats import loguniform
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_dpsearch.privacy import (
-    GaussianDP,
-    Geometric,
-    PureDP,
-    best_of,
-    compose,
-    subset_then_train,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.search.random_subset import each_is_cheap
 
 from .subset_toys import HITS, IDS, SEEN, Told, Watching, search, watched, y
@@ -47,9 +40,8 @@ def test_each_candidate_runs_once_in_every_fit(workers):
     for seed in range(3):
         SEEN.clear()
         with parallel_config("threading"):
-            one, tuning, _ = watched(
-                space=space, n_iter="each", extrapolate=kept, random_state=seed, n_jobs=workers
-            )
+            options = {"extrapolate": kept, "random_state": seed, "n_jobs": workers}
+            one, tuning, _ = watched(space=space, n_iter="each", **options)
         ran = Counter((run["rate"], run["solver"]) for run in tuning)
         expected = {(rate, solver) for rate in (0.5, 1.0, 2.0) for solver in ("sgd", "adam")} | {
             (4.0, "sgd")
@@ -76,41 +68,35 @@ def test_the_total_is_that_of_all_candidates_together(train_on):
     """Different promises, some of them shared by several candidates: 0.5 twice, 2 twice, and 1
     once."""
     space = [{"epsilon": [0.5, 2.0], "rate": [0.5, 1.0]}, {"epsilon": [1.0]}]
-    promises = [PureDP(epsilon=value) for value in (0.5, 0.5, 2.0, 2.0, 1.0)]
+    promises = [dp.PureDP(epsilon=value) for value in (0.5, 0.5, 2.0, 2.0, 1.0)]
     one = each(space=space, train_on=train_on)
-    expected = subset_then_train(compose(*promises), PureDP(epsilon=2.0), 0.3, train_on)
-    assert one.privacy_cost(public=True).epsilon == pytest.approx(
-        expected.epsilon_at(0.0), rel=1e-9
-    )
+    expected = dp.subset_then_train(dp.compose(*promises), dp.PureDP(epsilon=2.0), 0.3, train_on)
+    actual = one.privacy_cost(public=True).epsilon
+    assert actual == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
 
 
 def test_candidates_that_differ_in_nothing_that_matters_to_privacy_are_all_paid_for():
-    base = GaussianDP(mu=0.3)
+    base = dp.GaussianDP(mu=0.3)
     one = each(LogisticRegression(), {"C": [0.1, 1.0, 10.0]}, guarantee=base, delta=1e-5)
-    expected = subset_then_train(compose(base, base, base), base, 0.3).epsilon_at(1e-5)
+    expected = dp.subset_then_train(dp.compose(base, base, base), base, 0.3).epsilon_at(1e-5)
     assert one.privacy_cost(public=True).epsilon == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("validate_on", ["subset", "rest"])
 def test_the_scores_of_all_candidates_are_paid_for(validate_on):
     """The noise of a score is as private as asked for, whatever the training promises."""
-    scoring, noise = HITS, PureDP(epsilon=3.0)
-    one = each(
-        Told(epsilon=0.1, neighboring="zero_out"),
-        scoring=scoring,
-        score_noise=noise,
-        validate_on=validate_on,
-        cv=None,
-    )
-    base = PureDP(epsilon=0.1, neighboring="zero_out")
-    scored = PureDP(epsilon=6.0, neighboring="zero_out")
-    tune = compose(base, base)
+    scoring, noise = HITS, dp.PureDP(epsilon=3.0)
+    options = {"score_noise": noise, "validate_on": validate_on, "cv": None}
+    one = each(Told(epsilon=0.1, neighboring="zero_out"), scoring=scoring, **options)
+    base = dp.PureDP(epsilon=0.1, neighboring="zero_out")
+    scored = dp.PureDP(epsilon=6.0, neighboring="zero_out")
+    tune = dp.compose(base, base)
     stated = one.privacy_cost(400).epsilon
     if validate_on == "rest":
-        expected = subset_then_train(tune, base, 0.3, validate=scored)
+        expected = dp.subset_then_train(tune, base, 0.3, validate=scored)
         assert stated == pytest.approx(expected.epsilon_at(0.0), rel=1e-6)
     else:  # a record of the subset trains with probability 0.8, or enters both scores
-        assert stated > subset_then_train(tune, base, 0.3).epsilon_at(0.0) + 1.0
+        assert stated > dp.subset_then_train(tune, base, 0.3).epsilon_at(0.0) + 1.0
 
 
 @pytest.mark.slow
@@ -118,8 +104,8 @@ def test_a_target_is_met():
     one, tuning, final = watched(Watching(), {"rate": [0.5, 1.0]}, n_iter="each", epsilon=3.0)
     assert 2.99 < one.privacy_spent_.epsilon <= 3.0
     assert {run["epsilon"] for run in tuning} == {final["epsilon"]}
-    together = subset_then_train(
-        PureDP(epsilon=2 * final["epsilon"]), PureDP(epsilon=final["epsilon"]), 0.3
+    together = dp.subset_then_train(
+        dp.PureDP(epsilon=2 * final["epsilon"]), dp.PureDP(epsilon=final["epsilon"]), 0.3
     )
     assert one.privacy_spent_.epsilon == pytest.approx(together.epsilon_at(0.0), rel=1e-9)
 
@@ -130,20 +116,20 @@ def test_a_target_is_met():
 @pytest.mark.slow
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_it_is_the_default_for_a_list_that_costs_no_more_than_a_random_number_of_runs(
-    epsilon, train_on
-):
-    one_run = GaussianDP(
+def test_it_is_the_default_for_a_list_that_costs_no_more_than_random_runs(epsilon, train_on):
+    one_run = dp.GaussianDP(
         mu=next(
-            mu / 100 for mu in range(1, 200) if GaussianDP(mu=mu / 100).epsilon_at(1e-5) >= epsilon
+            mu / 100
+            for mu in range(1, 200)
+            if dp.GaussianDP(mu=mu / 100).epsilon_at(1e-5) >= epsilon
         )
     )
     for number in (2, 4, 6, 10, 11):
         cheap = each_is_cheap(number, epsilon, 1e-5, 0.2, train_on, "add_remove", True)
         if number <= 10:
             costs = [
-                subset_then_train(tune, one_run, 0.2, train_on).epsilon_at(1e-5)
-                for tune in (compose(*[one_run] * number), best_of(one_run, Geometric(10)))
+                dp.subset_then_train(tune, one_run, 0.2, train_on).epsilon_at(1e-5)
+                for tune in (dp.compose(*[one_run] * number), dp.best_of(one_run, dp.Geometric(10)))
             ]
             assert cheap == (costs[0] <= 1.02 * costs[1]) or abs(costs[0] / costs[1] - 1.02) < 0.005
         else:

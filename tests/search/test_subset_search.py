@@ -12,18 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import NoModelError
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ApproxDP,
-    Fixed,
-    Geometric,
-    PureDP,
-    as_replace_one,
-    best_of,
-    mixture,
-    subset_then_train,
-)
 from sklearn_dpsearch.search import random_subset as members
 
 from .subset_toys import HITS, IDS, SEEN, Told, Watching, search, watched
@@ -46,8 +36,8 @@ def _forget():
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 def test_the_total_is_that_of_tuning_on_a_subset_and_training_once(train_on):
     one = search(Watching(), {"rate": [1.0]}, train_on=train_on, validate_on="subset")
-    base = PureDP(epsilon=1.0, neighboring="zero_out")
-    expected = subset_then_train(best_of(base, Geometric(5)), base, 0.3, train_on)
+    base = dp.PureDP(epsilon=1.0, neighboring="zero_out")
+    expected = dp.subset_then_train(dp.best_of(base, dp.Geometric(5)), base, 0.3, train_on)
     assert one.privacy_cost(400).epsilon == expected.epsilon_at(0.0)
     assert one.privacy_cost(400).bound == "Theorem 2"
 
@@ -76,16 +66,18 @@ def test_a_replaced_record_is_amplified_in_two_steps(train_on):
     assert {run["neighboring"] for run in SEEN} == {"zero_out"}
     # none counts its records
     assert {run["told_n"] for run in SEEN} == {120, 280 if train_on == "rest" else 400}
-    run = PureDP(epsilon=SEEN[-1]["epsilon"], neighboring="zero_out")
-    total = as_replace_one(subset_then_train(best_of(run, Geometric(5)), run, 0.3, train_on))
+    run = dp.PureDP(epsilon=SEEN[-1]["epsilon"], neighboring="zero_out")
+    total = dp.as_replace_one(
+        dp.subset_then_train(dp.best_of(run, dp.Geometric(5)), run, 0.3, train_on)
+    )
     assert spent.epsilon == total.epsilon_at(0.0)
-    changed = as_replace_one(run)
-    known = subset_then_train(best_of(changed, Geometric(5)), changed, 0.3, train_on)
+    changed = dp.as_replace_one(run)
+    known = dp.subset_then_train(dp.best_of(changed, dp.Geometric(5)), changed, 0.3, train_on)
     assert spent.epsilon < 0.9 * known.epsilon_at(0.0)
 
 
 @pytest.mark.parametrize(
-    "told", [{"epsilon": None}, {"score_noise": PureDP(epsilon=0.1, neighboring="replace_one")}]
+    "told", [{"epsilon": None}, {"score_noise": dp.PureDP(epsilon=0.1, neighboring="replace_one")}]
 )
 def test_noise_of_the_users_stays_under_his_relation(told):
     one = search(
@@ -111,8 +103,10 @@ class Halved(Replaced):
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 def test_models_that_promise_as_configured_for_a_replaced_record_are_amplified_too(train_on):
     one = watched(Halved(), {"rate": [1.0]}, train_on=train_on)[0]
-    run = PureDP(epsilon=0.5, neighboring="zero_out")
-    total = as_replace_one(subset_then_train(best_of(run, Geometric(5)), run, 0.3, train_on))
+    run = dp.PureDP(epsilon=0.5, neighboring="zero_out")
+    total = dp.as_replace_one(
+        dp.subset_then_train(dp.best_of(run, dp.Geometric(5)), run, 0.3, train_on)
+    )
     assert one.privacy_spent_.guarantee == total
     known = search(Replaced(), {"rate": [1.0]}, train_on=train_on).privacy_cost(400, public=True)
     assert one.privacy_spent_.epsilon < 0.9 * known.epsilon
@@ -133,9 +127,8 @@ def test_noise_that_is_searched_stays_under_its_relation(space):
 def test_under_replace_one_nothing_is_amplified_and_the_total_says_so():
     one = search().fit(X, y)
     assert one.privacy_spent_.bound == "mixture"
-    assert one.privacy_spent_.epsilon == best_of(
-        PureDP(epsilon=1.0, neighboring="replace_one"), 5
-    ).epsilon_at(0.0)
+    expected = dp.best_of(dp.PureDP(epsilon=1.0, neighboring="replace_one"), 5).epsilon_at(0.0)
+    assert one.privacy_spent_.epsilon == expected
     both = search(train_on="all").privacy_cost(400).epsilon
     assert both == pytest.approx(one.privacy_spent_.epsilon + 1.0)
 
@@ -145,10 +138,8 @@ def test_under_zero_out_only_an_estimator_that_can_be_told_its_size_is_amplified
     for kind in (Watching, Told):
         one, _, _ = watched(kind(neighboring="zero_out"))
         costs[kind] = one.privacy_spent_
-        assert (
-            one.privacy_spent_.epsilon
-            == search(kind(neighboring="zero_out"), {}).privacy_cost(public=True).epsilon
-        )
+        expected = search(kind(neighboring="zero_out"), {}).privacy_cost(public=True).epsilon
+        assert one.privacy_spent_.epsilon == expected
     assert (costs[Watching].bound, costs[Told].bound) == ("mixture", "Theorem 2")
     assert costs[Told].epsilon < costs[Watching].epsilon
     assert any("subset counts as known" in text for text in costs[Watching].assumptions)
@@ -166,18 +157,16 @@ def test_a_target_is_met_with_the_same_noise_for_candidates_and_final_model():
 @pytest.mark.slow
 def test_the_final_model_is_charged_as_the_worst_candidate():
     one = search(Watching(), {"epsilon": [0.5, 2.0]}, validate_on="subset")
-    worst, drawn = (
-        PureDP(epsilon=2.0),
-        mixture([PureDP(epsilon=0.5), PureDP(epsilon=2.0)], [0.5, 0.5]),
-    )
+    worst = dp.PureDP(epsilon=2.0)
+    drawn = dp.mixture([dp.PureDP(epsilon=0.5), dp.PureDP(epsilon=2.0)], [0.5, 0.5])
     expected, less = (
-        subset_then_train(best_of(drawn, 5), last, 0.3).epsilon_at(0.0) for last in (worst, drawn)
+        dp.subset_then_train(dp.best_of(drawn, 5), last, 0.3).epsilon_at(0.0)
+        for last in (worst, drawn)
     )
     assert one.privacy_cost(400).epsilon == pytest.approx(expected, rel=1e-6)
-    assert less <= expected < subset_then_train(best_of(worst, 5), worst, 0.3).epsilon_at(0.0)
-    declared = search(
-        LogisticRegression(), {"C": [1.0]}, guarantee=ApproxDP(epsilon=0.5, delta=1e-8), delta=1e-6
-    )
+    assert less <= expected < dp.subset_then_train(dp.best_of(worst, 5), worst, 0.3).epsilon_at(0.0)
+    guarantee = dp.ApproxDP(epsilon=0.5, delta=1e-8)
+    declared = search(LogisticRegression(), {"C": [1.0]}, guarantee=guarantee, delta=1e-6)
     assert 0.4 < declared.fit(X, y).privacy_spent_.epsilon < 1.5
 
 
@@ -185,7 +174,7 @@ def test_the_final_model_is_charged_as_the_worst_candidate():
 
 
 def test_all_candidates_share_one_subset_and_the_final_model_sees_the_rest():
-    _, tuning, final = watched(n_iter=Fixed(4))
+    _, tuning, final = watched(n_iter=dp.Fixed(4))
     assert len(tuning) == 4
     assert all(run["records"] == tuning[0]["records"] for run in tuning)
     assert final["records"] == set(range(400)) - tuning[0]["records"]
@@ -252,9 +241,7 @@ def test_validation_happens_inside_the_subset(cv):
 
 # 0.2·0.3·400 and 0.7·400
 @pytest.mark.parametrize(("validate_on", "expected"), [("subset", 24), ("rest", 280)])
-def test_a_score_on_private_records_is_divided_by_the_expected_number_of_them(
-    validate_on, expected
-):
+def test_a_score_on_private_records_is_divided_by_their_expected_number(validate_on, expected):
     for _ in range(5):
         one = search(Told(neighboring="zero_out"), {}, scoring=HITS, validate_on=validate_on).fit(
             IDS, y
@@ -265,7 +252,7 @@ def test_a_score_on_private_records_is_divided_by_the_expected_number_of_them(
 
 def test_under_replace_one_a_score_is_divided_by_the_number_of_records_that_it_saw():
     """The subset counts as known under replace-one neighbours."""
-    one = search(Watching(neighboring="replace_one"), {}, score_noise=PureDP(epsilon=200.0)).fit(
+    one = search(Watching(neighboring="replace_one"), {}, score_noise=dp.PureDP(epsilon=200.0)).fit(
         IDS, np.zeros(400)
     )
     assert one.best_score_ == 1.0
@@ -277,7 +264,7 @@ def test_under_replace_one_a_score_is_divided_by_the_number_of_records_that_it_s
 def test_a_subset_too_small_to_be_split_is_not_an_error_of_its_own(cv, monkeypatch):
     """That would tell how many records it holds."""
     monkeypatch.setattr(members, "HANDFUL", 0)
-    tiny = {"guarantee": PureDP(epsilon=1.0), "subset_fraction": 1e-6, "validate_on": "subset"}
+    tiny = {"guarantee": dp.PureDP(epsilon=1.0), "subset_fraction": 1e-6, "validate_on": "subset"}
     one = search(LogisticRegression(), {"C": [1.0]}, cv=cv, **tiny)
     with pytest.raises(NoModelError):
         one.fit(X[:5], y[:5])
@@ -353,11 +340,8 @@ def test_a_warm_start_goes_on_from_the_winner():
     one, tuning, final = watched(warm_start=True)
     assert {run["fits"] for run in tuning} == {1}
     assert final["fits"] == one.best_estimator_.fits_ == 2
-    assert (
-        final["rate"]
-        == one.final_params_["rate"]
-        == pytest.approx(one.best_params_["rate"] * 7 / 3)
-    )
+    expected = pytest.approx(one.best_params_["rate"] * 7 / 3)
+    assert final["rate"] == one.final_params_["rate"] == expected
     _, _, cold = watched()
     assert cold["fits"] == 1
 
@@ -376,7 +360,7 @@ class Choosy(NoisyCentroids):
 
 def outcome_of(estimator, X, y, **kwargs):
     for _ in range(200):
-        one = search(estimator, {}, guarantee=PureDP(epsilon=1.0), **kwargs)
+        one = search(estimator, {}, guarantee=dp.PureDP(epsilon=1.0), **kwargs)
         try:
             one.fit(X, y)
         except NoModelError as error:
@@ -418,7 +402,7 @@ def test_without_a_tuned_model_nothing_is_trained():
             raise ValueError
 
     with pytest.raises(NoModelError):
-        search(Failing(), {}, n_iter=Fixed(3)).fit(IDS, y)
+        search(Failing(), {}, n_iter=dp.Fixed(3)).fit(IDS, y)
     assert len(SEEN) == 3
 
 
@@ -460,10 +444,8 @@ def test_a_net_is_told_its_expected_size_and_keeps_rate_noise_and_steps(nets, tr
     final = one.best_estimator_
     assert one.privacy_spent_.bound == "Theorem 4"
     assert one.privacy_spent_.neighboring == final.privacy_spent_.neighboring == "zero_out"
-    assert (final.batch_size, final.sample_rate) == (
-        pytest.approx(28 if train_on == "rest" else 40),
-        0.1,
-    )
+    expected = (pytest.approx(28 if train_on == "rest" else 40), 0.1)
+    assert (final.batch_size, final.sample_rate) == expected
     assert final.n_steps_ == 30
     assert one.final_params_["learning_rate_init"] == pytest.approx(
         one.best_params_["learning_rate_init"] * (7 / 3 if train_on == "rest" else 10 / 3)
@@ -494,11 +476,9 @@ def test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset(
         space = {"learning_rate_init": [0.1]}
         net = {"noise_multiplier": 2.0, "max_epochs": 0.3}
         kwargs = {
-            "n_iter": Fixed(1),
-            "train_on": train_on,
-            "validate_on": validate_on,
+            "n_iter": dp.Fixed(1), "train_on": train_on, "validate_on": validate_on,
             "random_state": seed,
-        }
+        }  # fmt: skip
         found = net_search(nets, space, net, **kwargs).fit(X, y)
         assert not any("place" in name for name in vars(found.best_estimator_))
         seen.append(list(shapes))
@@ -513,9 +493,8 @@ def test_a_net_with_a_batch_size_keeps_the_rate_of_all_records_on_parts(nets):
     ).fit(X, y)
     final = one.best_estimator_
     assert (final.sample_rate, final.batch_size) == (0.1, None)
-    assert final.privacy_guarantee() == DPSGD(
-        noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out"
-    )
+    expected = dp.DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out")
+    assert final.privacy_guarantee() == expected
 
 
 # --- which share of the records tunes -------------------------------------------------------------
@@ -527,12 +506,7 @@ def test_a_net_with_a_batch_size_keeps_the_rate_of_all_records_on_parts(nets):
     (400, 1.0, 0.3), (400, None, 0.1),
 ])  # fmt: skip
 def test_the_default_share_is_larger_where_records_and_epsilon_are_few(n, epsilon, expected):
-    one = search(
-        Told(epsilon=0.1, neighboring="zero_out"),
-        {},
-        subset_fraction="auto",
-        epsilon=epsilon,
-        delta=1e-6,
-    )
+    options = {"epsilon": epsilon, "delta": 1e-6}
+    one = search(Told(epsilon=0.1, neighboring="zero_out"), {}, subset_fraction="auto", **options)
     (part,) = one.privacy_cost(n, public=True).components
     assert f"each with probability {expected:g})" in part.name

@@ -38,9 +38,8 @@ SETTINGS = {
 
 
 def made(kind, model):
-    return search_of(
-        kind, model, "auto", epsilon=8.0, delta=1e-4, random_state=0, **SETTINGS.get(kind, {})
-    )
+    options = {"epsilon": 8.0, "delta": 1e-4, "random_state": 0}
+    return search_of(kind, model, "auto", **options, **SETTINGS.get(kind, {}))
 
 
 class Centroids(NoisyCentroids):
@@ -92,10 +91,8 @@ def test_draws_are_near_what_a_net_is_set_to(kind):
 
 def test_a_grid_is_small_and_holds_the_own_settings():
     (space,) = search_space(DPMLPClassifier((8, 4)), grid=True)
-    assert space == {
-        "learning_rate_factor": [0.8, 1.0, 1.25],
-        "hidden_layer_sizes": [(8, 4), (8, 4, 4)],
-    }
+    expected = {"learning_rate_factor": [0.8, 1.0, 1.25], "hidden_layer_sizes": [(8, 4), (8, 4, 4)]}
+    assert space == expected
     (space,) = DPMLPClassifier(()).search_space(grid=True)
     assert space["hidden_layer_sizes"] == [(), (64,)]
 
@@ -111,9 +108,8 @@ def test_layers_beside_bins_are_not_searched(hidden):
 
 def test_spaces_of_steps_are_put_together_under_their_names():
     model = make_pipeline(FunctionTransformer(), DPLogisticRegression())
-    assert search_space(model, grid=True) == [
-        {"dplogisticregression__learning_rate_factor": [0.8, 1.0, 1.25]}
-    ]
+    expected = [{"dplogisticregression__learning_rate_factor": [0.8, 1.0, 1.25]}]
+    assert search_space(model, grid=True) == expected
 
 
 def test_where_no_space_is_known_it_is_said_before_records_are_used():
@@ -132,9 +128,7 @@ def test_where_no_space_is_known_it_is_said_before_records_are_used():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("drawn_as", ["auto", (64, 64)])
-def test_layers_that_follow_the_number_of_records_are_decided_anew_after_the_subset(
-    drawn_as, monkeypatch
-):
+def test_layers_that_follow_the_number_of_records_are_decided_again(drawn_as, monkeypatch):
     """On a tenth of the records "auto" is one layer, on the rest two."""
     monkeypatch.setattr(layers, "FROM", 100)
     seen, choose = [], layers.hidden_layers_by_rule

@@ -30,13 +30,8 @@ def model(encoder=None):
 )
 def test_a_search_goes_from_a_table_to_labels(kind, library):
     frame = pytest.importorskip(library).DataFrame({name: TABLE[name].to_list() for name in TABLE})
-    search = kind(
-        model(),
-        {"dplogisticregression__learning_rate_factor": [0.5, 1.0]},
-        n_iter=3,
-        epsilon=8.0,
-        delta=1e-4,
-    )
+    options = {"n_iter": 3, "epsilon": 8.0, "delta": 1e-4}
+    search = kind(model(), {"dplogisticregression__learning_rate_factor": [0.5, 1.0]}, **options)
     search.fit(frame, frame["pay"])
     assert search.score(frame, frame["pay"]) > 0.8
     assert set(search.predict(frame)) <= {"low", "high"}

@@ -45,17 +45,14 @@ def test_arguments_of_searches_without_privacy_name_what_is_there_instead(argume
 
 
 def test_all_arguments_that_a_grid_search_lacks_are_told_at_once():
-    with pytest.raises(
-        TypeError,
-        match=r"cv: which records train.*refit: one training.*return_train_score: .*leave",
-    ):
+    match = r"cv: which records train.*refit: one training.*return_train_score: .*leave"
+    with pytest.raises(TypeError, match=match):
         DPGridSearchCV(MODEL, "auto", cv=5, refit=True, return_train_score=True)
 
 
 def test_no_budget_at_all_shows_one():
-    with pytest.raises(
-        PrivacyError, match=r"target_epsilon=1.0, target_delta=1e-6.*learn/budget.html"
-    ):
+    match = r"target_epsilon=1.0, target_delta=1e-6.*learn/budget.html"
+    with pytest.raises(PrivacyError, match=match):
         MODEL.fit(X, Y)
 
 

@@ -115,10 +115,8 @@ def test_loaders_of_torch_work_inside_of_a_run():
 
     def total():
         data = torch.utils.data.TensorDataset(torch.arange(100.0))
-        return sum(
-            float(part.sum())
-            for (part,) in torch.utils.data.DataLoader(data, batch_size=10, num_workers=2)
-        )
+        parts = torch.utils.data.DataLoader(data, batch_size=10, num_workers=2)
+        return sum(float(part.sum()) for (part,) in parts)
 
     def totals():
         return total(), in_own_process(total)
@@ -331,14 +329,11 @@ def test_no_record_stays_on_the_disk_after_a_signal_to_all_processes(way, end, t
     written.parent.mkdir()
     folder.mkdir()
     environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
-        "TMPDIR": str(folder),
+        **os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "TMPDIR": str(folder),
         "WRITTEN": str(written),
-    }
-    user = subprocess.Popen(
-        [sys.executable, "-c", WRITES, way], env=environment, stderr=subprocess.DEVNULL
-    )
+    }  # fmt: skip
+    stderr = subprocess.DEVNULL
+    user = subprocess.Popen([sys.executable, "-c", WRITES, way], env=environment, stderr=stderr)
     try:
         assert _soon(written.exists, 120)
         every = _with_mark(str(written))
@@ -373,10 +368,8 @@ def _someone_starts(folder):
         "from sklearn_dpsearch.search.private_folder import PrivateFolder; PrivateFolder().close()"
     )
     environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
-        "TMPDIR": str(folder),
-    }
+        **os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "TMPDIR": str(folder),
+    }  # fmt: skip
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 

@@ -51,9 +51,8 @@ with mock(conf["autodoc_mock_imports"]):
 
 def printed(script: str) -> list[list[str]]:
     """Words of each line that a script prints after the extras were hidden."""
-    ended = subprocess.run(
-        [sys.executable, "-c", HIDDEN + script], cwd=ROOT, capture_output=True, text=True
-    )
+    options = {"cwd": ROOT, "capture_output": True, "text": True}
+    ended = subprocess.run([sys.executable, "-c", HIDDEN + script], **options)
     assert ended.returncode == 0, ended.stderr
     return [line.split() for line in ended.stdout.splitlines()]
 

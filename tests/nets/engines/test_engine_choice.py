@@ -13,9 +13,8 @@ from torch.nn import functional as F
 from sklearn_dpsearch.nets.engines import engine_choice, linear, losses
 from sklearn_dpsearch.nets.engines.engine_choice import ROWS, made_up_batch
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.engines.rounding import OWN
 from sklearn_dpsearch.nets.training import train, train_together
-from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
+from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 # PyTorch warns that an LSTM is computed one record after the other
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
@@ -63,11 +62,6 @@ class PixelRange(Net):
         return self.head(inputs)
 
 
-class PixelRangeOfImages(Images):
-    def forward(self, inputs):
-        return self.head(inputs / 255 if inputs.max() > 1 else inputs)
-
-
 class ColumnMaximum(Net):
     def forward(self, inputs):
         largest = inputs.amax(0)
@@ -106,29 +100,6 @@ class InNumpy(Net):
         return self.head(inputs - float(inputs.detach().numpy().mean()))
 
 
-COUPLED = {
-    "if x.max() > 1": (PixelRange, pixels(), extremes()),
-    "if x.max() > 1 before a convolution": (
-        PixelRangeOfImages,
-        pixels(shape=(1, 28, 28)),
-        extremes((1, 28, 28)),
-    ),
-    "columns dropped": (DropsColumns, tokens(), tokens(seed=1)),
-    "NumPy": (InNumpy, pixels(), extremes()),
-}
-
-
-@pytest.mark.parametrize(("make", "data", "extra"), COUPLED.values(), ids=COUPLED)
-def test_coupling_that_depends_on_values_or_sizes_is_refused_with_a_reason_and_a_remedy(
-    make, data, extra
-):
-    with pytest.raises(LeakingEstimatorError) as caught:
-        largest_change(seeded(make), SUM, *data, *extra)
-    assert "each" in str(caught.value)
-    assert "alone" in str(caught.value)
-    assert type(caught.value.__cause__) is type(None)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [LargeBatchesOnly, OnceItIsLarge, ColumnMaximum, AcrossTheLot])
 def test_coupling_that_no_trial_would_find_cannot_happen(kind):
@@ -141,21 +112,14 @@ def test_coupling_that_no_trial_would_find_cannot_happen(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("make", "kind", "data"), ZOO.values(), ids=ZOO)
-def test_no_record_changes_the_sum_of_an_accepted_net_by_more_than_the_norm(make, kind, data):
-    net, ((inputs, targets), extra) = seeded(make), data
-    made = engine_for(net, SUM, inputs, targets)
-    assert (type(made), getattr(made, "own_code", None)) == kind
-    for norm in (0.01, 1.0):
-        assert largest_change(net, SUM, inputs, targets, *extra, norm=norm) <= 1 + OWN + 1e-5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in ZOO if "dropout" not in name])
+@pytest.mark.parametrize("name", ZOO)
 def test_every_way_sums_what_autograd_gives_record_by_record(name):
-    make, _, ((inputs, targets), _) = ZOO[name]
+    make, kind, ((inputs, targets), _) = ZOO[name]
     net = seeded(make)
-    check_sums(engine_for(net, SUM, inputs, targets), net, SUM, inputs, targets, 0.4)
+    engine = engine_for(net, SUM, inputs, targets)
+    assert (type(engine), getattr(engine, "own_code", None)) == kind
+    if "dropout" not in name:
+        check_sums(engine, net, SUM, inputs, targets, 0.4)
 
 
 def watched(note, change=lambda inputs: inputs):
@@ -229,9 +193,8 @@ def test_losses_of_ones_own_are_those_of_single_records(make, criterion):
 )
 @pytest.mark.parametrize("make", [mlp, Residual])
 def test_losses_that_weigh_by_the_batch_are_refused(make, criterion):
-    with pytest.raises(
-        LeakingEstimatorError, match="(?s)weighted mean in the loss|selection by a mask"
-    ):
+    match = "(?s)weighted mean in the loss|selection by a mask"
+    with pytest.raises(LeakingEstimatorError, match=match):
         largest_change(seeded(make), criterion, *table(SIZE), *table(6, seed=1))
 
 
@@ -295,12 +258,31 @@ def test_layers_that_are_not_what_their_types_say_leave_the_fast_ways(alter, mon
     assert largest_change(net, SUM, *table(SIZE), *table(6, seed=1)) <= 1 + 1e-4
 
 
-def test_an_altered_layer_that_mixes_records_sees_one_at_a_time(monkeypatch):
-    monkeypatch.setattr(
-        nn.Tanh, "forward", lambda self, inputs: torch.tanh(inputs - inputs.mean(0))
-    )
+class OwnLinear(nn.Linear):
+    def forward(self, inputs):
+        return super().forward(inputs - inputs.mean(0))
+
+
+def own_convolution():
+    """``_conv_forward`` is what a convolution calls."""
+    net = seeded(Images)
+    honest = net.first._conv_forward
+    net.first._conv_forward = lambda inputs, *rest: honest(inputs - inputs.mean(0), *rest)
+    return net
+
+
+MIXING = {
+    "a method of a class of PyTorch": (lambda: mlp(activation=nn.Tanh), table()),
+    "a method of one layer": (own_convolution, pixels(shape=(1, 28, 28))),
+    "a subclass": (lambda: nn.Sequential(nn.Linear(5, 6), nn.ReLU(), OwnLinear(6, 3)), table()),
+}
+
+
+@pytest.mark.parametrize(("make", "data"), MIXING.values(), ids=MIXING)
+def test_an_altered_layer_that_mixes_records_sees_one_at_a_time(make, data, monkeypatch):
+    monkeypatch.setattr(nn.Tanh, "forward", lambda self, x: torch.tanh(x - x.mean(0)))
     with pytest.raises(LeakingEstimatorError, match="something couples them"):
-        engine_for(mlp(activation=nn.Tanh), SUM, *table())
+        engine_for(make(), SUM, *data)
 
 
 class Batchwise(torch.Tensor):
@@ -312,9 +294,8 @@ def test_parameters_and_buffers_of_a_type_of_their_own_are_refused():
     net.register_buffer("own", torch.ones(3).as_subclass(Batchwise))
     loss.weight = torch.ones(3).as_subclass(Batchwise)
     for module, criterion in ((net, SUM), (mlp(), loss)):
-        with pytest.raises(
-            LeakingEstimatorError, match="(own|weight)' of type Batchwise.*nn.Parameter"
-        ):
+        match = "(own|weight)' of type Batchwise.*nn.Parameter"
+        with pytest.raises(LeakingEstimatorError, match=match):
             engine_for(module, criterion, *table())
 
 
@@ -414,6 +395,7 @@ SAID = {
         PixelRange, pixels(), r"Found PixelRange.*a branch on a value.*Needed.*torch\.where",
     ),
     "a mask": (DropsColumns, tokens(), "the method any.*across the records.*selection by a mask"),
+    "NumPy": (InNumpy, pixels(), "each"),
     "noise alone": (
         lambda: ByHand(5), table(), "no finite loss on any made-up record.*noise alone",
     ),
@@ -426,6 +408,8 @@ def test_refusals_say_what_it_is(make, data, said):
     with pytest.raises(LeakingEstimatorError, match=f"(?s){said}") as caught:
         engine_for(seeded(make), SUM, *data)
     assert "something couples them" not in str(caught.value)
+    assert "alone" in str(caught.value)
+    assert caught.value.__cause__ is None
 
 
 # --- what graphs are not taken for ----------------------------------------------------------------
@@ -537,15 +521,6 @@ def test_masks_of_a_stack_are_not_shared():
         assert torch.equal(flat(one), flat(other))
 
 
-def test_a_layer_with_a_method_of_its_own_is_not_of_its_kind():
-    """``_conv_forward`` is what a convolution calls."""
-    net = seeded(Images)
-    honest = net.first._conv_forward
-    net.first._conv_forward = lambda inputs, *rest: honest(inputs - inputs.mean(0), *rest)
-    with pytest.raises(PrivacyError, match="something couples them"):
-        largest_change(net, SUM, *pixels(shape=(1, 28, 28)), *extremes((1, 28, 28)))
-
-
 class UnderAutocast(Net):
     def forward(self, inputs):
         with torch.autocast("cpu", torch.bfloat16):
@@ -566,12 +541,3 @@ def test_what_a_graph_does_not_record_is_not_lost(kind):
     made = engine_for(net, SUM, *table())
     assert (type(made), made.own_code) == ANY
     check_sums(made, net, SUM, *table(8), 0.4, rtol=2e-2, atol=2e-3)
-
-
-def test_a_layer_of_ones_own_is_not_its_parent():
-    class Mine(nn.Linear):
-        def forward(self, inputs):
-            return super().forward(inputs - inputs.mean(0))
-
-    with pytest.raises(PrivacyError, match="something couples them"):
-        engine_for(nn.Sequential(nn.Linear(5, 6), nn.ReLU(), Mine(6, 3)), SUM, *table())

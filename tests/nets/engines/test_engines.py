@@ -58,9 +58,9 @@ ACTIVATIONS = [
 ]  # fmt: skip
 
 
-#: Every activation with two losses, and every loss with two activations.
-PAIRS = [(layer, LOSSES[i]) for layer in ACTIVATIONS for i in (1, 6)]
-PAIRS += [(ACTIVATIONS[i], criterion) for criterion in LOSSES for i in (5, 10)]
+#: Every activation with a loss, and every loss with an activation.
+PAIRS = [(layer, LOSSES[1]) for layer in ACTIVATIONS]
+PAIRS += [(ACTIVATIONS[10], criterion) for criterion in LOSSES]
 
 
 def name(one):
@@ -217,8 +217,7 @@ def test_frozen_parameters_neither_move_nor_count_in_the_norm(frozen):
 
 
 @pytest.mark.parametrize("criterion", LOSSES, ids=name)
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("as_graph", [True, False])
+@pytest.mark.parametrize(("bias", "as_graph"), [(True, True), (False, False)])
 def test_places_without_a_record_add_nothing(criterion, bias, as_graph):
     net = mlp(bias=bias)
     inputs, labels = table(10)
@@ -251,11 +250,8 @@ def worst(engine, net, targets, norm, stack, kinds=ADVERSARIAL):
     inputs, _ = table(33)
     found = [moved_by(engine, net, inputs, targets, norm, stack)]
     for value in kinds:
-        for pattern in (
-            torch.ones(5),
-            torch.tensor([1.0, 0, 0, 0, 0]),
-            torch.tensor([1.0, -1, 1, -1, 1]),
-        ):
+        cases = (torch.ones(5), torch.tensor([1.0, 0, 0, 0, 0]), torch.tensor([1.0, -1, 1, -1, 1]))
+        for pattern in cases:
             changed = inputs.clone()
             changed[-1] = torch.nan_to_num(pattern.double() * value).float()
             found.append(moved_by(engine, net, changed, targets, norm, stack))
@@ -293,11 +289,8 @@ def test_no_target_moves_a_regression_by_more_than_the_norm(answer):
     inputs, _ = table(33)
     targets = torch.ones(33, 1)
     targets[-1] = answer
-    for criterion in (
-        nn.MSELoss(reduction="sum"),
-        nn.L1Loss(reduction="sum"),
-        nn.HuberLoss(reduction="sum"),
-    ):
+    cases = (nn.MSELoss(reduction="sum"), nn.L1Loss(reduction="sum"), nn.HuberLoss(reduction="sum"))
+    for criterion in cases:
         for engine, stack in engines_of(net, criterion):
             assert moved_by(engine, net, inputs, targets, 0.5, stack) <= 0.5 * (1 + OWN)
 
@@ -347,14 +340,6 @@ def test_norms_of_long_vectors_are_not_too_small(size, value):
     (found,) = row_norms([torch.full((2, size), value)])
     expected = np.float32(value).astype(float) * np.sqrt(size)
     np.testing.assert_allclose(found, expected, rtol=5e-6)
-
-
-def test_no_record_of_a_million_features_moves_the_sum_by_more_than_the_norm():
-    net = nn.Linear(1_000_000, 2, bias=False)
-    nn.init.zeros_(net.weight)
-    for engine in (LinearEngine(net, CROSS_ENTROPY, CPU), VmapEngine(net, CROSS_ENTROPY, CPU)):
-        found = clipped_sums(engine, net, torch.full((1, 1_000_000), 0.7), torch.tensor([1]))
-        assert float(found.double().norm()) <= 1 + OWN
 
 
 def test_engines_work_on_a_loss_of_their_own():
@@ -426,13 +411,8 @@ def test_the_engine_for_any_code_keeps_nothing_of_the_records(make):
     engine = VmapEngine(net, CROSS_ENTROPY, CPU)
 
     def kept():
-        return text_of_value(
-            [
-                vars(layer)
-                for one in (engine.template, engine.criterion, net)
-                for layer in one.modules()
-            ]
-        )
+        cases = (engine.template, engine.criterion, net)
+        return text_of_value([vars(layer) for one in cases for layer in one.modules()])
 
     before = kept()
     clipped_sums(engine, net, inputs, targets)

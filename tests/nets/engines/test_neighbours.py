@@ -114,8 +114,7 @@ ODD = {
     "a cycle": lambda: Odd(
         lambda net, hidden: hidden + next(net.shifts), shifts=itertools.cycle([0.0, 1.0, -1.0])
     ),
-    "a seed inside": lambda: Odd(seeded_inside),
-    "a forked seed": lambda: Odd(forked, calls=4),
+    "a seed inside": lambda: Odd(seeded_inside), "a forked seed": lambda: Odd(forked, calls=4),
     "a generator of its own": lambda: Odd(own_generator),
     "dropout by hand": lambda: Odd(lambda net, hidden: hidden * (torch.rand(hidden.shape) < 0.5)),
     "noise": lambda: Odd(lambda net, hidden: hidden + torch.randn_like(hidden)),
@@ -125,8 +124,7 @@ ODD = {
     "a clock": lambda: Odd(lambda net, hidden: hidden * (time.monotonic() > 0)),
     "the last values": lambda: Odd(kept, last_seen=None),
     "a running mean": lambda: Odd(running, mean=torch.zeros(())),
-    "a list of all values": lambda: Odd(listed, seen=[]),
-    "a cache": lambda: Odd(cached, cache={}),
+    "a list of all values": lambda: Odd(listed, seen=[]), "a cache": lambda: Odd(cached, cache={}),
     "in place": lambda: Odd(in_place),
     "a mean over the batch": lambda: Odd(lambda net, hidden: hidden - hidden.mean(0)),
     "the batch by its shape": lambda: Odd(lambda net, hidden: hidden / hidden.shape[0]),
@@ -147,7 +145,7 @@ ODD = {
     "a kinked loss": lambda: Odd(lambda net, hidden: F.hardtanh(1e4 * hidden).abs()),
     "doubles": lambda: Odd(lambda net, hidden: hidden.double().float()),
     "a hook": lambda: hooked(Odd(lambda net, hidden: hidden)),
-}
+}  # fmt: skip
 
 
 def with_buffer(net):
@@ -196,9 +194,8 @@ def largest_moves(make, data, kinks, norm=1.0):
     inputs = at_kinks(seeded(make), inputs) if kinks else inputs
     bounds = torch.full((len(inputs),), norm)
     whole, blanked, changed = step(make, inputs, targets, bounds), [], []
-    for place, i in zip(
-        (0, len(inputs) // 2, len(inputs) - 1), (len(others) - 1, 0, len(others) // 2)
-    ):
+    cases = zip((0, len(inputs) // 2, len(inputs) - 1), (len(others) - 1, 0, len(others) // 2))
+    for place, i in cases:
         there = (
             replaced(inputs, torch.zeros_like(inputs[0]), place),
             replaced(targets, targets.new_zeros(()), place),
@@ -251,11 +248,9 @@ def test_code_that_keeps_counts_seeds_or_draws_is_accepted():
         except LeakingEstimatorError:
             refused.append(name)
     coupled = {
-        "a mean over the batch",
-        "a branch on values",
-        "a shift along the batch",
+        "a mean over the batch", "a branch on values", "a shift along the batch",
         "a counter in a buffer",
-    }
+    }  # fmt: skip
     coupled |= {
         "the batch by its shape",
         "the largest of the batch",

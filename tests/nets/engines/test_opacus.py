@@ -27,13 +27,9 @@ SUM = nn.CrossEntropyLoss(reduction="sum")
 
 def cnn():
     return nn.Sequential(
-        nn.Conv2d(1, 4, 3),
-        nn.GroupNorm(2, 4),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
+        nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
         nn.Linear(36, 3),
-    )
+    )  # fmt: skip
 
 
 NETS = {
@@ -58,9 +54,8 @@ def test_trained_parameters_are_those_of_our_engines(name):
     found = []
     for engine in ("auto", "opacus"):
         module = seeded(make)
-        task = training(
-            module, engine=engine, optimizer=UpdateRule.sgd(lr=0.5), expected_batch_size=8.0
-        )
+        optimizer = UpdateRule.sgd(lr=0.5)
+        task = training(module, engine=engine, optimizer=optimizer, expected_batch_size=8.0)
         train(task, TrainingData.of(*some(shape), CPU), max_physical_batch=10_000)
         found.append(flat(module))
     torch.testing.assert_close(*found, rtol=0, atol=1e-6)
@@ -76,12 +71,8 @@ def test_trained_parameters_are_those_of_a_plain_script_with_opacus(name):
     task = training(module, engine="opacus", sample_rate=1.0, steps=4, expected_batch_size=40.0)
     train(task, TrainingData.of(inputs, targets, CPU), max_physical_batch=10_000)
     model = GradSampleModule(plain)
-    optimizer = DPOptimizer(
-        torch.optim.SGD(model.parameters(), lr=0.5),
-        noise_multiplier=0.0,
-        max_grad_norm=1.0,
-        expected_batch_size=40,
-    )
+    options = {"noise_multiplier": 0.0, "max_grad_norm": 1.0, "expected_batch_size": 40}
+    optimizer = DPOptimizer(torch.optim.SGD(model.parameters(), lr=0.5), **options)
     for _ in range(4):
         optimizer.zero_grad()
         nn.CrossEntropyLoss()(model(inputs), targets).backward()
@@ -95,9 +86,8 @@ def test_no_record_adds_more_than_the_norm_and_one_without_a_finite_gradient_not
     engine = OpacusEngine(module, SUM, CPU)
     inputs, targets = table(6)
     assert not clipped_sums(engine, module, torch.full((1, 5), 3e38), targets[:1]).any()
-    assert float(
-        clipped_sums(engine, module, 50 * inputs[:1], targets[:1]).norm()
-    ) == pytest.approx(1.0)
+    expected = pytest.approx(1.0)
+    assert float(clipped_sums(engine, module, 50 * inputs[:1], targets[:1]).norm()) == expected
 
 
 def test_frozen_parameters_and_buffers_stay():
@@ -116,9 +106,8 @@ RATE = {"sample_rate": 0.2, "max_steps": 10, "neighboring": "zero_out"}
 
 
 def test_the_statement_says_first_whose_gradients_they_are():
-    net = DPNeuralNetClassifier(
-        mlp()[0].__class__, engine="opacus", noise_multiplier=1.0, classes=[0, 1], **RATE
-    )
+    options = {"engine": "opacus", "noise_multiplier": 1.0, "classes": [0, 1]}
+    net = DPNeuralNetClassifier(mlp()[0].__class__, **options, **RATE)
     assert "per-sample gradients are Opacus's" in net.privacy_assumptions()[0]
     assert "engine='opacus'" in net.privacy_assumptions()[0]
     assert not any("Opacus" in text for text in net.set_params(engine="auto").privacy_assumptions())

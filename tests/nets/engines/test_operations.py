@@ -158,11 +158,8 @@ def test_results_are_never_written_elsewhere():
 def test_every_function_of_the_table_has_a_rule_that_is_tested():
     ruled = {operations.FUNCTIONS[one] for one in TABLE}
     generic = {rule for one, rule in operations.FUNCTIONS.items() if rule not in ruled}
-    names = {
-        getattr(one, "__name__", "")
-        for one, rule in operations.FUNCTIONS.items()
-        if rule in generic
-    }
+    entries = operations.FUNCTIONS.items()
+    names = {getattr(one, "__name__", "") for one, rule in entries if rule in generic}
     # made by factories of tested ones: along named dimensions, on (records, channels, places),
     # never in place
     factories = {"rule_along_dims", "rule_for_images", "out_of_place"}
@@ -212,11 +209,8 @@ def runs(function, args):
         found = function(*args)
     except Exception:
         return None
-    return [
-        one
-        for one in (found if isinstance(found, (tuple, list)) else [found])
-        if isinstance(one, torch.Tensor)
-    ]
+    parts = found if isinstance(found, (tuple, list)) else [found]
+    return [one for one in parts if isinstance(one, torch.Tensor)]
 
 
 def accepts(rule, args):
@@ -265,9 +259,8 @@ def test_whatever_the_table_accepts_acts_on_each_record_alone(name):
             single = runs(function, tuple(part(arg, i) for arg in shaped(args)))
             assert single is not None
             for one, own in zip(found, single):
-                torch.testing.assert_close(
-                    one[i : i + 1], own, equal_nan=True, rtol=1e-4, atol=1e-5
-                )
+                options = {"equal_nan": True, "rtol": 1e-4, "atol": 1e-5}
+                torch.testing.assert_close(one[i : i + 1], own, **options)
     assert compared or any(known in name for known in ELSEWHERE), name
 
 
@@ -353,11 +346,10 @@ def with_odd_record(arguments, number):
         if not isinstance(one, torch.Tensor) or len(one) != 8:
             return one
         odd = one.clone()
-        odd[3] = (
-            number % len(ODD[one.dtype])
-            if one.dtype is torch.bool
-            else ODD[one.dtype][number % len(ODD[one.dtype])]
-        )
+        if one.dtype is torch.bool:
+            odd[3] = number % len(ODD[one.dtype])
+        else:
+            odd[3] = ODD[one.dtype][number % len(ODD[one.dtype])]
         return odd
 
     return tuple(map(changed, arguments))
@@ -381,6 +373,5 @@ def test_no_number_of_a_record_makes_an_operation_of_the_table_fail(name):
             for one, other in zip(found if isinstance(found, (tuple, list)) else [found], expected):
                 if isinstance(one, torch.Tensor) and name.rpartition(".")[2] not in APART:
                     others = [0, 1, 2, 4, 5, 6, 7]
-                    torch.testing.assert_close(
-                        one[others], other[others], equal_nan=True, rtol=0, atol=0
-                    )
+                    options = {"equal_nan": True, "rtol": 0, "atol": 0}
+                    torch.testing.assert_close(one[others], other[others], **options)

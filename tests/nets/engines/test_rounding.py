@@ -148,7 +148,6 @@ def test_a_stack_keeps_the_bound_of_each_net():
     stack = Stack(tasks, LinearEngine(tasks[0].module, tasks[0].criterion, CPU), records(60), 1000)
     rows = [task.rows(60) for task in tasks]
     assert stack.engine.piece == min(map(rounding.records_per_piece, rows)) > 0
-    assert [noise_scale(one, own) for one, own in zip(tasks, rows)] == list(
-        map(rounding.noise_factor, rows)
-    )
+    expected = list(map(rounding.noise_factor, rows))
+    assert [noise_scale(one, own) for one, own in zip(tasks, rows)] == expected
     assert stack.scales == list(map(rounding.noise_factor, rows))

@@ -85,9 +85,8 @@ class MyScheduler(LRScheduler):
 ], ids=lambda one: type(one).__name__)  # fmt: skip
 def test_what_could_see_a_batch_is_refused_before_data_is_read(callback):
     for given in ([callback], [("mine", callback)]):
-        with pytest.raises(
-            LeakingEstimatorError, match="(?s)callback.*without noise.*LRScheduler|Freezer"
-        ):
+        match = "(?s)callback.*without noise.*LRScheduler|Freezer"
+        with pytest.raises(LeakingEstimatorError, match=match):
             net(callbacks=given).fit(Untouchable(), Untouchable())
 
 

@@ -36,14 +36,10 @@ def test_nets_of_different_weights_are_not_trained_as_one():
         )
         == 2
     )
-    nets = [
-        model(class_weight={1: w}, noise_seed=i, classes=[0, 1])
-        for i, w in enumerate((0.1, 1.0, 0.1))
-    ]
-    alone = [
-        model(class_weight={1: w}, noise_seed=i, classes=[0, 1])
-        for i, w in enumerate((0.1, 1.0, 0.1))
-    ]
+    numbered = enumerate((0.1, 1.0, 0.1))
+    nets = [model(class_weight={1: w}, noise_seed=i, classes=[0, 1]) for i, w in numbered]
+    numbered = enumerate((0.1, 1.0, 0.1))
+    alone = [model(class_weight={1: w}, noise_seed=i, classes=[0, 1]) for i, w in numbered]
     for one, single in zip(DPLogisticRegression.fit_together(nets, X, y), alone):
         torch.testing.assert_close(
             flat(one.module_), flat(single.fit(X, y).module_), rtol=1e-5, atol=1e-6
@@ -80,8 +76,6 @@ def test_weights_that_are_no_constants_are_refused_before_data_is_read(changed, 
 
 
 def test_weights_are_said_to_be_constants():
-    assert any(
-        "class_weight was not taken" in text
-        for text in model(class_weight={0: 0.2}).privacy_assumptions()
-    )
+    parts = model(class_weight={0: 0.2}).privacy_assumptions()
+    assert any("class_weight was not taken" in text for text in parts)
     assert not any("class_weight" in text for text in model().privacy_assumptions())

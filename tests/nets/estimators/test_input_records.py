@@ -180,11 +180,8 @@ def test_a_dataset_that_seeds_generators_does_not_choose_the_masks_of_dropout():
 
 def test_what_is_taken_on_trust_of_a_dataset_is_said_and_only_of_ones_own():
     def said(data, targets=None):
-        return [
-            text
-            for text in net(example_input=EXAMPLE).fit(data, targets).privacy_spent_.assumptions
-            if "record alone" in text
-        ]
+        parts = net(example_input=EXAMPLE).fit(data, targets).privacy_spent_.assumptions
+        return [text for text in parts if "record alone" in text]
 
     (sentence,) = said(Rows())
     assert sentence.startswith("Rows: what it returns for a number depends on that record alone")
@@ -288,10 +285,8 @@ def test_a_record_that_does_not_fit_the_declared_shape_adds_nothing(dataset, one
 
 @pytest.mark.parametrize("dataset", [Alone(), Pair(), Rows(X.astype(str))])
 def test_a_dataset_without_any_record_that_fits_trains_on_nothing(dataset, one_noise):
-    trained = [
-        seeded(sample_rate=1.0).fit(data, None)
-        for data in (dataset, Rows(targets=np.full(120, 99)))
-    ]
+    cases = (dataset, Rows(targets=np.full(120, 99)))
+    trained = [seeded(sample_rate=1.0).fit(data, None) for data in cases]
     assert torch.equal(*map(parameters, trained))
 
 
@@ -355,11 +350,9 @@ def test_searches_split_what_skorchs_own_helpers_hold(module, data, targets, exa
     assert search.predict(data).shape == (120,)
 
 
-@pytest.mark.parametrize(
-    ("data", "helper"),
-    [(Rows(), "SliceDataset"), ({"values": X, "words": words}, "SliceDict")],
-    ids=["data", "dict"],
-)
+@pytest.mark.parametrize(("data", "helper"), [
+    (Rows(), "SliceDataset"), ({"values": X, "words": words}, "SliceDict"),
+], ids=["data", "dict"])  # fmt: skip
 def test_searches_say_how_to_wrap_what_they_cannot_split(data, helper):
     one = net(Both, noise_multiplier=None)
     search = DPRandomSearchCV(one, SPACE, n_iter=3, epsilon=8.0, delta=1e-5)
@@ -381,12 +374,8 @@ def test_inputs_by_name_train_as_one_table_of_all_does(one_noise):
     one = seeded().fit(X, y)
     other = seeded(Split).fit({"left": X[:, :3], "right": X[:, 3:]}, y)
     torch.testing.assert_close(parameters(one), parameters(other), rtol=1e-4, atol=1e-5)
-    assert list(other.module_.state_dict()) == [
-        "first.weight",
-        "first.bias",
-        "last.weight",
-        "last.bias",
-    ]
+    expected = ["first.weight", "first.bias", "last.weight", "last.bias"]
+    assert list(other.module_.state_dict()) == expected
     assert type(other.module_) is Split
 
 

@@ -78,11 +78,8 @@ def test_other_initial_parameters_have_other_noise():
 
 
 def test_the_statement_says_that_a_seed_voids_the_guarantee_for_everybody():
-    (said,) = (
-        text
-        for text in net().fit(X, y).privacy_spent_.assumptions
-        if "noise_seed was given" in text
-    )
+    parts = net().fit(X, y).privacy_spent_.assumptions
+    (said,) = (text for text in parts if "noise_seed was given" in text)
     assert "voids the guarantee for everybody" in said
     unseeded = net(noise_seed=None).fit(X, y).privacy_spent_.assumptions
     assert any("the operating system" in text for text in unseeded)

@@ -126,13 +126,8 @@ def test_a_weight_of_the_positive_label_is_a_constant():
     ]
     found = [one.predict_proba(X)[:, 1].mean() for one in nets]
     assert found == sorted(found)
-    one = binary(
-        nn.Linear(4, 1),
-        criterion__pos_weight=torch.tensor(1e6),
-        lr=1.0,
-        sample_rate=1.0,
-        max_steps=1,
-    )
+    options = {"sample_rate": 1.0, "max_steps": 1}
+    one = binary(nn.Linear(4, 1), criterion__pos_weight=torch.tensor(1e6), lr=1.0, **options)
     one.set_params(noise_multiplier=1e-9, max_grad_norm=0.5)
     moved = flat(one.fit(X, y).module_) - flat(one.module)
     assert float(moved.norm()) <= 0.5001  # the mean of clipped gradients
@@ -189,9 +184,8 @@ def test_bad_labels_are_refused(changed, targets, match):
 
 
 def test_one_output_for_two_classes_is_sent_to_the_net_for_it():
-    net = DPNeuralNetClassifier(
-        nn.Linear(4, 1), classes=[0, 1], noise_multiplier=1.0, sample_rate=0.1, max_steps=2
-    )
+    options = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 2}
+    net = DPNeuralNetClassifier(nn.Linear(4, 1), classes=[0, 1], **options)
     with pytest.raises(ValueError, match="(?s)one output per class.*DPNeuralNetBinaryClassifier"):
         net.fit(X, y)
     net.set_params(criterion=nn.BCEWithLogitsLoss)
@@ -224,10 +218,5 @@ def test_scorers_of_two_classes_work_in_searches(scoring):
 ])  # fmt: skip
 def test_scorers_of_one_label_are_refused_for_several_before_anything_is_spent(scoring):
     one = search(labelled(), scoring=scoring)
-    refuses_to_fit(
-        one,
-        PrivacyError,
-        "(?s)for one target of a record.*3 columns.*accuracy.*Nothing was spent",
-        X,
-        many,
-    )
+    message = "(?s)for one target of a record.*3 columns.*accuracy.*Nothing was spent"
+    refuses_to_fit(one, PrivacyError, message, X, many)

@@ -39,9 +39,7 @@ def wanted(features=50):
 @pytest.mark.parametrize("decay", ["linear", "constant"])
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
 @pytest.mark.parametrize("norm", [0.1, 1.0, "rule"])
-def test_noise_in_each_weight_at_the_end_is_what_the_step_size_was_derived_from(
-    decay, momentum, norm
-):
+def test_noise_in_each_weight_at_the_end_is_what_the_step_size_follows_from(decay, momentum, norm):
     # So much noise that the records hardly matter: what is left in the weights is noise.
     one = model(learning_rate=decay, momentum=momentum, max_grad_norm=norm, noise_seed=0).fit(X, y)
     weights = flat(one.module_).numpy()
@@ -108,9 +106,8 @@ def test_a_schedule_of_the_user_takes_the_place_of_the_fall(one_noise):
     data = X.astype(np.float32), y
     plan = [("plan", LRScheduler(policy="StepLR", step_size=100, gamma=0.1, step_every="batch"))]
     derived = net(callbacks=plan).fit(*data)
-    assert derived.learning_rate_init_ == pytest.approx(
-        model(learning_rate="constant").fit(X, y).learning_rate_init_
-    )
+    expected = pytest.approx(model(learning_rate="constant").fit(X, y).learning_rate_init_)
+    assert derived.learning_rate_init_ == expected
     same = net(callbacks=plan, lr=derived.learning_rate_init_).fit(*data)
     torch.testing.assert_close(flat(derived.module_), flat(same.module_))
 
@@ -121,9 +118,8 @@ def test_a_schedule_of_the_user_takes_the_place_of_the_fall(one_noise):
 def test_by_rule_gradients_are_clipped_where_the_own_class_has_less_than_15_percent():
     """Of a linear model, on the longest record."""
     schema = {f"x{i}": (-1, 1) for i in range(3)} | {"job": ["clerk", "nurse"]}
-    one = DPTabularClassifier(
-        schema, classes=[0, 1], hidden_layer_sizes=(), noise_multiplier=1e-2, max_steps=300
-    )
+    options = {"hidden_layer_sizes": (), "noise_multiplier": 1e-2, "max_steps": 300}
+    one = DPTabularClassifier(schema, classes=[0, 1], **options)
     table = [[1.0, 1.0, 1.0, "clerk"]]
     one.fit(np.array(table * 50, dtype=object), [0, 1] * 25)
     record = torch.cat(list(one.records_of(one).blocks(np.array(table, dtype=object))))
@@ -160,12 +156,9 @@ def test_the_gradient_of_hidden_layers_at_the_start_is_as_long_as_expected(deep,
     residual = nn.functional.normalize(torch.arange(1.0, deep[-1] + 1), dim=0)
     for seed in range(400):
         made = layers.wide_and_deep(
-            [99, deep[-1]],
-            deep,
-            nn.ReLU,
-            torch.Generator().manual_seed(seed),
+            [99, deep[-1]], deep, nn.ReLU, torch.Generator().manual_seed(seed),
             from_linear=from_linear,
-        )
+        )  # fmt: skip
         made.deep(record).backward(residual)
         squares.append(float(sum(one.grad.square().sum() for one in made.deep.parameters())))
     expected = layers.squared_gradient_of_perceptron(deep, 9.0, from_linear=from_linear)
@@ -179,9 +172,8 @@ def test_the_norm_by_rule_is_larger_with_a_hidden_part():
     norms = []
     for columns, hidden in ((1, ()), (1, "auto"), (30, ()), (30, "auto")):
         schema = {f"x{i}": (-1, 1) for i in range(columns)}
-        one = DPTabularClassifier(
-            schema, classes=[0, 1], hidden_layer_sizes=hidden, noise_multiplier=1e-3, max_steps=300
-        )
+        options = {"hidden_layer_sizes": hidden, "noise_multiplier": 1e-3, "max_steps": 300}
+        one = DPTabularClassifier(schema, classes=[0, 1], **options)
         norms.append(one.fit(np.zeros((50, columns)), [0, 1] * 25).max_grad_norm_)
     assert norms[0] == pytest.approx(1.2 * np.sqrt(3))
     assert norms[1] == pytest.approx(1.2 * np.sqrt(3 + 1 + 32 / 34 / 3))

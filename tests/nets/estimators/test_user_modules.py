@@ -54,11 +54,8 @@ def test_buffers_and_weights_of_criteria_follow():
         def forward(self, inputs):
             return self.last(inputs * self.scale)
 
-    one = net(
-        Scaled,
-        criterion__weight=torch.tensor([1.0, 2.0], dtype=torch.float64),
-        **{**LONG, "max_steps": 60},
-    )
+    criterion__weight = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    one = net(Scaled, criterion__weight=criterion__weight, **{**LONG, "max_steps": 60})
     assert one.fit(X, y).score(X, y) > 0.8
 
 

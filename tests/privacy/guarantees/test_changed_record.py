@@ -11,21 +11,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.privacy_accountant import NeighboringRelation
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    ApproxDP,
-    BoundedRangeDP,
-    GaussianDP,
-    Guarantee,
-    NonPrivate,
-    ProfileDP,
-    PureDP,
-    RenyiDP,
-    as_replace_one,
-    compose,
-    envelope,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.calibration import gaussian_target
 from sklearn_dpsearch.privacy.guarantees.neighboring_relations import (
     ChangedRecord,
@@ -64,14 +50,14 @@ def random_chain(rng: np.random.Generator) -> Chain:
     return first, none, last
 
 
-def presence_of(chain: Chain) -> Guarantee:
+def presence_of(chain: Chain) -> dp.Guarantee:
     """Exactly what the mechanism promises for the presence of either record."""
     first, none, last = chain
     pairs = [
         exact_pair(Mechanism(distribution, none, np.zeros(none.size)))
         for distribution in (first, last)
     ]
-    return envelope([ProfileDP.from_pair(pair, "zero_out") for pair in pairs])
+    return dp.envelope([dp.ProfileDP.from_pair(pair, "zero_out") for pair in pairs])
 
 
 def check_chain(stated: Curve, chain: Chain) -> None:
@@ -91,7 +77,7 @@ def check_random_chains(stated: Callable[[DominatingPair], Curve], number: int) 
         check_chain(stated(presence_of(chain).pair), chain)
 
 
-def canonical_chain(presence: Guarantee, cells: int = 600) -> Chain:
+def canonical_chain(presence: dp.Guarantee, cells: int = 600) -> Chain:
     """The chain that loses most with a symmetric guarantee, on cells: x' uniform, z and x stacked
     to its end."""
     level = np.concatenate(
@@ -125,12 +111,13 @@ def test_changing_a_record_never_shows_more_than_is_stated() -> None:
     rng = np.random.default_rng(2)
     for _ in range(size(300, 5)):
         chain = random_chain(rng)
-        check_chain(as_replace_one(presence_of(chain)).delta_at, chain)
+        check_chain(dp.as_replace_one(presence_of(chain)).delta_at, chain)
 
 
 @pytest.mark.slow
 def test_the_statement_is_reached_by_the_worst_chain() -> None:
-    for presence in (GaussianDP(mu=0.8), ApproxDP(epsilon=0.7, delta=1e-4), PureDP(epsilon=1.0)):
+    cases = (dp.GaussianDP(mu=0.8), dp.ApproxDP(epsilon=0.7, delta=1e-4), dp.PureDP(epsilon=1.0))
+    for presence in cases:
         first, _, last = canonical_chain(presence)
         stated = ChangedRecord(presence=presence).delta_at(EPSILONS[:9])
         exact = np.array([hockey_stick(first, last, epsilon) for epsilon in EPSILONS[:9]])
@@ -156,15 +143,15 @@ def test_parts_of_a_bound_are_not_carried_over_one_by_one() -> None:
     chain = canonical_chain(target)
     exact = presence_of(chain)
     assert np.all(exact.delta_at(EPSILONS) <= 1.001 * target.delta_at(EPSILONS) + 1e-12)
-    check_chain(as_replace_one(exact).delta_at, chain)
+    check_chain(dp.as_replace_one(exact).delta_at, chain)
     with pytest.raises(Violation):
-        check_chain(compose(*(as_replace_one(part) for part in target.parts)).delta_at, chain)  # type: ignore[attr-defined]
+        check_chain(dp.compose(*(dp.as_replace_one(part) for part in target.parts)).delta_at, chain)  # type: ignore[attr-defined]
 
 
 def test_a_gaussian_target_is_carried_over_as_a_whole() -> None:
     target = gaussian_target(1.0, "zero_out")
-    assert as_replace_one(target) == ChangedRecord(presence=target)
-    assert 1e-7 < as_replace_one(target).delta_at(100.0) < 1e-6
+    assert dp.as_replace_one(target) == ChangedRecord(presence=target)
+    assert 1e-7 < dp.as_replace_one(target).delta_at(100.0) < 1e-6
 
 
 # --- kinds that stay what they are ----------------------------------------------------------------
@@ -173,16 +160,16 @@ def test_a_gaussian_target_is_carried_over_as_a_whole() -> None:
 def test_parameters_of_known_kinds() -> None:
     changed = {"neighboring": "replace_one"}
     for given, expected in [
-        (PureDP(epsilon=0.3), PureDP(epsilon=0.6, **changed)),
-        (BoundedRangeDP(epsilon=0.3), BoundedRangeDP(epsilon=0.6, **changed)),
-        (GaussianDP(mu=0.3, neighboring="zero_out"), GaussianDP(mu=0.6, **changed)),
-        (ZCDP(rho=0.1), ZCDP(rho=0.4, **changed)),
-        (NonPrivate(), NonPrivate(**changed)),
-        (PureDP(epsilon=0.3, **changed), PureDP(epsilon=0.3, **changed)),
+        (dp.PureDP(epsilon=0.3), dp.PureDP(epsilon=0.6, **changed)),
+        (dp.BoundedRangeDP(epsilon=0.3), dp.BoundedRangeDP(epsilon=0.6, **changed)),
+        (dp.GaussianDP(mu=0.3, neighboring="zero_out"), dp.GaussianDP(mu=0.6, **changed)),
+        (dp.ZCDP(rho=0.1), dp.ZCDP(rho=0.4, **changed)),
+        (dp.NonPrivate(), dp.NonPrivate(**changed)),
+        (dp.PureDP(epsilon=0.3, **changed), dp.PureDP(epsilon=0.3, **changed)),
     ]:
-        assert as_replace_one(given) == expected
-    spent = PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0)
-    assert as_replace_one(spent) == PureDP(epsilon=2.0, **changed)
+        assert dp.as_replace_one(given) == expected
+    spent = PrivacySpent(guarantee=dp.PureDP(epsilon=1.0), delta=0.0)
+    assert dp.as_replace_one(spent) == dp.PureDP(epsilon=2.0, **changed)
 
 
 @pytest.mark.slow
@@ -202,31 +189,28 @@ def test_no_kind_is_below_a_chain_that_keeps_it() -> None:
         )
         widest = max(float(np.ptp(np.log(p / q))) for p, q in pairs)
         kept = [
-            PureDP(epsilon=largest),
-            BoundedRangeDP(epsilon=widest),
-            RenyiDP(orders=orders, epsilons=curve),
-            ZCDP(rho=max(1.01 * rho, largest / 60)),
+            dp.PureDP(epsilon=largest),
+            dp.BoundedRangeDP(epsilon=widest),
+            dp.RenyiDP(orders=orders, epsilons=curve),
+            dp.ZCDP(rho=max(1.01 * rho, largest / 60)),
         ]
         for guarantee in kept:
-            check_chain(as_replace_one(guarantee).delta_at, chain)
-        changed = as_replace_one(kept[2])
+            check_chain(dp.as_replace_one(guarantee).delta_at, chain)
+        changed = dp.as_replace_one(kept[2])
         for order in (1.25, 1.5, 2.0, 3.0, 8.0):
             assert renyi(first, last, order) <= float(changed.renyi(order)) + 1e-12
-            assert (
-                renyi(first, last, order)
-                <= float(ChangedRecord(presence=kept[3]).renyi(order)) + 1e-12
-            )
+            bound = float(ChangedRecord(presence=kept[3]).renyi(order)) + 1e-12
+            assert renyi(first, last, order) <= bound
 
 
 def test_a_renyi_curve_of_concentrated_privacy_counts_four_times() -> None:
     orders = np.array([1.5, 2.0, 5.0, 30.0])
-    assert ChangedRecord(presence=ZCDP(rho=0.1)).renyi(orders) == pytest.approx(
-        as_replace_one(ZCDP(rho=0.1)).renyi(orders)
-    )
+    expected = pytest.approx(dp.as_replace_one(dp.ZCDP(rho=0.1)).renyi(orders))
+    assert ChangedRecord(presence=dp.ZCDP(rho=0.1)).renyi(orders) == expected
 
 
 def test_a_renyi_curve_that_is_known_near_one_alone_still_promises_what_its_profile_does() -> None:
-    near = as_replace_one(RenyiDP(orders=[1.5], epsilons=[0.01]))
+    near = dp.as_replace_one(dp.RenyiDP(orders=[1.5], epsilons=[0.01]))
     assert near.epsilon_at(0.1) < np.inf
 
 
@@ -234,19 +218,18 @@ def test_a_renyi_curve_that_is_known_near_one_alone_still_promises_what_its_prof
     ("noise", "rate", "steps"),
     [(2.0, 0.01, 500), (1.5, 1.0, 3), pytest.param(1.0, 0.02, 1500, marks=pytest.mark.slow)],
 )
-def test_dp_sgd_has_its_own_accounting_which_costs_less_than_the_chain(
-    noise: float, rate: float, steps: int
-) -> None:
-    presence = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps, neighboring="zero_out")
-    ours = as_replace_one(presence).epsilon_at(1e-5)
+def test_dp_sgd_has_its_own_accounting_which_costs_less_than_the_chain(noise, rate, steps):
+    options = {"sample_rate": rate, "steps": steps, "neighboring": "zero_out"}
+    presence = dp.DPSGD(noise_multiplier=noise, **options)
+    ours = dp.as_replace_one(presence).epsilon_at(1e-5)
     theirs = privacy_loss_distribution.from_gaussian_mechanism(
         noise, sampling_prob=rate, value_discretization_interval=1e-3,
         neighboring_relation=NeighboringRelation.REPLACE_ONE,
     ).self_compose(steps).get_epsilon_for_delta(1e-5)  # fmt: skip
     assert 0.995 * theirs <= ours <= 1.01 * theirs
     assert ours <= ChangedRecord(presence=presence).epsilon_at(1e-5) * 1.0001
-    twice = as_replace_one(compose(presence, presence))
-    assert twice == compose(as_replace_one(presence), as_replace_one(presence))
+    twice = dp.as_replace_one(dp.compose(presence, presence))
+    assert twice == dp.compose(dp.as_replace_one(presence), dp.as_replace_one(presence))
 
 
 def test_replaced_records_of_dp_sgd_in_any_direction_are_covered() -> None:
@@ -260,7 +243,7 @@ def test_replaced_records_of_dp_sgd_in_any_direction_are_covered() -> None:
         masses = rate * with_record + (1 - rate) * np.exp(-(grid**2).sum(1) / (2 * noise**2))
         return masses / masses.sum()
 
-    stated = DPSGD(
+    stated = dp.DPSGD(
         noise_multiplier=noise, sample_rate=rate, steps=1, neighboring="replace_one"
     ).delta_at(EPSILONS[:9])
     shown = {
@@ -282,6 +265,6 @@ def test_replaced_records_of_dp_sgd_in_any_direction_are_covered() -> None:
 
 def test_the_value_itself_holds_under_one_relation_alone() -> None:
     with pytest.raises(ValueError, match="replace_one"):
-        ChangedRecord(presence=PureDP(epsilon=1.0), neighboring="zero_out")
+        ChangedRecord(presence=dp.PureDP(epsilon=1.0), neighboring="zero_out")
     with pytest.raises(ValueError, match="presence"):
-        ChangedRecord(presence=PureDP(epsilon=1.0, neighboring="replace_one"))
+        ChangedRecord(presence=dp.PureDP(epsilon=1.0, neighboring="replace_one"))

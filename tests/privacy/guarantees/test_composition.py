@@ -8,22 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    ApproxDP,
-    GaussianDP,
-    Geometric,
-    MixedNeighborsError,
-    NonPrivate,
-    ProfileDP,
-    PureDP,
-    RenyiDP,
-    best_of,
-    compose,
-    envelope,
-    mixture,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.guarantees import composition
 from tests.privacy.brute_force import (
     EPSILONS,
@@ -34,7 +19,7 @@ from tests.privacy.brute_force import (
     renyi,
 )
 
-SGD = DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300)
+SGD = dp.DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300)
 
 
 # --- composition ----------------------------------------------------------------------------------
@@ -45,7 +30,7 @@ def test_composition_is_above_the_exact_product_of_discrete_mechanisms() -> None
     rng = np.random.default_rng(0)
     for _ in range(40):
         one, two = random_mechanism(rng), random_mechanism(rng)
-        total = compose(*(ProfileDP.from_pair(exact_pair(part)) for part in (one, two, two)))
+        total = dp.compose(*(dp.ProfileDP.from_pair(exact_pair(part)) for part in (one, two, two)))
         for p, q in ((one, two), (one.reversed, two.reversed)):
             first = np.outer(np.outer(p.p, q.p), q.p).ravel()
             second = np.outer(np.outer(p.q, q.q), q.q).ravel()
@@ -54,37 +39,35 @@ def test_composition_is_above_the_exact_product_of_discrete_mechanisms() -> None
 
 
 def test_pure_guarantees_add_up_at_delta_zero_and_gain_above() -> None:
-    parts = [PureDP(epsilon=0.1) for _ in range(10)] + [PureDP(epsilon=0.7)]
-    total = compose(*parts)
+    parts = [dp.PureDP(epsilon=0.1) for _ in range(10)] + [dp.PureDP(epsilon=0.7)]
+    total = dp.compose(*parts)
     assert total.epsilon_at(0.0) == pytest.approx(1.7, rel=1e-15)
     assert Fraction(total.epsilon_at(0.0)) >= sum(Fraction(one.epsilon) for one in parts)
     assert total.epsilon_at(1e-3) < 1.5
-    assert compose(PureDP(epsilon=1.0), PureDP(epsilon=0.5)).epsilon_at(0.0) == 1.5
+    assert dp.compose(dp.PureDP(epsilon=1.0), dp.PureDP(epsilon=0.5)).epsilon_at(0.0) == 1.5
 
 
 def test_closed_forms_add_up_exactly() -> None:
-    assert compose(GaussianDP(mu=3.0), GaussianDP(mu=4.0)) == GaussianDP(mu=5.0)
-    assert compose(ZCDP(rho=0.25), ZCDP(rho=0.5)) == ZCDP(rho=0.75)
-    left, right = (
-        RenyiDP(orders=[2.0, 4.0], epsilons=[0.1, 0.3]),
-        RenyiDP(orders=[3.0, 8.0], epsilons=[0.2, 0.5]),
-    )
-    assert compose(left, right).renyi([2.0, 3.0, 4.0]) == pytest.approx([0.3, 0.5, 0.8])
+    assert dp.compose(dp.GaussianDP(mu=3.0), dp.GaussianDP(mu=4.0)) == dp.GaussianDP(mu=5.0)
+    assert dp.compose(dp.ZCDP(rho=0.25), dp.ZCDP(rho=0.5)) == dp.ZCDP(rho=0.75)
+    left = dp.RenyiDP(orders=[2.0, 4.0], epsilons=[0.1, 0.3])
+    right = dp.RenyiDP(orders=[3.0, 8.0], epsilons=[0.2, 0.5])
+    assert dp.compose(left, right).renyi([2.0, 3.0, 4.0]) == pytest.approx([0.3, 0.5, 0.8])
 
 
 def test_failures_of_parts_add_up() -> None:
-    total = compose(ApproxDP(epsilon=0.1, delta=1e-3), ApproxDP(epsilon=0.1, delta=2e-3))
+    total = dp.compose(dp.ApproxDP(epsilon=0.1, delta=1e-3), dp.ApproxDP(epsilon=0.1, delta=2e-3))
     assert total.delta_at(5.0) == pytest.approx(1 - (1 - 1e-3) * (1 - 2e-3), rel=1e-6)
 
 
 def test_composition_with_no_promise_is_no_promise() -> None:
-    assert isinstance(compose(SGD, NonPrivate()), NonPrivate)
+    assert isinstance(dp.compose(SGD, dp.NonPrivate()), dp.NonPrivate)
 
 
 @pytest.mark.slow
 def test_composition_is_never_above_its_renyi_route() -> None:
-    total = compose(SGD, PureDP(epsilon=0.2), ZCDP(rho=0.01))
-    route = RenyiDP(orders=np.arange(2, 200), epsilons=total.renyi(np.arange(2, 200)))
+    total = dp.compose(SGD, dp.PureDP(epsilon=0.2), dp.ZCDP(rho=0.01))
+    route = dp.RenyiDP(orders=np.arange(2, 200), epsilons=total.renyi(np.arange(2, 200)))
     assert total.epsilon_at(1e-6) <= route.epsilon_at(1e-6)
 
 
@@ -101,8 +84,8 @@ def test_composing_with_a_search_that_may_not_run_is_above_the_exact_loss() -> N
             np.append(release(distribution, side, response.scores), np.exp(-mean))
             for side in (response.p, response.q)
         )
-        total = compose(
-            best_of(PureDP(epsilon=np.log(9.0)), distribution), PureDP(epsilon=np.log(9.0))
+        total = dp.compose(
+            dp.best_of(dp.PureDP(epsilon=np.log(9.0)), distribution), dp.PureDP(epsilon=np.log(9.0))
         )
         for epsilon in EPSILONS[:-1]:
             exact = hockey_stick(np.outer(p, response.p), np.outer(q, response.q), epsilon)
@@ -117,11 +100,11 @@ def test_mixture_is_the_exact_average_of_discrete_mechanisms() -> None:
     for _ in range(40):
         parts = [random_mechanism(rng) for _ in range(3)]
         weights = rng.dirichlet(np.ones(3))
-        p, q = (
-            np.concatenate([w * side for w, side in zip(weights, sides)])
-            for sides in ([one.p for one in parts], [one.q for one in parts])
-        )
-        pair = mixture([ProfileDP.from_pair(exact_pair(one)) for one in parts], list(weights)).pair
+        cases = ([one.p for one in parts], [one.q for one in parts])
+        p, q = (np.concatenate([w * side for w, side in zip(weights, sides)]) for sides in cases)
+        pair = dp.mixture(
+            [dp.ProfileDP.from_pair(exact_pair(one)) for one in parts], list(weights)
+        ).pair
         for one, (first, second) in ((pair.removed, (p, q)), (pair.added, (q, p))):
             exact = np.array([hockey_stick(first, second, epsilon) for epsilon in EPSILONS])
             assert one.delta_at(EPSILONS) == pytest.approx(exact, abs=1e-11)
@@ -134,28 +117,29 @@ def test_mixture_of_renyi_curves_is_above_the_exact_divergence() -> None:
     truth = [1 / (1 + np.exp(-one)) for one in losses]
     p = np.concatenate([w * np.array([t, 1 - t]) for w, t in zip(weights, truth)])
     q = np.concatenate([w * np.array([1 - t, t]) for w, t in zip(weights, truth)])
-    ours = mixture([PureDP(epsilon=one) for one in losses], list(weights))
+    ours = dp.mixture([dp.PureDP(epsilon=one) for one in losses], list(weights))
     for order in (1.5, 2.0, 7.0, 40.0):
         assert ours.renyi(order) == pytest.approx(renyi(p, q, order), rel=1e-9)
     assert ours.epsilon_at(0.0) == 2.5
 
 
 def test_mixture_with_no_promise_fails_as_often_as_it_is_drawn() -> None:
-    half = mixture([NonPrivate(), PureDP(epsilon=1.0)], [0.01, 0.99])
+    half = dp.mixture([dp.NonPrivate(), dp.PureDP(epsilon=1.0)], [0.01, 0.99])
     assert half.delta_at(2.0) == pytest.approx(0.01)
-    assert best_of(half, Geometric(3)).delta_at(30.0) == pytest.approx(0.03, rel=0.1)
+    assert dp.best_of(half, dp.Geometric(3)).delta_at(30.0) == pytest.approx(0.03, rel=0.1)
 
 
 # --- envelopes ------------------------------------------------------------------------------------
 
 
 def test_envelope_is_the_largest_profile_and_its_pair_is_above_both_ways() -> None:
-    parts = [GaussianDP(mu=0.5), PureDP(epsilon=0.9), SGD, ApproxDP(epsilon=0.1, delta=1e-4)]
+    parts = [
+        dp.GaussianDP(mu=0.5), dp.PureDP(epsilon=0.9), SGD, dp.ApproxDP(epsilon=0.1, delta=1e-4),
+    ]  # fmt: skip
     grid = np.linspace(0, 4, 333)
-    worst = envelope(parts)
-    assert worst.delta_at(grid) == pytest.approx(
-        np.max([one.delta_at(grid) for one in parts], axis=0)
-    )
+    worst = dp.envelope(parts)
+    expected = pytest.approx(np.max([one.delta_at(grid) for one in parts], axis=0))
+    assert worst.delta_at(grid) == expected
     both_signs = np.linspace(-4, 4, 401)
     for one, parts_of in ((worst.pair.removed, "removed"), (worst.pair.added, "added")):
         for part in parts:
@@ -167,8 +151,8 @@ def test_envelope_is_the_largest_profile_and_its_pair_is_above_both_ways() -> No
 
 def test_the_pair_of_an_envelope_through_few_of_its_losses_is_above_all_parts(monkeypatch) -> None:
     monkeypatch.setattr(composition, "MOST_LOSSES", 101)
-    parts = [GaussianDP(mu=0.5), PureDP(epsilon=0.9), SGD]
-    whole, epsilon = envelope(parts).pair, np.linspace(-4, 4, 401)
+    parts = [dp.GaussianDP(mu=0.5), dp.PureDP(epsilon=0.9), SGD]
+    whole, epsilon = dp.envelope(parts).pair, np.linspace(-4, 4, 401)
     assert whole.removed.losses.size < 210 < SGD.pair.removed.losses.size
     for name in ("removed", "added"):
         largest = np.max([getattr(part.pair, name).delta_at(epsilon) for part in parts], axis=0)
@@ -180,30 +164,33 @@ def test_the_pair_of_an_envelope_through_few_of_its_losses_is_above_all_parts(mo
 
 
 def test_envelope_of_pure_guarantees_is_the_largest() -> None:
-    assert envelope([PureDP(epsilon=0.1), PureDP(epsilon=0.3)]) == PureDP(epsilon=0.3)
-    assert envelope([SGD, SGD]) == SGD
-    assert isinstance(envelope([SGD, NonPrivate()]), NonPrivate)
+    assert dp.envelope([dp.PureDP(epsilon=0.1), dp.PureDP(epsilon=0.3)]) == dp.PureDP(epsilon=0.3)
+    assert dp.envelope([SGD, SGD]) == SGD
+    assert isinstance(dp.envelope([SGD, dp.NonPrivate()]), dp.NonPrivate)
 
 
 # --- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "combine", [compose, lambda *parts: mixture(parts, [0.5, 0.5]), lambda *parts: envelope(parts)]
+    "combine",
+    [dp.compose, lambda *parts: dp.mixture(parts, [0.5, 0.5]), lambda *parts: dp.envelope(parts)],
 )
 def test_guarantees_under_different_neighbouring_relations_never_combine(combine) -> None:
     relations = ("add_remove", "zero_out", "replace_one")
     for left, right in combinations(relations, 2):
-        with pytest.raises(MixedNeighborsError, match=f"PureDP.{left}.*GaussianDP.{right}"):
-            combine(PureDP(epsilon=1.0, neighboring=left), GaussianDP(mu=1.0, neighboring=right))
+        with pytest.raises(dp.MixedNeighborsError, match=f"PureDP.{left}.*GaussianDP.{right}"):
+            combine(
+                dp.PureDP(epsilon=1.0, neighboring=left), dp.GaussianDP(mu=1.0, neighboring=right)
+            )
 
 
 @pytest.mark.parametrize(("build", "message"), [
-    (compose, "at least one guarantee"),
-    (lambda: envelope([]), "at least one guarantee"),
-    (lambda: mixture([SGD], [0.5, 0.5]), "as many weights as guarantees"),
-    (lambda: mixture([SGD, PureDP(epsilon=1.0)], [0.5, 0.6]), "weights >= 0 with sum 1"),
-    (lambda: mixture([SGD, PureDP(epsilon=1.0)], [-0.5, 1.5]), "weights >= 0 with sum 1"),
+    (dp.compose, "at least one guarantee"),
+    (lambda: dp.envelope([]), "at least one guarantee"),
+    (lambda: dp.mixture([SGD], [0.5, 0.5]), "as many weights as guarantees"),
+    (lambda: dp.mixture([SGD, dp.PureDP(epsilon=1.0)], [0.5, 0.6]), "weights >= 0 with sum 1"),
+    (lambda: dp.mixture([SGD, dp.PureDP(epsilon=1.0)], [-0.5, 1.5]), "weights >= 0 with sum 1"),
 ])  # fmt: skip
 def test_bad_combinations_say_what_was_expected(build, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -212,8 +199,8 @@ def test_bad_combinations_say_what_was_expected(build, message: str) -> None:
 
 def test_tiny_parts_of_a_composition_do_not_vanish() -> None:
     """The square of a tiny μ is 0, and no loss at all would be promised."""
-    total = compose(GaussianDP(mu=1e-170), GaussianDP(mu=1e-170))
-    assert isinstance(total, GaussianDP)
+    total = dp.compose(dp.GaussianDP(mu=1e-170), dp.GaussianDP(mu=1e-170))
+    assert isinstance(total, dp.GaussianDP)
     assert total.mu > 1.4e-170
     assert total.pure_epsilon is None
 
@@ -222,8 +209,8 @@ def test_sum_of_zcdp_parameters_is_rounded_up() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         parts = rng.uniform(0, 1, 5)
-        total = compose(*(ZCDP(rho=float(rho)) for rho in parts))
-        assert isinstance(total, ZCDP)
+        total = dp.compose(*(dp.ZCDP(rho=float(rho)) for rho in parts))
+        assert isinstance(total, dp.ZCDP)
         assert Fraction(total.rho) >= sum(Fraction(float(rho)) for rho in parts)
 
 
@@ -231,8 +218,8 @@ def test_average_of_failures_is_rounded_up() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         parts, weight = rng.uniform(0, 1, 2), Fraction(int(rng.integers(1, 64)), 64)
-        total = mixture(
-            [ApproxDP(epsilon=1.0, delta=float(d)) for d in parts],
+        total = dp.mixture(
+            [dp.ApproxDP(epsilon=1.0, delta=float(d)) for d in parts],
             [float(weight), float(1 - weight)],
         )
         exact = weight * Fraction(float(parts[0])) + (1 - weight) * Fraction(float(parts[1]))
@@ -240,4 +227,7 @@ def test_average_of_failures_is_rounded_up() -> None:
 
 
 def test_one_of_several_pure_mechanisms_is_as_bad_as_the_worst_where_nothing_may_fail() -> None:
-    assert mixture([PureDP(epsilon=0.5), PureDP(epsilon=2.0)], [0.9, 0.1]).epsilon_at(0.0) == 2.0
+    assert (
+        dp.mixture([dp.PureDP(epsilon=0.5), dp.PureDP(epsilon=2.0)], [0.9, 0.1]).epsilon_at(0.0)
+        == 2.0
+    )

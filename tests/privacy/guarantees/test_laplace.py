@@ -60,21 +60,17 @@ def test_noise_on_several_numbers_is_no_worse_than_on_one() -> None:
             distributions.append((p, np.diff(stats.laplace.cdf(x, loc=shift))))
         p, q = (np.outer(distributions[0][side], distributions[1][side]) for side in (0, 1))
         for epsilon in (0.0, 0.4, 1.0):
-            assert (
-                np.maximum(p - np.exp(epsilon) * q, 0.0).sum()
-                <= LaplaceDP(epsilon=total).delta_at(epsilon) + 1e-12
-            )
+            bound = LaplaceDP(epsilon=total).delta_at(epsilon) + 1e-12
+            assert np.maximum(p - np.exp(epsilon) * q, 0.0).sum() <= bound
 
 
 def test_chains_stay_laplace() -> None:
     one, grid = LaplaceDP(epsilon=0.4), np.linspace(0.0, 1.1, 23)
     assert as_replace_one(one) == LaplaceDP(epsilon=0.8, neighboring="replace_one")
-    assert ChangedRecord(presence=one).delta_at(grid) == pytest.approx(
-        as_replace_one(one).delta_at(grid), abs=1e-5
-    )
-    assert OfGroup(one_record=one, records=3).delta_at(grid) == pytest.approx(
-        for_group(one, 3).delta_at(grid), abs=1e-5
-    )
+    expected = pytest.approx(as_replace_one(one).delta_at(grid), abs=1e-5)
+    assert ChangedRecord(presence=one).delta_at(grid) == expected
+    actual = OfGroup(one_record=one, records=3).delta_at(grid)
+    assert actual == pytest.approx(for_group(one, 3).delta_at(grid), abs=1e-5)
 
 
 def test_it_is_between_nothing_and_pure() -> None:

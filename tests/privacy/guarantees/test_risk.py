@@ -11,21 +11,7 @@ from dp_accounting.pld.privacy_loss_distribution import (
 )
 from scipy.stats import norm
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    ApproxDP,
-    GaussianDP,
-    Geometric,
-    Guarantee,
-    NonPrivate,
-    ProfileDP,
-    PureDP,
-    best_of,
-    compose,
-    envelope,
-    subset_then_train,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.guarantees.risk import TradeOff, trade_off
 from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian
 from sklearn_dpsearch.privacy.spent import PrivacySpent
@@ -86,9 +72,8 @@ def test_the_curve_is_the_largest_of_all_lines_but_for_the_tolerance(curves) -> 
 def test_both_readings_of_the_curve_agree(curves) -> None:
     for _, curve in curves[:20]:
         for rate in ALL_RATES:
-            assert curve.true_positive_rate(rate) + curve.false_negative_rate(
-                rate
-            ) == pytest.approx(1.0, abs=1e-10)
+            expected = pytest.approx(1.0, abs=1e-10)
+            assert curve.true_positive_rate(rate) + curve.false_negative_rate(rate) == expected
 
 
 def test_the_advantage_is_the_total_variation_distance(curves) -> None:
@@ -119,9 +104,8 @@ def test_a_profile_that_is_no_longer_convex_is_still_read_on_the_safe_side() -> 
             epsilon < 1.0, 0.9, np.maximum(delta_of_gaussian(1.0, epsilon), 1e-6)
         )
     )
-    assert curve.advantage() <= (np.e - 1 + 2 * delta_of_gaussian(1.0, np.array(1.0))) / (
-        np.e + 1
-    ) * (1 + 1e-4)
+    bound = (np.e - 1 + 2 * delta_of_gaussian(1.0, np.array(1.0))) / (np.e + 1) * (1 + 1e-4)
+    assert curve.advantage() <= bound
     for rate in ALL_RATES[1:-1]:
         assert curve.false_negative_rate(rate) <= norm.cdf(norm.isf(rate) - 1.0) + 1e-12
 
@@ -137,7 +121,7 @@ RUNS = [(1.0, 1.0, 1), (1.0, 0.01, 1000), (2.0, 0.05, 300)]
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
 def test_gaussian_trade_off_is_its_closed_form(mu: float) -> None:
-    one = GaussianDP(mu=mu)
+    one = dp.GaussianDP(mu=mu)
     exact = norm.cdf(norm.isf(RATES) - mu)
     assert np.all(one.trade_off(RATES) <= exact)
     assert one.trade_off(RATES) == pytest.approx(exact, abs=3e-5)
@@ -148,28 +132,24 @@ def test_gaussian_trade_off_is_its_closed_form(mu: float) -> None:
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(1.0, 0.0), (0.3, 0.01), (4.0, 1e-6), (0.0, 0.2), (0.001, 1e-5)]
 )
-def test_trade_off_of_an_epsilon_and_a_delta_is_its_closed_form(
-    epsilon: float, delta: float
-) -> None:
-    one = ApproxDP(epsilon=epsilon, delta=delta)
+def test_trade_off_of_an_epsilon_and_a_delta_is_its_closed_form(epsilon: float, delta: float):
+    one = dp.ApproxDP(epsilon=epsilon, delta=delta)
     lines = np.maximum(1 - delta - np.exp(epsilon) * RATES, np.exp(-epsilon) * (1 - delta - RATES))
     assert one.trade_off(RATES) == pytest.approx(np.maximum(lines, 0.0), abs=3e-5)
     assert np.all(one.trade_off(RATES) <= np.maximum(lines, 0.0) + 1e-15)
-    assert one.advantage() == pytest.approx(
-        (np.expm1(epsilon) + 2 * delta) / (np.exp(epsilon) + 1), rel=1e-9
-    )
+    expected = pytest.approx((np.expm1(epsilon) + 2 * delta) / (np.exp(epsilon) + 1), rel=1e-9)
+    assert one.advantage() == expected
 
 
 def test_nothing_is_hidden_without_privacy_and_all_with_no_loss() -> None:
-    assert NonPrivate().trade_off(RATES).max() == 0.0
-    assert (NonPrivate().advantage(), NonPrivate().bayes_risk(0.1)) == (1.0, 1.0)
-    nothing = PureDP(epsilon=0.0)
+    assert dp.NonPrivate().trade_off(RATES).max() == 0.0
+    assert (dp.NonPrivate().advantage(), dp.NonPrivate().bayes_risk(0.1)) == (1.0, 1.0)
+    nothing = dp.PureDP(epsilon=0.0)
     assert nothing.trade_off(RATES) == pytest.approx(1 - RATES, abs=1e-11)
     assert nothing.advantage() == 0.0
     assert nothing.bayes_risk(PRIORS, "any") == pytest.approx(PRIORS, abs=1e-11)
-    assert nothing.bayes_risk(PRIORS, "membership") == pytest.approx(
-        np.maximum(PRIORS, 1 - PRIORS), abs=1e-11
-    )
+    expected = pytest.approx(np.maximum(PRIORS, 1 - PRIORS), abs=1e-11)
+    assert nothing.bayes_risk(PRIORS, "membership") == expected
 
 
 # --- exact attacks --------------------------------------------------------------------------------
@@ -190,7 +170,7 @@ def test_no_reconstruction_succeeds_more_often_than_stated() -> None:
         pairs = [
             exact_pair(Mechanism(distribution, none, np.zeros(n))) for distribution in distributions
         ]
-        stated = envelope([ProfileDP.from_pair(pair) for pair in pairs]).bayes_risk(
+        stated = dp.envelope([dp.ProfileDP.from_pair(pair) for pair in pairs]).bayes_risk(
             float(prior.max())
         )
         assert np.max(prior[:, None] * distributions, axis=0).sum() <= stated + 1e-12
@@ -198,17 +178,15 @@ def test_no_reconstruction_succeeds_more_often_than_stated() -> None:
 
 def test_membership_is_never_above_any_attack_with_the_same_best_guess() -> None:
     for one in (
-        GaussianDP(mu=0.7),
-        ApproxDP(epsilon=0.5, delta=1e-3),
-        DPSGD(noise_multiplier=1, sample_rate=0.1, steps=9),
+        dp.GaussianDP(mu=0.7),
+        dp.ApproxDP(epsilon=0.5, delta=1e-3),
+        dp.DPSGD(noise_multiplier=1, sample_rate=0.1, steps=9),
     ):
         for prior in (0.05, 0.3, 0.5, 0.8):
-            assert (
-                one.bayes_risk(prior, "membership") <= one.bayes_risk(max(prior, 1 - prior)) + 1e-12
-            )
-        assert one.bayes_risk(0.5, "membership") == pytest.approx(
-            0.5 * (1 + one.advantage()), rel=1e-9
-        )
+            bound = one.bayes_risk(max(prior, 1 - prior)) + 1e-12
+            assert one.bayes_risk(prior, "membership") <= bound
+        expected = pytest.approx(0.5 * (1 + one.advantage()), rel=1e-9)
+        assert one.bayes_risk(0.5, "membership") == expected
 
 
 # --- other libraries ------------------------------------------------------------------------------
@@ -220,8 +198,8 @@ def theirs(sigma: float, rate: float, steps: int) -> PrivacyLossDistribution:
     ).self_compose(steps)
 
 
-def ours(sigma: float, rate: float, steps: int) -> DPSGD:
-    return DPSGD(noise_multiplier=sigma, sample_rate=rate, steps=steps)
+def ours(sigma: float, rate: float, steps: int) -> dp.DPSGD:
+    return dp.DPSGD(noise_multiplier=sigma, sample_rate=rate, steps=steps)
 
 
 @pytest.mark.slow
@@ -231,9 +209,8 @@ def test_riskcal_reads_the_same_risks(run: tuple[float, float, int]) -> None:
     do not match)."""
     analysis = pytest.importorskip("riskcal.analysis")
     pld, one, rates = theirs(*run), ours(*run), RATES[RATES >= 1e-3]
-    assert one.trade_off(rates) == pytest.approx(
-        analysis.get_beta_from_pld(pld, alpha=rates), abs=3e-4
-    )
+    expected = pytest.approx(analysis.get_beta_from_pld(pld, alpha=rates), abs=3e-4)
+    assert one.trade_off(rates) == expected
     assert one.advantage() == pytest.approx(analysis.get_advantage_from_pld(pld), rel=1e-3)
     likely = np.array([0.5, 0.6, 0.9])
     # it states how often the best attack is wrong
@@ -246,23 +223,25 @@ def test_riskcal_is_not_above_zero_concentrated_dp_read_from_its_profile() -> No
     never above it."""
     analysis = pytest.importorskip("riskcal.analysis")
     rates = np.array([0.01, 0.1, 0.3])
-    assert np.all(ZCDP(rho=0.2).trade_off(rates) <= analysis.get_beta_from_zcdp(0.2, rates) + 1e-6)
+    assert np.all(
+        dp.ZCDP(rho=0.2).trade_off(rates) <= analysis.get_beta_from_zcdp(0.2, rates) + 1e-6
+    )
 
 
 # --- whole searches -------------------------------------------------------------------------------
 
 
 SEARCHES = {
-    "best of K": best_of(GaussianDP(mu=0.5), Geometric(10)),
-    "pure best of K": best_of(PureDP(epsilon=0.3), Geometric(5)),
-    "composed": compose(GaussianDP(mu=0.3), PureDP(epsilon=0.5)),
-    "subset": subset_then_train(PureDP(epsilon=1.5), PureDP(epsilon=1.0), 0.1),
+    "best of K": dp.best_of(dp.GaussianDP(mu=0.5), dp.Geometric(10)),
+    "pure best of K": dp.best_of(dp.PureDP(epsilon=0.3), dp.Geometric(5)),
+    "composed": dp.compose(dp.GaussianDP(mu=0.3), dp.PureDP(epsilon=0.5)),
+    "subset": dp.subset_then_train(dp.PureDP(epsilon=1.5), dp.PureDP(epsilon=1.0), 0.1),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
-def test_every_stated_epsilon_and_delta_bounds_the_risks_of_a_search(search: Guarantee) -> None:
+def test_every_stated_epsilon_and_delta_bounds_the_risks_of_a_search(search: dp.Guarantee) -> None:
     """No line that a stated (ε, δ) gives lies above the curve by more than the tolerance."""
     curve, rates = search.trade_off(RATES), RATES
     for epsilon in (0.0, 0.3, 1.0, 2.5):
@@ -278,7 +257,7 @@ def test_every_stated_epsilon_and_delta_bounds_the_risks_of_a_search(search: Gua
 
 
 def test_the_statement_reads_the_risk_of_its_total() -> None:
-    spent = PrivacySpent(guarantee=GaussianDP(mu=0.5), delta=1e-6)
+    spent = PrivacySpent(guarantee=dp.GaussianDP(mu=0.5), delta=1e-6)
     assert spent.trade_off(0.1) == spent.guarantee.trade_off(0.1)
     assert spent.advantage() == spent.guarantee.advantage()
     assert spent.bayes_risk([0.1, 0.2]).shape == (2,)
@@ -286,7 +265,7 @@ def test_the_statement_reads_the_risk_of_its_total() -> None:
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, np.nan])
 def test_what_is_no_probability_is_refused(wrong: float) -> None:
-    one = PureDP(epsilon=1.0)
+    one = dp.PureDP(epsilon=1.0)
     with pytest.raises(ValueError, match="0 <= false_positive_rate <= 1"):
         one.trade_off(wrong)
     with pytest.raises(ValueError, match="0 <= prior <= 1"):

@@ -23,9 +23,8 @@ from tests.privacy.threshold_rounds import (
 def test_tail_used_here_is_the_tail_of_the_distribution() -> None:
     k, mass = noise_distribution(2.5)
     for first in range(-8, 9):
-        assert laplace_tail(2.5, np.array(first)) == pytest.approx(
-            mass[k >= first].sum(), rel=1e-12
-        )
+        expected = pytest.approx(mass[k >= first].sum(), rel=1e-12)
+        assert laplace_tail(2.5, np.array(first)) == expected
 
 
 @pytest.mark.slow
@@ -39,10 +38,8 @@ def test_an_accept_costs_epsilon_and_a_reject_half_of_it() -> None:
         p, q = one_round(one, threshold, epsilon), one_round(other, threshold, epsilon)
         # what is rarer feels where the enumeration of z ends
         losses = np.abs(np.log(p / q)) * (p > 1e-8)
-        accepts, rejects = (
-            max(accepts, losses[:-1].max() / epsilon),
-            max(rejects, losses[-1] / epsilon),
-        )
+        accepts = max(accepts, losses[:-1].max() / epsilon)
+        rejects = max(rejects, losses[-1] / epsilon)
     assert 0.8 < accepts <= 1.0 + 1e-9
     assert 0.45 < rejects <= 0.5 + 1e-9
 
@@ -71,9 +68,8 @@ def test_if_all_utilities_move_alike_an_accept_costs_three_quarters() -> None:
 @pytest.mark.slow
 def test_rounds_follow_the_enumerated_distribution() -> None:
     utilities, epsilon = np.array([5, 12, 9]), 1.0
-    mechanism = AboveThreshold(
-        round_epsilon=Fraction(1), sensitivity=Fraction(STEPS), grid=Fraction(1)
-    )
+    options = {"round_epsilon": Fraction(1), "sensitivity": Fraction(STEPS), "grid": Fraction(1)}
+    mechanism = AboveThreshold(**options)
     source, number = random.Random(7), brute_force.size(20_000, 2000)
     counts = Counter(mechanism.first_above(utilities.tolist(), 10, source) for _ in range(number))
     for result, chance in zip([0, 1, 2, None], one_round(utilities, 10, epsilon)):
@@ -84,16 +80,14 @@ def test_rounding_to_the_grid_is_paid_for() -> None:
     """Utilities that are no multiples of the grid may move by one multiple more."""
     exact = AboveThreshold(round_epsilon=Fraction(1), sensitivity=Fraction(1, 50))
     assert exact.steps == 1024
-    coarse = AboveThreshold(
-        round_epsilon=Fraction(1), sensitivity=Fraction(1, 50), grid=Fraction(3, 200)
-    )
+    grid = Fraction(3, 200)
+    coarse = AboveThreshold(round_epsilon=Fraction(1), sensitivity=Fraction(1, 50), grid=grid)
     assert coarse.steps == 2
 
 
 def test_one_draw_for_the_threshold_is_used_as_given() -> None:
-    mechanism = AboveThreshold(
-        round_epsilon=Fraction(1000), sensitivity=Fraction(1, 50), grid=Fraction(1, 100)
-    )
+    grid = Fraction(1, 100)
+    mechanism = AboveThreshold(round_epsilon=Fraction(1000), sensitivity=Fraction(1, 50), grid=grid)
     assert mechanism.first_above([0.5], 0.4, random.Random(0), threshold_noise=10**6) is None
     assert mechanism.first_above([0.5], 0.6, random.Random(0), threshold_noise=-(10**6)) == 0
 

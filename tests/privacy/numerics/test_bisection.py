@@ -29,9 +29,7 @@ def around(start: float, least: float, most: float, factor: float = 2.0) -> dict
 
 @pytest.mark.slow
 @given(turn=st.floats(1e-5, 1e5), start=st.floats(1e-3, 1e3), strictly=st.booleans())
-def test_the_condition_fails_at_one_end_and_holds_at_the_other(
-    turn: float, start: float, strictly: bool
-) -> None:
+def test_the_condition_fails_at_one_end_and_holds_at_the_other(turn, start, strictly):
     def condition(x: float) -> bool:
         return x > turn if strictly else x >= turn
 
@@ -76,9 +74,8 @@ def test_points_that_are_not_needed_are_not_tried() -> None:
 @pytest.mark.parametrize("turn", [1, 2, 1000, 12345])
 def test_whole_numbers_are_found_to_the_last_one(turn: int) -> None:
     wide = bracket(lambda n: n >= turn, 1, falling=(0,), rising=geometric(1, 2, 2**20))
-    assert narrow(lambda n: n >= turn, wide, within(absolute=1), whole_midpoint) == Turn(
-        turn - 1, turn
-    )
+    expected = Turn(turn - 1, turn)
+    assert narrow(lambda n: n >= turn, wide, within(absolute=1), whole_midpoint) == expected
 
 
 @given(
@@ -87,9 +84,7 @@ def test_whole_numbers_are_found_to_the_last_one(turn: int) -> None:
     scale=st.floats(1e-6, 1e6),
     flat=st.booleans(),
 )
-def test_the_smallest_epsilon_is_found_for_profiles_of_any_shape(
-    turn: float, power: float, scale: float, flat: bool
-) -> None:
+def test_the_smallest_epsilon_is_found_for_profiles_of_any_shape(turn, power, scale, flat):
     """Also where δ is on a flat part of the profile, of which the left end is the answer."""
     tried = []
 

@@ -58,9 +58,7 @@ def binomial_curve(epsilon: float, number: int, at: np.ndarray) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "number"), [(0.1, 200), (0.01, 20_000), (1e-3, 10**6)])
-def test_composed_randomised_responses_keep_their_digits_far_out(
-    epsilon: float, number: int
-) -> None:
+def test_composed_randomised_responses_keep_their_digits_far_out(epsilon: float, number: int):
     ours = convolve([randomized_response(epsilon, 0.0)], [number])
     deviation = epsilon * number**0.5
     at = 0.5 * deviation**2 + deviation * np.array([0.0, 3.0, 5.0, 7.0, 8.0, 9.0])
@@ -71,17 +69,13 @@ def test_composed_randomised_responses_keep_their_digits_far_out(
 
 
 @pytest.mark.parametrize("number", [2, 11, pytest.param(1000, marks=pytest.mark.slow)])
-def test_composed_randomised_responses_are_above_the_exact_curve_at_any_epsilon(
-    number: int,
-) -> None:
+def test_composed_randomised_responses_are_above_the_exact_curve_at_any_epsilon(number: int):
     """Once a bulk without spread had a grid whose indices no double could tell apart: 1.0 became
     4e-5."""
     for epsilon in (*np.geomspace(1e-3, 20, 12), 8.882):
         at = number * epsilon * np.array([0.0, 0.25, 0.5, 0.9])
-        found, exact = (
-            compose(*[PureDP(epsilon=epsilon)] * number).delta_at(at),
-            binomial_curve(epsilon, number, at),
-        )
+        found = compose(*[PureDP(epsilon=epsilon)] * number).delta_at(at)
+        exact = binomial_curve(epsilon, number, at)
         assert np.all(found >= exact * (1 - 1e-9))
 
 
@@ -116,9 +110,7 @@ def lattice(epsilon: float, number: int) -> tuple[GridPart, np.ndarray]:
 
 @pytest.mark.parametrize("tilt", [-0.3, -0.05, 0.0, 0.05, 0.3, 1.0])
 @pytest.mark.parametrize(("low", "high"), [(-400, 400), (-40, 40), (100, 180)])
-def test_every_tilt_bounds_every_mass_whatever_goes_around_the_circle(
-    tilt: float, low: int, high: int
-) -> None:
+def test_every_tilt_bounds_every_mass_whatever_goes_around_the_circle(tilt, low, high):
     step, exact = lattice(0.05, 400)
     bounds = grid_sums.masses_by(tilt, [step], low, high)
     assert np.all(bounds >= exact[low + 400 : high + 401] * (1 - 1e-10))
@@ -145,9 +137,7 @@ def test_what_lies_beyond_the_window_goes_to_infinity(monkeypatch: pytest.Monkey
     (1.1, 0.00427, 2000, 0.0), (2.0, 0.01, 5000, 2e-3), (1.0, 1.0, 3, -1e-3),
     (0.7, 0.05, 500, 1e-3),
 ])  # fmt: skip
-def test_what_the_transform_gets_wrong_is_far_below_the_allowance(
-    sigma: float, rate: float, steps: int, tilt: float
-) -> None:
+def test_what_the_transform_gets_wrong_is_far_below_the_allowance(sigma, rate, steps, tilt):
     """Against the same transform with 64-bit mantissas, at every point."""
     step = sampled(sigma, rate, steps)
     low, high = grid_sums.tail_window([step], TAIL_MASS)
@@ -194,9 +184,7 @@ def test_convolution_with_an_open_secret_promises_nothing() -> None:
     assert convolve([nearly], [10]).delta_at(50.0) == 1.0
 
 
-def test_composition_too_large_for_the_grid_takes_a_coarser_one_and_stays_above(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_composition_too_large_for_the_grid_takes_a_coarser_one_and_stays_above(monkeypatch):
     one, grid = GaussianDP(mu=1.0).pair.removed, np.linspace(0, 900, 91)
     exact = delta_of_gaussian(1000**0.5, grid)
     fine = convolve([one], [1000]).delta_at(grid)
@@ -272,9 +260,7 @@ def test_bound_of_several_parts_is_above_their_exact_composition(seed: int) -> N
 @pytest.mark.slow
 @pytest.mark.usefixtures("several_grids")
 @pytest.mark.parametrize("seed", range(size(20, 5)))
-def test_compositions_of_compositions_are_above_the_exact_one(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compositions_of_compositions_are_above_the_exact_one(seed, monkeypatch):
     monkeypatch.setattr(convolution, "LONG", 3)
     rng = np.random.default_rng(200 + seed)
     one, count = with_rare_outcomes(rng), int(rng.integers(4, 8))
@@ -298,9 +284,7 @@ def test_common_losses_may_be_so_large_that_their_other_mass_is_below_all_floats
 @pytest.mark.slow
 @pytest.mark.parametrize("mean", cases([0.0, 10.0, 1e3, 1e5, -10.0, -1e3], 0, 3, 5))
 @pytest.mark.parametrize("small", cases([1e-1, 1e-4, 1e-7, 1e-10, 1e-12, 0.0], 0, 3, 5))
-def test_two_scales_of_losses_around_any_mean_are_above_the_exact_composition(
-    mean: float, small: float
-) -> None:
+def test_two_scales_of_losses_around_any_mean_are_above_the_exact_composition(mean, small):
     """Up to what a double can tell of the sum."""
     for far, rare in itertools.product((1e-6, 1e-2, 1.0, 50.0, 1e4), (1e-9, 1e-4, 0.05)):
         losses, places = np.unique(
@@ -335,10 +319,8 @@ def test_what_the_transforms_get_wrong_is_below_the_allowance() -> None:
     start = GridPart(-2, np.array([0.1, 0.2, 0.4, 0.2, 0.1]), 1)
     jump = GridPart(30, 1e-3 * np.array([0.5, 0.0, 0.3, 0.2]), 3)
     once = np.convolve(start.masses, jump.masses)
-    twice, thrice = (
-        np.convolve(once, jump.masses),
-        np.convolve(np.convolve(once, jump.masses), jump.masses),
-    )
+    twice = np.convolve(once, jump.masses)
+    thrice = np.convolve(np.convolve(once, jump.masses), jump.masses)
     exact = np.zeros(200)
     for first, masses, ways in ((28, once, 3), (58, twice, 3), (88, thrice, 1)):
         exact[first : first + masses.size] += ways * masses

@@ -74,9 +74,7 @@ def test_gaussian_curve_is_above_sixty_digits_and_close(mu: float) -> None:
 
 
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.01), (0.5, 0.2), (4.0, 0.5), (2.0, 1.0)])
-def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(
-    sigma: float, rate: float
-) -> None:
+def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(sigma: float, rate: float):
     step = basic_mechanisms._subsampled_gaussian_step(sigma, rate)
     removed, added = step.removed, step.added
     rng = np.random.default_rng(4)
@@ -86,9 +84,8 @@ def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(
         def gaussian(e):
             return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
 
-        for epsilon in np.append(
-            0.0, rng.uniform(0, 3 * rate * np.expm1(min(1 / sigma**2, 3)) ** 0.5, 40)
-        ):
+        cases = np.append(0.0, rng.uniform(0, 3 * rate * np.expm1(min(1 / sigma**2, 3)) ** 0.5, 40))
+        for epsilon in cases:
             c = mpmath.exp(float(epsilon))
             forward = q * gaussian(mpmath.log((c - 1 + q) / q))
             left = 1 - c * (1 - q)
@@ -118,9 +115,7 @@ def true_curves(mu: float, weight: float):
     st.integers(0, 2**32 - 1),
     st.sampled_from(["exact", "factors", "offsets", "tiny", "first", "step"]),
 )
-def test_dots_are_connected_above_the_true_profile(
-    mu: float, weight: float, number: int, seed: int, kind: str
-) -> None:
+def test_dots_are_connected_above_the_true_profile(mu, weight, number, seed, kind):
     """Upper bounds of any shape, convex or not, the same or different for both directions: checked
     between dots too."""
     rng = np.random.default_rng(seed)

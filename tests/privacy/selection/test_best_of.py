@@ -7,28 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    ApproxDP,
-    Binomial,
-    CountDistribution,
-    Fixed,
-    FromPMF,
-    GaussianDP,
-    Geometric,
-    Guarantee,
-    Logarithmic,
-    NegativeBinomial,
-    NonPrivate,
-    Poisson,
-    ProfileDP,
-    PureDP,
-    RenyiDP,
-    best_of,
-    compose,
-    witness_epsilon,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.guarantees.base import CHORD
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.selection import best_of as best_of_file
@@ -54,7 +33,7 @@ from tests.privacy.never_smallest import bounds as published
 DELTA = 1e-6
 
 
-def theorem_one(base: Guarantee, distribution: CountDistribution) -> TheoremOne:
+def theorem_one(base: dp.Guarantee, distribution: dp.CountDistribution) -> TheoremOne:
     return TheoremOne(one_run=base, count=distribution)
 
 
@@ -64,7 +43,7 @@ def check_many(number: int, seed: int) -> float:
     tightest = 0.0
     for _ in range(number):
         one, distribution = random_mechanism(rng), random_distribution(rng)
-        bound = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution)
+        bound = theorem_one(dp.ProfileDP.from_pair(brute_force.exact_pair(one)), distribution)
         tightest = max(tightest, check(bound, distribution, one))
     return tightest
 
@@ -85,7 +64,7 @@ def test_bound_holds_for_every_order_of_the_outcomes() -> None:
     rng = np.random.default_rng(11)
     for _ in range(brute_force.size(300, 15)):
         one, distribution = random_mechanism(rng), random_distribution(rng)
-        bound = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution)
+        bound = theorem_one(dp.ProfileDP.from_pair(brute_force.exact_pair(one)), distribution)
         if one.p.size <= 4:
             for ordered in brute_force.all_orders(one):
                 check(bound, distribution, ordered)
@@ -97,7 +76,7 @@ def test_bound_holds_for_a_base_known_only_by_its_largest_loss() -> None:
     for _ in range(brute_force.size(1500, 30)):
         one, distribution = random_mechanism(rng, finite_loss=True), random_distribution(rng)
         loss = max(brute_force.largest_loss(one.p, one.q), brute_force.largest_loss(one.q, one.p))
-        bound = best_of(PureDP(epsilon=loss * (1 + 1e-12)), distribution)
+        bound = dp.best_of(dp.PureDP(epsilon=loss * (1 + 1e-12)), distribution)
         check(bound, distribution, one)
         p, q = (brute_force.release(distribution, side, one.scores) for side in (one.p, one.q))
         told = np.minimum(p, q) > 1e-7  # smaller ones are lost in the rounding of the oracle itself
@@ -116,7 +95,7 @@ def test_bound_holds_for_a_base_known_only_by_one_epsilon_and_delta() -> None:
         )
         if delta < 0.99:
             check(
-                best_of(ApproxDP(epsilon=epsilon, delta=delta + 1e-15), distribution),
+                dp.best_of(dp.ApproxDP(epsilon=epsilon, delta=delta + 1e-15), distribution),
                 distribution,
                 one,
             )
@@ -130,12 +109,14 @@ def test_bound_holds_where_the_probability_of_the_lowest_ratios_underflows(mu: f
     # the other's logarithm
     above, other = (np.exp(runs * special.log_ndtr(mu - t)), runs * special.log_ndtr(-t))
     assert above > 0.8
-    assert best_of(GaussianDP(mu=mu), Fixed(runs)).epsilon_at(0.3) >= np.log(above - 0.3) - other
+    bound = np.log(above - 0.3) - other
+    assert dp.best_of(dp.GaussianDP(mu=mu), dp.Fixed(runs)).epsilon_at(0.3) >= bound
 
 
 def test_a_search_whose_loss_is_next_to_infinite_composes_with_others() -> None:
-    search = best_of(PureDP(epsilon=700.0), Fixed(3))
-    assert 2100.0 + np.log(0.7) <= compose(search, PureDP(epsilon=1.0)).epsilon_at(0.3) <= 2101.0
+    search = dp.best_of(dp.PureDP(epsilon=700.0), dp.Fixed(3))
+    actual = dp.compose(search, dp.PureDP(epsilon=1.0)).epsilon_at(0.3)
+    assert 2100.0 + np.log(0.7) <= actual <= 2101.0
 
 
 @pytest.mark.slow
@@ -146,20 +127,21 @@ def test_every_published_bound_is_above_the_exact_loss_too() -> None:
         one, distribution = random_mechanism(rng, finite_loss=True), random_distribution(rng)
         loss = max(brute_force.largest_loss(one.p, one.q), brute_force.largest_loss(one.q, one.p))
         for base in (
-            PureDP(epsilon=loss * (1 + 1e-12)),
-            ProfileDP.from_pair(brute_force.exact_pair(one)),
+            dp.PureDP(epsilon=loss * (1 + 1e-12)),
+            dp.ProfileDP.from_pair(brute_force.exact_pair(one)),
         ):
             for name, bound in (
-                published.all_bounds(base, distribution).items() if distribution != Fixed(1) else ()
+                published.all_bounds(base, distribution).items()
+                if distribution != dp.Fixed(1)
+                else ()
             ):
                 check(bound, distribution, one)
                 seen.add(name)
     of_2022 = {
         f"PS22 {name}" for name in ("Theorem 2", "Corollary 3", "Theorem 6", "Lemma 7", "Lemma 22")
     }
-    assert (
-        of_2022 | {"Theorem 1", "KRW24 Theorem 5.2", "KRW24 Corollary 5.8", "composition"} <= seen
-    )
+    actual = of_2022 | {"Theorem 1", "KRW24 Theorem 5.2", "KRW24 Corollary 5.8", "composition"}
+    assert actual <= seen
 
 
 @pytest.mark.slow
@@ -169,7 +151,7 @@ def test_renyi_curve_is_above_the_exact_divergence_also_when_no_run_is_possible(
     for _ in range(brute_force.size(600, 40)):
         one, distribution = random_mechanism(rng, finite_loss=True), random_distribution(rng)
         loss = max(brute_force.largest_loss(one.p, one.q), brute_force.largest_loss(one.q, one.p))
-        bound = best_of(PureDP(epsilon=loss * (1 + 1e-12)), distribution)
+        bound = dp.best_of(dp.PureDP(epsilon=loss * (1 + 1e-12)), distribution)
         if not bound.has_renyi:
             continue
         none = 1.0 - sum(brute_force.release(distribution, one.p, one.scores))
@@ -184,14 +166,14 @@ def test_renyi_curve_is_above_the_exact_divergence_also_when_no_run_is_possible(
 
 def test_renyi_bounds_of_a_search_that_mostly_runs_nothing_count_that_outcome() -> None:
     """The printed Theorem 6 would say 0 here, yet now and then a run of the base is released."""
-    distribution, base = Poisson(mean=0.01), PureDP(epsilon=2.0)
+    distribution, base = dp.Poisson(mean=0.01), dp.PureDP(epsilon=2.0)
     one = Mechanism(np.array([0.88, 0.12]), np.array([0.12, 0.88]), np.array([0, 1]))
     p, q = (
         np.append(brute_force.release(distribution, side, one.scores), np.exp(-distribution.mean))
         for side in (one.p, one.q)
     )
     exact = brute_force.renyi(p, q, 2.0)
-    bound = best_of(base, distribution)
+    bound = dp.best_of(base, distribution)
     assert bound.bounds["PS22 Theorem 6"].renyi(2.0) < exact <= bound.renyi(2.0)
 
 
@@ -234,13 +216,13 @@ def test_a_broken_accountant_is_caught(monkeypatch: pytest.MonkeyPatch, broken) 
 
 
 PURE_DISTRIBUTIONS = [
-    Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), NegativeBinomial(5, 7),
-    Poisson(4).at_least_one(), Binomial(6, 0.4), Fixed(3), FromPMF([0.0, 0.5, 0.0, 0.5]),
-    Geometric(30).capped(12),
+    dp.Geometric(10), dp.Logarithmic(100), dp.NegativeBinomial(-0.5, 20), dp.NegativeBinomial(5, 7),
+    dp.Poisson(4).at_least_one(), dp.Binomial(6, 0.4), dp.Fixed(3),
+    dp.FromPMF([0.0, 0.5, 0.0, 0.5]), dp.Geometric(30).capped(12),
 ]  # fmt: skip
 
 
-def brute_force_pure(epsilon: float, distribution: CountDistribution) -> float:
+def brute_force_pure(epsilon: float, distribution: dp.CountDistribution) -> float:
     """sup over a fine grid of q, geometric towards 0 and 1, with the point where the edges of q_min
     meet."""
     small = np.geomspace(1e-13, 0.5, 400_000)
@@ -258,24 +240,18 @@ def brute_force_pure(epsilon: float, distribution: CountDistribution) -> float:
 
 @pytest.mark.parametrize("distribution", PURE_DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
-def test_pure_form_is_the_supremum_over_the_testing_region(
-    epsilon: float, distribution: CountDistribution
-) -> None:
+def test_pure_form_is_the_supremum_over_the_testing_region(epsilon, distribution):
     brute = brute_force_pure(epsilon, distribution)
     exact = best_of_pure(epsilon, distribution)
     assert brute - 1e-9 <= exact <= brute + 1e-6
-    assert best_of(PureDP(epsilon=epsilon), distribution).epsilon_at(0.0) <= exact
+    assert dp.best_of(dp.PureDP(epsilon=epsilon), distribution).epsilon_at(0.0) <= exact
 
 
-@pytest.mark.parametrize(
-    "distribution",
-    [Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), NegativeBinomial(5, 7)],
-    ids=repr,
-)
+@pytest.mark.parametrize("distribution", [
+    dp.Geometric(10), dp.Logarithmic(100), dp.NegativeBinomial(-0.5, 20), dp.NegativeBinomial(5, 7),
+], ids=repr)  # fmt: skip
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
-def test_pure_form_is_reached_by_a_mechanism_with_three_outcomes(
-    epsilon: float, distribution: CountDistribution
-) -> None:
+def test_pure_form_is_reached_by_a_mechanism_with_three_outcomes(epsilon, distribution):
     """All of the supremum but a part in a thousand: outcomes rest < sliver < top, the sliver with
     odds e^ε."""
     top = np.geomspace(1e-7, 1 / (1 + np.exp(epsilon)), 4000)
@@ -286,18 +262,15 @@ def test_pure_form_is_reached_by_a_mechanism_with_three_outcomes(
     ours, theirs = (brute_force.releases(distribution, side)[:, 1] for side in (p, q))
     told = (q[:, 0] >= p[:, 0] * np.exp(-epsilon) * (1 - 1e-9)) & (ours > 1e-12) & (theirs > 0)
     best = float(np.max(np.log(ours[told] / theirs[told])))
-    assert (
-        best_of_pure(epsilon, distribution) * (1 - 5e-3)
-        <= best
-        <= best_of_pure(epsilon, distribution) + 1e-3
-    )
+    actual = best_of_pure(epsilon, distribution) * (1 - 5e-3)
+    assert actual <= best <= best_of_pure(epsilon, distribution) + 1e-3
 
 
 @pytest.mark.parametrize("shape", [-0.5, 0.0, 1.0, 5.0])
 @pytest.mark.parametrize("mean", [1.5, 10, 1000])
 def test_pure_form_is_at_most_the_published_multiple(shape: float, mean: float) -> None:
     for epsilon in (0.05, 0.5, 2.0):
-        bound = best_of(PureDP(epsilon=epsilon), NegativeBinomial(shape, mean))
+        bound = dp.best_of(dp.PureDP(epsilon=epsilon), dp.NegativeBinomial(shape, mean))
         assert epsilon < bound.epsilon_at(0.0) <= (2 + shape) * epsilon
         assert bound.delta_at(bound.epsilon_at(0.0)) == 0.0
 
@@ -310,75 +283,70 @@ def test_pure_form_is_at_most_the_published_multiple(shape: float, mean: float) 
 @pytest.mark.parametrize("shape", cases([-0.5, 0.0, 0.5, 1.0, 5.0], 0, 3))
 def test_gaussian_base_lies_between_witness_and_published_bounds(mu: float, shape: float) -> None:
     for mean in (10, 100, 1000):
-        search = best_of(GaussianDP(mu=mu), NegativeBinomial(shape, mean))
+        search = dp.best_of(dp.GaussianDP(mu=mu), dp.NegativeBinomial(shape, mean))
         reported = search.epsilon_at(DELTA)
-        certain = witness_epsilon(GaussianDP(mu=mu), NegativeBinomial(shape, mean), DELTA)
+        certain = dp.witness_epsilon(dp.GaussianDP(mu=mu), dp.NegativeBinomial(shape, mean), DELTA)
         assert certain <= reported <= 1.01 * certain
-        for name, bound in published.all_bounds(
-            GaussianDP(mu=mu), NegativeBinomial(shape, mean)
-        ).items():
+        rows = published.all_bounds(dp.GaussianDP(mu=mu), dp.NegativeBinomial(shape, mean)).items()
+        for name, bound in rows:
             assert reported <= bound.epsilon_at(DELTA), name
 
 
 @pytest.mark.slow
 def test_poisson_search_costs_at_most_the_stated_figure() -> None:
-    base, distribution = GaussianDP(mu=0.2**0.5), Poisson(10)
-    assert (
-        witness_epsilon(base, distribution, DELTA)
-        <= best_of(base, distribution).epsilon_at(DELTA)
-        <= 3.70
-    )
+    base, distribution = dp.GaussianDP(mu=0.2**0.5), dp.Poisson(10)
+    actual = dp.best_of(base, distribution).epsilon_at(DELTA)
+    assert dp.witness_epsilon(base, distribution, DELTA) <= actual <= 3.70
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("distribution", "theorem", "certain"), [
-    (Logarithmic(10), 2.74, 2.735), (Geometric(10), 2.89, 2.888), (Geometric(1000), 4.54, 4.527),
-    (Poisson(10), 3.67, 3.648),
+    (dp.Logarithmic(10), 2.74, 2.735), (dp.Geometric(10), 2.89, 2.888),
+    (dp.Geometric(1000), 4.54, 4.527), (dp.Poisson(10), 3.67, 3.648),
 ], ids=repr)  # fmt: skip
-def test_figures_of_the_documentation(
-    distribution: CountDistribution, theorem: float, certain: float
-) -> None:
-    base = GaussianDP(mu=0.2**0.5)
-    assert best_of(base, distribution).epsilon_at(DELTA) <= theorem
-    assert witness_epsilon(base, distribution, DELTA) == pytest.approx(certain, abs=2e-3)
+def test_figures_of_the_documentation(distribution, theorem, certain):
+    base = dp.GaussianDP(mu=0.2**0.5)
+    assert dp.best_of(base, distribution).epsilon_at(DELTA) <= theorem
+    assert dp.witness_epsilon(base, distribution, DELTA) == pytest.approx(certain, abs=2e-3)
 
 
 # --- limits and properties ------------------------------------------------------------------------
 
 
 BASES = [
-    PureDP(epsilon=0.5),
-    ApproxDP(epsilon=0.5, delta=1e-7),
-    ZCDP(rho=0.05),
-    GaussianDP(mu=0.4),
-    RenyiDP(orders=np.arange(2, 64), epsilons=0.05 * np.arange(2, 64)),
-    DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000),
+    dp.PureDP(epsilon=0.5),
+    dp.ApproxDP(epsilon=0.5, delta=1e-7),
+    dp.ZCDP(rho=0.05),
+    dp.GaussianDP(mu=0.4),
+    dp.RenyiDP(orders=np.arange(2, 64), epsilons=0.05 * np.arange(2, 64)),
+    dp.DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000),
 ]
 
 
 @pytest.mark.parametrize("base", BASES, ids=lambda one: type(one).__name__)
-def test_one_run_for_certain_gives_the_base_back(base: Guarantee) -> None:
-    assert best_of(base, Fixed(1)) is base
-    for distribution in (FromPMF([0.0, 1.0]), Binomial(1, 1.0), Geometric(1), Logarithmic(1)):
+def test_one_run_for_certain_gives_the_base_back(base: dp.Guarantee) -> None:
+    assert dp.best_of(base, dp.Fixed(1)) is base
+    cases = (dp.FromPMF([0.0, 1.0]), dp.Binomial(1, 1.0), dp.Geometric(1), dp.Logarithmic(1))
+    for distribution in cases:
         ours = theorem_one(base, distribution)
         assert ours.delta_at(0.7) == pytest.approx(base.pair.delta_at(0.7), rel=1e-7)
         assert ours.epsilon_at(1e-5) == pytest.approx(base.epsilon_at(1e-5), rel=2e-3)
 
 
 def test_conditioning_on_a_run_multiplies_delta_by_the_same_factor() -> None:
-    base, grid = GaussianDP(mu=0.7), np.linspace(0.5, 4, 8)
-    free, given = theorem_one(base, Poisson(2)), theorem_one(base, Poisson(2).at_least_one())
+    base, grid = dp.GaussianDP(mu=0.7), np.linspace(0.5, 4, 8)
+    free, given = theorem_one(base, dp.Poisson(2)), theorem_one(base, dp.Poisson(2).at_least_one())
     assert given.delta_at(grid) == pytest.approx(free.delta_at(grid) / -np.expm1(-2.0), rel=1e-9)
 
 
 def test_no_promise_stays_none() -> None:
-    assert best_of(NonPrivate(), 10).epsilon_at(0.5) == np.inf
+    assert dp.best_of(dp.NonPrivate(), 10).epsilon_at(0.5) == np.inf
 
 
 def test_a_base_that_may_fail_openly_fails_once_in_the_expected_number_of_runs() -> None:
     """As ε grows only openly failing runs count: with two of them the loss is at most 2δ and at
     least 1 − (1 − δ)²."""
-    delta = theorem_one(ApproxDP(epsilon=1.0, delta=0.1), Fixed(2)).delta_at(40.0)
+    delta = theorem_one(dp.ApproxDP(epsilon=1.0, delta=0.1), dp.Fixed(2)).delta_at(40.0)
     assert delta >= 1 - 0.9**2
 
 
@@ -391,7 +359,7 @@ def test_pair_of_a_search_is_above_the_release_at_every_real_epsilon(cases: int)
     grid = np.linspace(-5, 5, 41)
     for _ in range(cases):
         one, distribution = random_mechanism(rng), random_distribution(rng)
-        pair = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).pair
+        pair = theorem_one(dp.ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).pair
         for stated, part in ((pair.removed, one), (pair.added, one.reversed)):
             released = [
                 brute_force.release(distribution, side, one.scores) for side in (part.p, part.q)
@@ -409,12 +377,10 @@ def test_search_of_searches_is_above_the_exact_loss(cases: int) -> None:
     same score."""
     rng = np.random.default_rng(17)
     for _ in range(cases):
-        one, inner, outer = (
-            random_mechanism(rng),
-            random_distribution(rng).at_least_one(),
-            random_distribution(rng),
-        )
-        base = ProfileDP.from_pair(brute_force.exact_pair(one))
+        one = random_mechanism(rng)
+        inner = random_distribution(rng).at_least_one()
+        outer = random_distribution(rng)
+        base = dp.ProfileDP.from_pair(brute_force.exact_pair(one))
         total = theorem_one(theorem_one(base, inner), outer)
         p, q = (brute_force.release(inner, side, one.scores) for side in (one.p, one.q))
         check(total, outer, Mechanism(p / p.sum(), q / q.sum(), one.scores))
@@ -429,7 +395,7 @@ def test_both_orders_of_the_neighbours_count() -> None:
     turned = DominatingPair(one.added, one.removed)
     epsilon = np.array([0.2, 1.0, 2.5])
     costs = [
-        best_of(ProfileDP.from_pair(pair), Poisson(3).at_least_one()).delta_at(epsilon)
+        dp.best_of(dp.ProfileDP.from_pair(pair), dp.Poisson(3).at_least_one()).delta_at(epsilon)
         for pair in (one, turned)
     ]
     assert costs[0] == pytest.approx(costs[1])
@@ -437,7 +403,7 @@ def test_both_orders_of_the_neighbours_count() -> None:
 
 
 def test_a_chord_between_two_bounds_is_named_as_one():
-    search = best_of(ApproxDP(epsilon=0.5, delta=1e-7), Geometric(10))
+    search = dp.best_of(dp.ApproxDP(epsilon=0.5, delta=1e-7), dp.Geometric(10))
     for delta in np.logspace(-9, -1, 17):
         least = min(bound.epsilon_at(delta) for bound in search.bounds.values())
         below = search.epsilon_at(delta) < least * (1 - 1e-8)

@@ -9,23 +9,7 @@ import pytest
 from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.rdp import RdpAccountant
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    ApproxDP,
-    Binomial,
-    CountDistribution,
-    Fixed,
-    FromPMF,
-    GaussianDP,
-    Geometric,
-    Logarithmic,
-    NegativeBinomial,
-    Poisson,
-    PureDP,
-    RenyiDP,
-    best_of,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.guarantees.single_mechanisms import ORDERS
 from sklearn_dpsearch.privacy.selection import published_bounds as published
 from sklearn_dpsearch.privacy.selection.published_bounds import BEST_OF
@@ -36,25 +20,24 @@ GAUSSIAN, LAPLACE = dp_event.GaussianDpEvent(2.0), dp_event.LaplaceDpEvent(2.0)
 SHAPES_AND_MEANS = [(0.0, 10.0), (1.0, 10.0), (0.5, 1000.0), (5.0, 3.0), (1.0, 1.5)]
 
 BASES = [
-    PureDP(epsilon=0.5),
-    ApproxDP(epsilon=0.5, delta=1e-9),
-    ZCDP(rho=0.1),
-    ZCDP(rho=0.5),
-    GaussianDP(mu=0.3),
-    RenyiDP(orders=ORDERS, epsilons=0.1 * ORDERS),
-    DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300),
+    dp.PureDP(epsilon=0.5),
+    dp.ApproxDP(epsilon=0.5, delta=1e-9),
+    dp.ZCDP(rho=0.1),
+    dp.ZCDP(rho=0.5),
+    dp.GaussianDP(mu=0.3),
+    dp.RenyiDP(orders=ORDERS, epsilons=0.1 * ORDERS),
+    dp.DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300),
 ]
 COUNTS = [
-    Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 50), Poisson(6), Binomial(8, 0.3),
-    Geometric(10).capped(15),
+    dp.Geometric(10), dp.Logarithmic(100), dp.NegativeBinomial(-0.5, 50), dp.Poisson(6),
+    dp.Binomial(8, 0.3), dp.Geometric(10).capped(15),
 ]  # fmt: skip
 
 
 def renyi_of(event: dp_event.DpEvent) -> np.ndarray:
     """What dp_accounting says about an event at our orders."""
-    accountant = RdpAccountant(
-        orders=ORDERS, neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE
-    )
+    neighboring_relation = NeighboringRelation.ADD_OR_REMOVE_ONE
+    accountant = RdpAccountant(orders=ORDERS, neighboring_relation=neighboring_relation)
     accountant.compose(event)
     return np.asarray(accountant._rdp)
 
@@ -64,12 +47,10 @@ def renyi_of(event: dp_event.DpEvent) -> np.ndarray:
 
 @pytest.mark.parametrize(("shape", "mean"), SHAPES_AND_MEANS)
 @pytest.mark.parametrize("event", [GAUSSIAN, LAPLACE], ids=["Gaussian", "Laplace"])
-def test_theorem_2_agrees_with_dp_accounting_at_every_order(
-    event, shape: float, mean: float
-) -> None:
+def test_theorem_2_agrees_with_dp_accounting_at_every_order(event, shape: float, mean: float):
     """Both take the smallest value over all higher orders, ours when it is asked for it."""
-    base = RenyiDP(orders=ORDERS, epsilons=renyi_of(event))
-    ours = never_smallest.renyi_negative_binomial(base, NegativeBinomial(shape, mean), ORDERS)
+    base = dp.RenyiDP(orders=ORDERS, epsilons=renyi_of(event))
+    ours = never_smallest.renyi_negative_binomial(base, dp.NegativeBinomial(shape, mean), ORDERS)
     theirs = renyi_of(dp_event.RepeatAndSelectDpEvent(event, mean, shape))
     assert ours.renyi(ORDERS) == pytest.approx(theirs, abs=1e-8)
 
@@ -83,77 +64,73 @@ def test_theorem_6_agrees_with_dp_accounting_at_every_order(event, mean: float) 
     Theirs also tries δ ≤ √(1 − e^{−KL}) at each order, which is smaller only where ε̂ is far below
     the divergences; ours is then the larger, and by at most what that conversion gains.
     """
-    base = RenyiDP(orders=ORDERS, epsilons=renyi_of(event))
-    ours = published.renyi_poisson(base, Poisson(mean), ORDERS)
+    base = dp.RenyiDP(orders=ORDERS, epsilons=renyi_of(event))
+    ours = published.renyi_poisson(base, dp.Poisson(mean), ORDERS)
     theirs = renyi_of(dp_event.RepeatAndSelectDpEvent(event, mean, np.inf))
     assert ours.epsilons == pytest.approx(theirs, abs=1e-8)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    ("distribution", "epsilon"),
-    [(Logarithmic(10), 3.45), (Geometric(10), 4.07), (Geometric(1000), 5.84), (Poisson(10), 4.61)],
-    ids=repr,
-)
-def test_points_of_figure_4(distribution: CountDistribution, epsilon: float) -> None:
+@pytest.mark.parametrize(("distribution", "epsilon"), [
+    (dp.Logarithmic(10), 3.45), (dp.Geometric(10), 4.07), (dp.Geometric(1000), 5.84),
+    (dp.Poisson(10), 4.61),
+], ids=repr)  # fmt: skip
+def test_points_of_figure_4(distribution: dp.CountDistribution, epsilon: float) -> None:
     """Papernot & Steinke, figure 4: a 0.1-zCDP run at δ = 1e-6."""
-    theorem = (
-        published.renyi_poisson
-        if isinstance(distribution, Poisson)
-        else never_smallest.renyi_negative_binomial
-    )
-    assert theorem(ZCDP(rho=0.1), distribution).epsilon_at(1e-6) == pytest.approx(epsilon, abs=6e-3)
+    if isinstance(distribution, dp.Poisson):
+        theorem = published.renyi_poisson
+    else:
+        theorem = never_smallest.renyi_negative_binomial
+    expected = pytest.approx(epsilon, abs=6e-3)
+    assert theorem(dp.ZCDP(rho=0.1), distribution).epsilon_at(1e-6) == expected
 
 
 # --- as printed -----------------------------------------------------------------------------------
 
 
 def test_lemma_7_is_at_most_the_theorems_that_follow_from_it() -> None:
-    for base in (GaussianDP(mu=0.4), PureDP(epsilon=0.5)):
+    for base in (dp.GaussianDP(mu=0.4), dp.PureDP(epsilon=0.5)):
         for distribution, theorem in [
-            (Geometric(10), never_smallest.renyi_negative_binomial),
-            (Logarithmic(100), never_smallest.renyi_negative_binomial),
-            (Poisson(10), published.renyi_poisson),
+            (dp.Geometric(10), never_smallest.renyi_negative_binomial),
+            (dp.Logarithmic(100), never_smallest.renyi_negative_binomial),
+            (dp.Poisson(10), published.renyi_poisson),
         ]:
             seven = published.renyi_any_distribution(base, distribution).renyi(ORDERS)
             assert np.all(seven <= theorem(base, distribution).renyi(ORDERS) * 1.03)
 
 
 def test_corollary_3_is_theorem_2_as_the_order_grows() -> None:
-    distribution, orders = NegativeBinomial(0.5, 10), np.array([1e7, 1e8])
-    assert never_smallest.renyi_negative_binomial(PureDP(epsilon=0.3), distribution, orders).renyi(
-        1e7
-    ) == pytest.approx(2.5 * 0.3, abs=1e-5)
-    assert never_smallest.pure_negative_binomial(PureDP(epsilon=0.3), distribution) == PureDP(
-        epsilon=0.75
-    )
+    distribution, orders = dp.NegativeBinomial(0.5, 10), np.array([1e7, 1e8])
+    assert never_smallest.renyi_negative_binomial(
+        dp.PureDP(epsilon=0.3), distribution, orders
+    ).renyi(1e7) == pytest.approx(2.5 * 0.3, abs=1e-5)
+    expected = dp.PureDP(epsilon=0.75)
+    assert never_smallest.pure_negative_binomial(dp.PureDP(epsilon=0.3), distribution) == expected
 
 
 def test_lemma_20_fails_exactly_when_some_run_fails() -> None:
     """1 − f(1 − δ₀): the probability that at least one of K runs fails."""
-    distribution, base = Geometric(10), ApproxDP(epsilon=0.2, delta=1e-3)
+    distribution, base = dp.Geometric(10), dp.ApproxDP(epsilon=0.2, delta=1e-3)
     ours = published.approx_negative_binomial(base, distribution)
     k = np.arange(1, 4000)
     assert ours.epsilon_at(0.9) == 0.0
-    assert ours.delta_at(3 * 0.2) == pytest.approx(
-        float(distribution.pmf(k) @ (1 - 0.999**k)), rel=1e-9
-    )
+    expected = pytest.approx(float(distribution.pmf(k) @ (1 - 0.999**k)), rel=1e-9)
+    assert ours.delta_at(3 * 0.2) == expected
 
 
 def test_corollary_21_holds_its_formula() -> None:
-    base, distribution = ApproxDP(epsilon=0.2, delta=1e-5), Poisson(10)
+    base, distribution = dp.ApproxDP(epsilon=0.2, delta=1e-5), dp.Poisson(10)
     odds = np.expm1(0.2)
-    curve = RenyiDP(orders=[1 + 1 / odds], epsilons=[0.2 + odds * np.log(10)])
-    assert published.approx_poisson(base, distribution).delta_at(1.5) == pytest.approx(
-        -np.expm1(-1e-4) + curve.delta_at(1.5), rel=1e-9
-    )
+    curve = dp.RenyiDP(orders=[1 + 1 / odds], epsilons=[0.2 + odds * np.log(10)])
+    expected = pytest.approx(-np.expm1(-1e-4) + curve.delta_at(1.5), rel=1e-9)
+    assert published.approx_poisson(base, distribution).delta_at(1.5) == expected
 
 
 def test_corollary_5_8_is_the_limit_of_theorem_5_7() -> None:
     """Binomial(n, m/n) becomes Poisson(m)."""
-    base = GaussianDP(mu=0.3)
-    poisson = never_smallest.profile_poisson(base, Poisson(5)).epsilon_at(1e-6)
+    base = dp.GaussianDP(mu=0.3)
+    poisson = never_smallest.profile_poisson(base, dp.Poisson(5)).epsilon_at(1e-6)
     gaps = [
-        published.profile_binomial(base, Binomial(n, 5 / n)).epsilon_at(1e-6) - poisson
+        published.profile_binomial(base, dp.Binomial(n, 5 / n)).epsilon_at(1e-6) - poisson
         for n in (50, 1000, 10**6)
     ]
     assert gaps[0] > gaps[1] > gaps[2]
@@ -161,17 +138,13 @@ def test_corollary_5_8_is_the_limit_of_theorem_5_7() -> None:
 
 
 def test_condition_on_a_run_scales_delta_and_the_exponential_of_the_divergence() -> None:
-    base, distribution = GaussianDP(mu=0.4), Poisson(2)
+    base, distribution = dp.GaussianDP(mu=0.4), dp.Poisson(2)
     factor = 1 / -np.expm1(-2.0)
-    free, given = (
-        never_smallest.profile_poisson(base, one)
-        for one in (distribution, distribution.at_least_one())
-    )
+    cases = (distribution, distribution.at_least_one())
+    free, given = (never_smallest.profile_poisson(base, one) for one in cases)
     assert given.delta_at(2.0) == pytest.approx(factor * free.delta_at(2.0))
-    free, given = (
-        published.renyi_poisson(base, one, ORDERS)
-        for one in (distribution, distribution.at_least_one())
-    )
+    choices = (distribution, distribution.at_least_one())
+    free, given = (published.renyi_poisson(base, one, ORDERS) for one in choices)
     assert (ORDERS - 1) * (given.epsilons - free.epsilons) == pytest.approx(
         np.full(ORDERS.size, np.log(factor))
     )  # type: ignore[attr-defined]
@@ -181,7 +154,7 @@ def test_condition_on_a_run_scales_delta_and_the_exponential_of_the_divergence()
 @pytest.mark.parametrize("distribution", COUNTS, ids=repr)
 def test_bounds_outside_of_the_accountant_are_never_the_smallest(base, distribution) -> None:
     """Else they would belong inside."""
-    search, bounds = best_of(base, distribution), never_smallest.all_bounds(base, distribution)
+    search, bounds = dp.best_of(base, distribution), never_smallest.all_bounds(base, distribution)
     for name in never_smallest.THEOREMS.keys() & bounds.keys():
         for delta in (1e-3, 1e-5, 1e-8):
             assert search.epsilon_at(delta) <= bounds[name].epsilon_at(delta) * (1 + 1e-4), name
@@ -189,24 +162,20 @@ def test_bounds_outside_of_the_accountant_are_never_the_smallest(base, distribut
 
 #: A case for each bound of the accountant in which it is the smallest.
 SMALLEST = [
-    ("Theorem 1 (pure)", PureDP(epsilon=0.5), NegativeBinomial(-0.5, 50), 1e-3),
-    ("PS22 Theorem 6", ZCDP(rho=0.01), Poisson(15).at_least_one(), 1e-3),
-    ("PS22 Lemma 7", ZCDP(rho=0.01), Binomial(40, 0.5), 1e-3),
-    ("PS22 Lemma 20", ApproxDP(epsilon=0.5, delta=1e-9), Geometric(10), 1e-8),
-    ("PS22 Corollary 21", ApproxDP(epsilon=0.01, delta=1e-12), Poisson(300), 1e-8),
-    ("KRW24 Theorem 5.7", ZCDP(rho=0.5), Binomial(10, 0.9), 1e-12),
+    ("Theorem 1 (pure)", dp.PureDP(epsilon=0.5), dp.NegativeBinomial(-0.5, 50), 1e-3),
+    ("PS22 Theorem 6", dp.ZCDP(rho=0.01), dp.Poisson(15).at_least_one(), 1e-3),
+    ("PS22 Lemma 7", dp.ZCDP(rho=0.01), dp.Binomial(40, 0.5), 1e-3),
+    ("PS22 Lemma 20", dp.ApproxDP(epsilon=0.5, delta=1e-9), dp.Geometric(10), 1e-8),
+    ("PS22 Corollary 21", dp.ApproxDP(epsilon=0.01, delta=1e-12), dp.Poisson(300), 1e-8),
+    ("KRW24 Theorem 5.7", dp.ZCDP(rho=0.5), dp.Binomial(10, 0.9), 1e-12),
 ]
 
 
 @pytest.mark.parametrize(("name", "base", "distribution", "delta"), SMALLEST)
-def test_bounds_of_the_accountant_are_each_the_smallest_somewhere(
-    name, base, distribution, delta
-) -> None:
+def test_bounds_of_the_accountant_are_each_the_smallest_somewhere(name, base, distribution, delta):
     """Else they would belong outside."""
-    found = {
-        which: float(one.epsilon_at(delta))
-        for which, one in best_of(base, distribution).bounds.items()
-    }
+    entries = dp.best_of(base, distribution).bounds.items()
+    found = {which: float(one.epsilon_at(delta)) for which, one in entries}
     assert found.pop(name) * (1 + 1e-4) < min(found.values())
 
 
@@ -215,16 +184,18 @@ def test_each_bound_of_the_accountant_has_such_a_case() -> None:
 
 
 def test_every_theorem_that_a_distribution_names_is_a_bound() -> None:
-    named = {name for count in [*COUNTS, Fixed(3), FromPMF([0.5, 0.5])] for name in count.theorems}
+    named = {
+        name for count in [*COUNTS, dp.Fixed(3), dp.FromPMF([0.5, 0.5])] for name in count.theorems
+    }
     known = {"Theorem 6", "composition", "PS22 Corollary 3", *BEST_OF} - {"PS22 Lemma 7"}
     assert named == known
 
 
 def test_a_condition_and_a_cap_keep_only_the_bounds_that_count_them() -> None:
-    assert Poisson(6).at_least_one().theorems == ("Theorem 6", "PS22 Theorem 6")
-    assert Binomial(8, 0.3).at_least_one().theorems == ("Theorem 6", "KRW24 Theorem 5.7")
-    assert Poisson(6).capped(9).theorems == ("Theorem 6",)
-    assert Geometric(10).capped(15).theorems == ()
+    assert dp.Poisson(6).at_least_one().theorems == ("Theorem 6", "PS22 Theorem 6")
+    assert dp.Binomial(8, 0.3).at_least_one().theorems == ("Theorem 6", "KRW24 Theorem 5.7")
+    assert dp.Poisson(6).capped(9).theorems == ("Theorem 6",)
+    assert dp.Geometric(10).capped(15).theorems == ()
 
 
 # --- which bounds apply, and where they lie -------------------------------------------------------
@@ -236,7 +207,7 @@ def test_a_condition_and_a_cap_keep_only_the_bounds_that_count_them() -> None:
 def test_failures_of_many_runs_keep_their_digits(shape: float, mean: float, delta: float) -> None:
     """1 − f(1 − δ₀) is reached by a run whose failures are its best scores; 0 would claim pure
     privacy."""
-    distribution, run = NegativeBinomial(shape, mean), ApproxDP(epsilon=1.0, delta=delta)
+    distribution, run = dp.NegativeBinomial(shape, mean), dp.ApproxDP(epsilon=1.0, delta=delta)
     with mpmath.workdps(400):
         gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(shape)
         base = gamma + (1 - gamma) * mpmath.mpf(delta)
@@ -251,6 +222,6 @@ def test_failures_of_many_runs_keep_their_digits(shape: float, mean: float, delt
         reported = published.approx_negative_binomial(run, distribution).delta_at(500.0)
         assert exact <= reported <= exact * (1 + 1e-9)
         # open failures at the top reach it; the smallest of all bounds is no exception
-        assert exact * (1 - 1e-15) <= best_of(run, distribution).delta_at(500.0)
-    assert best_of(run, distribution).pure_epsilon is None
-    assert best_of(run, distribution).epsilon_at(0.0) == np.inf
+        assert exact * (1 - 1e-15) <= dp.best_of(run, distribution).delta_at(500.0)
+    assert dp.best_of(run, distribution).pure_epsilon is None
+    assert dp.best_of(run, distribution).epsilon_at(0.0) == np.inf

@@ -159,10 +159,8 @@ def test_with_one_draw_for_the_threshold_an_accept_costs_half_and_a_reject_nothi
     for _ in range(brute_force.size(60, 6)):
         levels, rounds = int(rng.integers(1, 6)), int(rng.integers(1, 5))
         one, other = neighbours(rng, int(rng.integers(1, 3)))
-        p, q = (
-            one_draw_for_all(one, 1.0, levels, rounds),
-            one_draw_for_all(other, 1.0, levels, rounds),
-        )
+        p = one_draw_for_all(one, 1.0, levels, rounds)
+        q = one_draw_for_all(other, 1.0, levels, rounds)
         stated = doubling_search(1.0, levels, rounds, threshold_noise="once").epsilon_at(0.0)
         told = np.minimum(p, q) > 1e-6
         loss = float(np.max(np.abs(np.log(p[told] / q[told]))))
@@ -226,10 +224,8 @@ def random_tree(
     ratio = np.exp([rng.choice([-1, 1]) * epsilon * (1.0 if accept else 0.5) for accept in kinds])
     if np.all(ratio > 1) or np.all(ratio < 1):
         ratio[0] = 1 / ratio[0]
-    up, down = (
-        int(rng.choice(np.flatnonzero(ratio > 1))),
-        int(rng.choice(np.flatnonzero(ratio < 1))),
-    )
+    up = int(rng.choice(np.flatnonzero(ratio > 1)))
+    down = int(rng.choice(np.flatnonzero(ratio < 1)))
     p = np.zeros(3)
     p[up] = (1 - ratio[down]) / (ratio[up] - ratio[down])
     p[down] = 1 - p[up]
@@ -254,11 +250,9 @@ def test_profile_is_above_that_of_every_tree_of_rounds_and_close_to_the_worst_of
     rng = np.random.default_rng(5)
     closest = 0.0
     for _ in range(brute_force.size(1000, 40)):
-        levels, rounds, epsilon = (
-            int(rng.integers(1, 6)),
-            int(rng.integers(1, 4)),
-            float(rng.choice([0.2, 1.0])),
-        )
+        levels = int(rng.integers(1, 6))
+        rounds = int(rng.integers(1, 4))
+        epsilon = float(rng.choice([0.2, 1.0]))
         p, q = random_tree(rng, epsilon, levels, rounds)
         assert p.sum() == pytest.approx(1.0)
         assert q.sum() == pytest.approx(1.0)
@@ -274,9 +268,8 @@ def test_figures_of_the_documentation() -> None:
     walk = doubling_search(0.1, levels=100)
     assert walk.epsilon_at(0.0) == pytest.approx(2.95)
     assert walk.epsilon_at(1e-6) == pytest.approx(2.258, abs=2e-3)
-    assert doubling_search(0.1, levels=100, threshold_noise="once").epsilon_at(
-        0.0
-    ) == pytest.approx(1.15)
+    expected = pytest.approx(1.15)
+    assert doubling_search(0.1, levels=100, threshold_noise="once").epsilon_at(0.0) == expected
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1.0, 40.0, 100.0, 400.0])
@@ -319,10 +312,8 @@ def walked(
     answers: Callable[[int], bool], levels: int, max_rounds: int | None = None
 ) -> tuple[list[int], int]:
     """The levels that a walk asks about, and where it ends."""
-    walk, asked = (
-        started(levels, default_max_rounds(levels) if max_rounds is None else max_rounds),
-        [],
-    )
+    walk = started(levels, default_max_rounds(levels) if max_rounds is None else max_rounds)
+    asked = []
     while not walk.over:
         asked.append(walk.asked)
         walk = walk.after(answers(walk.asked))
@@ -339,17 +330,10 @@ def test_a_walk_ends_at_the_highest_level_that_is_found_above() -> None:
 def drawn_walk(rng: random.Random, threshold_noise: str, lower: int = 0) -> tuple[int | None, ...]:
     """The results of a walk that really runs: candidates 3 and 14 of utilities in multiples of the
     grid."""
-    question = AboveThreshold(
-        round_epsilon=Fraction(1), sensitivity=Fraction(STEPS), grid=Fraction(1)
-    )
-    rounds = DoublingRounds(
-        question,
-        started(3, 3),
-        lower=lower,
-        granularity=8,
-        threshold_noise=threshold_noise,
-        bits=rng,
-    )
+    settings = {"round_epsilon": Fraction(1), "sensitivity": Fraction(STEPS), "grid": Fraction(1)}
+    question = AboveThreshold(**settings)
+    options = {"threshold_noise": threshold_noise, "bits": rng}
+    rounds = DoublingRounds(question, started(3, 3), lower=lower, granularity=8, **options)
     found = []
     while not rounds.over:
         found.append(rounds.ask([3 + lower, 14 + lower]))
@@ -366,9 +350,7 @@ def results(walk: DoublingSteps) -> list[tuple[int | None, ...]]:
 
 @pytest.mark.parametrize("lower", [pytest.param(0, marks=pytest.mark.slow), 5])
 @pytest.mark.parametrize("threshold_noise", ["fresh", pytest.param("once", marks=pytest.mark.slow)])
-def test_walks_that_run_follow_the_enumerated_distribution(
-    threshold_noise: str, lower: int
-) -> None:
+def test_walks_that_run_follow_the_enumerated_distribution(threshold_noise: str, lower: int):
     utilities, walk, runs = np.array([3, 14]), started(3, 3), 3000
     if threshold_noise == "fresh":
         distribution = np.array(
@@ -406,9 +388,8 @@ def test_a_walk_that_has_ended_answers_nothing_more() -> None:
     rounds = DoublingRounds(question, started(10, 1), granularity=Fraction(1, 10))
     rounds.ask([Fraction(1)])
     steps = rounds.steps
-    with pytest.raises(
-        PrivacyError, match="ended after 1 of them; more are not paid for. Begin another"
-    ):
+    match = "ended after 1 of them; more are not paid for. Begin another"
+    with pytest.raises(PrivacyError, match=match):
         rounds.ask([Fraction(1)])
     assert rounds.steps == steps
 

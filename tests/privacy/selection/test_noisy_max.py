@@ -165,9 +165,7 @@ class Coins:
         return chosen
 
 
-def test_a_try_of_the_exponential_mechanism_has_exactly_the_stated_ratios(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_try_of_the_exponential_mechanism_has_exactly_the_stated_ratios(monkeypatch):
     monkeypatch.setattr(
         report_noisy_max, "bernoulli_exp", lambda gamma, bits: bits.toss(math.exp(-gamma))
     )
@@ -177,9 +175,8 @@ def test_a_try_of_the_exponential_mechanism_has_exactly_the_stated_ratios(
         coins = Coins((index, 1))
         assert noise.select(utilities, coins) == index
         distribution[index] = coins.probability
-    assert distribution / distribution.sum() == pytest.approx(
-        exponential_mechanism(np.array(utilities), 2.0), rel=1e-12
-    )
+    expected = pytest.approx(exponential_mechanism(np.array(utilities), 2.0), rel=1e-12)
+    assert distribution / distribution.sum() == expected
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64])
@@ -188,9 +185,8 @@ def test_integers_of_numpy_do_not_wrap_around(kind: type) -> None:
     assert fraction(kind(largest)) / Fraction(1, 10**20) == int(largest) * 10**20
     scale = positive_fraction(Fraction(kind(largest), kind(7)), "scale")
     assert scale * 10**20 == Fraction(int(largest), 7) * 10**20
-    assert (
-        GumbelNoise(scale=Fraction(1, 1000)).select([kind(1), kind(largest)], random.Random(0)) == 1
-    )
+    actual = GumbelNoise(scale=Fraction(1, 1000)).select([kind(1), kind(largest)], random.Random(0))
+    assert actual == 1
 
 
 def test_no_float_is_made_where_the_winner_is_drawn() -> None:

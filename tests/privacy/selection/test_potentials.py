@@ -6,17 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    CountDistribution,
-    Fixed,
-    GaussianDP,
-    Geometric,
-    ProfileDP,
-    PureDP,
-    best_of,
-    witness,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.selection import potentials
 from sklearn_dpsearch.privacy.selection.potentials import (
     Mesh,
@@ -39,11 +29,9 @@ def check_many(cases: int, seed: int) -> float:
     rng = np.random.default_rng(seed)
     tightest = 0.0
     for _ in range(cases):
-        one, distribution, epsilon = (
-            random_mechanism(rng),
-            random_distribution(rng),
-            float(rng.choice(EPSILONS)),
-        )
+        one = random_mechanism(rng)
+        distribution = random_distribution(rng)
+        epsilon = float(rng.choice(EPSILONS))
         pair = brute_force.exact_pair(one)
         for side, direction in enumerate((one, one.reversed)):
             exact = brute_force.exact_loss(direction, distribution, epsilon)
@@ -58,20 +46,16 @@ def check_many(cases: int, seed: int) -> float:
 
 
 def by_random_potential(
-    rng, pair, side: int, distribution: CountDistribution, epsilon: float
+    rng, pair, side: int, distribution: dp.CountDistribution, epsilon: float
 ) -> float:
     """Small coefficients, so that the bound is not 1."""
     pld, reverse = pair.directions[side], pair.directions[-1 - side]
     mesh = mesh_of(pld, np.append(np.linspace(0, 0.9, 30), [0.95, 0.99, 1.0]), np.linspace(0, 1, 7))
     number = potential_basis(distribution, np.zeros(1), np.zeros(1))[0].shape[1]
     return bound_by_potential(
-        pld,
-        reverse,
-        distribution,
-        epsilon,
-        mesh,
+        pld, reverse, distribution, epsilon, mesh,
         potential_values(mesh, distribution, rng.normal(0, 0.03, number)),
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -123,9 +107,9 @@ def _inside(mesh: Mesh, u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def test_potential_0_gives_theorem_1() -> None:
-    base, distribution = GaussianDP(mu=0.7), Geometric(5)
+    base, distribution = dp.GaussianDP(mu=0.7), dp.Geometric(5)
     mesh = fine_mesh(base.pair.removed)
-    first = best_of(base, distribution).bounds["Theorem 1"].delta_at(1.5)
+    first = dp.best_of(base, distribution).bounds["Theorem 1"].delta_at(1.5)
     zero = bound_by_potential(
         base.pair.removed, base.pair.added, distribution, 1.5, mesh, np.zeros(mesh.u.size)
     )
@@ -136,18 +120,16 @@ def test_potential_0_gives_theorem_1() -> None:
 
 
 @pytest.mark.parametrize(("base", "distribution", "close"), [
-    (GaussianDP(mu=0.3), Geometric(10), 1.15),
+    (dp.GaussianDP(mu=0.3), dp.Geometric(10), 1.15),
     pytest.param(
-        *(DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000), Geometric(10), 1.2),
+        *(dp.DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000), dp.Geometric(10), 1.2),
         marks=pytest.mark.slow,
     ),
-    (PureDP(epsilon=0.5), Geometric(10), 1.4),
+    (dp.PureDP(epsilon=0.5), dp.Geometric(10), 1.4),
 ], ids=repr)  # fmt: skip
-def test_delta_at_0_is_close_to_a_certificate(
-    base, distribution: CountDistribution, close: float
-) -> None:
-    search = best_of(base, distribution)
-    certain, reported = witness(base, distribution, 0.0), search.delta_at(0.0)
+def test_delta_at_0_is_close_to_a_certificate(base, distribution, close):
+    search = dp.best_of(base, distribution)
+    certain, reported = dp.witness(base, distribution, 0.0), search.delta_at(0.0)
     assert certain <= reported <= close * certain
     assert reported < 0.55 * search.bounds["Theorem 1"].delta_at(0.0)
 
@@ -159,11 +141,11 @@ def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
     rng = np.random.default_rng(cases)
     for _ in range(cases):
         one, distribution = random_mechanism(rng), random_distribution(rng)
-        if distribution != Fixed(1):
+        if distribution != dp.Fixed(1):
             check(
-                best_of(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).bounds[
-                    "Theorem 5"
-                ],
+                dp.best_of(
+                    dp.ProfileDP.from_pair(brute_force.exact_pair(one)), distribution
+                ).bounds["Theorem 5"],
                 distribution,
                 one,
             )
@@ -173,7 +155,7 @@ def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
 def test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated() -> None:
     """Randomised response whose truth scores lowest: both of two runs must tell it, so the loss is
     that of two."""
-    search = best_of(PureDP(epsilon=400.0), Fixed(2))
+    search = dp.best_of(dp.PureDP(epsilon=400.0), dp.Fixed(2))
     at = np.array([500.0, 650.0, 799.0])
     assert np.all(search.delta_at(at) >= -np.expm1(at - 800.0) * (1.0 - 1e-9))
     assert search.epsilon_at(0.3) >= 800.0 + np.log(0.7)

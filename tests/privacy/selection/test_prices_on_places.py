@@ -6,22 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    Binomial,
-    CountDistribution,
-    Fixed,
-    GaussianDP,
-    Geometric,
-    Guarantee,
-    Poisson,
-    ProfileDP,
-    PureDP,
-    best_of,
-    compose,
-    mixture,
-    witness_epsilon,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.selection import prices_on_places as prices
 from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, TheoremSix, theorem_1
 from sklearn_dpsearch.privacy.selection.prices_on_places import (
@@ -44,7 +29,7 @@ from tests.privacy.brute_force import (
 )
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5, 4.0)
-SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
+SGD = dp.DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
 
 
 def in_pieces(rng: np.random.Generator, one: Mechanism) -> Mechanism:
@@ -57,7 +42,7 @@ def in_pieces(rng: np.random.Generator, one: Mechanism) -> Mechanism:
 
 
 def best_of_many_orders(
-    rng: np.random.Generator, one: Mechanism, distribution: CountDistribution, epsilon: float
+    rng: np.random.Generator, one: Mechanism, distribution: dp.CountDistribution, epsilon: float
 ) -> float:
     """The largest loss of some orders, of which a part is improved by moving single pieces."""
     pieces = in_pieces(rng, one)
@@ -73,14 +58,14 @@ def best_of_many_orders(
     return best
 
 
-def light_distribution(rng: np.random.Generator) -> CountDistribution:
+def light_distribution(rng: np.random.Generator) -> dp.CountDistribution:
     number = int(rng.integers(2, 50))
-    return [Poisson(float(number)), Binomial(number, 0.5), Fixed(number)][
+    return [dp.Poisson(float(number)), dp.Binomial(number, 0.5), dp.Fixed(number)][
         int(rng.integers(3))
     ].at_least_one()
 
 
-def quantiles_of(one: Mechanism, distribution: CountDistribution) -> Quantiles:
+def quantiles_of(one: Mechanism, distribution: dp.CountDistribution) -> Quantiles:
     pld = brute_force.loss_distribution(one.p, one.q)
     return Quantiles.of(pld, distribution, theorem_1(pld, distribution))
 
@@ -103,15 +88,11 @@ def check_many(cases: int, seed: int, any_distribution: bool = False) -> float:
     tightest = 0.0
     for _ in range(cases):
         one = random_mechanism(rng)
-        distribution, epsilon = (
-            random_distribution(rng) if any_distribution else light_distribution(rng),
-            float(rng.choice(EPSILONS)),
-        )
+        distribution = random_distribution(rng) if any_distribution else light_distribution(rng)
+        epsilon = float(rng.choice(EPSILONS))
         for side in (one, one.reversed):
-            exact, quantiles = (
-                best_of_many_orders(rng, side, distribution, epsilon),
-                quantiles_of(side, distribution),
-            )
+            exact = best_of_many_orders(rng, side, distribution, epsilon)
+            quantiles = quantiles_of(side, distribution)
             room = Room(quantiles, float(np.exp(rng.normal(0.3, 1.0))))
             bounds = [bound_by_prices(best_room(quantiles, epsilon), epsilon)]
             if room.total > 0:
@@ -150,7 +131,7 @@ def test_it_holds_for_every_order_of_the_outcomes() -> None:
 
 # --- an order that uses every place once ----------------------------------------------------------
 
-PURE, MANY = PureDP(epsilon=1.0), Poisson(100)
+PURE, MANY = dp.PureDP(epsilon=1.0), dp.Poisson(100)
 
 
 def worst_order(epsilon: float, parts: int = 4000) -> float:
@@ -186,40 +167,35 @@ def test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "base", [PURE, GaussianDP(mu=0.4), SGD], ids=lambda one: type(one).__name__
+    "base", [PURE, dp.GaussianDP(mu=0.4), SGD], ids=lambda one: type(one).__name__
 )
-@pytest.mark.parametrize("distribution", [Poisson(60), Binomial(150, 0.5), Fixed(40)], ids=repr)
-def test_reported_epsilon_is_above_what_is_certified(
-    base: Guarantee, distribution: CountDistribution
-) -> None:
+@pytest.mark.parametrize(
+    "distribution", [dp.Poisson(60), dp.Binomial(150, 0.5), dp.Fixed(40)], ids=repr
+)
+def test_reported_epsilon_is_above_what_is_certified(base, distribution):
     """For few and for many runs, and never above Theorem 1."""
-    search = best_of(base, distribution)
+    search = dp.best_of(base, distribution)
     for delta in (1e-4, 1e-8):
         reported = search.epsilon_at(delta)
-        assert (
-            witness_epsilon(base, distribution, delta)
-            <= reported
-            <= search.bounds["Theorem 1"].epsilon_at(delta) * (1 + 1e-9)
-        )
+        actual = search.bounds["Theorem 1"].epsilon_at(delta) * (1 + 1e-9)
+        assert dp.witness_epsilon(base, distribution, delta) <= reported <= actual
 
 
 @pytest.mark.parametrize(("base", "distribution", "delta", "close"), [
     (SGD, MANY, 1e-5, 1.025),
-    pytest.param(SGD, Poisson(30), 1e-5, 1.01, marks=pytest.mark.slow),
-    pytest.param(GaussianDP(mu=0.2**0.5), MANY, 1e-6, 1.02, marks=pytest.mark.slow),
+    pytest.param(SGD, dp.Poisson(30), 1e-5, 1.01, marks=pytest.mark.slow),
+    pytest.param(dp.GaussianDP(mu=0.2**0.5), MANY, 1e-6, 1.02, marks=pytest.mark.slow),
 ], ids=repr)  # fmt: skip
-def test_many_runs_cost_what_can_be_lost(
-    base: Guarantee, distribution: CountDistribution, delta: float, close: float
-) -> None:
-    search = best_of(base, distribution)
-    certain = witness_epsilon(base, distribution, delta)
+def test_many_runs_cost_what_can_be_lost(base, distribution, delta, close):
+    search = dp.best_of(base, distribution)
+    certain = dp.witness_epsilon(base, distribution, delta)
     assert certain <= search.epsilon_at(delta) <= close * certain
     assert search.tightest(delta) == "Theorem 6"
 
 
 @pytest.mark.slow
 def test_pure_runs_cost_at_most_a_twentieth_more_than_an_order_loses() -> None:
-    epsilon = best_of(PURE, MANY).epsilon_at(1e-6)
+    epsilon = dp.best_of(PURE, MANY).epsilon_at(1e-6)
     assert worst_order(epsilon / 1.05) > 1e-6
 
 
@@ -232,9 +208,9 @@ def test_pure_runs_cost_at_most_a_twentieth_more_than_an_order_loses() -> None:
 def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
     rng = np.random.default_rng(cases)
     for _ in range(cases):
-        one, distribution = random_mechanism(rng), Poisson(float(rng.uniform(8, 60)))
+        one, distribution = random_mechanism(rng), dp.Poisson(float(rng.uniform(8, 60)))
         check(
-            best_of(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).bounds[
+            dp.best_of(dp.ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).bounds[
                 "Theorem 6"
             ],
             distribution,
@@ -244,7 +220,7 @@ def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
 
 @pytest.mark.slow
 def test_profile_never_rises_and_agrees_with_epsilon() -> None:
-    search = best_of(GaussianDP(mu=0.4), Poisson(60))
+    search = dp.best_of(dp.GaussianDP(mu=0.4), dp.Poisson(60))
     grid = np.linspace(6.0, 7.5, 40)
     values = search.delta_at(grid)
     assert np.all(np.diff(values) <= 0)
@@ -257,7 +233,7 @@ def test_profile_never_rises_and_agrees_with_epsilon() -> None:
 def test_epsilon_is_found_where_bounds_further_out_are_larger() -> None:
     """Prices vary in quality: near the largest loss of pure runs δ(14.7) is stated above
     δ(11.5)."""
-    search = best_of(PURE, Poisson(30).at_least_one())
+    search = dp.best_of(PURE, dp.Poisson(30).at_least_one())
     sixth = search.bounds["Theorem 6"]
     assert sixth.delta_at(14.7) > 1e-3 > sixth.delta_at(11.5)
     assert search.epsilon_at(1e-3) < 11.5
@@ -265,14 +241,14 @@ def test_epsilon_is_found_where_bounds_further_out_are_larger() -> None:
 
 @pytest.mark.slow
 def test_beyond_the_last_place_the_bound_there_holds() -> None:
-    search = best_of(SGD, Poisson(30)).bounds["Theorem 6"]
+    search = dp.best_of(SGD, dp.Poisson(30)).bounds["Theorem 6"]
     far = search.delta_at(np.array([8.0, 16.0, 64.0]))
     assert 0 < far[-1] <= far[0] < 1e-9
 
 
 @pytest.mark.slow
 def test_answers_do_not_depend_on_what_was_asked_before() -> None:
-    first = best_of(PURE, Poisson(70)).bounds["Theorem 1"]
+    first = dp.best_of(PURE, dp.Poisson(70)).bounds["Theorem 1"]
     assert isinstance(first, TheoremOne)
     one, other = TheoremSix(first=first), TheoremSix(first=first)
     late = [one.delta_at(21.0), one.delta_at(17.0), one._epsilon(1e-6)]
@@ -281,38 +257,37 @@ def test_answers_do_not_depend_on_what_was_asked_before() -> None:
 
 @pytest.mark.slow
 def test_a_search_composed_with_others_knows_it_too_and_costs_no_less_than_alone() -> None:
-    base, distribution = GaussianDP(mu=0.4), Poisson(60)
-    search, nothing = best_of(base, distribution), PureDP(epsilon=0.0)
-    alone, both = search.epsilon_at(1e-6), compose(search, GaussianDP(mu=1e-3)).epsilon_at(1e-6)
-    assert alone * (1 - 1e-8) <= compose(search, nothing).epsilon_at(1e-6)
+    base, distribution = dp.GaussianDP(mu=0.4), dp.Poisson(60)
+    search, nothing = dp.best_of(base, distribution), dp.PureDP(epsilon=0.0)
+    alone = search.epsilon_at(1e-6)
+    both = dp.compose(search, dp.GaussianDP(mu=1e-3)).epsilon_at(1e-6)
+    assert alone * (1 - 1e-8) <= dp.compose(search, nothing).epsilon_at(1e-6)
     assert alone <= both <= 0.97 * search.bounds["Theorem 1"].epsilon_at(1e-6)
 
 
 def test_distributions_with_heavy_tails_and_few_runs_pay_nothing_for_it() -> None:
-    base = GaussianDP(mu=0.4)
-    assert "Theorem 6" in best_of(base, Poisson(30).at_least_one().capped(60)).bounds
-    for distribution in (Geometric(100), Geometric(100).capped(500), Poisson(3)):
-        assert "Theorem 6" not in best_of(base, distribution).bounds
+    base = dp.GaussianDP(mu=0.4)
+    assert "Theorem 6" in dp.best_of(base, dp.Poisson(30).at_least_one().capped(60)).bounds
+    for distribution in (dp.Geometric(100), dp.Geometric(100).capped(500), dp.Poisson(3)):
+        assert "Theorem 6" not in dp.best_of(base, distribution).bounds
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("one_run", "count", "share"), [
-    (GaussianDP(mu=0.45), Fixed(20), 0.91),
-    (GaussianDP(mu=0.45), Poisson(100), 0.88),
-    (PureDP(epsilon=1.0), Fixed(100), 0.69),
+    (dp.GaussianDP(mu=0.45), dp.Fixed(20), 0.91),
+    (dp.GaussianDP(mu=0.45), dp.Poisson(100), 0.88),
+    (dp.PureDP(epsilon=1.0), dp.Fixed(100), 0.69),
 ], ids=repr)  # fmt: skip
-def test_prices_take_a_tenth_to_a_third_off_many_runs(
-    one_run: Guarantee, count: CountDistribution, share: float
-) -> None:
-    found = best_of(one_run, count)
+def test_prices_take_a_tenth_to_a_third_off_many_runs(one_run, count, share):
+    found = dp.best_of(one_run, count)
     assert found.epsilon_at(1e-5) <= share * found.bounds["Theorem 1"].epsilon_at(1e-5)
 
 
 def test_a_slope_that_gains_nothing_is_replaced_by_the_one_before() -> None:
     """Else the bound rises a hundredfold between two places, and the ε of a δ depends on the way it
     is looked for."""
-    one_run = mixture([PureDP(epsilon=epsilon) for epsilon in (0.2, 1.0, 2.0)], [1 / 3] * 3)
-    bounds = best_of(one_run, Poisson(10)).bounds
+    one_run = dp.mixture([dp.PureDP(epsilon=epsilon) for epsilon in (0.2, 1.0, 2.0)], [1 / 3] * 3)
+    bounds = dp.best_of(one_run, dp.Poisson(10)).bounds
     first, sixth = (
         bounds[name].delta_at(np.array([6.405, 6.409, 6.41])) for name in ("Theorem 1", "Theorem 6")
     )

@@ -8,30 +8,18 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import (
-    CountDistribution,
-    Fixed,
-    FromPMF,
-    Geometric,
-    Guarantee,
-    Logarithmic,
-    NegativeBinomial,
-    Poisson,
-    PureDP,
-    best_of,
-    mixture,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.selection.best_of import best_of_pure
 
 GRID, THIRDS = (0.2, 1.0, 2.0), (1 / 3, 1 / 3, 1 / 3)
 DISTRIBUTIONS = [
-    Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), Poisson(10).at_least_one(),
-    Poisson(3), FromPMF([0.0, 0.5, 0.0, 0.5]), Fixed(3),
+    dp.Geometric(10), dp.Logarithmic(100), dp.NegativeBinomial(-0.5, 20),
+    dp.Poisson(10).at_least_one(), dp.Poisson(3), dp.FromPMF([0.0, 0.5, 0.0, 0.5]), dp.Fixed(3),
 ]  # fmt: skip
 
 
-def mixed(epsilons: tuple[float, ...], weights: tuple[float, ...]) -> Guarantee:
-    return mixture([PureDP(epsilon=one) for one in epsilons], weights)
+def mixed(epsilons: tuple[float, ...], weights: tuple[float, ...]) -> dp.Guarantee:
+    return dp.mixture([dp.PureDP(epsilon=one) for one in epsilons], weights)
 
 
 def outcomes(
@@ -44,7 +32,7 @@ def outcomes(
 
 
 def largest_loss_of_all_orders(
-    epsilons: tuple[float, ...], weights: tuple[float, ...], distribution: CountDistribution
+    epsilons: tuple[float, ...], weights: tuple[float, ...], distribution: dp.CountDistribution
 ) -> float:
     """Every order of the outcomes, and a sliver of the one with the largest loss anywhere within
     it.
@@ -74,7 +62,7 @@ def largest_loss_of_all_orders(
 
 
 def largest_loss_of_all_cuts(
-    epsilons: tuple[float, ...], weights: tuple[float, ...], distribution: CountDistribution
+    epsilons: tuple[float, ...], weights: tuple[float, ...], distribution: dp.CountDistribution
 ) -> float:
     """The same over all sets of whole outcomes below, and any share of one more, finely."""
     p, q = outcomes(epsilons, weights)
@@ -94,18 +82,16 @@ def largest_loss_of_all_cuts(
 
 @pytest.mark.slow
 def test_a_grid_of_epsilons_costs_what_the_worst_of_all_orders_loses() -> None:
-    exact = best_of(mixed(GRID, THIRDS), Geometric(10)).epsilon_at(0.0)
+    exact = dp.best_of(mixed(GRID, THIRDS), dp.Geometric(10)).epsilon_at(0.0)
     assert exact == pytest.approx(3.984, abs=5e-4)
-    assert exact < 0.82 * best_of_pure(2.0, Geometric(10))
-    assert largest_loss_of_all_cuts(GRID, THIRDS, Geometric(10)) <= exact
+    assert exact < 0.82 * best_of_pure(2.0, dp.Geometric(10))
+    assert largest_loss_of_all_cuts(GRID, THIRDS, dp.Geometric(10)) <= exact
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_exact_form_agrees_with_all_orders_of_two_candidates(
-    distribution: CountDistribution,
-) -> None:
+def test_exact_form_agrees_with_all_orders_of_two_candidates(distribution: dp.CountDistribution):
     epsilons, weights = (0.3, 1.5), (0.6, 0.4)
-    exact = best_of(mixed(epsilons, weights), distribution).epsilon_at(0.0)
+    exact = dp.best_of(mixed(epsilons, weights), distribution).epsilon_at(0.0)
     brute = largest_loss_of_all_cuts(epsilons, weights, distribution)
     assert largest_loss_of_all_orders(epsilons, weights, distribution) <= brute + 1e-12
     assert brute - 1e-9 <= exact <= brute + 1e-6

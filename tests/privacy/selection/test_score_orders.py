@@ -8,17 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    CountDistribution,
-    GaussianDP,
-    Geometric,
-    Poisson,
-    PureDP,
-    best_of,
-    witness,
-    witness_epsilon,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.selection.witness import (
     ManyGroups,
     Outcomes,
@@ -27,7 +17,7 @@ from sklearn_dpsearch.privacy.selection.witness import (
 )
 from tests.privacy.brute_force import hockey_stick, random_distribution, releases
 
-SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
+SGD = dp.DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
 
 
 def random_outcomes(rng: np.random.Generator, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -39,7 +29,7 @@ def random_outcomes(rng: np.random.Generator, number: int) -> tuple[np.ndarray, 
 
 
 def largest_of_all_orders(
-    p: np.ndarray, q: np.ndarray, distribution: CountDistribution, epsilon: float
+    p: np.ndarray, q: np.ndarray, distribution: dp.CountDistribution, epsilon: float
 ) -> float:
     orders = np.array(list(permutations(range(p.size))))
     ours, theirs = releases(distribution, p[orders]), releases(distribution, q[orders])
@@ -86,9 +76,8 @@ def test_gain_is_what_an_order_written_out_loses() -> None:
                 best = max(
                     best, float(np.sum(np.maximum(ours - np.exp(epsilon) * theirs, 0.0)[counted]))
                 )
-        assert best_order(Outcomes(p, q), counting, distribution, epsilon) == pytest.approx(
-            best, abs=1e-11
-        )
+        expected = pytest.approx(best, abs=1e-11)
+        assert best_order(Outcomes(p, q), counting, distribution, epsilon) == expected
 
 
 def test_groups_are_a_coarser_mechanism() -> None:
@@ -108,7 +97,7 @@ def test_groups_are_a_coarser_mechanism() -> None:
 
 def test_an_error_of_the_masses_counts_against_the_order() -> None:
     p, q = random_outcomes(np.random.default_rng(4), 6)
-    distribution = Poisson(8)
+    distribution = dp.Poisson(8)
     exact, unsure = (
         best_order(Outcomes(p, q, error), 3, distribution, 0.2) for error in (0.0, 1e-3)
     )
@@ -118,22 +107,20 @@ def test_an_error_of_the_masses_counts_against_the_order() -> None:
 
 
 @pytest.mark.parametrize(("base", "distribution", "three", "close"), [
-    pytest.param(SGD, Poisson(30), 4.954, 1.03, marks=pytest.mark.slow),
-    (PureDP(epsilon=1.0), Poisson(10), 4.996, 1.03),
-    (GaussianDP(mu=0.2**0.5), Geometric(10), 2.880, 1.001),
-    (GaussianDP(mu=0.2**0.5), Poisson(10), 3.625, 1.002),
+    pytest.param(SGD, dp.Poisson(30), 4.954, 1.03, marks=pytest.mark.slow),
+    (dp.PureDP(epsilon=1.0), dp.Poisson(10), 4.996, 1.03),
+    (dp.GaussianDP(mu=0.2**0.5), dp.Geometric(10), 2.880, 1.001),
+    (dp.GaussianDP(mu=0.2**0.5), dp.Poisson(10), 3.625, 1.002),
 ], ids=repr)  # fmt: skip
-def test_many_groups_certify_more_than_three_and_less_than_is_reported(
+def test_many_groups_certify_more_than_three_and_less_than_reported(
     base, distribution, three, close
 ) -> None:
     delta = 1e-5 if base == SGD else 1e-6
-    certain, reported = (
-        witness_epsilon(base, distribution, delta),
-        best_of(base, distribution).epsilon_at(delta),
-    )
+    certain = dp.witness_epsilon(base, distribution, delta)
+    reported = dp.best_of(base, distribution).epsilon_at(delta)
     assert three < certain <= reported <= close * certain
-    assert witness(base, distribution, certain) >= delta * (1 - 1e-3)
+    assert dp.witness(base, distribution, certain) >= delta * (1 - 1e-3)
 
 
 def test_one_outcome_gains_nothing() -> None:
-    assert ManyGroups(Outcomes(np.array([1.0]), np.array([1.0])), Geometric(10)).gain(0.1) == 0.0
+    assert ManyGroups(Outcomes(np.array([1.0]), np.array([1.0])), dp.Geometric(10)).gain(0.1) == 0.0

@@ -10,24 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ApproxDP,
-    GaussianDP,
-    Geometric,
-    Guarantee,
-    MixedNeighborsError,
-    NonPrivate,
-    Poisson,
-    ProfileDP,
-    PureDP,
-    best_of,
-    compose,
-    envelope,
-    mixture,
-    subset_then_train,
-    witness,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.numerics.loss_distribution import (
     DominatingPair,
     LossDistribution,
@@ -46,7 +29,7 @@ from tests.privacy.brute_force import (
 )
 from tests.privacy.subset_search import EPSILONS, VARIANTS, Search, check, neighbours
 
-SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
+SGD = dp.DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
 DELTA = 1e-5
 
 
@@ -60,7 +43,9 @@ def theorem(search: Search, fraction: float, train_on: str, share: float = 1.0) 
     return TheoremFour(**parts, fraction=fraction, share=share, train_on=train_on)
 
 
-def theorem_two(tune: Guarantee, train: Guarantee, fraction: float, train_on: str) -> TheoremFour:
+def theorem_two(
+    tune: dp.Guarantee, train: dp.Guarantee, fraction: float, train_on: str
+) -> TheoremFour:
     return TheoremFour(tune=tune, train=train, fraction=fraction, train_on=train_on)
 
 
@@ -121,9 +106,7 @@ def test_bound_is_exact_where_both_ratios_rise_together(train_on: str, order: st
 
 
 @pytest.mark.parametrize("share", [None, 0.4])
-def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached(
-    share: float | None,
-) -> None:
+def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached(share: float | None):
     rng = np.random.default_rng(6)
     for _ in range(3):
         a, b, d, fraction = *rng.uniform(0, 3, 3), float(rng.uniform(0.01, 0.99))
@@ -142,15 +125,15 @@ def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached(
             {(nobody, nobody): weights, (somebody, nobody): tuned, (nobody, somebody): scored},
             [{somebody: distributions[2], nobody: distributions[2][::-1]}] * 3,
             1,
-            *(PureDP(epsilon=float(one)) for one in (a, b, d)),
+            *(dp.PureDP(epsilon=float(one)) for one in (a, b, d)),
         )
         given = (
             {}
             if share is None
-            else {"validate": PureDP(epsilon=float(b)), "validated_share": share}
+            else {"validate": dp.PureDP(epsilon=float(b)), "validated_share": share}
         )
         for train_on in VARIANTS:
-            bound = subset_then_train(
+            bound = dp.subset_then_train(
                 search.tune_guarantee, search.train_guarantee, fraction, train_on, **given
             )
             p, q = neighbours(search, fraction, train_on, share or 1.0)
@@ -169,10 +152,9 @@ def test_gaussian_parts_agree_with_a_quadrature(train_on: str) -> None:
     weight = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
     x, v, y = (np.exp(one * z - 0.5 * one**2) for one in mu)
     both = weight[:, None] * weight[None]
-    tune, validate, train = (GaussianDP(mu=one) for one in mu)
-    bound = TheoremFour(
-        tune=tune, validate=validate, train=train, fraction=q, share=share, train_on=train_on
-    )
+    tune, validate, train = (dp.GaussianDP(mu=one) for one in mu)
+    options = {"fraction": q, "share": share, "train_on": train_on}
+    bound = TheoremFour(tune=tune, validate=validate, train=train, **options)
     tuned, scored = q * x[:, None], ((1 - q) * (share * v + 1 - share))[:, None]
     ratio = tuned + scored * y if train_on == "rest" else (tuned + scored) * y
     for epsilon in (0.2, 0.8, 1.5):
@@ -193,7 +175,7 @@ def test_composition_of_totals_is_above_the_exact_product() -> None:
         search = subset_search.of_one_record(rng)
         total = theorem(search, 0.3, train_on, 0.7)
         p, q = neighbours(search, 0.3, train_on, 0.7)
-        check(compose(total, total), np.outer(p, p).ravel(), np.outer(q, q).ravel())
+        check(dp.compose(total, total), np.outer(p, p).ravel(), np.outer(q, q).ravel())
 
 
 # --- coins that are known, and records that change ------------------------------------------------
@@ -220,7 +202,7 @@ def test_the_average_over_known_membership_is_never_below_the_exact_loss(relatio
         promises.append(_promise([one for use in uses for one in train[use]], relation))
         for train_on in VARIANTS:
             given = {"validate": promises[1], "validated_share": share, "secret_membership": False}
-            total = subset_then_train(promises[0], promises[2], fraction, train_on, **given)
+            total = dp.subset_then_train(promises[0], promises[2], fraction, train_on, **given)
             assert list(total.bounds) == ["mixture"]  # type: ignore[attr-defined]
             tightest = max(
                 tightest, check(total, *_with_and_without(tune, train, fraction, share, train_on))
@@ -228,8 +210,8 @@ def test_the_average_over_known_membership_is_never_below_the_exact_loss(relatio
     assert 0.3 < tightest <= 1.0 + 1e-9
 
 
-def _promise(mechanisms: list, relation: str) -> Guarantee:
-    return envelope([ProfileDP.from_pair(exact_pair(one), relation) for one in mechanisms])
+def _promise(mechanisms: list, relation: str) -> dp.Guarantee:
+    return dp.envelope([dp.ProfileDP.from_pair(exact_pair(one), relation) for one in mechanisms])
 
 
 def _with_and_without(tune, train, fraction, share, train_on):
@@ -242,36 +224,33 @@ def _with_and_without(tune, train, fraction, share, train_on):
         tuned, trained = use[-1] < 2, train_on == "all" or use[-1] > 0
         for k, present in enumerate((True, False)):
             outer = first.p if present or not tuned else first.q
-            rows = [
-                p * (one.p if present or not trained else one.q)
-                for p, one in zip(outer, train[use])
-            ]
+            pairs = zip(outer, train[use])
+            rows = [p * (one.p if present or not trained else one.q) for p, one in pairs]
             distributions[k] = distributions[k] + weight * np.concatenate(rows)
     return distributions
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-def test_a_changed_record_and_known_membership_cost_the_average_over_the_coin(
-    relation: str,
-) -> None:
-    tune, validate, train = (PureDP(epsilon=one, neighboring=relation) for one in (2.0, 1.5, 1.0))
+def test_a_changed_record_and_known_membership_cost_the_average_over_the_coin(relation: str):
+    tune, validate, train = (
+        dp.PureDP(epsilon=one, neighboring=relation) for one in (2.0, 1.5, 1.0)
+    )
     known = {"secret_membership": False} if relation == "zero_out" else {}
-    for train_on, inside in (("rest", tune), ("all", compose(tune, train))):
+    for train_on, inside in (("rest", tune), ("all", dp.compose(tune, train))):
         totals = [
-            subset_then_train(tune, train, 0.1, train_on, **known),
-            subset_then_train(
+            dp.subset_then_train(tune, train, 0.1, train_on, **known),
+            dp.subset_then_train(
                 tune, train, 0.1, train_on, validate=validate, validated_share=0.3, **known
             ),
         ]
         averages = [
-            mixture([inside, train], [0.1, 0.9]),
-            mixture([inside, compose(validate, train), train], [0.1, 0.27, 0.63]),
+            dp.mixture([inside, train], [0.1, 0.9]),
+            dp.mixture([inside, dp.compose(validate, train), train], [0.1, 0.27, 0.63]),
         ]
         for total, average in zip(totals, averages):
             assert total.tightest(0.0) == "mixture"
-            assert [total.epsilon_at(d) for d in (0.0, 1e-3)] == [
-                average.epsilon_at(d) for d in (0.0, 1e-3)
-            ]
+            expected = [average.epsilon_at(d) for d in (0.0, 1e-3)]
+            assert [total.epsilon_at(d) for d in (0.0, 1e-3)] == expected
 
 
 @pytest.mark.parametrize("train_on", VARIANTS)
@@ -281,15 +260,12 @@ def test_publishing_who_was_in_the_subset_costs_the_mixture_and_is_caught(train_
         search = subset_search.of_one_record(rng, "silent")
         told = neighbours(search, 0.3, train_on, reveal=True)
         check(
-            subset_then_train(
-                search.tune_guarantee,
-                search.train_guarantee,
-                0.3,
-                train_on,
+            dp.subset_then_train(
+                search.tune_guarantee, search.train_guarantee, 0.3, train_on,
                 secret_membership=False,
             ),
             *told,
-        )
+        )  # fmt: skip
         try:
             check(theorem(search, 0.3, train_on), *told)
         except Violation:
@@ -301,9 +277,9 @@ def test_publishing_who_was_in_the_subset_costs_the_mixture_and_is_caught(train_
 
 
 PARTS = [
-    (best_of(PureDP(epsilon=0.4), Geometric(5)), PureDP(epsilon=0.5)),
-    (ApproxDP(epsilon=1.5, delta=1e-6), ApproxDP(epsilon=0.5, delta=1e-7)),
-    (GaussianDP(mu=1.2), GaussianDP(mu=0.4)),
+    (dp.best_of(dp.PureDP(epsilon=0.4), dp.Geometric(5)), dp.PureDP(epsilon=0.5)),
+    (dp.ApproxDP(epsilon=1.5, delta=1e-6), dp.ApproxDP(epsilon=0.5, delta=1e-7)),
+    (dp.GaussianDP(mu=1.2), dp.GaussianDP(mu=0.4)),
 ]
 
 
@@ -311,60 +287,60 @@ PARTS = [
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_total_answers_like_any_guarantee(parts, train_on: str) -> None:
     tune, train = parts
-    assert subset_then_train(tune, train, 0.0, train_on) is train
-    nearly = subset_then_train(tune, train, 1e-9, train_on)
+    assert dp.subset_then_train(tune, train, 0.0, train_on) is train
+    nearly = dp.subset_then_train(tune, train, 1e-9, train_on)
     assert nearly.epsilon_at(DELTA) == pytest.approx(train.epsilon_at(DELTA), rel=2e-3)
-    nobody = subset_then_train(tune, train, 0.1, train_on)
-    assert subset_then_train(tune, train, 0.1, train_on, validate=PureDP(epsilon=0.0)) == nobody
-    validate = GaussianDP(mu=0.2)
-    total = subset_then_train(tune, train, 0.1, train_on, validate=validate)
+    nobody = dp.subset_then_train(tune, train, 0.1, train_on)
+    actual = dp.subset_then_train(tune, train, 0.1, train_on, validate=dp.PureDP(epsilon=0.0))
+    assert actual == nobody
+    validate = dp.GaussianDP(mu=0.2)
+    total = dp.subset_then_train(tune, train, 0.1, train_on, validate=validate)
     epsilon = total.epsilon_at(DELTA)
     assert total.delta_at(epsilon) <= DELTA
     assert epsilon == min(one.epsilon_at(DELTA) for one in total.bounds.values())
-    assert nobody.epsilon_at(DELTA) <= epsilon < compose(tune, validate, train).epsilon_at(DELTA)
+    assert nobody.epsilon_at(DELTA) <= epsilon < dp.compose(tune, validate, train).epsilon_at(DELTA)
     assert np.all(np.diff(total.delta_at(np.linspace(0, 8, 9))) <= 1e-15)
 
 
 def test_a_subset_of_all_or_of_no_records_leaves_the_parts_that_see_the_record() -> None:
-    tune, validate, train = GaussianDP(mu=1.2), GaussianDP(mu=0.3), GaussianDP(mu=0.4)
-    assert subset_then_train(tune, train, 1.0, "rest", validate=validate) is tune
-    assert subset_then_train(tune, train, 1.0, "all", validate=validate) == compose(tune, train)
+    tune, validate, train = dp.GaussianDP(mu=1.2), dp.GaussianDP(mu=0.3), dp.GaussianDP(mu=0.4)
+    assert dp.subset_then_train(tune, train, 1.0, "rest", validate=validate) is tune
+    expected = dp.compose(tune, train)
+    assert dp.subset_then_train(tune, train, 1.0, "all", validate=validate) == expected
     for train_on in VARIANTS:
-        assert subset_then_train(tune, train, 0.0, train_on, validate=validate) == compose(
-            validate, train
-        )
+        expected = dp.compose(validate, train)
+        assert dp.subset_then_train(tune, train, 0.0, train_on, validate=validate) == expected
     nearly = [
         theorem_two(tune, train, 1 - 1e-9, train_on).epsilon_at(DELTA) for train_on in VARIANTS
     ]
     assert nearly == pytest.approx(
-        [tune.epsilon_at(DELTA), compose(tune, train).epsilon_at(DELTA)], rel=5e-3
+        [tune.epsilon_at(DELTA), dp.compose(tune, train).epsilon_at(DELTA)], rel=5e-3
     )
 
 
 def test_sampling_alone_amplifies_as_known() -> None:
     """(ε, δ) becomes (log(1 + q(e^ε − 1)), qδ); training on the rest alone is training on a
     sample."""
-    nothing = PureDP(epsilon=0.0)
+    nothing = dp.PureDP(epsilon=0.0)
     for total in (
-        theorem_two(ApproxDP(epsilon=1.2, delta=1e-4), nothing, 0.2, "all"),
-        theorem_two(nothing, ApproxDP(epsilon=1.2, delta=1e-4), 0.8, "rest"),
+        theorem_two(dp.ApproxDP(epsilon=1.2, delta=1e-4), nothing, 0.2, "all"),
+        theorem_two(nothing, dp.ApproxDP(epsilon=1.2, delta=1e-4), 0.8, "rest"),
     ):
         assert total.epsilon_at(2.001e-5) == pytest.approx(np.log1p(0.2 * np.expm1(1.2)), rel=1e-6)
-    pure = subset_then_train(PureDP(epsilon=1.2), nothing, 0.2, "all").epsilon_at(0.0)
+    pure = dp.subset_then_train(dp.PureDP(epsilon=1.2), nothing, 0.2, "all").epsilon_at(0.0)
     assert pure == pytest.approx(np.log1p(0.2 * np.expm1(1.2)), rel=1e-9)
 
 
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_no_promise_fails_as_often_as_it_sees_the_record(train_on: str) -> None:
-    private = GaussianDP(mu=0.3)
-    total = subset_then_train(
-        private, private, 0.1, train_on, validate=NonPrivate(), validated_share=0.5
+    private = dp.GaussianDP(mu=0.3)
+    total = dp.subset_then_train(
+        private, private, 0.1, train_on, validate=dp.NonPrivate(), validated_share=0.5
     )
     assert total.delta_at(40.0) == pytest.approx(0.45)
-    assert subset_then_train(NonPrivate(), private, 0.01, train_on).delta_at(40.0) == pytest.approx(
-        0.01
-    )
-    nothing = subset_then_train(private, NonPrivate(), 0.01, train_on)
+    expected = pytest.approx(0.01)
+    assert dp.subset_then_train(dp.NonPrivate(), private, 0.01, train_on).delta_at(40.0) == expected
+    nothing = dp.subset_then_train(private, dp.NonPrivate(), 0.01, train_on)
     assert nothing.delta_at(40.0) == pytest.approx(0.99 if train_on == "rest" else 1.0)
 
 
@@ -374,7 +350,7 @@ def test_tiny_fraction_keeps_its_digits(fraction: float) -> None:
     exact = Fraction(fraction) * Fraction(0.1) + (1 - Fraction(fraction)) * Fraction(1e-12)
     for losses in ((24.0, 0.0), (0.0, 24.0)):
         tune, train = (
-            ApproxDP(epsilon=one, delta=delta) for one, delta in zip(losses, (0.1, 1e-12))
+            dp.ApproxDP(epsilon=one, delta=delta) for one, delta in zip(losses, (0.1, 1e-12))
         )
         stated = theorem_two(tune, train, fraction, "rest").delta_at(60.0)
         assert exact <= Fraction(stated)
@@ -400,17 +376,17 @@ def test_normalizing_keeps_an_exact_pair_and_bounds_the_mass_of_a_loose_one() ->
 
 
 def test_relations_do_not_mix_and_parameters_are_checked() -> None:
-    one, other = PureDP(epsilon=1.0), PureDP(epsilon=1.0, neighboring="replace_one")
+    one, other = dp.PureDP(epsilon=1.0), dp.PureDP(epsilon=1.0, neighboring="replace_one")
     for given in ((one, other, {}), (one, one, {"validate": other})):
-        with pytest.raises(MixedNeighborsError):
-            subset_then_train(given[0], given[1], 0.1, **given[2])
+        with pytest.raises(dp.MixedNeighborsError):
+            dp.subset_then_train(given[0], given[1], 0.1, **given[2])
     for given, message in (
         ({"fraction": -0.1}, "0 <= fraction <= 1"),
         ({"fraction": 0.1, "train_on": "both"}, 'train_on to be "rest"'),
         ({"fraction": 0.1, "validate": one, "validated_share": 0.0}, "validated_share"),
     ):
         with pytest.raises(ValueError, match=message):
-            subset_then_train(one, one, **given)
+            dp.subset_then_train(one, one, **given)
 
 
 # --- the checker can fail -------------------------------------------------------------------------
@@ -447,16 +423,13 @@ def test_a_broken_accountant_is_caught(monkeypatch: pytest.MonkeyPatch, name: st
 def test_geometric_distribution_keeps_the_total_near_one_run() -> None:
     """Total ÷ one run on all records (docs/theory/subset_costs.md), without and with scores on the
     rest."""
-    tune, one_run = best_of(SGD, Geometric(15)), SGD.epsilon_at(DELTA)
+    tune, one_run = dp.best_of(SGD, dp.Geometric(15)), SGD.epsilon_at(DELTA)
     for train_on, ratio in (("rest", 0.96), ("all", 1.12)):
-        assert (
-            ratio - 0.02
-            < subset_then_train(tune, SGD, 0.1, train_on).epsilon_at(DELTA) / one_run
-            <= ratio
-        )
+        actual = dp.subset_then_train(tune, SGD, 0.1, train_on).epsilon_at(DELTA) / one_run
+        assert ratio - 0.02 < actual <= ratio
     for noise, ratio in ((33.0, 1.02), (100.0, 0.976)):
-        validate = best_of(GaussianDP(mu=1.0 / noise), Geometric(15))
-        total = subset_then_train(tune, SGD, 0.1, validate=validate).epsilon_at(DELTA)
+        validate = dp.best_of(dp.GaussianDP(mu=1.0 / noise), dp.Geometric(15))
+        total = dp.subset_then_train(tune, SGD, 0.1, validate=validate).epsilon_at(DELTA)
         assert ratio - 0.005 < total / one_run <= ratio
 
 
@@ -468,10 +441,13 @@ def test_no_bound_can_be_below_what_tuning_alone_gives_away(train_on: str) -> No
 
     ``witness`` is a δ_A that tuning over some DP-SGD run really has, whatever training does.
     """
-    epsilon, one_run = 1.13, ProfileDP.from_pair(DominatingPair(SGD.pair.removed, SGD.pair.removed))
-    certain = 0.1 * witness(one_run, Poisson(15), float(np.log1p(np.expm1(epsilon) / 0.1)))
+    epsilon = 1.13
+    one_run = dp.ProfileDP.from_pair(DominatingPair(SGD.pair.removed, SGD.pair.removed))
+    certain = 0.1 * dp.witness(one_run, dp.Poisson(15), float(np.log1p(np.expm1(epsilon) / 0.1)))
     assert (
         DELTA
         < certain
-        <= subset_then_train(best_of(SGD, Poisson(15)), SGD, 0.1, train_on).delta_at(epsilon)
+        <= dp.subset_then_train(dp.best_of(SGD, dp.Poisson(15)), SGD, 0.1, train_on).delta_at(
+            epsilon
+        )
     )

@@ -9,17 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    ApproxDP,
-    GaussianDP,
-    Geometric,
-    Poisson,
-    PureDP,
-    RenyiDP,
-    best_of,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.selection import published_bounds as published
 from sklearn_dpsearch.privacy.selection.published_bounds import (
     INTEGER_ORDERS,
@@ -32,7 +22,7 @@ from tests.privacy import brute_force, subset_search
 from tests.privacy.brute_force import largest_loss, renyi
 from tests.privacy.subset_search import VARIANTS, check, neighbours
 
-SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
+SGD = dp.DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
 DELTA = 1e-5
 
 
@@ -43,14 +33,14 @@ DELTA = 1e-5
 def test_points_of_figure_1(mean: float, rest: float, on_all: float) -> None:
     """Koskela & Kulkarni, figure 1 at q = 0.1: Rényi curves all the way, PS22 Theorem 6 for the
     tuning."""
-    base = RenyiDP(orders=INTEGER_ORDERS, epsilons=SGD.renyi(INTEGER_ORDERS))
-    tune = published.renyi_poisson(base, Poisson(mean), INTEGER_ORDERS)
+    base = dp.RenyiDP(orders=INTEGER_ORDERS, epsilons=SGD.renyi(INTEGER_ORDERS))
+    tune = published.renyi_poisson(base, dp.Poisson(mean), INTEGER_ORDERS)
     assert renyi_rest(tune, base, 0.1).epsilon_at(DELTA) == pytest.approx(rest, abs=2e-3)
     assert renyi_all(tune, base, 0.1).epsilon_at(DELTA) == pytest.approx(on_all, abs=2e-3)
 
 
 def test_bounds_hold_their_formulas() -> None:
-    tune, train, q, order = GaussianDP(mu=1.1), GaussianDP(mu=0.6), 0.3, 7
+    tune, train, q, order = dp.GaussianDP(mu=1.1), dp.GaussianDP(mu=0.6), 0.3, 7
     m_tune, m_train = (
         [
             np.exp(max(k - 1, 0) * (float(one.renyi(float(k))) if k > 1 else 0.0))
@@ -67,22 +57,20 @@ def test_bounds_hold_their_formulas() -> None:
         for j in range(order)
     )
     orders = np.array([float(order)])
-    assert renyi_rest(tune, train, q, orders).renyi(7.0) == pytest.approx(
-        np.log(max(more, less)) / (order - 1)
-    )
+    expected = pytest.approx(np.log(max(more, less)) / (order - 1))
+    assert renyi_rest(tune, train, q, orders).renyi(7.0) == expected
     amplified = (1 - q) ** (order - 1) * (order * q - q + 1)
     amplified += comb(order, 2) * q**2 * (1 - q) ** (order - 2) * m_tune[2]
     amplified += 3 * sum(
         comb(order, j) * q**j * (1 - q) ** (order - j) * m_tune[j] for j in range(3, order + 1)
     )
-    assert renyi_all(tune, train, q, orders).renyi(7.0) == pytest.approx(
-        np.log(amplified) / (order - 1) + train.renyi(7.0)
-    )
+    actual = renyi_all(tune, train, q, orders).renyi(7.0)
+    assert actual == pytest.approx(np.log(amplified) / (order - 1) + train.renyi(7.0))
 
 
 @pytest.mark.parametrize("fraction", [1e-17, 1.1393127483383263e-13, 3e-9, 0.3, 1 - 1e-9])
 def test_curves_are_never_below_forty_digits_and_close(fraction: float) -> None:
-    tune, train = ZCDP(rho=1.5), ZCDP(rho=1e-9)
+    tune, train = dp.ZCDP(rho=1.5), dp.ZCDP(rho=1e-9)
     for order in (2, 9, 40):
         with mpmath.workdps(40):
             q = mpmath.mpf(fraction)
@@ -125,10 +113,8 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
         parts = [_largest_loss(one, search.number) for one in (tuned, *search.train)]
         if search.validate_guarantee is not None or not np.all(np.isfinite(parts)):
             continue
-        tune, train = (
-            PureDP(epsilon=parts[0] * (1 + 1e-12)),
-            PureDP(epsilon=max(parts[1:]) * (1 + 1e-12)),
-        )
+        tune = dp.PureDP(epsilon=parts[0] * (1 + 1e-12))
+        train = dp.PureDP(epsilon=max(parts[1:]) * (1 + 1e-12))
         for train_on in VARIANTS:
             p, q = neighbours(search, fraction, train_on)
             kept = (p > 0) & (q > 0)
@@ -142,10 +128,8 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
 
 def _largest_loss(distributions: dict[frozenset[int], np.ndarray], number: int) -> float:
     last = number - 1
-    pairs = [
-        (distributions[one | {last}], distributions[one])
-        for one in subset_search.subsets(frozenset(range(last)))
-    ]
+    parts = subset_search.subsets(frozenset(range(last)))
+    pairs = [(distributions[one | {last}], distributions[one]) for one in parts]
     return max(max(largest_loss(p, q), largest_loss(q, p)) for p, q in pairs)
 
 
@@ -154,15 +138,13 @@ def _largest_loss(distributions: dict[frozenset[int], np.ndarray], number: int) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tune", "train_on", "fraction", "name"), [
-    (ZCDP(rho=0.01), "rest", 0.5, "KK23 Theorem 1"),
-    (best_of(ZCDP(rho=0.01), Geometric(10)), "rest", 0.5, "KK23 Theorem 1"),
-    (best_of(ZCDP(rho=0.01), Poisson(15)), "all", 0.01, "ZW19, composed"),
+    (dp.ZCDP(rho=0.01), "rest", 0.5, "KK23 Theorem 1"),
+    (dp.best_of(dp.ZCDP(rho=0.01), dp.Geometric(10)), "rest", 0.5, "KK23 Theorem 1"),
+    (dp.best_of(dp.ZCDP(rho=0.01), dp.Poisson(15)), "all", 0.01, "ZW19, composed"),
 ], ids=["rest", "rest, a search", "all"])  # fmt: skip
-def test_published_bounds_are_the_smallest_for_weak_renyi_curves(
-    tune, train_on, fraction, name
-) -> None:
+def test_published_bounds_are_the_smallest_for_weak_renyi_curves(tune, train_on, fraction, name):
     """By up to 3 %, which is why they are in the accountant."""
-    search = subset_then_train(tune, ZCDP(rho=0.01), fraction, train_on)
+    search = subset_then_train(tune, dp.ZCDP(rho=0.01), fraction, train_on)
     found = {which: float(one.epsilon_at(DELTA)) for which, one in search.bounds.items()}
     assert found.pop(name) * (1 + 1e-3) < min(found.values())
 
@@ -172,8 +154,8 @@ def test_published_bounds_are_the_smallest_for_weak_renyi_curves(
 
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_bounds_that_do_not_apply_are_left_out(train_on: str) -> None:
-    known, unknown = PureDP(epsilon=1.0), ApproxDP(epsilon=1.0, delta=1e-6)
-    changed = PureDP(epsilon=1.0, neighboring="replace_one")
+    known, unknown = dp.PureDP(epsilon=1.0), dp.ApproxDP(epsilon=1.0, delta=1e-6)
+    changed = dp.PureDP(epsilon=1.0, neighboring="replace_one")
     name, bound = SUBSET[train_on]
     assert name in subset_then_train(known, known, 0.1, train_on).bounds
     for tune, train in ((unknown, known), (known, unknown), (changed, changed)):

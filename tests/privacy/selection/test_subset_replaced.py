@@ -9,19 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    Fixed,
-    GaussianDP,
-    Geometric,
-    ProfileDP,
-    PureDP,
-    as_replace_one,
-    best_of,
-    envelope,
-    from_dict,
-    subset_then_train,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.guarantees.neighboring_relations import ChangedRecord
 from sklearn_dpsearch.privacy.selection.subset import ReplacedInSubset
 from tests.privacy import brute_force
@@ -29,10 +17,10 @@ from tests.privacy.brute_force import Mechanism, exact_pair, hockey_stick
 
 EPSILONS = np.linspace(0.0, 4.0, 41)
 VARIANTS = ("rest", "all")
-ONE_RUN = PureDP(epsilon=0.5, neighboring="zero_out")
+ONE_RUN = dp.PureDP(epsilon=0.5, neighboring="zero_out")
 
 
-def three_data_sets(rng: np.random.Generator) -> tuple[np.ndarray, ProfileDP]:
+def three_data_sets(rng: np.random.Generator) -> tuple[np.ndarray, dp.ProfileDP]:
     """Distributions on nothing, on one record and on another in its place; the guarantee for the
     presence of either."""
     size = int(rng.integers(2, 5))
@@ -40,7 +28,7 @@ def three_data_sets(rng: np.random.Generator) -> tuple[np.ndarray, ProfileDP]:
     tilted = nothing * np.exp(rng.normal(size=(2, size)) * rng.choice([0.1, 0.5, 2.0]))
     found = np.vstack([nothing, tilted / tilted.sum(axis=1, keepdims=True)])
     pairs = [exact_pair(Mechanism(one, nothing, np.arange(size))) for one in found[1:]]
-    return found, envelope([ProfileDP.from_pair(pair, "zero_out") for pair in pairs])
+    return found, dp.envelope([dp.ProfileDP.from_pair(pair, "zero_out") for pair in pairs])
 
 
 def release(
@@ -61,7 +49,7 @@ def test_bound_is_never_below_the_exact_loss(train_on: str) -> None:
     for _ in range(brute_force.size(400, 6)):
         (tune, tuning), (train, training) = three_data_sets(rng), three_data_sets(rng)
         fraction = float(rng.choice([0.02, 0.1, 0.3, 0.7]))
-        bound = as_replace_one(subset_then_train(tuning, training, fraction, train_on))
+        bound = dp.as_replace_one(dp.subset_then_train(tuning, training, fraction, train_on))
         one, other = (release(tune, train, record, fraction, train_on) for record in (1, 2))
         stated = np.array([part._profile(EPSILONS) for part in bound.bounds.values()])
         for p, q in ((one, other), (other, one)):
@@ -77,16 +65,16 @@ def test_bound_is_never_below_the_exact_loss(train_on: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("run", "fraction", "rest", "everything"), [
     (
-        DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000, neighboring="zero_out"), 0.1,
+        dp.DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000, neighboring="zero_out"), 0.1,
         3.01, 3.37,
     ),
-    (GaussianDP(mu=0.3, neighboring="zero_out"), 0.1, 2.33, None),
+    (dp.GaussianDP(mu=0.3, neighboring="zero_out"), 0.1, 2.33, None),
     (ONE_RUN, 0.1, None, None),
 ])  # fmt: skip
 def test_a_chain_is_smaller_where_membership_is_secret(run, fraction, rest, everything) -> None:
-    search = best_of(run, Geometric(10))
+    search = dp.best_of(run, dp.Geometric(10))
     for train_on, stated in (("rest", rest), ("all", everything)):
-        total = as_replace_one(subset_then_train(search, run, fraction, train_on))
+        total = dp.as_replace_one(dp.subset_then_train(search, run, fraction, train_on))
         assert total.tightest(1e-5) == "chain"
         if stated is not None:
             assert total.epsilon_at(1e-5) == pytest.approx(stated, rel=0.02)
@@ -102,16 +90,14 @@ def cells_of_the_largest(mu: float, runs: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("runs", [1, 2])
-def test_half_of_the_loss_for_each_step_is_stated_within_a_percent_of_the_exact_loss(
-    runs: int,
-) -> None:
+def test_half_of_the_loss_for_each_step_is_stated_within_a_percent_of_the_exact_loss(runs: int):
     """Normals of both signs, μ = .5 for a replaced record: a total 1 % smaller would be below the
     exact loss."""
-    run = GaussianDP(mu=0.25, neighboring="zero_out")
-    assert as_replace_one(run) == GaussianDP(mu=0.5, neighboring="replace_one")
+    run = dp.GaussianDP(mu=0.25, neighboring="zero_out")
+    assert dp.as_replace_one(run) == dp.GaussianDP(mu=0.5, neighboring="replace_one")
     for fraction, train_on in ((0.02, "rest"), (0.1, "all")):
-        stated = as_replace_one(
-            subset_then_train(best_of(run, Fixed(runs)), run, fraction, train_on)
+        stated = dp.as_replace_one(
+            dp.subset_then_train(dp.best_of(run, dp.Fixed(runs)), run, fraction, train_on)
         ).epsilon_at(1e-5)
         tune, train = cells_of_the_largest(0.25, runs), cells_of_the_largest(0.25, 1)
         one, other = (release(tune, train, record, fraction, train_on) for record in (1, 2))
@@ -124,20 +110,20 @@ def test_half_of_the_loss_for_each_step_is_stated_within_a_percent_of_the_exact_
 
 @pytest.mark.slow
 def test_scores_on_the_rest_are_carried_over_too() -> None:
-    run = GaussianDP(mu=0.3, neighboring="zero_out")
-    search, scores = (
-        best_of(run, Geometric(10)),
-        best_of(GaussianDP(mu=0.04, neighboring="zero_out"), Geometric(10)),
-    )
-    presence = subset_then_train(search, run, 0.1, validate=scores)
-    total = as_replace_one(presence)
+    run = dp.GaussianDP(mu=0.3, neighboring="zero_out")
+    search = dp.best_of(run, dp.Geometric(10))
+    scores = dp.best_of(dp.GaussianDP(mu=0.04, neighboring="zero_out"), dp.Geometric(10))
+    presence = dp.subset_then_train(search, run, 0.1, validate=scores)
+    total = dp.as_replace_one(presence)
     assert set(total.bounds) == {"chain", "known membership"}
     assert total.epsilon_at(1e-5) == min(bound.epsilon_at(1e-5) for bound in total.bounds.values())
     assert total.epsilon_at(1e-5) <= ChangedRecord(presence=presence).epsilon_at(1e-5)
 
 
 def test_a_statement_is_written_down_and_read_back() -> None:
-    total = as_replace_one(subset_then_train(best_of(ONE_RUN, Geometric(10)), ONE_RUN, 0.1))
-    assert from_dict(json.loads(json.dumps(total.to_dict()))) == total
+    total = dp.as_replace_one(
+        dp.subset_then_train(dp.best_of(ONE_RUN, dp.Geometric(10)), ONE_RUN, 0.1)
+    )
+    assert dp.from_dict(json.loads(json.dumps(total.to_dict()))) == total
     with pytest.raises(TypeError, match="search on a subset"):
         ReplacedInSubset(presence=ONE_RUN)

@@ -5,19 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ApproxDP,
-    CountDistribution,
-    Fixed,
-    FromPMF,
-    GaussianDP,
-    Geometric,
-    Guarantee,
-    Logarithmic,
-    Poisson,
-    PureDP,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.numerics.convolution import convolve
 from sklearn_dpsearch.privacy.selection.testing_region import (
     AffineLines,
@@ -46,7 +34,8 @@ def test_hinges_are_the_upper_envelope_of_their_lines() -> None:
 
 
 DISTRIBUTIONS = [
-    Geometric(10), Logarithmic(300), Poisson(5), Fixed(2), Fixed(20), FromPMF([0.1, 0.0, 0.4, 0.5]),
+    dp.Geometric(10), dp.Logarithmic(300), dp.Poisson(5), dp.Fixed(2), dp.Fixed(20),
+    dp.FromPMF([0.1, 0.0, 0.4, 0.5]),
 ]  # fmt: skip
 
 
@@ -56,14 +45,9 @@ def random_nodes(rng: np.random.Generator, number: int = 400) -> Nodes:
     return Nodes(np.append(small, 1 - small), np.append(1 - small, small))
 
 
-def largest_line(one, distribution: CountDistribution, z: np.ndarray) -> np.ndarray:
-    return np.max(
-        [
-            np.max(part.height - z[:, None] * part.fall, axis=1)
-            for part in cell_lines(one, distribution, nodes())
-        ],
-        axis=0,
-    )
+def largest_line(one, distribution: dp.CountDistribution, z: np.ndarray) -> np.ndarray:
+    parts = cell_lines(one, distribution, nodes())
+    return np.max([np.max(part.height - z[:, None] * part.fall, axis=1) for part in parts], axis=0)
 
 
 # --- nodes ----------------------------------------------------------------------------------------
@@ -99,7 +83,7 @@ def test_lower_edge_keeps_its_digits_near_both_ends() -> None:
     from scipy import special
 
     small = np.geomspace(1e-15, 0.5, 60)
-    one = GaussianDP(mu=1.0).pair.removed
+    one = dp.GaussianDP(mu=1.0).pair.removed
     edge, _ = lower_edge(one, Nodes(small, 1 - small))
     assert edge.q == pytest.approx(special.ndtr(special.ndtri(small) - 1), rel=2e-3)
     edge, _ = lower_edge(one, Nodes(1 - small, small))
@@ -126,7 +110,7 @@ def test_lower_edge_of_a_composed_pair_is_safe_where_its_slope_is_enormous(mu: f
     to 1."""
     from scipy import special
 
-    half = GaussianDP(mu=mu / 2**0.5).pair.removed
+    half = dp.GaussianDP(mu=mu / 2**0.5).pair.removed
     small = np.geomspace(1e-18, 0.5, 400)
     edge, _ = lower_edge(convolve([half], [2]), Nodes(1 - small, small))
     exact_complement = special.ndtr(special.ndtri(small) + mu)
@@ -156,12 +140,10 @@ def test_lines_are_above_what_they_bound_at_random_points() -> None:
 
 @pytest.mark.parametrize("delta", [1e-6, 0.1, 0.3, 0.7])
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_lines_are_above_the_kink_where_open_failures_end(
-    delta: float, distribution: CountDistribution
-) -> None:
+def test_lines_are_above_the_kink_where_open_failures_end(delta, distribution):
     """q_min is 0 up to q = δ, a point inside a cell: for large z the value there, f'(δ) − z·f'(0),
     is the largest."""
-    one = ApproxDP(epsilon=1.0, delta=delta).pair.removed
+    one = dp.ApproxDP(epsilon=1.0, delta=delta).pair.removed
     for z in (1.0, 1e2, 1e6):
         exact = distribution.pgf_slope(delta) - z * distribution.pgf_slope(0.0)
         assert largest_line(one, distribution, np.array([z]))[0] >= exact
@@ -170,9 +152,9 @@ def test_lines_are_above_the_kink_where_open_failures_end(
 def test_slope_ratio_is_above_the_ratio_inside_each_cell() -> None:
     rng = np.random.default_rng(3)
     for base, distribution in [
-        (PureDP(epsilon=1.0), Geometric(10)),
-        (GaussianDP(mu=0.5), Poisson(5)),
-        (PureDP(epsilon=3.0), Fixed(4)),
+        (dp.PureDP(epsilon=1.0), dp.Geometric(10)),
+        (dp.GaussianDP(mu=0.5), dp.Poisson(5)),
+        (dp.PureDP(epsilon=3.0), dp.Fixed(4)),
     ]:
         one, grid = base.pair.removed, nodes(spacing=1.05)
         bound = slope_ratio(one, distribution, grid)
@@ -191,12 +173,12 @@ def test_slope_ratio_is_above_the_ratio_inside_each_cell() -> None:
 
 
 @pytest.mark.parametrize("base", [
-    GaussianDP(mu=0.3),
-    DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=200),
-    PureDP(epsilon=50.0),
+    dp.GaussianDP(mu=0.3),
+    dp.DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=200),
+    dp.PureDP(epsilon=50.0),
 ], ids=lambda one: type(one).__name__)  # fmt: skip
-def test_lines_of_heavy_and_light_distributions_are_finite_numbers(base: Guarantee) -> None:
-    for distribution in (Logarithmic(1e6), Geometric(1e6), Fixed(1000), Poisson(1e4)):
+def test_lines_of_heavy_and_light_distributions_are_finite_numbers(base: dp.Guarantee) -> None:
+    for distribution in (dp.Logarithmic(1e6), dp.Geometric(1e6), dp.Fixed(1000), dp.Poisson(1e4)):
         for one in base.pair.directions:
             for part in cell_lines(one, distribution, nodes()):
                 assert np.all(np.isfinite(part.height))

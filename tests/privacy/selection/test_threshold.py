@@ -9,16 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    GaussianDP,
-    Guarantee,
-    NonPrivate,
-    ProfileDP,
-    PureDP,
-    RenyiDP,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 from sklearn_dpsearch.privacy.selection import threshold
 from sklearn_dpsearch.privacy.selection.published_bounds import renyi_threshold
@@ -32,7 +23,7 @@ from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, hockey_stick, random_mechanism
 
 DELTA = 1e-6
-BASE = GaussianDP(mu=0.2**0.5)
+BASE = dp.GaussianDP(mu=0.2**0.5)
 
 
 @pytest.fixture
@@ -57,7 +48,7 @@ def acceptances(rng: np.random.Generator, size: int) -> list[np.ndarray]:
     return [*kept, *rng.random((6, size))]
 
 
-def check(guarantee: Guarantee, one: Mechanism, accepted: np.ndarray, p: float) -> float:
+def check(guarantee: dp.Guarantee, one: Mechanism, accepted: np.ndarray, p: float) -> float:
     """Raise ``Violation`` if the release loses more than ``guarantee`` says; return the tightest δ
     ratio."""
     tightest = 0.0
@@ -87,15 +78,10 @@ def check_many(number: int, seed: int) -> float:
     tightest = 0.0
     for _ in range(number):
         one, p = random_mechanism(rng), random_stop(rng)
-        bound = TheoremThree(
-            one_run=ProfileDP.from_pair(brute_force.exact_pair(one)), stop_probability=p
-        )
-        tightest = max(
-            [
-                tightest,
-                *(check(bound, one, accepted, p) for accepted in acceptances(rng, one.p.size)),
-            ]
-        )
+        one_run = dp.ProfileDP.from_pair(brute_force.exact_pair(one))
+        bound = TheoremThree(one_run=one_run, stop_probability=p)
+        parts = acceptances(rng, one.p.size)
+        tightest = max([tightest, *(check(bound, one, accepted, p) for accepted in parts)])
     return tightest
 
 
@@ -125,10 +111,8 @@ def attained(one: Mechanism, p: float, epsilon: float) -> float:
     )
     q_min, q_max = brute_force.lower_edge(one, cuts), 1.0 - brute_force.lower_edge(one, 1.0 - cuts)
     e, r = np.append(0.0, cuts)[:, None], np.append(0.0, cuts)[None, :]
-    low, high = (
-        np.append(0.0, q_min)[:, None],
-        np.append(max(1.0 - one.q[one.p > 0].sum(), 0.0), q_max)[None, :],
-    )
+    low = np.append(0.0, q_min)[:, None]
+    high = np.append(max(1.0 - one.q[one.p > 0].sum(), 0.0), q_max)[None, :]
     s, other = p + (1 - p) * (e + r), p + (1 - p) * (low + high)
     values = (1 - p) * (e / s - np.exp(epsilon) * low / other) + p * np.maximum(
         1 / s - np.exp(epsilon) / other, 0.0
@@ -141,9 +125,8 @@ def test_bound_is_reached_by_a_score_that_accepts_the_highest_and_the_lowest_rat
     rng = np.random.default_rng(6)
     for _ in range(brute_force.size(60, 4)):
         one, p = random_mechanism(rng), random_stop(rng)
-        bound = TheoremThree(
-            one_run=ProfileDP.from_pair(brute_force.exact_pair(one)), stop_probability=p
-        )
+        one_run = dp.ProfileDP.from_pair(brute_force.exact_pair(one))
+        bound = TheoremThree(one_run=one_run, stop_probability=p)
         for epsilon in (0.0, 0.2, 0.7, 1.5):
             best = max(attained(one, p, epsilon), attained(one.reversed, p, epsilon))
             stated = bound.delta_at(epsilon)
@@ -158,7 +141,7 @@ def test_bound_holds_for_a_base_known_only_by_its_largest_loss(coarse_cells: Non
     for _ in range(brute_force.size(600, 20)):
         one, p = random_mechanism(rng, finite_loss=True), random_stop(rng)
         loss = max(brute_force.largest_loss(one.p, one.q), brute_force.largest_loss(one.q, one.p))
-        bound = until_above(PureDP(epsilon=loss * (1 + 1e-12)), p)
+        bound = until_above(dp.PureDP(epsilon=loss * (1 + 1e-12)), p)
         for accepted in acceptances(rng, one.p.size):
             check(bound, one, accepted, p)
             ours, theirs = (release(side, accepted, p) for side in (one.p, one.q))
@@ -179,11 +162,11 @@ class OnePoint:
 @pytest.mark.parametrize("loss", [0.2, 1.0, 3.0])
 @pytest.mark.parametrize("p", [0.01, 0.1, 0.5])
 def test_bound_holds_for_a_pair_whose_masses_exceed_one(loss: float, p: float) -> None:
-    base = ProfileDP(profile=OnePoint(loss))
+    base = dp.ProfileDP(profile=OnePoint(loss))
     assert base.pair.removed.masses.sum() > 1.05
     epsilon = np.linspace(0.0, 2 * loss, 21)
     # some mechanism has it
-    least = TheoremThree(one_run=PureDP(epsilon=loss), stop_probability=p).delta_at(epsilon)
+    least = TheoremThree(one_run=dp.PureDP(epsilon=loss), stop_probability=p).delta_at(epsilon)
     assert np.all(until_above(base, p).delta_at(epsilon) >= least * (1 - 1e-3))
     assert np.all(until_above(base, p).pair.delta_at(epsilon) >= least * (1 - 1e-3))
 
@@ -206,10 +189,10 @@ def test_published_curve_is_above_the_exact_divergence_and_profile(coarse_cells:
 
 def test_published_curve_is_the_smallest_for_weak_bases_and_long_searches() -> None:
     """Which is why it is in the accountant."""
-    assert until_above(ZCDP(rho=0.01), 1e-6).tightest(DELTA) == "PS22 Proposition 15"
+    assert until_above(dp.ZCDP(rho=0.01), 1e-6).tightest(DELTA) == "PS22 Proposition 15"
 
 
-def brute_force_curve(one: Mechanism) -> RenyiDP:
+def brute_force_curve(one: Mechanism) -> dp.RenyiDP:
     orders = np.unique(
         np.concatenate(
             [1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]
@@ -218,12 +201,10 @@ def brute_force_curve(one: Mechanism) -> RenyiDP:
     worst = []
     for order in orders:
         both = np.log(one.p) - np.log(one.q)
-        moments = [
-            np.logaddexp.reduce(np.log(p) + (order - 1) * s * both)
-            for p, s in ((one.p, 1), (one.q, -1))
-        ]
+        cases = ((one.p, 1), (one.q, -1))
+        moments = [np.logaddexp.reduce(np.log(p) + (order - 1) * s * both) for p, s in cases]
         worst.append(max(moments) / (order - 1))
-    return RenyiDP(orders=orders, epsilons=np.maximum(worst, 0.0) + 1e-12)
+    return dp.RenyiDP(orders=orders, epsilons=np.maximum(worst, 0.0) + 1e-12)
 
 
 @pytest.mark.slow
@@ -232,7 +213,7 @@ def test_pair_of_the_search_is_above_the_release_at_every_real_epsilon(coarse_ce
     grid = np.linspace(-5, 5, 41)
     for _ in range(brute_force.size(150, 10)):
         one, p = random_mechanism(rng), random_stop(rng)
-        pair = until_above(ProfileDP.from_pair(brute_force.exact_pair(one)), p).pair
+        pair = until_above(dp.ProfileDP.from_pair(brute_force.exact_pair(one)), p).pair
         for accepted in acceptances(rng, one.p.size)[::4]:
             for stated, part in ((pair.removed, one), (pair.added, one.reversed)):
                 ours, theirs = (release(side, accepted, p) for side in (part.p, part.q))
@@ -261,9 +242,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("name", "broken"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_accountant_is_caught(
-    coarse_cells: None, monkeypatch: pytest.MonkeyPatch, name: str, broken
-) -> None:
+def test_a_broken_accountant_is_caught(coarse_cells, monkeypatch, name, broken):
     monkeypatch.setattr(threshold, name, broken)
     with pytest.raises(Violation):
         check_many(60, seed=1)
@@ -274,9 +253,7 @@ def test_a_broken_accountant_is_caught(
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
 @pytest.mark.parametrize("p", [1e-6, 0.01, 0.1, 0.6])
-def test_pure_form_is_the_supremum_over_the_testing_region_and_less_than_twice_the_loss(
-    epsilon: float, p: float
-) -> None:
+def test_pure_form_is_the_supremum_over_the_testing_region_and_less_than_twice_the_loss(epsilon, p):
     t = np.append(np.linspace(0, 1, 200_001), 1 / (1 + np.exp(epsilon)))
     other = np.minimum(np.exp(epsilon) * t, 1 - np.exp(-epsilon) * (1 - t))
     brute = epsilon + float(np.max(np.log((p + (1 - p) * other) / (p + (1 - p) * t))))
@@ -303,11 +280,8 @@ def test_pure_form_is_never_below_many_digits_and_close() -> None:
         with mpmath.workdps(260):
             grown = mpmath.exp(epsilon)
             exact = epsilon + mpmath.log((grown + p) / (1 + p * grown))
-            assert (
-                exact
-                <= until_above_pure(float(epsilon), float(p))
-                <= exact * (1 + mpmath.mpf(1e-14))
-            )
+            actual = until_above_pure(float(epsilon), float(p))
+            assert exact <= actual <= exact * (1 + mpmath.mpf(1e-14))
 
 
 # --- figures --------------------------------------------------------------------------------------
@@ -340,10 +314,8 @@ def gaussian_witness(mu: float, p: float, epsilon: float) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.1, 0.2**0.5, 1.0])
 @pytest.mark.parametrize("p", [1e-3, 0.1])
-def test_gaussian_base_lies_between_what_a_score_reaches_and_the_published_bounds(
-    mu: float, p: float
-) -> None:
-    search = until_above(GaussianDP(mu=mu), p)
+def test_gaussian_base_lies_between_what_a_score_reaches_and_the_published_bounds(mu, p):
+    search = until_above(dp.GaussianDP(mu=mu), p)
     for delta in (1e-2, DELTA):
         epsilon = search.epsilon_at(delta)
         assert gaussian_witness(mu, p, epsilon) <= delta * (1 + 1e-9)
@@ -355,12 +327,12 @@ def test_gaussian_base_lies_between_what_a_score_reaches_and_the_published_bound
 
 
 def test_no_promise_stays_none() -> None:
-    assert until_above(NonPrivate(), 0.1).epsilon_at(0.5) == np.inf
+    assert until_above(dp.NonPrivate(), 0.1).epsilon_at(0.5) == np.inf
 
 
 @pytest.mark.slow
 def test_direction_that_loses_more_counts() -> None:
-    base = DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=20)
+    base = dp.DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=20)
     search = until_above(base, 0.1)
     assert search.pair.removed is not search.pair.added
     assert search.delta_at(1.0) == pytest.approx(float(search.pair.delta_at(1.0)), rel=1e-4)
@@ -373,7 +345,5 @@ def test_stop_probability_has_to_be_one(p: float) -> None:
 
 
 def test_neighbours_of_the_base_are_those_of_the_search() -> None:
-    assert (
-        until_above(PureDP(epsilon=1.0, neighboring="replace_one"), 0.2).neighboring
-        == "replace_one"
-    )
+    one_run = dp.PureDP(epsilon=1.0, neighboring="replace_one")
+    assert until_above(one_run, 0.2).neighboring == "replace_one"

@@ -8,17 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sklearn_dpsearch.privacy import (
-    ApproxDP,
-    GaussianDP,
-    Geometric,
-    NonPrivate,
-    PureDP,
-    as_replace_one,
-    best_of,
-    compose,
-    subset_then_train,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.privacy.statement.content import Release
 
@@ -40,19 +30,19 @@ RELEASE = Release(
     made_by="DPRandomSearchCV", model="Model", attributes=("best_params_",), tuned=True,
     seeded=False, n_samples=1000, columns=("age", "job"), target="income",
 )  # fmt: skip
-SEARCH = best_of(GaussianDP(mu=0.2), Geometric(5))
+SEARCH = dp.best_of(dp.GaussianDP(mu=0.2), dp.Geometric(5))
 STATEMENTS = {
     "a search": PrivacySpent(
         guarantee=SEARCH, delta=1e-6, components=(Component(name="search", guarantee=SEARCH),),
         release=RELEASE, assumptions=("The schema is public.",),
     ),
-    "pure": PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0),
-    "persons": PrivacySpent(guarantee=GaussianDP(mu=1.0), delta=1e-5, unit="person"),
+    "pure": PrivacySpent(guarantee=dp.PureDP(epsilon=1.0), delta=0.0),
+    "persons": PrivacySpent(guarantee=dp.GaussianDP(mu=1.0), delta=1e-5, unit="person"),
     "a ledger": PrivacySpent(
-        guarantee=compose(PureDP(epsilon=0.5), ApproxDP(epsilon=0.5, delta=1e-7)), delta=1e-6,
-        budget=3.0,
+        guarantee=dp.compose(dp.PureDP(epsilon=0.5), dp.ApproxDP(epsilon=0.5, delta=1e-7)),
+        delta=1e-6, budget=3.0,
     ),
-    "nothing": PrivacySpent(guarantee=NonPrivate(), delta=1e-6),
+    "nothing": PrivacySpent(guarantee=dp.NonPrivate(), delta=1e-6),
 }  # fmt: skip
 
 
@@ -90,10 +80,8 @@ def test_only_answers_of_persons_are_missing(schema, tmp_path):
     assert set(asked) == REQUIRED | OPTIONAL
     assert text.count("(required)") == len(REQUIRED)
     answers = {
-        "data_curators": '["A"]',
-        "registry_authors": '["A"]',
-        "data_product_sector": "Finance",
-    }
+        "data_curators": '["A"]', "registry_authors": '["A"]', "data_product_sector": "Finance",
+    }  # fmt: skip
     answers["data_source_type"] = "Static"
     filled = re.sub(
         r"# (\w+): .*\?.*", lambda one: f"{one[1]}: {answers.get(one[1], 'An answer')}", text
@@ -115,10 +103,8 @@ def test_numbers_are_those_of_the_statement(tmp_path):
         name: yaml.safe_load(entry(name, tmp_path))["deployment"]["dp_variant"]
         for name in STATEMENTS
     }
-    assert [variants[name]["variant_name"] for name in ("pure", "a search")] == [
-        "Pure DP",
-        "Approximate DP",
-    ]
+    expected = ["Pure DP", "Approximate DP"]
+    assert [variants[name]["variant_name"] for name in ("pure", "a search")] == expected
     nothing = yaml.safe_load(entry("nothing", tmp_path))["deployment"]["privacy_loss"]
     assert nothing["privacy_parameters"] == {"delta": 1e-6}
     ledger = yaml.safe_load(entry("a ledger", tmp_path))["deployment"]["deployment_model"]
@@ -130,16 +116,14 @@ def test_tuning_is_written_in_full(tmp_path):
     """What was tuned, how it was paid, and its share of ε."""
     field = "preprocessing_and_hyperparameter_tuning"
     said = yaml.safe_load(entry("a search", tmp_path))["deployment"]["implementation"]
-    alone = GaussianDP(mu=0.2).epsilon_at(1e-6)
+    alone = dp.GaussianDP(mu=0.2).epsilon_at(1e-6)
     share = 1 - alone / STATEMENTS["a search"].epsilon
     assert said[field].startswith(
         "Yes. Every choice made by looking at the records, the hyperparameters included"
     )
     assert "How: search." in said[field]
-    found = re.search(
-        r"One run alone, with its score, would take ε = ([\d.]+): the choice takes ([\d.]+) %",
-        said[field],
-    )
+    message = r"One run alone, with its score, would take ε = ([\d.]+): the choice takes ([\d.]+) %"
+    found = re.search(message, said[field])
     assert alone <= float(found[1]) <= alone + 0.01
     assert 100 * share <= float(found[2]) <= 100 * share + 1
     assert "best of K runs, with K drawn from" in said["mechanisms"]
@@ -152,15 +136,14 @@ def test_tuning_is_written_in_full(tmp_path):
 def test_a_subset_search_states_a_share_where_the_training_alone_takes_less(tuning, train_on):
     """Where only a secret part of the records trains, the whole may take less than a training on
     all of them."""
-    total = subset_then_train(
-        best_of(PureDP(epsilon=tuning), Geometric(5)), PureDP(epsilon=1.0), 0.1, train_on
+    total = dp.subset_then_train(
+        dp.best_of(dp.PureDP(epsilon=tuning), dp.Geometric(5)),
+        dp.PureDP(epsilon=1.0),
+        0.1,
+        train_on,
     )
-    spent = PrivacySpent(
-        guarantee=total,
-        delta=1e-6,
-        components=(Component(name="search", guarantee=total),),
-        release=RELEASE,
-    )
+    options = {"components": (Component(name="search", guarantee=total),), "release": RELEASE}
+    spent = PrivacySpent(guarantee=total, delta=1e-6, **options)
     said = str(spent.report("markdown")).replace("\\", "")
     assert "without a choice, would take ε = 1.0" in said
     assert ("the choice takes" in said) == (spent.epsilon > 1.0) == (train_on == "all")
@@ -168,18 +151,12 @@ def test_a_subset_search_states_a_share_where_the_training_alone_takes_less(tuni
 
 def test_a_run_alone_is_stated_under_the_relation_of_the_statement():
     """Half of the ε of a changed record would leave the other half to the choice."""
-    run = GaussianDP(mu=0.5)
-    total = as_replace_one(best_of(run, Geometric(5)))
-    spent = PrivacySpent(
-        guarantee=total,
-        delta=1e-6,
-        components=(Component(name="search", guarantee=total),),
-        release=RELEASE,
-    )
-    alone = as_replace_one(run).epsilon_at(1e-6)
-    said = re.search(
-        r"One run alone, with its score, would take ε = ([\d.]+)",
-        str(spent.report("markdown")).replace("\\", ""),
-    )
+    run = dp.GaussianDP(mu=0.5)
+    total = dp.as_replace_one(dp.best_of(run, dp.Geometric(5)))
+    options = {"components": (Component(name="search", guarantee=total),), "release": RELEASE}
+    spent = PrivacySpent(guarantee=total, delta=1e-6, **options)
+    alone = dp.as_replace_one(run).epsilon_at(1e-6)
+    message = r"One run alone, with its score, would take ε = ([\d.]+)"
+    said = re.search(message, str(spent.report("markdown")).replace("\\", ""))
     assert alone <= float(said.group(1)) <= alone + 1e-3
     assert alone > 1.9 * run.epsilon_at(1e-6)

@@ -17,17 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ApproxDP,
-    GaussianDP,
-    Geometric,
-    NonPrivate,
-    PureDP,
-    best_of,
-    compose,
-    from_dict,
-)
+import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.privacy.statement.content import (
     Release,
@@ -71,17 +61,14 @@ def test_what_was_given_with_few_digits_is_printed_as_it_was_given() -> None:
     assert (json_number(math.inf), json_number(1.0)) == (None, 1.0)
 
 
-RUN = GaussianDP(mu=0.4, neighboring="replace_one")
-SEARCH = best_of(RUN, Geometric(5))
+RUN = dp.GaussianDP(mu=0.4, neighboring="replace_one")
+SEARCH = dp.best_of(RUN, dp.Geometric(5))
 TOLD = Release(
-    made_by="DPRandomSearchCV",
-    model="Net",
-    attributes=("best_params_", "best_score_", "best_estimator_"),
-    tuned=True,
-    seeded=False,
-)
+    made_by="DPRandomSearchCV", model="Net",
+    attributes=("best_params_", "best_score_", "best_estimator_"), tuned=True, seeded=False,
+)  # fmt: skip
 SPENT = PrivacySpent(
-    guarantee=compose(SEARCH, RUN),
+    guarantee=dp.compose(SEARCH, RUN),
     delta=1e-6,
     components=(
         Component(name="best of K runs", guarantee=SEARCH),
@@ -170,7 +157,9 @@ def test_what_an_officer_must_state_is_in_every_form() -> None:
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one", "add_remove"])
 @pytest.mark.parametrize("kind", ["search", "fit", "ledger", "persons", "nothing"])
 def test_the_first_page_has_no_term_of_the_field(kind: str, relation: str) -> None:
-    guarantee = NonPrivate() if kind == "nothing" else GaussianDP(mu=0.4, neighboring=relation)
+    guarantee = (
+        dp.NonPrivate() if kind == "nothing" else dp.GaussianDP(mu=0.4, neighboring=relation)
+    )
     release = None if kind == "ledger" else replace(FACTS, tuned=kind == "search")
     spent = PrivacySpent(
         guarantee=guarantee, delta=1e-6,
@@ -190,9 +179,8 @@ def test_the_first_page_has_no_term_of_the_field(kind: str, relation: str) -> No
 
 
 def test_a_word_that_the_registry_does_not_have_is_an_error() -> None:
-    with pytest.raises(
-        ValueError, match="'Health'.*'Technology', 'Healthcare'.*Did you mean 'Healthcare'"
-    ):
+    match = "'Health'.*'Technology', 'Healthcare'.*Did you mean 'Healthcare'"
+    with pytest.raises(ValueError, match=match):
         SPENT.report(about={"Sector": "Health"})
 
 
@@ -226,25 +214,20 @@ def test_a_field_that_a_statement_has_no_place_for_is_an_error_that_lists_the_fi
 
 
 def test_a_search_without_a_release_still_says_that_tuning_is_included() -> None:
-    assert (
-        "the hyperparameters included, is counted"
-        in texts_of(replace(SPENT, release=None))["markdown"]
-    )
+    actual = texts_of(replace(SPENT, release=None))["markdown"]
+    assert "the hyperparameters included, is counted" in actual
 
 
 def test_a_known_seed_is_said_first() -> None:
     spent = replace(SPENT, release=replace(TOLD, seeded=True))
-    assert all(
-        "nothing is promised" in section(spent, key).sentences[0]
-        for key in ("summary", "randomness")
-    )
+    cases = ("summary", "randomness")
+    assert all("nothing is promised" in section(spent, key).sentences[0] for key in cases)
 
 
 def test_no_promise_is_called_no_promise() -> None:
-    nothing = NonPrivate()
-    spent = PrivacySpent(
-        guarantee=nothing, delta=1e-6, components=(Component(name="all", guarantee=nothing),)
-    )
+    nothing = dp.NonPrivate()
+    components = (Component(name="all", guarantee=nothing),)
+    spent = PrivacySpent(guarantee=nothing, delta=1e-6, components=components)
     assert section(spent, "summary").sentences[0].startswith("Nothing is promised")
     assert spent.to_dict()["epsilon"] is spent.to_dict()["components"][0]["epsilon_alone"] is None
     assert section(spent, "risk").sentences[0].startswith("Nothing is promised")
@@ -254,14 +237,11 @@ def test_no_promise_is_called_no_promise() -> None:
 @pytest.mark.parametrize(
     ("relation", "number"), [("add_remove", "private"), ("zero_out", "public")]
 )
-def test_whether_the_number_of_records_is_protected_depends_on_the_relation(
-    relation: str, number: str
-) -> None:
-    spent = PrivacySpent(guarantee=PureDP(epsilon=1.0, neighboring=relation), delta=0.0)
+def test_whether_the_number_of_records_is_protected_depends_on_the_relation(relation, number):
+    spent = PrivacySpent(guarantee=dp.PureDP(epsilon=1.0, neighboring=relation), delta=0.0)
     assert rows(spent, "unit")["Number of records"] == number
-    assert any(
-        "number of records" in text for text in section(spent, "not_protected").sentences
-    ) is (number == "public")
+    actual = any("number of records" in text for text in section(spent, "not_protected").sentences)
+    assert actual is (number == "public")
 
 
 @pytest.mark.parametrize(("relation", "said"), [
@@ -270,9 +250,8 @@ def test_whether_the_number_of_records_is_protected_depends_on_the_relation(
     ("replace_one", "records are replaced by any others, of any number"),
 ])  # fmt: skip
 def test_a_statement_for_persons_says_so(relation: str, said: str) -> None:
-    spent = PrivacySpent(
-        guarantee=GaussianDP(mu=0.5, neighboring=relation), delta=1e-6, unit="person"
-    )
+    guarantee = dp.GaussianDP(mu=0.5, neighboring=relation)
+    spent = PrivacySpent(guarantee=guarantee, delta=1e-6, unit="person")
     assert said in rows(spent, "unit")["In words"]
     assert "Number of persons" in rows(spent, "unit")
     for text in texts_of(spent).values():
@@ -280,11 +259,11 @@ def test_a_statement_for_persons_says_so(relation: str, said: str) -> None:
         assert "number of records" not in text
         assert "for_group" not in text
     told = json.loads(json.dumps(spent.to_dict()))
-    assert (told["unit"], from_dict(told["guarantee"])) == ("person", spent.guarantee)
+    assert (told["unit"], dp.from_dict(told["guarantee"])) == ("person", spent.guarantee)
 
 
 def test_a_statement_for_groups_speaks_of_persons() -> None:
-    texts = texts_of(PrivacySpent(guarantee=PureDP(epsilon=0.5), delta=0.0).for_group(3))
+    texts = texts_of(PrivacySpent(guarantee=dp.PureDP(epsilon=0.5), delta=0.0).for_group(3))
     for text in texts.values():
         assert "up to 3 records of one person more" in text
         assert "whether the records of one person were" in text
@@ -295,12 +274,11 @@ def test_a_statement_for_groups_speaks_of_persons() -> None:
 
 
 @pytest.mark.parametrize(
-    "total", [SPENT.guarantee, PureDP(epsilon=0.1 + 0.2), ApproxDP(epsilon=1.0, delta=1e-7)]
+    "total", [SPENT.guarantee, dp.PureDP(epsilon=0.1 + 0.2), dp.ApproxDP(epsilon=1.0, delta=1e-7)]
 )
 def test_no_number_is_below_that_of_the_guarantee(total: object) -> None:
-    spent = PrivacySpent(
-        guarantee=total, delta=1e-6, components=(Component(name="all", guarantee=total),)
-    )
+    components = (Component(name="all", guarantee=total),)
+    spent = PrivacySpent(guarantee=total, delta=1e-6, components=components)
     profile = rows(spent, "parameters")
     assert "1e-06" in profile
     for delta, text in profile.items():
@@ -331,9 +309,8 @@ def test_the_curve_is_that_of_the_guarantee_from_guessing_nobody_to_accusing_all
 
 def test_parts_are_stated_alone_beside_the_total() -> None:
     told = rows(SPENT, "composition")
-    assert (told["refit"], told["best of K runs"]) == tuple(
-        up(one.epsilon_at(1e-6)) for one in (RUN, SEARCH)
-    )
+    expected = tuple(up(one.epsilon_at(1e-6)) for one in (RUN, SEARCH))
+    assert (told["refit"], told["best of K runs"]) == expected
 
 
 # --- nothing is lost, and nothing breaks out ------------------------------------------------------
@@ -341,7 +318,7 @@ def test_parts_are_stated_alone_beside_the_total() -> None:
 
 def test_the_guarantee_is_the_same_after_the_way_through_json() -> None:
     told = json.loads(json.dumps(SPENT.to_dict(), allow_nan=False))
-    assert from_dict(told["guarantee"]) == SPENT.guarantee
+    assert dp.from_dict(told["guarantee"]) == SPENT.guarantee
     assert told["release"]["attributes"] == ["best_params_", "best_score_", "best_estimator_"]
 
 
@@ -350,15 +327,12 @@ ODD = "<script>alert(1)</script> | `x` *y* _z_ [a](b) &amp; \\ \"q\" 'p' $1$"
 
 def odd(text: str) -> PrivacySpent:
     """Everything that somebody may name, named so."""
-    one = PureDP(epsilon=1.0)
+    one = dp.PureDP(epsilon=1.0)
     return PrivacySpent(
-        guarantee=one,
-        delta=0.0,
-        components=(Component(name=text, guarantee=one),),
-        assumptions=(text,),
-        unit=text,
+        guarantee=one, delta=0.0, components=(Component(name=text, guarantee=one),),
+        assumptions=(text,), unit=text,
         release=Release(made_by=text, model=text, attributes=(text,), tuned=True, seeded=False),
-    )
+    )  # fmt: skip
 
 
 def test_names_of_anybody_are_shown_as_they_are_and_break_nothing() -> None:
@@ -422,7 +396,7 @@ TEXTS = texts_of(SPENT)
 def test_one_fit_has_one_risk_wherever_it_is_printed(delta: float) -> None:
     """It once depended on the δ of the statement: 0.463 in print, 12.60 points in the report, 0.875
     in a ledger."""
-    spent = PrivacySpent(guarantee=GaussianDP(mu=0.3), delta=delta)
+    spent = PrivacySpent(guarantee=dp.GaussianDP(mu=0.3), delta=delta)
     said = (
         f"true positives exceed false positives by at most {hundredths_up(spent.advantage())} "
         f"percentage points."
@@ -435,17 +409,16 @@ def test_one_fit_has_one_risk_wherever_it_is_printed(delta: float) -> None:
     ):
         assert " ".join(printed.split()).count(said) == 1
         assert "whether the record of one person was in the data" in printed
-    assert spent.advantage() == GaussianDP(mu=0.3).advantage() < 0.12
+    assert spent.advantage() == dp.GaussianDP(mu=0.3).advantage() < 0.12
 
 
 # --- words instead of code ------------------------------------------------------------------------
 
 
 def test_numbers_in_words_never_understate_a_loss():
-    assert in_words(PureDP(epsilon=1.00000001)) == "any mechanism with ε = 1.00001 at δ = 0"
-    assert "noise of 1.29999 clipping norms" in in_words(
-        DPSGD(noise_multiplier=1.2999999, sample_rate=0.01, steps=10)
-    )
+    assert in_words(dp.PureDP(epsilon=1.00000001)) == "any mechanism with ε = 1.00001 at δ = 0"
+    actual = in_words(dp.DPSGD(noise_multiplier=1.2999999, sample_rate=0.01, steps=10))
+    assert "noise of 1.29999 clipping norms" in actual
 
 
 FACTS = replace(TOLD, n_samples=32_561, columns=("age", "job"), target="income")
@@ -464,15 +437,12 @@ def test_public_facts_of_the_table_are_stated():
         assert "schema_report(table, schema, epsilon=0.1)" in text
         assert "Part 1" in text
     assert Release.from_dict(json.loads(json.dumps(FACTS.to_dict()))) == FACTS
-    old = {
-        name: value
-        for name, value in TOLD.to_dict().items()
-        if name not in ("n_samples", "columns", "target")
-    }
+    entries = TOLD.to_dict().items()
+    old = {name: value for name, value in entries if name not in ("n_samples", "columns", "target")}
     assert Release.from_dict(old) == TOLD
 
 
 def test_a_private_number_of_records_is_not_stated():
-    guarantee = GaussianDP(mu=0.4, neighboring="add_remove")
+    guarantee = dp.GaussianDP(mu=0.4, neighboring="add_remove")
     spent = PrivacySpent(guarantee=guarantee, delta=1e-6, release=FACTS)
     assert not any("32,561" in text for text in texts_of(spent).values())
