@@ -120,11 +120,9 @@ def log_geometric(k, value, epsilon, top):
 def log_tail(distance, rate):
     """Log-probability that Laplace noise of this rate carries a sum beyond a bound at this
     distance."""
-    return (
-        math.log(0.5) - rate * distance
-        if distance >= 0
-        else math.log1p(-0.5 * math.exp(rate * distance))
-    )
+    if distance >= 0:
+        return math.log(0.5) - rate * distance
+    return math.log1p(-0.5 * math.exp(rate * distance))
 
 
 def log_mean(mu, n, total, rate, low, high):

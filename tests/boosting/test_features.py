@@ -121,7 +121,7 @@ def test_bins_are_looked_up_as_a_search_finds_them(edges):
     )
 
 
-# --- facts about the table --------------------------------------------------------------------------
+# --- facts about the table ------------------------------------------------------------------------
 
 
 def classifier(**changed):

@@ -10,8 +10,8 @@ MUTANTS = {
     "entry not on the disk": Mutant(
         mistake="A fit goes on while its entry waits in memory to be written.",
         file="ledger/ledger_file.py",
-        old="        unwritten = unwritten[os.write(descriptor, unwritten) :]\n    os.fsync(descriptor)\n",
-        new="        unwritten = unwritten[os.write(descriptor, unwritten) :]\n",
+        old="os.write(descriptor, unwritten) :]\n    os.fsync(descriptor)\n",
+        new="os.write(descriptor, unwritten) :]\n",
         test=f"{PAGES}::test_what_is_used_is_on_the_disk_before",
     ),
     "damage passed over": Mutant(

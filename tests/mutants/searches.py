@@ -184,8 +184,8 @@ MUTANTS = {
     "scores on the rest for nothing": Mutant(
         mistake="Records of the rest are scored, and charged for the final training alone.",
         file="search/random_subset.py",
-        old='validated = {"validate": search(scoring)._roughly(), "validated_share": members.share}',
-        new="validated = {}",
+        old='{"validate": search(scoring)._roughly(), "validated_share": members.share}',
+        new="{}",
         test="search/test_subset_validated.py::test_the_total_is_that_of_theorem_four",
     ),
     "steps fitted on private records": Mutant(

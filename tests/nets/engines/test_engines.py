@@ -184,11 +184,9 @@ def engines_of(net, criterion=CROSS_ENTROPY):
             1,
         ),
     ]
-    return (
-        found
-        if linear.sequence_structure(net) is None
-        else [*found, (LinearEngine(net, criterion, CPU), 2)]
-    )
+    if linear.sequence_structure(net) is None:
+        return found
+    return [*found, (LinearEngine(net, criterion, CPU), 2)]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ X, W, N = rows(8, 5, 6), rows(8, 5, 6), rules.BATCH_SIZE
 TURNED = rules.Turned(X)  # a tensor of shape (5, 8, 6)
 A, S = Ellipsis, slice
 #: operation: (accepted arguments, refused arguments)
+INTEGERS = rows(8, 5, integers=True)
 TABLE = {
     torch.relu: ([(X,)], [(fixed(3),), (N,)]),
     torch.add: (
@@ -37,13 +38,13 @@ TABLE = {
     F.dropout: ([(X, 0.5, True)], [(X, N)]),
     F.gumbel_softmax: ([(X,), (X, 0.5, True, 1e-10, 1)], [(X, 1.0, False, 1e-10, 0)]),
     torch.remainder: (
-        [(X, 0), (X, W), (rows(8, 5, integers=True), 3), (rows(8, 5, integers=True), rows(8, 5))],
+        [(X, 0), (X, W), (INTEGERS, 3), (INTEGERS, rows(8, 5))],
         [
-            (rows(8, 5, integers=True), 0), (rows(8, 5, integers=True),) * 2, (3, rows(8, 5, integers=True)),
+            (INTEGERS, 0), (INTEGERS,) * 2, (3, INTEGERS),
             (X, N),
         ],
     ),
-    torch.div: ([(X, 0), (X, W), (rows(8, 5, integers=True),) * 2], [(X, rows(8, 6))]),
+    torch.div: ([(X, 0), (X, W), (INTEGERS,) * 2], [(X, rows(8, 6))]),
     torch.rand: (
         [((N, 1),), (N, 5, 1), (rules.Shape(X),)],
         [((8, 1),), ((1, N),), (N, N), (), ((5,),), (fixed(3),), ((N, fixed(3)),)],
@@ -138,7 +139,7 @@ def test_operations_across_records_are_refused(operation, refused):
 
 
 def test_whole_numbers_are_divided_by_constants_alone_where_the_quotient_is_rounded():
-    whole = rows(8, 5, integers=True)
+    whole = INTEGERS
     with pytest.raises(rules.NotPerRecord, match="may be 0"):
         operations.FUNCTIONS[torch.div](whole, whole, rounding_mode="floor")
     operations.FUNCTIONS[torch.div](whole, 2, rounding_mode="floor")
@@ -190,11 +191,9 @@ def described(one):
         return [described(part) for part in one]
     if not isinstance(one, torch.Tensor):
         return one
-    return (
-        rules.Rows(one.shape, not one.is_floating_point())
-        if len(one) == 8
-        else rules.Constant(one.shape)
-    )
+    if len(one) == 8:
+        return rules.Rows(one.shape, not one.is_floating_point())
+    return rules.Constant(one.shape)
 
 
 def part(one, i):
@@ -290,10 +289,10 @@ LAYER_CASES = [
     (nn.Flatten(0), [], [X]),
     (nn.Unflatten(2, (2, 3)), [X], []),
     (nn.Unflatten(0, (2, 4)), [], [X]),
-    (nn.Embedding(9, 2), [rows(8, 5, integers=True)], [X]),
-    (nn.Embedding(9, 2, max_norm=1.0), [], [rows(8, 5, integers=True)]),
-    (nn.Embedding(9, 2, scale_grad_by_freq=True), [], [rows(8, 5, integers=True)]),
-    (nn.Embedding(9, 2, sparse=True), [], [rows(8, 5, integers=True)]),
+    (nn.Embedding(9, 2), [INTEGERS], [X]),
+    (nn.Embedding(9, 2, max_norm=1.0), [], [INTEGERS]),
+    (nn.Embedding(9, 2, scale_grad_by_freq=True), [], [INTEGERS]),
+    (nn.Embedding(9, 2, sparse=True), [], [INTEGERS]),
     (nn.PixelShuffle(2), [rows(8, 4, 6, 6)], [X]),
     (nn.PReLU(), [X], [rows(8)]),
     (nn.Upsample(scale_factor=2), [X], [rows(8, 5)]),

@@ -183,10 +183,8 @@ class StartOfTheBatch(Net):
 
 @pytest.mark.parametrize("make", [nn.LSTM, nn.GRU])
 def test_initial_states_of_zeros_are_taken(make):
-    net, (inputs, targets) = (
-        seeded(lambda: WithOwnStart(make, num_layers=2, batch_first=True)),
-        data(),
-    )
+    net = seeded(lambda: WithOwnStart(make, num_layers=2, batch_first=True))
+    (inputs, targets) = data()
     engine = chosen(net, inputs, targets)
     assert type(engine) is LayeredEngine
     expected = gradients(copy.deepcopy(net), SUM, inputs, targets)
