@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 #: Folder ↦ most code lines.
-CEILINGS = {"sklearn_dpsearch": 28_800, "tests": 37_000}
+CEILINGS = {"sklearn_dpsearch": 28_000, "tests": 34_300}
 #: Most files of the package.
 FILES = 220
 EMPTY = {
