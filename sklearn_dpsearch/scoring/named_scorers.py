@@ -56,11 +56,8 @@ def _classification_facts(classes: Any) -> dict[str, Any]:
 
 
 def _regression_facts(bounds: Any) -> dict[str, Any]:
-    if (
-        not isinstance(bounds, Sequence)
-        or len(bounds) != 2
-        or not all(isinstance(end, numbers.Real) for end in bounds)
-    ):
+    is_pair = isinstance(bounds, Sequence) and len(bounds) == 2
+    if not is_pair or not all(isinstance(end, numbers.Real) for end in bounds):
         return {}
     lower, upper = float(bounds[0]), float(bounds[1])
     return {"y_range": (lower, upper)} if lower < upper else {}
@@ -267,11 +264,8 @@ def _options_from_estimator(name: str, estimator: object) -> dict[str, Any]:
     if name in CLIPS and "y_range" in facts:
         lower, upper = facts["y_range"]
         facts["clip"] = CLIPS[name] * (upper - lower)
-    return {
-        fact: value
-        for fact, value in facts.items()
-        if fact in parameters and parameters[fact].default is Parameter.empty
-    }
+    needed = {name for name, option in parameters.items() if option.default is Parameter.empty}
+    return {fact: value for fact, value in facts.items() if fact in needed}
 
 
 def _refusal(argument: str, why: str, hint: str = "") -> UnknownSensitivityError:

@@ -419,9 +419,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _check_target(self) -> None:
         """Raise for arguments about the target that are wrong for all records."""
 
-    @abstractmethod
     def _targets(self, y: Any) -> Tensor:
         """Targets of all records as a tensor for the loss; their public shape is noted."""
+        return self._encoded_targets(y)
 
     @abstractmethod
     def _encoded_targets(self, y: Any) -> Tensor:

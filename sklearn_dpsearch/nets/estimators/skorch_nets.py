@@ -80,9 +80,6 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
                 "occur). For one logit use DPNeuralNetBinaryClassifier."
             )
 
-    def _targets(self, y: Any) -> Tensor:
-        return self._encoded_targets(y)
-
     def _encoded_targets(self, y: Any) -> Tensor:
         return label_targets(y, np.asarray(self.classes))
 
@@ -91,8 +88,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record."""
-        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return labels
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
 @documented
@@ -242,9 +238,6 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
                 "(n, 1). For one output per class use DPNeuralNetClassifier."
             )
 
-    def _targets(self, y: Any) -> Tensor:
-        return self._encoded_targets(y)
-
     def _blank_target(self) -> Tensor:
         return self._encoded_targets([self.classes_[0]])
 
@@ -256,8 +249,7 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each record."""
         places = (self.predict_proba(X)[:, 1] > self.threshold).astype(int)
-        labels: NDArray[Any] = self.classes_[places]
-        return labels
+        return np.asarray(self.classes_[places])
 
 
 @documented
@@ -337,8 +329,7 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """1 where a record has a label, shape (n_samples, n_labels)."""
-        indicators: NDArray[Any] = (self.predict_proba(X) > self.threshold).astype(int)
-        return indicators
+        return np.asarray((self.predict_proba(X) > self.threshold).astype(int))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
