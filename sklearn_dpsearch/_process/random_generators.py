@@ -116,9 +116,8 @@ def refresh(generator: Any) -> None:
         generator.state = type(generator)().state
     # it also keeps a normal number for the next draw
     elif isinstance(generator, np.random.RandomState):
-        generator.__setstate__(
-            _new_generator(type(generator), type(generator._bit_generator)).__getstate__()
-        )
+        fresh = _new_generator(type(generator), type(generator._bit_generator))
+        generator.__setstate__(fresh.__getstate__())
     elif isinstance(generator, random.Random):
         generator.seed()
     else:
@@ -135,11 +134,8 @@ def reduction(thing: Any) -> tuple[Any, ...] | None:
     if isinstance(thing, (np.random.BitGenerator, random.Random)):
         return type(thing), ()
     if isinstance(thing, (np.random.RandomState, np.random.Generator)):
-        bits = (
-            thing._bit_generator
-            if isinstance(thing, np.random.RandomState)
-            else thing.bit_generator
-        )
+        is_legacy = isinstance(thing, np.random.RandomState)
+        bits = thing._bit_generator if is_legacy else thing.bit_generator
         return _new_generator, (type(thing), type(bits))
     if torch is None or type(thing) is not torch.Generator:
         return None

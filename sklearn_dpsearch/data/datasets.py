@@ -60,10 +60,9 @@ class RecordSource:
     def input(self, number: int) -> Item:
         """Input of one record, for predictions: errors are shown."""
         record = self.inputs[number]
-        alone = type(self.inputs).__name__ == "SliceDataset" or not isinstance(
-            record, (tuple, list)
-        )
-        tensors = record_tensors(record if alone or len(record) != 2 else record[0])
+        is_pair = isinstance(record, (tuple, list)) and len(record) == 2
+        alone = type(self.inputs).__name__ == "SliceDataset" or not is_pair
+        tensors = record_tensors(record if alone else record[0])
         if tensors is None:
             raise ValueError(
                 f"Found a record of {type(self.inputs).__name__} that holds no numbers; a tensor, "
@@ -175,6 +174,5 @@ def _record_tensor(item: Any) -> Any:
 
 
 def _plain_target(target: Any) -> Any:
-    return (
-        target.detach().cpu().numpy() if isinstance(target, sys.modules["torch"].Tensor) else target
-    )
+    is_tensor = isinstance(target, sys.modules["torch"].Tensor)
+    return target.detach().cpu().numpy() if is_tensor else target

@@ -192,14 +192,10 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
                 f"Found {option}={value!r} for the private scorer {name!r}, which takes {accepted}."
                 + did_you_mean(option, parameters)
             )
-    needed = [
-        parameter.name for parameter in parameters.values() if parameter.default is Parameter.empty
-    ]
-    missing = [option for option in needed if option not in options]
+    missing = [option for option in _needed_facts(name) if option not in options]
     if missing:
-        source = (
-            "classes=[...]" if missing[0] in ("classes", "pos_label") else "bounds_y=(..., ...)"
-        )
+        of_classes = missing[0] in ("classes", "pos_label")
+        source = "classes=[...]" if of_classes else "bounds_y=(..., ...)"
         raise UnknownSensitivityError(
             f"scoring={name!r} has no sensitivity on private records until {' and '.join(missing)} "
             f"is stated, which may not be learned from the records. Use an estimator that states "
@@ -259,13 +255,17 @@ def _options_from_estimator(name: str, estimator: object) -> dict[str, Any]:
     """Arguments of a scorer that the estimator has as parameters."""
     if name not in SCORERS:
         return {}
-    parameters = inspect.signature(SCORERS[name][0]).parameters
-    facts = dict(stated_facts(estimator))
+    facts, needed = dict(stated_facts(estimator)), _needed_facts(name)
     if name in CLIPS and "y_range" in facts:
         lower, upper = facts["y_range"]
         facts["clip"] = CLIPS[name] * (upper - lower)
-    needed = {name for name, option in parameters.items() if option.default is Parameter.empty}
     return {fact: value for fact, value in facts.items() if fact in needed}
+
+
+def _needed_facts(name: str) -> list[str]:
+    """Options of a scorer without a default, by the name of the metric."""
+    parameters = inspect.signature(SCORERS[name][0]).parameters.items()
+    return [fact for fact, parameter in parameters if parameter.default is Parameter.empty]
 
 
 def _refusal(argument: str, why: str, hint: str = "") -> UnknownSensitivityError:

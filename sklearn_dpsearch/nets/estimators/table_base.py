@@ -42,6 +42,7 @@ from .table_records import Array, ArrayRecords, Bounds, FrameRecords, Limits, to
 FORM = "_records_form"
 #: Sampling rate by default.
 RATE = 0.02
+POSITIVE = Interval(numbers.Real, 0, None, closed="neither")
 Solver: TypeAlias = Literal["sgd", "adam", "adamw"]
 
 
@@ -98,11 +99,8 @@ class TableNet(DPSGDEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "solver": [StrOptions({"sgd", "adam", "adamw"})],
         "learning_rate": [StrOptions({"linear", "constant"})],
-        "learning_rate_init": [
-            Interval(numbers.Real, 0, None, closed="neither"),
-            StrOptions({"auto"}),
-        ],
-        "learning_rate_factor": [Interval(numbers.Real, 0, None, closed="neither")],
+        "learning_rate_init": [POSITIVE, StrOptions({"auto"})],
+        "learning_rate_factor": [POSITIVE],
         "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
         "alpha": [Interval(numbers.Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
