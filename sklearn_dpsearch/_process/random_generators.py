@@ -133,10 +133,10 @@ def reduction(thing: Any) -> tuple[Any, ...] | None:
         return _of_the_process, ("numpy" if thing is np.random.mtrand._rand else "python",)
     if isinstance(thing, (np.random.BitGenerator, random.Random)):
         return type(thing), ()
-    if isinstance(thing, (np.random.RandomState, np.random.Generator)):
-        is_legacy = isinstance(thing, np.random.RandomState)
-        bits = thing._bit_generator if is_legacy else thing.bit_generator
-        return _new_generator, (type(thing), type(bits))
+    if isinstance(thing, np.random.RandomState):
+        return _new_generator, (type(thing), type(thing._bit_generator))
+    if isinstance(thing, np.random.Generator):
+        return _new_generator, (type(thing), type(thing.bit_generator))
     if torch is None or type(thing) is not torch.Generator:
         return None
     if thing is torch.default_generator:

@@ -39,7 +39,7 @@ from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
 from ..privacy._checks import check_size_of_delta
 from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes
-from ..privacy.spent import Component, PrivacySpent, cost_of_fit
+from ..privacy.spent import SEEDED, Component, PrivacySpent, cost_of_fit
 from ..privacy.statement.content import up
 from .effect_curves import Round, effect_curve
 from .features import BLOCK, MAX_BINS, Feature, TableFacts
@@ -288,10 +288,7 @@ class GradientBoosting(BaseEstimator):
                 f"{name}: the directions of columns were not taken from the records: {stated}.",
             )
         if self.noise_seed is not None:
-            assumptions += (
-                f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for "
-                f"tests.",
-            )
+            assumptions += (f"{name}: {SEEDED}",)
         return assumptions
 
     def _assumptions_of_init(self) -> tuple[str, ...]:

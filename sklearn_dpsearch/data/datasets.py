@@ -16,7 +16,6 @@ import numpy as np
 
 from .columns import is_data_set
 from .labels import as_array
-from .lists import is_list
 from .records import check_same_number
 
 #: Input of a record: a tensor, or tensors by name.
@@ -98,7 +97,8 @@ def source_of(X: Any, y: Any = None) -> RecordSource | None:
         check_same_number(len(X), len(y))
     if len(X) == 0:
         raise ValueError(f"Found {name} with 0 records, from which nothing can be learned.")
-    return RecordSource(X, y if y is None or is_data_set(y) or is_list(y) else as_array(y))
+    is_readable = y is None or is_data_set(y) or isinstance(y, (list, tuple))
+    return RecordSource(X, y if is_readable else as_array(y))
 
 
 def source_for_prediction(X: Any) -> RecordSource | None:

@@ -25,11 +25,6 @@ WHOLE = re.compile(r"\s*[+-]?[0-9]+(\.0*)?\s*")
 DEEPEST = 5
 
 
-def is_list(values: Any) -> bool:
-    """Return whether values come in a list, or a tuple."""
-    return isinstance(values, (list, tuple))
-
-
 def objects(values: Sequence[Any]) -> NDArray[np.object_]:
     """Array of Python objects, as they are."""
     # which asks no value for its length

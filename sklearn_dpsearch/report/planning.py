@@ -165,9 +165,7 @@ def plan(
             left_out[asked.name] = str(error)
     if not plans:
         raise PrivacyError(f"No search can be planned. {next(iter(left_out.values()))}")
-    rows = {
-        name: _plan_row(name, *planned_search, budget) for name, planned_search in plans.items()
-    }
+    rows = {name: _plan_row(name, *entry, budget) for name, entry in plans.items()}
     if time:
         settings = next(iter(rows.values())).noise
         speaking("plan", True)(Stage(f"timing one training on {n_samples:,} made-up records"))
@@ -261,9 +259,8 @@ def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> tuple[str, 
     named = next(kind for applies, kind in RULES if applies(n_samples, epsilon))
     if named in kinds:
         return named, WHY[named]
-    return next(kind for kind in (FIT, RANDOM, SUBSET, GRID) if kind in kinds), NOT_PLANNED.format(
-        named
-    )
+    possible = next(kind for kind in (FIT, RANDOM, SUBSET, GRID) if kind in kinds)
+    return possible, NOT_PLANNED.format(named)
 
 
 # --- one search -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from .drawing import LOOKS, Display, Look, axes_of
+from .drawing import LOOKS, Display, Look
 
 #: Panels beside each other, and inches of one.
 BESIDE, WIDE, HIGH = 3, 3.6, 2.8
@@ -122,7 +122,7 @@ class ShapeDisplay(Display):
 
     def _panels(self) -> list[Any]:
         """New axes with one scale of effects, for each column."""
-        first = axes_of(None, type(self).__name__)
+        first = self._start(None)
         beside, count = (min(BESIDE, len(self.shapes)), len(self.shapes))
         figure, below = first.figure, math.ceil(count / beside)
         first.remove()

@@ -121,8 +121,9 @@ class R2Scorer(PrivateScorer):
         rows = self._rows(y, response_function(estimator, "predict")(X))
         rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, [1.0, 0.0])
         error, target = np.minimum(rows[:, 0], 1.0), np.clip(rows[:, 1], -1.0, 1.0)
-        sums = [self.resolution * values.sum() for values in (error, target, target**2)]
-        return self._ratio(*sums, len(rows))
+        sums = (self.resolution * float(values.sum()) for values in (error, target, target**2))
+        sum_of_errors, sum_of_targets, sum_of_squares = sums
+        return self._ratio(sum_of_errors, sum_of_targets, sum_of_squares, len(rows))
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² as scikit-learn has it: nothing is clipped, neither errors nor targets nor the

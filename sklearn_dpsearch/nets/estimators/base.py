@@ -26,7 +26,7 @@ from ...privacy import Guarantee, compose
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.release_sum import is_listened_to
-from ...privacy.spent import Component, PrivacySpent, cost_of_fit
+from ...privacy.spent import SEEDED, Component, PrivacySpent, cost_of_fit
 from ..estimators import cost, step_size
 from ..fingerprint import words_of_training
 from ..optimizers import Memory, Table, UpdateRule, memory_on_cpu
@@ -192,15 +192,11 @@ class DPSGDEstimator(BaseEstimator):
         """Assumptions of the guarantee for records, or persons, as plain sentences."""
         name, seeded = type(self).__name__, self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"
-        seed_note = (
-            f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for "
-            f"tests."
-        )
         return (
             *([OPACUS.format(name)] if getattr(self, "engine", "auto") == "opacus" else []),
             f"{name}: the number of {unit}s is public; batches and noise come from statistical "
             f"generators seeded by {source}, noise in double precision.",
-            *([seed_note] if seeded else []),
+            *([f"{name}: {SEEDED}"] if seeded else []),
             *self._own_assumptions(),
         )
 
@@ -495,6 +491,10 @@ class PreparedTraining:
     task: TrainingTask
     unit: str
 
+    def has_records_of(self, other: PreparedTraining) -> bool:
+        """Return whether another training has equal records on the same device."""
+        return self.device == other.device and self.records.are(other.records)
+
     def enter(self) -> None:
         """Enter this training in the ledger of the block around it."""
         names = getattr(self.net, "feature_names_in_", None)
@@ -541,12 +541,7 @@ def _group_by_records(
     for net in nets:
         with contained():  # this net has failed, the others have not
             training = net._prepare_fit(X, y, True, net._check_before_data())
-            equal = (
-                group
-                for group in groups
-                if training.device == group[0].device and training.records.are(group[0].records)
-            )
-            group = next(equal, [])
+            group = next((group for group in groups if training.has_records_of(group[0])), [])
             if not group:
                 groups.append(group)
             group.append(training)

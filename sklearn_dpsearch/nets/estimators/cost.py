@@ -179,11 +179,8 @@ def notes_in_state_dict(module: nn.Module) -> Iterator[None]:
         if notes:
             metadata[NOTE] = list(notes)
 
-    handle = module._register_state_dict_hook(write)
-    try:
+    with module._register_state_dict_hook(write):
         yield
-    finally:
-        handle.remove()
 
 
 @contextlib.contextmanager
@@ -194,11 +191,8 @@ def notes_of_state_dict(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
     def note(state: object, prefix: str, metadata: dict[str, Any], *_: object) -> None:
         notes.append(tuple(text for text in metadata.get(NOTE, ()) if isinstance(text, str)))
 
-    handle = module._register_load_state_dict_pre_hook(note)
-    try:
+    with module._register_load_state_dict_pre_hook(note):
         yield notes
-    finally:
-        handle.remove()
 
 
 # --- as text --------------------------------------------------------------------------------------

@@ -55,7 +55,8 @@ class ArrayRecords:
         Chosen rows are checked without a look at others.
         """
         rows = rows_in_file(X, least_bytes_in_file(self.net.device))
-        if isinstance(rows, ChosenRows) and is_table_of_numbers(rows):
+        is_numeric = isinstance(rows, ChosenRows) and rows.dtype.kind in "fiub"
+        if is_numeric and rows.ndim == 2 and len(rows) > 0:
             validate_data(self.net, rows.data, reset=fresh, skip_check_array=True)
             self._check_bounds(rows)
         else:
@@ -205,11 +206,6 @@ class FrameRecords:
         return dense * self.encoder.max_norm
 
 
-def is_table_of_numbers(rows: ChosenRows) -> bool:
-    """Return whether rows are those of a table of numbers."""
-    return rows.ndim == 2 and rows.dtype.kind in "fiub" and len(rows) > 0
-
-
 def _numeric_table(X: Any, row_shape: tuple[int, ...] | None) -> NDArray[Any]:
     """Array that scikit-learn accepts, or refuses without quoting its entries.
 
@@ -348,9 +344,8 @@ def scaled_block(
     out = torch.empty(block.shape, dtype=torch.float32) if out is None else out
     if bounds is None:
         return out.copy_(torch.from_numpy(to_single_precision(block)))
-    half, shift = (
-        torch.from_numpy(np.asarray(part)) for part in (bounds.half, -bounds.zero / bounds.half)
-    )
+    constants = (bounds.half, -bounds.zero / bounds.half)
+    half, shift = (torch.from_numpy(np.asarray(constant)) for constant in constants)
     low, high = bounds.limits
     # Double precision for a cache-sized block; for all records it would take three times their
     # memory.
