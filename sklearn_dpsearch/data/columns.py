@@ -92,9 +92,8 @@ def is_of_dask(values: Any) -> bool:
     """Return whether a container is of Dask, or a list of delayed objects."""
     if isinstance(values, (list, tuple)):
         return bool(values) and all(map(is_of_dask, values))
-    return type(values).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(
-        values, "dask"
-    )
+    library = type(values).__module__.partition(".")[0]
+    return library in ("dask", "dask_expr") and hasattr(values, "dask")
 
 
 def names_of(X: Any) -> list[str] | None:

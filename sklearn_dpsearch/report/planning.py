@@ -10,7 +10,7 @@ import math
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -47,6 +47,10 @@ FIRST = (
     "Start with one fit at the defaults, and tune what no default knows "
     "(docs/learn/which_search.md)."
 )
+
+
+#: Number of runs: expected, a distribution, or a word of a subset search.
+Runs: TypeAlias = float | CountDistribution | str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,11 +93,7 @@ def plan(
     *,
     param_distributions: Any = "auto",
     param_grid: Any = None,
-    n_iter: float
-    | CountDistribution
-    | str
-    | Sequence[float | CountDistribution | str]
-    | None = None,
+    n_iter: Runs | Sequence[Runs] | None = None,
     subset_fraction: float | str | Sequence[float | str] = "auto",
     tuning_share: float | Sequence[float | None] | None = None,
     time: bool = False,
@@ -303,9 +303,8 @@ def _share_trained(validation: Validation) -> float:
     uses = validation.exposures()
     if any(use.probability is None for use in uses):
         return float(max(use.trainings for use in uses))
-    return validation.taking_part * sum(
-        float(use.probability or 0.0) * use.trainings for use in uses
-    )
+    trainings = sum(float(use.probability or 0.0) * use.trainings for use in uses)
+    return validation.taking_part * trainings
 
 
 def seconds_of_training(

@@ -117,9 +117,8 @@ class TradeOffDisplay(Display):
         """
         ax = self._start(ax)
         look = LOOKS[len(ax.get_lines()) // 3 % len(LOOKS)]
-        (self.line_,) = ax.plot(
-            self.false_positive_rates, self.true_positive_rates, label=name, **look.line
-        )
+        rates = (self.false_positive_rates, self.true_positive_rates)
+        (self.line_,) = ax.plot(*rates, label=name, **look.line)
         self._draw_diagonal(ax)
         self._draw_readings(ax, look.color)
         ax.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")

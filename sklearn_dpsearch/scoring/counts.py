@@ -167,9 +167,8 @@ class RetrievalScorer(CountScorer):
     def cells(self, y: Any, response: Any) -> Places:
         positive = positions(y, [self.pos_label]) == 0
         retrieved = ~positive if response is None else positions(response, [self.pos_label]) == 0
-        return np.asarray(
-            np.select([positive & retrieved, retrieved, positive], [0, 1, 2], default=-1)
-        )
+        cases = [positive & retrieved, retrieved, positive]
+        return np.asarray(np.select(cases, [0, 1, 2], default=-1))
 
     def value(self, counts: Sequence[float]) -> float:
         numerator, denominator = RETRIEVAL[self.kind](*counts)

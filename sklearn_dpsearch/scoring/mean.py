@@ -78,9 +78,8 @@ class LogLoss:
 
     def __call__(self, y: Any, response: Any, classes: Any) -> Array:
         place = positions(y, classes)
-        probability = np.take_along_axis(
-            np.asarray(response, dtype=float), np.maximum(place, 0)[:, None], axis=1
-        )[:, 0]
+        probabilities, column = np.asarray(response, dtype=float), np.maximum(place, 0)[:, None]
+        probability = np.take_along_axis(probabilities, column, axis=1)[:, 0]
         smallest = np.finfo(float).eps
         loss = -np.log(np.where(probability < smallest, smallest, probability))
         return np.asarray(np.where(place >= 0, loss, np.inf))

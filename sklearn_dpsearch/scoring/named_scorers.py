@@ -74,9 +74,8 @@ def _top_k_scorer(*, k: int = 2) -> MeanScorer:
     Share of records whose label is among the k classes with the largest scores.
     """
     require(int(k) == k and k >= 1, "an integer k >= 1", k=k)
-    return _share_scorer(
-        "top_k_accuracy", InTopK(int(k)), response_method=("decision_function", "predict_proba")
-    )
+    methods = ("decision_function", "predict_proba")
+    return _share_scorer("top_k_accuracy", InTopK(int(k)), response_method=methods)
 
 
 def _loss_scorer(

@@ -450,9 +450,8 @@ def run_guarantee(
     Guarantee
         Of one run.
     """
-    return envelope(
-        [exposure_guarantee(training, scoring, exposure) for exposure in _real_exposures(exposures)]
-    )
+    ways = _real_exposures(exposures)
+    return envelope([exposure_guarantee(training, scoring, exposure) for exposure in ways])
 
 
 def search_guarantee(

@@ -410,9 +410,8 @@ class DPSGDEstimator(BaseEstimator):
         task = self._task(settings, records, costs, places)
         if not fresh and not foreign:
             task.memory.update(vars(self).get("optimizer_memory_", {}))
-        return PreparedTraining(
-            self, records, checked_device(self.device), settings, costs, foreign, task, unit
-        )
+        device = checked_device(self.device)
+        return PreparedTraining(self, records, device, settings, costs, foreign, task, unit)
 
     def _train(self, X: Any, y: Any, fresh: bool, groups: Any = None) -> None:
         places = self._check_before_data()

@@ -378,8 +378,7 @@ class TableClassifier(ClassifierMixin, TableNet):
         return label_targets(y, self.classes_)
 
     def decision_function(self, X: Any) -> Array:
-        """Logits, shape (n_samples, n_classes); with two classes their difference, shape
-        (n_samples,)."""
+        """Logits, shape (n_samples, n_classes); of two classes their difference, (n_samples,)."""
         outputs = self._outputs(X)
         return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
 
