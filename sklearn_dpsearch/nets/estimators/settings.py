@@ -81,9 +81,8 @@ class Settings:
         if "target_mu" in target:
             return noise_multiplier_under(target["target_mu"], *run, neighboring=self.neighboring)
         if "target_epsilon" in target:
-            return noise_multiplier_for(
-                target["target_epsilon"], target["target_delta"], *run, self.neighboring
-            )
+            stated = (target["target_epsilon"], target["target_delta"])
+            return noise_multiplier_for(*stated, *run, self.neighboring)
         return target["noise_multiplier"]
 
 

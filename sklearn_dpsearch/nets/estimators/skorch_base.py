@@ -368,8 +368,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> TrainingData:
         if fresh:
             self.initialize()
-        one_by_one = OneByOne(self.example_input, self._encoded_targets, self._blank_target)
-        records = training_records(X, y, self._note_inputs, self._targets, self.device, one_by_one)
+        facts = OneByOne(
+            self.example_input, self._note_inputs, self._encoded_targets, self._blank_target
+        )
+        records = training_records(X, y, self._targets, self.device, facts)
         if self.output_shape_ is not None:
             self._check_outputs(self.output_shape_, records.targets)
         return records
@@ -410,9 +412,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _check_target(self) -> None:
         """Raise for arguments about the target that are wrong for all records."""
 
+    @abstractmethod
     def _targets(self, y: Any) -> Tensor:
         """Targets of all records as a tensor for the loss; their public shape is noted."""
-        return self._encoded_targets(y)
 
     @abstractmethod
     def _encoded_targets(self, y: Any) -> Tensor:

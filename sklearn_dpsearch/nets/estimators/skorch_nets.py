@@ -80,6 +80,9 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
                 "occur). For one logit use DPNeuralNetBinaryClassifier."
             )
 
+    def _targets(self, y: Any) -> Tensor:
+        return self._encoded_targets(y)
+
     def _encoded_targets(self, y: Any) -> Tensor:
         return label_targets(y, np.asarray(self.classes))
 
@@ -237,6 +240,9 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
                 f"Found outputs of shape {shape} per record; one logit is needed, shape (n,) or "
                 "(n, 1). For one output per class use DPNeuralNetClassifier."
             )
+
+    def _targets(self, y: Any) -> Tensor:
+        return self._encoded_targets(y)
 
     def _blank_target(self) -> Tensor:
         return self._encoded_targets([self.classes_[0]])
