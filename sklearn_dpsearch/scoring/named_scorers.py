@@ -37,9 +37,8 @@ def stated_facts(estimator: Any) -> Mapping[str, Any]:
     while type(estimator) is Pipeline:
         estimator = estimator.steps[-1][1]
     facts = getattr(estimator, "public_facts", {})
-    classes, bounds = (
-        facts.get(name, getattr(estimator, name, None)) for name in ("classes", "bounds_y")
-    )
+    names = ("classes", "bounds_y")
+    classes, bounds = (facts.get(name, getattr(estimator, name, None)) for name in names)
     return {**_classification_facts(classes), **_regression_facts(bounds)}
 
 

@@ -88,11 +88,7 @@ class Settings:
 
 @functools.lru_cache(maxsize=1024)  # the guarantee is computed before, in and after each fit
 def noise_multiplier_for(
-    epsilon: float,
-    delta: float,
-    sample_rate: float,
-    steps: int,
-    neighboring: Neighboring = "zero_out",
+    epsilon: float, delta: float, sample_rate: float, steps: int, neighboring: Neighboring
 ) -> float:
     """Smallest noise multiplier found with which DP-SGD is (ε, δ)-private."""
 

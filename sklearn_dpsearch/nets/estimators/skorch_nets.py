@@ -56,13 +56,9 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
     @with_shared_arguments
     def __init__(
-        self,
-        module: Any,
-        *,
-        criterion: Any = nn.CrossEntropyLoss,
-        classes: ArrayLike | None = None,
-        **kwargs: Any,
-    ) -> None:
+        self, module: Any, *, criterion: Any = nn.CrossEntropyLoss,
+        classes: ArrayLike | None = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
         super().__init__(module, criterion=criterion, classes=classes, **kwargs)
 
     def _check_target(self) -> None:
@@ -160,14 +156,9 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
 
     @with_shared_arguments
     def __init__(
-        self,
-        module: Any,
-        *,
-        criterion: Any = nn.BCEWithLogitsLoss,
-        classes: ArrayLike | None = None,
-        threshold: float = 0.5,
-        **kwargs: Any,
-    ) -> None:
+        self, module: Any, *, criterion: Any = nn.BCEWithLogitsLoss,
+        classes: ArrayLike | None = None, threshold: float = 0.5, **kwargs: Any,
+    ) -> None:  # fmt: skip
         super().__init__(module, criterion=criterion, threshold=threshold, **kwargs)
         self.classes = classes
 
