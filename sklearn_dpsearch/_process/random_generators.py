@@ -116,9 +116,8 @@ def refresh(generator: Any) -> None:
         generator.state = type(generator)().state
     # it also keeps a normal number for the next draw
     elif isinstance(generator, np.random.RandomState):
-        generator.__setstate__(
-            _new_generator(type(generator), type(generator._bit_generator)).__getstate__()
-        )
+        fresh = _new_generator(type(generator), type(generator._bit_generator))
+        generator.__setstate__(fresh.__getstate__())
     elif isinstance(generator, random.Random):
         generator.seed()
     else:
@@ -134,13 +133,10 @@ def reduction(thing: Any) -> tuple[Any, ...] | None:
         return _of_the_process, ("numpy" if thing is np.random.mtrand._rand else "python",)
     if isinstance(thing, (np.random.BitGenerator, random.Random)):
         return type(thing), ()
-    if isinstance(thing, (np.random.RandomState, np.random.Generator)):
-        bits = (
-            thing._bit_generator
-            if isinstance(thing, np.random.RandomState)
-            else thing.bit_generator
-        )
-        return _new_generator, (type(thing), type(bits))
+    if isinstance(thing, np.random.RandomState):
+        return _new_generator, (type(thing), type(thing._bit_generator))
+    if isinstance(thing, np.random.Generator):
+        return _new_generator, (type(thing), type(thing.bit_generator))
     if torch is None or type(thing) is not torch.Generator:
         return None
     if thing is torch.default_generator:

@@ -39,8 +39,8 @@ from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
 from ..privacy._checks import check_size_of_delta
 from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes
-from ..privacy.spent import Component, PrivacySpent
-from ..privacy.statement.content import Release, up
+from ..privacy.spent import SEEDED, Component, PrivacySpent, cost_of_fit
+from ..privacy.statement.content import up
 from .effect_curves import Round, effect_curve
 from .features import BLOCK, MAX_BINS, Feature, TableFacts
 from .losses import Array, Loss, SoftmaxLoss
@@ -54,9 +54,6 @@ from .rounds import PublicLine, RecordSums, TrainingRecords
 Seed: TypeAlias = int | np.random.RandomState | None
 #: Ways to state the privacy of one fit.
 TARGETS = ("target_epsilon", "target_delta", "target_mu")
-#: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives
-#: any other.
-STATED_DELTA = 1e-5
 #: Attribute for the resolved facts about the table: not in copies, nor in pickles.
 FACTS = "_table_facts"
 #: Arguments without effect on the noisy sums, or that the public generator shows.
@@ -291,10 +288,7 @@ class GradientBoosting(BaseEstimator):
                 f"{name}: the directions of columns were not taken from the records: {stated}.",
             )
         if self.noise_seed is not None:
-            assumptions += (
-                f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for "
-                f"tests.",
-            )
+            assumptions += (f"{name}: {SEEDED}",)
         return assumptions
 
     def _assumptions_of_init(self) -> tuple[str, ...]:
@@ -463,22 +457,13 @@ class GradientBoosting(BaseEstimator):
     def _cost_of_fit(self, records: RecordSums) -> PrivacySpent:
         """Cost of a fit, before it uses a record."""
         guarantee = GaussianDP(mu=self._mu(), neighboring=self.neighboring)
-        return PrivacySpent(
-            guarantee=guarantee,
-            delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
-            components=(Component(name="training", guarantee=guarantee),),
-            assumptions=(*self.privacy_assumptions(), *records.assumptions),
-            unit="person" if records.of_persons else "record",
-            release=Release(
-                made_by=type(self).__name__,
-                model=type(self).__name__,
-                attributes=("best_estimator_",),
-                tuned=False,
-                seeded=self.noise_seed is not None,
-                n_samples=None if self.neighboring == "add_remove" else records.n_units,
-                columns=tuple(self._facts.features),
-                target=self.target,
-            ),
+        return cost_of_fit(
+            self,
+            Component(name="training", guarantee=guarantee),
+            (*self.privacy_assumptions(), *records.assumptions),
+            "person" if records.of_persons else "record",
+            n_samples=None if self.neighboring == "add_remove" else records.n_units,
+            columns=tuple(self._facts.features),
         )
 
     def _train(self, records: RecordSums) -> None:

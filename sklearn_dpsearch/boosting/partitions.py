@@ -29,7 +29,6 @@ from ..data.partitions import (
     column_named,
     is_file,
     is_partitioned,
-    number_of_rows,
     parts_of,
     parts_of_targets,
     target_name,
@@ -147,7 +146,7 @@ class PartitionReader:
         """Records of a partition, None if empty, and pseudonyms of their persons."""
         wanted = [name for name in (self.target, self.groups) if name is not None]
         frame = check_partition(self._read_file(part) if is_file(part) else part, wanted)
-        if number_of_rows(frame) == 0:
+        if len(frame) == 0:
             return None, np.empty(0, np.uint64)
         persons = None if self.groups is None else column_named(frame, self.groups)
         targets = y if self.target is None else column_named(frame, self.target)

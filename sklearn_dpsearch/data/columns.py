@@ -22,23 +22,18 @@ from .lists import numbers_in, objects, objects_in
 from .plain_values import plain_objects
 from .rows import ChosenRows
 
+INDEXES_OF_PANDAS = "Index RangeIndex DatetimeIndex TimedeltaIndex CategoricalIndex"
 #: Containers by library, by exact type.
 CONTAINERS = {
     "builtins": ("list", "tuple"),
     "numpy": ("ndarray", "memmap"),
-    "pandas": (
-        "DataFrame",
-        "Series",
-        "Index",
-        "RangeIndex",
-        "DatetimeIndex",
-        "TimedeltaIndex",
-        "CategoricalIndex",
-    ),
+    "pandas": ("DataFrame", "Series", *INDEXES_OF_PANDAS.split()),
     "polars": ("DataFrame", "Series"),
     "pyarrow": ("Table", "RecordBatch", "ChunkedArray"),
     "torch": ("Tensor",),
 }
+#: Containers with named columns.
+FRAMES = ("DataFrame", "Table", "RecordBatch")
 NEEDED = (
     "an array of NumPy, a data frame of pandas or polars, a table of PyArrow, or a list of records "
     "is needed"
@@ -79,11 +74,7 @@ def library_of(values: Any) -> str | None:
 
 def is_frame(values: Any) -> bool:
     """Return whether a container has named columns."""
-    return library_of(values) is not None and type(values).__name__ in (
-        "DataFrame",
-        "Table",
-        "RecordBatch",
-    )
+    return library_of(values) is not None and type(values).__name__ in FRAMES
 
 
 def is_data_set(values: Any) -> bool:
@@ -101,9 +92,8 @@ def is_of_dask(values: Any) -> bool:
     """Return whether a container is of Dask, or a list of delayed objects."""
     if isinstance(values, (list, tuple)):
         return bool(values) and all(map(is_of_dask, values))
-    return type(values).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(
-        values, "dask"
-    )
+    library = type(values).__module__.partition(".")[0]
+    return library in ("dask", "dask_expr") and hasattr(values, "dask")
 
 
 def names_of(X: Any) -> list[str] | None:
@@ -169,21 +159,15 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
             f"Found X of type {type(X).__name__}; pandas is needed to hand it to estimators. pip "
             f"install pandas."
         ) from None
-    if type(X) is pd.DataFrame and all(
-        isinstance(dtype, np.dtype) and dtype.kind != "O" for dtype in X.dtypes
-    ):
+    is_pandas, names = type(X) is pd.DataFrame, names_of(X) or []
+    if is_pandas and all(isinstance(dtype, np.dtype) and dtype.kind != "O" for dtype in X.dtypes):
         return X
-    names = names_of(X) or []
-    labels = X.columns if type(X) is pd.DataFrame else names
-    read = [
-        read_column(_column_at(X, place), name in exact).values for place, name in enumerate(names)
-    ]
-    values = [plain_objects(column) if column.dtype.kind == "O" else column for column in read]
-    index = X.index if type(X) is pd.DataFrame else None
-    columns = {
-        place: pd.Series(column, index, column.dtype, copy=False)
-        for place, column in enumerate(values)
-    }
+    labels, index = (X.columns, X.index) if is_pandas else (names, None)
+    columns = {}
+    for place, name in enumerate(names):
+        values = read_column(_column_at(X, place), name in exact).values
+        values = plain_objects(values) if values.dtype.kind == "O" else values
+        columns[place] = pd.Series(values, index, values.dtype, copy=False)
     frame = pd.DataFrame(columns, index, copy=False)
     frame.columns = labels
     return frame
@@ -222,15 +206,10 @@ def array_of(X: Any, name: str = "X", row_shape: tuple[int, ...] | None = None) 
         return np.asarray(X.detach().cpu().numpy())
     if is_frame(X):
         columns = [read_column(column).values for column in columns_in(X)]
-        labels = [
-            label
-            for label, column in zip(names_of(X) or (), columns)
-            if column.dtype.kind not in NUMBERS
-        ]
-        if labels:
-            raise ValueError(
-                NO_NUMBERS.format(f"{name} with columns that do not hold numbers: {labels}")
-            )
+        named = zip(names_of(X) or (), columns)
+        if labels := [label for label, column in named if column.dtype.kind not in NUMBERS]:
+            columns_in_words = f"{name} with columns that do not hold numbers: {labels}"
+            raise ValueError(NO_NUMBERS.format(columns_in_words))
         if len({column.dtype for column in columns}) > 1:
             # a warning would tell of a long double beyond all doubles
             with np.errstate(over="ignore"):
@@ -322,14 +301,12 @@ def _read_polars(column: Any, exact: bool) -> Given:
         return Given(np.asarray(column.cast(float, strict=False).to_numpy()), kind or "f")
     if name == "Datetime" and dtype.time_zone is not None:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    if name in ("Date", "Datetime", "Duration"):
-        times = np.asarray(column.to_numpy())
-        return (
-            Given(times, "m") if name == "Duration" else Given(times.astype("datetime64[us]"), "M")
-        )
-    return Given(
-        objects(column.to_list()), "T" if name in ("String", "Categorical", "Enum") else "O"
-    )
+    if name == "Duration":
+        return Given(np.asarray(column.to_numpy()), "m")
+    if name in ("Date", "Datetime"):
+        return Given(np.asarray(column.to_numpy()).astype("datetime64[us]"), "M")
+    is_text = name in ("String", "Categorical", "Enum")
+    return Given(objects(column.to_list()), "T" if is_text else "O")
 
 
 def _read_pyarrow(column: Any, exact: bool) -> Given:

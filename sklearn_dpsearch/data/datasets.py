@@ -16,7 +16,6 @@ import numpy as np
 
 from .columns import is_data_set
 from .labels import as_array
-from .lists import is_list
 from .records import check_same_number
 
 #: Input of a record: a tensor, or tensors by name.
@@ -60,10 +59,9 @@ class RecordSource:
     def input(self, number: int) -> Item:
         """Input of one record, for predictions: errors are shown."""
         record = self.inputs[number]
-        alone = type(self.inputs).__name__ == "SliceDataset" or not isinstance(
-            record, (tuple, list)
-        )
-        tensors = record_tensors(record if alone or len(record) != 2 else record[0])
+        is_pair = isinstance(record, (tuple, list)) and len(record) == 2
+        alone = type(self.inputs).__name__ == "SliceDataset" or not is_pair
+        tensors = record_tensors(record if alone else record[0])
         if tensors is None:
             raise ValueError(
                 f"Found a record of {type(self.inputs).__name__} that holds no numbers; a tensor, "
@@ -99,7 +97,8 @@ def source_of(X: Any, y: Any = None) -> RecordSource | None:
         check_same_number(len(X), len(y))
     if len(X) == 0:
         raise ValueError(f"Found {name} with 0 records, from which nothing can be learned.")
-    return RecordSource(X, y if y is None or is_data_set(y) or is_list(y) else as_array(y))
+    is_readable = y is None or is_data_set(y) or isinstance(y, (list, tuple))
+    return RecordSource(X, y if is_readable else as_array(y))
 
 
 def source_for_prediction(X: Any) -> RecordSource | None:
@@ -175,6 +174,5 @@ def _record_tensor(item: Any) -> Any:
 
 
 def _plain_target(target: Any) -> Any:
-    return (
-        target.detach().cpu().numpy() if isinstance(target, sys.modules["torch"].Tensor) else target
-    )
+    is_tensor = isinstance(target, sys.modules["torch"].Tensor)
+    return target.detach().cpu().numpy() if is_tensor else target

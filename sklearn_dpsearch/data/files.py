@@ -58,7 +58,7 @@ def _read_csv(file: Any, columns: Sequence[str], newlines_in_values: bool) -> An
     places = [place for place, name in enumerate(header) if name in columns]
     blank, width = [None] * len(places), len(header)
     entries = [
-        [_entry(fields[place]) for place in places]
+        [None if fields[place] in MISSING else fields[place] for place in places]
         if fields is not None and len(fields) == width
         else blank
         for fields in rows
@@ -86,7 +86,3 @@ def _rows_across_lines(file: Any) -> Iterator[list[str] | None]:
             return
         except csv.Error:
             yield None
-
-
-def _entry(text: str) -> str | None:
-    return None if text in MISSING else text

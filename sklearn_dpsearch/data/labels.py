@@ -34,10 +34,8 @@ def positions(y: Any, classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64
     """Positions of labels among the classes, −1 for others, shape (n,)."""
     places = {label: place for place, label in enumerate(as_array(classes).tolist())}
     labels = column_of(as_array(y))
-    blocks = [
-        places_of(labels[start : start + BLOCK].tolist(), places, -1)
-        for start in range(0, len(labels), BLOCK)
-    ]
+    starts = range(0, len(labels), BLOCK)
+    blocks = [places_of(labels[start : start + BLOCK].tolist(), places, -1) for start in starts]
     return np.concatenate([np.empty(0, np.int64), *blocks])
 
 
@@ -92,12 +90,8 @@ def label_kind(y: Any) -> str:
 
     It is empty for lists, objects and containers of others.
     """
-    if (
-        library_of(y) not in COLUMNS
-        or is_frame(y)
-        or getattr(y, "shape", None) == ()
-        or len(y) == 0
-    ):
+    is_column = library_of(y) in COLUMNS and not is_frame(y) and getattr(y, "shape", None) != ()
+    if not is_column or len(y) == 0:
         return ""
     return read_column(y).kind.replace("T", "U").replace("O", "")
 
@@ -114,11 +108,8 @@ def check_kind(classes: Any, kind: str) -> None:
         NumPy's letter for the type of the labels.
     """
     declared = np.asarray(classes).dtype.kind
-    if (
-        {declared in TEXT, kind in TEXT} == {True, False}
-        and declared in TEXT + NUMBERS
-        and kind in TEXT + NUMBERS
-    ):
+    are_known = {declared, kind} <= {*TEXT, *NUMBERS}
+    if are_known and (declared in TEXT) != (kind in TEXT):
         words = {True: "text", False: "numbers"}
         raise ValueError(
             f"Found classes={list(classes)!r} ({words[declared in TEXT]}) for labels in y that are "

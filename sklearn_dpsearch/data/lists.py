@@ -25,11 +25,6 @@ WHOLE = re.compile(r"\s*[+-]?[0-9]+(\.0*)?\s*")
 DEEPEST = 5
 
 
-def is_list(values: Any) -> bool:
-    """Return whether values come in a list, or a tuple."""
-    return isinstance(values, (list, tuple))
-
-
 def objects(values: Sequence[Any]) -> NDArray[np.object_]:
     """Array of Python objects, as they are."""
     # which asks no value for its length
@@ -174,14 +169,12 @@ def places_of(values: Sequence[Any], places: dict[Any, int], unknown: int) -> ND
 
     It is ``unknown`` for others, also if they cannot be looked up.
     """
+    n = len(values)
     try:
-        positions = np.fromiter(
-            map(places.get, values, itertools.repeat(unknown)), np.intp, len(values)
-        )
+        positions = np.fromiter(map(places.get, values, itertools.repeat(unknown)), np.intp, n)
     except Exception:  # not hashable, or not comparable
-        positions = np.fromiter(
-            (_place_or_unknown(value, places, unknown) for value in values), np.intp, len(values)
-        )
+        looked_up = (_place_or_unknown(value, places, unknown) for value in values)
+        positions = np.fromiter(looked_up, np.intp, n)
     for place in np.flatnonzero(positions == unknown).tolist():
         positions[place] = _place_or_unknown(_in_other_form(values[place]), places, unknown)
     return positions
@@ -212,11 +205,9 @@ def number_of(value: Any) -> float:
         # a warning would tell of the entry
         if isinstance(value, (complex, np.complexfloating, np.ndarray)):
             return math.nan
-        return float(
-            FLAGS.get(value.strip().lower(), value)
-            if isinstance(value, str)
-            else _python_scalar(value)
-        )
+        if isinstance(value, str):
+            return float(FLAGS.get(value.strip().lower(), value))
+        return float(_python_scalar(value))
     except Exception:  # any failure means no number: an error would reveal the entry
         return math.nan
 

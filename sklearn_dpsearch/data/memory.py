@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -97,13 +98,5 @@ def _bits_of_entry(dtype: Any) -> int:
 
 def _address(start: int, size: int = 1) -> NDArray[Any]:
     """Array that stands for memory, and is never read."""
-
-    class Place:
-        __array_interface__ = {
-            "data": (start, True),
-            "shape": (size,),
-            "typestr": "|u1",
-            "version": 3,
-        }
-
-    return np.asarray(Place())
+    interface = {"data": (start, True), "shape": (size,), "typestr": "|u1", "version": 3}
+    return np.asarray(SimpleNamespace(__array_interface__=interface))

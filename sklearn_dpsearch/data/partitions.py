@@ -105,11 +105,6 @@ def column_named(frame: Any, name: str) -> Any:
     return columns_in(frame)[(names_of(frame) or []).index(name)]
 
 
-def number_of_rows(frame: Any) -> int:
-    """Number of rows of a partition."""
-    return len(frame)
-
-
 def partition_facts(frame: Any) -> tuple[int, bytes]:
     """Number of the rows of a partition, and a digest of them in their order."""
     return len(frame), _digest(frame)

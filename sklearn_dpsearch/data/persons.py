@@ -116,9 +116,8 @@ def _codes_of_equal(values: NDArray[Any]) -> PersonCodes:
     if values.dtype.kind in "biufmM":
         return np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
     codes: dict[Any, int] = {}
-    return np.fromiter(
-        (_code_of_name(name_of(name), codes) for name in values.tolist()), np.int64, len(values)
-    )
+    code_of_each = (_code_of_name(name_of(name), codes) for name in values.tolist())
+    return np.fromiter(code_of_each, np.int64, len(values))
 
 
 def _code_of_name(name: Any, codes: dict[Any, int]) -> int:

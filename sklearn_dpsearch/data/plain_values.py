@@ -18,21 +18,8 @@ from .lists import DEEPEST, objects
 
 #: Types of plain values, exactly: a subclass may do anything.
 PLAIN = frozenset(
-    {
-        bool,
-        int,
-        float,
-        complex,
-        str,
-        bytes,
-        type(None),
-        datetime,
-        date,
-        time,
-        timedelta,
-        Decimal,
-        Fraction,
-    }
+    {bool, int, float, complex, Decimal, Fraction}
+    | {str, bytes, type(None), datetime, date, time, timedelta}
 )
 #: Containers of plain values: tokens of a text, features by name.
 NESTED = (list, tuple, set, frozenset, dict)
@@ -57,12 +44,10 @@ def plain_value(value: Any, depth: int = 0) -> Any:
     if kind not in NESTED or depth >= DEEPEST:
         return None
     if kind is dict:
-        return {
-            plain_value(name, DEEPEST): plain_value(part, depth + 1) for name, part in value.items()
-        }
-    return kind(
-        plain_value(part, DEEPEST if kind in (set, frozenset) else depth + 1) for part in value
-    )
+        pairs = value.items()
+        return {plain_value(name, DEEPEST): plain_value(part, depth + 1) for name, part in pairs}
+    part_depth = DEEPEST if kind in (set, frozenset) else depth + 1
+    return kind(plain_value(part, part_depth) for part in value)
 
 
 #: Scalars of pandas, by name.

@@ -137,7 +137,9 @@ def read_features(X: Any, declared: Declared, name: str = "X") -> Any:
         read = objects_in if declared.of_objects else numbers_in
         return read(X, name, declared.row_shape)
     if is_data_set(X) and type(X).__name__ in SLICED:
-        return _slices_of_arrays(X)
+        if type(X).__name__ != "SliceDict":
+            return X
+        return type(X)(**{name: _plain_array(as_array(part)) for name, part in X.items()})
     if issparse(X) and type(X).__module__.startswith("scipy.sparse."):
         return X.tocsr()  # of which rows can be chosen, as in scikit-learn
     if library is None:
@@ -214,13 +216,6 @@ def read_table(X: Any) -> Any:
 def _plain_array(values: np.ndarray) -> np.ndarray:
     """Array whose texts and objects are plain values, and do not tell the longest text."""
     return plain_objects(values.astype(object)) if values.dtype.kind in "OUS" else values
-
-
-def _slices_of_arrays(X: Any) -> Any:
-    """Data set; arrays by name in plain containers."""
-    if type(X).__name__ != "SliceDict":
-        return X
-    return type(X)(**{name: _plain_array(as_array(part)) for name, part in X.items()})
 
 
 def _kind_of(declared: Any, values: Any) -> str:

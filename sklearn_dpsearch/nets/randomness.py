@@ -44,10 +44,8 @@ class Secrets:
 
     def __init__(self, seed: Seed = None) -> None:
         source = seed_sequence(seed)
-        self.coins, self.rows, self.turns = (
-            np.random.Generator(np.random.PCG64DXSM(_stream_seed(source, name)))
-            for name in ("coins", "rows", "turns")
-        )
+        streams = (_stream(source, name) for name in ("coins", "rows", "turns"))
+        self.coins, self.rows, self.turns = streams
         self._noise = np.random.Generator(np.random.SFC64(_stream_seed(source, "noise")))
 
     def normals(self, out: Tensor, scale: float = 1.0) -> None:
@@ -86,9 +84,13 @@ def _stream_seed(source: np.random.SeedSequence, name: str) -> np.random.SeedSeq
     return np.random.SeedSequence(source.entropy, spawn_key=key, pool_size=source.pool_size)
 
 
+def _stream(source: np.random.SeedSequence, name: str) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64DXSM(_stream_seed(source, name)))
+
+
 def reading_generator(seed: Seed) -> np.random.Generator:
     """Generator for reading records, independent of batches and noise."""
-    return np.random.Generator(np.random.PCG64DXSM(_stream_seed(seed_sequence(seed), "reading")))
+    return _stream(seed_sequence(seed), "reading")
 
 
 @contextlib.contextmanager

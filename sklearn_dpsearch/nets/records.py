@@ -140,10 +140,8 @@ class HeldRecords(TrainingData):
         names = input_names(self.inputs)
         if not isinstance(other, HeldRecords) or names != input_names(other.inputs):
             return False
-        tensors, other_tensors = (
-            [*list_tensors(records.inputs), records.targets] for records in (self, other)
-        )
-        return self.persons is other.persons and all(map(_equal_tensors, tensors, other_tensors))
+        first, second = ([*list_tensors(part.inputs), part.targets] for part in (self, other))
+        return self.persons is other.persons and all(map(_equal_tensors, first, second))
 
 
 def take_rows(rows: Tensor, places: Tensor) -> Tensor:

@@ -17,6 +17,11 @@ from .statement.content import Release, json_number, short_up, up
 from .statement.report import Report
 from .statement.sections import budget_in_words, content_of, risk_in_words, tightest_theorem
 
+#: δ at which a fit states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
+STATED_DELTA = 1e-5
+#: Assumption of a fit with a ``noise_seed``.
+SEEDED = "noise_seed was given, which voids the guarantee for everybody: it is for tests."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Component(Statement):
@@ -209,3 +214,37 @@ class PrivacySpent(Statement):
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def cost_of_fit(
+    model: Any, part: Component, assumptions: tuple[str, ...], unit: str, **public: Any
+) -> PrivacySpent:
+    """Cost of one fit of a model, outside of a search.
+
+    Parameters
+    ----------
+    model : estimator with ``target_delta`` and ``noise_seed``
+    part : Component
+        The training.
+    assumptions : tuple of str
+    unit : str
+    **public : dict
+        Public facts of the release, besides those that the model has.
+    """
+    name = type(model).__name__
+    return PrivacySpent(
+        guarantee=part.guarantee,
+        delta=STATED_DELTA if model.target_delta is None else float(model.target_delta),
+        components=(part,),
+        assumptions=assumptions,
+        unit=unit,
+        release=Release(
+            made_by=name,
+            model=name,
+            attributes=("best_estimator_",),
+            tuned=False,
+            seeded=model.noise_seed is not None,
+            target=getattr(model, "target", None),
+            **public,
+        ),
+    )

@@ -20,25 +20,18 @@ class Display:
     figure_: Any
 
     def _start(self, ax: Any) -> Any:
-        """Axes to draw on, given or new."""
-        self.ax_ = axes_of(ax, type(self).__name__)
-        self.figure_ = self.ax_.figure
-        return self.ax_
-
-
-def axes_of(ax: Any, asking: str) -> Any:
-    """Return the given axes or those of a new figure; without matplotlib raise an error with the
-    remedy.
-    """
-    if ax is not None:
+        """Axes to draw on, given or of a new figure; an error with the remedy without matplotlib."""
+        if ax is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError as error:
+                name = type(self).__name__
+                raise ImportError(
+                    f"{name}.plot needs matplotlib. Install it: pip install matplotlib"
+                ) from error
+            ax = plt.figure(layout="constrained").add_subplot()
+        self.ax_, self.figure_ = ax, ax.figure
         return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            f"{asking}.plot needs matplotlib. Install it: pip install matplotlib"
-        ) from error
-    return plt.figure(layout="constrained").add_subplot()
 
 
 @dataclass(frozen=True)

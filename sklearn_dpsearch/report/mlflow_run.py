@@ -38,16 +38,12 @@ def log_to_mlflow(search: Any, *, name: str = "model") -> None:
 
     check_is_fitted(search, "privacy_spent_")
     spent = search.privacy_spent_
-    metrics = {
-        "epsilon": spent.epsilon,
-        "delta": spent.delta,
-        "score": getattr(search, "best_score_", None),
-    }
+    metrics = {"epsilon": spent.epsilon, "delta": spent.delta}
+    if (score := getattr(search, "best_score_", None)) is not None:
+        metrics["score"] = score
     with nullcontext() if mlflow.active_run() else mlflow.start_run():
         mlflow.log_params(getattr(search, "best_params_", {}))
-        mlflow.log_metrics(
-            {key: float(value) for key, value in metrics.items() if value is not None}
-        )
+        mlflow.log_metrics({key: float(value) for key, value in metrics.items()})
         mlflow.set_tags({"neighboring": spent.neighboring, "unit": spent.unit})
         mlflow.log_dict(spent.to_dict(), "privacy.json")
         mlflow.log_text(str(spent.report()), "statement.html")

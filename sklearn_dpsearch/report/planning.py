@@ -5,11 +5,12 @@ frame.
 from __future__ import annotations
 
 import html
+import itertools
 import math
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -48,6 +49,10 @@ FIRST = (
 )
 
 
+#: Number of runs: expected, a distribution, or a word of a subset search.
+Runs: TypeAlias = float | CountDistribution | str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """Search to be planned: its kind, and arguments besides the common ones."""
@@ -60,9 +65,8 @@ class Asked:
     @property
     def name(self) -> str:
         """Name of a planned search: kind and differing arguments."""
-        return ", ".join(
-            [self.kind, *(f"{name}={value!r}" for name, value in self.arguments.items())]
-        )
+        arguments = (f"{name}={value!r}" for name, value in self.arguments.items())
+        return ", ".join([self.kind, *arguments])
 
     def search(self, estimator: Any, budget: Mapping[str, Any]) -> BasePrivateSearch:
         """Build the search with a budget."""
@@ -89,11 +93,7 @@ def plan(
     *,
     param_distributions: Any = "auto",
     param_grid: Any = None,
-    n_iter: float
-    | CountDistribution
-    | str
-    | Sequence[float | CountDistribution | str]
-    | None = None,
+    n_iter: Runs | Sequence[Runs] | None = None,
     subset_fraction: float | str | Sequence[float | str] = "auto",
     tuning_share: float | Sequence[float | None] | None = None,
     time: bool = False,
@@ -155,12 +155,9 @@ def plan(
     """
     budget = {"epsilon": epsilon, "delta": delta, **arguments}
     space, grid = param_distributions, param_distributions if param_grid is None else param_grid
-    distributions, fractions, shares = (
-        _as_list(value) for value in (n_iter, subset_fraction, tuning_share)
-    )
     plans: dict[str, tuple[Asked, Any, Plan]] = {}
     left_out: dict[str, str] = {}
-    for asked in _requested_searches(space, grid, distributions, fractions, shares):
+    for asked in _requested_searches(space, grid, n_iter, subset_fraction, tuning_share):
         try:
             search, factor = asked.search(estimator, budget), _first_factor(asked, plans)
             plans[asked.name] = asked, *planned(search, n_samples, factor)
@@ -168,9 +165,7 @@ def plan(
             left_out[asked.name] = str(error)
     if not plans:
         raise PrivacyError(f"No search can be planned. {next(iter(left_out.values()))}")
-    rows = {
-        name: _plan_row(name, *planned_search, budget) for name, planned_search in plans.items()
-    }
+    rows = {name: _plan_row(name, *entry, budget) for name, entry in plans.items()}
     if time:
         settings = next(iter(rows.values())).noise
         speaking("plan", True)(Stage(f"timing one training on {n_samples:,} made-up records"))
@@ -195,34 +190,23 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _requested_searches(
-    space: Any,
-    grid: Any,
-    distributions: Sequence[Any],
-    fractions: Sequence[float | str],
-    shares: Sequence[float | None],
+    space: Any, grid: Any, n_iter: Any, subset_fraction: Any, tuning_share: Any
 ) -> Iterator[Asked]:
     """Yield the searches to plan.
 
     One fit is a grid of one candidate: no choice, and no cost of a choice.
     """
     yield Asked(kind=FIT, make=DPGridSearchCV, space={}, arguments={})
+    distributions, *others = map(_as_list, (n_iter, subset_fraction, tuning_share))
     for distribution in distributions:
         if not isinstance(distribution, str):
-            yield Asked(
-                kind=RANDOM,
-                make=DPRandomSearchCV,
-                space=space,
-                arguments={"n_iter": distribution or USUAL},
-            )
-    for distribution in distributions:
-        for fraction in fractions:
-            for share in shares:
-                arguments = {
-                    "n_iter": distribution or "auto",
-                    "subset_fraction": fraction,
-                    **({} if share is None else {"tuning_share": share}),
-                }
-                yield Asked(kind=SUBSET, make=DPSubsetSearchCV, space=space, arguments=arguments)
+            arguments = {"n_iter": distribution or USUAL}
+            yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, arguments=arguments)
+    for distribution, fraction, share in itertools.product(distributions, *others):
+        arguments = {"n_iter": distribution or "auto", "subset_fraction": fraction}
+        if share is not None:
+            arguments["tuning_share"] = share
+        yield Asked(kind=SUBSET, make=DPSubsetSearchCV, space=space, arguments=arguments)
     yield Asked(kind=GRID, make=DPGridSearchCV, space=grid, arguments={})
 
 
@@ -275,9 +259,8 @@ def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> tuple[str, 
     named = next(kind for applies, kind in RULES if applies(n_samples, epsilon))
     if named in kinds:
         return named, WHY[named]
-    return next(kind for kind in (FIT, RANDOM, SUBSET, GRID) if kind in kinds), NOT_PLANNED.format(
-        named
-    )
+    possible = next(kind for kind in (FIT, RANDOM, SUBSET, GRID) if kind in kinds)
+    return possible, NOT_PLANNED.format(named)
 
 
 # --- one search -----------------------------------------------------------------------------------
@@ -320,9 +303,8 @@ def _share_trained(validation: Validation) -> float:
     uses = validation.exposures()
     if any(use.probability is None for use in uses):
         return float(max(use.trainings for use in uses))
-    return validation.taking_part * sum(
-        float(use.probability or 0.0) * use.trainings for use in uses
-    )
+    trainings = sum(float(use.probability or 0.0) * use.trainings for use in uses)
+    return validation.taking_part * trainings
 
 
 def seconds_of_training(
@@ -389,11 +371,8 @@ class Row:
 
 def _noise_cell(row: Row) -> str:
     """Cell with the parameters that set the noise."""
-    return ", ".join(
-        f"{name}={value:.4g}"
-        for name, value in row.noise.items()
-        if isinstance(value, (int, float))
-    )
+    numbers = {name: value for name, value in row.noise.items() if isinstance(value, (int, float))}
+    return ", ".join(f"{name}={value:.4g}" for name, value in numbers.items())
 
 
 def _number_cell(value: float, digits: int) -> str:
@@ -456,14 +435,10 @@ class Comparison:
             for line in table
         ]
         lines += [f"left out: {name}: {reason}" for name, reason in self.left_out.items()]
-        columns = (
-            ["columns as they are read:", *(f"  {line}" for line in self.columns)]
-            if self.columns
-            else []
-        )
-        return "\n".join(
-            [self._title, *lines, f"recommended: {self._recommended}", self.why, *columns]
-        )
+        lines += [f"recommended: {self._recommended}", self.why]
+        if self.columns:
+            lines += ["columns as they are read:", *(f"  {line}" for line in self.columns)]
+        return "\n".join([self._title, *lines])
 
     @property
     def _recommended(self) -> str:

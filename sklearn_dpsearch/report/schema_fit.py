@@ -75,9 +75,8 @@ class SchemaReport:
         cost = f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)}"
         lines = [f"shares of the records, ± {self.std:.2g}; the report costs {cost}"]
         for name, kinds in self.shares.items():
-            lines.append(
-                f"{name}: " + ", ".join(f"{kind} {share:.3f}" for kind, share in kinds.items())
-            )
+            shares = ", ".join(f"{kind} {share:.3f}" for kind, share in kinds.items())
+            lines.append(f"{name}: {shares}")
         return "\n".join(lines)
 
 
@@ -157,12 +156,11 @@ def schema_report(
         check_size_of_delta("delta", delta, max(number_of_persons(persons), 1))
 
     noise, guarantee = _count_noise(len(checked), epsilon, delta, neighboring)
+    part = Component(name=f"report on {len(checked)} columns of a schema", guarantee=guarantee)
     spent = PrivacySpent(
         guarantee=guarantee,
         delta=delta,
-        components=(
-            Component(name=f"report on {len(checked)} columns of a schema", guarantee=guarantee),
-        ),
+        components=(part,),
         assumptions=(PUBLIC,),
         unit="record" if groups is None else "person",
     )
@@ -178,14 +176,12 @@ def schema_report(
         cells = (FITS, *column.ways_to_misfit)
         counts = np.bincount(kinds, minlength=len(cells))
         squared = Fraction(2 if neighboring == "replace_one" else 1)  # of one of the columns
-        noisy = dict(
-            zip(cells, release_sum(f"column {name}", counts, squared, partial(_add_noise, noise)))
-        )
+        add_noise = partial(_add_noise, noise)
+        noisy = dict(zip(cells, release_sum(f"column {name}", counts, squared, add_noise)))
         totals.append(max(sum(noisy.values()), 1))
         shares[name] = {cell: min(max(noisy[cell] / totals[-1], 0.0), 1.0) for cell in cells[1:]}
-    return SchemaReport(
-        shares=shares, std=noise.std / float(np.median(totals)), privacy_spent_=spent
-    )
+    std = noise.std / float(np.median(totals))
+    return SchemaReport(shares=shares, std=std, privacy_spent_=spent)
 
 
 def _add_noise(noise: Noise, counts: NDArray[np.int64]) -> list[int]:
@@ -202,8 +198,7 @@ def _count_noise(
     sensitivity = Sensitivity(moved, moved, (1,) * moved)
     wanted: Guarantee = PureDP(epsilon=epsilon, neighboring=neighboring)
     if delta > 0:
-        wanted = GaussianDP(
-            mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta), neighboring=neighboring
-        )
+        mu = calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta)
+        wanted = GaussianDP(mu=mu, neighboring=neighboring)
     noise = matched_noise(wanted, sensitivity)
     return noise, noise.guarantee(sensitivity, neighboring)

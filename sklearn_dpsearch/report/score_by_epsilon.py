@@ -67,11 +67,8 @@ class NeededEpsilon(Display):
             f"{epsilon:>10.3g}  {np.mean(row):.4f}  {np.min(row):.4f}  {np.max(row):.4f}"
             for epsilon, row in zip(self.epsilons, self.scores)
         ]
-        needed = (
-            "no epsilon here suffices"
-            if math.isinf(self.epsilon)
-            else f"epsilon = {self.epsilon:.3g} is needed"
-        )
+        sufficient = f"epsilon = {self.epsilon:.3g} is needed"
+        needed = "no epsilon here suffices" if math.isinf(self.epsilon) else sufficient
         return "\n".join(
             [
                 f"{needed} for a score of {self.at_least:g} in four of five fits on "
@@ -101,22 +98,12 @@ class NeededEpsilon(Display):
         """
         ax = self._start(ax)
         look = LOOKS[0]
-        ax.fill_between(
-            self.epsilons,
-            self.scores.min(axis=1),
-            self.scores.max(axis=1),
-            color=look.color,
-            alpha=0.2,
-        )
-        ax.plot(
-            self.epsilons, self.scores.mean(axis=1), marker=look.marker, label=name, **look.line
-        )
-        ax.axhline(
-            self.at_least,
-            color=ax.xaxis.label.get_color(),
-            linestyle=":",
-            label=f"{self.at_least:g} is wanted",
-        )
+        worst, best = self.scores.min(axis=1), self.scores.max(axis=1)
+        ax.fill_between(self.epsilons, worst, best, color=look.color, alpha=0.2)
+        mean = self.scores.mean(axis=1)
+        ax.plot(self.epsilons, mean, marker=look.marker, label=name, **look.line)
+        style = {"color": ax.xaxis.label.get_color(), "linestyle": ":"}
+        ax.axhline(self.at_least, label=f"{self.at_least:g} is wanted", **style)
         ax.set(xscale="log", xlabel="ε", ylabel="score on other records")
         plain_ticks(ax.xaxis, self.epsilons)
         ax.legend(loc="lower right")
@@ -197,12 +184,10 @@ def needed_epsilon(
     values = np.sort(np.asarray(epsilons, dtype=float))
     rng = check_random_state(random_state)
     with counted():
+        models = [clone(estimator).set_params(**{name: float(epsilon)}) for epsilon in values]
+        splits = _splits(X_public, y_public, n_samples, n_fits, rng)
         scores = [
-            [
-                _fit_score(clone(estimator).set_params(**{name: float(epsilon)}), split, scoring)
-                for epsilon in values
-            ]
-            for split in _splits(X_public, y_public, n_samples, n_fits, rng)
+            [_fit_score(clone(model), split, scoring) for model in models] for split in splits
         ]
     return NeededEpsilon(
         epsilons=values, scores=np.transpose(scores), at_least=at_least, n_samples=n_samples

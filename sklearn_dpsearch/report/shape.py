@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from .drawing import LOOKS, Display, Look, axes_of
+from .drawing import LOOKS, Display, Look
 
 #: Panels beside each other, and inches of one.
 BESIDE, WIDE, HIGH = 3, 3.6, 2.8
@@ -83,11 +83,8 @@ class ShapeDisplay(Display):
         shapes = _column_shapes(model, columns)
         last = model[-1] if isinstance(model, Pipeline) else model
         classes = list(getattr(last, "classes_", ()))
-        curves = (
-            [f"log odds of {classes[1]}"]
-            if len(classes) == 2
-            else list(map(str, classes)) or ["prediction"]
-        )
+        names = list(map(str, classes)) or ["prediction"]
+        curves = [f"log odds of {classes[1]}"] if len(classes) == 2 else names
         return cls(shapes=shapes, curves=curves, partial=_is_partial(last))
 
     def plot(self, ax: Any = None) -> ShapeDisplay:
@@ -102,11 +99,8 @@ class ShapeDisplay(Display):
         -------
         self : object
         """
-        self.axes_ = (
-            self._panels()
-            if ax is None
-            else list(np.atleast_1d(np.asarray(ax, dtype=object)).ravel())
-        )
+        axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        self.axes_ = self._panels() if ax is None else list(axes)
         if len(self.axes_) != len(self.shapes):
             raise ValueError(
                 f"Found {len(self.axes_)} axes; {len(self.shapes)} are needed, one for each panel."
@@ -114,15 +108,13 @@ class ShapeDisplay(Display):
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         for panel, (name, shape) in zip(self.axes_, self.shapes.items()):
             panel.axhline(0.0, color=LOOKS[6].color, linewidth=0.8, linestyle=":")
-            for curve, look in zip(range(len(self.curves)), LOOKS * len(self.curves)):
-                (_draw_list if shape.of_list else _draw_curve)(
-                    panel, shape, curve, self.curves[curve], look
-                )
+            draw = _draw_list if shape.of_list else _draw_curve
+            for curve, (label, look) in enumerate(zip(self.curves, LOOKS * len(self.curves))):
+                draw(panel, shape, curve, label, look)
             panel.set(xlabel=name)
-        self.ax_.set(
-            ylabel=self.curves[0] if len(self.curves) == 1 else "log probability, less the mean"
-        )
+        self.ax_.set(ylabel=self.curves[0])
         if len(self.curves) > 1:
+            self.ax_.set(ylabel="log probability, less the mean")
             self.ax_.legend()
         if self.partial:
             self.ax_.set_title(PARTIAL, loc="left", fontsize="small")
@@ -130,7 +122,7 @@ class ShapeDisplay(Display):
 
     def _panels(self) -> list[Any]:
         """New axes with one scale of effects, for each column."""
-        first = axes_of(None, type(self).__name__)
+        first = self._start(None)
         beside, count = (min(BESIDE, len(self.shapes)), len(self.shapes))
         figure, below = first.figure, math.ceil(count / beside)
         first.remove()
@@ -141,20 +133,13 @@ class ShapeDisplay(Display):
         return panels[:count]
 
 
-def _column_shapes(model: Any, columns: Sequence[str] | None) -> Mapping[str, Any]:
-    """Shapes of the columns of a fitted model."""
-    shapes: Mapping[str, Any]
-    if (
-        isinstance(model, Pipeline)
-        and len(model) == 2
-        and hasattr(model[0], "shapes")
-        and hasattr(model[1], "coef_")
-    ):
-        shapes = model[0].shapes(model[1].coef_, getattr(model[1], "coef_noise_", None), columns)
-        return shapes
+def _column_shapes(model: Any, columns: Sequence[str] | None) -> Any:
+    """Shapes of the columns of a fitted model, by name."""
+    is_encoded = isinstance(model, Pipeline) and len(model) == 2 and hasattr(model[0], "shapes")
+    if is_encoded and hasattr(model[1], "coef_"):
+        return model[0].shapes(model[1].coef_, getattr(model[1], "coef_noise_", None), columns)
     if hasattr(model, "shapes"):
-        shapes = model.shapes(columns)
-        return shapes
+        return model.shapes(columns)
     raise TypeError(
         f"Found {type(model).__name__}; a fitted net for data frames, boosting for tables, or a "
         "pipeline of a TableEncoder and a model with coef_ is needed."
@@ -163,10 +148,8 @@ def _column_shapes(model: Any, columns: Sequence[str] | None) -> Mapping[str, An
 
 def _is_partial(model: Any) -> bool:
     """Return whether a model is more than a sum of curves."""
-    return (
-        bool(getattr(model, "hidden_layer_sizes_", ()))
-        or getattr(model, "max_features_per_cell", 1) > 1
-    )
+    has_hidden_layers = bool(getattr(model, "hidden_layer_sizes_", ()))
+    return has_hidden_layers or getattr(model, "max_features_per_cell", 1) > 1
 
 
 def _draw_curve(panel: Any, shape: Any, curve: int, label: str, look: Look) -> None:
@@ -175,14 +158,8 @@ def _draw_curve(panel: Any, shape: Any, curve: int, label: str, look: Look) -> N
     panel.plot(shape.values, effects, label=label, **look.line)
     if shape.noise is not None:
         noise = shape.noise[curve]
-        panel.fill_between(
-            shape.values,
-            effects - noise,
-            effects + noise,
-            color=look.color,
-            alpha=0.25,
-            linewidth=0,
-        )
+        low, high = effects - noise, effects + noise
+        panel.fill_between(shape.values, low, high, color=look.color, alpha=0.25, linewidth=0)
 
 
 def _draw_list(panel: Any, shape: Any, curve: int, label: str, look: Look) -> None:
@@ -192,15 +169,7 @@ def _draw_list(panel: Any, shape: Any, curve: int, label: str, look: Look) -> No
     """
     places = np.arange(len(shape.values)) + 0.08 * curve
     noise = None if shape.noise is None else shape.noise[curve]
-    panel.errorbar(
-        places,
-        shape.effects[curve],
-        yerr=noise,
-        fmt=look.marker,
-        color=look.color,
-        label=label,
-        capsize=2,
-    )
-    panel.set_xticks(
-        np.arange(len(shape.values)), list(map(str, shape.values)), rotation=90, fontsize="small"
-    )
+    style = {"fmt": look.marker, "color": look.color, "capsize": 2}
+    panel.errorbar(places, shape.effects[curve], yerr=noise, label=label, **style)
+    names = list(map(str, shape.values))
+    panel.set_xticks(np.arange(len(names)), names, rotation=90, fontsize="small")

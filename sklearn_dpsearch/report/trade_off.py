@@ -70,13 +70,11 @@ class TradeOffDisplay(Display):
         TradeOffDisplay
         """
         total = as_guarantee(guarantee)
-        curve = Curve.of(total._trade_off)
+        curve, power = Curve.of(total._trade_off), total._trade_off.true_positive_rate
         return cls(
             false_positive_rates=curve.false_positive_rates,
             true_positive_rates=curve.true_positive_rates,
-            readings={
-                float(rate): total._trade_off.true_positive_rate(float(rate)) for rate in rates
-            },
+            readings={float(rate): power(float(rate)) for rate in rates},
             advantage=total.advantage(),
         )
 
@@ -119,9 +117,8 @@ class TradeOffDisplay(Display):
         """
         ax = self._start(ax)
         look = LOOKS[len(ax.get_lines()) // 3 % len(LOOKS)]
-        (self.line_,) = ax.plot(
-            self.false_positive_rates, self.true_positive_rates, label=name, **look.line
-        )
+        rates = (self.false_positive_rates, self.true_positive_rates)
+        (self.line_,) = ax.plot(*rates, label=name, **look.line)
         self._draw_diagonal(ax)
         self._draw_readings(ax, look.color)
         ax.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
@@ -136,9 +133,8 @@ class TradeOffDisplay(Display):
         """Draw the diagonal of pure guessing."""
         rates, ink = np.geomspace(LEAST, 1.0, 50), ax.xaxis.label.get_color()
         named = any(line.get_label() == "guessing" for line in ax.get_lines())
-        ax.plot(
-            rates, rates, color=ink, linestyle=":", linewidth=1, label="_" if named else "guessing"
-        )
+        label = "_" if named else "guessing"
+        ax.plot(rates, rates, color=ink, linestyle=":", linewidth=1, label=label)
 
     def _draw_readings(self, ax: Any, color: str) -> None:
         """Mark readings on the curve, with text in the legend, where no line crosses it."""
@@ -147,10 +143,5 @@ class TradeOffDisplay(Display):
             for rate, power in self.readings.items()
         ]
         lines.append(f"advantage {percent_up(self.advantage)}")
-        ax.plot(
-            list(self.readings),
-            list(self.readings.values()),
-            "o",
-            color=color,
-            label="\n".join(lines),
-        )
+        rates, powers = list(self.readings), list(self.readings.values())
+        ax.plot(rates, powers, "o", color=color, label="\n".join(lines))

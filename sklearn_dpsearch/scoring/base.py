@@ -161,9 +161,8 @@ def standard_error(
     """
 
     def moved(place: int, by: int) -> float:
-        return scorer.score(
-            [value + by * (i == place) for i, value in enumerate(noisy)], n_scored, neighboring
-        )
+        values = [value + by * (i == place) for i, value in enumerate(noisy)]
+        return scorer.score(values, n_scored, neighboring)
 
     def resized(by: int) -> float:
         return scorer.score(noisy, max(n_scored + by, 1), neighboring)

@@ -45,11 +45,10 @@ def response_function(estimator: Any, methods: str | Sequence[str]) -> Respond:
             f"{type(estimator).__name__} has none of {names}, one of which the scorer needs. Use "
             "an estimator that has one, or a scorer that asks for predict."
         )
-    if (
-        isinstance(estimator, BaseEstimator)
-        and vars(estimator).keys() <= estimator.get_params(deep=False).keys()
-    ):
-        check_is_fitted(estimator)
+    if isinstance(estimator, BaseEstimator):
+        parameters = estimator.get_params(deep=False)
+        if vars(estimator).keys() <= parameters.keys():
+            check_is_fitted(estimator)
     return partial(_checked_answers, method)
 
 
@@ -112,9 +111,8 @@ def contributions(
         rows[part] = default
         with contained():  # a record may raise what is no ``Exception``
             response = respond(_safe_indexing(X, places))[inside]
-            rows[part] = np.asarray(evaluate(labels[part], response), dtype=float).reshape(
-                -1, default.size
-            )
+            values = np.asarray(evaluate(labels[part], response), dtype=float)
+            rows[part] = values.reshape(-1, default.size)
             return
         middle = (part.start + part.stop) // 2
         if part.start < middle:
@@ -149,9 +147,8 @@ def equal(first: Any, second: Any) -> Flags:
     first, second = column_of(as_array(first)), column_of(as_array(second))
     if first.shape[1:] != second.shape[1:]:
         first, second = (objects([*map(label_of, labels.tolist())]) for labels in (first, second))
-    if first.dtype.kind != second.dtype.kind and not {first.dtype.kind, second.dtype.kind} <= set(
-        "biuf"
-    ):
+    kinds = {first.dtype.kind, second.dtype.kind}
+    if len(kinds) > 1 and not kinds <= set("biuf"):
         first, second = first.astype(object), second.astype(object)
     equality = np.asarray(first == second, dtype=bool)
     if equality.ndim == 1:

@@ -79,9 +79,8 @@ class HistogramScorer(PrivateScorer):
         labels = as_array(y)
         cells = self.cells(labels, self.responding(estimator)(X))
         cells = np.where(np.isnan(cells), self.cells(labels, None), cells).astype(np.int64)
-        return self.of_counts(
-            np.bincount(1 + cells, sample_weight, 1 + self.n_cells)[1:].astype(np.float64)
-        )
+        counts = np.bincount(1 + cells, sample_weight, 1 + self.n_cells)[1:]
+        return self.of_counts(counts.astype(np.float64))
 
     plain = __call__
 
@@ -168,9 +167,8 @@ class RetrievalScorer(CountScorer):
     def cells(self, y: Any, response: Any) -> Places:
         positive = positions(y, [self.pos_label]) == 0
         retrieved = ~positive if response is None else positions(response, [self.pos_label]) == 0
-        return np.asarray(
-            np.select([positive & retrieved, retrieved, positive], [0, 1, 2], default=-1)
-        )
+        cases = [positive & retrieved, retrieved, positive]
+        return np.asarray(np.select(cases, [0, 1, 2], default=-1))
 
     def value(self, counts: Sequence[float]) -> float:
         numerator, denominator = RETRIEVAL[self.kind](*counts)
@@ -240,11 +238,8 @@ class RankingScorer(HistogramScorer):
 
     def __post_init__(self) -> None:
         require(self.kind in METRICS, f"kind to be one of {list(METRICS)}", kind=self.kind)
-        require(
-            int(self.n_bins) == self.n_bins and 2 <= self.n_bins <= 10_000,
-            "2 <= n_bins <= 10000",
-            n_bins=self.n_bins,
-        )
+        possible = int(self.n_bins) == self.n_bins and 2 <= self.n_bins <= 10_000
+        require(possible, "2 <= n_bins <= 10000", n_bins=self.n_bins)
 
     @property
     def n_cells(self) -> int:

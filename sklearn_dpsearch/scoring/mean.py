@@ -78,14 +78,11 @@ class LogLoss:
 
     def __call__(self, y: Any, response: Any, classes: Any) -> Array:
         place = positions(y, classes)
-        probability = np.take_along_axis(
-            np.asarray(response, dtype=float), np.maximum(place, 0)[:, None], axis=1
-        )[:, 0]
+        probabilities, column = np.asarray(response, dtype=float), np.maximum(place, 0)[:, None]
+        probability = np.take_along_axis(probabilities, column, axis=1)[:, 0]
         smallest = np.finfo(float).eps
-        loss: Array = np.where(
-            place >= 0, -np.log(np.where(probability < smallest, smallest, probability)), np.inf
-        )
-        return loss
+        loss = -np.log(np.where(probability < smallest, smallest, probability))
+        return np.asarray(np.where(place >= 0, loss, np.inf))
 
 
 @dataclass(frozen=True)
@@ -109,9 +106,8 @@ class OfPredictions:
 
     def __call__(self, y: Any, response: Any, classes: Any) -> Array:
         y, response = as_array(y), as_array(response)
-        return np.array(
-            [self._of_one(y[i : i + 1], response[i : i + 1]) for i in range(len(y))], dtype=float
-        )
+        values = [self._of_one(y[i : i + 1], response[i : i + 1]) for i in range(len(y))]
+        return np.array(values, dtype=float)
 
     def _of_one(self, y: Labels, response: Labels) -> float:
         """Value of one record by the caller's function."""
@@ -204,9 +200,8 @@ class MeanScorer(PrivateScorer):
         values = contributions(respond, evaluate, X, y, [self.worst])[:, 0]
         levels = quantised(values, self.lower, self.upper, self.resolution)
         total = int(levels.sum())
-        return [
-            total if neighboring == "replace_one" else 2 * total - self.resolution * len(levels)
-        ]
+        from_middle = 2 * total - self.resolution * len(levels)
+        return [total if neighboring == "replace_one" else from_middle]
 
     def sensitivity(self, neighboring: Neighboring) -> Sensitivity:
         check_relation(neighboring)

@@ -37,9 +37,8 @@ def stated_facts(estimator: Any) -> Mapping[str, Any]:
     while type(estimator) is Pipeline:
         estimator = estimator.steps[-1][1]
     facts = getattr(estimator, "public_facts", {})
-    classes, bounds = (
-        facts.get(name, getattr(estimator, name, None)) for name in ("classes", "bounds_y")
-    )
+    names = ("classes", "bounds_y")
+    classes, bounds = (facts.get(name, getattr(estimator, name, None)) for name in names)
     return {**_classification_facts(classes), **_regression_facts(bounds)}
 
 
@@ -56,11 +55,8 @@ def _classification_facts(classes: Any) -> dict[str, Any]:
 
 
 def _regression_facts(bounds: Any) -> dict[str, Any]:
-    if (
-        not isinstance(bounds, Sequence)
-        or len(bounds) != 2
-        or not all(isinstance(end, numbers.Real) for end in bounds)
-    ):
+    is_pair = isinstance(bounds, Sequence) and len(bounds) == 2
+    if not is_pair or not all(isinstance(end, numbers.Real) for end in bounds):
         return {}
     lower, upper = float(bounds[0]), float(bounds[1])
     return {"y_range": (lower, upper)} if lower < upper else {}
@@ -77,9 +73,8 @@ def _top_k_scorer(*, k: int = 2) -> MeanScorer:
     Share of records whose label is among the k classes with the largest scores.
     """
     require(int(k) == k and k >= 1, "an integer k >= 1", k=k)
-    return _share_scorer(
-        "top_k_accuracy", InTopK(int(k)), response_method=("decision_function", "predict_proba")
-    )
+    methods = ("decision_function", "predict_proba")
+    return _share_scorer("top_k_accuracy", InTopK(int(k)), response_method=methods)
 
 
 def _loss_scorer(
@@ -195,14 +190,10 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
                 f"Found {option}={value!r} for the private scorer {name!r}, which takes {accepted}."
                 + did_you_mean(option, parameters)
             )
-    needed = [
-        parameter.name for parameter in parameters.values() if parameter.default is Parameter.empty
-    ]
-    missing = [option for option in needed if option not in options]
+    missing = [option for option in _needed_facts(name) if option not in options]
     if missing:
-        source = (
-            "classes=[...]" if missing[0] in ("classes", "pos_label") else "bounds_y=(..., ...)"
-        )
+        of_classes = missing[0] in ("classes", "pos_label")
+        source = "classes=[...]" if of_classes else "bounds_y=(..., ...)"
         raise UnknownSensitivityError(
             f"scoring={name!r} has no sensitivity on private records until {' and '.join(missing)} "
             f"is stated, which may not be learned from the records. Use an estimator that states "
@@ -262,16 +253,17 @@ def _options_from_estimator(name: str, estimator: object) -> dict[str, Any]:
     """Arguments of a scorer that the estimator has as parameters."""
     if name not in SCORERS:
         return {}
-    parameters = inspect.signature(SCORERS[name][0]).parameters
-    facts = dict(stated_facts(estimator))
+    facts, needed = dict(stated_facts(estimator)), _needed_facts(name)
     if name in CLIPS and "y_range" in facts:
         lower, upper = facts["y_range"]
         facts["clip"] = CLIPS[name] * (upper - lower)
-    return {
-        fact: value
-        for fact, value in facts.items()
-        if fact in parameters and parameters[fact].default is Parameter.empty
-    }
+    return {fact: value for fact, value in facts.items() if fact in needed}
+
+
+def _needed_facts(name: str) -> list[str]:
+    """Options of a scorer without a default, by the name of the metric."""
+    parameters = inspect.signature(SCORERS[name][0]).parameters.items()
+    return [fact for fact, parameter in parameters if parameter.default is Parameter.empty]
 
 
 def _refusal(argument: str, why: str, hint: str = "") -> UnknownSensitivityError:

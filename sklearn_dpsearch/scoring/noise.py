@@ -95,11 +95,8 @@ def upper_tail(variance: float, first: ArrayLike) -> Array:
     first = np.asarray(first, dtype=float)
     beyond_zero = np.where(first > 0, first, 1.0 - first)
     sigma = float(np.sqrt(variance))
-    tail = (
-        _summed_tail(variance, beyond_zero)
-        if sigma <= LARGEST_SUM
-        else _integrated_tail(sigma, beyond_zero)
-    )
+    summed = sigma <= LARGEST_SUM
+    tail = _summed_tail(variance, beyond_zero) if summed else _integrated_tail(sigma, beyond_zero)
     return np.asarray(np.where(first > 0, tail, 1.0 - tail))
 
 
@@ -258,9 +255,8 @@ class DiscreteGaussianNoise(Noise):
     sigma_squared: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "sigma_squared", positive_fraction(self.sigma_squared, "sigma_squared")
-        )
+        sigma_squared = positive_fraction(self.sigma_squared, "sigma_squared")
+        object.__setattr__(self, "sigma_squared", sigma_squared)
 
     def sample(self, rng: IntegerSource = SYSTEM) -> int:
         return discrete_gaussian(self.sigma_squared, rng)
@@ -304,9 +300,8 @@ class DiscreteGaussianDP(Guarantee):
     has_renyi = True
 
     def _check(self) -> None:
-        object.__setattr__(
-            self, "sigma_squared", positive_fraction(self.sigma_squared, "sigma_squared")
-        )
+        sigma_squared = positive_fraction(self.sigma_squared, "sigma_squared")
+        object.__setattr__(self, "sigma_squared", sigma_squared)
         check_kind(
             "sensitivity", self.sensitivity, Sensitivity, "a Sensitivity, e.g. Sensitivity(1, 1),"
         )
@@ -314,10 +309,8 @@ class DiscreteGaussianDP(Guarantee):
     @property
     def concentrated(self) -> ZCDP:
         """Number ρ of zero-concentrated DP of one draw."""
-        return ZCDP(
-            rho=float_above(self.sensitivity.l2_squared / (2 * self.sigma_squared)),
-            neighboring=self.neighboring,
-        )
+        rho = float_above(self.sensitivity.l2_squared / (2 * self.sigma_squared))
+        return ZCDP(rho=rho, neighboring=self.neighboring)
 
     def renyi(self, order: ArrayLike) -> Array:
         """Rényi divergence ρ·α."""

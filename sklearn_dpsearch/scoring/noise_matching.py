@@ -95,9 +95,8 @@ def _laplace_of_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -
 
 def _gaussian_of_rho(training: ZCDP, sensitivity: Sensitivity) -> Noise:
     """Gaussian noise with ρ = l2²/(2σ²), exact."""
-    return DiscreteGaussianNoise(
-        Fraction(sensitivity.l2_squared) / (2 * Fraction(float(training.rho)))
-    )
+    rho = Fraction(float(training.rho))
+    return DiscreteGaussianNoise(Fraction(sensitivity.l2_squared) / (2 * rho))
 
 
 def _gaussian_of_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
@@ -105,9 +104,8 @@ def _gaussian_of_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
 
     On the integers the profile has steps.
     """
-    return _least_gaussian(
-        training, sensitivity, minimum=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2
-    )
+    minimum = sensitivity.l2_squared / Fraction(float(training.mu)) ** 2
+    return _least_gaussian(training, sensitivity, minimum)
 
 
 def _laplace_if_pure(training: Guarantee, sensitivity: Sensitivity) -> Noise:
@@ -186,9 +184,8 @@ def _least_gaussian(
         return high - low <= max(1, high // FINENESS)
 
     first = max(-(-minimum // unit), 1)
-    turn = narrow(
-        fits, bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE)), close, whole_midpoint
-    )
+    wide = bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE))
+    turn = narrow(fits, wide, close, whole_midpoint)
     if turn.holds is None:
         raise _no_room_error(training)
     return noise(turn.holds)
@@ -201,11 +198,7 @@ def _profile_one_step_on(training: Guarantee) -> tuple[Array, Array]:
     training.
     """
     reach = negligible_from(training.delta_at, NEGLIGIBLE)
-    grid = np.unique(
-        np.concatenate(
-            [[0.0], np.geomspace(1e-4 * reach, reach, 800), np.linspace(0.0, reach, 1600)[1:]]
-        )
-    )
+    grid = np.union1d(np.geomspace(1e-4 * reach, reach, 800), np.linspace(0.0, reach, 1600))
     return grid[:-1], np.maximum(training.delta_at(grid[1:]), NEGLIGIBLE)
 
 

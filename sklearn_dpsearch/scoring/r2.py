@@ -79,9 +79,8 @@ class R2Scorer(PrivateScorer):
         They are (e, t), not yet clipped to [0, 1] and [−1, 1].
         """
         y, middle = numbers(y), self.y_range[0] + self.half
-        return np.column_stack(
-            [((y - numbers(prediction)) / self.largest_error) ** 2, (y - middle) / self.half]
-        )
+        error = ((y - numbers(prediction)) / self.largest_error) ** 2
+        return np.column_stack([error, (y - middle) / self.half])
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
         rows = contributions(response_function(estimator, "predict"), self._rows, X, y, [1.0, 0.0])
@@ -122,15 +121,13 @@ class R2Scorer(PrivateScorer):
         rows = self._rows(y, response_function(estimator, "predict")(X))
         rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, [1.0, 0.0])
         error, target = np.minimum(rows[:, 0], 1.0), np.clip(rows[:, 1], -1.0, 1.0)
-        scale = self.resolution
-        return self._ratio(
-            scale * error.sum(), scale * target.sum(), scale * (target**2).sum(), len(rows)
-        )
+        sums = (self.resolution * float(values.sum()) for values in (error, target, target**2))
+        sum_of_errors, sum_of_targets, sum_of_squares = sums
+        return self._ratio(sum_of_errors, sum_of_targets, sum_of_squares, len(rows))
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² as scikit-learn has it: nothing is clipped, neither errors nor targets nor the
         score.
         """
-        return float(
-            r2_score(y, response_function(estimator, "predict")(X), sample_weight=sample_weight)
-        )
+        prediction = response_function(estimator, "predict")(X)
+        return float(r2_score(y, prediction, sample_weight=sample_weight))

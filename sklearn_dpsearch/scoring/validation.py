@@ -257,11 +257,8 @@ def is_taken_on_trust(cv: object) -> bool:
 
     Only the caller can know that these do not depend on the records.
     """
-    return (
-        (_is_splitter(cv) or isinstance(cv, Iterable))
-        and type(cv) not in BLIND
-        and not isinstance(cv, NO_SPLIT)
-    )
+    has_numbers = _is_splitter(cv) or isinstance(cv, Iterable)
+    return has_numbers and type(cv) not in BLIND and not isinstance(cv, NO_SPLIT)
 
 
 def _is_splitter(cv: object) -> bool:
@@ -279,20 +276,16 @@ def _index_folds(cv: Any, n_samples: int | None) -> IndexFolds:
     if n_samples is None:
         raise ValueError("A splitter needs the number of records. Give n_samples.")
     # Splitters are told the number of records and see nothing of the data.
-    pairs = (
-        _split_blindly(cv, n_samples)
-        if _is_splitter(cv)
-        else list(itertools.islice(cv, MOST_FOLDS + 1))
-    )
+    folds = _split_blindly(cv, n_samples) if _is_splitter(cv) else cv
+    pairs = list(itertools.islice(folds, MOST_FOLDS + 1))
     if not pairs:
         raise ValueError(
             "Expected at least one (train, test) pair in cv, got none. A generator can be read "
             "only once: write cv=list(...)."
         )
     _check_number(len(pairs))
-    return IndexFolds(
-        n_samples, tuple(_as_fold(i, pair, n_samples) for i, pair in enumerate(pairs))
-    )
+    checked = (_as_fold(number, pair, n_samples) for number, pair in enumerate(pairs))
+    return IndexFolds(n_samples, tuple(checked))
 
 
 def _check_number(n_folds: int) -> None:
@@ -320,13 +313,11 @@ def _split_blindly(cv: Any, n_samples: int) -> list[Any]:
         ) from error
 
 
-def _as_fold(number: int, pair: object, n_samples: int) -> Fold:
+def _as_fold(number: int, pair: Any, n_samples: int) -> Fold:
     """Training and validation records of one fold, checked: not empty, and disjoint."""
-    if (
-        isinstance(pair, (str, bytes, Mapping))
-        or not isinstance(pair, Iterable)
-        or len(sides := list(pair)) != 2
-    ):
+    is_list = isinstance(pair, Iterable) and not isinstance(pair, (str, bytes, Mapping))
+    sides = list(pair) if is_list else []
+    if len(sides) != 2:
         raise TypeError(
             f"Found {pair!r} as fold {number} of cv; a pair (train, test) of record numbers is "
             "needed. Write e.g. cv=[(train, test)], or cv=5 for five folds."
@@ -459,9 +450,8 @@ def run_guarantee(
     Guarantee
         Of one run.
     """
-    return envelope(
-        [exposure_guarantee(training, scoring, exposure) for exposure in _real_exposures(exposures)]
-    )
+    ways = _real_exposures(exposures)
+    return envelope([exposure_guarantee(training, scoring, exposure) for exposure in ways])
 
 
 def search_guarantee(

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ...errors import TrainingError
 from ..named_tensors import Inputs, map_tensors
-from .layer_gradients import PerSampleGradients
+from .layer_gradients import LayerGradients
 from .refused_modules import in_training
 from .rounding import norms_from_squares
 
@@ -107,7 +107,7 @@ class SingleNetEngine(Engine):
 
     def _gradients_or_blanks(
         self, inputs: Inputs, targets: Tensor
-    ) -> tuple[dict[str, PerSampleGradients], Tensor | None]:
+    ) -> tuple[LayerGradients, Tensor | None]:
         """Gradients of records, and a mask of those on which the computation fails, or None.
 
         In their places are zeros then, in a call of the same shape with the same random draws: what
@@ -115,7 +115,7 @@ class SingleNetEngine(Engine):
         """
         state = generator_states(self.device)
 
-        def attempt(blank: Tensor) -> dict[str, PerSampleGradients]:
+        def attempt(blank: Tensor) -> LayerGradients:
             restore_generators(self.device, state)
             rows = map_tensors(lambda part: with_blank_rows(part, blank), inputs)
             return self.per_sample_gradients(rows, with_blank_rows(targets, blank))
@@ -141,9 +141,7 @@ class SingleNetEngine(Engine):
         return
 
     @abstractmethod
-    def per_sample_gradients(
-        self, inputs: Inputs, targets: Tensor
-    ) -> dict[str, PerSampleGradients]:
+    def per_sample_gradients(self, inputs: Inputs, targets: Tensor) -> LayerGradients:
         """Gradient of each record in each trained parameter, by name."""
 
 

@@ -99,12 +99,9 @@ def trace_module(module: nn.Module, rows: Inputs) -> Traced:
     used = {node: layer for node, layer in layers.items() if any(True for _ in layer.parameters())}
     apart = _own_all_parameters(runnable, list(used.values()))
     shapes = {node: _input_shape(node, kinds) for node in used}
-    linear = apart and all(
-        type(layer) is nn.Linear and len(shapes[node]) == 2 for node, layer in used.items()
-    )
-    layered = apart and all(
-        type(layer) in layer_gradients.RULES and shapes[node] for node, layer in used.items()
-    )
+    types = {type(layer) for layer in used.values()}
+    linear = apart and types <= {nn.Linear} and all(len(shape) == 2 for shape in shapes.values())
+    layered = apart and types <= layer_gradients.RULES.keys() and all(shapes.values())
     # Results of all operations, the gradients in them, and per-record gradients that are formed.
     passed = sum(math.prod(kind.shape[1:]) for kind in kinds.values() if isinstance(kind, Rows))
     formed = sum(_gradient_values(layer, shapes[node]) for node, layer in used.items())

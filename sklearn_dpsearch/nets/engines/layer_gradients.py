@@ -134,10 +134,8 @@ def _linear_gradients(layer: nn.Module, inputs: Tensor, grad_outputs: Tensor) ->
     if inputs.dim() == 2:
         return {"weight": OuterProducts(grad_outputs, inputs), "bias": DenseGradients(grad_outputs)}
     inputs, grad_outputs = inputs.flatten(1, -2), grad_outputs.flatten(1, -2)
-    return {
-        "weight": DenseGradients(torch.bmm(grad_outputs.mT, inputs)),
-        "bias": DenseGradients(grad_outputs.sum(1)),
-    }
+    weight = DenseGradients(torch.bmm(grad_outputs.mT, inputs))
+    return {"weight": weight, "bias": DenseGradients(grad_outputs.sum(1))}
 
 
 def _recurrent_gradients(layer: nn.RNNBase, inputs: Tensor, grad_outputs: Tensor) -> LayerGradients:
@@ -216,10 +214,8 @@ def _group_norm_gradients(
 
 def _scale_and_shift_gradients(scaled: Tensor, grad_outputs: Tensor, places: int) -> LayerGradients:
     """Per-record gradients of a factor and a term for each channel."""
-    return {
-        "weight": DenseGradients((scaled * grad_outputs).sum(places)),
-        "bias": DenseGradients(grad_outputs.sum(places)),
-    }
+    weight = DenseGradients((scaled * grad_outputs).sum(places))
+    return {"weight": weight, "bias": DenseGradients(grad_outputs.sum(places))}
 
 
 #: Layers by exact type ↦ rule.

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from ..named_tensors import Inputs
 from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, records_per_chunk
 from .graph import Traced
-from .layer_gradients import RULES, PerSampleGradients
+from .layer_gradients import RULES, LayerGradients
 
 States: TypeAlias = tuple[Tensor, ...]
 #: (end of the names of a weight and a bias, inputs of their affine map, its outputs), the steps in
@@ -65,16 +65,14 @@ class LayeredEngine(SingleNetEngine):
             parameter.requires_grad_(False)
         self.chunk_size = records_per_chunk(room, traced.numbers, MOST)
 
-    def per_sample_gradients(
-        self, inputs: Inputs, targets: Tensor
-    ) -> dict[str, PerSampleGradients]:
+    def per_sample_gradients(self, inputs: Inputs, targets: Tensor) -> LayerGradients:
         """Contributions of each record to each trained parameter."""
         self._calls: list[tuple[str, nn.Module, str, Tensor, Tensor]] = []
         loss = self.criterion(self.template(inputs), targets)
         calls, self._calls = self._calls, []
         outputs = [output for *_, output in calls]
         grad_outputs = torch.autograd.grad(loss, outputs, materialize_grads=True)
-        gradients: dict[str, PerSampleGradients] = {}
+        gradients: LayerGradients = {}
         for (name, layer, end, inside, _), grad_output in zip(calls, grad_outputs):
             of_layer = RULES[type(layer)](layer, inside, grad_output)
             gradients |= {f"{name}.{kind}{end}": gradient for kind, gradient in of_layer.items()}

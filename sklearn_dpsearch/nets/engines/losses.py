@@ -27,20 +27,13 @@ def _one_class_per_place(outputs: torch.Size, targets: torch.Size) -> bool:
     return len(outputs) >= 1 and outputs[1:] == targets
 
 
+_CLASSES = (nn.CrossEntropyLoss, nn.MultiMarginLoss, nn.NLLLoss)
+_LABELS = (nn.BCEWithLogitsLoss, nn.MultiLabelSoftMarginLoss, nn.SoftMarginLoss)
+_NUMBERS = (nn.HuberLoss, nn.KLDivLoss, nn.L1Loss, nn.MSELoss, nn.PoissonNLLLoss, nn.SmoothL1Loss)
 #: Losses that PyTorch sums over records with reduction="sum", by exact type.
 KNOWN: dict[type[nn.Module], Fits] = {
-    nn.BCEWithLogitsLoss: _one_target_per_output,
-    nn.CrossEntropyLoss: _one_class_per_place,
-    nn.HuberLoss: _one_target_per_output,
-    nn.KLDivLoss: _one_target_per_output,
-    nn.L1Loss: _one_target_per_output,
-    nn.MSELoss: _one_target_per_output,
-    nn.MultiLabelSoftMarginLoss: _one_target_per_output,
-    nn.MultiMarginLoss: _one_class_per_place,
-    nn.NLLLoss: _one_class_per_place,
-    nn.PoissonNLLLoss: _one_target_per_output,
-    nn.SmoothL1Loss: _one_target_per_output,
-    nn.SoftMarginLoss: _one_target_per_output,
+    **dict.fromkeys(_CLASSES, _one_class_per_place),
+    **dict.fromkeys((*_LABELS, *_NUMBERS), _one_target_per_output),
 }
 
 

@@ -59,21 +59,16 @@ _ALONG: dict[str, OperationRule] = {
     "normalize": rule_along_dims("p", "dim", "eps", default=1),
 }
 _SHAPES: dict[str, OperationRule] = {
-    "cat": rules.cat,
-    "concat": rules.cat,
+    **dict.fromkeys(("cat", "concat"), rules.cat),
     "einsum": rules.einsum,
     "expand": rules.expand,
     "flatten": rules.flatten,
-    "bmm": rules.matmul,
-    "matmul": rules.matmul,
-    "max": rules.max_or_min,
-    "min": rules.max_or_min,
+    **dict.fromkeys(("bmm", "matmul"), rules.matmul),
+    **dict.fromkeys(("max", "min"), rules.max_or_min),
     "permute": rules.permute,
-    "reshape": rules.reshape,
-    "view": rules.reshape,
+    **dict.fromkeys(("reshape", "view"), rules.reshape),
     "stack": partial(rules.cat, new=1),
-    "swapaxes": rules.transpose,
-    "transpose": rules.transpose,
+    **dict.fromkeys(("swapaxes", "transpose"), rules.transpose),
     "unsqueeze": rules.unsqueeze,
 }
 _FUNCTIONAL: dict[str, OperationRule] = {

@@ -19,7 +19,7 @@ from ...errors import TrainingError
 from ...privacy import LeakingEstimatorError
 from ..named_tensors import Inputs, map_tensors, net_name
 from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, records_per_chunk
-from .layer_gradients import DenseGradients, PerSampleGradients
+from .layer_gradients import DenseGradients, LayerGradients
 
 #: Bytes of gradients held at once: on a CPU more would not fit into its caches, and be slower.
 MEMORY, MEMORY_OF_OPACUS = {"cpu": 2**23}, {"cpu": 2**26}
@@ -60,9 +60,7 @@ class VmapEngine(SingleNetEngine):
         limit = MOST_ON.get(device.type, MOST)
         self.chunk_size = records_per_chunk(room, self.layout.trained, limit)
 
-    def per_sample_gradients(
-        self, inputs: Inputs, targets: Tensor
-    ) -> dict[str, PerSampleGradients]:
+    def per_sample_gradients(self, inputs: Inputs, targets: Tensor) -> LayerGradients:
         module, criterion = self._fresh()
 
         def loss(trained: Mapping[str, Tensor], record: Inputs, target: Tensor) -> Tensor:
@@ -142,9 +140,7 @@ class OpacusEngine(SingleNetEngine):
         room = MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE)
         self.chunk_size = records_per_chunk(room, self.layout.trained, MOST)
 
-    def per_sample_gradients(
-        self, inputs: Inputs, targets: Tensor
-    ) -> dict[str, PerSampleGradients]:
+    def per_sample_gradients(self, inputs: Inputs, targets: Tensor) -> LayerGradients:
         with torch.enable_grad():
             self.criterion(self._running(inputs), targets).sum().backward()
         gradients = {name: p.grad_sample for name, p in self._parameters.items()}

@@ -18,9 +18,8 @@ def has_frozen_statistics(layer: nn.Module) -> bool:
     It is then a fixed map of each record alone.
     """
     fixed = type(layer) in BATCH_NORMS and not layer.training and not is_altered(layer)
-    return fixed and all(
-        isinstance(getattr(layer, name), Tensor) for name in ("running_mean", "running_var")
-    )
+    statistics = ("running_mean", "running_var")
+    return fixed and all(isinstance(getattr(layer, name), Tensor) for name in statistics)
 
 
 def in_training(module: nn.Module) -> nn.Module:

@@ -165,10 +165,8 @@ def linear_map(net: TableNet) -> tuple[Array, Array]:
     """Weights and constants of a linear net, for features in their own units."""
     check_is_fitted(net, "module_")
     last, bounds = net.module_[-1], ArrayRecords(net).bounds
-    weights, constants = (
-        parameter.detach().cpu().numpy().astype(np.float64)
-        for parameter in (last.weight, last.bias)
-    )
+    parts = (last.weight, last.bias)
+    weights, constants = (part.detach().cpu().numpy().astype(np.float64) for part in parts)
     if bounds is not None:
         weights = weights / bounds.half
         constants = constants - (weights * bounds.zero).sum(axis=1)

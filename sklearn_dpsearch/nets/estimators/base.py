@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import numbers
 from abc import abstractmethod
@@ -25,7 +26,7 @@ from ...privacy import Guarantee, compose
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.release_sum import is_listened_to
-from ...privacy.spent import PrivacySpent
+from ...privacy.spent import SEEDED, Component, PrivacySpent, cost_of_fit
 from ..estimators import cost, step_size
 from ..fingerprint import words_of_training
 from ..optimizers import Memory, Table, UpdateRule, memory_on_cpu
@@ -191,15 +192,11 @@ class DPSGDEstimator(BaseEstimator):
         """Assumptions of the guarantee for records, or persons, as plain sentences."""
         name, seeded = type(self).__name__, self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"
-        seed_note = (
-            f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for "
-            f"tests."
-        )
         return (
             *([OPACUS.format(name)] if getattr(self, "engine", "auto") == "opacus" else []),
             f"{name}: the number of {unit}s is public; batches and noise come from statistical "
             f"generators seeded by {source}, noise in double precision.",
-            *([seed_note] if seeded else []),
+            *([f"{name}: {SEEDED}"] if seeded else []),
             *self._own_assumptions(),
         )
 
@@ -372,12 +369,10 @@ class DPSGDEstimator(BaseEstimator):
         )
         if self.noise_seed is not None:
             arguments = {"class": type(self), **self.get_params(deep=False)}
-            words = words_of_training(
-                task.module, arguments, records, sum(len(spent.components) for spent in costs)
-            )
-            task = replace(
-                task, seed=seed_of_training(self.noise_seed, () if is_listened_to() else words)
-            )
+            n_earlier = sum(len(spent.components) for spent in costs)
+            words = words_of_training(task.module, arguments, records, n_earlier)
+            seed = seed_of_training(self.noise_seed, () if is_listened_to() else words)
+            task = replace(task, seed=seed)
         self._before_training(task, facts.decay)
         return task
 
@@ -405,9 +400,8 @@ class DPSGDEstimator(BaseEstimator):
         records = self._prepare(X, y, fresh, groups)
         settings = settings_of(self, records.units)
         if self.target_delta is not None:
-            check_size_of_delta(
-                "target_delta", float(self.target_delta), settings.expected_number(records.units)
-            )
+            expected = settings.expected_number(records.units)
+            check_size_of_delta("target_delta", float(self.target_delta), expected)
         costs = cost.costs_before(self, fresh)
         foreign = () if fresh else cost.foreign_parameters(self)
         cost.check_same_unit(costs, unit)
@@ -416,17 +410,12 @@ class DPSGDEstimator(BaseEstimator):
         task = self._task(settings, records, costs, places)
         if not fresh and not foreign:
             task.memory.update(vars(self).get("optimizer_memory_", {}))
-        return PreparedTraining(
-            self, records, checked_device(self.device), settings, costs, foreign, task, unit
-        )
+        device = checked_device(self.device)
+        return PreparedTraining(self, records, device, settings, costs, foreign, task, unit)
 
     def _train(self, X: Any, y: Any, fresh: bool, groups: Any = None) -> None:
         places = self._check_before_data()
-        before = (
-            None
-            if fresh
-            else {name: value.clone() for name, value in self.module_.state_dict().items()}
-        )
+        before = None if fresh else copy.deepcopy(self.module_.state_dict())
         spent = vars(self).get("privacy_spent_")
         try:
             training = self._prepare_fit(X, y, fresh, places, groups)
@@ -501,23 +490,35 @@ class PreparedTraining:
     task: TrainingTask
     unit: str
 
+    def has_records_of(self, other: PreparedTraining) -> bool:
+        """Return whether another training has equal records on the same device."""
+        return self.device == other.device and self.records.are(other.records)
+
     def enter(self) -> None:
         """Enter this training in the ledger of the block around it."""
-        spent = cost.cost_of_training(
-            self.net, self.settings, self.costs, self.foreign, self.unit, self.records.units
-        )
         names = getattr(self.net, "feature_names_in_", None)
-        enter_fit(
-            self.net,
-            spent,
-            getattr(self.net, "n_features_in_", None) if names is None else list(names),
-        )
+        columns = getattr(self.net, "n_features_in_", None) if names is None else list(names)
+        enter_fit(self.net, self._cost(), columns)
 
     def release(self) -> None:
         """State the cost of a training that succeeded, and keep optimizer memory."""
-        notes = (*self.foreign, *self.task.notes)
-        cost.add_training(self.net, self.settings, self.costs, notes, self.unit, self.records.units)
-        self.net.optimizer_memory_ = memory_on_cpu(self.task.memory)
+        net, training = self.net, self._cost()
+        cost.remember_parameters(net)
+        net.n_steps_, net.noise_multiplier_ = self.settings.steps, self.settings.noise
+        cost.state_cost(net, cost.combined([*self.costs, training], training.delta))
+        net.optimizer_memory_ = memory_on_cpu(self.task.memory)
+
+    def _cost(self) -> PrivacySpent:
+        """Cost of this training alone, with the assumptions that are known so far."""
+        number = 1 + sum(len(spent.components) for spent in self.costs)
+        return cost_of_fit(
+            self.net,
+            Component(name=f"training {number}", guarantee=self.settings.guarantee),
+            (*self.net.privacy_assumptions(self.unit), *self.foreign, *self.task.notes),
+            self.unit,
+            n_samples=self.records.units,
+            columns=tuple(map(str, getattr(self.net, "feature_names_in_", ()))),
+        )
 
 
 def all_constraints(kind: type) -> dict[str, Any]:
@@ -539,12 +540,7 @@ def _group_by_records(
     for net in nets:
         with contained():  # this net has failed, the others have not
             training = net._prepare_fit(X, y, True, net._check_before_data())
-            equal = (
-                group
-                for group in groups
-                if training.device == group[0].device and training.records.are(group[0].records)
-            )
-            group = next(equal, [])
+            group = next((group for group in groups if training.has_records_of(group[0])), [])
             if not group:
                 groups.append(group)
             group.append(training)

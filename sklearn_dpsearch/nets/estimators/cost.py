@@ -12,6 +12,7 @@ import contextlib
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from torch import nn
@@ -20,11 +21,7 @@ from ...privacy import PrivacyError, compose, from_dict
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.content import Release
 from ..fingerprint import digest_of_arrays
-from .settings import Settings
 
-#: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives
-#: any other.
-STATED_DELTA = 1e-5
 _FITTED = """
 module_ privacy_spent_ n_steps_ noise_multiplier_ learning_rate_init_ max_grad_norm_ weight_noise_
 _inherited_ _known_parameters_ optimizer_memory_
@@ -102,62 +99,17 @@ def check_same_unit(costs: Sequence[PrivacySpent], unit: str) -> None:
             )
 
 
-def add_training(
-    net: Any,
-    settings: Settings,
-    costs: Sequence[PrivacySpent],
-    notes: Sequence[str],
-    unit: str,
-    n: int,
-) -> None:
-    """Add one training to the privacy cost of a net."""
-    remember_parameters(net)
-    net.n_steps_, net.noise_multiplier_ = settings.steps, settings.noise
-    training = cost_of_training(net, settings, costs, notes, unit, n)
-    state_cost(net, combined([*costs, training], training.delta))
-
-
-def cost_of_training(
-    net: Any,
-    settings: Settings,
-    costs: Sequence[PrivacySpent],
-    notes: Sequence[str],
-    unit: str,
-    n: int,
-) -> PrivacySpent:
-    """Cost of one training on n records or persons, of parameters that have these costs before."""
-    number = 1 + sum(len(spent.components) for spent in costs)
-    return PrivacySpent(
-        guarantee=settings.guarantee,
-        delta=STATED_DELTA if net.target_delta is None else float(net.target_delta),
-        components=(Component(name=f"training {number}", guarantee=settings.guarantee),),
-        assumptions=(*net.privacy_assumptions(unit), *notes),
-        unit=unit,
-        release=Release(
-            made_by=type(net).__name__,
-            model=type(net).__name__,
-            attributes=("best_estimator_",),
-            tuned=False,
-            seeded=net.noise_seed is not None,
-            n_samples=n,
-            columns=tuple(map(str, getattr(net, "feature_names_in_", ()))),
-            target=getattr(net, "target", None),
-        ),
-    )
-
-
 def combined(spent: Sequence[PrivacySpent], delta: float) -> PrivacySpent:
     """Combine privacy statements about the same parameters into one."""
     check_same_unit(spent, spent[-1].unit)
-    return PrivacySpent(
+    assumptions = (text for statement in spent for text in statement.assumptions)
+    return replace(
+        spent[-1],
         guarantee=compose(*(statement.guarantee for statement in spent)),
         delta=delta,
         components=tuple(component for statement in spent for component in statement.components),
-        assumptions=tuple(
-            dict.fromkeys(text for statement in spent for text in statement.assumptions)
-        ),
-        unit=spent[-1].unit,
-        release=spent[-1].release,
+        assumptions=tuple(dict.fromkeys(assumptions)),
+        budget=None,
     )
 
 
@@ -227,11 +179,8 @@ def notes_in_state_dict(module: nn.Module) -> Iterator[None]:
         if notes:
             metadata[NOTE] = list(notes)
 
-    handle = module._register_state_dict_hook(write)
-    try:
+    with module._register_state_dict_hook(write):
         yield
-    finally:
-        handle.remove()
 
 
 @contextlib.contextmanager
@@ -242,11 +191,8 @@ def notes_of_state_dict(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
     def note(state: object, prefix: str, metadata: dict[str, Any], *_: object) -> None:
         notes.append(tuple(text for text in metadata.get(NOTE, ()) if isinstance(text, str)))
 
-    handle = module._register_load_state_dict_pre_hook(note)
-    try:
+    with module._register_load_state_dict_pre_hook(note):
         yield notes
-    finally:
-        handle.remove()
 
 
 # --- as text --------------------------------------------------------------------------------------

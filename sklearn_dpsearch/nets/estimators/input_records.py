@@ -46,11 +46,13 @@ Encode = Callable[[Any], Tensor]
 class OneByOne(NamedTuple):
     """Facts about records that are read one by one.
 
-    A public example of an input, or None; targets of some records ↦ tensor; a row of zeros like
-    targets, once the module's outputs are known.
+    A public example of an input, or None; inputs, or a row of zeros like them ↦ in the form for the
+    module; targets of some records ↦ tensor; a row of zeros like targets, once the module's outputs
+    are known.
     """
 
     example: Any
+    convert: Callable[[Inputs], Inputs]
     encode: Encode
     blank_target: Callable[[], Tensor]
 
@@ -83,12 +85,7 @@ def tensors_from_arrays(X: Any) -> Inputs:
 
 
 def training_records(
-    X: Any,
-    y: Any,
-    convert: Callable[[Inputs], Inputs],
-    encode: Encode,
-    device: Any,
-    one_by_one: OneByOne,
+    X: Any, y: Any, encode: Encode, device: Any, one_by_one: OneByOne
 ) -> TrainingData:
     """Records for training from arrays, named arrays, or a ``Dataset``.
 
@@ -98,26 +95,25 @@ def training_records(
     ----------
     X : array-like, dict of such, or Dataset
     y : array-like or None
-    taken : callable
-        Inputs, or a row of zeros like them ↦ in the form for the module.
     encode : callable
+        Targets of all records ↦ tensor.
     device : str or device
     one_by_one : OneByOne
-        Facts about records that are read one by one.
+        Facts about records that are read one by one, and the conversion of all inputs.
     """
     X, y = arrays_from_dataset(X, y)
     if (source := source_of(X, y)) is not None:
-        return dataset_records(source, convert, one_by_one)
+        return dataset_records(source, one_by_one)
     if y is None:
         raise ValueError(
             "Found y=None with X that is no Dataset; the target of each record is needed."
         )
     rows = rows_in_file(X, least_bytes_in_file(device))
     if not (isinstance(rows, ChosenRows) and stays_in_file(rows, device)):
-        inputs, targets = convert(tensors_from_arrays(rows)), encode(y)
+        inputs, targets = one_by_one.convert(tensors_from_arrays(rows)), encode(y)
         check_same_number(len(list_tensors(inputs)[0]), len(targets))
         return HeldRecords(inputs=inputs, targets=targets)
-    row, targets = convert(zero_row(rows)), encode(y)
+    row, targets = one_by_one.convert(zero_row(rows)), encode(y)
     check_same_number(len(rows), len(targets))
     assert isinstance(row, Tensor)
     kind = row.dtype
@@ -159,16 +155,12 @@ def numeric_array(name: str, data: Any) -> NDArray[Any]:
 # --- data sets ------------------------------------------------------------------------------------
 
 
-def dataset_records(
-    source: RecordSource, convert: Callable[[Inputs], Inputs], facts: OneByOne
-) -> ReadRecords:
+def dataset_records(source: RecordSource, facts: OneByOne) -> ReadRecords:
     """Records of a data set, each read when a batch needs it; none is read for its shape.
 
     Parameters
     ----------
     source : RecordSource
-    taken : callable
-        A row of zeros, in the user's form ↦ in the form for the module.
     facts : OneByOne
     """
     if facts.example is None:
@@ -185,7 +177,7 @@ def dataset_records(
             "needed."
         )
     zeros = map_tensors(lambda part: single_precision(torch.zeros_like(part).unsqueeze(0)), row)
-    inputs = convert(zeros)
+    inputs = facts.convert(zeros)
     targets = facts.blank_target()
     return ReadRecords(source=source, encode=facts.encode, inputs=inputs, targets=targets)
 

@@ -81,19 +81,14 @@ class Settings:
         if "target_mu" in target:
             return noise_multiplier_under(target["target_mu"], *run, neighboring=self.neighboring)
         if "target_epsilon" in target:
-            return noise_multiplier_for(
-                target["target_epsilon"], target["target_delta"], *run, self.neighboring
-            )
+            stated = (target["target_epsilon"], target["target_delta"])
+            return noise_multiplier_for(*stated, *run, self.neighboring)
         return target["noise_multiplier"]
 
 
 @functools.lru_cache(maxsize=1024)  # the guarantee is computed before, in and after each fit
 def noise_multiplier_for(
-    epsilon: float,
-    delta: float,
-    sample_rate: float,
-    steps: int,
-    neighboring: Neighboring = "zero_out",
+    epsilon: float, delta: float, sample_rate: float, steps: int, neighboring: Neighboring
 ) -> float:
     """Smallest noise multiplier found with which DP-SGD is (ε, δ)-private."""
 

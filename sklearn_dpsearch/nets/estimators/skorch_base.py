@@ -306,23 +306,14 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _own_assumptions(self) -> tuple[str, ...]:
         name, fitted = type(self).__name__, "module_" in vars(self)
-        trained = isinstance(self.module, torch.nn.Module)
-        sentences = []
+        trained, sentences = isinstance(self.module, torch.nn.Module), []
+        start = "the initial parameters, given as a"
         if trained and not cost.costs_on_module(self.module):
-            sentences.append(
-                "the initial parameters, given as a module instance, hold nothing of the private "
-                "records."
-            )
+            sentences.append(f"{start} module instance, hold nothing of the private records.")
         elif trained:
-            sentences.append(
-                "the initial parameters, given as a trained module, are as a private training has "
-                "left them."
-            )
+            sentences.append(f"{start} trained module, are as a private training has left them.")
             if not fitted:
-                sentences.append(
-                    "the initial parameters, given as a trained module, have a cost that is not "
-                    "part of this."
-                )
+                sentences.append(f"{start} trained module, have a cost that is not part of this.")
         if not fitted:  # a fit shows whether these are needed
             known_code = is_pytorchs_own(self.module) and is_pytorchs_own(self.criterion)
             if self.engine != "opacus" and not known_code:
@@ -377,8 +368,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> TrainingData:
         if fresh:
             self.initialize()
-        one_by_one = OneByOne(self.example_input, self._encoded_targets, self._blank_target)
-        records = training_records(X, y, self._note_inputs, self._targets, self.device, one_by_one)
+        facts = OneByOne(
+            self.example_input, self._note_inputs, self._encoded_targets, self._blank_target
+        )
+        records = training_records(X, y, self._targets, self.device, facts)
         if self.output_shape_ is not None:
             self._check_outputs(self.output_shape_, records.targets)
         return records
@@ -495,14 +488,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
 def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
     """Show the arguments of all skorch nets, its ``**kwargs``, in a constructor's signature."""
-    of_nets = {
-        argument.name: Parameter(argument.name, Parameter.KEYWORD_ONLY, default=argument.default)
-        for argument in SHARED
-    }
-    shared, of_class = (
-        inspect.signature(function).parameters for function in (SkorchNet.__init__, constructor)
-    )
-    named = {**shared, **of_nets, **of_class}
+    shared = [Parameter(arg.name, Parameter.KEYWORD_ONLY, default=arg.default) for arg in SHARED]
+    of_base = inspect.signature(SkorchNet.__init__).parameters
+    of_class = inspect.signature(constructor).parameters
+    named = {**of_base, **{parameter.name: parameter for parameter in shared}, **of_class}
     keywords = named.pop("kwargs")
     vars(constructor)["__signature__"] = inspect.Signature([*named.values(), keywords])
     return constructor

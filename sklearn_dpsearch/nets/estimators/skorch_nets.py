@@ -56,13 +56,9 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
     @with_shared_arguments
     def __init__(
-        self,
-        module: Any,
-        *,
-        criterion: Any = nn.CrossEntropyLoss,
-        classes: ArrayLike | None = None,
-        **kwargs: Any,
-    ) -> None:
+        self, module: Any, *, criterion: Any = nn.CrossEntropyLoss,
+        classes: ArrayLike | None = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
         super().__init__(module, criterion=criterion, classes=classes, **kwargs)
 
     def _check_target(self) -> None:
@@ -91,8 +87,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record."""
-        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return labels
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
 @documented
@@ -161,14 +156,9 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
 
     @with_shared_arguments
     def __init__(
-        self,
-        module: Any,
-        *,
-        criterion: Any = nn.BCEWithLogitsLoss,
-        classes: ArrayLike | None = None,
-        threshold: float = 0.5,
-        **kwargs: Any,
-    ) -> None:
+        self, module: Any, *, criterion: Any = nn.BCEWithLogitsLoss,
+        classes: ArrayLike | None = None, threshold: float = 0.5, **kwargs: Any,
+    ) -> None:  # fmt: skip
         super().__init__(module, criterion=criterion, threshold=threshold, **kwargs)
         self.classes = classes
 
@@ -256,8 +246,7 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each record."""
         places = (self.predict_proba(X)[:, 1] > self.threshold).astype(int)
-        labels: NDArray[Any] = self.classes_[places]
-        return labels
+        return np.asarray(self.classes_[places])
 
 
 @documented
@@ -337,8 +326,7 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """1 where a record has a label, shape (n_samples, n_labels)."""
-        indicators: NDArray[Any] = (self.predict_proba(X) > self.threshold).astype(int)
-        return indicators
+        return np.asarray((self.predict_proba(X) > self.threshold).astype(int))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -42,6 +42,7 @@ from .table_records import Array, ArrayRecords, Bounds, FrameRecords, Limits, to
 FORM = "_records_form"
 #: Sampling rate by default.
 RATE = 0.02
+POSITIVE = Interval(numbers.Real, 0, None, closed="neither")
 Solver: TypeAlias = Literal["sgd", "adam", "adamw"]
 
 
@@ -98,11 +99,8 @@ class TableNet(DPSGDEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "solver": [StrOptions({"sgd", "adam", "adamw"})],
         "learning_rate": [StrOptions({"linear", "constant"})],
-        "learning_rate_init": [
-            Interval(numbers.Real, 0, None, closed="neither"),
-            StrOptions({"auto"}),
-        ],
-        "learning_rate_factor": [Interval(numbers.Real, 0, None, closed="neither")],
+        "learning_rate_init": [POSITIVE, StrOptions({"auto"})],
+        "learning_rate_factor": [POSITIVE],
         "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
         "alpha": [Interval(numbers.Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
@@ -210,18 +208,19 @@ class TableNet(DPSGDEstimator):
             seed = int(seed_sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1)
             # of initial parameters, which are public
             generator = torch.Generator().manual_seed(seed)
-            self.module_ = records.module(
-                self.hidden_layer_sizes_, self._n_outputs(), activation, generator
-            )
+            self.module_ = records.module(self._widths(), activation, generator)
         return replace(records.training_data(X, targets), persons=persons)
+
+    def _widths(self) -> list[int]:
+        """Outputs of each hidden layer, and of the net."""
+        return [*self.hidden_layer_sizes_, self._n_outputs()]
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "module_")
         device, outputs = next(self.module_.parameters()).device, [np.empty((0, self._n_outputs()))]
         with torch.no_grad():
-            outputs += [
-                self.module_(block.to(device)).cpu().numpy() for block in self._form.blocks(X)
-            ]
+            blocks = self._form.blocks(X)
+            outputs += [self.module_(block.to(device)).cpu().numpy() for block in blocks]
         return np.concatenate(outputs)
 
     # --- the step size, and what it adds to the weights -------------------------------------------
@@ -233,14 +232,13 @@ class TableNet(DPSGDEstimator):
             # Of each mean gradient, times its step; no curvature takes it back
             # (docs/theory/step_size.md).
             in_gradient = task.noise_multiplier * task.max_grad_norm / task.expected_batch_size
-            added = (
-                self.learning_rate_init_ * in_gradient * math.hypot(*decay) / (1.0 - self.momentum)
-            )
+            one_step = self.learning_rate_init_ * in_gradient
+            added = one_step * math.hypot(*decay) / (1.0 - self.momentum)
             self.weight_noise_ = math.hypot(before, added)
 
     def _step_facts(self, settings: Settings) -> StepFacts:
         decay, records = step_size.step_decay(self.learning_rate, settings.steps), self._form
-        gradient = records.gradient_norm(self.hidden_layer_sizes_, self._n_outputs())
+        gradient = records.gradient_norm(self._widths())
         initial, factor = self.learning_rate_init, self.learning_rate_factor
         return StepFacts(initial, factor, self.momentum, decay, records.bound_on_norm(), gradient)
 
@@ -249,12 +247,8 @@ class TableNet(DPSGDEstimator):
 
     def _update(self) -> UpdateRule:
         if self._uses_sgd():
-            return UpdateRule.sgd(
-                lr=self.learning_rate_init_, momentum=self.momentum, weight_decay=self.alpha
-            )
-        return UpdateRule.adam(
-            lr=self.learning_rate_init_, weight_decay=self.alpha, decoupled=self.solver == "adamw"
-        )
+            return UpdateRule.sgd(self.learning_rate_init_, self.momentum, self.alpha)
+        return UpdateRule.adam(self.learning_rate_init_, self.alpha, self.solver == "adamw")
 
     def _schedule(self, settings: Settings, decay: list[float]) -> Table:
         return step_size.step_size_table(self.learning_rate_init_, decay)
@@ -264,14 +258,9 @@ class TableNet(DPSGDEstimator):
         # (docs/learn/spaces.md).
         searched = self.records_of is ArrayRecords and hasattr(self, "hidden_layer_sizes")
         own_layers = layers.hidden_layer_space(self.hidden_layer_sizes) if searched else {}
-        return [
-            {
-                **step_size.step_factor_space(
-                    "learning_rate_factor", self.learning_rate_factor, grid=grid
-                ),
-                **own_layers,
-            }
-        ]
+        factor = self.learning_rate_factor
+        factors = step_size.step_factor_space("learning_rate_factor", factor, grid=grid)
+        return [{**factors, **own_layers}]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -349,15 +338,11 @@ class TableClassifier(ClassifierMixin, TableNet):
         """
         self._check_arguments()
         fresh = not hasattr(self, "module_")
+        if fresh and classes is None and self._declared("classes") is None:
+            raise ValueError("Expected classes=[...] in the first call of partial_fit.")
         if fresh and classes is not None:
             self.classes_ = np.unique(classes)
-        elif fresh and self._declared("classes") is None:
-            raise ValueError("Expected classes=[...] in the first call of partial_fit.")
-        elif (
-            not fresh
-            and classes is not None
-            and not np.array_equal(np.unique(classes), self.classes_)
-        ):
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
                 f"Expected the classes of the first call, {self.classes_.tolist()}, got "
                 f"{classes!r}."
@@ -393,27 +378,23 @@ class TableClassifier(ClassifierMixin, TableNet):
         return label_targets(y, self.classes_)
 
     def decision_function(self, X: Any) -> Array:
-        """Logits, shape (n_samples, n_classes); with two classes their difference, shape
-        (n_samples,)."""
+        """Logits, shape (n_samples, n_classes); of two classes their difference, (n_samples,)."""
         outputs = self._outputs(X)
         return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
-        logarithms: Array = log_softmax(self._outputs(X), axis=1)
-        return logarithms
+        return np.asarray(log_softmax(self._outputs(X), axis=1))
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, shape (n_samples, n_classes)."""
-        probabilities: Array = np.exp(self.predict_log_proba(X))
-        return probabilities
+        return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record, shape (n_samples,)."""
         # first, because it raises for an unfitted model
         places = self.predict_log_proba(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[places]
-        return labels
+        return np.asarray(self.classes_[places])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -488,6 +469,5 @@ class TableRegressor(RegressorMixin, TableNet):
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         bounds = self._target_scale()
-        return torch.from_numpy(
-            to_single_precision(y if bounds is None else bounds.scaled(y))
-        ).unsqueeze(1)
+        scaled = y if bounds is None else bounds.scaled(y)
+        return torch.from_numpy(to_single_precision(scaled)).unsqueeze(1)

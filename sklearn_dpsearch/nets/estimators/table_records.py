@@ -55,7 +55,8 @@ class ArrayRecords:
         Chosen rows are checked without a look at others.
         """
         rows = rows_in_file(X, least_bytes_in_file(self.net.device))
-        if isinstance(rows, ChosenRows) and is_table_of_numbers(rows):
+        is_numeric = isinstance(rows, ChosenRows) and rows.dtype.kind in "fiub"
+        if is_numeric and rows.ndim == 2 and len(rows) > 0:
             validate_data(self.net, rows.data, reset=fresh, skip_check_array=True)
             self._check_bounds(rows)
         else:
@@ -85,9 +86,8 @@ class ArrayRecords:
         numbers = _numeric_table(X, self._row_shape(fresh))
         header = without_records(X) if is_frame(X) else numbers
         validate_data(self.net, header, reset=fresh, skip_check_array=True)
-        checked: NDArray[Any] = check_array(
-            numbers, input_name="X", estimator=self.net, ensure_all_finite=finite
-        )
+        options = {"estimator": self.net, "ensure_all_finite": finite}
+        checked: NDArray[Any] = check_array(numbers, input_name="X", **options)
         self._check_bounds(checked)
         return checked
 
@@ -112,18 +112,12 @@ class ArrayRecords:
         return layers.hidden_layers_by_rule(n)
 
     def module(
-        self,
-        hidden: Sequence[int],
-        n_outputs: int,
-        activation: layers.Activation,
-        generator: torch.Generator,
+        self, widths: Sequence[int], activation: layers.Activation, generator: torch.Generator
     ) -> nn.Module:
-        """Module from inputs to outputs, with these hidden layers and its initial parameters."""
-        return layers.perceptron(
-            [self.net.n_features_in_, *hidden, n_outputs], activation, generator
-        )
+        """Module from inputs to outputs, with layers of these widths and its initial parameters."""
+        return layers.perceptron([self.net.n_features_in_, *widths], activation, generator)
 
-    def gradient_norm(self, hidden: Sequence[int], n_outputs: int) -> float:
+    def gradient_norm(self, widths: Sequence[int]) -> float:
         """Norm of a long record's gradient for a residual of norm 1, for the clipping norm."""
         return math.hypot(step_size.likely_record_norm(self.net.n_features_in_), 1.0)
 
@@ -193,20 +187,16 @@ class FrameRecords:
         return layers.hidden_layers_beside_bins(n, n * mu, of_classes=self.of_classes)
 
     def module(
-        self,
-        hidden: Sequence[int],
-        n_outputs: int,
-        activation: layers.Activation,
-        generator: torch.Generator,
+        self, widths: Sequence[int], activation: layers.Activation, generator: torch.Generator
     ) -> nn.Module:
-        """Module from inputs to outputs, with these hidden layers and its initial parameters."""
-        wide, deep = [len(self.order), n_outputs], [self.n_plain, *hidden, n_outputs]
+        """Module from inputs to outputs, with layers of these widths and its initial parameters."""
+        wide, deep = [len(self.order), widths[-1]], [self.n_plain, *widths]
         return layers.wide_and_deep(wide, deep, activation, generator, from_linear=self.of_classes)
 
-    def gradient_norm(self, hidden: Sequence[int], n_outputs: int) -> float:
+    def gradient_norm(self, widths: Sequence[int]) -> float:
         """Norm of a long record's gradient for a residual of norm 1, for the clipping norm."""
         plain = sum(column.mean_square for column in self.schema.columns.values())
-        deep = [self.n_plain, *hidden, n_outputs]
+        deep = [self.n_plain, *widths]
         of_hidden = layers.squared_gradient_of_perceptron(deep, plain, from_linear=self.of_classes)
         return math.sqrt(self.encoder.max_norm**2 + 1.0 + of_hidden)
 
@@ -214,11 +204,6 @@ class FrameRecords:
         """Bound on the norm of a record of as many dense features, for the step size."""
         dense: float = self.net._step_rule.dense
         return dense * self.encoder.max_norm
-
-
-def is_table_of_numbers(rows: ChosenRows) -> bool:
-    """Return whether rows are those of a table of numbers."""
-    return rows.ndim == 2 and rows.dtype.kind in "fiub" and len(rows) > 0
 
 
 def _numeric_table(X: Any, row_shape: tuple[int, ...] | None) -> NDArray[Any]:
@@ -359,9 +344,8 @@ def scaled_block(
     out = torch.empty(block.shape, dtype=torch.float32) if out is None else out
     if bounds is None:
         return out.copy_(torch.from_numpy(to_single_precision(block)))
-    half, shift = (
-        torch.from_numpy(np.asarray(part)) for part in (bounds.half, -bounds.zero / bounds.half)
-    )
+    constants = (bounds.half, -bounds.zero / bounds.half)
+    half, shift = (torch.from_numpy(np.asarray(constant)) for constant in constants)
     low, high = bounds.limits
     # Double precision for a cache-sized block; for all records it would take three times their
     # memory.

@@ -123,9 +123,12 @@ class Seeding(Rows):
 
 def ready(dataset):
     facts = OneByOne(
-        EXAMPLE, lambda targets: torch.tensor(np.stack(targets)), lambda: torch.zeros(1, dtype=int)
+        EXAMPLE,
+        lambda row: row,
+        lambda targets: torch.tensor(np.stack(targets)),
+        lambda: torch.zeros(1, dtype=int),
     )
-    return input_records.dataset_records(RecordSource(dataset), lambda row: row, facts)
+    return input_records.dataset_records(RecordSource(dataset), facts)
 
 
 def drawn_for(number, before):
