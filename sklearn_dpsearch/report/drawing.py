@@ -20,7 +20,7 @@ class Display:
     figure_: Any
 
     def _start(self, ax: Any) -> Any:
-        """Axes to draw on, given or of a new figure; an error with the remedy without matplotlib."""
+        """Axes to draw on, given or of a new figure; an error with a remedy without matplotlib."""
         if ax is None:
             try:
                 import matplotlib.pyplot as plt
