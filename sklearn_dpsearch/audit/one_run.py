@@ -19,8 +19,7 @@ from .._process import reseed
 from ..data.records import number_of_records
 from ..ledger.ledger_context import refuse_in_block
 from ..privacy import Guarantee
-from ..privacy._checks import require
-from ..privacy._types import Array, Neighboring
+from ..privacy._checks import Array, Neighboring, require
 from ..privacy.spent import PrivacySpent
 from ..search._rehearsal import run_publicly
 from .audit_result import LowerBound, check_levels

@@ -24,8 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ..privacy._checks import require
-from ..privacy._types import Array
+from ..privacy._checks import Array, require
 from ..privacy.numerics.bisection import Turn, bracket, geometric, narrow, within
 from .audit_result import check_levels
 

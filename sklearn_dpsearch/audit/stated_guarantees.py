@@ -15,8 +15,7 @@ from ..privacy import (
     UnknownGuaranteeError,
     as_replace_one,
 )
-from ..privacy._checks import check_neighboring
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring, check_neighboring
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import PrivacySpent
 from .right_guesses import ClaimedCurve

@@ -36,8 +36,7 @@ from ..ledger.fits import enter_fit, state_in_block
 from ..preprocessing import ColumnShape, Schema, TableEncoder
 from ..preprocessing.schema import MOST_SHOWN
 from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
-from ..privacy._checks import check_size_of_delta
-from ..privacy._types import NEIGHBORING, Neighboring
+from ..privacy._checks import NEIGHBORING, Neighboring, check_size_of_delta
 from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import Release, up

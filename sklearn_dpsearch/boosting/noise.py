@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BudgetUnreachableError
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring
 from ..privacy.mechanisms.array_sampling import LARGEST_SCALE, RandomBytes, rounded_normals
 from ..privacy.mechanisms.release_sum import release_sum
 from .losses import PLACES, Array, Derivatives, Loss, nearest_places

@@ -27,7 +27,7 @@ from ..privacy import (
     compose,
     from_dict,
 )
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring
 from ..privacy.guarantees.composition import Composition
 from ..privacy.statement.sections import PERSON
 

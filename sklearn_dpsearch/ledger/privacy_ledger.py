@@ -16,8 +16,14 @@ from ..data.columns import names_of
 from ..data.records import number_of_records
 from ..ledger import ledger_file
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
-from ..privacy._checks import check_kind, check_neighboring, number_in, plain_number, require
-from ..privacy._types import Neighboring
+from ..privacy._checks import (
+    Neighboring,
+    check_kind,
+    check_neighboring,
+    number_in,
+    plain_number,
+    require,
+)
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import up

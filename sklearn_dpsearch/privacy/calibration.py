@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..errors import BudgetUnreachableError, MissingDeltaError
-from ._checks import as_numbers, number_in, plain_number, require, require_in
-from ._types import Neighboring
+from ._checks import Neighboring, as_numbers, number_in, plain_number, require, require_in
 from .guarantees.base import Guarantee, as_guarantee
 from .guarantees.composition import compose
 from .guarantees.single_mechanisms import DPSGD, ApproxDP, GaussianDP

@@ -10,7 +10,7 @@ from datetime import date as Date
 from typing import Any
 
 from ..errors import PrivacyError
-from ._types import Neighboring
+from ._checks import Neighboring
 from .guarantees.base import Guarantee, Statement
 from .guarantees.neighboring_relations import for_group
 from .statement.content import Release, json_number, short_up, up

@@ -22,8 +22,7 @@ from ...data.rows import ChosenRows
 from ...errors import check_arguments_of
 from ...ledger.fits import enter_fit, state_in_block
 from ...privacy import Guarantee, compose
-from ...privacy._checks import check_size_of_delta
-from ...privacy._types import Neighboring
+from ...privacy._checks import Neighboring, check_size_of_delta
 from ...privacy.mechanisms.release_sum import is_listened_to
 from ...privacy.spent import PrivacySpent
 from ..estimators import cost, step_size

@@ -12,8 +12,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from .._checks import cached_property, plain_number, require, require_in, require_whole
-from .._types import Array
+from .._checks import Array, cached_property, plain_number, require, require_in, require_whole
 from .base import MOST_TERMS, CountDistribution, Finite, successive_probabilities
 from .negative_binomial import Geometric
 

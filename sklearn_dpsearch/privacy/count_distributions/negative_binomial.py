@@ -12,8 +12,7 @@ import mpmath
 import numpy as np
 from scipy import optimize, special
 
-from .._checks import cached_property, require
-from .._types import Array
+from .._checks import Array, cached_property, require
 from .base import CountDistribution, successive_probabilities
 
 

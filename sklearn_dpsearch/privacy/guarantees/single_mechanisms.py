@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 
 from ...errors import PrivacyError
-from .._checks import as_numbers, cached_property, check_kind, require, require_in, require_whole
-from .._types import Array, ArrayLike, Neighboring
+from .._checks import (
+    Array,
+    ArrayLike,
+    Neighboring,
+    as_numbers,
+    cached_property,
+    check_kind,
+    require,
+    require_in,
+    require_whole,
+)
 from ..numerics import basic_mechanisms
 from ..numerics.loss_distribution import (
     DominatingPair,

@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy import fft, special
 
-from .._types import Array
+from .._checks import Array
 from .arithmetic import LARGEST_EXPONENT, log_expm1, safe_exp
 from .grid_sums import (
     EPS,

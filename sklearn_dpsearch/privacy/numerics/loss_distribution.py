@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._checks import cached_property, check_kind, require, require_in
-from .._types import Array, ArrayLike
+from .._checks import Array, ArrayLike, cached_property, check_kind, require, require_in
 from ..serialization import part_of_guarantees
 from .arithmetic import safe_exp
 

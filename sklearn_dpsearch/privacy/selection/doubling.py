@@ -30,8 +30,7 @@ from math import ceil, floor
 import numpy as np
 
 from ...errors import PrivacyError
-from .._checks import cached_property, require, require_in, require_whole
-from .._types import Array, Neighboring
+from .._checks import Array, Neighboring, cached_property, require, require_in, require_whole
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP
 from ..mechanisms.exact_sampling import SYSTEM, IntegerSource, discrete_laplace

@@ -38,8 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._checks import cached_property
-from .._types import Array
+from .._checks import Array, cached_property
 from ..count_distributions.base import CountDistribution
 from ..guarantees.base import smallest_epsilon
 from ..numerics.arithmetic import safe_exp

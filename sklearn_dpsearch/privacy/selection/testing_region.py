@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._types import Array
+from .._checks import Array
 from ..count_distributions.base import CountDistribution
 from ..numerics.arithmetic import safe_exp
 from ..numerics.loss_distribution import ROUNDING, LossDistribution

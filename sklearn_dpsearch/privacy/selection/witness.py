@@ -25,8 +25,7 @@ import numpy as np
 from scipy import special
 
 from ...errors import PrivacyError
-from .._checks import number_in, plain_number, require
-from .._types import Array
+from .._checks import Array, number_in, plain_number, require
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee

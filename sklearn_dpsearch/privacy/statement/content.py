@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..._version import __version__
-from .._types import Array
+from .._checks import Array
 from ..guarantees.risk import TradeOff
 
 #: More digits than any double has on either side of its point.
