@@ -309,8 +309,7 @@ def target_score(model: Any, canaries: Array, targets: Array | None) -> Array:
     if targets is None:
         raise ValueError("Found no targets of the canaries, so that score= is needed.")
     if not is_classifier(model):
-        errors: Array = -np.abs(np.asarray(model.predict(canaries), float) - targets)
-        return errors
+        return -np.abs(np.asarray(model.predict(canaries), float) - targets)
     classes = list(model.classes_)
     chances = np.asarray(model.predict_proba(canaries))
     columns = [classes.index(target) for target in targets]

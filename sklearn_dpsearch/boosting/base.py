@@ -561,8 +561,7 @@ class GradientBoosting(BaseEstimator):
         of_fit = joblib.hash((type(self).__name__, arguments, records.fingerprint(), generator))
         words = check_random_state(seed).randint(2**32, size=8, dtype=np.uint64).tolist()
         words += np.frombuffer(bytes.fromhex(of_fit), np.uint32).tolist()
-        source: RandomBytes = np.random.RandomState(words).bytes
-        return source
+        return np.random.RandomState(words).bytes
 
     def _n_releases(self, n_rounds: int) -> Fraction:
         """Number of equal releases of which a round is one.

@@ -112,8 +112,7 @@ def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Ar
     slope, curvature = float(scores @ places), float(hessians @ np.square(places))
     variance = float((noise**2 + loss.spread * hessians) @ np.square(places))
     size: float = slope * curvature / (curvature**2 + variance / SLOPE**2)
-    line: Array = max(size, 0.0) * places[np.newaxis]
-    return line
+    return max(size, 0.0) * places[np.newaxis]
 
 
 # --- rounds ---------------------------------------------------------------------------------------

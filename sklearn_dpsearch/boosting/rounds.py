@@ -473,8 +473,7 @@ def outputs_on_line(constant: Array, outputs: Array, way: float) -> Array:
 
     The way begins at constant outputs, and is followed for FARTHEST at most.
     """
-    place: Array = constant + way * np.clip(outputs - constant, -FARTHEST, FARTHEST)
-    return place
+    return constant + way * np.clip(outputs - constant, -FARTHEST, FARTHEST)
 
 
 def boost(
@@ -551,8 +550,7 @@ def _shrunk_inverse(hessians: Array, floor: Array | float) -> Array:
     is the posterior mean of the Newton step, at known H.
     """
     positive = np.maximum(hessians, 0.0)
-    inverse: Array = positive / (np.square(positive) + np.square(floor))
-    return inverse
+    return np.asarray(positive / (np.square(positive) + np.square(floor)))
 
 
 def _shrunk_inverse_slope(hessians: Array, floor: Array, by_noise: float) -> Array:
