@@ -32,7 +32,7 @@ from ..data.partitions import is_partitioned
 from ..data.persons import persons_in
 from ..data.records import Declared, check_same_number, number_of_records, read_features
 from ..errors import check_arguments_of
-from ..ledger.fits import enter_fit, state_in_block
+from ..ledger.ledger_context import enter_fit, state_in_block
 from ..preprocessing import ColumnShape, Schema, TableEncoder
 from ..preprocessing.schema import MOST_SHOWN
 from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
@@ -275,40 +275,29 @@ class GradientBoosting(BaseEstimator):
 
     def privacy_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the guarantee, as plain sentences."""
-        name = type(self).__name__
-        assumptions = (
-            f"{name}: the schema was not taken from the records, and the types of its columns are "
-            f"public.",
-            f"{name}: SciPy's quantiles of the normal distribution have an error below 2^-46.",
-            *self._assumptions_of_init(),
-        )
+        return tuple(f"{type(self).__name__}: {sentence}" for sentence in self._assumptions())
+
+    def _assumptions(self) -> Iterator[str]:
+        """Assumptions of the guarantee, without the name of the class."""
+        yield "the schema was not taken from the records, and the types of its columns are public."
+        yield "SciPy's quantiles of the normal distribution have an error below 2^-46."
+        if self.init is not None:
+            kind = type(getattr(self.init, "estimator", self.init)).__name__
+            spent, cost = getattr(self.init, "privacy_spent_", None), ""
+            if isinstance(spent, PrivacySpent):
+                cost = f" (epsilon = {up(spent.epsilon)} at delta = {spent.delta:g})"
+            yield (
+                f"init ({kind}) saw no private record, or is an earlier release, whose cost{cost} "
+                "comes on top; what it predicts for a record depends on that record alone, to the "
+                "last bit."
+            )
         ways, columns = {-1: "falling", 1: "rising"}, self._facts.features.columns
         directed = {name: column.direction for name, column in columns.items() if column.direction}
         if directed:
             stated = ", ".join(f"{column} {ways[way]}" for column, way in directed.items())
-            assumptions += (
-                f"{name}: the directions of columns were not taken from the records: {stated}.",
-            )
+            yield f"the directions of columns were not taken from the records: {stated}."
         if self.noise_seed is not None:
-            assumptions += (
-                f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for "
-                f"tests.",
-            )
-        return assumptions
-
-    def _assumptions_of_init(self) -> tuple[str, ...]:
-        if self.init is None:
-            return ()
-        name, kind = type(self).__name__, type(getattr(self.init, "estimator", self.init)).__name__
-        spent = getattr(self.init, "privacy_spent_", None)
-        cost = ""
-        if isinstance(spent, PrivacySpent):
-            cost = f" (epsilon = {up(spent.epsilon)} at delta = {spent.delta:g})"
-        return (
-            f"{name}: init ({kind}) saw no private record, or is an earlier release, whose "
-            f"cost{cost} comes on top; what it predicts for a record depends on that record alone, "
-            f"to the last bit.",
-        )
+            yield "noise_seed was given, which voids the guarantee for everybody: it is for tests."
 
     def check_target_of_partitions(self, name: str) -> None:
         """Raise for a column that is a feature too, in a table that comes in partitions."""

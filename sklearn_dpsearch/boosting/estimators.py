@@ -113,17 +113,12 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         for outputs in self._staged_outputs(X):
             yield self._labels_from_logits(self._logits(outputs))
 
-    def privacy_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the guarantee, as plain sentences."""
-        notes = super().privacy_assumptions()
+    def _assumptions(self) -> Iterator[str]:
+        yield from super()._assumptions()
         if self._declared("classes") is None:
-            notes += (
-                f"{type(self).__name__}: the labels that occur in y are public (declare them: "
-                f"classes=[...]).",
-            )
+            yield "the labels that occur in y are public (declare them: classes=[...])."
         if self.class_weight is not None:
-            notes += (f"{type(self).__name__}: class_weight was not taken from the labels.",)
-        return notes
+            yield "class_weight was not taken from the labels."
 
     def _check_arguments(self) -> None:
         super()._check_arguments()

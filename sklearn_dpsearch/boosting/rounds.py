@@ -277,12 +277,13 @@ class TrainingRecords:
             Sums of whole numbers.
         """
 
-        def of_block(rows: slice, persons: Numbers | None) -> NDArray[np.int64]:
+        def of_block(block: Block) -> NDArray[np.int64]:
+            rows, _ = block
             outputs, cells = self.outputs[:, rows], partition.cells(self._codes[:, rows])
             outputs += steps_of(step, self._cells[rows])
             added = records_at(outputs, self._targets[rows], self.loss)
             self._cells[rows] = cells
-            return self._cell_sums(added, rows, cells, partition.n_cells, persons)
+            return self._cell_sums(added, cells, partition.n_cells, block)
 
         return self._sum_over_blocks(of_block, partition.n_cells)
 
@@ -314,14 +315,15 @@ class TrainingRecords:
             Share of the way at which the slope is taken; None: at the outputs.
         """
 
-        def of_block(rows: slice, persons: Numbers | None) -> NDArray[np.int64]:
+        def of_block(block: Block) -> NDArray[np.int64]:
+            rows, _ = block
             outputs = self.outputs[:, rows]
             if way is not None:
                 outputs = outputs_on_line(constant, self._initial[:, rows], way)
             scores, hessians = self.loss.derivatives(outputs, self._targets[rows])
             slopes = Derivatives(scores * self._line_direction(constant, rows), hessians)
             added, cells = packed_records(slopes, self.loss), np.zeros(outputs.shape[1], np.uint8)
-            return self._cell_sums(added, rows, cells, 1, persons)
+            return self._cell_sums(added, cells, 1, block)
 
         return self._sum_over_blocks(of_block, 1)
 
@@ -330,14 +332,14 @@ class TrainingRecords:
         return (outputs_on_line(constant, self._initial[:, rows], 1.0) - constant) / FARTHEST
 
     def _sum_over_blocks(
-        self, of_block: Callable[[slice, Numbers | None], NDArray[np.int64]], n_cells: int
+        self, of_block: Callable[[Block], NDArray[np.int64]], n_cells: int
     ) -> NDArray[np.int64]:
         """Sum of what is computed of each block, each thread taking its share of them."""
         zeros = np.zeros((2 * self.loss.n_outputs, n_cells), np.int64)
 
         def of_thread(first: int, step: int) -> NDArray[np.int64]:
             blocks = itertools.islice(self._blocks(n_cells), first, None, step)
-            return functools.reduce(np.add, itertools.starmap(of_block, blocks), zeros)
+            return functools.reduce(np.add, map(of_block, blocks), zeros)
 
         if self._pool is None:
             return of_thread(0, 1)
@@ -347,7 +349,7 @@ class TrainingRecords:
         ]
         return functools.reduce(np.add, (share.result() for share in shares))
 
-    def _blocks(self, n_cells: int) -> Iterator[tuple[slice, Numbers | None]]:
+    def _blocks(self, n_cells: int) -> Iterator[Block]:
         """Blocks of records, of equal length but for those of persons, as many for each thread."""
         if self._persons is not None:
             yield from self._persons.blocks(n_cells)
@@ -359,14 +361,10 @@ class TrainingRecords:
                 yield slice(start, start + length), None
 
     def _cell_sums(
-        self,
-        added: PackedRecords,
-        rows: slice,
-        cells: CellNumbers,
-        n_cells: int,
-        persons: Numbers | None,
+        self, added: PackedRecords, cells: CellNumbers, n_cells: int, block: Block
     ) -> NDArray[np.int64]:
         """Sums over each cell of what records, or their persons, add."""
+        rows, persons = block
         if self._blank is not None:
             added[:, self._blank[rows]] = 0
         if persons is None:
@@ -593,6 +591,8 @@ def steps_of(step: Array, cells: CellNumbers) -> Array:
 PERSONS, PAIRS = 2**16, 2**20
 #: Number of the person of each record, in order, from 0 on.
 Numbers = NDArray[np.int64]
+#: Rows of some records, and their persons; None where each record counts by itself.
+Block: TypeAlias = tuple[slice, Numbers | None]
 
 
 class RecordsByPerson:

@@ -92,8 +92,7 @@ class ZCDP(Guarantee):
     def renyi(self, order: ArrayLike) -> Array:
         """Rényi divergence ρ·α."""
         with np.errstate(over="ignore"):
-            curve: Array = self.rho * np.asarray(order, dtype=float)
-        return curve
+            return np.asarray(self.rho * np.asarray(order, dtype=float))
 
     def _profile(self, epsilon: Array) -> Array:
         return basic_mechanisms.delta_of_zcdp(self.rho, epsilon)
@@ -131,8 +130,7 @@ class GaussianDP(Guarantee):
     def renyi(self, order: ArrayLike) -> Array:
         """Rényi divergence μ²·α/2."""
         with np.errstate(over="ignore"):
-            curve: Array = 0.5 * np.square(self.mu) * np.asarray(order, dtype=float)
-        return curve
+            return np.asarray(0.5 * np.square(self.mu) * np.asarray(order, dtype=float))
 
     def _profile(self, epsilon: Array) -> Array:
         return basic_mechanisms.delta_of_gaussian(self.mu, epsilon)
