@@ -244,9 +244,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         units, scale = self._output_units(schema), self._row_scale(schema)
         array = np.asarray(coefficients, dtype=np.float64)
         _check_shape(array, (len(units),))
-        weights = {
-            unit.name: float(scale * weight / unit.half) for unit, weight in zip(units, array)
-        }
+        weighted = zip(units, scale * array)
+        weights = {unit.name: float(weight / unit.half) for unit, weight in weighted}
         return weights, float(intercept) - sum(weights[unit.name] * unit.middle for unit in units)
 
     def shapes(
@@ -291,10 +290,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _output_places(self, schema: Schema) -> dict[str, slice]:
         """Places of each column's outputs."""
-        widths = [
-            sum(1 for _ in column.outputs(name, self._detail))
-            for name, column in schema.columns.items()
-        ]
+        columns = schema.columns.items()
+        widths = [sum(1 for _ in column.outputs(name, self._detail)) for name, column in columns]
         ends = itertools.accumulate(widths)
         return {name: slice(end - width, end) for name, width, end in zip(schema, widths, ends)}
 
