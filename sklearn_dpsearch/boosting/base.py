@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._process import in_fixed_words, steps_now, threads_now
@@ -47,7 +47,7 @@ from .noise import UNIT, NoisySums, noise_scale, squared_distance
 from .partitions import partitioned_records
 from .public_start import ToOutputs, check_init, init_outputs
 from .random_cells import WHOLE, Partition, PartitionDraws
-from .rounds import PublicLine, RecordSums, TrainingRecords
+from .rounds import NoisyRecords, PublicLine, RecordSums, TrainingRecords
 
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | np.random.RandomState | None
@@ -375,9 +375,7 @@ class GradientBoosting(BaseEstimator):
 
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
-        validate_parameter_constraints(
-            self._parameter_constraints, self.get_params(deep=False), type(self).__name__
-        )
+        self._validate_params()
         self.__dict__.pop(FACTS, None)  # a dictionary of columns may have changed
         if self.init is not None:
             check_init(self.init, self._method, type(self).__name__, self.neighboring)
@@ -475,18 +473,17 @@ class GradientBoosting(BaseEstimator):
         random_bytes = self._noise_source(records, repr(public.bit_generator.state))
         squared = squared_distance(loss, self.neighboring, of_persons)
         scale = self._noise_scale(loss, capacity.START, of_persons)
-        release, noise = NoisySums(loss, scale, random_bytes, squared).release, scale / UNIT
-        start = rounds.release_start(records, release, noise, self._public_number(records))
+        release = NoisySums(loss, scale, random_bytes, squared).release
+        noisy = NoisyRecords(records, release, scale / UNIT)
+        start = rounds.release_start(noisy, self._public_number(records))
         line, index, coded = None, directions.Terms([], [], []), self._facts.coded
         first, n_features = start.outputs, len(coded.features)
         if self.init is not None:
             line = PublicLine(start.outputs)
-            start = line.start(records, release, noise, start.n_records)
+            start = line.start(noisy, start.n_records)
             first = start.outputs
         elif coded.directed:
-            start, index = directions.start_along_index(
-                records, start, release, noise, n_features, public
-            )
+            start, index = directions.start_along_index(noisy, start, n_features, public)
         # both are released
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records
         n_rounds = steps_now(self._n_rounds(information, size))
@@ -495,11 +492,10 @@ class GradientBoosting(BaseEstimator):
         scale = self._noise_scale(loss, self._n_releases(n_rounds), of_persons)
         additive = partial(directions.without_interactions, coded.features)
         rule = additive if coded.directed else None
-        boosted = rounds.boost(
-            records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
-            learning_rate=self._learning_rate(n_rounds), noise=scale / UNIT,
-            prior_factor=float(self.prior_factor), line=line, rule=rule,
-        )  # fmt: skip
+        release = NoisySums(loss, scale, random_bytes, squared).release
+        noisy, factor = NoisyRecords(records, release, scale / UNIT), float(self.prior_factor)
+        rate = self._learning_rate(n_rounds)
+        boosted = rounds.boost(noisy, start, draws, rate, factor, line=line, rule=rule)
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
         partitions = [WHOLE, *draws.drawn]

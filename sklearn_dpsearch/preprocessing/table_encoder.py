@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._site import linked
 from ..data.columns import names_of
@@ -297,9 +297,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _checked_schema(self) -> Schema:
         """Schema, after a check of all parameters."""
-        validate_parameter_constraints(
-            self._parameter_constraints, self.get_params(deep=False), type(self).__name__
-        )
+        self._validate_params()
         return Schema.of(self.schema)
 
     def _output_units(self, schema: Schema) -> list[Unit]:

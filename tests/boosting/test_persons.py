@@ -310,7 +310,7 @@ def test_the_start_uses_a_number_of_records_only_where_it_is_public(
 ):
     numbers, true = [], rounds.release_start
     monkeypatch.setattr(
-        rounds, "release_start", lambda *each: numbers.append(each[3]) or true(*each)
+        rounds, "release_start", lambda *each: numbers.append(each[1]) or true(*each)
     )
     model = MODELS[kind](max_iter=1, **given)
     model.fit(TABLE, TABLE[model.target], **({"groups": heavy(len(TABLE))} if grouped else {}))
