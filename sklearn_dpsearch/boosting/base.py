@@ -494,7 +494,8 @@ class GradientBoosting(BaseEstimator):
         rule = additive if coded.directed else None
         release = NoisySums(loss, scale, random_bytes, squared).release
         noisy, factor = NoisyRecords(records, release, scale / UNIT), float(self.prior_factor)
-        rate = self._learning_rate(n_rounds)
+        by_rule = self.learning_rate == RULE
+        rate = capacity.step_by_rule(n_rounds, self._pace) if by_rule else float(self.learning_rate)
         boosted = rounds.boost(noisy, start, draws, rate, factor, line=line, rule=rule)
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
@@ -564,11 +565,6 @@ class GradientBoosting(BaseEstimator):
         if self.max_iter == RULE:
             return capacity.rounds_by_rule(information, size, self._pace)
         return int(self.max_iter)
-
-    def _learning_rate(self, n_rounds: int) -> float:
-        if self.learning_rate == RULE:
-            return capacity.step_by_rule(n_rounds, self._pace)
-        return float(self.learning_rate)
 
     def _groups(self, information: float, n_features: int) -> Mapping[int, int]:
         by_rule = self.parts == RULE

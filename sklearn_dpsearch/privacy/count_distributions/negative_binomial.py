@@ -185,10 +185,7 @@ class Geometric(TruncatedNegativeBinomial):
     """
 
     mean: float
-
-    @property
-    def eta(self) -> float:
-        return 1.0
+    eta = 1.0
 
 
 @dataclass(frozen=True)
@@ -202,7 +199,4 @@ class Logarithmic(TruncatedNegativeBinomial):
     """
 
     mean: float
-
-    @property
-    def eta(self) -> float:
-        return 0.0
+    eta = 0.0

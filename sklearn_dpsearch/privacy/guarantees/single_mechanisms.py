@@ -354,13 +354,10 @@ def _from_dp_accounting_pmf(pmf: Any) -> LossDistribution:
     return LossDistribution(losses[positive], masses[positive], float(dense._infinity_mass))
 
 
-def _build_profile_of_pair(removed: Any, added: Any, neighboring: Any) -> ProfileDP:
-    """Rebuild a profile; ``added`` is None if both orders are alike."""
-    pair = DominatingPair(removed, removed if added is None else added)
-    return ProfileDP.from_pair(pair, neighboring)
-
-
-BUILDERS["ProfileDP"] = _build_profile_of_pair
+#: ``added`` is None if both orders are alike.
+BUILDERS["ProfileDP"] = lambda removed, added, neighboring: ProfileDP.from_pair(
+    DominatingPair(removed, removed if added is None else added), neighboring
+)
 
 
 @dataclass(frozen=True, kw_only=True)
