@@ -229,7 +229,7 @@ def clean(text: object) -> str:
     return "".join(character if character.isprintable() else "�" for character in words)
 
 
-# --- words: sentences, and mechanisms for people who do not read code ------------------------------
+# --- words: sentences, and mechanisms for people who do not read code -----------------------------
 
 #: Section ↦ name ↦ sentences, some with words to fill in.
 SENTENCES: dict[str, Any] = tomllib.loads(template("sentences.toml"))
