@@ -47,7 +47,7 @@ DEFAULTS = {
     # out
     "ProtocolAdapter": {"recognises", "training_run"},
     # further checks and sentences, after those of all
-    "GradientBoosting": {"_check_arguments", "privacy_assumptions"}, "_Number": {"is_satisfied_by"},
+    "GradientBoosting": {"_check_arguments", "_assumptions"}, "_Number": {"is_satisfied_by"},
 }  # fmt: skip
 
 

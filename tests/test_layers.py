@@ -90,7 +90,7 @@ INSIDE_SEARCH = {
 #: Rooms of one search each: no other room looks into them.
 SEARCHES = {"subset_search", "threshold_search"}
 #: Below every room of the accountant.
-GROUND = {"_types", "_checks", "serialization"}
+GROUND = {"_checks", "serialization"}
 
 
 def relative(path: Path) -> str:

@@ -27,7 +27,7 @@ from sklearn_dpsearch.privacy import (
     RenyiDP,
     best_of,
 )
-from sklearn_dpsearch.privacy._types import Array
+from sklearn_dpsearch.privacy._checks import Array
 from sklearn_dpsearch.privacy.count_distributions.base import Capped
 from sklearn_dpsearch.privacy.count_distributions.negative_binomial import TruncatedNegativeBinomial
 from sklearn_dpsearch.privacy.guarantees.single_mechanisms import ORDERS

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard
 
 from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring
 from ..privacy.interop import from_event
 from .seeds import SEEDS
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..privacy import LeakingEstimatorError, PureDP
-from ..privacy._types import Array, Neighboring
+from ..privacy._checks import Array, Neighboring
 from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive, require_version
 
 #: The module of the models that are trained in double precision, and of those whose predictions are

@@ -18,7 +18,7 @@ from scipy import optimize, stats
 from sklearn.utils import check_random_state
 
 from ..privacy import GaussianDP, LeakingEstimatorError, PrivacyError
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring
 from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive, require_version
 
 #: Release of interpret-core whose source was read.

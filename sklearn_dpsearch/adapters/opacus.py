@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from .._process import steps_now
 from ..privacy import DPSGD, Guarantee, LeakingEstimatorError, NonPrivate, PrivacyError, calibrate
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring
 from ..privacy.statement.content import short_up
 from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive
 from .foreign_skorch_nets import (

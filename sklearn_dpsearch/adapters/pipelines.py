@@ -17,7 +17,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from .._process import contained
 from ..privacy import LeakingEstimatorError, PureDP, UnknownGuaranteeError, compose
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring
 from .adapter import Adapter, Estimator, ExtrapolationRule, Names, Parameters, TrainingRun
 from .refused_estimators import check_all, error_in_step, learning_step_error
 from .sklearn_steps import (

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy._checks import require, require_in
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring, require, require_in
 from .bounds import certified_epsilon, largest_provable_epsilon, n_counted_runs
 from .distinguishing_events import NOTHING, Counts, Table, choose, counts, tabulate
 

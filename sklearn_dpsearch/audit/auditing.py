@@ -18,7 +18,7 @@ from ..data.persons import number_of_persons, persons_in
 from ..data.records import number_of_records
 from ..ledger.ledger_context import refuse_in_block
 from ..privacy import Guarantee, PrivacyError
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring
 from ..privacy.spent import PrivacySpent
 from ..search import NoModelError, private_process
 from ..search._rehearsal import run_publicly

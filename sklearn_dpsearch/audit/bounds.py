@@ -13,8 +13,7 @@ import math
 import numpy as np
 from scipy.stats import beta
 
-from ..privacy._checks import require_in
-from ..privacy._types import Array, ArrayLike
+from ..privacy._checks import Array, ArrayLike, require_in
 from ..privacy.numerics.bisection import bracket, geometric, narrow, whole_midpoint, within
 
 

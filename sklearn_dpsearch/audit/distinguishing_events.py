@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from ..privacy._types import Array
+from ..privacy._checks import Array
 from .bounds import certified_epsilon
 
 #: Thresholds tried for each score.

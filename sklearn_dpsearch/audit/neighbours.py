@@ -16,8 +16,7 @@ from ..data.persons import persons_in
 from ..data.records import dense_numbers
 from ..data.rows import stacked
 from ..privacy import PrivacyError
-from ..privacy._checks import check_neighboring
-from ..privacy._types import Array, Neighboring
+from ..privacy._checks import Array, Neighboring, check_neighboring
 
 Records = npt.NDArray[Any]
 #: (X, y), or (X, y, groups)

@@ -19,8 +19,7 @@ from .._process import reseed
 from ..data.records import number_of_records
 from ..ledger.ledger_context import refuse_in_block
 from ..privacy import Guarantee
-from ..privacy._checks import require
-from ..privacy._types import Array, Neighboring
+from ..privacy._checks import Array, Neighboring, require
 from ..privacy.spent import PrivacySpent
 from ..search._rehearsal import run_publicly
 from .audit_result import LowerBound, check_levels
@@ -310,8 +309,7 @@ def target_score(model: Any, canaries: Array, targets: Array | None) -> Array:
     if targets is None:
         raise ValueError("Found no targets of the canaries, so that score= is needed.")
     if not is_classifier(model):
-        errors: Array = -np.abs(np.asarray(model.predict(canaries), float) - targets)
-        return errors
+        return -np.abs(np.asarray(model.predict(canaries), float) - targets)
     classes = list(model.classes_)
     chances = np.asarray(model.predict_proba(canaries))
     columns = [classes.index(target) for target in targets]

@@ -24,8 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ..privacy._checks import require
-from ..privacy._types import Array
+from ..privacy._checks import Array, require
 from ..privacy.numerics.bisection import Turn, bracket, geometric, narrow, within
 from .audit_result import check_levels
 
@@ -129,7 +128,8 @@ class Guesses:
 
         if holds(0.0):
             return 0.0
-        return _largest_refuted(narrow(holds, Turn(0.0, LARGEST), within(EXACTLY, EXACTLY**2)))
+        turn = Turn(0.0, LARGEST)
+        return narrow(holds, turn, within(EXACTLY, EXACTLY**2)).fails or 0.0
 
     def ratio(self, curve: ClaimedCurve, level: float) -> float:
         """Largest multiple of a claimed curve that is refuted, rounded down; 1 refutes it."""
@@ -138,12 +138,7 @@ class Guesses:
             return not self.refute(curve.times(ratio), level)
 
         turn = bracket(holds, 1.0, geometric(1.0, 0.5, 1e-3), geometric(1.0, 2.0, 2.0**20))
-        return _largest_refuted(narrow(holds, turn, within(EXACTLY)))
-
-
-def _largest_refuted(turn: Turn) -> float:
-    """Largest refuted number of a bisection, or 0."""
-    return turn.fails or 0.0
+        return narrow(holds, turn, within(EXACTLY)).fails or 0.0
 
 
 def epsilon_of_guesses(

@@ -8,15 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..adapters import training_run
-from ..privacy import (
-    Guarantee,
-    MissingDeltaError,
-    PrivacyError,
-    UnknownGuaranteeError,
-    as_replace_one,
-)
-from ..privacy._checks import check_neighboring
-from ..privacy._types import Neighboring
+from ..errors import MissingDeltaError, PrivacyError, UnknownGuaranteeError
+from ..privacy import Guarantee, as_replace_one
+from ..privacy._checks import Neighboring, check_neighboring
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import PrivacySpent
 from .right_guesses import ClaimedCurve

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._process import in_fixed_words, steps_now, threads_now
@@ -32,12 +32,11 @@ from ..data.partitions import is_partitioned
 from ..data.persons import persons_in
 from ..data.records import Declared, check_same_number, number_of_records, read_features
 from ..errors import check_arguments_of
-from ..ledger.fits import enter_fit, state_in_block
+from ..ledger.ledger_context import enter_fit, state_in_block
 from ..preprocessing import ColumnShape, Schema, TableEncoder
 from ..preprocessing.schema import MOST_SHOWN
 from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
-from ..privacy._checks import check_size_of_delta
-from ..privacy._types import NEIGHBORING, Neighboring
+from ..privacy._checks import NEIGHBORING, Neighboring, check_size_of_delta
 from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..privacy.spent import SEEDED, Component, PrivacySpent, cost_of_fit
 from ..privacy.statement.content import up
@@ -48,7 +47,7 @@ from .noise import UNIT, NoisySums, noise_scale, squared_distance
 from .partitions import partitioned_records
 from .public_start import ToOutputs, check_init, init_outputs
 from .random_cells import WHOLE, Partition, PartitionDraws
-from .rounds import PublicLine, RecordSums, TrainingRecords
+from .rounds import NoisyRecords, PublicLine, RecordSums, TrainingRecords
 
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | np.random.RandomState | None
@@ -273,37 +272,29 @@ class GradientBoosting(BaseEstimator):
 
     def privacy_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the guarantee, as plain sentences."""
-        name = type(self).__name__
-        assumptions = (
-            f"{name}: the schema was not taken from the records, and the types of its columns are "
-            f"public.",
-            f"{name}: SciPy's quantiles of the normal distribution have an error below 2^-46.",
-            *self._assumptions_of_init(),
-        )
+        return tuple(f"{type(self).__name__}: {sentence}" for sentence in self._assumptions())
+
+    def _assumptions(self) -> Iterator[str]:
+        """Assumptions of the guarantee, without the name of the class."""
+        yield "the schema was not taken from the records, and the types of its columns are public."
+        yield "SciPy's quantiles of the normal distribution have an error below 2^-46."
+        if self.init is not None:
+            kind = type(getattr(self.init, "estimator", self.init)).__name__
+            spent, cost = getattr(self.init, "privacy_spent_", None), ""
+            if isinstance(spent, PrivacySpent):
+                cost = f" (epsilon = {up(spent.epsilon)} at delta = {spent.delta:g})"
+            yield (
+                f"init ({kind}) saw no private record, or is an earlier release, whose cost{cost} "
+                "comes on top; what it predicts for a record depends on that record alone, to the "
+                "last bit."
+            )
         ways, columns = {-1: "falling", 1: "rising"}, self._facts.features.columns
         directed = {name: column.direction for name, column in columns.items() if column.direction}
         if directed:
             stated = ", ".join(f"{column} {ways[way]}" for column, way in directed.items())
-            assumptions += (
-                f"{name}: the directions of columns were not taken from the records: {stated}.",
-            )
+            yield f"the directions of columns were not taken from the records: {stated}."
         if self.noise_seed is not None:
-            assumptions += (f"{name}: {SEEDED}",)
-        return assumptions
-
-    def _assumptions_of_init(self) -> tuple[str, ...]:
-        if self.init is None:
-            return ()
-        name, kind = type(self).__name__, type(getattr(self.init, "estimator", self.init)).__name__
-        spent = getattr(self.init, "privacy_spent_", None)
-        cost = ""
-        if isinstance(spent, PrivacySpent):
-            cost = f" (epsilon = {up(spent.epsilon)} at delta = {spent.delta:g})"
-        return (
-            f"{name}: init ({kind}) saw no private record, or is an earlier release, whose "
-            f"cost{cost} comes on top; what it predicts for a record depends on that record alone, "
-            f"to the last bit.",
-        )
+            yield SEEDED
 
     def check_target_of_partitions(self, name: str) -> None:
         """Raise for a column that is a feature too, in a table that comes in partitions."""
@@ -381,9 +372,7 @@ class GradientBoosting(BaseEstimator):
 
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
-        validate_parameter_constraints(
-            self._parameter_constraints, self.get_params(deep=False), type(self).__name__
-        )
+        self._validate_params()
         self.__dict__.pop(FACTS, None)  # a dictionary of columns may have changed
         if self.init is not None:
             check_init(self.init, self._method, type(self).__name__, self.neighboring)
@@ -472,18 +461,17 @@ class GradientBoosting(BaseEstimator):
         random_bytes = self._noise_source(records, repr(public.bit_generator.state))
         squared = squared_distance(loss, self.neighboring, of_persons)
         scale = self._noise_scale(loss, capacity.START, of_persons)
-        release, noise = NoisySums(loss, scale, random_bytes, squared).release, scale / UNIT
-        start = rounds.release_start(records, release, noise, self._public_number(records))
+        release = NoisySums(loss, scale, random_bytes, squared).release
+        noisy = NoisyRecords(records, release, scale / UNIT)
+        start = rounds.release_start(noisy, self._public_number(records))
         line, index, coded = None, directions.Terms([], [], []), self._facts.coded
         first, n_features = start.outputs, len(coded.features)
         if self.init is not None:
             line = PublicLine(start.outputs)
-            start = line.start(records, release, noise, start.n_records)
+            start = line.start(noisy, start.n_records)
             first = start.outputs
         elif coded.directed:
-            start, index = directions.start_along_index(
-                records, start, release, noise, n_features, public
-            )
+            start, index = directions.start_along_index(noisy, start, n_features, public)
         # both are released
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records
         n_rounds = steps_now(self._n_rounds(information, size))
@@ -492,11 +480,11 @@ class GradientBoosting(BaseEstimator):
         scale = self._noise_scale(loss, self._n_releases(n_rounds), of_persons)
         additive = partial(directions.without_interactions, coded.features)
         rule = additive if coded.directed else None
-        boosted = rounds.boost(
-            records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
-            learning_rate=self._learning_rate(n_rounds), noise=scale / UNIT,
-            prior_factor=float(self.prior_factor), line=line, rule=rule,
-        )  # fmt: skip
+        release = NoisySums(loss, scale, random_bytes, squared).release
+        noisy, factor = NoisyRecords(records, release, scale / UNIT), float(self.prior_factor)
+        by_rule = self.learning_rate == RULE
+        rate = capacity.step_by_rule(n_rounds, self._pace) if by_rule else float(self.learning_rate)
+        boosted = rounds.boost(noisy, start, draws, rate, factor, line=line, rule=rule)
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
         partitions = [WHOLE, *draws.drawn]
@@ -547,8 +535,7 @@ class GradientBoosting(BaseEstimator):
         of_fit = joblib.hash((type(self).__name__, arguments, records.fingerprint(), generator))
         words = check_random_state(seed).randint(2**32, size=8, dtype=np.uint64).tolist()
         words += np.frombuffer(bytes.fromhex(of_fit), np.uint32).tolist()
-        source: RandomBytes = np.random.RandomState(words).bytes
-        return source
+        return np.random.RandomState(words).bytes
 
     def _n_releases(self, n_rounds: int) -> Fraction:
         """Number of equal releases of which a round is one.
@@ -566,11 +553,6 @@ class GradientBoosting(BaseEstimator):
         if self.max_iter == RULE:
             return capacity.rounds_by_rule(information, size, self._pace)
         return int(self.max_iter)
-
-    def _learning_rate(self, n_rounds: int) -> float:
-        if self.learning_rate == RULE:
-            return capacity.step_by_rule(n_rounds, self._pace)
-        return float(self.learning_rate)
 
     def _groups(self, information: float, n_features: int) -> Mapping[int, int]:
         by_rule = self.parts == RULE

@@ -17,9 +17,8 @@ from sklearn.isotonic import isotonic_regression
 
 from .features import INDEX_SIZE, Feature
 from .losses import Array, Loss
-from .noise import HESSIAN_NOISE
 from .random_cells import Partition
-from .rounds import Boosted, BoostingStart, KnownHessians, RecordSums, SumRelease
+from .rounds import Boosted, BoostingStart, KnownHessians, NoisyRecords
 
 #: Releases that find the slope along the index, bins of each, share of each step, and the slope
 #: that is expected.
@@ -61,23 +60,15 @@ class _Effect(NamedTuple):
 
 
 def start_along_index(
-    records: RecordSums,
-    start: BoostingStart,
-    release: SumRelease,
-    noise: float,
-    place: int,
-    random_state: np.random.Generator,
+    noisy: NoisyRecords, start: BoostingStart, place: int, random_state: np.random.Generator
 ) -> tuple[BoostingStart, Terms]:
     """Go along the index as noisy sums over its bins say.
 
     Parameters
     ----------
-    records : RecordSums
+    noisy : NoisyRecords
+        They release RELEASES sums.
     start : BoostingStart
-    release : callable
-        Of RELEASES sums.
-    noise : float
-        Standard deviation of the noise of a sum of scores.
     place : int
         Of the index among the codes.
     random_state : Generator
@@ -90,16 +81,15 @@ def start_along_index(
     Terms
         The steps.
     """
-    noise_of_hessians = noise * HESSIAN_NOISE * records.loss.hessian_unit
-    known_hessians = KnownHessians(start.total, start.variance, noise_of_hessians)
+    known_hessians = KnownHessians(start.total, start.variance, noisy.noise_of_hessians)
     terms, step = Terms([], [], []), start.outputs
     for _ in range(RELEASES):
         cuts = (np.arange(1, BINS) + random_state.uniform(-0.5, 0.5)) * INDEX_SIZE / BINS
         groups = np.searchsorted(cuts, np.arange(INDEX_SIZE), side="right").astype(np.uint8)
         partition = Partition((place,), (groups,), BINS)
-        scores, hessians = release(records.sums(step, partition))
+        scores, hessians = noisy.sums(step, partition)
         hessians = np.maximum(known_hessians.see(hessians)[0][0], 0.0)
-        step = RATE * _rising_line(scores[0], hessians, noise, records.loss)
+        step = RATE * _rising_line(scores[0], hessians, noisy.noise, noisy.records.loss)
         terms.append(partition, step, np.zeros_like(step))
     total, variance = known_hessians.total, known_hessians.variance
     return start._replace(outputs=step, total=total, variance=variance), terms
@@ -112,8 +102,7 @@ def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Ar
     slope, curvature = float(scores @ places), float(hessians @ np.square(places))
     variance = float((noise**2 + loss.spread * hessians) @ np.square(places))
     size: float = slope * curvature / (curvature**2 + variance / SLOPE**2)
-    line: Array = max(size, 0.0) * places[np.newaxis]
-    return line
+    return max(size, 0.0) * places[np.newaxis]
 
 
 # --- rounds ---------------------------------------------------------------------------------------

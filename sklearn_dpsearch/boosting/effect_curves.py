@@ -25,17 +25,6 @@ class Round(NamedTuple):
     noise: Array
 
 
-class _Effects(NamedTuple):
-    """Effects of a feature's groups in one round, and their noise.
-
-    ``rows`` has the group of each value as one-hot rows.
-    """
-
-    effects: Array
-    noise: Array
-    rows: Array
-
-
 def effect_curve(
     rounds: Sequence[Round], place: int, coded: CodedValues, contrasts: Array
 ) -> ColumnShape:
@@ -52,7 +41,7 @@ def effect_curve(
         Curves as sums of outputs.
     """
     empty = np.empty((contrasts.shape[1], 0))
-    by_round = [_Effects(empty, empty, np.empty((len(coded.codes), 0)))]
+    by_round = [(empty, empty, np.empty((len(coded.codes), 0)))]
     chosen = [cells for cells in rounds if place in cells.partition.features]
     by_round += [_effects_in_round(cells, place, coded) for cells in chosen]
     effects, noise, rows = (np.hstack(parts) for parts in zip(*by_round))
@@ -60,9 +49,10 @@ def effect_curve(
     return shape_of(points, contrasts @ effects, np.sqrt(contrasts**2 @ noise**2))
 
 
-def _effects_in_round(cells: Round, place: int, coded: CodedValues) -> _Effects:
-    """Effects of a feature in a round, averaged over the other features.
+def _effects_in_round(cells: Round, place: int, coded: CodedValues) -> tuple[Array, Array, Array]:
+    """Effects of a feature's groups in a round, their noise, and the group of each value, one-hot.
 
+    Effects are averaged over the other features.
     All codes of these count the same, but for the last, which is for missing values.
     """
     other_cells, shares = np.zeros(1, np.intp), np.ones(1)
@@ -75,7 +65,7 @@ def _effects_in_round(cells: Round, place: int, coded: CodedValues) -> _Effects:
             shares = np.multiply.outer(shares, counts / counts.sum()).ravel()
     groups = np.unique(groups_of_codes)
     numbers = np.add.outer(groups, other_cells)
-    return _Effects(
+    return (
         cells.weights[:, numbers] @ shares,
         np.sqrt(np.square(cells.noise[:, numbers]) @ np.square(shares)),
         (groups_of_codes[coded.codes][:, np.newaxis] == groups).astype(np.float64),

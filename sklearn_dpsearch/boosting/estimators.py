@@ -86,8 +86,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     @lazy_on_partitions
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, shape (n_samples, n_classes)."""
-        chances: Array = np.exp(self.predict_log_proba(X))
-        return chances
+        return np.asarray(np.exp(self.predict_log_proba(X)))
 
     @lazy_on_partitions
     def predict(self, X: Any) -> NDArray[Any]:
@@ -114,17 +113,12 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         for outputs in self._staged_outputs(X):
             yield self._labels_from_logits(self._logits(outputs))
 
-    def privacy_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the guarantee, as plain sentences."""
-        notes = super().privacy_assumptions()
+    def _assumptions(self) -> Iterator[str]:
+        yield from super()._assumptions()
         if self._declared("classes") is None:
-            notes += (
-                f"{type(self).__name__}: the labels that occur in y are public (declare them: "
-                f"classes=[...]).",
-            )
+            yield "the labels that occur in y are public (declare them: classes=[...])."
         if self.class_weight is not None:
-            notes += (f"{type(self).__name__}: class_weight was not taken from the labels.",)
-        return notes
+            yield "class_weight was not taken from the labels."
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
@@ -161,8 +155,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
 
     def _labels_from_logits(self, logits: Array) -> NDArray[Any]:
         places = (logits > 0).astype(np.intp) if logits.ndim == 1 else logits.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[places]
-        return labels
+        return np.asarray(self.classes_[places])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -284,5 +277,4 @@ def log_probabilities(logits: Array) -> Array:
     """
     if logits.ndim == 1:
         logits = np.column_stack([np.zeros_like(logits), logits])
-    logarithms: Array = log_softmax(logits, axis=1)
-    return logarithms
+    return np.asarray(log_softmax(logits, axis=1))

@@ -213,8 +213,7 @@ class CodedColumns:
         falling, bound = len(directed) - rising, np.sqrt(len(directed))  # sums beyond it are rare
         lower, upper = -min(falling, bound), min(rising, bound)
         share = (np.clip(total, lower, upper) - lower) / (upper - lower)
-        index: NDArray[np.intp] = np.minimum((share * INDEX_SIZE).astype(np.intp), INDEX_SIZE - 1)
-        return index
+        return np.asarray(np.minimum((share * INDEX_SIZE).astype(np.intp), INDEX_SIZE - 1))
 
     def _code_columns(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
         for column, bins, column_values in zip(self._schema.columns.values(), self._bins, values):

@@ -33,8 +33,7 @@ def exp_of_minus(values: Array) -> Array:
     are the same everywhere.
     """
     places = np.rint(np.minimum(values, LONGEST) * GRID).astype(np.intp)
-    exponentials: Array = EXPONENTIALS[places]
-    return exponentials
+    return np.asarray(EXPONENTIALS[places])
 
 
 #: Outputs of both signs at the places of that table.
@@ -137,8 +136,7 @@ class BinaryLoss(Loss):
     def start(self, mean_scores: Array, errors: Array) -> Array:
         chance = mean_within(0.5 + mean_scores / 4.0, errors / 4.0, 0.0, 1.0)
         chance = np.clip(chance, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
-        logits: Array = np.log(chance / (1.0 - chance))
-        return logits
+        return np.log(chance / (1.0 - chance))
 
 
 class SoftmaxLoss(Loss):
@@ -170,8 +168,7 @@ class SoftmaxLoss(Loss):
         unit = even * (1.0 - even)
         chances = mean_within(even + mean_scores * unit, errors * unit, 0.0, 1.0)
         chances = np.maximum(chances, LEAST_PROBABILITY)
-        logits: Array = np.log(chances) - np.log(chances).mean()
-        return logits
+        return np.asarray(np.log(chances) - np.log(chances).mean())
 
 
 class SquaredLoss(Loss):

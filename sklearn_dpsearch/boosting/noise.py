@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BudgetUnreachableError
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring
 from ..privacy.mechanisms.array_sampling import LARGEST_SCALE, RandomBytes, rounded_normals
 from ..privacy.mechanisms.release_sum import release_sum
 from .losses import PLACES, Array, Derivatives, Loss, nearest_places
@@ -161,8 +161,7 @@ def records_at(outputs: Array, targets: NDArray[Any], loss: Loss) -> PackedRecor
     places = nearest_places(outputs)
     places += np.multiply(targets == loss.labels[1], len(PLACES), dtype=np.intp)
     # no number is a place of the table, too
-    records: PackedRecords = _table(type(loss)).take(places, mode="clip")
-    return records
+    return _table(type(loss)).take(places, mode="clip")
 
 
 @functools.lru_cache(maxsize=4)
@@ -170,8 +169,7 @@ def _table(kind: type[Loss]) -> PackedRecords:
     """Table of what a record of each label adds at each of ``PLACES``, label by label."""
     loss = kind()
     outputs, targets = np.tile(PLACES, 2)[np.newaxis], np.repeat(loss.labels or (), len(PLACES))
-    table: PackedRecords = packed_records(loss.derivatives(outputs, targets), loss)[0]
-    return table
+    return np.asarray(packed_records(loss.derivatives(outputs, targets), loss)[0])
 
 
 def _all_fit(scores: Array, hessians: Array, loss: Loss) -> bool:
@@ -195,8 +193,7 @@ def _largest_hessian(loss: Loss) -> int:
 
 def column_squares(values: Array) -> Array:
     """Squared norms of the columns of an array."""
-    squares: Array = np.einsum("ij,ij->j", values, values)
-    return squares
+    return np.asarray(np.einsum("ij,ij->j", values, values))
 
 
 def packed_sums(
@@ -216,8 +213,7 @@ def packed_sums(
     places[n_full * PART :] += n_full * n_cells
     for sums, row in zip(parts, packed):
         np.add.at(sums.reshape(-1), places, row)
-    total: NDArray[np.int64] = unpacked(parts).sum(axis=1)
-    return total
+    return np.asarray(unpacked(parts).sum(axis=1))
 
 
 def cell_sums(values: Array, cells: NDArray[np.integer[Any]], n_cells: int) -> Array:

@@ -391,6 +391,7 @@ def partitioned_records(
     """
     from distributed import get_client
 
+    named = target_name(y)
     parts: list[tuple[Any, ...]] = [(part,) for part in parts_of(X)]
     if (targets := parts_of_targets(y)) is not None:
         if len(targets) != len(parts):
@@ -399,13 +400,13 @@ def partitioned_records(
                 f"is needed."
             )
         parts = [(*part, target) for part, target in zip(parts, targets)]
-    elif (target := target_name(y)) is None:
+    elif named is None:
         raise TypeError(
             f"Found y of type {type(y).__name__} for partitions; the name of a column of X is "
             f"needed."
         )
     else:
-        model.check_target_of_partitions(target)
+        model.check_target_of_partitions(named)
     if groups is not None and (groups := target_name(groups)) is None:
         raise TypeError(
             f"Found groups of type {type(groups).__name__} for partitions; the name of a column of "
@@ -415,7 +416,6 @@ def partitioned_records(
     loss = model._loss_and_targets(np.empty(0))[0]
     model = copy.copy(model)
     model.noise_seed = None
-    named = target_name(y)
     fit, key = secrets.token_hex(16), secrets.token_bytes(16)
     reading = PartitionReader(fit, model, named, groups, key, newlines_in_values)
     return PartitionedRecords(get_client(), reading, parts, loss)

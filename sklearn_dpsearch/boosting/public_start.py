@@ -63,8 +63,7 @@ def init_outputs(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_output
     by_record: Array = contributions(
         respond, lambda _, answers: to_outputs(answers), records, unused, worst
     )
-    outputs: Array = np.ascontiguousarray(by_record.T)
-    return outputs
+    return np.ascontiguousarray(by_record.T)
 
 
 def columns_of_init(init: Any, X: Any) -> Any:

@@ -186,6 +186,26 @@ class RecordSums(Protocol):
     def sums_on_line(self, constant: Array, way: float | None = None) -> NDArray[np.int64]: ...
 
 
+class NoisyRecords(NamedTuple):
+    """Records in boosting, the release of their sums, and the noise of a sum of scores.
+
+    ``noise`` is a standard deviation.
+    """
+
+    records: RecordSums
+    release: SumRelease
+    noise: float
+
+    @property
+    def noise_of_hessians(self) -> float:
+        """Standard deviation of the noise of a sum of Hessians."""
+        return self.noise * HESSIAN_NOISE * self.records.loss.hessian_unit
+
+    def sums(self, step: Array, partition: Partition) -> tuple[Array, Array]:
+        """Take the last round's step, and release sums of scores and Hessians over new cells."""
+        return self.release(self.records.sums(step, partition))
+
+
 class TrainingRecords:
     """Records in boosting, asked for their number and sums over cells alone.
 
@@ -277,12 +297,13 @@ class TrainingRecords:
             Sums of whole numbers.
         """
 
-        def of_block(rows: slice, persons: Numbers | None) -> NDArray[np.int64]:
+        def of_block(block: Block) -> NDArray[np.int64]:
+            rows, _ = block
             outputs, cells = self.outputs[:, rows], partition.cells(self._codes[:, rows])
             outputs += steps_of(step, self._cells[rows])
             added = records_at(outputs, self._targets[rows], self.loss)
             self._cells[rows] = cells
-            return self._cell_sums(added, rows, cells, partition.n_cells, persons)
+            return self._cell_sums(added, cells, partition.n_cells, block)
 
         return self._sum_over_blocks(of_block, partition.n_cells)
 
@@ -314,14 +335,15 @@ class TrainingRecords:
             Share of the way at which the slope is taken; None: at the outputs.
         """
 
-        def of_block(rows: slice, persons: Numbers | None) -> NDArray[np.int64]:
+        def of_block(block: Block) -> NDArray[np.int64]:
+            rows, _ = block
             outputs = self.outputs[:, rows]
             if way is not None:
                 outputs = outputs_on_line(constant, self._initial[:, rows], way)
             scores, hessians = self.loss.derivatives(outputs, self._targets[rows])
             slopes = Derivatives(scores * self._line_direction(constant, rows), hessians)
             added, cells = packed_records(slopes, self.loss), np.zeros(outputs.shape[1], np.uint8)
-            return self._cell_sums(added, rows, cells, 1, persons)
+            return self._cell_sums(added, cells, 1, block)
 
         return self._sum_over_blocks(of_block, 1)
 
@@ -330,14 +352,14 @@ class TrainingRecords:
         return (outputs_on_line(constant, self._initial[:, rows], 1.0) - constant) / FARTHEST
 
     def _sum_over_blocks(
-        self, of_block: Callable[[slice, Numbers | None], NDArray[np.int64]], n_cells: int
+        self, of_block: Callable[[Block], NDArray[np.int64]], n_cells: int
     ) -> NDArray[np.int64]:
         """Sum of what is computed of each block, each thread taking its share of them."""
         zeros = np.zeros((2 * self.loss.n_outputs, n_cells), np.int64)
 
         def of_thread(first: int, step: int) -> NDArray[np.int64]:
             blocks = itertools.islice(self._blocks(n_cells), first, None, step)
-            return functools.reduce(np.add, itertools.starmap(of_block, blocks), zeros)
+            return functools.reduce(np.add, map(of_block, blocks), zeros)
 
         if self._pool is None:
             return of_thread(0, 1)
@@ -347,7 +369,7 @@ class TrainingRecords:
         ]
         return functools.reduce(np.add, (share.result() for share in shares))
 
-    def _blocks(self, n_cells: int) -> Iterator[tuple[slice, Numbers | None]]:
+    def _blocks(self, n_cells: int) -> Iterator[Block]:
         """Blocks of records, of equal length but for those of persons, as many for each thread."""
         if self._persons is not None:
             yield from self._persons.blocks(n_cells)
@@ -359,14 +381,10 @@ class TrainingRecords:
                 yield slice(start, start + length), None
 
     def _cell_sums(
-        self,
-        added: PackedRecords,
-        rows: slice,
-        cells: CellNumbers,
-        n_cells: int,
-        persons: Numbers | None,
+        self, added: PackedRecords, cells: CellNumbers, n_cells: int, block: Block
     ) -> NDArray[np.int64]:
         """Sums over each cell of what records, or their persons, add."""
+        rows, persons = block
         if self._blank is not None:
             added[:, self._blank[rows]] = 0
         if persons is None:
@@ -392,24 +410,19 @@ class BoostingStart(NamedTuple):
     n_records: float
 
 
-def release_start(
-    records: RecordSums, release: SumRelease, noise: float, n_records: float | None = None
-) -> BoostingStart:
+def release_start(noisy: NoisyRecords, n_records: float | None = None) -> BoostingStart:
     """Release the constant outputs at which boosting starts, with noise.
 
     Parameters
     ----------
-    records : RecordSums
-    release : callable
-    noise : float
-        Standard deviation of the noise of a sum of scores.
+    noisy : NoisyRecords
     n_records : int, optional
         Where it is public: it tells the sum of the Hessians better than noise does, unless many
         records are blank.
     """
-    loss, zeros = records.loss, np.zeros((records.loss.n_outputs, 1))
-    scores, hessians = release(records.sums(zeros, WHOLE))
-    error = noise * HESSIAN_NOISE * loss.hessian_unit
+    loss, noise, error = noisy.records.loss, noisy.noise, noisy.noise_of_hessians
+    zeros = np.zeros((loss.n_outputs, 1))
+    scores, hessians = noisy.sums(zeros, WHOLE)
     before = loss.derivatives(zeros, np.zeros(1)).hessians
     if n_records is not None and (np.abs(hessians - n_records * before) < DIFFERENT * error).all():
         hessians = n_records * before
@@ -434,38 +447,37 @@ class PublicLine:
     way: float = 0.0
     curvature: float = 0.0
 
-    def start(
-        self, records: RecordSums, release: SumRelease, noise: float, n_records: float
-    ) -> BoostingStart:
+    def start(self, noisy: NoisyRecords, n_records: float) -> BoostingStart:
         """Go along the line as noisy slopes say, and release a start.
 
         The loss is convex, so its slope along the line falls: the way ends where it would cross 0.
         """
-        slopes = [self._slope(records, release, way) for way in WAYS]
+        slopes = [self._slope(noisy, way) for way in WAYS]
         falling = isotonic_regression(slopes, increasing=False)
         self.way = float(np.interp(0.0, falling[::-1], WAYS[::-1])) if falling[0] > 0.0 else 0.0
-        self.curvature = max((slopes[0] - slopes[-1]) / (FARTHEST * (WAYS[-1] - WAYS[0])), noise)
-        records.start_at(self.constant, self.way)
-        scores, hessians = release(records.sums(np.zeros_like(self.constant), WHOLE))
-        error = noise * HESSIAN_NOISE * records.loss.hessian_unit
+        curvature = (slopes[0] - slopes[-1]) / (FARTHEST * (WAYS[-1] - WAYS[0]))
+        self.curvature = max(curvature, noisy.noise)
+        noisy.records.start_at(self.constant, self.way)
+        scores, hessians = noisy.sums(np.zeros_like(self.constant), WHOLE)
+        error = noisy.noise_of_hessians
         total = np.maximum(hessians, error)
-        step = scores * _shrunk_inverse(total, noise / FIRST_SCALE)
+        step = scores * _shrunk_inverse(total, noisy.noise / FIRST_SCALE)
         return BoostingStart(step, total, np.full_like(total, error**2), n_records)
 
-    def follow(self, records: RecordSums, release: SumRelease, noise: float) -> None:
+    def follow(self, noisy: NoisyRecords) -> None:
         """Move along the line by a shrunk Newton step.
 
         Beside other weights less of it may be right, or more.
         """
-        floor = np.array(noise / (CHANGE * FARTHEST))
+        floor = np.array(noisy.noise / (CHANGE * FARTHEST))
         inverse = float(_shrunk_inverse(np.array(self.curvature), floor))
-        move = self._slope(records, release) * inverse / FARTHEST
+        move = self._slope(noisy) * inverse / FARTHEST
         move = min(max(self.way + move, 0.0), MOST_WAY) - self.way
         self.way += move
-        records.move_on_line(self.constant, move)
+        noisy.records.move_on_line(self.constant, move)
 
-    def _slope(self, records: RecordSums, release: SumRelease, way: float | None = None) -> float:
-        return float(release(records.sums_on_line(self.constant, way))[0].sum())
+    def _slope(self, noisy: NoisyRecords, way: float | None = None) -> float:
+        return float(noisy.release(noisy.records.sums_on_line(self.constant, way))[0].sum())
 
 
 def outputs_on_line(constant: Array, outputs: Array, way: float) -> Array:
@@ -473,19 +485,16 @@ def outputs_on_line(constant: Array, outputs: Array, way: float) -> Array:
 
     The way begins at constant outputs, and is followed for FARTHEST at most.
     """
-    place: Array = constant + way * np.clip(outputs - constant, -FARTHEST, FARTHEST)
-    return place
+    return constant + way * np.clip(outputs - constant, -FARTHEST, FARTHEST)
 
 
 def boost(
-    records: RecordSums,
+    noisy: NoisyRecords,
     start: BoostingStart,
     draws: PartitionDraws,
-    release: SumRelease,
-    *,
     learning_rate: float,
-    noise: float,
     prior_factor: float,
+    *,
     line: PublicLine | None = None,
     rule: StepRule | None = None,
 ) -> Boosted:
@@ -493,14 +502,11 @@ def boost(
 
     Parameters
     ----------
-    records : RecordSums
+    noisy : NoisyRecords
     start : BoostingStart
     draws : PartitionDraws
         Of the rounds.
-    release : callable
     learning_rate : float
-    noise : float
-        Standard deviation of the noise of a sum of scores.
     prior_factor : float
         Multiple of the measured size of weights that is expected.
     line : PublicLine, optional
@@ -508,14 +514,15 @@ def boost(
     rule : callable, optional
         Changes the weights of each round before they are taken.
     """
-    step, noise_of_hessians = start.outputs, noise * HESSIAN_NOISE * records.loss.hessian_unit
+    loss, noise, noise_of_hessians = noisy.records.loss, noisy.noise, noisy.noise_of_hessians
+    step = start.outputs
     boosted = Boosted([start.outputs], [0.0], [], [])
-    prior = PriorScale(prior_factor, records.loss.least_scale)
+    prior = PriorScale(prior_factor, loss.least_scale)
     known_hessians = KnownHessians(start.total, start.variance, noise_of_hessians)
     for partition in draws:
-        scores, hessians = release(records.sums(step, partition))
+        scores, hessians = noisy.sums(step, partition)
         hessians, believed = known_hessians.see(hessians)
-        variances = noise**2 + records.loss.spread * np.maximum(hessians, 0.0)
+        variances = noise**2 + loss.spread * np.maximum(hessians, 0.0)
         floor = np.sqrt(variances) / prior.value
         multiple = learning_rate * _shrunk_inverse(hessians, floor)
         slope = _shrunk_inverse_slope(hessians, floor, noise / prior.value)
@@ -528,9 +535,9 @@ def boost(
         boosted.gains.append(_loss_decrease(scores, hessians, multiple, noise))
         draws.see(boosted.gains[-1])
         if line is not None and len(boosted.noise) % EVERY == 0:
-            records.advance(step)
+            noisy.records.advance(step)
             step = np.zeros_like(start.outputs)
-            line.follow(records, release, noise)
+            line.follow(noisy)
     return boosted
 
 
@@ -551,8 +558,7 @@ def _shrunk_inverse(hessians: Array, floor: Array | float) -> Array:
     is the posterior mean of the Newton step, at known H.
     """
     positive = np.maximum(hessians, 0.0)
-    inverse: Array = positive / (np.square(positive) + np.square(floor))
-    return inverse
+    return np.asarray(positive / (np.square(positive) + np.square(floor)))
 
 
 def _shrunk_inverse_slope(hessians: Array, floor: Array, by_noise: float) -> Array:
@@ -595,6 +601,8 @@ def steps_of(step: Array, cells: CellNumbers) -> Array:
 PERSONS, PAIRS = 2**16, 2**20
 #: Number of the person of each record, in order, from 0 on.
 Numbers = NDArray[np.int64]
+#: Rows of some records, and their persons; None where each record counts by itself.
+Block: TypeAlias = tuple[slice, Numbers | None]
 
 
 class RecordsByPerson:

@@ -12,23 +12,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from ..privacy import (
-    BudgetUnreachableError,
-    GaussianDP,
-    Guarantee,
-    LaplaceDP,
-    MixedNeighborsError,
-    PrivacyError,
-    ProfileDP,
-    PureDP,
-    as_replace_one,
-    as_zero_out,
-    calibrate,
-    compose,
-    from_dict,
-)
-from ..privacy._types import Neighboring
-from ..privacy.guarantees.composition import Composition
+from ..errors import BudgetUnreachableError, MixedNeighborsError, PrivacyError
+from ..privacy import GaussianDP, Guarantee, LaplaceDP, ProfileDP, PureDP, calibrate, from_dict
+from ..privacy._checks import Neighboring
+from ..privacy.guarantees.composition import Composition, compose
+from ..privacy.guarantees.neighboring_relations import as_replace_one, as_zero_out
 from ..privacy.statement.sections import PERSON
 
 #: Number of guarantees whose loss distributions are kept, because computing these is slow.

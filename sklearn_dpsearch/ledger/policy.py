@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
-from ..privacy._types import NEIGHBORING
+from ..privacy._checks import NEIGHBORING
 from ..privacy.statement.content import up
 from .entry import BY_HAND, Entry
 

@@ -16,12 +16,17 @@ from ..data.columns import names_of
 from ..data.records import number_of_records
 from ..ledger import ledger_file
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
-from ..privacy._checks import check_kind, check_neighboring, number_in, plain_number, require
-from ..privacy._types import Neighboring
+from ..privacy._checks import (
+    Neighboring,
+    check_kind,
+    check_neighboring,
+    number_in,
+    plain_number,
+    require,
+)
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import Component, PrivacySpent
-from ..privacy.statement.content import up
-from ..privacy.statement.words import SENTENCES
+from ..privacy.statement.content import SENTENCES, up
 from .entry import (
     BY_HAND,
     Entry,
@@ -35,8 +40,7 @@ from .entry import (
     total_epsilon,
     total_guarantee,
 )
-from .fits import in_words
-from .ledger_context import counted, enter_block, leave_block
+from .ledger_context import counted, enter_block, in_words, leave_block
 from .policy import Policy, budget_under, check_entry, check_risk, read_policy
 
 
@@ -108,7 +112,12 @@ class PrivacyLedger:
         policy: str | os.PathLike[str] | None = None,
     ) -> None:
         stated = {"epsilon": epsilon, "delta": delta, "neighboring": neighboring}
-        _check_parameters(epsilon, delta, neighboring)
+        if epsilon is not None:
+            require(plain_number("epsilon", epsilon) > 0, "a budget epsilon > 0", epsilon=epsilon)
+        if delta is not None:
+            number_in("[0, 1)", delta=delta)
+        if neighboring is not None:
+            check_neighboring(neighboring)
         self.path = os.path.realpath(os.path.expanduser(path))
         self._file, self._label = Path(self.path), ""
         rules = None if policy is None else read_policy(policy)
@@ -416,15 +425,3 @@ class PrivacyLedger:
 
     def _repr_html_(self) -> str:
         return self.spent()._repr_html_()
-
-
-def _check_parameters(
-    epsilon: float | None, delta: float | None, neighboring: Neighboring | None
-) -> None:
-    """Raise for an impossible budget or relation."""
-    if epsilon is not None:
-        require(plain_number("epsilon", epsilon) > 0, "a budget epsilon > 0", epsilon=epsilon)
-    if delta is not None:
-        number_in("[0, 1)", delta=delta)
-    if neighboring is not None:
-        check_neighboring(neighboring)

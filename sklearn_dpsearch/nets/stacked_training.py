@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from .._process import Stage
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring
 from ..privacy.mechanisms.release_sum import is_listened_to, release_sum
 from .engines import rounding
 from .engines.base import Engine

@@ -66,6 +66,11 @@ def read_book(path: str | Path) -> Any:
     return json.loads(text) if str(path).endswith(".json") else yaml_module().safe_load(text)
 
 
+def entry_error(name: str, entry: str, problem: str) -> ValueError:
+    """Error for an entry of a schema, with its problem as the end of a sentence."""
+    return ValueError(f"Found {entry} for column {name!r} of the schema{problem}")
+
+
 def yaml_module() -> Any:
     """Module of PyYAML, or an error with the remedy."""
     try:
@@ -102,10 +107,8 @@ def entry_of(name: str, stated: Any) -> CodeBookEntry:
     if not entry.keys() & {"values", "buckets"} and not {"lower", "upper"} <= entry.keys():
         of_text = "the list of all values, {'enum': ['a', 'b']}, or {'buckets': 64},"
         remedy = of_text if declared == "text" else "both ends, {'minimum': 0, 'maximum': 99},"
-        raise ValueError(
-            f"Found {dict(stated)!r} for column {name!r} of the schema, which does not say what "
-            f"the column may hold; {remedy} is needed."
-        )
+        problem = f", which does not say what the column may hold; {remedy} is needed."
+        raise entry_error(name, repr(dict(stated)), problem)
     if "values" in entry:
         values = (value for value in entry["values"] if value is not None)
         entry["values"] = [_in_kind(value, declared) for value in values]
@@ -144,10 +147,8 @@ def _declared_kind(name: str, stated: Any) -> str:
     if kinds == [None]:
         return ""
     if len(kinds) != 1 or kinds[0] not in TYPES:
-        raise ValueError(
-            f"Found type={stated!r} for column {name!r} of the schema; one of {sorted(TYPES)} is "
-            f"needed, or none."
-        )
+        needed = f"; one of {sorted(TYPES)} is needed, or none."
+        raise entry_error(name, f"type={stated!r}", needed)
     return TYPES[kinds[0]]
 
 

@@ -278,8 +278,7 @@ class Choice(OneHot):
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
         missing = np.fromiter((_is_missing(value) for value in values.tolist()), bool, len(values))
         fits = self.places(values) < len(self.values)
-        misfits: NDArray[np.intp] = np.where(fits, 0, np.where(missing, 1, 2))
-        return misfits
+        return np.where(fits, 0, np.where(missing, 1, 2))
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
         """Every value at least once, if there are enough records."""

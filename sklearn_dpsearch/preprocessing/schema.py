@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data.columns import Given, columns_of
 from ..errors import did_you_mean
-from .code_books import columns_of_book, entry_of, read_book, yaml_module
+from .code_books import columns_of_book, entry_error, entry_of, read_book, yaml_module
 from .columns import DIRECTIONS, Choice, Column, Detail, Hashed, is_date, is_number, looks_like_ends
 from .ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
 
@@ -120,9 +120,9 @@ class Schema(Mapping[str, Any]):
         if bins is None:
             edges = {name: stated_edges(column) for name, column in self.columns.items()}
             bins = {name: len(inner) + 1 for name, inner in edges.items() if inner}
+        columns = self.columns.items()
         return [
-            f"{name}: {column.described(bins.get(name, 0), max_values)}"
-            for name, column in self.columns.items()
+            f"{key}: {column.described(bins.get(key, 0), max_values)}" for key, column in columns
         ]
 
     def __reduce__(self) -> Any:
@@ -148,10 +148,9 @@ class Schema(Mapping[str, Any]):
         KeyError, ValueError
             For a column that the schema lacks, is of buckets, or has another direction there.
         """
+        ways = {name: way for name, way in directions.items() if way}
         changed = {
-            name: _directed(name, self._column_named(name), way)
-            for name, way in directions.items()
-            if way
+            name: _directed(name, self._column_named(name), way) for name, way in ways.items()
         }
         return self._with_columns({**self.columns, **changed})
 
@@ -306,20 +305,16 @@ def column_of(name: str, stated: Any) -> Column:
         word = stated["direction"]
         entry = {key: value for key, value in stated.items() if key != "direction"}
         if word not in DIRECTIONS:
-            raise ValueError(
-                f"Found direction={word!r} for column {name!r} of the schema; one of "
-                f"{sorted(DIRECTIONS)} is needed."
-            )
+            needed = f"; one of {sorted(DIRECTIONS)} is needed."
+            raise entry_error(name, f"direction={word!r}", needed)
         return _directed(name, column_of(name, entry), DIRECTIONS[word])
     if isinstance(stated, tuple) and len(stated) == 2:
         stated = dict(zip(("lower", "upper"), stated))
     words = set(stated) if isinstance(stated, Mapping) else set()
     if words == {"buckets"}:
         if not is_number_of_bins(stated["buckets"]):
-            raise ValueError(
-                f"Found buckets={stated['buckets']!r} for column {name!r} of the schema; a whole "
-                f"number from 2 is needed."
-            )
+            needed = "; a whole number from 2 is needed."
+            raise entry_error(name, f"buckets={stated['buckets']!r}", needed)
         return Hashed(int(stated["buckets"]))
     if words == {"values"} and isinstance(stated["values"], list):
         return _choice_of_values(name, stated["values"], declared, confirmed=True)
@@ -345,11 +340,9 @@ def column_of(name: str, stated: Any) -> Column:
 def _directed(name: str, column: Column, direction: int) -> Column:
     """Column in whose values the target falls or rises."""
     if not isinstance(column, (Range, Choice)) or column.direction not in (0, direction):
-        raise ValueError(
-            f"Found the direction {direction} for column {name!r} of the schema, which is "
-            f"{column.described()}; a range, or a list in order, without the opposite direction is "
-            f"needed."
-        )
+        needed = "a range, or a list in order, without the opposite direction is needed."
+        problem = f", which is {column.described()}; {needed}"
+        raise entry_error(name, f"the direction {direction}", problem)
     return replace(column, direction=direction)
 
 
@@ -378,10 +371,8 @@ def _scaled_range(
     """Range with the scale of its entry."""
     scale = options.get("scale", LINEAR)
     if scale not in (LINEAR, LOG) or (scale == LOG and kind is not NumberRange):
-        raise ValueError(
-            f"Found scale={scale!r} for column {name!r} of the schema; 'linear', or 'log' of "
-            f"numbers, is needed."
-        )
+        needed = "; 'linear', or 'log' of numbers, is needed."
+        raise entry_error(name, f"scale={scale!r}", needed)
     return kind(*ends, scale=scale)
 
 
@@ -397,10 +388,9 @@ def _range_with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Ra
         edges = np.concatenate([column.ends()[:1], with_bins.edges(Detail()), column.ends()[1:]])
         if np.all(np.diff(edges) > 0):  # not so with nan
             return with_bins
-    raise ValueError(
-        f"Found bins={bins!r} for column {name!r} of the schema; a number of bins from 2, 'auto', "
-        f"None, or rising edges between {column.lower} and {column.upper} are needed."
-    )
+    edges_needed = f"rising edges between {column.lower} and {column.upper} are needed."
+    needed = f"; a number of bins from 2, 'auto', None, or {edges_needed}"
+    raise entry_error(name, f"bins={bins!r}", needed)
 
 
 def is_number_of_bins(bins: Any) -> bool:
@@ -412,10 +402,8 @@ def _check_order(name: str, column: Range) -> Range:
     """Range whose ends are finite and in order, or an error."""
     unit = column._value_unit(name)
     if not (math.isfinite(unit.middle) and unit.half > 0):
-        raise ValueError(
-            f"Found ({column.lower}, {column.upper}) for column {name!r} of the schema: the "
-            "smallest value and then the largest are needed, both finite."
-        )
+        needed = ": the smallest value and then the largest are needed, both finite."
+        raise entry_error(name, f"({column.lower}, {column.upper})", needed)
     return column
 
 
@@ -427,10 +415,8 @@ def _choice_of_values(
         isinstance(value, Hashable) and value is not None and value == value for value in values
     )
     if not values_fit or len(set(values)) < len(values):
-        raise ValueError(
-            f"Found {values!r} for column {name!r} of the schema: different values are needed, and "
-            "none for missing ones, which have an output of their own."
-        )
+        needed = "different values are needed, and none for missing ones"
+        raise entry_error(name, repr(values), f": {needed}, which have an output of their own.")
     return Choice(tuple(values), kind, confirmed)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._site import linked
 from ..data.columns import names_of
@@ -244,9 +244,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         units, scale = self._output_units(schema), self._row_scale(schema)
         array = np.asarray(coefficients, dtype=np.float64)
         _check_shape(array, (len(units),))
-        weights = {
-            unit.name: float(scale * weight / unit.half) for unit, weight in zip(units, array)
-        }
+        weighted = zip(units, scale * array)
+        weights = {unit.name: float(weight / unit.half) for unit, weight in weighted}
         return weights, float(intercept) - sum(weights[unit.name] * unit.middle for unit in units)
 
     def shapes(
@@ -291,18 +290,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _output_places(self, schema: Schema) -> dict[str, slice]:
         """Places of each column's outputs."""
-        widths = [
-            sum(1 for _ in column.outputs(name, self._detail))
-            for name, column in schema.columns.items()
-        ]
+        columns = schema.columns.items()
+        widths = [sum(1 for _ in column.outputs(name, self._detail)) for name, column in columns]
         ends = itertools.accumulate(widths)
         return {name: slice(end - width, end) for name, width, end in zip(schema, widths, ends)}
 
     def _checked_schema(self) -> Schema:
         """Schema, after a check of all parameters."""
-        validate_parameter_constraints(
-            self._parameter_constraints, self.get_params(deep=False), type(self).__name__
-        )
+        self._validate_params()
         return Schema.of(self.schema)
 
     def _output_units(self, schema: Schema) -> list[Unit]:

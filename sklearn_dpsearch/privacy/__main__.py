@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from ..errors import PrivacyError
-from ._types import NEIGHBORING
+from ._checks import NEIGHBORING
 from .count_distributions.base import CountDistribution
 from .count_distributions.distributions import Fixed, Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic

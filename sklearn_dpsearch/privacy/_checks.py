@@ -1,15 +1,23 @@
-"""Helpers of frozen values: a check for each kind of mistake, and values computed once."""
+"""Helpers of frozen values: types, a check for each kind of mistake, and values computed once."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import Field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import PrivacyError
-from ._types import NEIGHBORING, Array
+
+Array = npt.NDArray[np.float64]
+ArrayLike = npt.ArrayLike
+#: Several numbers at once.
+Numbers: TypeAlias = Array | Sequence[float]
+Neighboring = Literal["add_remove", "zero_out", "replace_one"]
+NEIGHBORING: tuple[Neighboring, ...] = ("add_remove", "zero_out", "replace_one")
 
 
 def require(condition: bool, expected: str, **values: object) -> None:

@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..errors import BudgetUnreachableError, MissingDeltaError
-from ._checks import as_numbers, number_in, plain_number, require, require_in
-from ._types import Neighboring
+from ._checks import Neighboring, as_numbers, number_in, plain_number, require, require_in
 from .guarantees.base import Guarantee, as_guarantee
 from .guarantees.composition import compose
 from .guarantees.single_mechanisms import DPSGD, ApproxDP, GaussianDP
@@ -186,15 +185,15 @@ def _bracket_by_rough_bounds(
     point = _narrow_bracket(rough, target, ends.safe, ends.unsafe, ROUGHLY)
     power = _local_power(rough, point, ends.unsafe)
     for _ in range(STEPS):  # along a power law
-        epsilon = reached(point)
-        if epsilon is None or not 0 < epsilon < math.inf or power == 0:
+        epsilon = _or_infinite(reached(point))
+        if not 0 < epsilon < math.inf or power == 0:
             return None
         if target * (1 - tolerance) <= epsilon <= target:
             return Bracket(point, None)
         last, before = point, epsilon
         point = float(last * (target * (1 - tolerance / 2) / epsilon) ** (1.0 / power))
-        now = reached(point)
-        if point == last or now is None or not 0 < now < math.inf or now == before:
+        now = _or_infinite(reached(point))
+        if point == last or not 0 < now < math.inf or now == before:
             return None
         power = math.log(now / before) / math.log(point / last)
     return None
@@ -203,9 +202,7 @@ def _bracket_by_rough_bounds(
 def _local_power(reached: Reached, safe: float, unsafe: float) -> float:
     """Exponent of ε ∝ parameter^power near a parameter; 0 if there is none."""
     point = safe * (1.05 if unsafe > safe else 1 / 1.05)
-    shifted_epsilon, safe_epsilon = reached(point), reached(safe)
-    if shifted_epsilon is None or safe_epsilon is None:
-        return 0.0
+    shifted_epsilon, safe_epsilon = _or_infinite(reached(point)), _or_infinite(reached(safe))
     if not 0 < safe_epsilon < shifted_epsilon < math.inf:
         return 0.0
     return math.log(shifted_epsilon / safe_epsilon) / math.log(point / safe)

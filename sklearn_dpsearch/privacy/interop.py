@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import UnknownGuaranteeError
-from ._checks import require, require_in, require_whole
-from ._types import Neighboring
+from ._checks import Neighboring, require, require_in, require_whole
 from .count_distributions.distributions import Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
 from .guarantees.base import Guarantee

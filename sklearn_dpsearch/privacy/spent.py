@@ -10,7 +10,7 @@ from datetime import date as Date
 from typing import Any
 
 from ..errors import PrivacyError
-from ._types import Neighboring
+from ._checks import Neighboring
 from .guarantees.base import Guarantee, Statement
 from .guarantees.neighboring_relations import for_group
 from .statement.content import Release, json_number, short_up, up
@@ -117,13 +117,12 @@ class PrivacySpent(Statement):
                 f"Found a statement whose unit is {self.unit!r}; one whose unit is a record is "
                 "needed. Call for_group on the statement of the fit itself."
             )
+        groups = [for_group(component.guarantee, records) for component in self.components]
+        parts = zip(self.components, groups)
         return replace(
             self,
             guarantee=for_group(self.guarantee, records),
-            components=tuple(
-                replace(component, guarantee=for_group(component.guarantee, records))
-                for component in self.components
-            ),
+            components=tuple(replace(part, guarantee=of_group) for part, of_group in parts),
             assumptions=(*self.assumptions, f"No person has more than {records} of the records."),
             unit=f"{records} records of one person",
         )

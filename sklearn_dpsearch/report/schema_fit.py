@@ -22,13 +22,13 @@ from ..preprocessing import Schema
 from ..preprocessing.columns import FITS
 from ..privacy import GaussianDP, Guarantee, PureDP, calibrate
 from ..privacy._checks import (
+    Neighboring,
     check_kind,
     check_neighboring,
     check_size_of_delta,
     plain_number,
     require,
 )
-from ..privacy._types import Neighboring
 from ..privacy.mechanisms.release_sum import release_sum
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import short_up, up

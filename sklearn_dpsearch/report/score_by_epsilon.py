@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.multiclass import type_of_target
 
 from ..ledger.ledger_context import counted
-from ..privacy._types import Array
+from ..privacy._checks import Array
 from .drawing import LOOKS, Display, plain_ticks
 
 #: Share of the fits that must reach a score.

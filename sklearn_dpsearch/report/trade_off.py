@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..privacy import Guarantee
-from ..privacy._types import Array
+from ..privacy._checks import Array
 from ..privacy.guarantees.base import Statement, as_guarantee
 from ..privacy.statement.content import Curve, percent_up
 from ..search import BasePrivateSearch

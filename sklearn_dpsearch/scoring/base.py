@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..privacy._checks import plain_number, require
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring, plain_number, require
 from .noise import Sensitivity
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 from .._process import contained
 from ..data.labels import as_array, column_of, label_of
 from ..data.lists import objects
-from ..privacy._types import Array
+from ..privacy._checks import Array
 
 Labels = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]

@@ -15,8 +15,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils.validation import _num_samples
 
 from ..data.labels import as_array, positions
-from ..privacy._checks import require
-from ..privacy._types import Array, Neighboring
+from ..privacy._checks import Array, Neighboring, require
 from .base import PrivateScorer, check_relation
 from .contributions import Places, Respond, contributions, equal, finite, response_function
 from .noise import Sensitivity

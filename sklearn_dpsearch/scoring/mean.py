@@ -10,8 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..data.labels import as_array, positions
-from ..privacy._checks import require
-from ..privacy._types import Array, Neighboring
+from ..privacy._checks import Array, Neighboring, require
 from .base import PrivateScorer, check_relation, check_resolution
 from .contributions import (
     Evaluate,

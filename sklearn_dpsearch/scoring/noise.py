@@ -29,8 +29,15 @@ import numpy as np
 from scipy import special
 
 from ..privacy import ZCDP, Guarantee, ProfileDP, PureDP, compose
-from ..privacy._checks import cached_property, check_kind, require, require_whole
-from ..privacy._types import Array, ArrayLike, Neighboring
+from ..privacy._checks import (
+    Array,
+    ArrayLike,
+    Neighboring,
+    cached_property,
+    check_kind,
+    require,
+    require_whole,
+)
 from ..privacy.mechanisms.exact_sampling import (
     SYSTEM,
     IntegerSource,

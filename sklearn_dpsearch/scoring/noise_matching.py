@@ -21,8 +21,7 @@ from ..privacy import (
     PureDP,
     mixture,
 )
-from ..privacy._checks import check_kind
-from ..privacy._types import Array
+from ..privacy._checks import Array, check_kind
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.guarantees.composition import Mixture
 from ..privacy.numerics.basic_mechanisms import negligible_from

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import r2_score
 
-from ..privacy._checks import as_numbers, plain_number, require
-from ..privacy._types import Array, Neighboring
+from ..privacy._checks import Array, Neighboring, as_numbers, plain_number, require
 from .base import PrivateScorer, check_relation, check_resolution
 from .contributions import contributions, finite, numbers, quantised, response_function
 from .noise import Sensitivity

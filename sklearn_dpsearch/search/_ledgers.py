@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..ledger import PrivacyLedger
-from ..ledger.fits import model_in_words
-from ..ledger.ledger_context import is_counted, ledger_here, own_block
+from ..ledger.ledger_context import is_counted, ledger_here, model_in_words, own_block
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from .planning.checks import nested_values, values_of_space

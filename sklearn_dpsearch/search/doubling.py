@@ -19,8 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 
 from .._process.progress import Progress
 from ..privacy import Guarantee, PrivacyError, calibrate, doubling_search
-from ..privacy._checks import cached_property
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring, cached_property
 from ..privacy.mechanisms.exact_sampling import IntegerSource
 from ..privacy.selection.doubling import (
     AboveThreshold,

@@ -25,7 +25,7 @@ from ..privacy import (
     compose,
     subset_then_train,
 )
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes, bernoulli
 from ..privacy.spent import Component
 from ..scoring.validation import (

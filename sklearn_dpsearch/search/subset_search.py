@@ -16,7 +16,7 @@ from .._docstrings import documented
 from .._process.progress import Progress
 from ..errors import did_you_mean
 from ..privacy import CountDistribution, Fixed, Guarantee, PrivacyError
-from ..privacy._types import Neighboring
+from ..privacy._checks import Neighboring
 from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.validation import Fold, Validation, all_numbers, numbers_where
 from ._base import BasePrivateSearch

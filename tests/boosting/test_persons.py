@@ -300,7 +300,7 @@ def test_groups_leave_no_trace():
 def test_the_start_uses_only_a_public_number_of_records(kind, given, grouped, number, monkeypatch):
     numbers, true = [], rounds.release_start
     monkeypatch.setattr(
-        rounds, "release_start", lambda *each: numbers.append(each[3]) or true(*each)
+        rounds, "release_start", lambda *each: numbers.append(each[1]) or true(*each)
     )
     model = MODELS[kind](max_iter=1, **given)
     model.fit(TABLE, TABLE[model.target], **({"groups": heavy(len(TABLE))} if grouped else {}))

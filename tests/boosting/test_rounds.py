@@ -18,6 +18,7 @@ from sklearn_dpsearch.boosting.rounds import (
     FIRST_SCALE,
     UNMEASURED,
     KnownHessians,
+    NoisyRecords,
     PriorScale,
     TrainingRecords,
     boost,
@@ -29,7 +30,7 @@ from .tables import SCHEMA, table
 
 COLUMNS = CodedColumns(SCHEMA.without("pay", "grade", "price"), 16)
 CODES = COLUMNS.codes(table(120))
-SETTINGS = {"learning_rate": 1.0, "noise": 3.0, "prior_factor": 0.8}
+SETTINGS = {"learning_rate": 1.0, "prior_factor": 0.8}
 rng = np.random.default_rng(1)
 LOSSES = {
     "two classes": (BinaryLoss(), rng.choice([-1.0, 1.0], 121)),
@@ -44,12 +45,12 @@ def noise(loss, seed=0):
 
 def trained(loss, codes, targets, release, **changed):
     """Boosting from the start, with one release for all."""
-    records = TrainingRecords(codes, targets, loss)
-    start = release_start(records, release, SETTINGS["noise"])
+    noisy = NoisyRecords(TrainingRecords(codes, targets, loss), release, 3.0)
+    start = release_start(noisy)
     draws = PartitionDraws(
         COLUMNS.features, 60, parts_by_cell_width(16, 4), np.random.default_rng(0)
     )
-    boosted = boost(records, start, draws, release, **{**SETTINGS, **changed})
+    boosted = boost(noisy, start, draws, **{**SETTINGS, **changed})
     return boosted, [WHOLE, *draws.drawn]
 
 
@@ -275,7 +276,8 @@ def test_a_public_number_of_records_takes_the_noise_out_of_the_starts_hessians()
             NoisySums(BinaryLoss(), 30 * UNIT, np.random.RandomState(seed).bytes).release
             for seed in range(60)
         ]
-        starts = [release_start(records, each, 30.0, number).outputs.item() for each in release]
+        noisy = [NoisyRecords(records, each, 30.0) for each in release]
+        starts = [release_start(each, number).outputs.item() for each in noisy]
         found[number] = np.sqrt(np.mean(np.square(np.array(starts) - truth)))
     assert found[1000] < 0.4 < found[None]
 
@@ -283,12 +285,8 @@ def test_a_public_number_of_records_takes_the_noise_out_of_the_starts_hessians()
 def test_many_blank_records_are_noticed_by_the_start():
     targets, blank = np.where(np.arange(1000) % 10 < 3, 1.0, -1.0), np.arange(1000) < 500
     records = TrainingRecords(np.zeros((1, 1000), np.uint8), targets, BinaryLoss(), blank=blank)
-    start = release_start(
-        records,
-        NoisySums(BinaryLoss(), 3 * UNIT, np.random.RandomState(0).bytes).release,
-        3.0,
-        1000,
-    )
+    release = NoisySums(BinaryLoss(), 3 * UNIT, np.random.RandomState(0).bytes).release
+    start = release_start(NoisyRecords(records, release, 3.0), 1000)
     assert start.outputs.item() == pytest.approx(np.log(0.3 / 0.7), abs=0.2)
     assert start.n_records == pytest.approx(500, abs=60)
 

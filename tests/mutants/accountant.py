@@ -128,8 +128,8 @@ MUTANTS = {
     "prices below zero": Mutant(
         mistake="Prices are refunds where those above gain less.",
         file="privacy/selection/prices_on_places.py",
-        old="        sums[i] = total = max(total + step, 0.0)\n",
-        new="        sums[i] = total = total + step - 1e-3\n",
+        old="max(total + step, 0.0)",
+        new="total + step - 1e-3",
         test="privacy/selection/test_prices_on_places.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",
     ),
     "prices over half the width": Mutant(

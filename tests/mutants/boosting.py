@@ -79,8 +79,8 @@ MUTANTS = {
     "exponentials of the processor": Mutant(
         mistake="exp is computed for an array: its last digit may depend on the records before.",
         file="boosting/losses.py",
-        old="    exponentials: Array = EXPONENTIALS[places]",
-        new="    exponentials: Array = np.exp(-values)",
+        old="np.asarray(EXPONENTIALS[places])",
+        new="np.exp(-values)",
         test="boosting/test_losses.py::test_exponentials_are_looked_up_within_half_a_step_of_the_table",
     ),
     "noise of boosting rounded down": Mutant(

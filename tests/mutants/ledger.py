@@ -54,7 +54,7 @@ MUTANTS = {
     ),
     "single models for nothing": Mutant(
         mistake="Only searches are entered: a model that is fitted alone costs no budget.",
-        file="ledger/fits.py",
+        file="ledger/ledger_context.py",
         old="    if ledger is not None:\n        ledger._spend_fit",
         new="    if ledger is None:\n        ledger._spend_fit",
         test="ledger/test_single_fits.py",

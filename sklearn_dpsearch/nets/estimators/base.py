@@ -21,10 +21,9 @@ from ..._process import contained, in_fixed_words, speaking, steps_now
 from ..._site import linked
 from ...data.rows import ChosenRows
 from ...errors import check_arguments_of
-from ...ledger.fits import enter_fit, state_in_block
+from ...ledger.ledger_context import enter_fit, state_in_block
 from ...privacy import Guarantee, compose
-from ...privacy._checks import check_size_of_delta
-from ...privacy._types import Neighboring
+from ...privacy._checks import Neighboring, check_size_of_delta
 from ...privacy.mechanisms.release_sum import is_listened_to
 from ...privacy.spent import SEEDED, Component, PrivacySpent, cost_of_fit
 from ..estimators import cost, step_size

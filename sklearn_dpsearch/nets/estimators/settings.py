@@ -11,8 +11,7 @@ from typing import Any, Literal, TypeAlias
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ...privacy import DPSGD, BudgetUnreachableError, Guarantee, PrivacyError, calibrate
-from ...privacy._checks import cached_property
-from ...privacy._types import NEIGHBORING, Neighboring
+from ...privacy._checks import NEIGHBORING, Neighboring, cached_property
 from ...privacy.calibration import gaussian_target, noise_multiplier_under
 from ...privacy.numerics.bisection import bracket, geometric
 from ..sampling import LEAST_RATE

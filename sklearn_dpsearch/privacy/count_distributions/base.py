@@ -25,6 +25,8 @@ from numpy.polynomial.polynomial import polyval
 from scipy import integrate
 
 from .._checks import (
+    Array,
+    ArrayLike,
     FrozenValue,
     as_numbers,
     cached_property,
@@ -33,7 +35,6 @@ from .._checks import (
     require,
     require_whole,
 )
-from .._types import Array, ArrayLike
 from ..serialization import part_of_guarantees
 
 

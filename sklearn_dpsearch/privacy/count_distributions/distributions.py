@@ -12,8 +12,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from .._checks import cached_property, plain_number, require, require_in, require_whole
-from .._types import Array
+from .._checks import Array, cached_property, plain_number, require, require_in, require_whole
 from .base import MOST_TERMS, CountDistribution, Finite, successive_probabilities
 from .negative_binomial import Geometric
 
@@ -35,13 +34,10 @@ class Poisson(CountDistribution):
 
     mean: float
     theorems = ("Theorem 6", "PS22 Theorem 6", "PS22 Corollary 21")
+    lowest = 0
 
     def _check(self) -> None:
         require_in("(0, inf)", mean=self.mean)
-
-    @property
-    def lowest(self) -> int:
-        return 0
 
     def log_pmf(self, k: Array) -> Array:
         return np.asarray(k * math.log(self.mean) - self.mean - special.gammaln(k + 1))
@@ -150,6 +146,8 @@ class Fixed(_Trials):
 
     k: int
     theorems = ("Theorem 6", "composition")
+    #: Probability of success.
+    p = 1.0
 
     def _check(self) -> None:
         require_whole(1, k=self.k)
@@ -158,11 +156,6 @@ class Fixed(_Trials):
     def n(self) -> int:
         """Number of trials."""
         return int(self.k)
-
-    @property
-    def p(self) -> float:
-        """Probability of success."""
-        return 1.0
 
 
 @dataclass(frozen=True)

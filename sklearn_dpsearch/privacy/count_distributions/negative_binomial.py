@@ -12,8 +12,7 @@ import mpmath
 import numpy as np
 from scipy import optimize, special
 
-from .._checks import cached_property, require
-from .._types import Array
+from .._checks import Array, cached_property, require
 from .base import CountDistribution, successive_probabilities
 
 
@@ -186,10 +185,7 @@ class Geometric(TruncatedNegativeBinomial):
     """
 
     mean: float
-
-    @property
-    def eta(self) -> float:
-        return 1.0
+    eta = 1.0
 
 
 @dataclass(frozen=True)
@@ -203,7 +199,4 @@ class Logarithmic(TruncatedNegativeBinomial):
     """
 
     mean: float
-
-    @property
-    def eta(self) -> float:
-        return 0.0
+    eta = 0.0

@@ -19,8 +19,7 @@ import numpy as np
 from scipy import optimize
 
 from ...errors import MixedNeighborsError, PrivacyError
-from .._checks import FrozenValue, cached_property, check_kind
-from .._types import Array, ArrayLike, Neighboring
+from .._checks import Array, ArrayLike, FrozenValue, Neighboring, cached_property, check_kind
 from ..numerics import basic_mechanisms
 from ..numerics.bisection import bracket, geometric
 from ..numerics.loss_distribution import DominatingPair, pair_through

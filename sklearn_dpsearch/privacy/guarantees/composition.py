@@ -13,8 +13,7 @@ import numpy as np
 from scipy import special
 
 from ...errors import MixedNeighborsError
-from .._checks import as_numbers, check_kind, require
-from .._types import Array, ArrayLike
+from .._checks import Array, ArrayLike, as_numbers, check_kind, require
 from ..numerics.arithmetic import float_above
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.convolution import convolve

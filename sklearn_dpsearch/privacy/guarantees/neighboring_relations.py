@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_kind, require, require_whole
-from .._types import Array, ArrayLike, Neighboring
+from .._checks import Array, ArrayLike, Neighboring, check_kind, require, require_whole
 from ..numerics.arithmetic import float_above
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.loss_distribution import ROUNDING, DominatingPair

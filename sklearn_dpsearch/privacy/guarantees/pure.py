@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._checks import require_in
-from .._types import Array, ArrayLike
+from .._checks import Array, ArrayLike, require_in
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response, randomized_response_renyi
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, pair_through, symmetric_pair
 from .base import Guarantee

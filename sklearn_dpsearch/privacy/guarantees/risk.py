@@ -20,8 +20,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from .._checks import as_numbers, cached_property, require
-from .._types import Array, ArrayLike, Numbers
+from .._checks import Array, ArrayLike, Numbers, as_numbers, cached_property, require
 from ..numerics.basic_mechanisms import LARGEST_LOSS, negligible_from
 from ..numerics.loss_distribution import ROUNDING, lower_hull
 

@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 
 from ...errors import PrivacyError
-from .._checks import as_numbers, cached_property, check_kind, require, require_in, require_whole
-from .._types import Array, ArrayLike, Neighboring
+from .._checks import (
+    Array,
+    ArrayLike,
+    Neighboring,
+    as_numbers,
+    cached_property,
+    check_kind,
+    require,
+    require_in,
+    require_whole,
+)
 from ..numerics import basic_mechanisms
 from ..numerics.loss_distribution import (
     DominatingPair,
@@ -83,8 +92,7 @@ class ZCDP(Guarantee):
     def renyi(self, order: ArrayLike) -> Array:
         """Rényi divergence ρ·α."""
         with np.errstate(over="ignore"):
-            curve: Array = self.rho * np.asarray(order, dtype=float)
-        return curve
+            return np.asarray(self.rho * np.asarray(order, dtype=float))
 
     def _profile(self, epsilon: Array) -> Array:
         return basic_mechanisms.delta_of_zcdp(self.rho, epsilon)
@@ -122,8 +130,7 @@ class GaussianDP(Guarantee):
     def renyi(self, order: ArrayLike) -> Array:
         """Rényi divergence μ²·α/2."""
         with np.errstate(over="ignore"):
-            curve: Array = 0.5 * np.square(self.mu) * np.asarray(order, dtype=float)
-        return curve
+            return np.asarray(0.5 * np.square(self.mu) * np.asarray(order, dtype=float))
 
     def _profile(self, epsilon: Array) -> Array:
         return basic_mechanisms.delta_of_gaussian(self.mu, epsilon)
@@ -347,13 +354,10 @@ def _from_dp_accounting_pmf(pmf: Any) -> LossDistribution:
     return LossDistribution(losses[positive], masses[positive], float(dense._infinity_mass))
 
 
-def _build_profile_of_pair(removed: Any, added: Any, neighboring: Any) -> ProfileDP:
-    """Rebuild a profile; ``added`` is None if both orders are alike."""
-    pair = DominatingPair(removed, removed if added is None else added)
-    return ProfileDP.from_pair(pair, neighboring)
-
-
-BUILDERS["ProfileDP"] = _build_profile_of_pair
+#: ``added`` is None if both orders are alike.
+BUILDERS["ProfileDP"] = lambda removed, added, neighboring: ProfileDP.from_pair(
+    DominatingPair(removed, removed if added is None else added), neighboring
+)
 
 
 @dataclass(frozen=True, kw_only=True)

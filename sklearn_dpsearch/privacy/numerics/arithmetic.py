@@ -10,8 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy import special
 
-from .._checks import require
-from .._types import Array, ArrayLike
+from .._checks import Array, ArrayLike, require
 
 Number: TypeAlias = Fraction | int | float
 

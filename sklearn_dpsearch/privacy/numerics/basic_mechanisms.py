@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from .._types import Array
+from .._checks import Array
 from .arithmetic import log_expm1, log_mills_ratio, safe_exp
 from .convolution import convolve
 from .loss_distribution import (

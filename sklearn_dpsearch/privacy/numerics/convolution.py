@@ -16,12 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
 from scipy import fft, special
 
-from .._types import Array
+from .._checks import Array
 from .arithmetic import LARGEST_EXPONENT, log_expm1, safe_exp
 from .grid_sums import (
     EPS,
@@ -138,9 +139,8 @@ class _Grid:
 
 def _bound_masses(steps: Sequence[GridPart], low: int, high: int, tail_mass: float) -> Array:
     """Upper bounds on the masses of a composition, over all tilts."""
-    masses = np.full(high - low + 1, np.inf)
-    for tilt in (*tilts(steps, low, high), *tilts_of_tails(steps, tail_mass)):
-        masses = np.minimum(masses, masses_by(tilt, steps, low, high))
+    all_tilts = (*tilts(steps, low, high), *tilts_of_tails(steps, tail_mass))
+    masses = reduce(np.minimum, (masses_by(tilt, steps, low, high) for tilt in all_tilts))
     return np.asarray(np.maximum(masses, TINY))
 
 
@@ -285,9 +285,8 @@ def sums_with_jumps(total: LossDistribution, level: Level, tail_mass: float) -> 
     low, high, tilts = _window_with_jumps(start, jumps, tail_mass)
     if high < low:  # both tails have all of it
         return LossDistribution(np.array([]), np.array([]))
-    masses = np.full(high - low + 1, np.inf)
-    for tilt in tilts:
-        masses = np.minimum(masses, _masses_with_jumps(tilt, start, jumps, low, high))
+    bounds = (_masses_with_jumps(tilt, start, jumps, low, high) for tilt in tilts)
+    masses = reduce(np.minimum, bounds)
     positive = masses > 0
     losses = np.asarray(np.arange(low, high + 1)[positive] * level.interval, dtype=float)
     return LossDistribution(losses, masses[positive])

@@ -15,8 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy import fft
 
-from .._checks import cached_property
-from .._types import Array
+from .._checks import Array, cached_property
 from .arithmetic import LARGEST_EXPONENT, safe_exp
 
 #: Tilts move the bulk by STRIDE standard deviations, at most TILTS times in either direction.

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._checks import cached_property, check_kind, require, require_in
-from .._types import Array, ArrayLike
+from .._checks import Array, ArrayLike, cached_property, check_kind, require, require_in
 from ..serialization import part_of_guarantees
 from .arithmetic import safe_exp
 
@@ -26,6 +25,11 @@ from .arithmetic import safe_exp
 ROUNDING = 1e-12
 #: Least loss: further below 0 the P-mass would underflow, and the Q-mass be lost.
 LOWEST = -600.0
+
+
+def sums_from_above(terms: Array) -> Array:
+    """Sum of the terms from each on; 0 after the last."""
+    return np.append(np.cumsum(terms[::-1])[::-1], 0.0)
 
 
 @part_of_guarantees
@@ -64,9 +68,7 @@ class LossDistribution:
 
         They are Σ_{i ≥ j} p_i and Σ_{i ≥ j} p_i·exp(−L_i) for j = 0 … n (the last is 0).
         """
-        above_p = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
-        above_q = np.append(np.cumsum((self.masses * safe_exp(-self.losses))[::-1])[::-1], 0.0)
-        return above_p, above_q
+        return sums_from_above(self.masses), sums_from_above(self.masses * safe_exp(-self.losses))
 
     def delta_at(self, epsilon: ArrayLike) -> Array:
         """Hockey-stick divergence H_{e^ε} for any real ε, rounded up, at most 1."""

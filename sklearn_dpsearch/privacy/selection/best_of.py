@@ -19,8 +19,7 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from .._checks import cached_property, check_kind
-from .._types import Array, ArrayLike
+from .._checks import Array, ArrayLike, cached_property, check_kind
 from ..count_distributions.base import A_DISTRIBUTION, CountDistribution
 from ..count_distributions.distributions import Fixed, as_count_distribution
 from ..guarantees.base import (

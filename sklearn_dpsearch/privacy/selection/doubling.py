@@ -30,8 +30,7 @@ from math import ceil, floor
 import numpy as np
 
 from ...errors import PrivacyError
-from .._checks import cached_property, require, require_in, require_whole
-from .._types import Array, Neighboring
+from .._checks import Array, Neighboring, cached_property, require, require_in, require_whole
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP
 from ..mechanisms.exact_sampling import SYSTEM, IntegerSource, discrete_laplace
@@ -74,13 +73,11 @@ def lowest_levels(levels: int, max_rounds: int) -> dict[tuple[int, int], int]:
     for rounds in range(1, max_rounds):
         for rejects in range(rounds // 2 + 1):
             accepts = rounds - rejects
-            before = []
-            if (accepts - 1, rejects) in lowest:
-                before.append(lowest[accepts - 1, rejects] + 2 ** (accepts - 1 - rejects))
-            if (accepts, rejects - 1) in lowest:
-                before.append(lowest[accepts, rejects - 1])
-            if before and min(before) < levels:
-                lowest[accepts, rejects] = min(before)
+            step = 2 ** max(accepts - 1 - rejects, 0)
+            accepted = lowest.get((accepts - 1, rejects), levels) + step
+            level = min(accepted, lowest.get((accepts, rejects - 1), levels))
+            if level < levels:
+                lowest[accepts, rejects] = level
     return lowest
 
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import PrivacyError
-from .._checks import require_whole
-from .._types import Neighboring
+from .._checks import Neighboring, require_whole
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import BoundedRangeDP
 from ..mechanisms.exact_sampling import SYSTEM, IntegerSource, bernoulli_exp

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 
-from .._types import Array
+from .._checks import Array
 from ..count_distributions.base import CountDistribution
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, on_points
 from .testing_region import SLACK, AffineLines, Nodes, largest_lines, lower_edge

@@ -34,12 +34,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
-from .._checks import cached_property
-from .._types import Array
+from .._checks import Array, cached_property
 from ..count_distributions.base import CountDistribution
 from ..guarantees.base import smallest_epsilon
 from ..numerics.arithmetic import safe_exp
@@ -361,10 +361,8 @@ def quantile_prices(room: Room, c: float) -> tuple[Array, float]:
 
 def _nonnegative_sums(steps: Array) -> Array:
     """Running sums that never fall below 0."""
-    total, sums = 0.0, np.empty(steps.size)
-    for i, step in enumerate(steps.tolist()):
-        sums[i] = total = max(total + step, 0.0)
-    return sums
+    sums = accumulate(steps.tolist(), lambda total, step: max(total + step, 0.0), initial=0.0)
+    return np.array(list(sums)[1:])
 
 
 def _integral(values: Array, points: Array) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special
 
-from .._types import Array
+from .._checks import Array
 from ..count_distributions.base import CountDistribution
 from ..guarantees.base import Guarantee
 from ..guarantees.single_mechanisms import ORDERS, ApproxDP, ProfileDP, RenyiDP

@@ -30,8 +30,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._checks import cached_property, check_kind, number_in, require, require_in
-from .._types import Array, Neighboring
+from .._checks import (
+    Array,
+    Neighboring,
+    cached_property,
+    check_kind,
+    number_in,
+    require,
+    require_in,
+)
 from ..guarantees.base import (
     Guarantee,
     SmallestOf,

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._types import Array
+from .._checks import Array
 from ..count_distributions.base import CountDistribution
 from ..numerics.arithmetic import safe_exp
-from ..numerics.loss_distribution import ROUNDING, LossDistribution
+from ..numerics.loss_distribution import ROUNDING, LossDistribution, sums_from_above
 
 #: Relative amount by which every line is raised, far above any floating-point error in it.
 SLACK = 1e-9
@@ -62,7 +62,7 @@ class Hinges:
         falling = (ends > 0) & np.isfinite(ends)  # a hinge that ends at 0 counts at z = 0 alone
         drops = np.where(falling, weights / np.where(falling, ends, 1.0), 0.0)
         beyond = np.where(z > 0, np.searchsorted(ends, z, side="right"), 0)
-        height, fall = (_sums_from_above(terms)[beyond] for terms in (weights, drops))
+        height, fall = (sums_from_above(terms)[beyond] for terms in (weights, drops))
         return np.asarray(np.maximum(height * (1.0 + SLACK) - z * fall * (1.0 - SLACK), 0.0))
 
     def thinned(self, every: int) -> Hinges:
@@ -72,16 +72,11 @@ class Hinges:
             return self
         weights, ends = self.weights[bends], self.ends[bends]
         chosen = np.unique(np.append(np.arange(0, ends.size, every), ends.size - 1))
-        height, fall = (_sums_from_above(terms)[1:] for terms in (weights, weights / ends))
+        height, fall = (sums_from_above(terms)[1:] for terms in (weights, weights / ends))
         values = np.append(weights.sum(), np.maximum(height - ends * fall, 0.0)[chosen])
         chords = hinges_through(np.append(0.0, ends[chosen]), values)
         ends = np.append(chords.ends, self.ends[~bends])
         return Hinges(np.append(chords.weights, self.weights[~bends]), ends)
-
-
-def _sums_from_above(terms: Array) -> Array:
-    """Sum of the terms from each on; 0 after the last."""
-    return np.append(np.cumsum(terms[::-1])[::-1], 0.0)
 
 
 def hinges_through(points: Array, values: Array) -> Hinges:

@@ -28,8 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._checks import cached_property, plain_number, require_in
-from .._types import Array
+from .._checks import Array, cached_property, plain_number, require_in
 from ..guarantees.base import (
     Guarantee,
     SmallestOf,

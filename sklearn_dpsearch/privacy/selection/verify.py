@@ -14,8 +14,7 @@ import numpy.typing as npt
 from scipy import fft, special
 
 from ...errors import PrivacyError
-from .._checks import number_in
-from .._types import Array
+from .._checks import Array, number_in
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, SmallestOf, Statement, as_guarantee

@@ -25,8 +25,7 @@ import numpy as np
 from scipy import special
 
 from ...errors import PrivacyError
-from .._checks import number_in, plain_number, require
-from .._types import Array
+from .._checks import Array, number_in, plain_number, require
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
@@ -34,7 +33,7 @@ from ..guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from ..guarantees.single_mechanisms import ZCDP, ApproxDP, GaussianDP, NonPrivate, RenyiDP
 from ..numerics.arithmetic import safe_exp
 from ..numerics.bisection import bracket, geometric, narrow, within
-from ..numerics.loss_distribution import LossDistribution
+from ..numerics.loss_distribution import LossDistribution, sums_from_above
 
 #: δ below which a numerical pair may have fewer digits than a Rényi curve.
 FAR = 1e-17
@@ -248,8 +247,7 @@ def probabilities(pld: LossDistribution) -> Outcomes:
     """
     total = max(1.0, float(pld.masses.sum()) + pld.infinity)
     p, q = pld.masses / total, pld.masses * safe_exp(-pld.losses) / total
-    above_p = np.append(np.cumsum(p[::-1])[::-1], 0.0) + pld.infinity / total
-    above_q = np.append(np.cumsum(q[::-1])[::-1], 0.0)
+    above_p, above_q = sums_from_above(p) + pld.infinity / total, sums_from_above(q)
     too_much = np.flatnonzero(1.0 - above_p[:-1] >= safe_exp(pld.losses) * (1.0 - above_q[:-1]))
     first = int(too_much[-1]) + 1 if above_q[0] > 1.0 and too_much.size else 0
     rest_p, rest_q = (max(0.0, 1.0 - float(above[first])) for above in (above_p, above_q))
@@ -337,14 +335,12 @@ def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcome
     p, q = outcomes.p, outcomes.q
     places = np.arange(p.size + 1.0)
     below_p, below_q = np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q))
-    above_p = np.append(np.cumsum(p[::-1])[::-1], 0.0)
+    above_p, above_q = sums_from_above(p), sums_from_above(q)
     narrow = 1e-2 / mean
     ends = np.append(np.geomspace(1e-10, narrow, cuts // 2), np.geomspace(narrow, 0.5, cuts))
-    even = np.linspace(0.0, 1.0, cuts // 2)
-    shares = np.append(ends, even)
+    shares = np.append(ends, np.linspace(0.0, 1.0, cuts // 2))
     at_p = np.append(_positions(shares, below_p), p.size - _positions(ends, above_p[::-1]))
     at = np.unique(np.append(at_p, _positions(shares, below_q)))
-    above_q = np.append(np.cumsum(q[::-1])[::-1], 0.0)
     sides = ((below_p, above_p), (below_q, above_q))
     masses = []
     for side in sides:  # from the side on which no digits cancel
@@ -399,8 +395,7 @@ def _mass_above(side: Array, counting: int) -> Array:
     after j.
     """
     uncounted = np.append(np.cumsum(side[:counting])[::-1], 0.0)
-    later = np.append(np.cumsum(side[counting:][::-1])[::-1], 0.0)[1:]
-    return np.asarray(uncounted[:, None] + later)
+    return np.asarray(uncounted[:, None] + sums_from_above(side[counting:])[1:])
 
 
 class ManyGroups:

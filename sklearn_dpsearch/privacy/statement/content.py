@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, asdict, dataclass, field, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cache
 from importlib import metadata
@@ -15,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..._version import __version__
-from .._types import Array
+from .._checks import Array
+from ..guarantees.base import Guarantee
 from ..guarantees.risk import TradeOff
 
 #: More digits than any double has on either side of its point.
@@ -224,3 +227,62 @@ def clean(text: object) -> str:
     """Untrusted text on one line, without control characters or changed reading direction."""
     words = " ".join(str(text).split())
     return "".join(character if character.isprintable() else "�" for character in words)
+
+
+# --- words: sentences, and mechanisms for people who do not read code -----------------------------
+
+#: Section ↦ name ↦ sentences, some with words to fill in.
+SENTENCES: dict[str, Any] = tomllib.loads(template("sentences.toml"))
+#: Most different parts that are named.
+MOST = 4
+
+
+def _percent(share: float) -> str:
+    """Text of a public share in per cent."""
+    return f"{100 * share:.4g} %"
+
+
+#: Fields of guarantees whose text is no number that is rounded up ↦ their text.
+FIELDS: dict[str, Callable[[Any], object]] = {
+    "count": repr,
+    "fraction": _percent,
+    "noise_multiplier": short_down,
+    "orders": len,
+    "share": _percent,
+    "stop_probability": "{:.4g}".format,
+    "train_on": {"all": "all records", "rest": "the rest"}.get,
+}
+
+
+def in_words(guarantee: Guarantee) -> str:
+    """Mechanism of a guarantee in words.
+
+    Losses are rounded up, and noise is rounded down.
+    """
+    kind = type(guarantee).__name__
+    scored = getattr(guarantee, "validate", None) is not None
+    words = SENTENCES["mechanism"].get(f"{kind} with scores" if scored else kind)
+    if words is None:
+        return f"a mechanism with a {kind} guarantee"
+    named = [field for field in fields(guarantee) if f"{{{field.name}}}" in words]
+    return str(words.format(**{field.name: _field_in_words(guarantee, field) for field in named}))
+
+
+def _field_in_words(guarantee: Guarantee, field: Field[Any]) -> object:
+    """Field of a guarantee in words."""
+    value = getattr(guarantee, field.name)
+    if field.name in FIELDS:
+        return FIELDS[field.name](value)
+    if isinstance(value, Guarantee):
+        return in_words(value)
+    if isinstance(value, tuple):
+        return _parts_in_words(value)
+    return short_up(value) if field.type == "float" else value
+
+
+def _parts_in_words(parts: Sequence[Guarantee]) -> str:
+    """At most ``MOST`` different mechanisms of parts in words, equal ones together."""
+    counted = Counter(map(in_words, parts))
+    named = [text if number == 1 else f"{number} × ({text})" for text, number in counted.items()]
+    more = f"; and {len(named) - MOST} more" if len(named) > MOST else ""
+    return "; ".join(named[:MOST]) + more

@@ -25,12 +25,9 @@ from .content import FACTS, Content, Curve, Section, template
 
 def as_html(content: Content) -> str:
     """The statement as a page of its own."""
-    page, sections = (
-        Template(template("page.html")),
-        "\n".join(map(_html_section, content.sections)),
-    )
+    sections = "\n".join(map(_html_section, content.sections))
     title, date = escape(content.title), escape(content.date)
-    return page.substitute(title=title, date=date, sections=sections)
+    return Template(template("page.html")).substitute(title=title, date=date, sections=sections)
 
 
 def html_article(content: Content) -> str:
@@ -100,7 +97,8 @@ def _registry_answers(content: Content) -> dict[str, Any]:
     rows = sections["composition"].rows
     parts = [f"{name} (epsilon = {alone} alone): {how}. " for name, alone, _, how in rows]
     slug = "".join(c if c.isalnum() else " " for c in about.get("Name", "draft").lower())
-    numbers = {"epsilon": content.epsilon, "delta": content.delta}
+    numbers = (("epsilon", content.epsilon), ("delta", content.delta))
+    finite = [(name, json.dumps(number)) for name, number in numbers if math.isfinite(number)]
     sentences = {key: " ".join(section.sentences) for key, section in sections.items()}
     texts = {
         "title": content.title,
@@ -121,11 +119,7 @@ def _registry_answers(content: Content) -> dict[str, Any]:
         "facts": _escape_for_json(facts),
         "about": _escape_for_json(about),
         # YAML 1.1 reads 1e-06 as a text
-        "numbers": {
-            name: re.sub(r"^(\d+)e", r"\1.0e", json.dumps(number))
-            for name, number in numbers.items()
-            if math.isfinite(number)
-        },
+        "numbers": {name: re.sub(r"^(\d+)e", r"\1.0e", text) for name, text in finite},
     }
 
 

@@ -13,18 +13,19 @@ from ..guarantees.base import Guarantee, SmallestOf
 from ..guarantees.neighboring_relations import OfGroup, as_replace_one
 from .content import (
     FACTS,
+    SENTENCES,
     Content,
     Curve,
     Section,
     clean,
     hundredths_up,
+    in_words,
     percent_up,
     short_down,
     short_up,
     up,
     versions,
 )
-from .words import SENTENCES, in_words
 
 #: Unit of statements about all records of a person.
 PERSON = "person"

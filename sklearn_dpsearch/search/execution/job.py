@@ -11,7 +11,7 @@ import numpy as np
 
 from ...adapters import Adapter
 from ...privacy import PrivacyError
-from ...privacy._types import Neighboring
+from ...privacy._checks import Neighboring
 from ...privacy.spent import PrivacySpent
 from ...scoring import Noise, PrivateScorer
 from ...scoring.validation import Fold

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._process import reseed
 from ..._process.progress import Progress
-from ...privacy._types import Neighboring
+from ...privacy._checks import Neighboring
 from ...privacy.mechanisms.release_sum import release_sum
 from ...scoring import PrivateScorer
 from ...scoring.base import is_additive, standard_error

@@ -16,8 +16,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 
 from ...adapters import Adapter, TrainingRun
 from ...privacy import PrivacyError, as_replace_one, as_zero_out
-from ...privacy._checks import cached_property
-from ...privacy._types import Neighboring
+from ...privacy._checks import Neighboring, cached_property
 from .._records import with_parameters
 from .space import Space, accepts, configured, is_part
 

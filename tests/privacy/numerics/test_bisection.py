@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_dpsearch.privacy._types import Array
+from sklearn_dpsearch.privacy._checks import Array
 from sklearn_dpsearch.privacy.guarantees.base import smallest_epsilon
 from sklearn_dpsearch.privacy.numerics.bisection import (
     Turn,

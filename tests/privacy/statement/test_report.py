@@ -20,15 +20,16 @@ from hypothesis import strategies as st
 import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.privacy.statement.content import (
+    SENTENCES,
     Release,
     Section,
     hundredths_up,
+    in_words,
     json_number,
     percent_up,
     short_up,
     up,
 )
-from sklearn_dpsearch.privacy.statement.words import SENTENCES, in_words
 
 
 @given(st.floats(0.0, 1e6))
