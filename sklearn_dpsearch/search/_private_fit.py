@@ -21,17 +21,8 @@ from ._partitions import TRUSTED, PartitionedTable, look_at_partitions
 from ._persons import in_records, name_of_groups
 from ._strategy import Strategy
 from ._types import Parameters, PublicData
+from .execution import job as jobs
 from .execution.clusters import Workplace, workplace_for
-from .execution.job import (
-    NOTHING,
-    NOTHING_FOUND,
-    Finished,
-    Job,
-    NoModelError,
-    Outcome,
-    Split,
-    cv_results,
-)
 from .execution.randomness import Randomness
 from .execution.workers import Workers
 from .planning.checks import check_public_shape, first_look, fit_params_of, read_public
@@ -74,7 +65,7 @@ class PrivateFit:
     fit_params: Mapping[str, Any]
     workplace: Workplace
     entropy: int | list[int] | None = None
-    finished: Finished = NOTHING
+    finished: jobs.Finished = jobs.NOTHING
     persons: PersonCodes | None = None
 
     @property
@@ -121,7 +112,7 @@ class PrivateFit:
         """
         return Progress(private_process.tell, self.strategy.search.verbose > 1)
 
-    def job(self, candidates: Any, source: Randomness, workers: Workers) -> Job:
+    def job(self, candidates: Any, source: Randomness, workers: Workers) -> jobs.Job:
         """Draw who does what, and gather rows of a table in partitions for it."""
         split = self.strategy.split(self.plan, candidates, self.n_samples, source)
         X, y = self.X, self.y
@@ -202,11 +193,11 @@ def private_fit(
 
 
 def job_of(
-    plan: Plan, split: Split, X: Any, y: Any, fit_params: Mapping[str, Any], **places: Any
-) -> Job:
+    plan: Plan, split: jobs.Split, X: Any, y: Any, fit_params: Mapping[str, Any], **places: Any
+) -> jobs.Job:
     """Job of a plan: candidates as planned, records, and where they run."""
     families = plan.families
-    return Job(
+    return jobs.Job(
         estimator=families.estimator,
         adapter=families.adapter,
         settings=plan.promises.settings,
@@ -225,7 +216,7 @@ def job_of(
     )
 
 
-def released_fields(n_splits: int, outcome: Outcome) -> dict[str, Any]:
+def released_fields(n_splits: int, outcome: jobs.Outcome) -> dict[str, Any]:
     """Fields of a release: all that leaves the private process.
 
     Raises
@@ -234,7 +225,7 @@ def released_fields(n_splits: int, outcome: Outcome) -> dict[str, Any]:
         If no candidate could be trained and scored.
     """
     if not outcome.has_model and not outcome.may_stop:
-        raise NoModelError(NOTHING_FOUND)
+        raise jobs.NoModelError(jobs.NOTHING_FOUND)
     fields: dict[str, Any] = {"n_splits_": n_splits}
     if outcome.may_stop:
         fields["found_"] = outcome.has_model
@@ -246,6 +237,6 @@ def released_fields(n_splits: int, outcome: Outcome) -> dict[str, Any]:
         "best_index_": outcome.best,
         "best_params_": dict(outcome.rows[outcome.best][0]),
         "best_score_": float(scores[outcome.best]),
-        "cv_results_": cv_results([dict(candidate) for candidate, _ in outcome.rows], scores),
+        "cv_results_": jobs.cv_results([dict(candidate) for candidate, _ in outcome.rows], scores),
         **outcome.attributes,
     }

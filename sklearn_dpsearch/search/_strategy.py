@@ -125,9 +125,8 @@ class Strategy(ABC):
     def families(self, n_samples: int | None) -> Families:
         """Families of candidates, by the estimators that they put in."""
         calibrated = self.search.epsilon is not None
-        return families_of(
-            self.search.estimator, self.adapter, self.space, n_samples, calibrated=calibrated
-        )
+        estimator = self.search.estimator
+        return families_of(estimator, self.adapter, self.space, n_samples, calibrated=calibrated)
 
     def scorer(self, public: bool) -> Scorer:
         """Scorer of the candidates."""
@@ -147,8 +146,7 @@ class Strategy(ABC):
         self, families: Families, public: bool, *, notes: tuple[str, ...] = (), **facts: Any
     ) -> Facts:
         """Facts that all searches have, and those of this kind."""
-        search, seed = self.search, self.search.random_state
-        checkpointed = search.checkpoint is not None
+        search = self.search
         refits = getattr(search, "refit", None) is not False
         columns, target = _table_of(families.estimator)
         release = Release(
@@ -156,19 +154,19 @@ class Strategy(ABC):
             model=" or ".join(dict.fromkeys(map(class_of, self.kinds))),
             attributes=(*ALWAYS, *self.shows, *(("best_estimator_",) if refits else ())),
             tuned=True,
-            seeded=seed is not None,
-            kept=checkpointed,
+            seeded=search.random_state is not None,
+            kept=search.checkpoint is not None,
             n_samples=families.n_samples,
             columns=columns,
             target=target,
         )
-        cv = getattr(search, "cv", None)
-        assumptions = assumptions_of_search(self.kinds, public, seed, cv, checkpointed)
+        assumptions = assumptions_of_search(search, self.kinds, public)
         return Facts(
             families=families,
             epsilon=search.epsilon,
             delta=search.delta,
             error_score=float(search.error_score),
+            score_noise=getattr(search, "score_noise", "match"),
             notes=(*assumptions, *notes),
             release=release,
             **facts,
@@ -316,17 +314,13 @@ class BestOfStrategy(Strategy):
             progress.secret_runs()
             best, run = run_best(job, candidates, seeds)
             runs = {best: run}
-        return self.outcome(job, candidates, runs, best, last, progress)
+        if job.split.final is not None:
+            progress.last_training()  # also after a failure: which training failed must stay secret
+        return self.outcome(job, candidates, runs, best, last)
 
     @abstractmethod
     def outcome(
-        self,
-        job: Job,
-        candidates: Candidates,
-        runs: Mapping[int, Run],
-        best: int,
-        seed: Seed,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, runs: Mapping[int, Run], best: int, seed: Seed
     ) -> Outcome:
         """Build the outcome from the finished runs: the best run, or all of them where all are
         released."""

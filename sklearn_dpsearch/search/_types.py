@@ -23,6 +23,8 @@ Scorer: TypeAlias = Callable[..., float]
 Parameters: TypeAlias = Any
 #: A seed for one random draw; None takes fresh entropy of the operating system.
 Seed: TypeAlias = np.random.SeedSequence | None
+#: One seed for each run.
+Seeds: TypeAlias = Sequence[Seed]
 #: A seed or generator that is known, for tests; None: entropy of the operating system.
 KnownSeed: TypeAlias = int | np.random.RandomState | None
 #: Public X and y.

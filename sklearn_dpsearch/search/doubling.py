@@ -30,6 +30,7 @@ from ..privacy.selection.doubling import (
 )
 from ..privacy.spent import Component
 from ..search import private_process
+from . import sample_and_aggregate
 from ._private_fit import PrivateFit, released_fields
 from ._types import Candidate, Candidates, Distributions, Parameters
 from .execution.job import Job, Outcome
@@ -38,13 +39,6 @@ from .execution.workers import Workers
 from .planning.checks import BUDGET, PARTS
 from .planning.plan import Cost, Plan
 from .planning.space_guarantee import SpaceGuarantee
-from .sample_and_aggregate import (
-    SampleAndAggregate,
-    choice_and_training,
-    count_trainings,
-    sensitivity,
-    train_winner,
-)
 
 #: Share of the search's epsilon that all rounds get together, where ``round_epsilon`` is not given.
 SHARE = 0.5
@@ -148,7 +142,8 @@ class Doubling:
     def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> DoublingRounds:
         """Mechanism for utilities that are means over ``n_parts`` parts, exact in fractions."""
         question = AboveThreshold(
-            round_epsilon=Fraction(round_epsilon), sensitivity=sensitivity(n_parts)
+            round_epsilon=Fraction(round_epsilon),
+            sensitivity=sample_and_aggregate.sensitivity(n_parts),
         )
         steps = DoublingSteps(levels=self.levels, max_rounds=self.most_rounds)
         return DoublingRounds(
@@ -177,7 +172,7 @@ def cost_of_walk(
     walk = doubling.guarantee(round_epsilon, training.neighboring)
     levels = f"{doubling.levels} levels, the worst case"
     name = f"doubling walk of at most {doubling.most_rounds} rounds over {levels}"
-    return choice_and_training(name, walk, training)
+    return sample_and_aggregate.choice_and_training(name, walk, training)
 
 
 # Calibration, privacy_cost and fit call both functions with the same numbers.
@@ -208,7 +203,7 @@ def largest_round(share: float, delta: float, doubling: Doubling) -> float:
 # --- how it runs ----------------------------------------------------------------------------------
 
 
-class DoublingStrategy(SampleAndAggregate):
+class DoublingStrategy(sample_and_aggregate.SampleAndAggregate):
     """Utilities of all candidates on random parts, rounds that raise the threshold, one training.
 
     Parameters
@@ -258,7 +253,7 @@ class DoublingStrategy(SampleAndAggregate):
         self, job: Job, candidates: Candidates, source: Randomness, progress: Progress
     ) -> Outcome:
         rounds = self.rounds(job, source, progress)
-        count_trainings(progress, job, candidates)
+        sample_and_aggregate.count_trainings(progress, job, candidates)
         utilities = rounds.utilities(candidates)
         while not rounds.over:
             rounds.ask(candidates, utilities)
@@ -312,7 +307,7 @@ class Rounds:
 
     def __init__(
         self,
-        strategy: SampleAndAggregate,
+        strategy: sample_and_aggregate.SampleAndAggregate,
         walk: DoublingRounds,
         job: Job,
         source: Randomness,
@@ -347,7 +342,9 @@ class Rounds:
             return Outcome(has_model=False, rows=[], may_stop=True)
         (seed,) = self._source.run_seeds(1)
         attributes = {"found_": True, "n_rounds_": self._walk.steps.rounds}
-        return train_winner(self.job, self._kept, self._utility, seed, **attributes)
+        return sample_and_aggregate.train_winner(
+            self.job, self._kept, self._utility, seed, **attributes
+        )
 
     @property
     def _utility(self) -> float:

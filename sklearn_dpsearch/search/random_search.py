@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._docstrings import documented
-from .._process.progress import Progress
 from ..privacy import CountDistribution, Fixed, Guarantee, best_of
 from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.validation import all_numbers, validation_of
@@ -172,7 +171,6 @@ class RandomStrategy(BestOfStrategy):
             cost=cost,
             distribution=self.distribution,
             expected_runs=float(self.distribution.mean),
-            score_noise=search.score_noise,
             tuning_share=1.0 if share is None else float(share),
             work=describe_runs(self.distribution),
         )
@@ -190,17 +188,9 @@ class RandomStrategy(BestOfStrategy):
         return replace(drawn, final=final)
 
     def outcome(
-        self,
-        job: Job,
-        candidates: Candidates,
-        runs: Mapping[int, Run],
-        best: int,
-        seed: Seed,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, runs: Mapping[int, Run], best: int, seed: Seed
     ) -> Outcome:
         model, final = runs[best].model, job.split.final
-        if final is not None:
-            progress.last_training()  # also if all candidates failed, which must stay secret
         if final is not None and model is not None:
             after = job.afterwards(final)
             make = partial(unfitted_model, after, final.candidates[best], seed)

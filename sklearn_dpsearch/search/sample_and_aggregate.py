@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -20,24 +20,16 @@ from sklearn.base import clone
 
 from .._process import reseed
 from .._process.progress import SILENT, Progress
-from ..data.records import number_of_records
 from ..privacy import Guarantee, PrivacyError
 from ..privacy.mechanisms.array_sampling import RandomBytes, uniform_integers
 from ..privacy.spent import Component
-from ..scoring.validation import Fold, PublicValidation, all_numbers, kind_of_numbers
+from ..scoring.validation import Fold, PublicValidation, kind_of_numbers
 from ..search import private_process
 from ._records import take, with_parameters
 from ._strategy import Strategy, checked_candidates
-from ._types import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
+from ._types import Candidate, Candidates, Distributions, Parameters, Scorer, Seed, Seeds
+from .execution import models
 from .execution.job import Job, Outcome
-from .execution.models import (
-    all_fitted,
-    fit_model,
-    released_in_the_open,
-    spawn_seeds,
-    train_last,
-    unfitted_model,
-)
 from .execution.randomness import Randomness
 from .execution.workers import attempt, in_parallel, task_context
 from .planning.plan import Cost, Facts, Plan
@@ -123,9 +115,11 @@ def _part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> lis
     train, test = job.split.folds[part]
     with task_context():
         reseed(seed)
-        models = all_fitted(job, candidates, spawn_seeds(seed, len(candidates)), train)
+        fitted = models.all_fitted(
+            job, candidates, models.spawn_seeds(seed, len(candidates)), train
+        )
         data = job.public if job.public is not None else (take(job.X, test), take(job.y, test))
-        return [_score_on_part(job, model, *data) for model in models]
+        return [_score_on_part(job, model, *data) for model in fitted]
 
 
 def _score_on_part(job: Job, model: Any, *data: Any) -> int:
@@ -167,7 +161,7 @@ def _with_scaled_loss(
 
     # this noise protects no release: on any error it stays as configured
     with contextlib.suppress(Exception):
-        configured = unfitted_model(job, candidate, None)
+        configured = models.unfitted_model(job, candidate, None)
         for names in (varying, frozenset[str]()):
             if promise(job.adapter.scaled_privacy(configured, 1.0, names)) == promise({}):
                 return job.adapter.scaled_privacy(configured, factor, names)
@@ -178,7 +172,7 @@ def utilities_of(
     job: Job,
     candidates: Candidates,
     part_noise: str,
-    seeds: Sequence[Seed],
+    seeds: Seeds,
     progress: Progress = SILENT,
 ) -> list[Fraction]:
     """Mean over the parts (the job's folds) of every candidate's score in [0, 1], exact.
@@ -335,7 +329,7 @@ class SampleAndAggregate(Strategy):
         return checked_candidates(plan, plan.space.points())
 
     def utilities(
-        self, job: Job, candidates: Candidates, seeds: Sequence[Seed], progress: Progress
+        self, job: Job, candidates: Candidates, seeds: Seeds, progress: Progress
     ) -> list[Fraction]:
         """Compute exact utilities of some candidates, which are secret."""
         return utilities_of(job, candidates, self.part_noise, seeds, progress)
@@ -348,10 +342,15 @@ class SampleAndAggregate(Strategy):
         everything, k = job.split.folds[0][0], getattr(plan.validation, "n_parts", None) or 2
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
-        model = fit_model(job, unfitted_model(several, tried, seed), everything, job.X, job.y)
+        model = models.fit_model(
+            job, models.unfitted_model(several, tried, seed), everything, job.X, job.y
+        )
         score = job.score(model, job.X, job.y)
-        released_in_the_open(
-            job, fit_model(job, unfitted_model(job, candidate, seed), everything, job.X, job.y)
+        models.released_in_the_open(
+            job,
+            models.fit_model(
+                job, models.unfitted_model(job, candidate, seed), everything, job.X, job.y
+            ),
         )
         return score
 
@@ -374,7 +373,6 @@ def train_winner(
     job: Job, candidate: Candidate, score: float, seed: Seed, **attributes: Any
 ) -> Outcome:
     """Train the winner once, privately, on all records."""
-    make = partial(unfitted_model, job, candidate, seed)
-    model = train_last(job, make, all_numbers(number_of_records(job.X)), seed)
+    model = models.train_on_all(job, candidate, seed)
     attributes = {"best_estimator_": model, **attributes}
     return Outcome(has_model=model is not None, rows=[(candidate, score)], attributes=attributes)

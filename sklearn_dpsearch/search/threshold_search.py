@@ -16,16 +16,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._docstrings import documented
 from .._process.progress import Progress
-from ..data.records import number_of_records
 from ..privacy import Guarantee, until_above
 from ..privacy.mechanisms.exact_sampling import bernoulli
-from ..scoring.validation import all_numbers, validation_of
+from ..scoring.validation import validation_of
 from ._base import BasePrivateSearch
 from ._strategy import Strategy, cost_of_runs, drawn_candidates
 from ._types import Candidate, Candidates, Distributions
 from .doubling import Batch, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
 from .execution.job import Job, Outcome
-from .execution.models import train_last, unfitted_model
+from .execution.models import train_on_all
 from .execution.randomness import Randomness, entropy_of
 from .execution.runs import run_until
 from .planning.checks import MOST_RUNS
@@ -280,7 +279,6 @@ class ThresholdStrategy(Strategy):
             validation=validation,
             cost=cost,
             expected_runs=float(search.n_iter),
-            score_noise=search.score_noise,
             notes=(f"The threshold {self.threshold:g} was not chosen by looking at the data.",),
         )
 
@@ -310,10 +308,10 @@ class ThresholdStrategy(Strategy):
         place, run = first
         candidate, model = candidates[place], run.model
         if self.search.refit is True:
-            make = partial(unfitted_model, job, candidate, last)
-            model = train_last(job, make, all_numbers(number_of_records(job.X)), last)
+            model = train_on_all(job, candidate, last)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
-        attributes = {**shown, "best_score_std_": run.std, "found_": True}
-        return Outcome(
-            has_model=model is not None, rows=[(candidate, run.score)], attributes=attributes
+        attributes, rows = (
+            {**shown, "best_score_std_": run.std, "found_": True},
+            [(candidate, run.score)],
         )
+        return Outcome(has_model=model is not None, rows=rows, attributes=attributes)

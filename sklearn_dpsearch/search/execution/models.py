@@ -3,7 +3,7 @@ released."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,9 +13,10 @@ from sklearn.base import clone
 from ..._process import reseed
 from ...adapters.seeds import forget_seeds, seed_names
 from ...data.records import number_of_records
+from ...scoring.validation import all_numbers
 from ...search import private_process
 from .._records import rows_of, take, take_param, with_parameters
-from .._types import Candidate, Candidates, Seed
+from .._types import Candidate, Candidates, Seed, Seeds
 from ..pickling import pickled
 from .job import Job
 from .randomness import random_state
@@ -71,9 +72,7 @@ def fit_model(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
     return _finished(job, model)
 
 
-def all_fitted(
-    job: Job, candidates: Candidates, seeds: Sequence[Seed], records: np.ndarray
-) -> list[Any]:
+def all_fitted(job: Job, candidates: Candidates, seeds: Seeds, records: np.ndarray) -> list[Any]:
     """Train a model of each candidate on the given records alone, together where possible; None for
     each failure."""
     models = [
@@ -109,6 +108,12 @@ def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: See
         return private_process.in_own_process(partial(_trained_last, job, make, records, seed))
     except LeakDetected:  # the runs passed, so an error only here depends on the records
         return None
+
+
+def train_on_all(job: Job, candidate: Candidate, seed: Seed) -> Any:
+    """Train a candidate on all records, after the runs; None if the training fails."""
+    records = all_numbers(number_of_records(job.X))
+    return train_last(job, partial(unfitted_model, job, candidate, seed), records, seed)
 
 
 def _trained_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Seed) -> Any:

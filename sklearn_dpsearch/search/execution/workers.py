@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from joblib import parallel_config
@@ -18,6 +18,8 @@ from ...privacy import LeakingEstimatorError, PrivacyError
 from ...search import private_process
 
 Result = TypeVar("Result")
+#: Work of each task, a public number of them: schedulers of clusters count and log tasks.
+Tasks: TypeAlias = Sequence[Callable[[], Result]]
 #: Function called with the number of finished tasks.
 Counter = Callable[[int], None]
 
@@ -40,15 +42,12 @@ class Workers(ABC):
     number: int
 
     @abstractmethod
-    def run(
-        self, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
-    ) -> list[Result]:
+    def run(self, tasks: Tasks[Result], counter: Counter = uncounted) -> list[Result]:
         """Results of the tasks, in order; the first error ends all.
 
         Parameters
         ----------
         tasks : sequence of callable
-            A number of them that is public: schedulers of clusters count and log tasks.
         counter : callable, optional
             Told how many tasks are done, as they end: where that is public.
         """
@@ -68,9 +67,7 @@ class Threads(Workers):
 
     number: int = 1
 
-    def run(
-        self, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
-    ) -> list[Result]:
+    def run(self, tasks: Tasks[Result], counter: Counter = uncounted) -> list[Result]:
         """Results of the tasks."""
         if self.number == 1:
             results = []
@@ -187,7 +184,7 @@ def attempt(work: Callable[[], Result]) -> Result | None:
 
 
 def in_parallel(
-    name: str, workers: Workers, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
+    name: str, workers: Workers, tasks: Tasks[Result], counter: Counter = uncounted
 ) -> list[Result]:
     """Results of the tasks, in order.
 
