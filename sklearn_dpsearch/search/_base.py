@@ -30,9 +30,9 @@ from ._delegation import ReleasedModel
 from ._html_repr import ShownInNotebooks
 from ._ledgers import enter, ledger_of, state_with_ledger, with_earlier_fits
 from ._private_fit import PrivateFit, private_fit
+from ._records import Scorer
 from ._rehearsal import DryRun, dry_run, rehearse
 from ._strategy import Strategy
-from ._types import Scorer
 from .execution.job import charge
 from .planning.checks import BUDGET, DELTA, check_forms, check_supported
 from .planning.finite_epsilon import check_finite

@@ -29,8 +29,7 @@ from ..privacy import PrivacyError
 from ..privacy.statement.content import version_of
 from ..search import _checkpoint_folder as folder
 from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
-from ._records import with_parameters
-from ._types import KnownSeed
+from ._records import KnownSeed, with_parameters
 from .execution.job import NOTHING, Finished, NoModelError
 from .execution.randomness import Randomness, entropy_of
 from .pickling import Code, code_of, pickled, unpickled

@@ -18,9 +18,8 @@ from ..data.partitions import chosen_rows, column_named, header_of, partition_fa
 from ..data.records import Records, read_features, read_targets
 from ..privacy import PrivacyError
 from ..scoring.validation import Indices
-from ._records import declared_of
+from ._records import Scorer, declared_of
 from ._strategy import Strategy
-from ._types import Scorer
 from .execution.clusters import connection_of
 from .execution.job import Split
 from .pickling import pickled, unpickled

@@ -20,10 +20,9 @@ from ..data.records import Records, number_of_records
 from ..ledger.ledger_context import counted
 from ..search import private_process
 from ._private_fit import PrivateFit, job_of
-from ._records import columns_read
+from ._records import Candidate, KnownSeed, Parameters, PublicData, columns_read
 from ._strategy import Strategy, drawn_candidates
 from ._synthetic_records import NothingKnownError, made_up
-from ._types import Candidate, KnownSeed, Parameters, PublicData
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
 from .execution.workers import is_leak, leak_error, task_context

@@ -19,7 +19,7 @@ from ..privacy.spent import Component
 from ..privacy.statement.content import Release
 from ..scoring import PrivateScorer, get_private_scorer
 from ..scoring.validation import Exposure, search_guarantee
-from ._types import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
+from ._records import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
 from .execution.job import Job, Outcome, Split
 from .execution.randomness import Randomness
 from .execution.runs import Run, run_all, run_best, train_in_the_open

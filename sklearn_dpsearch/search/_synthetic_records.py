@@ -16,8 +16,7 @@ from sklearn.utils import get_tags
 
 from ..data.columns import is_frame
 from ..privacy import PrivacyError
-from ._records import parameter, steps_of
-from ._types import Scorer
+from ._records import Scorer, parameter, steps_of
 
 #: Number of made-up records, and of features where none is declared.
 RECORDS, FEATURES = 200, 4

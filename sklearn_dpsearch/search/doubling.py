@@ -32,7 +32,7 @@ from ..privacy.spent import Component
 from ..search import private_process
 from . import sample_and_aggregate
 from ._private_fit import PrivateFit, released_fields
-from ._types import Candidate, Candidates, Distributions, Parameters
+from ._records import Candidate, Candidates, Distributions, Parameters
 from .execution.job import Job, Outcome
 from .execution.randomness import Randomness
 from .execution.workers import Workers

@@ -13,8 +13,7 @@ from sklearn.pipeline import Pipeline
 from ..adapters.adapter import ExtrapolationRule
 from ..errors import did_you_mean
 from ..privacy import PrivacyError
-from ._records import with_parameters
-from ._types import Candidate, Extrapolate
+from ._records import Candidate, Extrapolate, with_parameters
 from .planning.plan import Plan
 from .planning.space_guarantee import SpaceGuarantee
 

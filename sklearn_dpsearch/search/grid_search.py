@@ -16,7 +16,7 @@ from ..privacy import Guarantee, GumbelNoise, PrivacyError, noisy_max
 from ..privacy.spent import Component
 from . import sample_and_aggregate
 from ._base import BasePrivateSearch
-from ._types import Candidates, Distributions
+from ._records import Candidates, Distributions
 from .execution.job import Job, Outcome
 from .execution.randomness import Randomness
 from .planning.checks import BUDGET, PARTS
@@ -180,9 +180,7 @@ class GridStrategy(sample_and_aggregate.SampleAndAggregate):
 
     def noise(self, sensitivity: Fraction) -> GumbelNoise:
         """Noise of the choice, for utilities of a sensitivity."""
-        return GumbelNoise(
-            scale=2 / Fraction(self.choice_epsilon) * sample_and_aggregate.sensitivity
-        )
+        return GumbelNoise(scale=2 / Fraction(self.choice_epsilon) * sensitivity)
 
     def expected_loss(self, n_candidates: int, n_parts: int) -> str:
         """E[max of n noises] − E[noise] = scale·log(n) bounds what the winner lacks."""

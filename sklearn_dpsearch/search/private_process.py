@@ -31,20 +31,8 @@ from threadpoolctl import ThreadpoolController
 from .._process import Stage, at_most_threads, is_private
 from . import serving
 from .pickling import Code, Packed, beyond_streams, pickled, unpickled
-from .private_folder import PrivateFolder
-from .serving import (
-    ERROR,
-    HERE,
-    HOLD,
-    IMPORT,
-    NOT_READ,
-    READY,
-    RUN,
-    STAGE,
-    VALUE,
-    WALLS,
-    Surroundings,
-)
+from .sandbox import PrivateFolder
+from .serving import HERE, NOT_READ, WALLS, Surroundings
 from .serving import PrivateProcessError as PrivateProcessError  # raised by all work
 
 Result = TypeVar("Result")
@@ -224,7 +212,7 @@ def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
         with process:
             return process.answer()
     except Exception:
-        return ERROR + pickle.dumps((PrivateProcessError, NOT_READ))
+        return serving.ERROR + pickle.dumps((PrivateProcessError, NOT_READ))
 
 
 def in_own_process(work: Callable[[], Result], threads: int | None = None) -> Result | None:
@@ -284,9 +272,9 @@ class _Child:
         if packed.folder is not None:
             return cls._started(packed.folder, tempfile.mkdtemp(dir=packed.folder), packed.folder)
         if HERE.asks is not None:
-            return cls._forked(HERE.asks, HOLD, packed.file)
+            return cls._forked(HERE.asks, serving.HOLD, packed.file)
         _SERVERS[apart].imports(imported())
-        return cls._forked(_SERVERS[apart].asks(), HOLD, packed.file)
+        return cls._forked(_SERVERS[apart].asks(), serving.HOLD, packed.file)
 
     @classmethod
     def of_this_holder(cls) -> _Child:
@@ -296,7 +284,7 @@ class _Child:
                 HERE.folder, temporary_folder := tempfile.mkdtemp(), temporary_folder
             )
         assert HERE.asks is not None
-        return cls._forked(HERE.asks, RUN)
+        return cls._forked(HERE.asks, serving.RUN)
 
     @classmethod
     def _forked(cls, asks: socket.socket, kind: bytes, *files: int) -> _Child:
@@ -327,7 +315,7 @@ class _Child:
         frame = b""
         with contextlib.suppress(OSError, EOFError):
             frame = self._connection.recv_bytes()
-        if frame[:1] == READY:
+        if frame[:1] == serving.READY:
             walls: set[str] = pickle.loads(frame[1:])
             return walls
         raise PrivateProcessError(pickle.loads(frame[1:])[1] if frame else NOT_STARTED)
@@ -336,11 +324,11 @@ class _Child:
         """Answer to a call: a frame with a value or an error."""
         self.send(call)
         try:
-            while (frame := self._connection.recv_bytes())[:1] == STAGE:
+            while (frame := self._connection.recv_bytes())[:1] == serving.STAGE:
                 tell(Stage(*pickle.loads(frame[1:])))
             return frame
         except (OSError, EOFError):
-            return ERROR + pickle.dumps((EndedError, ENDED))
+            return serving.ERROR + pickle.dumps((EndedError, ENDED))
 
     def close(self) -> None:
         """End the process."""
@@ -356,7 +344,7 @@ def imported() -> list[str]:
 def value_of(answer: bytes, code: Code | None = None) -> Any:
     """Value of an answer, with the code of those who asked; its error is raised."""
     content = memoryview(answer)[1:]
-    if answer[:1] == VALUE:
+    if answer[:1] == serving.VALUE:
         return unpickled(content, (), code)
     error, text = pickle.loads(content)
     raise error(text)
@@ -438,7 +426,7 @@ class _Server:
         asks, new = self.asks(), [name for name in modules if name not in self._imported]
         self._imported.update(new)
         for part in range(0, len(new), MODULES):
-            asks.send(IMPORT + " ".join(new[part : part + MODULES]).encode())
+            asks.send(serving.IMPORT + " ".join(new[part : part + MODULES]).encode())
 
     def close(self) -> None:
         """Let the server end."""

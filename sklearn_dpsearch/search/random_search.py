@@ -15,8 +15,8 @@ from ..privacy import CountDistribution, Fixed, Guarantee, best_of
 from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.validation import all_numbers, validation_of
 from ._base import BasePrivateSearch
+from ._records import Candidates, Distributions, Seed
 from ._strategy import BestOfStrategy, all_of, cost_of_runs
-from ._types import Candidates, Distributions, Seed
 from .execution.job import FinalTraining, Job, Outcome, Split
 from .execution.models import train_last, unfitted_model
 from .execution.randomness import Randomness

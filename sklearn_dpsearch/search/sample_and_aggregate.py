@@ -25,9 +25,18 @@ from ..privacy.mechanisms.array_sampling import RandomBytes, uniform_integers
 from ..privacy.spent import Component
 from ..scoring.validation import Fold, PublicValidation, kind_of_numbers
 from ..search import private_process
-from ._records import take, with_parameters
+from ._records import (
+    Candidate,
+    Candidates,
+    Distributions,
+    Parameters,
+    Scorer,
+    Seed,
+    Seeds,
+    take,
+    with_parameters,
+)
 from ._strategy import Strategy, checked_candidates
-from ._types import Candidate, Candidates, Distributions, Parameters, Scorer, Seed, Seeds
 from .execution import models
 from .execution.job import Job, Outcome
 from .execution.randomness import Randomness

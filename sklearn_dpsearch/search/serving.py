@@ -35,8 +35,7 @@ from .. import _namespaces
 from .._process import Stage, all_generators, become_private, refresh, reseed
 from ..privacy import PrivacyError
 from .pickling import Code, Packed, pickled, unpickled
-from .private_folder import PrivateFolder, remove
-from .sandbox import confine, refuse_sockets_with_a_path
+from .sandbox import PrivateFolder, confine, refuse_sockets_with_a_path, remove
 
 if sys.platform != "win32":
     import fcntl

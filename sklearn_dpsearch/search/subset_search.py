@@ -20,9 +20,8 @@ from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.validation import Fold, Validation, all_numbers, numbers_where
 from . import final_training, random_subset
 from ._base import BasePrivateSearch
-from ._records import with_parameters
+from ._records import Candidate, Candidates, Distributions, Extrapolate, Seed, with_parameters
 from ._strategy import BestOfStrategy
-from ._types import Candidate, Candidates, Distributions, Extrapolate, Seed
 from .execution import models
 from .execution.job import FinalTraining, Job, Outcome, Split
 from .execution.randomness import Randomness

@@ -20,8 +20,8 @@ from ..privacy import Guarantee, until_above
 from ..privacy.mechanisms.exact_sampling import bernoulli
 from ..scoring.validation import validation_of
 from ._base import BasePrivateSearch
+from ._records import Candidate, Candidates, Distributions
 from ._strategy import Strategy, cost_of_runs, drawn_candidates
-from ._types import Candidate, Candidates, Distributions
 from .doubling import Batch, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
 from .execution.job import Job, Outcome
 from .execution.models import train_on_all

@@ -16,7 +16,7 @@ from ...privacy.spent import PrivacySpent
 from ...scoring import Noise, PrivateScorer
 from ...scoring.validation import Fold
 from .._checkpoint_folder import DONE, FileOfSearch
-from .._types import Candidates, PublicData, Scorer, Seed
+from .._records import Candidates, PublicData, Scorer, Seed
 from ..pickling import mark_of_code, pickled, unpickled
 from .workers import Threads, Workers
 

@@ -15,8 +15,16 @@ from ...adapters.seeds import forget_seeds, seed_names
 from ...data.records import number_of_records
 from ...scoring.validation import all_numbers
 from ...search import private_process
-from .._records import rows_of, take, take_param, with_parameters
-from .._types import Candidate, Candidates, Seed, Seeds
+from .._records import (
+    Candidate,
+    Candidates,
+    Seed,
+    Seeds,
+    rows_of,
+    take,
+    take_param,
+    with_parameters,
+)
 from ..pickling import pickled
 from .job import Job
 from .randomness import random_state

@@ -19,8 +19,7 @@ from ...privacy.mechanisms.release_sum import release_sum
 from ...scoring import PrivateScorer
 from ...scoring.base import is_additive, standard_error
 from ...search import private_process
-from .._records import take
-from .._types import Candidate, Candidates, Seed, Seeds
+from .._records import Candidate, Candidates, Seed, Seeds, take
 from . import models, workers
 from .job import Job
 from .randomness import random_bits

@@ -27,8 +27,16 @@ from ...data.records import Records, how_to_wrap, read_parameter, read_records
 from ...preprocessing.schema import Schema
 from ...privacy import CountDistribution, LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
-from .._records import declared_classes, declared_of, kind_of, parameter, steps_of, takes_groups
-from .._types import Parameters, Scorer
+from .._records import (
+    Parameters,
+    Scorer,
+    declared_classes,
+    declared_of,
+    kind_of,
+    parameter,
+    steps_of,
+    takes_groups,
+)
 
 #: Mean number of runs from which a search counts as a typing error: the number of runs is never cut
 #: later.

@@ -26,8 +26,7 @@ from ...privacy.statement.content import Release
 from ...scoring import Noise, PrivateScorer
 from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
-from .._records import reads_any_record, with_parameters
-from .._types import Candidate, Parameters, Scorer
+from .._records import Candidate, Parameters, Scorer, reads_any_record, with_parameters
 from .families import Families
 from .space import Space, is_part
 from .space_guarantee import SpaceGuarantee, guarantee_by_noise, space_guarantee

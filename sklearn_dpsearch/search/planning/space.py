@@ -17,8 +17,7 @@ from sklearn.base import BaseEstimator, clone
 from ...adapters import Adapter, adapter_for
 from ...errors import did_you_mean
 from ...privacy import PrivacyError
-from .._records import with_parameters
-from .._types import Distributions
+from .._records import Distributions, with_parameters
 from .checks import refuse_pairwise, refuse_traces
 
 #: Most combinations of estimators that candidates put into steps.
