@@ -34,12 +34,8 @@ from .foreign_skorch_nets import (
 NOISE = ("noise_multiplier", "target_epsilon")
 #: Parameters on which the guarantee depends.
 PARAMETERS = (
-    *NOISE,
-    "target_delta",
-    "batch_size",
-    "max_epochs",
-    "iterator_train",
-    "iterator_train__batch_size",
+    *(*NOISE, "target_delta", "batch_size", "max_epochs"),
+    *("iterator_train", "iterator_train__batch_size"),
 )
 #: Opacus draws a record into a batch where a single-precision number of 24 bits is below the rate.
 ROUNDING = 2.0**-23
@@ -89,12 +85,9 @@ class OpacusPlan:
     @property
     def guarantee(self) -> DPSGD:
         """Guarantee of one training, at the largest probability with which a record is drawn."""
-        rate = min(1.0, self.sample_rate + ROUNDING)
+        noise, rate = self.noise_multiplier, min(1.0, self.sample_rate + ROUNDING)
         return DPSGD(
-            noise_multiplier=self.noise_multiplier,
-            sample_rate=rate,
-            steps=self.steps,
-            neighboring="zero_out",
+            noise_multiplier=noise, sample_rate=rate, steps=self.steps, neighboring="zero_out"
         )
 
 
@@ -128,9 +121,8 @@ class PlannedBatches:
         def __len__(self: Any) -> int:
             return batches
 
-        loader.__class__ = type(
-            "PlannedLoader", (type(loader),), {"__len__": __len__, "__iter__": _not_drawn}
-        )
+        methods = {"__len__": __len__, "__iter__": _not_drawn}
+        loader.__class__ = type("PlannedLoader", (type(loader),), methods)
         return loader
 
 
@@ -285,9 +277,8 @@ def _readings_without_noise(net: Any) -> Iterator[str]:
     for entry in net.callbacks or () if net.callbacks != "disable" else ():
         callback = entry[1] if isinstance(entry, tuple) else entry
         kind = callback if isinstance(callback, type) else type(callback)
-        names = {
-            parent.__name__ for parent in kind.__mro__ if parent.__module__.startswith("skorch.")
-        }
+        parents = (base for base in kind.__mro__ if base.__module__.startswith("skorch."))
+        names = {parent.__name__ for parent in parents}
         if names & set(CHOOSING) and "TrainEndCheckpoint" not in names:
             yield (
                 f"the callback {kind.__name__} in {name}, which stops or chooses by losses without "
@@ -382,11 +373,8 @@ def _check_history(net: Any) -> None:
         )
     history = history_of(optimizer)
     noises, rates, steps = (list(column) for column in zip(*history))
-    if (
-        sum(steps) != planned.steps
-        or max(rates) > planned.sample_rate
-        or min(noises) < planned.noise_multiplier
-    ):
+    more = sum(steps) != planned.steps or max(rates) > planned.sample_rate
+    if more or min(noises) < planned.noise_multiplier:
         raise LeakingEstimatorError(
             f"Found a training of {name} with (noise_multiplier, sample_rate, steps) = {history}; "
             f"planned was ({planned.noise_multiplier:g}, {planned.sample_rate:g}, "
@@ -399,10 +387,8 @@ def history_of(optimizer: Any) -> list[tuple[float, float, int]]:
     """History that Opacus's accountant keeps of an optimizer: (noise multiplier, sample rate,
     steps) of each phase."""
     cells = getattr(optimizer.step_hook, "__closure__", None) or ()
-    accountants = (
-        content for content in (cell.cell_contents for cell in cells) if hasattr(content, "history")
-    )
-    accountant = next(accountants, None)
+    contents = (cell.cell_contents for cell in cells)
+    accountant = next((content for content in contents if hasattr(content, "history")), None)
     if accountant is None or not type(accountant).__module__.startswith("opacus.accountants"):
         return [(0.0, 1.0, 0)]
     return [(float(noise), float(rate), int(steps)) for noise, rate, steps in accountant.history]

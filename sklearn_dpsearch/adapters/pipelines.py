@@ -18,7 +18,15 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from .._process import contained
 from ..privacy import LeakingEstimatorError, PureDP, UnknownGuaranteeError, compose
 from ..privacy._types import Neighboring
-from .adapter import Adapter, Estimator, ExtrapolationRule, Names, Parameters, TrainingRun
+from .adapter import (
+    Adapter,
+    Estimator,
+    ExtrapolationRule,
+    Names,
+    OwnSpace,
+    Parameters,
+    TrainingRun,
+)  # fmt: skip
 from .refused_estimators import check_all, error_in_step, learning_step_error
 from .sklearn_steps import (
     assumption_of,
@@ -52,27 +60,18 @@ class PartsAdapter(Adapter):
         return [(name, ask(adapter, part)) for name, part, adapter in self.known_parts(estimator)]
 
     def fresh_randomness(self, estimator: Estimator) -> Parameters:
-        return nested_parameters(
-            self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part))
-        )
+        secure = self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part))
+        return nested_parameters(secure)
 
-    def search_space(
-        self, estimator: Estimator, *, grid: bool = False
-    ) -> list[dict[str, Any]] | None:
+    def search_space(self, estimator: Estimator, *, grid: bool = False) -> OwnSpace:
         """All combinations of the parts' spaces."""
         spaces = self.answers(
             estimator, lambda adapter, part: adapter.search_space(part, grid=grid)
         )
-        nested = [
-            [nested_parameters([(name, dictionary)]) for dictionary in space]
-            for name, space in spaces
-            if space is not None
-        ]
-        combined = [
-            dict(itertools.chain(*(dictionary.items() for dictionary in dictionaries)))
-            for dictionaries in itertools.product(*nested)
-        ]
-        return combined if nested else None
+        nested = [[(name, inner) for inner in space] for name, space in spaces if space is not None]
+        return (
+            [nested_parameters(parts) for parts in itertools.product(*nested)] if nested else None
+        )
 
     def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
         for _, part, adapter in self.known_parts(estimator):
@@ -201,19 +200,16 @@ class CompositeAdapter(PartsAdapter):
         return tuple(names)
 
     def expecting(self, estimator: Estimator, n: float) -> Parameters | None:
-        return nested_parameters_if_all(
-            self.answers(estimator, lambda adapter, part: adapter.expecting(part, n))
-        )
+        sized = self.answers(estimator, lambda adapter, part: adapter.expecting(part, n))
+        return nested_parameters_if_all(sized)
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
-        return nested_parameters_if_all(
-            self.answers(estimator, lambda adapter, part: adapter.under(part, neighboring))
-        )
+        restated = self.answers(estimator, lambda adapter, part: adapter.under(part, neighboring))
+        return nested_parameters_if_all(restated)
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        return nested_parameters(
-            self.answers(estimator, lambda adapter, part: adapter.extrapolation(part))
-        )
+        rules = self.answers(estimator, lambda adapter, part: adapter.extrapolation(part))
+        return nested_parameters(rules)
 
     def trains_together(self, estimator: Any) -> bool:
         """Return whether the last step of a pipeline trains together and the steps before it learn
@@ -221,9 +217,8 @@ class CompositeAdapter(PartsAdapter):
         if type(estimator) is not Pipeline:
             return False
         *before, (_, last) = estimator.steps
-        return all(self._is_free_throughout(step) for _, step in before) and self._trains_together(
-            last
-        )
+        alone = all(self._is_free_throughout(step) for _, step in before)
+        return alone and self._trains_together(last)
 
     def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
         """Fit pipelines: each transforms records by itself, and last steps that see equal records
@@ -277,9 +272,8 @@ def named_parts(composite: Any, *, fitted: bool = False) -> list[tuple[str, Any]
         return list(composite.steps if type(composite) is Pipeline else composite.transformer_list)
     if fitted:  # with the remainder
         return [(name, part) for name, part, _ in composite.transformers_]
-    return [(name, part) for name, part, _ in composite.transformers] + [
-        ("remainder", composite.remainder)
-    ]
+    parts = [(name, part) for name, part, _ in composite.transformers]
+    return [*parts, ("remainder", composite.remainder)]
 
 
 def _is_free(part: Any) -> bool:
@@ -300,9 +294,8 @@ def _same_records(first: Any, second: Any) -> bool:
 def _parameters_of_part(name: str, varying: Names) -> Names:
     """Parameters of one part, under the names of the part."""
     prefix = nested_name(name, "")
-    return frozenset(
-        parameter.removeprefix(prefix) for parameter in varying if parameter.startswith(prefix)
-    )
+    inside = (parameter for parameter in varying if parameter.startswith(prefix))
+    return frozenset(parameter.removeprefix(prefix) for parameter in inside)
 
 
 def refuse_data_dependent_columns(estimator: ColumnTransformer) -> None:

@@ -33,6 +33,7 @@ from ._records import KnownSeed, with_parameters
 from .execution.job import NOTHING, Finished, NoModelError
 from .execution.randomness import Randomness, entropy_of
 from .pickling import Code, code_of, pickled, unpickled
+from .planning.space import listed
 
 ANEW = (
     "Or delete the folder and start anew. The first attempt is then spent as well: add what it "
@@ -117,9 +118,8 @@ class Checkpoint(Start):
         self.path, self._header = path, _header_in(path)
         self._begun, self.stays = "entropy" in self._header, bool(self._header)
         #: Header of an earlier search, whose release stays until the new one is paid for.
-        self._earlier: dict[str, Any] = (
-            self._header.get("earlier", {}) if self._begun else self._header
-        )
+        earlier = self._header.get("earlier", {}) if self._begun else self._header
+        self._earlier: dict[str, Any] = earlier
         self.entropy = self._header["entropy"] if self._begun else entropy_of(random_state)
         self.entry: str = self._header["name"] if self._begun else secrets.token_hex(16)
         self.finished = Finished(self._release_of(self.entry))
@@ -133,16 +133,13 @@ class Checkpoint(Start):
         self.entry = self._header["name"]
         release = self._release_of(self.entry).read()
         if release is None:
-            raise _unusable(
-                self.path,
-                f"of a search that has ended, without its file {RELEASE!r} as it was written",
-            )
+            how = f"of a search that has ended, without its file {RELEASE!r} as it was written"
+            raise _unusable(self.path, how)
         self._forget(but=RELEASE)  # should the process have died before
         code = code_of(prepared, prepared.shared)
         if not release.startswith(code.mark):
-            raise _unusable(
-                self.path, "of a search that has ended, with other classes or functions of a script"
-            )
+            how = "of a search that has ended, with other classes or functions of a script"
+            raise _unusable(self.path, how)
         try:
             fields: dict[str, Any] = unpickled(release[len(code.mark) :], (), code)
         except Exception as error:
@@ -308,14 +305,12 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
 
 def versions() -> dict[str, str]:
     """Versions and the kind of processor, on which rounding and generators depend."""
-    version_by_name = {
-        "sklearn_dpsearch": __version__,
-        "Python": ".".join(platform.python_version_tuple()[:2]),
-    }
-    version_by_name |= {
+    python = ".".join(platform.python_version_tuple()[:2])
+    of_libraries = {
         name: version for name in LIBRARIES if (version := version_of(name)) is not None
     }
-    return {**version_by_name, "processor": platform.machine()}
+    by_name = {"sklearn_dpsearch": __version__, "Python": python, **of_libraries}
+    return {**by_name, "processor": platform.machine()}
 
 
 def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
@@ -330,11 +325,7 @@ def _sample_of_space(space: Any) -> list[Any]:
     """Plain values of a space, and some candidates from it."""
     drawing = Randomness.following(PROBING).drawing()
     plain = [
-        {
-            name: [v for v in values if isinstance(v, PLAIN)]
-            for name, values in d.items()
-            if not hasattr(values, "rvs")
-        }
+        {name: [v for v in values if isinstance(v, PLAIN)] for name, values in listed(d).items()}
         for d in space.dictionaries
     ]
     return [plain, *(space.draw(drawing) for _ in range(PROBES))]
@@ -387,8 +378,5 @@ def plain_records(name: str, value: Any) -> Any:
         return np.ascontiguousarray(value)
     if not is_frame(value):
         return value
-    columns = [(label, column.to_numpy()) for label, column in value.items()]
-    return [
-        np.asarray(value.index),
-        *((label, np.ascontiguousarray(array)) for label, array in columns),
-    ]
+    columns = ((label, column.to_numpy()) for label, column in value.items())
+    return [np.asarray(value.index), *((name, np.ascontiguousarray(c)) for name, c in columns)]

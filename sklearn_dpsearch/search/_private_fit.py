@@ -124,17 +124,9 @@ class PrivateFit:
             split = in_records(split, self.persons, source.random_bytes)
         if isinstance(X, PartitionedTable):
             X, y, split = X.gathered(split)
-        return job_of(
-            self.plan,
-            split,
-            X,
-            y,
-            self.fit_params,
-            public=self.public,
-            finished=self.finished,
-            workers=workers,
-            threads=self.workplace.threads,
-        )
+        job = job_of(self.plan, split, X, y, self.fit_params, self.public)
+        threads = self.workplace.threads
+        return replace(job, finished=self.finished, workers=workers, threads=threads)
 
 
 def private_fit(
@@ -151,9 +143,8 @@ def private_fit(
     """
     strategy, is_public = search._strategy(), X_public is not None
     groups, public, persons = params.get("groups"), None, None
-    fit_params = fit_params_of(
-        search, {name: value for name, value in params.items() if name != "groups"}
-    )
+    others = {name: value for name, value in params.items() if name != "groups"}
+    fit_params = fit_params_of(search, others)
     name = "" if groups is None else name_of_groups(strategy)
     if is_public or y_public is not None:
         public = read_public(X_public, y_public, X, y, strategy.kinds)
@@ -197,9 +188,9 @@ def private_fit(
 
 
 def job_of(
-    plan: Plan, split: jobs.Split, X: Any, y: Any, fit_params: Mapping[str, Any], **places: Any
+    plan: Plan, split: jobs.Split, X: Any, y: Any, fit_params: Any, public: PublicData | None = None
 ) -> jobs.Job:
-    """Job of a plan: candidates as planned, records, and where they run."""
+    """Job of a plan: candidates as planned, and records."""
     families = plan.families
     return jobs.Job(
         estimator=families.estimator,
@@ -216,7 +207,7 @@ def job_of(
         X=X,
         y=y,
         fit_params=fit_params,
-        **places,
+        public=public,
     )
 
 

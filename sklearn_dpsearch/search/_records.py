@@ -57,10 +57,8 @@ def steps_of(estimator: Any) -> list[Any]:
     """Active steps of a pipeline, at any depth; for other estimators the estimator alone."""
     if type(estimator) is not Pipeline:
         return [estimator]
-    steps = [
-        inner for _, step in estimator.steps if hasattr(step, "fit") for inner in steps_of(step)
-    ]
-    return steps or [estimator]
+    active = (step for _, step in estimator.steps if hasattr(step, "fit"))
+    return [inner for step in active for inner in steps_of(step)] or [estimator]
 
 
 def parameter(estimator: Any, name: str) -> Any:
@@ -92,9 +90,8 @@ def reads_any_record(model: Any) -> bool:
     """
     *_, last = steps = steps_of(model)
     parameters = last.get_params(deep=False)
-    knows_classes = not is_classifier(last) or any(
-        parameters.get(name) is not None for name in ("classes", "target")
-    )
+    declared = any(parameters.get(name) is not None for name in ("classes", "target"))
+    knows_classes = declared or not is_classifier(last)
     return knows_classes and all(is_ours(type(step)) for step in steps) and takes_groups(last)
 
 
@@ -142,14 +139,12 @@ def _row_shape(model: Any) -> tuple[int, ...] | None:
 def exact_columns(model: Any) -> list[str]:
     """Columns whose numbers must not be rounded, by the schemas of the steps."""
     schemas = [parameter(step, "schema") for step in steps_of(model)]
-    entries = [
-        entry for schema in schemas if isinstance(schema, Mapping) for entry in schema.items()
-    ]
-    return [
-        name
-        for name, entry in entries
-        if isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
-    ]
+    tables = [schema for schema in schemas if isinstance(schema, Mapping)]
+    return [name for schema in tables for name, entry in schema.items() if _lists_values(entry)]
+
+
+def _lists_values(entry: Any) -> bool:
+    return isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
 
 
 def _reads_objects(estimator: Any) -> bool:
@@ -181,9 +176,8 @@ def take(data: Any, indices: np.ndarray) -> Any:
 
 def rows_of(data: Any, indices: np.ndarray) -> Any:
     """Choose records without a copy where the container allows it."""
-    return (
-        ChosenRows(data, indices) if type(data) in (np.ndarray, np.memmap) else take(data, indices)
-    )
+    plain = type(data) in (np.ndarray, np.memmap)
+    return ChosenRows(data, indices) if plain else take(data, indices)
 
 
 def take_param(value: Any, indices: np.ndarray, X: Any) -> Any:

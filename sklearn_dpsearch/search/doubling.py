@@ -116,10 +116,9 @@ class Doubling:
 
     def __repr__(self) -> str:
         """Show parameters that differ from the defaults, as scikit-learn does for estimators."""
-        changed = [
-            field.name for field in fields(self) if getattr(self, field.name) != field.default
-        ]
-        return f"Doubling({', '.join(f'{name}={getattr(self, name)!r}' for name in changed)})"
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed = [f for f in fields(self) if values[f.name] != f.default]
+        return f"Doubling({', '.join(f'{f.name}={values[f.name]!r}' for f in changed)})"
 
     @property
     def levels(self) -> int:
@@ -135,9 +134,8 @@ class Doubling:
 
     def guarantee(self, round_epsilon: float, neighboring: Neighboring = "zero_out") -> Guarantee:
         """Guarantee of every walk that the rules allow, at this ε of a round: the worst case."""
-        return worst_walk(
-            round_epsilon, self.levels, self.most_rounds, self.threshold_noise, neighboring
-        )
+        rules: Any = {"threshold_noise": self.threshold_noise, "neighboring": neighboring}
+        return worst_walk(round_epsilon, self.levels, self.most_rounds, **rules)
 
     def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> DoublingRounds:
         """Mechanism for utilities that are means over ``n_parts`` parts, exact in fractions."""
@@ -175,21 +173,9 @@ def cost_of_walk(
     return sample_and_aggregate.choice_and_training(name, walk, training)
 
 
-# Calibration, privacy_cost and fit call both functions with the same numbers.
-
-
-@lru_cache(maxsize=256)
-def worst_walk(
-    round_epsilon: float,
-    levels: int,
-    max_rounds: int,
-    threshold_noise: str,
-    neighboring: Neighboring = "zero_out",
-) -> Guarantee:
-    """Guarantee of every walk that the rules allow: the worst case."""
-    return doubling_search(
-        round_epsilon, levels, max_rounds, threshold_noise=threshold_noise, neighboring=neighboring
-    )
+#: Guarantee of every walk that the rules allow: the worst case. Calibration, privacy_cost and fit
+#: ask for it with the same numbers, as for the largest round.
+worst_walk = lru_cache(maxsize=256)(doubling_search)
 
 
 @lru_cache(maxsize=64)
@@ -222,9 +208,7 @@ class DoublingStrategy(sample_and_aggregate.SampleAndAggregate):
     def __init__(
         self, search: Parameters, distributions: Distributions, doubling: Doubling
     ) -> None:
-        super().__init__(
-            search, distributions, n_parts=doubling.n_parts, part_noise=doubling.part_noise
-        )
+        super().__init__(search, distributions, "param_distributions", doubling)
         self.doubling = doubling
 
     @cached_property
@@ -252,7 +236,7 @@ class DoublingStrategy(sample_and_aggregate.SampleAndAggregate):
     def run(
         self, job: Job, candidates: Candidates, source: Randomness, progress: Progress
     ) -> Outcome:
-        rounds = self.rounds(job, source, progress)
+        rounds = Rounds(self, job, source, progress)
         sample_and_aggregate.count_trainings(progress, job, candidates)
         utilities = rounds.utilities(candidates)
         while not rounds.over:
@@ -260,15 +244,11 @@ class DoublingStrategy(sample_and_aggregate.SampleAndAggregate):
         progress.last_training()  # also if no candidate was found
         return rounds.train()
 
-    def rounds(self, job: Job, source: Randomness, progress: Progress) -> Rounds:
-        """Start a walk."""
-        walk = self.doubling.walk(self.round_epsilon, len(job.split.folds), source.bits)
-        return Rounds(self, walk, job, source, progress)
-
 
 # --- candidates that come batch by batch ----------------------------------------------------------
 
 Batch: TypeAlias = Candidates
+Batches: TypeAlias = Iterable[Batch]
 
 
 @dataclass(frozen=True)
@@ -297,24 +277,20 @@ class Rounds:
 
     Parameters
     ----------
-    strategy : SampleAndAggregate
-        Whose utilities count.
-    walk : DoublingRounds
-        The mechanism, which holds the secret noise.
+    strategy : DoublingStrategy
+        Whose utilities count, and by whose rules the threshold is raised.
     job, source, progress
         As for ``Strategy.run``.
     """
 
     def __init__(
-        self,
-        strategy: sample_and_aggregate.SampleAndAggregate,
-        walk: DoublingRounds,
-        job: Job,
-        source: Randomness,
-        progress: Progress,
+        self, strategy: DoublingStrategy, job: Job, source: Randomness, progress: Progress
     ) -> None:
         self.job = job
-        self._strategy, self._walk, self._source, self._progress = strategy, walk, source, progress
+        self._strategy, self._source, self._progress = strategy, source, progress
+        #: The mechanism, which holds the secret noise.
+        n_parts, epsilon = len(job.split.folds), strategy.round_epsilon
+        self._walk = strategy.doubling.walk(epsilon, n_parts, source.bits)
         self._kept: dict[str, Any] | None = None
 
     @property
@@ -389,13 +365,13 @@ class PrivateWalk:
         source, strategy = self.fit.source(), self.fit.strategy
         assert isinstance(strategy, DoublingStrategy)
         job = self.fit.job((), source, workers)
-        return strategy.rounds(job, source, self.fit.progress())
+        return Rounds(strategy, job, source, self.fit.progress())
 
 
 def steps_of_walk(
     fit: PrivateFit,
     spend: Callable[[Plan], None],
-    batches: Iterable[Batch],
+    batches: Batches,
     release: Callable[[Plan, dict[str, Any]], None],
 ) -> Iterator[RoundRelease]:
     """Yield the rounds to the caller of ``rounds``; at the end the search is fitted.
@@ -431,12 +407,10 @@ def checked(batch: Batch, plan: Plan) -> list[Candidate]:
     """Check that each of the caller's candidates keeps the guarantee of some planned point of the
     space."""
     candidates: list[Any] = [] if isinstance(batch, Mapping) else list(batch)
-    if isinstance(batch, Mapping) or not all(
-        isinstance(candidate, Mapping) for candidate in candidates
-    ):
-        raise TypeError(
-            f"Found the batch {batch!r}; a list of dicts, one for each candidate, is needed."
-        )
+    all_dicts = all(isinstance(candidate, Mapping) for candidate in candidates)
+    if isinstance(batch, Mapping) or not all_dicts:
+        needed = "a list of dicts, one for each candidate, is needed."
+        raise TypeError(f"Found the batch {batch!r}; {needed}")
     if not candidates:
         raise ValueError(
             "Found an empty batch; at least one candidate is needed in each. To end the walk, end "

@@ -154,13 +154,7 @@ class GridStrategy(sample_and_aggregate.SampleAndAggregate):
     search: DPGridSearchCV
 
     def __init__(self, search: DPGridSearchCV) -> None:
-        super().__init__(
-            search,
-            search.param_grid,
-            "param_grid",
-            n_parts=search.n_parts,
-            part_noise=search.part_noise,
-        )
+        super().__init__(search, search.param_grid, "param_grid", search)
 
     @property
     def choice_epsilon(self) -> float:

@@ -42,19 +42,8 @@ Tell = Callable[[Stage], None]
 #: Packages whose modules the server imports if the user's process has, or a rehearsal: that starts
 #: no threads.
 PACKAGES = (
-    *(
-        "numpy",
-        "scipy",
-        "sklearn",
-        "pandas",
-        "torch",
-        "sympy",
-        "mpmath",
-        "networkx",
-        "skorch",
-        "opacus",
-    ),
-    *("diffprivlib", "dp_accounting", "interpret", __name__.partition(".")[0]),
+    *("numpy", "scipy", "sklearn", "pandas", "torch", "sympy", "mpmath", "networkx", "skorch"),
+    *("opacus", "diffprivlib", "dp_accounting", "interpret", __name__.partition(".")[0]),
 )
 #: Most modules in a request.
 MODULES = 500
@@ -280,9 +269,8 @@ class _Child:
     def of_this_holder(cls) -> _Child:
         """Start a process for a run, on the objects that are shared with this process."""
         if HERE.folder is not None:
-            return cls._started(
-                HERE.folder, temporary_folder := tempfile.mkdtemp(), temporary_folder
-            )
+            temporary_folder = tempfile.mkdtemp()
+            return cls._started(HERE.folder, temporary_folder, temporary_folder)
         assert HERE.asks is not None
         return cls._forked(HERE.asks, serving.RUN)
 
@@ -357,25 +345,21 @@ def _sockets(kind: int = socket.SOCK_STREAM) -> tuple[socket.socket, socket.sock
 
 
 def _python(
-    entry: str,
-    child_end: socket.socket,
-    arguments: Sequence[str],
-    apart: bool = False,
-    **options: Any,
+    entry: str, end: socket.socket, arguments: Sequence[str], apart: bool = False, **options: Any
 ) -> Any:
     """Start Python at a function that serves, with one end of a pair of sockets, apart from other
     processes or not."""
     code = f"import sys; sys.path[:] = {Surroundings.of_this_process(None).path!r}; "
-    code += f"arguments = {[child_end.fileno(), *arguments]}; "
+    code += f"arguments = {[end.fileno(), *arguments]}; "
     if apart:
         code += f"from {__package__.partition('.')[0]}._namespaces import begin; "
         code += "arguments.append(begin()); "
     code += f"from {serving.__name__} import {entry}; {entry}(*arguments)"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
-    child_end.set_inheritable(True)
-    inherited: dict[str, Any] = (
-        {"close_fds": False} if os.name == "nt" else {"pass_fds": [child_end.fileno()]}
-    )
+    end.set_inheritable(True)
+    inherited: dict[str, Any] = {"pass_fds": [end.fileno()]}
+    if os.name == "nt":
+        inherited = {"close_fds": False}
     null = subprocess.DEVNULL
     return subprocess.Popen(
         [sys.executable, *flags, "-c", code],

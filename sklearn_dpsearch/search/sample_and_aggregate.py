@@ -96,15 +96,6 @@ def random_parts(n: int, n_parts: int, public: bool, random_bytes: RandomBytes) 
     return [(records[~validates[records]], records[validates[records]]) for records in members]
 
 
-def check_parts(n_parts: int, n: int | None) -> None:
-    """Raise if a public number of records is too small for the number of parts."""
-    if n is not None and n < n_parts * LEAST:
-        raise PrivacyError(
-            f"Found n_parts={n_parts} for {n} records: at least {LEAST} records are needed in a "
-            f"part on average. Give n_parts of at most {max(n // LEAST, 1)}."
-        )
-
-
 def part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> list[int]:
     """Scores of all candidates on one part, in multiples of 1/RESOLUTION.
 
@@ -164,9 +155,8 @@ def _with_scaled_loss(
     it unchanged."""
 
     def promise(settings: Mapping[str, Any]) -> Guarantee:
-        return job.adapter.training_run(
-            with_parameters(clone(configured), settings), None
-        ).guarantee
+        model = with_parameters(clone(configured), settings)
+        return job.adapter.training_run(model, None).guarantee
 
     # this noise protects no release: on any error it stays as configured
     with contextlib.suppress(Exception):
@@ -178,11 +168,7 @@ def _with_scaled_loss(
 
 
 def utilities_of(
-    job: Job,
-    candidates: Candidates,
-    part_noise: str,
-    seeds: Seeds,
-    progress: Progress = SILENT,
+    job: Job, candidates: Candidates, part_noise: str, seeds: Seeds, progress: Progress = SILENT
 ) -> list[Fraction]:
     """Mean over the parts (the job's folds) of every candidate's score in [0, 1], exact.
 
@@ -238,7 +224,11 @@ def number_of_parts(
         None where the number of records is not known yet.
     """
     if n_parts is not None:
-        check_parts(int(n_parts), n)
+        if n is not None and n < n_parts * LEAST:
+            raise PrivacyError(
+                f"Found n_parts={n_parts} for {n} records: at least {LEAST} records are needed in "
+                f"a part on average. Give n_parts of at most {max(n // LEAST, 1)}."
+            )
         return int(n_parts)
     if n is None:
         return None
@@ -279,25 +269,18 @@ class SampleAndAggregate(Strategy):
     ----------
     search, distributions, parameter
         As for ``Strategy``.
-    n_parts : int or None
-        Number of parts, as given.
-    part_noise : {"scaled", "same"}
-        Noise of the models on parts.
+    rules : DPGridSearchCV or Doubling
+        Has ``n_parts``, the number of parts as given, and ``part_noise``.
     """
 
     whole_grid = True
 
     def __init__(
-        self,
-        search: Parameters,
-        distributions: Distributions,
-        parameter: str = "param_distributions",
-        *,
-        n_parts: int | None,
-        part_noise: str,
+        self, search: Parameters, distributions: Distributions, parameter: str, rules: Any
     ) -> None:
         super().__init__(search, distributions, parameter)
-        self.n_parts, self.part_noise = n_parts, part_noise
+        self.n_parts: int | None = rules.n_parts
+        self.part_noise: str = rules.part_noise
 
     def facts(self, n_samples: int | None, public: bool) -> Facts:
         families, scorer = self.families(n_samples), utility_scorer(self.public_scorer())

@@ -271,11 +271,8 @@ class SubsetStrategy(BestOfStrategy):
         candidate promises for a replaced record what it does as configured.
         """
         search, families = self.search, self.families(n_samples)
-        if (
-            families.relation != "replace_one"
-            or len(families.models) > 1
-            or not isinstance(search.score_noise, str)
-        ):
+        by_user = len(families.models) > 1 or not isinstance(search.score_noise, str)
+        if families.relation != "replace_one" or by_user:
             return families, False
         settings = self.adapter.under(search.estimator, "zero_out")
         if settings is None or not (
@@ -288,9 +285,7 @@ class SubsetStrategy(BestOfStrategy):
         )
         if self.adapter.expecting(estimator, 1.0) is None or presence.relation != "zero_out":
             return families, False
-        if families.calibrated or _promises_if_replaced(presence) == _promises_if_replaced(
-            families
-        ):
+        if families.calibrated or _replaced_promises(presence) == _replaced_promises(families):
             return presence, True
         return families, False
 
@@ -357,15 +352,12 @@ class SubsetStrategy(BestOfStrategy):
         assert isinstance(subset, random_subset.InSubset | random_subset.OnTheRest)
         sizes = self.sizes(plan, n_samples)
         tells = relation != "replace_one" and plan.families.told_their_size
+        tune, train = (sizes.tune, sizes.final) if tells else (None, None)
         in_full = [plan.in_full(candidate) for candidate in candidates]
         final = [self._carried_over(plan, candidate, sizes) for candidate in in_full]
         for candidate, full, carried in zip(candidates, in_full, final):
-            final_training.check_guarantee_kept(
-                plan, plan.promises, candidate, candidate, sizes.tune if tells else None
-            )
-            final_training.check_guarantee_kept(
-                plan, plan.final, full, carried, sizes.final if tells else None
-            )
+            final_training.check_guarantee_kept(plan.promises, candidate, candidate, tune)
+            final_training.check_guarantee_kept(plan.final, full, carried, train)
         joins, folds = subset.draw(n_samples, source.random_bytes)
         scored, size_std = self._scored(relation, subset, n_samples, folds)
         records = (
@@ -375,13 +367,13 @@ class SubsetStrategy(BestOfStrategy):
             folds=folds,
             n_scored=scored,
             size_std=size_std,
-            expected=sizes.tune if tells else None,
+            expected=tune,
             places=random_subset.most_members(n_samples, subset.fraction) if tells else None,
             final=FinalTraining(
                 settings=plan.final_settings,
                 records=records,
                 candidates=final,
-                expected=sizes.final if tells else None,
+                expected=train,
                 places=n_samples if tells else None,
             ),
         )
@@ -424,7 +416,7 @@ class SubsetStrategy(BestOfStrategy):
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
         final = self._carried_over(plan, plan.in_full(candidate), self.sizes(plan, None))
-        final_training.check_guarantee_kept(plan, plan.final, plan.in_full(candidate), final, None)
+        final_training.check_guarantee_kept(plan.final, plan.in_full(candidate), final, None)
         first, last = models.spawn_seeds(seed, 2)
         tuned, score = train_in_the_open(job, candidate, first)
         after = replace(job, settings=plan.final_settings)
@@ -461,7 +453,7 @@ class SubsetStrategy(BestOfStrategy):
         return final_training.extrapolated(candidate, self.search.extrapolate, rules, sizes)
 
 
-def _promises_if_replaced(families: Families) -> list[Guarantee]:
+def _replaced_promises(families: Families) -> list[Guarantee]:
     """Guarantee of each candidate, as configured, for a replaced record."""
     runs = space_guarantee(replace(families, relations=(COMMON,)), families.space, {}).runs
     return [run.guarantee for family in runs for run in family]

@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -22,7 +22,7 @@ from ..scoring.validation import validation_of
 from ._base import BasePrivateSearch
 from ._records import Candidate, Candidates, Distributions
 from ._strategy import Strategy, cost_of_runs, drawn_candidates
-from .doubling import Batch, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
+from .doubling import Batches, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
 from .execution.job import Job, Outcome
 from .execution.models import train_on_all
 from .execution.randomness import Randomness, entropy_of
@@ -121,13 +121,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
     }
 
     def rounds(
-        self,
-        X: Any,
-        y: Any,
-        batches: Iterable[Batch],
-        *,
-        X_public: Any = None,
-        y_public: Any = None,
+        self, X: Any, y: Any, batches: Batches, *, X_public: Any = None, y_public: Any = None
     ) -> Iterator[RoundRelease]:
         """Walk with candidates of the caller's own, one batch a round (Ding, Wu et al. 2022, §4.1).
 
@@ -217,9 +211,8 @@ def check_none_of_a_number(search: DPThresholdSearchCV) -> None:
     for name, why in ONLY_WITH_A_NUMBER.items():
         value, default = getattr(search, name), signature(type(search)).parameters[name].default
         if value is not default and value != default:
-            raise ValueError(
-                f"Found {name}={value!r} where the threshold doubles (Doubling): {why}."
-            )
+            where = f"{name}={value!r} where the threshold doubles (Doubling)"
+            raise ValueError(f"Found {where}: {why}.")
     if search.refit is not True and search.refit != "winner":
         raise ValueError(
             f"Found refit={search.refit!r} where the threshold doubles (Doubling): models on parts "

@@ -257,9 +257,5 @@ def cv_results(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> d
                 column[i] = candidate[name]
         columns[f"param_{name}"] = column
     rank = np.array([1 + int(np.sum(scores > score)) for score in scores], dtype=np.int32)
-    return {
-        **columns,
-        "params": list(candidates),
-        "mean_test_score": scores,
-        "rank_test_score": rank,
-    }
+    rows = {"params": list(candidates), "mean_test_score": scores, "rank_test_score": rank}
+    return {**columns, **rows}

@@ -72,6 +72,5 @@ def random_bits(seed: np.random.SeedSequence | None) -> random.Random:
 
 def random_state(seed: np.random.SeedSequence | None) -> np.random.RandomState:
     """Make a generator for an estimator, from a seed sequence or 256 fresh bits."""
-    return np.random.RandomState(
-        np.random.MT19937(np.random.SeedSequence(secrets.randbits(256)) if seed is None else seed)
-    )
+    source = np.random.SeedSequence(secrets.randbits(256)) if seed is None else seed
+    return np.random.RandomState(np.random.MT19937(source))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from . import models, workers
 from .job import Job
 from .randomness import random_bits
 
+#: Numbers of the candidates of each task.
+Hands: TypeAlias = Sequence[range]
 #: Number of records that are scored at once.
 BLOCK = 2**14
 
@@ -105,11 +107,7 @@ def _number_of_tasks(job: Job, expected: float) -> int:
 
 
 def _finalists(
-    several: Callable[..., Any],
-    job: Job,
-    hands: Sequence[range],
-    candidates: Candidates,
-    seeds: Seeds,
+    several: Callable[..., Any], job: Job, hands: Hands, candidates: Candidates, seeds: Seeds
 ) -> list[tuple[int, Run]]:
     """Index and run of the finalist of each hand that has one."""
     results = _results(several, job, hands, candidates, seeds)
@@ -119,7 +117,7 @@ def _finalists(
 def _results(
     several: Callable[..., Any],
     job: Job,
-    hands: Sequence[range],
+    hands: Hands,
     candidates: Candidates,
     seeds: Seeds,
     counter: workers.Counter = workers.uncounted,
@@ -172,9 +170,8 @@ def run_several(job: Job, candidates: Candidates, seeds: Seeds) -> list[Run]:
     missing = [i for i in range(len(seeds)) if i not in runs]
     for batch in [missing] if job.trains_together and missing else [[i] for i in missing]:
         # any failure is the worst score, also the end of their process
-        work = partial(
-            _train_and_score, job, [candidates[i] for i in batch], [seeds[i] for i in batch]
-        )
+        chosen = [candidates[i] for i in batch], [seeds[i] for i in batch]
+        work = partial(_train_and_score, job, *chosen)
         new = private_process.in_own_process(work, job.threads) or [_failed(job)] * len(batch)
         for i, run in zip(batch, new):
             job.finished.put(seeds[i], run)

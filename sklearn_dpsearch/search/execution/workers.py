@@ -140,20 +140,17 @@ class WorkersError(RuntimeError):
     """Error for candidates that could not be run."""
 
 
+CRASHES = (
+    *("KilledWorker", "OutOfMemoryError", "WorkerCrashedError", "NodeDiedError", "ObjectLostError"),
+    *LOST,
+)
 START = "The candidates could not be run, so there is no model."
 #: Names of errors and what they say: fixed sentences, as texts and names may come from code that
 #: saw the records.
 SENTENCES = {
     "MemoryError": "There is not enough memory. Use fewer workers (n_jobs).",
     **dict.fromkeys(
-        (
-            "KilledWorker",
-            "OutOfMemoryError",
-            "WorkerCrashedError",
-            "NodeDiedError",
-            "ObjectLostError",
-            *LOST,
-        ),
+        CRASHES,
         "Workers of the cluster ended before their tasks did, again and again: usually for want of "
         "memory, or compiled code crashed. Give workers more memory, or try the candidates on "
         "public or made-up data.",

@@ -46,11 +46,8 @@ MOST_RUNS = 10**6
 SMALLEST_BUDGET = 1e-100
 
 BUDGET = [None, Interval(numbers.Real, SMALLEST_BUDGET, None, closed="left")]
-DELTA = [
-    None,
-    Options(numbers.Real, {0}),
-    Interval(numbers.Real, SMALLEST_BUDGET, 1, closed="left"),
-]
+SMALL = Interval(numbers.Real, SMALLEST_BUDGET, 1, closed="left")
+DELTA = [None, Options(numbers.Real, {0}), SMALL]
 RUNS = [Interval(numbers.Real, 1, MOST_RUNS, closed="both"), CountDistribution]
 PARTS = [None, Interval(numbers.Integral, 2, 10**6, closed="both")]
 
@@ -182,12 +179,7 @@ REFUSED = {
 
 
 def first_look(
-    search: Parameters,
-    models: Sequence[Any],
-    scorer: Scorer,
-    X: Any,
-    y: Any,
-    params: Mapping[str, Any],
+    search: Parameters, kinds: Sequence[Any], scorer: Scorer, X: Any, y: Any, params: dict[str, Any]
 ) -> Records:
     """Read records at the door, and refuse what cannot succeed, from parameters and public facts
     alone.
@@ -195,22 +187,24 @@ def first_look(
     Parameters
     ----------
     search : Parameters
-    models : sequence of estimators
+    kinds : sequence of estimators
         One candidate of each family.
     scorer : Scorer
     X, y : array-like
         Private records.
-    params : mapping
+    params : dict
         Parameters for the estimator's ``fit``.
     """
     name, tags = type(search).__name__, get_tags(search)
     if y is None and tags.target_tags.required:
         raise ValueError(
-            f"This {name} estimator requires y to be passed, but the target y is "
-            f"None.{how_to_wrap(X)}"
+            f"This {name} estimator requires y to be passed, but the target y is None.{how_to_wrap(X)}"
         )
-    records = read_records(X, y, declared_of(models))
-    check_records(search, models, scorer, records)
+    records = read_records(X, y, declared_of(kinds))
+    _check_columns(kinds, records)
+    _check_features(search.estimator, name, records, tags)
+    if records.y is not None:
+        _check_targets(scorer, declared_classes(kinds), records.y, records.label_kind)
     for param, value in params.items():
         weighs = param.rpartition("__")[2] == "sample_weight" and hasattr(value, "__len__")
         if weighs and len(value) != records.n:
@@ -219,16 +213,6 @@ def first_look(
                 f"for each record."
             )
     return records
-
-
-def check_records(
-    search: Parameters, models: Sequence[Any], scorer: Scorer, records: Records
-) -> None:
-    """Raise for columns, shapes and types with which no candidate can succeed."""
-    _check_columns(models, records)
-    _check_features(search.estimator, type(search).__name__, records, get_tags(search))
-    if records.y is not None:
-        _check_targets(scorer, declared_classes(models), records.y, records.label_kind)
 
 
 def _check_columns(models: Sequence[Any], records: Records) -> None:
@@ -327,9 +311,9 @@ def _check_named_labels(scorer: Scorer, declared: Any, kind: str) -> None:
     if labels and kind and kind in TEXT + NUMBERS and declared is None:
         unknown = [label for label in labels if isinstance(label, str) != (kind in TEXT)]
     if unknown:
-        declaration = (
-            f"classes={list(declared)!r}" if declared is not None else "labels of another kind in y"
-        )
+        declaration = "labels of another kind in y"
+        if declared is not None:
+            declaration = f"classes={list(declared)!r}"
         raise PrivacyError(
             f"Found scoring={scorer!r}, which names {unknown!r}, and {declaration}: every score "
             "would be the same. Name the labels as they are in y. Nothing was spent."
@@ -372,9 +356,8 @@ def read_public(X_public: Any, y_public: Any, X: Any, y: Any, models: Sequence[A
 
 def check_public_shape(public: Records, records: Records) -> None:
     """Raise for public data of another shape than the private records."""
-    private_shape, public_shape = (
-        tuple(getattr(data.X, "shape", ()))[1:] for data in (records, public)
-    )
+    shapes = (tuple(getattr(data.X, "shape", ()))[1:] for data in (records, public))
+    private_shape, public_shape = shapes
     if private_shape and public_shape and private_shape != public_shape:
         raise ValueError(
             f"Found records of shape {private_shape} in X and {public_shape} in X_public, which no "
