@@ -21,14 +21,8 @@ from .._process import steps_now
 from ..privacy import DPSGD, Guarantee, LeakingEstimatorError, NonPrivate, PrivacyError, calibrate
 from ..privacy._types import Neighboring
 from ..privacy.statement.content import short_up
+from . import foreign_skorch_nets as foreign_nets
 from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive
-from .foreign_skorch_nets import (
-    REBUILT,
-    SkorchAdapter,
-    is_net_of_others,
-    keep_unfitted,
-    rebuild_net,
-)
 
 #: Parameters of which a net has one, at least: its noise.
 NOISE = ("noise_multiplier", "target_epsilon")
@@ -141,7 +135,8 @@ class OpacusAdapter(Adapter):
     """
 
     def recognises(self, estimator: object) -> bool:
-        if not is_net_of_others(estimator) or SkorchAdapter().recognises(estimator):
+        states_guarantee = foreign_nets.SkorchAdapter().recognises(estimator)
+        if states_guarantee or not foreign_nets.is_net_of_others(estimator):
             return False
         return any(name in vars(estimator) for name in NOISE)
 
@@ -176,7 +171,7 @@ class OpacusAdapter(Adapter):
 
     def prepare(self, model: Estimator) -> None:
         """Note the net's own loader and the seed of PyTorch; a rehearsal takes few batches."""
-        unfitted = keep_unfitted(model)
+        unfitted = foreign_nets.keep_unfitted(model)
         if isinstance(planned := vars(model)["iterator_train"], PlannedBatches):
             vars(unfitted)["iterator_train"] = planned.iterator
             vars(model)["iterator_train"] = replace(planned, batches=steps_now(planned.batches))
@@ -186,7 +181,7 @@ class OpacusAdapter(Adapter):
         _check_history(model)
 
     def scrub(self, model: Estimator) -> None:
-        rebuild_net(model, buffers=False)
+        foreign_nets.rebuild_net(model, buffers=False)
 
 
 # --- before the training --------------------------------------------------------------------------
@@ -304,7 +299,7 @@ def assumptions_of(net: Any, plan: OpacusPlan | None) -> tuple[str, ...]:
         f"{name}: batches and noise come from PyTorch's generators, whose state is from the "
         f"operating system (on a GPU 64 bits of it); noise is in single precision, which ends at "
         f"5.77 standard deviations{cut}.",
-        REBUILT.format(name),
+        foreign_nets.REBUILT.format(name),
     )
 
 

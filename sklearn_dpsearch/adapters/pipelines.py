@@ -18,15 +18,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from .._process import contained
 from ..privacy import LeakingEstimatorError, PureDP, UnknownGuaranteeError, compose
 from ..privacy._types import Neighboring
-from .adapter import (
-    Adapter,
-    Estimator,
-    ExtrapolationRule,
-    Names,
-    OwnSpace,
-    Parameters,
-    TrainingRun,
-)  # fmt: skip
+from .adapter import Adapter, Estimator, ExtrapolationRule, Names, Parameters, TrainingRun
 from .refused_estimators import check_all, error_in_step, learning_step_error
 from .sklearn_steps import (
     assumption_of,
@@ -63,15 +55,16 @@ class PartsAdapter(Adapter):
         secure = self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part))
         return nested_parameters(secure)
 
-    def search_space(self, estimator: Estimator, *, grid: bool = False) -> OwnSpace:
+    def search_space(
+        self, estimator: Estimator, *, grid: bool = False
+    ) -> list[dict[str, Any]] | None:
         """All combinations of the parts' spaces."""
         spaces = self.answers(
             estimator, lambda adapter, part: adapter.search_space(part, grid=grid)
         )
         nested = [[(name, inner) for inner in space] for name, space in spaces if space is not None]
-        return (
-            [nested_parameters(parts) for parts in itertools.product(*nested)] if nested else None
-        )
+        combined = map(nested_parameters, itertools.product(*nested))
+        return list(combined) if nested else None
 
     def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
         for _, part, adapter in self.known_parts(estimator):
@@ -114,8 +107,7 @@ def nested_parameters_if_all(
 
 
 class CompositeAdapter(PartsAdapter):
-    """scikit-learn's estimators with named parts, each of which sees every record once in a
-    ``fit``.
+    """scikit-learn's estimators with named parts, which see every record once in a ``fit``.
 
     Parameters
     ----------

@@ -61,8 +61,7 @@ def seed_names(estimator: Any) -> list[str]:
 
 
 def forget_seeds(model: object) -> None:
-    """Set the seeds and generators of a fitted model and its parts to None, whatever attributes
-    hold them.
+    """Set all seeds and generators of a fitted model and its parts to None.
 
     Parameters
     ----------
@@ -76,8 +75,7 @@ def forget_seeds(model: object) -> None:
 
 
 def _holds_generator(value: object) -> bool:
-    """Return whether a value is a generator, or has one inside, at any depth of lists and
-    dictionaries."""
+    """Return whether a value is a generator, or holds one in lists and dictionaries."""
     if isinstance(value, Mapping):
         return any(map(_holds_generator, value.values()))
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -77,8 +77,7 @@ class Start(ABC):
 
     @abstractmethod
     def keep(self, release: Mapping[str, Any], code: Code) -> None:
-        """Keep the release of the search, which has ended, with its code by number, and no
-        secret."""
+        """Keep the release of the ended search, with its code by number, and no secret."""
 
 
 class WithoutCheckpoint(Start):
@@ -189,8 +188,7 @@ class Checkpoint(Start):
             self.stays = False
 
     def _check_same(self) -> None:
-        """Refuse another search than the unfinished one, by a PrivacyError for the first fact that
-        differs."""
+        """Refuse another search than the unfinished one, by the first fact that differs."""
         current, earlier = self._fingerprint, self._header["began"]
         for name in sorted({*current, *earlier}):
             digest, text = current.get(name, ("", "nothing"))
@@ -306,11 +304,9 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
 def versions() -> dict[str, str]:
     """Versions and the kind of processor, on which rounding and generators depend."""
     python = ".".join(platform.python_version_tuple()[:2])
-    of_libraries = {
-        name: version for name in LIBRARIES if (version := version_of(name)) is not None
-    }
-    by_name = {"sklearn_dpsearch": __version__, "Python": python, **of_libraries}
-    return {**by_name, "processor": platform.machine()}
+    versions = {"sklearn_dpsearch": __version__, "Python": python}
+    versions |= {name: text for name in LIBRARIES if (text := version_of(name)) is not None}
+    return {**versions, "processor": platform.machine()}
 
 
 def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:

@@ -34,8 +34,7 @@ def _delegates(name: str) -> Any:
 
 
 def _answers(name: str, text: str) -> Any:
-    """Make a method: answers of the released model, to records in the form in which it was
-    trained."""
+    """Make a method: answers of the released model, to records as it was trained on."""
 
     def answers(self: Any, X: Any) -> Any:
         self._check_refitted(name)
@@ -56,8 +55,7 @@ def _attribute(name: str, text: str) -> Any:
 
 
 class ReleasedModel:
-    """Prediction, transformation and scoring by ``best_estimator_``, as on scikit-learn's
-    searches."""
+    """Prediction, transformation and scoring by ``best_estimator_``, as in scikit-learn."""
 
     estimator: Any
     best_estimator_: Any

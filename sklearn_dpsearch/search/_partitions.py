@@ -76,8 +76,7 @@ class PartitionedTable:
         return sum(self.sizes)
 
     def gathered(self, split: Split) -> tuple[Any, Any, Split]:
-        """Gather the rows that train and validate candidates: records, targets, and the split of
-        these records."""
+        """Gather rows that train and validate candidates: records, targets and their split."""
         wanted = np.unique(np.concatenate([records for fold in split.folds for records in fold]))
         place: Any = partial(np.searchsorted, wanted)
         folds = [(place(train), place(test)) for train, test in split.folds]

@@ -1,5 +1,4 @@
-"""Work of a fit on private records, done in a process of its own: draw, run, and build the
-release."""
+"""Work of a fit in a private process: draw, run, and build the release."""
 
 from __future__ import annotations
 

@@ -77,8 +77,7 @@ class Strategy(ABC):
         return kinds_of(self.search.estimator, self.space)
 
     def check_kinds(self) -> None:
-        """Raise for families with steps that are not private, before anything else is asked of
-        them."""
+        """Raise for families with steps that are not private, before they are asked for more."""
         for kind in self.kinds if self.search.guarantee is None else ():
             refuse_steps(self.adapter, kind)
 
@@ -135,8 +134,7 @@ class Strategy(ABC):
         return get_private_scorer(self.search.scoring, self.search.estimator)
 
     def public_scorer(self) -> Scorer:
-        """Scorer for public data: any scorer of scikit-learn, or the plain metric of a private
-        scorer."""
+        """Scorer for public data: one of scikit-learn, or a private scorer's plain metric."""
         scorer: Scorer = self.search.scoring
         if not isinstance(scorer, PrivateScorer):
             scorer = check_scoring(self.search.estimator, scorer)

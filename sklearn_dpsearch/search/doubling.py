@@ -22,12 +22,7 @@ from ..privacy import Guarantee, PrivacyError, calibrate, doubling_search
 from ..privacy._checks import cached_property
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.exact_sampling import IntegerSource
-from ..privacy.selection.doubling import (
-    AboveThreshold,
-    DoublingRounds,
-    DoublingSteps,
-    default_max_rounds,
-)
+from ..privacy.selection import doubling as walks
 from ..privacy.spent import Component
 from ..search import private_process
 from . import sample_and_aggregate
@@ -129,7 +124,7 @@ class Doubling:
     def most_rounds(self) -> int:
         """Largest number of rounds, all accounted for; no walk has more than 2·levels + 1."""
         if self.max_rounds is None:
-            return default_max_rounds(self.levels)
+            return walks.default_max_rounds(self.levels)
         return min(int(self.max_rounds), 2 * self.levels + 1)
 
     def guarantee(self, round_epsilon: float, neighboring: Neighboring = "zero_out") -> Guarantee:
@@ -137,14 +132,14 @@ class Doubling:
         rules: Any = {"threshold_noise": self.threshold_noise, "neighboring": neighboring}
         return worst_walk(round_epsilon, self.levels, self.most_rounds, **rules)
 
-    def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> DoublingRounds:
+    def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> walks.DoublingRounds:
         """Mechanism for utilities that are means over ``n_parts`` parts, exact in fractions."""
-        question = AboveThreshold(
+        question = walks.AboveThreshold(
             round_epsilon=Fraction(round_epsilon),
             sensitivity=sample_and_aggregate.sensitivity(n_parts),
         )
-        steps = DoublingSteps(levels=self.levels, max_rounds=self.most_rounds)
-        return DoublingRounds(
+        steps = walks.DoublingSteps(levels=self.levels, max_rounds=self.most_rounds)
+        return walks.DoublingRounds(
             question,
             steps,
             lower=float(self.lower),
@@ -181,9 +176,8 @@ worst_walk = lru_cache(maxsize=256)(doubling_search)
 @lru_cache(maxsize=64)
 def largest_round(share: float, delta: float, doubling: Doubling) -> float:
     """Largest ε of a round with which every walk stays within its share."""
-    return calibrate(
-        doubling.guarantee, share, delta, (share / (2 * doubling.most_rounds), 2 * share)
-    )
+    between = (share / (2 * doubling.most_rounds), 2 * share)
+    return calibrate(doubling.guarantee, share, delta, between)
 
 
 # --- how it runs ----------------------------------------------------------------------------------
@@ -301,7 +295,8 @@ class Rounds:
     def utilities(self, batch: Batch) -> list[Fraction]:
         """Compute exact utilities of a batch: a secret, discarded after its rounds."""
         seeds = self._source.run_seeds(len(self.job.split.folds))
-        return self._strategy.utilities(self.job, batch, seeds, self._progress)
+        utilities_of, part_noise = sample_and_aggregate.utilities_of, self._strategy.part_noise
+        return utilities_of(self.job, batch, part_noise, seeds, self._progress)
 
     def ask(self, batch: Batch, utilities: Sequence[Fraction]) -> RoundRelease:
         """Run one round: keep the first candidate of the batch found above the next threshold."""
@@ -318,9 +313,8 @@ class Rounds:
             return Outcome(has_model=False, rows=[], may_stop=True)
         (seed,) = self._source.run_seeds(1)
         attributes = {"found_": True, "n_rounds_": self._walk.steps.rounds}
-        return sample_and_aggregate.train_winner(
-            self.job, self._kept, self._utility, seed, **attributes
-        )
+        train_winner = sample_and_aggregate.train_winner
+        return train_winner(self.job, self._kept, self._utility, seed, **attributes)
 
     @property
     def _utility(self) -> float:

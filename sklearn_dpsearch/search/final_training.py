@@ -21,8 +21,7 @@ WORDS = ("linear", "keep")
 
 @dataclass(frozen=True)
 class Sizes:
-    """Expected numbers of records that tune and that train the final model, never the drawn
-    numbers.
+    """Expected, never drawn, numbers of records that tune and that train the final model.
 
     Parameters
     ----------

@@ -190,7 +190,8 @@ class GridStrategy(sample_and_aggregate.SampleAndAggregate):
         if len(candidates) == 1:  # without a choice, at no cost
             return sample_and_aggregate.train_winner(job, candidates[0], float("nan"), last)
         sample_and_aggregate.count_trainings(progress, job, candidates)
-        utilities = self.utilities(job, candidates, seeds, progress)
+        utilities_of = sample_and_aggregate.utilities_of
+        utilities = utilities_of(job, candidates, self.part_noise, seeds, progress)
         progress.last_training()
         chosen = self.noise(sample_and_aggregate.sensitivity(k)).select(utilities, source.bits)
         return sample_and_aggregate.train_winner(job, candidates[chosen], float("nan"), last)

@@ -275,9 +275,8 @@ class Packed:
         with contextlib.suppress(Exception):
             while number < len(code.objects):  # once, but for code that only shared objects use
                 number, head, buffers = len(code.objects), io.BytesIO(), list[pickle.PickleBuffer]()
-                _Pickler(head, (), code, buffers.append, notes=True).dump(
-                    (code.objects[:], list(shared))
-                )
+                pickler = _Pickler(head, (), code, buffers.append, notes=True)
+                pickler.dump((code.objects[:], list(shared)))
             code.closed = True
         if not code.closed:  # outside of the handler: a chained exception could quote a record
             what = "records or public data that cannot be pickled"

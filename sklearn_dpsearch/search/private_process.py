@@ -240,8 +240,7 @@ def tell(stage: Stage) -> None:
 
 
 class _Child:
-    """Connection to a process, which ends with all that it has started when the connection is
-    closed.
+    """Connection to a process; to close it ends the process and all that it has started.
 
     Parameters
     ----------
@@ -256,8 +255,7 @@ class _Child:
 
     @classmethod
     def holding(cls, packed: Packed, apart: bool) -> _Child:
-        """Start a process for work on packed objects, apart from all other processes if
-        possible."""
+        """Start a process for work on packed objects, apart from others if possible."""
         if packed.folder is not None:
             return cls._started(packed.folder, tempfile.mkdtemp(dir=packed.folder), packed.folder)
         if HERE.asks is not None:

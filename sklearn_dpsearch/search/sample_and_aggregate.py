@@ -104,9 +104,8 @@ def part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> list
     scores: list[int] | None = job.finished.get(seed)
     if scores is None:
         work = partial(_part_scores, job, part, candidates, seed)
-        scores = private_process.in_own_process(work, job.threads) or [
-            _score_on_part(job, None)
-        ] * len(candidates)
+        failed = [_score_on_part(job, None)] * len(candidates)
+        scores = private_process.in_own_process(work, job.threads) or failed
         job.finished.put(seed, scores)
     return scores
 
@@ -115,9 +114,8 @@ def _part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> lis
     train, test = job.split.folds[part]
     with task_context():
         reseed(seed)
-        fitted = models.all_fitted(
-            job, candidates, models.spawn_seeds(seed, len(candidates)), train
-        )
+        seeds = models.spawn_seeds(seed, len(candidates))
+        fitted = models.all_fitted(job, candidates, seeds, train)
         data = job.public if job.public is not None else (take(job.X, test), take(job.y, test))
         return [_score_on_part(job, model, *data) for model in fitted]
 
@@ -170,7 +168,7 @@ def _with_scaled_loss(
 def utilities_of(
     job: Job, candidates: Candidates, part_noise: str, seeds: Seeds, progress: Progress = SILENT
 ) -> list[Fraction]:
-    """Mean over the parts (the job's folds) of every candidate's score in [0, 1], exact.
+    """Mean over the parts (the job's folds) of every candidate's score in [0, 1]: exact and secret.
 
     One task per part. Scores are clipped to [0, 1]; a candidate that fails on a part gets the error
     score there.
@@ -320,12 +318,6 @@ class SampleAndAggregate(Strategy):
         """Every point of the grid."""
         return checked_candidates(plan, plan.space.points())
 
-    def utilities(
-        self, job: Job, candidates: Candidates, seeds: Seeds, progress: Progress
-    ) -> list[Fraction]:
-        """Compute exact utilities of some candidates, which are secret."""
-        return utilities_of(job, candidates, self.part_noise, seeds, progress)
-
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
         """Train, score and prepare for release one candidate on public records.
 
@@ -334,16 +326,10 @@ class SampleAndAggregate(Strategy):
         everything, k = job.split.folds[0][0], getattr(plan.validation, "n_parts", None) or 2
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
-        model = models.fit_model(
-            job, models.unfitted_model(several, tried, seed), everything, job.X, job.y
-        )
+        model = models.fit_model(job, models.unfitted_model(several, tried, seed), everything)
         score = job.score(model, job.X, job.y)
-        models.released_in_the_open(
-            job,
-            models.fit_model(
-                job, models.unfitted_model(job, candidate, seed), everything, job.X, job.y
-            ),
-        )
+        final = models.fit_model(job, models.unfitted_model(job, candidate, seed), everything)
+        models.released_in_the_open(job, final)
         return score
 
 

@@ -222,9 +222,8 @@ class SubsetStrategy(BestOfStrategy):
         amplified = secret and relation != "replace_one"
         fraction = search.subset_fraction
         if fraction == "auto":
-            fraction = random_subset.default_fraction(
-                n_samples if amplified else None, search.epsilon
-            )
+            n = n_samples if amplified else None
+            fraction = random_subset.default_fraction(n, search.epsilon)
         fraction = float(fraction)
         scorer, members = self.scorer(public), self._members(families, fraction, n_samples, public)
         exhaustive = self._is_exhaustive(fraction, relation, secret)
@@ -239,11 +238,9 @@ class SubsetStrategy(BestOfStrategy):
             told_its_size=told_its_size,
             replaced=replaced,
         )
-        scores = (
-            random_subset.FACTOR_OF_SCORES
-            if amplified or share != 1.0
-            else random_subset.FACTOR_AT_NO_COST
-        )
+        scores = random_subset.FACTOR_OF_SCORES
+        if not amplified and share == 1.0:
+            scores = random_subset.FACTOR_AT_NO_COST
         assumptions = (AT_ANY_PLACE,) * amplified + (REPLACED,) * replaced
         return self.resolved(
             families,
@@ -305,9 +302,8 @@ class SubsetStrategy(BestOfStrategy):
         if exhaustive:
             return Fixed(self.space.size())
         n_iter = self.search.n_iter
-        return as_count_distribution(
-            random_subset.USUAL if isinstance(n_iter, str) else n_iter
-        ).at_least_one()
+        mean = random_subset.USUAL if isinstance(n_iter, str) else n_iter
+        return as_count_distribution(mean).at_least_one()
 
     def _tuning_share(
         self, families: Families, amplified: bool, distribution: CountDistribution, exhaustive: bool
@@ -319,9 +315,8 @@ class SubsetStrategy(BestOfStrategy):
         pure = all(run.guarantee.pure_epsilon is not None for run in families.runs)
         if not search.epsilon or amplified or search.train_on == "all" or not (pure or delta):
             return 1.0  # without any delta the plan says that one is missing
-        return random_subset.share_at_no_cost(
-            float(search.epsilon), delta, distribution, exhaustive, pure
-        )
+        epsilon = float(search.epsilon)
+        return random_subset.share_at_no_cost(epsilon, delta, distribution, exhaustive, pure)
 
     def _members(
         self, families: Families, fraction: float, n_samples: int | None, public: bool
@@ -404,14 +399,11 @@ class SubsetStrategy(BestOfStrategy):
             after = job.afterwards(final)
             make = partial(self._last_model, after, tuned, candidates[best], parameters, seed)
             model = models.train_last(after, make, final.records, seed)
+        attributes = {"final_params_": parameters, "best_score_std_": runs[best].std}
         return Outcome(
             has_model=model is not None,
             rows=[(candidates[best], runs[best].score)],
-            attributes={
-                "best_estimator_": model,
-                "final_params_": parameters,
-                "best_score_std_": runs[best].std,
-            },
+            attributes={**attributes, "best_estimator_": model},
         )
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
@@ -421,9 +413,8 @@ class SubsetStrategy(BestOfStrategy):
         tuned, score = train_in_the_open(job, candidate, first)
         after = replace(job, settings=plan.final_settings)
         model = self._last_model(after, tuned, candidate, final, last)
-        models.released_in_the_open(
-            after, models.fit_model(after, model, job.split.folds[0][0], job.X, job.y)
-        )
+        fitted = models.fit_model(after, model, job.split.folds[0][0])
+        models.released_in_the_open(after, fitted)
         return score
 
     def _last_model(
@@ -439,11 +430,8 @@ class SubsetStrategy(BestOfStrategy):
         changed |= {
             name: new for name, new in job.settings.items() if tuned_parameters.get(name) != new
         }
-        return models.with_own_randomness(
-            job,
-            with_parameters(tuned, {final_training.warm_start_name(tuned): True, **changed}),
-            seed,
-        )
+        changed = {final_training.warm_start_name(tuned): True, **changed}
+        return models.with_own_randomness(job, with_parameters(tuned, changed), seed)
 
     def _carried_over(
         self, plan: Plan, candidate: Candidate, sizes: final_training.Sizes

@@ -303,8 +303,6 @@ class ThresholdStrategy(Strategy):
         if self.search.refit is True:
             model = train_on_all(job, candidate, last)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
-        attributes, rows = (
-            {**shown, "best_score_std_": run.std, "found_": True},
-            [(candidate, run.score)],
-        )
+        attributes = {**shown, "best_score_std_": run.std, "found_": True}
+        rows = [(candidate, run.score)]
         return Outcome(has_model=model is not None, rows=rows, attributes=attributes)

@@ -181,9 +181,9 @@ def workplace_for(n_jobs: int | None) -> Workplace:
     name = type(backend).__name__
     if name not in CLUSTERS:
         raise PrivacyError(
-            f"Found joblib's backend {name}, with which searches are not tested: its logs and stores "
-            'may keep records. Use Dask or Ray (parallel_config("dask"), "ray"), or joblib\'s own '
-            "workers (n_jobs=2)."
+            f"Found joblib's backend {name}, with which searches are not tested: its logs and "
+            'stores may keep records. Use Dask or Ray (parallel_config("dask"), "ray"), or '
+            "joblib's own workers (n_jobs=2)."
         )
     return Workplace(max(number, n_jobs or 1), CLUSTERS[name](backend))
 
@@ -219,8 +219,8 @@ def _ray_of(backend: Any) -> Callable[[int], AbstractContextManager[Workers]]:
     if not ray.is_initialized() or ray.util.client.ray.is_connected():
         raise PrivacyError(
             "Found joblib's backend of Ray in a process that is not part of a cluster of Ray, so "
-            'that no other process can join it from here. Write ray.init() or ray.init(address="auto") '
-            "first, on a machine of the cluster."
+            "that no other process can join it from here. Write ray.init() or "
+            'ray.init(address="auto") first, on a machine of the cluster.'
         )
     context = ray.get_runtime_context()
     options = backend.ray_remote_args or {}

@@ -230,8 +230,7 @@ class Outcome:
 
 
 def charge(model: Any, spent: PrivacySpent) -> None:
-    """Make the released model report the cost of the whole search, not the cost of its own
-    training."""
+    """Make the released model report the cost of the whole search, not of its training."""
     # on the object itself: a property would answer too
     if "privacy_spent_" in getattr(model, "__dict__", {}):
         model.privacy_spent_ = spent

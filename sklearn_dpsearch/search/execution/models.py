@@ -1,5 +1,4 @@
-"""Models of candidates: made with noise of their own, trained, and cleaned before they are
-released."""
+"""Models of candidates: made with own noise, trained, and cleaned before release."""
 
 from __future__ import annotations
 
@@ -67,16 +66,15 @@ def spawn_seeds(seed: Seed, number: int) -> list[Seed]:
 # --- training -------------------------------------------------------------------------------------
 
 
-def fit_model(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
-    """Train the model. The return value of ``fit`` is ignored, as in scikit-learn: it may be
-    None."""
+def fit_model(job: Job, model: Any, records: np.ndarray) -> Any:
+    """Train the model; the return value of ``fit`` is ignored, for it may be None."""
     if job.table is not None:
         job.table.fit(model, records)
         return _finished(job, model)
     chosen = rows_of if job.adapter.takes_chosen_rows(model) else take
-    labels = () if y is None else (chosen(y, records),)
-    params = {name: take_param(value, records, X) for name, value in job.fit_params.items()}
-    model.fit(chosen(X, records), *labels, **params)
+    labels = () if job.y is None else (chosen(job.y, records),)
+    params = {name: take_param(value, records, job.X) for name, value in job.fit_params.items()}
+    model.fit(chosen(job.X, records), *labels, **params)
     return _finished(job, model)
 
 
@@ -91,7 +89,7 @@ def all_fitted(job: Job, candidates: Candidates, seeds: Seeds, records: np.ndarr
     places = [i for i, model in enumerate(models) if model is not None]
     if not job.trains_together or len(places) < 2:
         for i in places:
-            fitted[i] = attempt(partial(fit_model, job, models[i], records, job.X, job.y))
+            fitted[i] = attempt(partial(fit_model, job, models[i], records))
         return fitted
     chosen: list[Any] = [models[i] for i in places]
     part = rows_of if all(map(job.adapter.takes_chosen_rows, chosen)) else take
@@ -127,7 +125,7 @@ def train_on_all(job: Job, candidate: Candidate, seed: Seed) -> Any:
 def _trained_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Seed) -> Any:
     with task_context():
         reseed(seed)
-        return attempt(lambda: releasable(job, fit_model(job, make(), records, job.X, job.y)))
+        return attempt(lambda: releasable(job, fit_model(job, make(), records)))
 
 
 # --- before release -------------------------------------------------------------------------------

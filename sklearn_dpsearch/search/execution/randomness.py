@@ -24,8 +24,7 @@ class Randomness:
 
     @classmethod
     def following(cls, entropy: int | list[int]) -> Randomness:
-        """Derive all randomness from one secret, so that it can be drawn again from a kept
-        secret."""
+        """Derive all randomness from one secret, so that a kept secret draws it again."""
         randomness = object.__new__(cls)
         randomness._follow(entropy, seeded=True)
         return randomness

@@ -93,9 +93,7 @@ def run_until(
     several = partial(first_of_several, threshold=threshold)
     for size in (*workers.block_sizes(job.expected_runs, hands), len(candidates)):
         stop = min(start + size, len(candidates)) if first is None else start
-        block = [
-            range(start + hand.start, stop, hand.step) for hand in workers.deal(stop - start, hands)
-        ]
+        block = [range(start + first_run, stop, hands) for first_run in range(hands)]
         successes = _finalists(several, job, block, candidates, seeds)
         first = min(successes, key=lambda success: success[0]) if successes else first
         start = stop
@@ -250,9 +248,8 @@ def _exact_statistic(
     """Integers of a score before noise, summed over blocks of records where the score is a sum."""
     size = BLOCK if is_additive(scorer) else max(len(records), 1)
     blocks = [records[start : start + size] for start in range(0, max(len(records), 1), size)]
-    statistics = [
-        scorer.statistic(model, take(X, block), take(y, block), neighboring) for block in blocks
-    ]
+    parts = ((take(X, block), take(y, block)) for block in blocks)
+    statistics = [scorer.statistic(model, *part, neighboring) for part in parts]
     return [sum(values) for values in zip(*statistics)]
 
 
@@ -263,9 +260,7 @@ def train_in_the_open(job: Job, candidate: Candidate, seed: Seed) -> tuple[Any, 
     """
     everything = job.split.folds[0][0]
     training, scoring = models.spawn_seeds(seed, 2)
-    model = models.fit_model(
-        job, models.unfitted_model(job, candidate, training), everything, job.X, job.y
-    )
+    model = models.fit_model(job, models.unfitted_model(job, candidate, training), everything)
     # shows errors, which a private score silently counts as failures
     job.score(model, job.X, job.y)
     score = score_of(job, model, everything, job.split.n_scored[0], scoring).value

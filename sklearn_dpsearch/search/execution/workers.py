@@ -214,6 +214,5 @@ def leak_error(name: str) -> LeakingEstimatorError:
 
 
 def is_leak(error: BaseException) -> bool:
-    """Return whether an error is an estimator's warning that it would read the data without
-    noise."""
+    """Return whether an error warns that the estimator would read data without noise."""
     return type(error).__name__ == "PrivacyLeakWarning"

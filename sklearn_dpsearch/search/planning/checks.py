@@ -171,10 +171,8 @@ def values_of_space(space: object) -> Iterable[Any]:
 #: Kinds that neither records nor targets may have.
 REFUSED = {
     "c": "Complex data not supported: {0} has a complex dtype. Give real numbers, or labels.",
-    "V": (
-        "Found a structured array as {0}; give an array of numbers, one label for each record, or "
-        "a data frame."
-    ),
+    "V": "Found a structured array as {0}; give an array of numbers, one label for each record, or "
+    "a data frame.",
 }
 
 
@@ -198,7 +196,8 @@ def first_look(
     name, tags = type(search).__name__, get_tags(search)
     if y is None and tags.target_tags.required:
         raise ValueError(
-            f"This {name} estimator requires y to be passed, but the target y is None.{how_to_wrap(X)}"
+            f"This {name} estimator requires y to be passed, but the target y is "
+            f"None.{how_to_wrap(X)}"
         )
     records = read_records(X, y, declared_of(kinds))
     _check_columns(kinds, records)

@@ -51,10 +51,8 @@ def families_of(
     _check_one_kind(models)
     varying = frozenset(space.names)
     if calibrated:
-        noisy = tuple(
-            with_parameters(clone(model), adapter.scaled_privacy(model, 1.0, varying))
-            for model in models
-        )
+        noises = (adapter.scaled_privacy(model, 1.0, varying) for model in models)
+        noisy = tuple(with_parameters(clone(m), noise) for m, noise in zip(models, noises))
     runs = tuple(adapter.training_run(model, n_samples) for model in noisy)
     relations = tuple(with_public_size(run).guarantee.neighboring for run in runs)
     differ = calibrated and len(set(relations)) > 1

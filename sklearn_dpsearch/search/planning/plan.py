@@ -508,8 +508,7 @@ def _check_not_searched(facts: Facts, scaled: dict[str, Any], asked: str, remedy
 
 
 def _noise_settings(facts: Facts, factor: float) -> dict[str, Any]:
-    """Parameters that multiply the privacy loss of training any candidate, as configured, by
-    ``factor``."""
+    """Parameters that multiply any candidate's configured privacy loss by ``factor``."""
     families = facts.families
     varying = frozenset(families.space.names)
     return families.adapter.scaled_privacy(families.estimator, factor, varying)

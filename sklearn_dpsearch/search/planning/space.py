@@ -125,8 +125,7 @@ class Space:
         ]
 
     def by_family(self) -> Space:
-        """Equivalent space with one dictionary for each combination of estimators that candidates
-        put in."""
+        """Equivalent space with one dictionary for each combination of estimators put in."""
         split = [_by_parts(dictionary) for dictionary in self.dictionaries]
         if all(len(families) == 1 for families in split):
             return self
@@ -211,8 +210,7 @@ def listed(dictionary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shared_parameters(dictionary: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that all candidates of a dictionary share, without parameters of parts that
-    differ."""
+    """Parameters that all candidates of a dictionary share, without those of differing parts."""
     fixed = {name for name, values in listed(dictionary).items() if len(values) == 1}
     return {
         name: dictionary[name][0]

@@ -119,8 +119,7 @@ class SpaceGuarantee:
         return mixture(together, list(weighted.values()))
 
     def each_once(self, times: int = 1) -> Guarantee:
-        """Guarantee of training each point of a finite space a given number of times: their
-        composition."""
+        """Composition of trainings: each point of a finite space, a given number of times."""
         promises = [
             run.guarantee
             for dictionary, runs in zip(self.space.dictionaries, self.runs)
@@ -175,13 +174,11 @@ class SpaceGuarantee:
     def keeps(self, model: Any, *planned: Guarantee) -> bool:
         """Return whether training a model keeps a planned guarantee, or a smaller pure one."""
         guarantee = self.promise_of(model)
-        return guarantee in planned or any(
-            isinstance(guarantee, PureDP)
-            and isinstance(other, PureDP)
-            and guarantee.neighboring == other.neighboring
-            and guarantee.epsilon <= other.epsilon
-            for other in planned
-        )
+        if guarantee in planned or not isinstance(guarantee, PureDP):
+            return guarantee in planned
+        pure = [other for other in planned if isinstance(other, PureDP)]
+        similar = [other for other in pure if other.neighboring == guarantee.neighboring]
+        return any(guarantee.epsilon <= other.epsilon for other in similar)
 
     def counts_records(self, model: Any) -> bool:
         """Return whether training may use the number of its records, blank ones included."""
