@@ -144,9 +144,8 @@ class OpacusAdapter(Adapter):
         for look in _readings_without_noise(estimator):
             raise LeakingEstimatorError(f"Found {look}")
         planned = plan_of(estimator, n_samples)
-        guarantee: Guarantee = (
-            NonPrivate(neighboring="zero_out") if planned is None else planned.guarantee
-        )
+        unknown: Guarantee = NonPrivate(neighboring="zero_out")
+        guarantee = unknown if planned is None else planned.guarantee
         return TrainingRun(guarantee=guarantee, assumptions=assumptions_of(estimator, planned))
 
     def scaled_privacy(
@@ -204,11 +203,8 @@ def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
     """
     owner, parameters = type(net).__name__, net.get_params(deep=False)
     below = {"noise_multiplier": math.inf, "target_epsilon": math.inf, "target_delta": 1.0}
-    values = {
-        name: positive(owner, name, parameters[name], bound)
-        for name, bound in below.items()
-        if parameters.get(name) is not None
-    }
+    bounds = {name: end for name, end in below.items() if parameters.get(name) is not None}
+    values = {name: positive(owner, name, parameters[name], end) for name, end in bounds.items()}
     noise = values.keys() - {"target_delta"}
     if noise != {"noise_multiplier"} and values.keys() != {"target_epsilon", "target_delta"}:
         raise PrivacyError(

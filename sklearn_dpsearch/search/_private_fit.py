@@ -236,8 +236,11 @@ def released_fields(n_splits: int, outcome: jobs.Outcome) -> dict[str, Any]:
     }
 
 
-# --- persons ---------------------------------------------------------------------------------------
+# --- persons --------------------------------------------------------------------------------------
+
 # They draw coins; all records of those that train are used, and one of each that validates.
+
+
 def name_of_groups(strategy: Strategy) -> str:
     """Name of the parameter by which the ``fit`` of all candidates takes persons.
 

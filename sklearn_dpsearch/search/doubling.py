@@ -134,18 +134,13 @@ class Doubling:
 
     def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> walks.DoublingRounds:
         """Mechanism for utilities that are means over ``n_parts`` parts, exact in fractions."""
-        question = walks.AboveThreshold(
-            round_epsilon=Fraction(round_epsilon),
-            sensitivity=sample_and_aggregate.sensitivity(n_parts),
-        )
+        epsilon, sensitivity = Fraction(round_epsilon), sample_and_aggregate.sensitivity(n_parts)
+        question = walks.AboveThreshold(round_epsilon=epsilon, sensitivity=sensitivity)
         steps = walks.DoublingSteps(levels=self.levels, max_rounds=self.most_rounds)
+        lower, granularity = float(self.lower), float(self.granularity)
+        noise = self.threshold_noise
         return walks.DoublingRounds(
-            question,
-            steps,
-            lower=float(self.lower),
-            granularity=float(self.granularity),
-            threshold_noise=self.threshold_noise,
-            bits=bits,
+            question, steps, lower=lower, granularity=granularity, threshold_noise=noise, bits=bits
         )
 
 

@@ -182,9 +182,8 @@ class RandomStrategy(BestOfStrategy):
         if self.search.refit is not True:
             return drawn
         in_full = [plan.in_full(candidate) for candidate in candidates]
-        final = FinalTraining(
-            settings=plan.final_settings, records=all_numbers(n_samples), candidates=in_full
-        )
+        settings, records = plan.final_settings, all_numbers(n_samples)
+        final = FinalTraining(settings=settings, records=records, candidates=in_full)
         return replace(drawn, final=final)
 
     def outcome(

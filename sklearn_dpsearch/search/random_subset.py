@@ -28,7 +28,15 @@ from ..privacy import (
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes, bernoulli
 from ..privacy.spent import Component
-from ..scoring import validation
+from ..scoring.validation import (
+    Exposure,
+    Fold,
+    HoldOut,
+    Validation,
+    numbers_where,
+    search_guarantee,
+    validation_of,
+)
 from .final_training import Sizes
 from .planning.space_guarantee import SpaceGuarantee
 
@@ -41,26 +49,24 @@ VALIDATES = {"rest": "the records outside the subset", "subset": "some of the su
 
 
 @dataclass(frozen=True)
-class InSubset(validation.Validation):
+class InSubset(Validation):
     """Validation inside a Poisson sample that each record joins with probability ``fraction``,
     independently."""
 
-    inside: validation.Validation
+    inside: Validation
     fraction: float
 
-    def exposures(self) -> tuple[validation.Exposure, ...]:
+    def exposures(self) -> tuple[Exposure, ...]:
         """All the ways in which one run may use one record of the subset."""
         return self.inside.exposures()
 
-    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[validation.Fold]:
+    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         return self.draw(n_samples, random_bytes)[1]
 
-    def draw(
-        self, n_samples: int, random_bytes: RandomBytes
-    ) -> tuple[np.ndarray, list[validation.Fold]]:
+    def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[np.ndarray, list[Fold]]:
         """Draw the members, shape (n_samples,), and the folds inside as indices of all records."""
         joins = _who_joins(n_samples, self.fraction, random_bytes)
-        members = validation.numbers_where(joins)
+        members = numbers_where(joins)
         inside = self.inside.folds(members.size, random_bytes)
         return joins, [(members[train], members[test]) for train, test in inside]
 
@@ -70,7 +76,7 @@ class InSubset(validation.Validation):
 
 
 @dataclass(frozen=True)
-class OnTheRest(validation.Validation):
+class OnTheRest(Validation):
     """Validation outside the subset.
 
     The subset trains, and each other record validates with probability ``share``.
@@ -79,19 +85,17 @@ class OnTheRest(validation.Validation):
     fraction: float
     share: float
 
-    def exposures(self) -> tuple[validation.Exposure, ...]:
+    def exposures(self) -> tuple[Exposure, ...]:
         scored = (1.0 - self.fraction) * self.share
-        return (validation.Exposure(1, 0, self.fraction), validation.Exposure(0, 1, scored))
+        return (Exposure(1, 0, self.fraction), Exposure(0, 1, scored))
 
-    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[validation.Fold]:
+    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         return self.draw(n_samples, random_bytes)[1]
 
-    def draw(
-        self, n_samples: int, random_bytes: RandomBytes
-    ) -> tuple[np.ndarray, list[validation.Fold]]:
+    def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[np.ndarray, list[Fold]]:
         """Draw the members, shape (n_samples,), and the one fold as indices of all records."""
         joins = _who_joins(n_samples, self.fraction, random_bytes)
-        members, outsiders = validation.numbers_where(joins), validation.numbers_where(~joins)
+        members, outsiders = numbers_where(joins), numbers_where(~joins)
         if self.share < 1.0:
             outsiders = outsiders[bernoulli(outsiders.size, self.share, random_bytes)]
         return joins, [(members, outsiders)]
@@ -138,14 +142,10 @@ def members_of(
     whole_rest = cv is None or (isinstance(cv, float) and cv == 1.0)
     if validate_on == "rest" and not public and whole_rest:
         return OnTheRest(fraction, 1.0)
-    inside = (
-        validation.HoldOut()
-        if cv is None and not public
-        else validation.validation_of(cv, n_samples, public)
-    )
+    inside = HoldOut() if cv is None and not public else validation_of(cv, n_samples, public)
     if public or validate_on == "subset":
         return InSubset(inside, fraction)
-    if not isinstance(inside, validation.HoldOut):
+    if not isinstance(inside, HoldOut):
         raise ValueError(
             f"Found cv={cv!r} with validate_on='rest', where all of the subset trains: a float in "
             "(0, 1] is needed, the share of the other records that validates. Leave cv=None for "
@@ -234,7 +234,7 @@ def cost_of_subset(
         # scores lose next to nothing, and exact bounds would double the time
         validated = {"validate": search(scoring)._roughly(), "validated_share": members.share}
     else:
-        tune = validation.search_guarantee(trained, scoring, members.exposures(), search)
+        tune = search_guarantee(trained, scoring, members.exposures(), search)
     secret = secret_membership(told_its_size, train.neighboring)
     total = subset_then_train(
         tune, train, members.fraction, train_on, secret_membership=secret, **validated

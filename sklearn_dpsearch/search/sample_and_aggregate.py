@@ -177,10 +177,7 @@ def utilities_of(
     name, worker_job = type(job.estimator).__name__, job.for_workers()
     tasks = [partial(part_scores, worker_job, part, tried, seed) for part, seed in enumerate(seeds)]
     scores = in_parallel(name, job.workers, tasks, lambda done: progress.done(done, len(seeds)))
-    return [
-        Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores))
-        for i in range(len(tried))
-    ]
+    return [Fraction(sum(parts), RESOLUTION * len(scores)) for parts in zip(*scores)]
 
 
 # --- scores, and the number of parts --------------------------------------------------------------
@@ -288,12 +285,13 @@ class SampleAndAggregate(Strategy):
         if k is not None and candidates > 1:
             fits = f"{candidates} candidates on {k} parts of the records are {candidates * k}"
             work = f"{fits} trainings on parts{self.expected_loss(candidates, k)}; "
+        parts, cost = InParts(public, k), self.cost(candidates)
         return self.resolved(
             families,
             public,
             scorer=scorer,
-            validation=InParts(public, k),
-            cost=self.cost(candidates),
+            validation=parts,
+            cost=cost,
             notes=(ONE_PART,),
             work=work,
         )

@@ -277,12 +277,13 @@ class SubsetStrategy(BestOfStrategy):
         ):
             return families, False
         estimator = with_parameters(clone(search.estimator), settings)
+        calibrated = families.calibrated
         presence = families_of(
-            estimator, self.adapter, self.space, n_samples, calibrated=families.calibrated
+            estimator, self.adapter, self.space, n_samples, calibrated=calibrated
         )
         if self.adapter.expecting(estimator, 1.0) is None or presence.relation != "zero_out":
             return families, False
-        if families.calibrated or _replaced_promises(presence) == _replaced_promises(families):
+        if calibrated or _replaced_promises(presence) == _replaced_promises(families):
             return presence, True
         return families, False
 
@@ -392,19 +393,16 @@ class SubsetStrategy(BestOfStrategy):
     def outcome(
         self, job: Job, candidates: Candidates, runs: Mapping[int, Run], best: int, seed: Seed
     ) -> Outcome:
-        final, tuned = job.split.final, runs[best].model
+        final, run = job.split.final, runs[best]
         assert final is not None
         parameters, model = final.candidates[best], None
-        if tuned is not None:
+        if run.model is not None:
             after = job.afterwards(final)
-            make = partial(self._last_model, after, tuned, candidates[best], parameters, seed)
+            make = partial(self._last_model, after, run.model, candidates[best], parameters, seed)
             model = models.train_last(after, make, final.records, seed)
-        attributes = {"final_params_": parameters, "best_score_std_": runs[best].std}
-        return Outcome(
-            has_model=model is not None,
-            rows=[(candidates[best], runs[best].score)],
-            attributes={**attributes, "best_estimator_": model},
-        )
+        shown = {"best_estimator_": model, "final_params_": parameters, "best_score_std_": run.std}
+        rows = [(candidates[best], run.score)]
+        return Outcome(has_model=model is not None, rows=rows, attributes=shown)
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
         final = self._carried_over(plan, plan.in_full(candidate), self.sizes(plan, None))

@@ -81,10 +81,7 @@ def fit_model(job: Job, model: Any, records: np.ndarray) -> Any:
 def all_fitted(job: Job, candidates: Candidates, seeds: Seeds, records: np.ndarray) -> list[Any]:
     """Train a model of each candidate on the given records alone, together where possible; None for
     each failure."""
-    models = [
-        attempt(partial(unfitted_model, job, candidate, seed))
-        for candidate, seed in zip(candidates, seeds)
-    ]
+    models = [attempt(partial(unfitted_model, job, *pair)) for pair in zip(candidates, seeds)]
     fitted: list[Any] = [None] * len(models)
     places = [i for i, model in enumerate(models) if model is not None]
     if not job.trains_together or len(places) < 2:

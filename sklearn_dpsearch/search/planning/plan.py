@@ -202,8 +202,8 @@ def make_plan(facts: Facts) -> Plan:
     facts = _with_balanced_families(facts)
     factor = None if facts.epsilon is None else _calibrated(facts)
     promises, final = _guarantees(facts, factor, partial(space_guarantee, facts.families))
-    noise, components = _releases(facts, promises, final)
-    total = _composed(components)
+    noise, releases = _releases(facts, promises, final)
+    total = _composed(releases)
     _check_sizes(facts, final)
     delta = _stated_delta(facts, total)
     _size_of_delta(delta, facts)
@@ -216,11 +216,7 @@ def make_plan(facts: Facts) -> Plan:
         *(ROWS_ALONE,) * (noise is not None),
     )
     spent = PrivacySpent(
-        guarantee=total,
-        delta=delta,
-        components=components,
-        assumptions=notes,
-        release=facts.release,
+        guarantee=total, delta=delta, components=releases, assumptions=notes, release=facts.release
     )
     return Plan(
         **vars(facts),
@@ -247,8 +243,8 @@ def assumptions_of_search(
         notes.append(FIXED_FOLDS)
     if search.random_state is not None:
         notes.append(
-            f"A seed (random_state={search.random_state!r}) voids the guarantee for everybody: two fits "
-            "with one seed share their noise. It is for tests only."
+            f"A seed (random_state={search.random_state!r}) voids the guarantee for everybody: two "
+            "fits with one seed share their noise. It is for tests only."
         )
     if search.checkpoint is not None:
         notes.append(FROM_A_SECRET)
