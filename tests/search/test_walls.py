@@ -369,9 +369,7 @@ def _with_mark(mark):
 
 
 def _someone_starts(folder):
-    code = (
-        "from sklearn_dpsearch.search.sandbox import PrivateFolder; PrivateFolder().close()"
-    )
+    code = "from sklearn_dpsearch.search.sandbox import PrivateFolder; PrivateFolder().close()"
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
