@@ -273,12 +273,8 @@ def _check_values(name: Any, values: Any, parameter: str) -> None:
     if hasattr(values, "rvs"):
         _untouched(values, name, parameter)
         return
-    is_list = isinstance(values, (Iterable, np.ndarray))
-    if (
-        isinstance(values, (str, Iterator, Mapping))
-        or not is_list
-        or getattr(values, "ndim", 1) > 1
-    ):
+    no_list = isinstance(values, (str, Iterator, Mapping)) or not isinstance(values, Iterable)
+    if no_list or getattr(values, "ndim", 1) > 1:
         raise TypeError(
             f"Found {values!r} for {name!r} in {parameter}; a list of values"
             f"{' or a distribution with a method rvs' * (parameter != 'param_grid')} is needed. "
