@@ -227,8 +227,8 @@ def _answer(work: Callable[..., Any], call: bytes) -> bytes:
         value = work(*unpickled(call, HERE.shared))
     except BaseException as error:
         is_ours = type(error).__module__.startswith(f"{__name__.partition('.')[0]}.")
-        told = (type(error), str(error)) if is_ours else (PrivateProcessError, STOPPED)
-        return ERROR + pickle.dumps(told)
+        content = (type(error), str(error)) if is_ours else (PrivateProcessError, STOPPED)
+        return ERROR + pickle.dumps(content)
     try:
         return pickled(value, head=VALUE)
     except PrivacyError:

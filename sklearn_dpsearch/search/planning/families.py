@@ -178,7 +178,9 @@ class Families:
     def at(self, factor: float) -> Space:
         """Space with noise set in the parts of every family; ``factor`` multiplies the losses."""
         self._refuse_searched_noise()
-        settings = [{**old, **noise} for old, noise in zip(self.restated, self._noises(factor))]
+        settings = [
+            {**family, **noise} for family, noise in zip(self.restated, self._noises(factor))
+        ]
         dictionaries = map(self._with_settings, self.space.dictionaries, settings)
         return replace(self.space, dictionaries=tuple(dictionaries))
 

@@ -371,8 +371,8 @@ def _noise_of_scores(
 
 def _stated_delta(facts: Facts, total: Guarantee) -> float:
     if not facts.delta and total.pure_epsilon is None:
-        given = "delta=None" if facts.delta is None else "delta=0"
-        raise MissingDeltaError(_NEED_DELTA.format(given, total.neighboring))
+        text = "delta=None" if facts.delta is None else "delta=0"
+        raise MissingDeltaError(_NEED_DELTA.format(text, total.neighboring))
     return float(facts.delta or 0.0)
 
 
