@@ -83,9 +83,9 @@ INSIDE_NETS = {
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of
 #: them.
 INSIDE_SEARCH = {
-    "execution": {"_types", "_records", "_checkpoint_folder", "private_process", "pickling"},
-    "planning": {"_types", "_records"},
-    "strategies": {"_types", "_records", "planning", "execution"},
+    "execution": {"_records", "_checkpoint_folder", "private_process", "pickling"},
+    "planning": {"_records"},
+    "strategies": {"_records", "planning", "execution"},
 }
 #: Rooms of one search each: no other room looks into them.
 SEARCHES = {"subset_search", "threshold_search"}

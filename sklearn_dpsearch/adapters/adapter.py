@@ -21,6 +21,8 @@ ExtrapolationRule = str | Callable[[Any, float, float], Any]
 #: Parameters of an estimator, for ``set_params``.
 Parameters = dict[str, Any]
 Names = frozenset[str]
+#: Space of candidates, as for ``param_distributions``; None where it is not known.
+OwnSpace = list[dict[str, Any]] | None
 
 
 class Estimator(Protocol):
@@ -115,9 +117,7 @@ class Adapter(ABC):
         """Parameter ↦ change of its good values with the number of records, if they change."""
         return {}
 
-    def search_space(
-        self, estimator: Estimator, *, grid: bool = False
-    ) -> list[dict[str, Any]] | None:
+    def search_space(self, estimator: Estimator, *, grid: bool = False) -> OwnSpace:
         """Space of candidates around the estimator's current parameters; lists of values alone with
         ``grid``.
 
@@ -157,14 +157,10 @@ class Adapter(ABC):
 
 def positive(owner: str, name: str, value: Any, below: float = math.inf) -> float:
     """A parameter of an estimator that must be a number between 0 and ``below``."""
-    if (
-        not isinstance(value, numbers.Real)
-        or isinstance(value, bool)
-        or not 0 < float(value) < below
-    ):
-        raise PrivacyError(
-            f"Found {name}={value!r} in {owner}; a number between 0 and {below:g} is needed."
-        )
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not 0 < float(value) < below:
+        needed = f"a number between 0 and {below:g} is needed."
+        raise PrivacyError(f"Found {name}={value!r} in {owner}; {needed}")
     return float(value)
 
 
@@ -224,10 +220,8 @@ class ProtocolAdapter(Adapter):
         name = type(estimator).__name__
         if not _states(estimator, "privacy_guarantee"):
             event = estimator.dp_event() if callable(estimator.dp_event) else estimator.dp_event
-            guarantee = from_event(event, _relation(estimator))
-            return TrainingRun(
-                guarantee=guarantee, assumptions=(f"{name} states its own event: {event!r}.",)
-            )
+            guarantee, word = from_event(event, _relation(estimator)), f"event: {event!r}"
+            return TrainingRun(guarantee=guarantee, assumptions=(f"{name} states its own {word}.",))
         # a search: its guarantee rests on the assumptions of its estimator
         if _has(estimator, "_unseeded_cost"):
             spent = estimator._unseeded_cost(n_samples)
@@ -239,13 +233,10 @@ class ProtocolAdapter(Adapter):
                 f"{name}.privacy_guarantee returned {type(promise).__name__}. It must return a "
                 "guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0)."
             )
+        assumptions: tuple[str, ...] = (f"{name} states its own guarantee: {promise!r}.",)
         if _has(estimator, "privacy_assumptions"):
-            return TrainingRun(
-                guarantee=promise, assumptions=tuple(estimator.privacy_assumptions())
-            )
-        return TrainingRun(
-            guarantee=promise, assumptions=(f"{name} states its own guarantee: {promise!r}.",)
-        )
+            assumptions = tuple(estimator.privacy_assumptions())
+        return TrainingRun(guarantee=promise, assumptions=assumptions)
 
     def scaled_privacy(
         self, estimator: Estimator, factor: float, varying: Names = frozenset()
@@ -285,16 +276,13 @@ class ProtocolAdapter(Adapter):
         if _has(estimator, "under"):
             parameters: Parameters | None = estimator.under(neighboring)
             return parameters
-        return (
-            {} if self.training_run(estimator, None).guarantee.neighboring == neighboring else None
-        )
+        guarantee = self.training_run(estimator, None).guarantee
+        return {} if guarantee.neighboring == neighboring else None
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
         return estimator.extrapolation() if _has(estimator, "extrapolation") else {}
 
-    def search_space(
-        self, estimator: Estimator, *, grid: bool = False
-    ) -> list[dict[str, Any]] | None:
+    def search_space(self, estimator: Estimator, *, grid: bool = False) -> OwnSpace:
         return estimator.search_space(grid=grid) if _has(estimator, "search_space") else None
 
 
@@ -327,10 +315,9 @@ def scaled_by_name(estimator: Estimator, factor: float) -> dict[str, Any]:
 
 
 #: Relation by the name of the member of ``dp_accounting.NeighboringRelation``.
-RELATIONS: dict[str, Neighboring] = {
-    "ADD_OR_REMOVE_ONE": "add_remove",
-    "REPLACE_SPECIAL": "zero_out",
-}
+RELATIONS: Mapping[str, Neighboring] = {
+    "ADD_OR_REMOVE_ONE": "add_remove", "REPLACE_SPECIAL": "zero_out",
+}  # fmt: skip
 
 
 def _relation(estimator: Any) -> Neighboring:

@@ -53,8 +53,7 @@ class DeclaredAdapter(PartsAdapter):
         return TrainingRun(guarantee=guarantee, assumptions=(word,))
 
     def _refuse_short_seeds(self, estimator: Estimator) -> None:
-        """Raise for ensembles that seed private models with 31 bits, all of which can be tried
-        out."""
+        """Raise for ensembles that seed private models with 31 bits, which can be tried out."""
         for name, part, adapter in self._outermost(estimator):
             nested: Any = getattr(part, "estimator", None)
             seeds = adapter is None and hasattr(part, "_make_estimator")

@@ -176,9 +176,7 @@ def _intervals(model: Any, name: str) -> tuple[Array, Array]:
     bounds = getattr(model, name)
     try:
         lower, upper = (np.ravel(np.asarray(end, dtype=float)) for end in bounds)
-        usable = bool(
-            np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper)
-        )
+        usable = bool(np.all(np.isfinite([*lower, *upper])) and np.all(lower < upper))
     except (TypeError, ValueError):
         usable = False
     if not usable:
@@ -302,10 +300,8 @@ class DiffprivlibAdapter(Adapter):
     """The models of ``diffprivlib.models``, by exact type: a subclass may have changed ``fit``."""
 
     def recognises(self, estimator: object) -> bool:
-        kind = type(estimator)
-        is_of_diffprivlib = (
-            kind.__module__.startswith("diffprivlib.models.") or kind.__module__ == OF_VARIANTS
-        )
+        module = type(estimator).__module__
+        is_of_diffprivlib = module.startswith("diffprivlib.models.") or module == OF_VARIANTS
         return is_of_diffprivlib and _name(estimator) in MODELS
 
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
@@ -319,9 +315,8 @@ class DiffprivlibAdapter(Adapter):
                     f"{owner} has {name}=None and would read it from the data. Give {name} as "
                     "public constants, known without looking at the data."
                 )
-        guarantee = PureDP(
-            epsilon=_rounded_up(epsilon * model.factor(estimator)), neighboring="replace_one"
-        )
+        epsilon = _rounded_up(epsilon * model.factor(estimator))
+        guarantee = PureDP(epsilon=epsilon, neighboring="replace_one")
         return TrainingRun(guarantee=guarantee, assumptions=model.assumptions)
 
     def scaled_privacy(

@@ -40,9 +40,8 @@ class SkorchAdapter(ProtocolAdapter):
 
     def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
         run = super().training_run(estimator, n_samples)
-        return replace(
-            run, assumptions=(*run.assumptions, REBUILT.format(type(estimator).__name__))
-        )
+        rebuilt = REBUILT.format(type(estimator).__name__)
+        return replace(run, assumptions=(*run.assumptions, rebuilt))
 
     def prepare(self, model: Estimator) -> None:
         keep_unfitted(model)
@@ -88,18 +87,14 @@ def rebuild_net(net: Any, *, buffers: bool = True) -> None:
         return
     # an ensemble's copy has no copy of its own
     fresh = vars(net)[UNFITTED] if UNFITTED in vars(net) else clone(net)
-    sizes = {
-        name: value
-        for name, value in vars(net).items()
-        if "__" in name and type(value) in (int, str, bool)
-    }
-    vars(fresh).update(sizes)  # callbacks may set the number of inputs
+    nested = ((name, value) for name, value in vars(net).items() if "__" in name)
+    # callbacks may set the number of inputs
+    vars(fresh).update((n, value) for n, value in nested if type(value) in (int, str, bool))
     fresh.initialize()
     for part in (*fresh._modules, *fresh._criteria):
-        if hasattr(new := getattr(fresh, f"{part}_"), "load_state_dict"):
-            _load_state(
-                f"{part}_", _unwrapped(new), _unwrapped(getattr(net, f"{part}_")), buffers=buffers
-            )
+        name = f"{part}_"
+        if hasattr(new := getattr(fresh, name), "load_state_dict"):
+            _load_state(name, _unwrapped(new), _unwrapped(getattr(net, name)), buffers=buffers)
     if getattr(fresh, "classes", None) is None and hasattr(net, "classes_inferred_"):
         fresh.classes_inferred_ = net.classes_inferred_
     net.__dict__.clear()
@@ -116,11 +111,8 @@ def _load_state(name: str, new: Any, trained: Any, *, buffers: bool) -> None:
     """Copy the trained numbers into a new module."""
     if not buffers:
         before = dict(new.named_buffers())
-        changed = [
-            key
-            for key, buffer in trained.named_buffers()
-            if key in before and not _equal(buffer, before[key])
-        ]
+        known = ((key, buffer) for key, buffer in trained.named_buffers() if key in before)
+        changed = [key for key, buffer in known if not _equal(buffer, before[key])]
         if changed:
             raise LeakingEstimatorError(
                 f"Found buffers of {name} that are not as a new module has them: {changed}. Noise "

@@ -55,9 +55,8 @@ class InterpretAdapter(Adapter):
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
         if type(estimator).__name__ == REGRESSOR:
             raise LeakingEstimatorError(REGRESSOR_LEAKS)
-        require_version(
-            "interpret", "interpret-core", EXAMINED, "GaussianDP(mu=0.25, neighboring='zero_out')"
-        )
+        example = "GaussianDP(mu=0.25, neighboring='zero_out')"
+        require_version("interpret", "interpret-core", EXAMINED, example)
         parameters = estimator.get_params(deep=False)
         budget = _checked_budget(parameters)
         _check_features(parameters)
@@ -109,10 +108,8 @@ class InterpretAdapter(Adapter):
 def _checked_budget(parameters: Mapping[str, Any]) -> tuple[float, float, float, str]:
     """ε, δ, the share of ε for bins, and the kind of composition, checked."""
     epsilon = positive(CLASSIFIER, "epsilon", parameters["epsilon"])
-    delta, share = (
-        positive(CLASSIFIER, name, parameters[name], below=1.0)
-        for name in ("delta", "bin_budget_frac")
-    )
+    delta = positive(CLASSIFIER, "delta", parameters["delta"], below=1.0)
+    share = positive(CLASSIFIER, "bin_budget_frac", parameters["bin_budget_frac"], below=1.0)
     if parameters["composition"] not in ("gdp", "classic"):
         raise PrivacyError(
             f"Found composition={parameters['composition']!r} in {CLASSIFIER}; 'gdp' (less noise) "
@@ -138,9 +135,8 @@ def _mu(epsilon: float, delta: float, share: float, composition: str) -> float:
     if composition == "gdp":
         multipliers = [float(interpret_privacy.calc_gdp_noise_multi(1, *part)) for part in parts]
     else:
-        multipliers = [
-            float(interpret_privacy.calc_classic_noise_multi(1, *part, 1.0)) for part in parts
-        ]
+        classic = interpret_privacy.calc_classic_noise_multi
+        multipliers = [float(classic(1, *part, 1.0)) for part in parts]
     return math.hypot(*(1.0 / multiplier for multiplier in multipliers)) * (1.0 + ROUNDING)
 
 

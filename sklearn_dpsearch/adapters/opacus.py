@@ -21,25 +21,15 @@ from .._process import steps_now
 from ..privacy import DPSGD, Guarantee, LeakingEstimatorError, NonPrivate, PrivacyError, calibrate
 from ..privacy._checks import Neighboring
 from ..privacy.statement.content import short_up
+from . import foreign_skorch_nets as foreign_nets
 from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive
-from .foreign_skorch_nets import (
-    REBUILT,
-    SkorchAdapter,
-    is_net_of_others,
-    keep_unfitted,
-    rebuild_net,
-)
 
 #: Parameters of which a net has one, at least: its noise.
 NOISE = ("noise_multiplier", "target_epsilon")
 #: Parameters on which the guarantee depends.
 PARAMETERS = (
-    *NOISE,
-    "target_delta",
-    "batch_size",
-    "max_epochs",
-    "iterator_train",
-    "iterator_train__batch_size",
+    *(*NOISE, "target_delta", "batch_size", "max_epochs"),
+    *("iterator_train", "iterator_train__batch_size"),
 )
 #: Opacus draws a record into a batch where a single-precision number of 24 bits is below the rate.
 ROUNDING = 2.0**-23
@@ -89,12 +79,9 @@ class OpacusPlan:
     @property
     def guarantee(self) -> DPSGD:
         """Guarantee of one training, at the largest probability with which a record is drawn."""
-        rate = min(1.0, self.sample_rate + ROUNDING)
+        noise, rate = self.noise_multiplier, min(1.0, self.sample_rate + ROUNDING)
         return DPSGD(
-            noise_multiplier=self.noise_multiplier,
-            sample_rate=rate,
-            steps=self.steps,
-            neighboring="zero_out",
+            noise_multiplier=noise, sample_rate=rate, steps=self.steps, neighboring="zero_out"
         )
 
 
@@ -128,9 +115,8 @@ class PlannedBatches:
         def __len__(self: Any) -> int:
             return batches
 
-        loader.__class__ = type(
-            "PlannedLoader", (type(loader),), {"__len__": __len__, "__iter__": _not_drawn}
-        )
+        methods = {"__len__": __len__, "__iter__": _not_drawn}
+        loader.__class__ = type("PlannedLoader", (type(loader),), methods)
         return loader
 
 
@@ -149,7 +135,8 @@ class OpacusAdapter(Adapter):
     """
 
     def recognises(self, estimator: object) -> bool:
-        if not is_net_of_others(estimator) or SkorchAdapter().recognises(estimator):
+        states_guarantee = foreign_nets.SkorchAdapter().recognises(estimator)
+        if states_guarantee or not foreign_nets.is_net_of_others(estimator):
             return False
         return any(name in vars(estimator) for name in NOISE)
 
@@ -157,9 +144,8 @@ class OpacusAdapter(Adapter):
         for look in _readings_without_noise(estimator):
             raise LeakingEstimatorError(f"Found {look}")
         planned = plan_of(estimator, n_samples)
-        guarantee: Guarantee = (
-            NonPrivate(neighboring="zero_out") if planned is None else planned.guarantee
-        )
+        unknown: Guarantee = NonPrivate(neighboring="zero_out")
+        guarantee = unknown if planned is None else planned.guarantee
         return TrainingRun(guarantee=guarantee, assumptions=assumptions_of(estimator, planned))
 
     def scaled_privacy(
@@ -184,7 +170,7 @@ class OpacusAdapter(Adapter):
 
     def prepare(self, model: Estimator) -> None:
         """Note the net's own loader and the seed of PyTorch; a rehearsal takes few batches."""
-        unfitted = keep_unfitted(model)
+        unfitted = foreign_nets.keep_unfitted(model)
         if isinstance(planned := vars(model)["iterator_train"], PlannedBatches):
             vars(unfitted)["iterator_train"] = planned.iterator
             vars(model)["iterator_train"] = replace(planned, batches=steps_now(planned.batches))
@@ -194,7 +180,7 @@ class OpacusAdapter(Adapter):
         _check_history(model)
 
     def scrub(self, model: Estimator) -> None:
-        rebuild_net(model, buffers=False)
+        foreign_nets.rebuild_net(model, buffers=False)
 
 
 # --- before the training --------------------------------------------------------------------------
@@ -217,11 +203,8 @@ def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
     """
     owner, parameters = type(net).__name__, net.get_params(deep=False)
     below = {"noise_multiplier": math.inf, "target_epsilon": math.inf, "target_delta": 1.0}
-    values = {
-        name: positive(owner, name, parameters[name], bound)
-        for name, bound in below.items()
-        if parameters.get(name) is not None
-    }
+    bounds = {name: end for name, end in below.items() if parameters.get(name) is not None}
+    values = {name: positive(owner, name, parameters[name], end) for name, end in bounds.items()}
     noise = values.keys() - {"target_delta"}
     if noise != {"noise_multiplier"} and values.keys() != {"target_epsilon", "target_delta"}:
         raise PrivacyError(
@@ -285,9 +268,8 @@ def _readings_without_noise(net: Any) -> Iterator[str]:
     for entry in net.callbacks or () if net.callbacks != "disable" else ():
         callback = entry[1] if isinstance(entry, tuple) else entry
         kind = callback if isinstance(callback, type) else type(callback)
-        names = {
-            parent.__name__ for parent in kind.__mro__ if parent.__module__.startswith("skorch.")
-        }
+        parents = (base for base in kind.__mro__ if base.__module__.startswith("skorch."))
+        names = {parent.__name__ for parent in parents}
         if names & set(CHOOSING) and "TrainEndCheckpoint" not in names:
             yield (
                 f"the callback {kind.__name__} in {name}, which stops or chooses by losses without "
@@ -313,7 +295,7 @@ def assumptions_of(net: Any, plan: OpacusPlan | None) -> tuple[str, ...]:
         f"{name}: batches and noise come from PyTorch's generators, whose state is from the "
         f"operating system (on a GPU 64 bits of it); noise is in single precision, which ends at "
         f"5.77 standard deviations{cut}.",
-        REBUILT.format(name),
+        foreign_nets.REBUILT.format(name),
     )
 
 
@@ -382,11 +364,8 @@ def _check_history(net: Any) -> None:
         )
     history = history_of(optimizer)
     noises, rates, steps = (list(column) for column in zip(*history))
-    if (
-        sum(steps) != planned.steps
-        or max(rates) > planned.sample_rate
-        or min(noises) < planned.noise_multiplier
-    ):
+    more = sum(steps) != planned.steps or max(rates) > planned.sample_rate
+    if more or min(noises) < planned.noise_multiplier:
         raise LeakingEstimatorError(
             f"Found a training of {name} with (noise_multiplier, sample_rate, steps) = {history}; "
             f"planned was ({planned.noise_multiplier:g}, {planned.sample_rate:g}, "
@@ -399,10 +378,8 @@ def history_of(optimizer: Any) -> list[tuple[float, float, int]]:
     """History that Opacus's accountant keeps of an optimizer: (noise multiplier, sample rate,
     steps) of each phase."""
     cells = getattr(optimizer.step_hook, "__closure__", None) or ()
-    accountants = (
-        content for content in (cell.cell_contents for cell in cells) if hasattr(content, "history")
-    )
-    accountant = next(accountants, None)
+    contents = (cell.cell_contents for cell in cells)
+    accountant = next((content for content in contents if hasattr(content, "history")), None)
     if accountant is None or not type(accountant).__module__.startswith("opacus.accountants"):
         return [(0.0, 1.0, 0)]
     return [(float(noise), float(rate), int(steps)) for noise, rate, steps in accountant.history]

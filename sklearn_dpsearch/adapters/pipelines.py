@@ -52,9 +52,8 @@ class PartsAdapter(Adapter):
         return [(name, ask(adapter, part)) for name, part, adapter in self.known_parts(estimator)]
 
     def fresh_randomness(self, estimator: Estimator) -> Parameters:
-        return nested_parameters(
-            self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part))
-        )
+        secure = self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part))
+        return nested_parameters(secure)
 
     def search_space(
         self, estimator: Estimator, *, grid: bool = False
@@ -63,16 +62,9 @@ class PartsAdapter(Adapter):
         spaces = self.answers(
             estimator, lambda adapter, part: adapter.search_space(part, grid=grid)
         )
-        nested = [
-            [nested_parameters([(name, dictionary)]) for dictionary in space]
-            for name, space in spaces
-            if space is not None
-        ]
-        combined = [
-            dict(itertools.chain(*(dictionary.items() for dictionary in dictionaries)))
-            for dictionaries in itertools.product(*nested)
-        ]
-        return combined if nested else None
+        nested = [[(name, inner) for inner in space] for name, space in spaces if space is not None]
+        combined = map(nested_parameters, itertools.product(*nested))
+        return list(combined) if nested else None
 
     def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
         for _, part, adapter in self.known_parts(estimator):
@@ -115,8 +107,7 @@ def nested_parameters_if_all(
 
 
 class CompositeAdapter(PartsAdapter):
-    """scikit-learn's estimators with named parts, each of which sees every record once in a
-    ``fit``.
+    """scikit-learn's estimators with named parts, which see every record once in a ``fit``.
 
     Parameters
     ----------
@@ -201,19 +192,16 @@ class CompositeAdapter(PartsAdapter):
         return tuple(names)
 
     def expecting(self, estimator: Estimator, n: float) -> Parameters | None:
-        return nested_parameters_if_all(
-            self.answers(estimator, lambda adapter, part: adapter.expecting(part, n))
-        )
+        sized = self.answers(estimator, lambda adapter, part: adapter.expecting(part, n))
+        return nested_parameters_if_all(sized)
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
-        return nested_parameters_if_all(
-            self.answers(estimator, lambda adapter, part: adapter.under(part, neighboring))
-        )
+        restated = self.answers(estimator, lambda adapter, part: adapter.under(part, neighboring))
+        return nested_parameters_if_all(restated)
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        return nested_parameters(
-            self.answers(estimator, lambda adapter, part: adapter.extrapolation(part))
-        )
+        rules = self.answers(estimator, lambda adapter, part: adapter.extrapolation(part))
+        return nested_parameters(rules)
 
     def trains_together(self, estimator: Any) -> bool:
         """Return whether the last step of a pipeline trains together and the steps before it learn
@@ -221,9 +209,8 @@ class CompositeAdapter(PartsAdapter):
         if type(estimator) is not Pipeline:
             return False
         *before, (_, last) = estimator.steps
-        return all(self._is_free_throughout(step) for _, step in before) and self._trains_together(
-            last
-        )
+        alone = all(self._is_free_throughout(step) for _, step in before)
+        return alone and self._trains_together(last)
 
     def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
         """Fit pipelines: each transforms records by itself, and last steps that see equal records
@@ -277,9 +264,8 @@ def named_parts(composite: Any, *, fitted: bool = False) -> list[tuple[str, Any]
         return list(composite.steps if type(composite) is Pipeline else composite.transformer_list)
     if fitted:  # with the remainder
         return [(name, part) for name, part, _ in composite.transformers_]
-    return [(name, part) for name, part, _ in composite.transformers] + [
-        ("remainder", composite.remainder)
-    ]
+    parts = [(name, part) for name, part, _ in composite.transformers]
+    return [*parts, ("remainder", composite.remainder)]
 
 
 def _is_free(part: Any) -> bool:
@@ -300,9 +286,8 @@ def _same_records(first: Any, second: Any) -> bool:
 def _parameters_of_part(name: str, varying: Names) -> Names:
     """Parameters of one part, under the names of the part."""
     prefix = nested_name(name, "")
-    return frozenset(
-        parameter.removeprefix(prefix) for parameter in varying if parameter.startswith(prefix)
-    )
+    inside = (parameter for parameter in varying if parameter.startswith(prefix))
+    return frozenset(parameter.removeprefix(prefix) for parameter in inside)
 
 
 def refuse_data_dependent_columns(estimator: ColumnTransformer) -> None:

@@ -20,11 +20,8 @@ def fitted_parts(model: object) -> Iterator[Any]:
         if id(value) in visited:
             continue
         visited.add(id(value))
-        if (
-            not isinstance(value, type)
-            and hasattr(value, "get_params")
-            and hasattr(value, "__dict__")
-        ):
+        is_object = hasattr(value, "__dict__") and not isinstance(value, type)
+        if is_object and hasattr(value, "get_params"):
             yield value
             pending += vars(value).values()
         elif isinstance(value, Mapping):
@@ -41,10 +38,7 @@ SEEDS = ("random_state", "noise_seed")
 OF_PARTS = ("_seeds",)
 #: Kinds of generators, and of seeds.
 GENERATORS = (
-    np.random.RandomState,
-    np.random.Generator,
-    np.random.BitGenerator,
-    np.random.SeedSequence,
+    *(np.random.RandomState, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence),
     random.Random,
 )
 
@@ -62,14 +56,12 @@ def seed_names(estimator: Any) -> list[str]:
     list of str
         Names for ``set_params``.
     """
-    return sorted(
-        name for name in estimator.get_params(deep=True) if name.rpartition("__")[2] in SEEDS
-    )
+    names = estimator.get_params(deep=True)
+    return sorted(name for name in names if name.rpartition("__")[2] in SEEDS)
 
 
 def forget_seeds(model: object) -> None:
-    """Set the seeds and generators of a fitted model and its parts to None, whatever attributes
-    hold them.
+    """Set all seeds and generators of a fitted model and its parts to None.
 
     Parameters
     ----------
@@ -83,8 +75,7 @@ def forget_seeds(model: object) -> None:
 
 
 def _holds_generator(value: object) -> bool:
-    """Return whether a value is a generator, or has one inside, at any depth of lists and
-    dictionaries."""
+    """Return whether a value is a generator, or holds one in lists and dictionaries."""
     if isinstance(value, Mapping):
         return any(map(_holds_generator, value.values()))
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -29,6 +29,8 @@ from ..data.rows import rows_at, stacked
 from ..privacy import LeakingEstimatorError
 from .seeds import fitted_parts
 
+#: Types of objects without a state that a call could change.
+CONSTANTS = (FunctionType, np.ufunc, np.ndarray, numbers.Number, str, bytes, NoneType)
 #: Largest whole number up to which double precision has all.
 EXACT = 2**53
 
@@ -41,11 +43,8 @@ def is_skipped(part: object) -> bool:
 def _given_categories(part: Any) -> bool:
     """Categories as a list, and no merging of rare ones."""
     rare = getattr(part, "min_frequency", None), getattr(part, "max_categories", None)
-    return (
-        not isinstance(part.categories, str)
-        and rare == (None, None)
-        and _stay_in_doubles(part.categories)
-    )
+    listed = not isinstance(part.categories, str) and rare == (None, None)
+    return listed and _stay_in_doubles(part.categories)
 
 
 def _stay_in_doubles(categories: Any) -> bool:
@@ -66,11 +65,7 @@ def _keeps_no_state(part: Any) -> bool:
 
     It would be released.
     """
-    arguments = [
-        argument
-        for name in ("kw_args", "inv_kw_args")
-        for argument in (getattr(part, name) or {}).values()
-    ]
+    arguments = (*(part.kw_args or {}).values(), *(part.inv_kw_args or {}).values())
     return all(map(_is_constant, (part.func, part.inverse_func, *arguments)))
 
 
@@ -80,12 +75,9 @@ def _is_constant(value: Any) -> bool:
     if isinstance(value, (tuple, frozenset)):
         return all(map(_is_constant, value))
     module = sys.modules.get(getattr(value, "__module__", None) or "")
-    of_a_module = (
-        module is not None and getattr(module, getattr(value, "__name__", ""), None) is value
-    )
-    return of_a_module or isinstance(
-        value, (FunctionType, np.ufunc, np.ndarray, numbers.Number, str, bytes, NoneType)
-    )
+    name = getattr(value, "__name__", "")
+    of_a_module = module is not None and getattr(module, name, None) is value
+    return of_a_module or isinstance(value, CONSTANTS)
 
 
 def _always(part: Any) -> bool:
@@ -274,10 +266,8 @@ def made_up_record(step: Any, X: Any) -> Any:
         return [""]
     if len(shape) > 2:
         return np.ones((1, *shape[1:]))
-    values = [
-        dtype.type(1) if dtype.kind in NUMBERS else "" for dtype in _column_types(step, shape[1])
-    ]
-    return _table_of_one_record(X, values)
+    types = _column_types(step, shape[1])
+    return _table_of_one_record(X, [kind.type(1) if kind.kind in NUMBERS else "" for kind in types])
 
 
 def _column_types(step: Any, width: int) -> Sequence[np.dtype[Any]]:
@@ -296,9 +286,8 @@ def _table_of_one_record(X: Any, values: list[Any]) -> Any:
     if is_frame(X):
         import pandas as pd
 
-        columns = [
-            pd.Series([value], dtype=object if isinstance(value, str) else None) for value in values
-        ]
+        forms = [object if isinstance(value, str) else None for value in values]
+        columns = [pd.Series([value], dtype=form) for value, form in zip(values, forms)]
         return pd.concat(columns, axis=1).set_axis(read_table(without_records(X)).columns, axis=1)
     texts = any(isinstance(value, str) for value in values)
     return np.array([values], dtype=object if texts else None)

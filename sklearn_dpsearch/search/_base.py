@@ -8,7 +8,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -30,32 +30,22 @@ from ._delegation import ReleasedModel
 from ._html_repr import ShownInNotebooks
 from ._ledgers import enter, ledger_of, state_with_ledger, with_earlier_fits
 from ._private_fit import PrivateFit, private_fit
+from ._records import Scorer
 from ._rehearsal import DryRun, dry_run, rehearse
 from ._strategy import Strategy
-from ._types import Scorer
 from .execution.job import charge
 from .planning.checks import BUDGET, DELTA, check_forms, check_supported
 from .planning.finite_epsilon import check_finite
 from .planning.plan import Plan
 
-Search = TypeVar("Search", bound="BasePrivateSearch")
 #: A fit that may start, checked and planned, and its ledger; no private record was used yet.
 Planned: TypeAlias = tuple[PrivateFit, PrivacyLedger | None]
 
 #: Fields that a fit may leave beside what it spent; a later one takes all of them away before it
 #: uses a record.
 RELEASED = (
-    "scorer_",
-    "n_splits_",
-    "best_params_",
-    "best_score_",
-    "best_score_std_",
-    "best_index_",
-    "best_estimator_",
-    "final_params_",
-    "cv_results_",
-    "found_",
-    "n_rounds_",
+    *("scorer_", "n_splits_", "best_params_", "best_score_", "best_score_std_", "best_index_"),
+    *("best_estimator_", "final_params_", "cv_results_", "found_", "n_rounds_"),
 )
 
 
@@ -255,14 +245,8 @@ class BasePrivateSearch(
     # --- run --------------------------------------------------------------------------------------
 
     def fit(
-        self: Search,
-        X: Any,
-        y: Any = None,
-        *,
-        X_public: Any = None,
-        y_public: Any = None,
-        **params: Any,
-    ) -> Search:
+        self, X: Any, y: Any = None, *, X_public: Any = None, y_public: Any = None, **params: Any
+    ) -> Self:
         """Search, and release the best.
 
         Parameters

@@ -29,11 +29,11 @@ from ..privacy import PrivacyError
 from ..privacy.statement.content import version_of
 from ..search import _checkpoint_folder as folder
 from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
-from ._records import with_parameters
-from ._types import KnownSeed
+from ._records import KnownSeed, with_parameters
 from .execution.job import NOTHING, Finished, NoModelError
 from .execution.randomness import Randomness, entropy_of
 from .pickling import Code, code_of, pickled, unpickled
+from .planning.space import listed
 
 ANEW = (
     "Or delete the folder and start anew. The first attempt is then spent as well: add what it "
@@ -77,8 +77,7 @@ class Start(ABC):
 
     @abstractmethod
     def keep(self, release: Mapping[str, Any], code: Code) -> None:
-        """Keep the release of the search, which has ended, with its code by number, and no
-        secret."""
+        """Keep the release of the ended search, with its code by number, and no secret."""
 
 
 class WithoutCheckpoint(Start):
@@ -118,9 +117,8 @@ class Checkpoint(Start):
         self.path, self._header = path, _header_in(path)
         self._begun, self.stays = "entropy" in self._header, bool(self._header)
         #: Header of an earlier search, whose release stays until the new one is paid for.
-        self._earlier: dict[str, Any] = (
-            self._header.get("earlier", {}) if self._begun else self._header
-        )
+        earlier = self._header.get("earlier", {}) if self._begun else self._header
+        self._earlier: dict[str, Any] = earlier
         self.entropy = self._header["entropy"] if self._begun else entropy_of(random_state)
         self.entry: str = self._header["name"] if self._begun else secrets.token_hex(16)
         self.finished = Finished(self._release_of(self.entry))
@@ -134,16 +132,13 @@ class Checkpoint(Start):
         self.entry = self._header["name"]
         release = self._release_of(self.entry).read()
         if release is None:
-            raise _unusable(
-                self.path,
-                f"of a search that has ended, without its file {RELEASE!r} as it was written",
-            )
+            how = f"of a search that has ended, without its file {RELEASE!r} as it was written"
+            raise _unusable(self.path, how)
         self._forget(but=RELEASE)  # should the process have died before
         code = code_of(prepared, prepared.shared)
         if not release.startswith(code.mark):
-            raise _unusable(
-                self.path, "of a search that has ended, with other classes or functions of a script"
-            )
+            how = "of a search that has ended, with other classes or functions of a script"
+            raise _unusable(self.path, how)
         try:
             fields: dict[str, Any] = unpickled(release[len(code.mark) :], (), code)
         except Exception as error:
@@ -193,8 +188,7 @@ class Checkpoint(Start):
             self.stays = False
 
     def _check_same(self) -> None:
-        """Refuse another search than the unfinished one, by a PrivacyError for the first fact that
-        differs."""
+        """Refuse another search than the unfinished one, by the first fact that differs."""
         current, earlier = self._fingerprint, self._header["began"]
         for name in sorted({*current, *earlier}):
             digest, text = current.get(name, ("", "nothing"))
@@ -309,14 +303,10 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
 
 def versions() -> dict[str, str]:
     """Versions and the kind of processor, on which rounding and generators depend."""
-    version_by_name = {
-        "sklearn_dpsearch": __version__,
-        "Python": ".".join(platform.python_version_tuple()[:2]),
-    }
-    version_by_name |= {
-        name: version for name in LIBRARIES if (version := version_of(name)) is not None
-    }
-    return {**version_by_name, "processor": platform.machine()}
+    python = ".".join(platform.python_version_tuple()[:2])
+    versions = {"sklearn_dpsearch": __version__, "Python": python}
+    versions |= {name: text for name in LIBRARIES if (text := version_of(name)) is not None}
+    return {**versions, "processor": platform.machine()}
 
 
 def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
@@ -331,11 +321,7 @@ def _sample_of_space(space: Any) -> list[Any]:
     """Plain values of a space, and some candidates from it."""
     drawing = Randomness.following(PROBING).drawing()
     plain = [
-        {
-            name: [v for v in values if isinstance(v, PLAIN)]
-            for name, values in d.items()
-            if not hasattr(values, "rvs")
-        }
+        {name: [v for v in values if isinstance(v, PLAIN)] for name, values in listed(d).items()}
         for d in space.dictionaries
     ]
     return [plain, *(space.draw(drawing) for _ in range(PROBES))]
@@ -388,8 +374,5 @@ def plain_records(name: str, value: Any) -> Any:
         return np.ascontiguousarray(value)
     if not is_frame(value):
         return value
-    columns = [(label, column.to_numpy()) for label, column in value.items()]
-    return [
-        np.asarray(value.index),
-        *((label, np.ascontiguousarray(array)) for label, array in columns),
-    ]
+    columns = ((label, column.to_numpy()) for label, column in value.items())
+    return [np.asarray(value.index), *((name, np.ascontiguousarray(c)) for name, c in columns)]

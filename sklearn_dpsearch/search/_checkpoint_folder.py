@@ -117,9 +117,8 @@ def explaining_write_errors(path: Path) -> Iterator[None]:
     except filelock.Timeout:
         raise
     except OSError as error:
-        raise NotWrittenError(
-            error.errno, NOT_WRITTEN.format(path=path, reason=error.strerror)
-        ) from None
+        text = NOT_WRITTEN.format(path=path, reason=error.strerror)
+        raise NotWrittenError(error.errno, text) from None
 
 
 def _make_folder(path: Path) -> None:

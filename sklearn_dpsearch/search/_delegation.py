@@ -17,12 +17,8 @@ from ..scoring import PrivateScorer
 
 #: Tags that a search has from its estimator.
 OF_ESTIMATOR = (
-    "estimator_type",
-    "classifier_tags",
-    "regressor_tags",
-    "transformer_tags",
-    "input_tags",
-    "target_tags",
+    *("estimator_type", "classifier_tags", "regressor_tags"),
+    *("transformer_tags", "input_tags", "target_tags"),
 )
 
 
@@ -38,8 +34,7 @@ def _delegates(name: str) -> Any:
 
 
 def _answers(name: str, text: str) -> Any:
-    """Make a method: answers of the released model, to records in the form in which it was
-    trained."""
+    """Make a method: answers of the released model, to records as it was trained on."""
 
     def answers(self: Any, X: Any) -> Any:
         self._check_refitted(name)
@@ -60,8 +55,7 @@ def _attribute(name: str, text: str) -> Any:
 
 
 class ReleasedModel:
-    """Prediction, transformation and scoring by ``best_estimator_``, as on scikit-learn's
-    searches."""
+    """Prediction, transformation and scoring by ``best_estimator_``, as in scikit-learn."""
 
     estimator: Any
     best_estimator_: Any
@@ -84,9 +78,8 @@ class ReleasedModel:
                     f"it was fitted with refit={self.refit!r}, or no candidate succeeded. With "
                     "refit='winner' the winner's own model is released at no extra cost."
                 )
-            raise AttributeError(
-                f"This {type(self).__name__} has no model to {method} with: {reason}"
-            )
+            name = type(self).__name__
+            raise AttributeError(f"This {name} has no model to {method} with: {reason}")
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> float:
         """Score the released model on the caller's (test) data by the plain metric: not private,
@@ -124,14 +117,12 @@ class ReleasedModel:
     )
     predict_proba = _answers("predict_proba", "Class probabilities of the released model.")
     predict_log_proba = _answers(
-        "predict_log_proba", "Logarithms of the class probabilities of the released model."
+        "predict_log_proba", "Log class probabilities of the released model."
     )
     decision_function = _answers("decision_function", "Decision function of the released model.")
     score_samples = _answers("score_samples", "Scores of records by the released model, one each.")
     transform = _answers("transform", "Records transformed by the released model.")
-    inverse_transform = _answers(
-        "inverse_transform", "Inverse transformation of the released model."
-    )
+    inverse_transform = _answers("inverse_transform", "Inverse transform of the released model.")
 
     @available_if(_delegates("transform"))
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
@@ -198,9 +189,7 @@ class ReleasedModel:
 
     classes_ = _attribute("classes_", "Class labels, as the released model knows them.")
     n_features_in_ = _attribute("n_features_in_", "Number of features seen by the released model.")
-    feature_names_in_ = _attribute(
-        "feature_names_in_", "Names of the features seen by the released model."
-    )
+    feature_names_in_ = _attribute("feature_names_in_", "Feature names seen by the released model.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "scorer_")
@@ -216,6 +205,5 @@ class ReleasedModel:
     def get_metadata_routing(self) -> MetadataRouter:
         """Routing of ``fit``'s parameters to the estimator's ``fit``, never to a private scorer."""
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        return router.add(
-            estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit")
-        )
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return router.add(estimator=self.estimator, method_mapping=mapping)

@@ -88,9 +88,8 @@ def words_of(value: object, longest: int = LONGEST) -> str:
 def plan_in_words(search: Any, plan: Plan) -> str:
     """A plan and its cost, which are known without the data, and the columns that are read."""
     spent = plan.spent
-    cost = (
-        f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)} for any one {spent.unit}"
-    )
+    epsilon, delta = up(spent.epsilon), short_up(spent.delta)
+    cost = f"epsilon = {epsilon} at delta = {delta} for any one {spent.unit}"
     line = f"[{type(search).__name__}] {plan.work}the whole fit costs {cost}"
     return "\n  ".join([line, *columns_read(search.estimator)])
 

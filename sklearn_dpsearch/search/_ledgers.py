@@ -20,8 +20,7 @@ IN_LEDGER = "ledger.spent() is the total of all entries."
 
 
 def ledger_of(search: Any) -> PrivacyLedger | None:
-    """Ledger in which a fit is entered: the search's own, or the ledger of the block around the
-    fit.
+    """Ledger in which a fit is entered: the search's own, or that of the block around it.
 
     None without a ledger, and inside another search, whose entry covers the inner fits.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,8 @@ from ..data.partitions import chosen_rows, column_named, header_of, partition_fa
 from ..data.records import Records, read_features, read_targets
 from ..privacy import PrivacyError
 from ..scoring.validation import Indices
-from ._records import declared_of
+from ._records import Scorer, declared_of
 from ._strategy import Strategy
-from ._types import Scorer
 from .execution.clusters import connection_of
 from .execution.job import Split
 from .pickling import pickled, unpickled
@@ -76,13 +76,10 @@ class PartitionedTable:
         return sum(self.sizes)
 
     def gathered(self, split: Split) -> tuple[Any, Any, Split]:
-        """Gather the rows that train and validate candidates: records, targets, and the split of
-        these records."""
+        """Gather rows that train and validate candidates: records, targets and their split."""
         wanted = np.unique(np.concatenate([records for fold in split.folds for records in fold]))
-        folds = [
-            (np.searchsorted(wanted, train), np.searchsorted(wanted, test))
-            for train, test in split.folds
-        ]
+        place: Any = partial(np.searchsorted, wanted)
+        folds = [(place(train), place(test)) for train, test in split.folds]
         final = split.final and replace(split.final, table=self)
         return *self._rows(wanted), replace(split, folds=folds, final=final)
 
@@ -110,10 +107,8 @@ class PartitionedTable:
         declared = declared_of(self.models)
         parts = [_in_one_form(read_features(frame, declared), declared.exact) for frame in frames]
         y = [read_targets(column_named(frame, self.target), declared) for frame in frames]
-        targets = np.concatenate(
-            [part.astype(object) if part.dtype.kind in "iu" else part for part in y]
-        )
-        return pd.concat(parts, ignore_index=True), targets
+        targets = [part.astype(object) if part.dtype.kind in "iu" else part for part in y]
+        return pd.concat(parts, ignore_index=True), np.concatenate(targets)
 
     def _delayed(self, chosen: Sequence[np.ndarray]) -> list[Any]:
         """Partitions with their chosen rows alone, later."""
@@ -132,9 +127,8 @@ def _in_one_form(frame: Any, exact: Collection[str]) -> Any:
 
     # with its type, for pandas makes text of objects, or fails to
     def form(name: str, values: np.ndarray) -> Any:
-        return pd.Series(
-            values, dtype=object if name in exact else FORMS.get(values.dtype.kind, object)
-        )
+        dtype = object if name in exact else FORMS.get(values.dtype.kind, object)
+        return pd.Series(values, dtype=dtype)
 
     return pd.DataFrame({name: form(name, np.asarray(column)) for name, column in frame.items()})
 
@@ -181,9 +175,8 @@ def look_at_partitions(
     client, parts = _client(), parts_of(X)
     connect = connection_of(client)
     records = first_look(search, strategy.kinds, scorer, header, targets, {})
-    facts = in_fixed_words(
-        name, lambda: _computed(client, [delayed(partition_facts)(part) for part in parts])
-    )
+    tasks = [delayed(partition_facts)(part) for part in parts]
+    facts = in_fixed_words(name, lambda: _computed(client, tasks))
     sizes, digests = zip(*facts)
     table = PartitionedTable(pickled(parts), sizes, digests, target, strategy.kinds, connect)
     return replace(records, X=table, y=None, n=len(table))

@@ -1,37 +1,31 @@
-"""Work of a fit on private records, done in a process of its own: draw, run, and build the
-release."""
+"""Work of a fit in a private process: draw, run, and build the release."""
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from .._process.progress import Progress, planning
 from ..adapters.refused_estimators import check_all
 from ..data.columns import is_of_dask
-from ..data.persons import PersonCodes, number_of_persons, persons_in
+from ..data.persons import PersonCodes, number_of_persons, one_of_each, persons_in
 from ..data.records import Records
+from ..privacy import PrivacyError
+from ..privacy.mechanisms.array_sampling import RandomBytes
+from ..scoring.validation import Indices, numbers_where
 from ..search import private_process
 from ._html_repr import plan_in_words
 from ._partitions import TRUSTED, PartitionedTable, look_at_partitions
-from ._persons import in_records, name_of_groups
+from ._records import Parameters, PublicData, takes_groups
 from ._strategy import Strategy
-from ._types import Parameters, PublicData
+from .execution import job as jobs
 from .execution.clusters import Workplace, workplace_for
-from .execution.job import (
-    NOTHING,
-    NOTHING_FOUND,
-    Finished,
-    Job,
-    NoModelError,
-    Outcome,
-    Split,
-    cv_results,
-)
 from .execution.randomness import Randomness
 from .execution.workers import Workers
 from .planning.checks import check_public_shape, first_look, fit_params_of, read_public
@@ -74,7 +68,7 @@ class PrivateFit:
     fit_params: Mapping[str, Any]
     workplace: Workplace
     entropy: int | list[int] | None = None
-    finished: Finished = NOTHING
+    finished: jobs.Finished = jobs.NOTHING
     persons: PersonCodes | None = None
 
     @property
@@ -121,7 +115,7 @@ class PrivateFit:
         """
         return Progress(private_process.tell, self.strategy.search.verbose > 1)
 
-    def job(self, candidates: Any, source: Randomness, workers: Workers) -> Job:
+    def job(self, candidates: Any, source: Randomness, workers: Workers) -> jobs.Job:
         """Draw who does what, and gather rows of a table in partitions for it."""
         split = self.strategy.split(self.plan, candidates, self.n_samples, source)
         X, y = self.X, self.y
@@ -129,17 +123,9 @@ class PrivateFit:
             split = in_records(split, self.persons, source.random_bytes)
         if isinstance(X, PartitionedTable):
             X, y, split = X.gathered(split)
-        return job_of(
-            self.plan,
-            split,
-            X,
-            y,
-            self.fit_params,
-            public=self.public,
-            finished=self.finished,
-            workers=workers,
-            threads=self.workplace.threads,
-        )
+        job = job_of(self.plan, split, X, y, self.fit_params, self.public)
+        threads = self.workplace.threads
+        return replace(job, finished=self.finished, workers=workers, threads=threads)
 
 
 def private_fit(
@@ -156,9 +142,8 @@ def private_fit(
     """
     strategy, is_public = search._strategy(), X_public is not None
     groups, public, persons = params.get("groups"), None, None
-    fit_params = fit_params_of(
-        search, {name: value for name, value in params.items() if name != "groups"}
-    )
+    others = {name: value for name, value in params.items() if name != "groups"}
+    fit_params = fit_params_of(search, others)
     name = "" if groups is None else name_of_groups(strategy)
     if is_public or y_public is not None:
         public = read_public(X_public, y_public, X, y, strategy.kinds)
@@ -202,11 +187,11 @@ def private_fit(
 
 
 def job_of(
-    plan: Plan, split: Split, X: Any, y: Any, fit_params: Mapping[str, Any], **places: Any
-) -> Job:
-    """Job of a plan: candidates as planned, records, and where they run."""
+    plan: Plan, split: jobs.Split, X: Any, y: Any, fit_params: Any, public: PublicData | None = None
+) -> jobs.Job:
+    """Job of a plan: candidates as planned, and records."""
     families = plan.families
-    return Job(
+    return jobs.Job(
         estimator=families.estimator,
         adapter=families.adapter,
         settings=plan.promises.settings,
@@ -221,11 +206,11 @@ def job_of(
         X=X,
         y=y,
         fit_params=fit_params,
-        **places,
+        public=public,
     )
 
 
-def released_fields(n_splits: int, outcome: Outcome) -> dict[str, Any]:
+def released_fields(n_splits: int, outcome: jobs.Outcome) -> dict[str, Any]:
     """Fields of a release: all that leaves the private process.
 
     Raises
@@ -234,7 +219,7 @@ def released_fields(n_splits: int, outcome: Outcome) -> dict[str, Any]:
         If no candidate could be trained and scored.
     """
     if not outcome.has_model and not outcome.may_stop:
-        raise NoModelError(NOTHING_FOUND)
+        raise jobs.NoModelError(jobs.NOTHING_FOUND)
     fields: dict[str, Any] = {"n_splits_": n_splits}
     if outcome.may_stop:
         fields["found_"] = outcome.has_model
@@ -246,6 +231,73 @@ def released_fields(n_splits: int, outcome: Outcome) -> dict[str, Any]:
         "best_index_": outcome.best,
         "best_params_": dict(outcome.rows[outcome.best][0]),
         "best_score_": float(scores[outcome.best]),
-        "cv_results_": cv_results([dict(candidate) for candidate, _ in outcome.rows], scores),
+        "cv_results_": jobs.cv_results([dict(candidate) for candidate, _ in outcome.rows], scores),
         **outcome.attributes,
     }
+
+
+# --- persons --------------------------------------------------------------------------------------
+
+# They draw coins; all records of those that train are used, and one of each that validates.
+
+
+def name_of_groups(strategy: Strategy) -> str:
+    """Name of the parameter by which the ``fit`` of all candidates takes persons.
+
+    Raises
+    ------
+    PrivacyError
+        For candidates whose guarantee is for single records, and for folds by record number.
+    """
+    search, names = strategy.search, {_name_in(kind) for kind in strategy.kinds}
+    name = names.pop() if search.guarantee is None and len(names) == 1 else None
+    if name is None:
+        raise PrivacyError(
+            f"Found groups in fit, and {type(search.estimator).__name__}, whose guarantee is for "
+            "single records; boosting, or a net for tables (DPTabular..., DPMLP..., "
+            "DPLogisticRegression), is needed for persons with several. Keep one record of each "
+            "person, or leave groups out and read privacy_spent_.for_group(k), where no person has "
+            "more than k records. If groups stand for something else, and are public, so that "
+            "folds may follow them, DPRandomSearchCV takes cv=list(GroupKFold(5).split(X, "
+            "groups=groups)). Nothing was spent."
+        )
+    if not isinstance(cv := getattr(search, "cv", None), numbers.Real | None):
+        raise PrivacyError(
+            f"Found groups in fit, and cv={cv!r}; None, a fraction or a number of folds is needed, "
+            "as each person has one coin for all of his records. Write e.g. cv=0.2 or cv=5. "
+            "Nothing was spent."
+        )
+    return name
+
+
+def _name_in(estimator: Any) -> str | None:
+    if type(estimator) is Pipeline:
+        last, step = estimator.steps[-1]
+        inner = _name_in(step)
+        return None if inner is None else f"{last}__{inner}"
+    return "groups" if takes_groups(estimator) else None
+
+
+def in_records(split: jobs.Split, persons: PersonCodes, random_bytes: RandomBytes) -> jobs.Split:
+    """Roles of records, from those of persons.
+
+    Parameters
+    ----------
+    split : Split
+        With numbers of persons.
+    persons : ndarray of shape (n_samples,)
+        Person of each record.
+    random_bytes : callable
+        Secret randomness.
+    """
+    every, representatives = np.arange(len(persons)), one_of_each(persons, random_bytes)
+
+    def records_of(chosen: Indices, among: Indices = every) -> Indices:
+        is_chosen = np.zeros(number_of_persons(persons), np.bool_)
+        is_chosen[chosen] = True
+        records: Indices = among[numbers_where(is_chosen[persons[among]])]
+        return records
+
+    folds = [(records_of(train), records_of(test, representatives)) for train, test in split.folds]
+    final = split.final and replace(split.final, records=records_of(split.final.records))
+    return replace(split, folds=folds, final=final, n_trained=len(split.folds[0][0]))

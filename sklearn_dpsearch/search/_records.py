@@ -1,9 +1,9 @@
-"""Records and targets for estimators of others, and helpers for estimators of any kind."""
+"""Types of the searches; records and targets for estimators of others, and helpers for any kind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -11,9 +11,34 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
-from ..adapters.adapter import is_ours
+from ..adapters.adapter import ExtrapolationRule, is_ours
 from ..data.records import Declared, classes_of, number_of_records
 from ..data.rows import ChosenRows
+
+#: Values of hyperparameters by name: one of the points among which a search chooses.
+Candidate: TypeAlias = Mapping[str, Any]
+#: Several of them, in order.
+Candidates: TypeAlias = Sequence[Candidate]
+#: Space of candidates given by a user: name to a list of values or a distribution; "auto" for the
+#: estimator's space.
+Distributions: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str
+#: (estimator, X, y), or (estimator, X) without a target, to a number, greater is better: of
+#: scikit-learn, or private.
+Scorer: TypeAlias = Callable[..., float]
+#: A search, whose parameters count.
+Parameters: TypeAlias = Any
+#: A seed for one random draw; None takes fresh entropy of the operating system.
+Seed: TypeAlias = np.random.SeedSequence | None
+#: One seed for each run.
+Seeds: TypeAlias = Sequence[Seed]
+#: A seed or generator that is known, for tests; None: entropy of the operating system.
+KnownSeed: TypeAlias = int | np.random.RandomState | None
+#: Public X and y.
+PublicData: TypeAlias = tuple[Any, Any]
+#: Extrapolation of parameters to more records: a word, a function of a value and two sizes, or a
+#: rule for each name.
+Extrapolate: TypeAlias = str | Callable[[Any, float, float], Any] | Mapping[str, ExtrapolationRule]
+
 
 # --- estimators -----------------------------------------------------------------------------------
 
@@ -32,10 +57,8 @@ def steps_of(estimator: Any) -> list[Any]:
     """Active steps of a pipeline, at any depth; for other estimators the estimator alone."""
     if type(estimator) is not Pipeline:
         return [estimator]
-    steps = [
-        inner for _, step in estimator.steps if hasattr(step, "fit") for inner in steps_of(step)
-    ]
-    return steps or [estimator]
+    active = (step for _, step in estimator.steps if hasattr(step, "fit"))
+    return [inner for step in active for inner in steps_of(step)] or [estimator]
 
 
 def parameter(estimator: Any, name: str) -> Any:
@@ -67,9 +90,8 @@ def reads_any_record(model: Any) -> bool:
     """
     *_, last = steps = steps_of(model)
     parameters = last.get_params(deep=False)
-    knows_classes = not is_classifier(last) or any(
-        parameters.get(name) is not None for name in ("classes", "target")
-    )
+    declared = any(parameters.get(name) is not None for name in ("classes", "target"))
+    knows_classes = declared or not is_classifier(last)
     return knows_classes and all(is_ours(type(step)) for step in steps) and takes_groups(last)
 
 
@@ -117,14 +139,12 @@ def _row_shape(model: Any) -> tuple[int, ...] | None:
 def exact_columns(model: Any) -> list[str]:
     """Columns whose numbers must not be rounded, by the schemas of the steps."""
     schemas = [parameter(step, "schema") for step in steps_of(model)]
-    entries = [
-        entry for schema in schemas if isinstance(schema, Mapping) for entry in schema.items()
-    ]
-    return [
-        name
-        for name, entry in entries
-        if isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
-    ]
+    tables = [schema for schema in schemas if isinstance(schema, Mapping)]
+    return [name for schema in tables for name, entry in schema.items() if _lists_values(entry)]
+
+
+def _lists_values(entry: Any) -> bool:
+    return isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
 
 
 def _reads_objects(estimator: Any) -> bool:
@@ -156,9 +176,8 @@ def take(data: Any, indices: np.ndarray) -> Any:
 
 def rows_of(data: Any, indices: np.ndarray) -> Any:
     """Choose records without a copy where the container allows it."""
-    return (
-        ChosenRows(data, indices) if type(data) in (np.ndarray, np.memmap) else take(data, indices)
-    )
+    plain = type(data) in (np.ndarray, np.memmap)
+    return ChosenRows(data, indices) if plain else take(data, indices)
 
 
 def take_param(value: Any, indices: np.ndarray, X: Any) -> Any:

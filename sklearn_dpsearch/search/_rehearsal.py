@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -20,10 +20,9 @@ from ..data.records import Records, number_of_records
 from ..ledger.ledger_context import counted
 from ..search import private_process
 from ._private_fit import PrivateFit, job_of
-from ._records import columns_read
+from ._records import Candidate, KnownSeed, Parameters, PublicData, columns_read
 from ._strategy import Strategy, drawn_candidates
 from ._synthetic_records import NothingKnownError, made_up
-from ._types import Candidate, KnownSeed, Parameters, PublicData
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
 from .execution.workers import is_leak, leak_error, task_context
@@ -50,7 +49,6 @@ def run_publicly(
     Exception
         The error of the work, with its traceback as a note.
     """
-    result: Any
     result, problem, modules = privately(partial(_value_or_error, work), shared, writes)
     # private work that follows need not import again what this work needed
     private_process.prepare(modules)
@@ -60,9 +58,7 @@ def run_publicly(
     return value
 
 
-def _value_or_error(
-    work: Callable[[], Result],
-) -> tuple[Result | None, Exception | None, list[str]]:
+def _value_or_error(work: Callable[[], Any]) -> tuple[Any, Exception | None, list[str]]:
     """Value or error of the work, and the modules that it needed."""
     try:
         with public_records():
@@ -107,22 +103,15 @@ class DryRun:
     columns: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return "\n  ".join(
-            [f"DryRun(params={dict(self.params)!r}, score={self.score!r})", *self.columns]
-        )
+        first = f"DryRun(params={dict(self.params)!r}, score={self.score!r})"
+        return "\n  ".join([first, *self.columns])
 
 
-def job_in_the_open(
-    plan: Plan,
-    X: Any,
-    y: Any,
-    public: PublicData | None = None,
-    fit_params: Mapping[str, Any] | None = None,
-) -> Job:
+def job_in_the_open(plan: Plan, X: Any, y: Any, fit_params: Any, public: PublicData | None) -> Job:
     """Job in which all records train and all records are scored."""
     n = number_of_records(X)
     split = Split(folds=[(np.arange(n),) * 2], n_scored=[n])
-    return job_of(plan, split, X, y, fit_params or {}, public=public)
+    return job_of(plan, split, X, y, fit_params, public)
 
 
 def dry_run(search: Parameters, X: Any, y: Any, public: bool, random_state: KnownSeed) -> DryRun:
@@ -154,7 +143,7 @@ def dry_run(search: Parameters, X: Any, y: Any, public: bool, random_state: Know
     except (ValueError, TypeError):
         plan = strategy.plan(records.n, public, search.delta)
     examples = (records.X, records.y) if public else None
-    job = job_in_the_open(plan, records.X, records.y, public=examples)
+    job = job_in_the_open(plan, records.X, records.y, {}, examples)
     source = Randomness(random_state)
     (candidate,), (seed,) = drawn_candidates(plan, 1, source), source.run_seeds(1)
     with counted(), public_records():  # nothing is spent, nor by a search inside of this one
@@ -204,11 +193,10 @@ def rehearse(fit: PrivateFit, records: Records) -> str | None:
     n, params = number_of_records(made_X), {}
     for name, value in fit.fit_params.items():
         params[name] = np.ones(n) if is_per_record(name, value) else value
-    job = job_in_the_open(fit.plan, made_X, made_y, fit_params=params, public=fit.public)
+    job = job_in_the_open(fit.plan, made_X, made_y, params, fit.public)
     try:
-        run_publicly(
-            partial(_rehearse_all, fit.strategy, fit.plan, job), [made_X, made_y], writes=()
-        )
+        rehearsal = partial(_rehearse_all, fit.strategy, fit.plan, job)
+        run_publicly(rehearsal, [made_X, made_y], writes=())
     except Exception as error:
         if isinstance(error, OSError):
             error.add_note(CONFINED)

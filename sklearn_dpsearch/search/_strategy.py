@@ -19,7 +19,7 @@ from ..privacy.spent import Component
 from ..privacy.statement.content import Release
 from ..scoring import PrivateScorer, get_private_scorer
 from ..scoring.validation import Exposure, search_guarantee
-from ._types import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
+from ._records import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
 from .execution.job import Job, Outcome, Split
 from .execution.randomness import Randomness
 from .execution.runs import Run, run_all, run_best, train_in_the_open
@@ -77,8 +77,7 @@ class Strategy(ABC):
         return kinds_of(self.search.estimator, self.space)
 
     def check_kinds(self) -> None:
-        """Raise for families with steps that are not private, before anything else is asked of
-        them."""
+        """Raise for families with steps that are not private, before they are asked for more."""
         for kind in self.kinds if self.search.guarantee is None else ():
             refuse_steps(self.adapter, kind)
 
@@ -125,9 +124,8 @@ class Strategy(ABC):
     def families(self, n_samples: int | None) -> Families:
         """Families of candidates, by the estimators that they put in."""
         calibrated = self.search.epsilon is not None
-        return families_of(
-            self.search.estimator, self.adapter, self.space, n_samples, calibrated=calibrated
-        )
+        estimator = self.search.estimator
+        return families_of(estimator, self.adapter, self.space, n_samples, calibrated=calibrated)
 
     def scorer(self, public: bool) -> Scorer:
         """Scorer of the candidates."""
@@ -136,8 +134,7 @@ class Strategy(ABC):
         return get_private_scorer(self.search.scoring, self.search.estimator)
 
     def public_scorer(self) -> Scorer:
-        """Scorer for public data: any scorer of scikit-learn, or the plain metric of a private
-        scorer."""
+        """Scorer for public data: one of scikit-learn, or a private scorer's plain metric."""
         scorer: Scorer = self.search.scoring
         if not isinstance(scorer, PrivateScorer):
             scorer = check_scoring(self.search.estimator, scorer)
@@ -147,8 +144,7 @@ class Strategy(ABC):
         self, families: Families, public: bool, *, notes: tuple[str, ...] = (), **facts: Any
     ) -> Facts:
         """Facts that all searches have, and those of this kind."""
-        search, seed = self.search, self.search.random_state
-        checkpointed = search.checkpoint is not None
+        search = self.search
         refits = getattr(search, "refit", None) is not False
         columns, target = _table_of(families.estimator)
         release = Release(
@@ -156,19 +152,19 @@ class Strategy(ABC):
             model=" or ".join(dict.fromkeys(map(class_of, self.kinds))),
             attributes=(*ALWAYS, *self.shows, *(("best_estimator_",) if refits else ())),
             tuned=True,
-            seeded=seed is not None,
-            kept=checkpointed,
+            seeded=search.random_state is not None,
+            kept=search.checkpoint is not None,
             n_samples=families.n_samples,
             columns=columns,
             target=target,
         )
-        cv = getattr(search, "cv", None)
-        assumptions = assumptions_of_search(self.kinds, public, seed, cv, checkpointed)
+        assumptions = assumptions_of_search(search, self.kinds, public)
         return Facts(
             families=families,
             epsilon=search.epsilon,
             delta=search.delta,
             error_score=float(search.error_score),
+            score_noise=getattr(search, "score_noise", "match"),
             notes=(*assumptions, *notes),
             release=release,
             **facts,
@@ -316,17 +312,13 @@ class BestOfStrategy(Strategy):
             progress.secret_runs()
             best, run = run_best(job, candidates, seeds)
             runs = {best: run}
-        return self.outcome(job, candidates, runs, best, last, progress)
+        if job.split.final is not None:
+            progress.last_training()  # also after a failure: which training failed must stay secret
+        return self.outcome(job, candidates, runs, best, last)
 
     @abstractmethod
     def outcome(
-        self,
-        job: Job,
-        candidates: Candidates,
-        runs: Mapping[int, Run],
-        best: int,
-        seed: Seed,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, runs: Mapping[int, Run], best: int, seed: Seed
     ) -> Outcome:
         """Build the outcome from the finished runs: the best run, or all of them where all are
         released."""

@@ -16,8 +16,7 @@ from sklearn.utils import get_tags
 
 from ..data.columns import is_frame
 from ..privacy import PrivacyError
-from ._records import parameter, steps_of
-from ._types import Scorer
+from ._records import Scorer, parameter, steps_of
 
 #: Number of made-up records, and of features where none is declared.
 RECORDS, FEATURES = 200, 4
@@ -28,6 +27,8 @@ BOUNDS = ("bounds", "bounds_X")
 #: Steps that keep the number of features.
 KEEP_WIDTH = ("Binarizer", "Normalizer", "OrdinalEncoder", "SimpleImputer", "StandardScaler")
 
+#: Errors of values that a type does not hold.
+UNFIT = (ValueError, TypeError, OverflowError)
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
@@ -65,17 +66,15 @@ def made_up(estimator: Any, scorer: Scorer, like: tuple[Any, Any] | None = None)
         drawn = _declared_columns(steps, None)
         return _assembled(drawn, rng), _targets(steps[-1], scorer, rng, RECORDS)
     X, y = like
-    if X is None or (
-        len(X.shape) < 2 or (isinstance(X, np.ndarray) and X.dtype.kind not in "biufO")
-    ):
+    of_texts = isinstance(X, np.ndarray) and X.dtype.kind not in "biufO"
+    if X is None or len(X.shape) < 2 or of_texts:
         raise NothingKnownError(
             "Found X from which no records can be made up: only arrays and data frames show their "
             "columns. Give an array of shape (n_samples, n_features) or a data frame."
         )
     n = max(FEWEST_RECORDS, min(RECORDS, MOST_NUMBERS // max(1, math.prod(X.shape[1:]))))
-    return _records_like(X, steps, rng, n), None if y is None else _targets_like(
-        y, steps[-1], scorer, rng, n
-    )
+    records = _records_like(X, steps, rng, n)
+    return records, None if y is None else _targets_like(y, steps[-1], scorer, rng, n)
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -185,10 +184,7 @@ def _of_type(values: Any, dtype: Any, otherwise: Any) -> Any:
     if dtype.kind in "iu" and values.dtype.kind == "f":
         values = values.round()
     for column in (values, otherwise):
-        with (
-            contextlib.suppress(ValueError, TypeError, OverflowError),
-            np.errstate(invalid="ignore"),
-        ):
+        with contextlib.suppress(*UNFIT), np.errstate(invalid="ignore"):
             return column.astype(dtype)
     return values
 

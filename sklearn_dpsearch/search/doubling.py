@@ -21,29 +21,18 @@ from .._process.progress import Progress
 from ..privacy import Guarantee, PrivacyError, calibrate, doubling_search
 from ..privacy._checks import Neighboring, cached_property
 from ..privacy.mechanisms.exact_sampling import IntegerSource
-from ..privacy.selection.doubling import (
-    AboveThreshold,
-    DoublingRounds,
-    DoublingSteps,
-    default_max_rounds,
-)
+from ..privacy.selection import doubling as walks
 from ..privacy.spent import Component
 from ..search import private_process
+from . import sample_and_aggregate
 from ._private_fit import PrivateFit, released_fields
-from ._types import Candidate, Candidates, Distributions, Parameters
+from ._records import Candidate, Candidates, Distributions, Parameters
 from .execution.job import Job, Outcome
 from .execution.randomness import Randomness
 from .execution.workers import Workers
 from .planning.checks import BUDGET, PARTS
 from .planning.plan import Cost, Plan
 from .planning.space_guarantee import SpaceGuarantee
-from .sample_and_aggregate import (
-    SampleAndAggregate,
-    choice_and_training,
-    count_trainings,
-    sensitivity,
-    train_winner,
-)
 
 #: Share of the search's epsilon that all rounds get together, where ``round_epsilon`` is not given.
 SHARE = 0.5
@@ -121,10 +110,9 @@ class Doubling:
 
     def __repr__(self) -> str:
         """Show parameters that differ from the defaults, as scikit-learn does for estimators."""
-        changed = [
-            field.name for field in fields(self) if getattr(self, field.name) != field.default
-        ]
-        return f"Doubling({', '.join(f'{name}={getattr(self, name)!r}' for name in changed)})"
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed = [f for f in fields(self) if values[f.name] != f.default]
+        return f"Doubling({', '.join(f'{f.name}={values[f.name]!r}' for f in changed)})"
 
     @property
     def levels(self) -> int:
@@ -135,28 +123,23 @@ class Doubling:
     def most_rounds(self) -> int:
         """Largest number of rounds, all accounted for; no walk has more than 2·levels + 1."""
         if self.max_rounds is None:
-            return default_max_rounds(self.levels)
+            return walks.default_max_rounds(self.levels)
         return min(int(self.max_rounds), 2 * self.levels + 1)
 
     def guarantee(self, round_epsilon: float, neighboring: Neighboring = "zero_out") -> Guarantee:
         """Guarantee of every walk that the rules allow, at this ε of a round: the worst case."""
-        return worst_walk(
-            round_epsilon, self.levels, self.most_rounds, self.threshold_noise, neighboring
-        )
+        rules: Any = {"threshold_noise": self.threshold_noise, "neighboring": neighboring}
+        return worst_walk(round_epsilon, self.levels, self.most_rounds, **rules)
 
-    def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> DoublingRounds:
+    def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> walks.DoublingRounds:
         """Mechanism for utilities that are means over ``n_parts`` parts, exact in fractions."""
-        question = AboveThreshold(
-            round_epsilon=Fraction(round_epsilon), sensitivity=sensitivity(n_parts)
-        )
-        steps = DoublingSteps(levels=self.levels, max_rounds=self.most_rounds)
-        return DoublingRounds(
-            question,
-            steps,
-            lower=float(self.lower),
-            granularity=float(self.granularity),
-            threshold_noise=self.threshold_noise,
-            bits=bits,
+        epsilon, sensitivity = Fraction(round_epsilon), sample_and_aggregate.sensitivity(n_parts)
+        question = walks.AboveThreshold(round_epsilon=epsilon, sensitivity=sensitivity)
+        steps = walks.DoublingSteps(levels=self.levels, max_rounds=self.most_rounds)
+        lower, granularity = float(self.lower), float(self.granularity)
+        noise = self.threshold_noise
+        return walks.DoublingRounds(
+            question, steps, lower=lower, granularity=granularity, threshold_noise=noise, bits=bits
         )
 
 
@@ -176,38 +159,25 @@ def cost_of_walk(
     walk = doubling.guarantee(round_epsilon, training.neighboring)
     levels = f"{doubling.levels} levels, the worst case"
     name = f"doubling walk of at most {doubling.most_rounds} rounds over {levels}"
-    return choice_and_training(name, walk, training)
+    return sample_and_aggregate.choice_and_training(name, walk, training)
 
 
-# Calibration, privacy_cost and fit call both functions with the same numbers.
-
-
-@lru_cache(maxsize=256)
-def worst_walk(
-    round_epsilon: float,
-    levels: int,
-    max_rounds: int,
-    threshold_noise: str,
-    neighboring: Neighboring = "zero_out",
-) -> Guarantee:
-    """Guarantee of every walk that the rules allow: the worst case."""
-    return doubling_search(
-        round_epsilon, levels, max_rounds, threshold_noise=threshold_noise, neighboring=neighboring
-    )
+#: Guarantee of every walk that the rules allow: the worst case. Calibration, privacy_cost and fit
+#: ask for it with the same numbers, as for the largest round.
+worst_walk = lru_cache(maxsize=256)(doubling_search)
 
 
 @lru_cache(maxsize=64)
 def largest_round(share: float, delta: float, doubling: Doubling) -> float:
     """Largest ε of a round with which every walk stays within its share."""
-    return calibrate(
-        doubling.guarantee, share, delta, (share / (2 * doubling.most_rounds), 2 * share)
-    )
+    between = (share / (2 * doubling.most_rounds), 2 * share)
+    return calibrate(doubling.guarantee, share, delta, between)
 
 
 # --- how it runs ----------------------------------------------------------------------------------
 
 
-class DoublingStrategy(SampleAndAggregate):
+class DoublingStrategy(sample_and_aggregate.SampleAndAggregate):
     """Utilities of all candidates on random parts, rounds that raise the threshold, one training.
 
     Parameters
@@ -226,9 +196,7 @@ class DoublingStrategy(SampleAndAggregate):
     def __init__(
         self, search: Parameters, distributions: Distributions, doubling: Doubling
     ) -> None:
-        super().__init__(
-            search, distributions, n_parts=doubling.n_parts, part_noise=doubling.part_noise
-        )
+        super().__init__(search, distributions, "param_distributions", doubling)
         self.doubling = doubling
 
     @cached_property
@@ -256,23 +224,19 @@ class DoublingStrategy(SampleAndAggregate):
     def run(
         self, job: Job, candidates: Candidates, source: Randomness, progress: Progress
     ) -> Outcome:
-        rounds = self.rounds(job, source, progress)
-        count_trainings(progress, job, candidates)
+        rounds = Rounds(self, job, source, progress)
+        sample_and_aggregate.count_trainings(progress, job, candidates)
         utilities = rounds.utilities(candidates)
         while not rounds.over:
             rounds.ask(candidates, utilities)
         progress.last_training()  # also if no candidate was found
         return rounds.train()
 
-    def rounds(self, job: Job, source: Randomness, progress: Progress) -> Rounds:
-        """Start a walk."""
-        walk = self.doubling.walk(self.round_epsilon, len(job.split.folds), source.bits)
-        return Rounds(self, walk, job, source, progress)
-
 
 # --- candidates that come batch by batch ----------------------------------------------------------
 
 Batch: TypeAlias = Candidates
+Batches: TypeAlias = Iterable[Batch]
 
 
 @dataclass(frozen=True)
@@ -301,24 +265,20 @@ class Rounds:
 
     Parameters
     ----------
-    strategy : SampleAndAggregate
-        Whose utilities count.
-    walk : DoublingRounds
-        The mechanism, which holds the secret noise.
+    strategy : DoublingStrategy
+        Whose utilities count, and by whose rules the threshold is raised.
     job, source, progress
         As for ``Strategy.run``.
     """
 
     def __init__(
-        self,
-        strategy: SampleAndAggregate,
-        walk: DoublingRounds,
-        job: Job,
-        source: Randomness,
-        progress: Progress,
+        self, strategy: DoublingStrategy, job: Job, source: Randomness, progress: Progress
     ) -> None:
         self.job = job
-        self._strategy, self._walk, self._source, self._progress = strategy, walk, source, progress
+        self._strategy, self._source, self._progress = strategy, source, progress
+        #: The mechanism, which holds the secret noise.
+        n_parts, epsilon = len(job.split.folds), strategy.round_epsilon
+        self._walk = strategy.doubling.walk(epsilon, n_parts, source.bits)
         self._kept: dict[str, Any] | None = None
 
     @property
@@ -329,7 +289,8 @@ class Rounds:
     def utilities(self, batch: Batch) -> list[Fraction]:
         """Compute exact utilities of a batch: a secret, discarded after its rounds."""
         seeds = self._source.run_seeds(len(self.job.split.folds))
-        return self._strategy.utilities(self.job, batch, seeds, self._progress)
+        utilities_of, part_noise = sample_and_aggregate.utilities_of, self._strategy.part_noise
+        return utilities_of(self.job, batch, part_noise, seeds, self._progress)
 
     def ask(self, batch: Batch, utilities: Sequence[Fraction]) -> RoundRelease:
         """Run one round: keep the first candidate of the batch found above the next threshold."""
@@ -346,6 +307,7 @@ class Rounds:
             return Outcome(has_model=False, rows=[], may_stop=True)
         (seed,) = self._source.run_seeds(1)
         attributes = {"found_": True, "n_rounds_": self._walk.steps.rounds}
+        train_winner = sample_and_aggregate.train_winner
         return train_winner(self.job, self._kept, self._utility, seed, **attributes)
 
     @property
@@ -391,13 +353,13 @@ class PrivateWalk:
         source, strategy = self.fit.source(), self.fit.strategy
         assert isinstance(strategy, DoublingStrategy)
         job = self.fit.job((), source, workers)
-        return strategy.rounds(job, source, self.fit.progress())
+        return Rounds(strategy, job, source, self.fit.progress())
 
 
 def steps_of_walk(
     fit: PrivateFit,
     spend: Callable[[Plan], None],
-    batches: Iterable[Batch],
+    batches: Batches,
     release: Callable[[Plan, dict[str, Any]], None],
 ) -> Iterator[RoundRelease]:
     """Yield the rounds to the caller of ``rounds``; at the end the search is fitted.
@@ -433,12 +395,10 @@ def checked(batch: Batch, plan: Plan) -> list[Candidate]:
     """Check that each of the caller's candidates keeps the guarantee of some planned point of the
     space."""
     candidates: list[Any] = [] if isinstance(batch, Mapping) else list(batch)
-    if isinstance(batch, Mapping) or not all(
-        isinstance(candidate, Mapping) for candidate in candidates
-    ):
-        raise TypeError(
-            f"Found the batch {batch!r}; a list of dicts, one for each candidate, is needed."
-        )
+    all_dicts = all(isinstance(candidate, Mapping) for candidate in candidates)
+    if isinstance(batch, Mapping) or not all_dicts:
+        needed = "a list of dicts, one for each candidate, is needed."
+        raise TypeError(f"Found the batch {batch!r}; {needed}")
     if not candidates:
         raise ValueError(
             "Found an empty batch; at least one candidate is needed in each. To end the walk, end "

@@ -13,9 +13,7 @@ from sklearn.pipeline import Pipeline
 from ..adapters.adapter import ExtrapolationRule
 from ..errors import did_you_mean
 from ..privacy import PrivacyError
-from ._records import with_parameters
-from ._types import Candidate, Extrapolate
-from .planning.plan import Plan
+from ._records import Candidate, Extrapolate, with_parameters
 from .planning.space_guarantee import SpaceGuarantee
 
 WORDS = ("linear", "keep")
@@ -23,8 +21,7 @@ WORDS = ("linear", "keep")
 
 @dataclass(frozen=True)
 class Sizes:
-    """Expected numbers of records that tune and that train the final model, never the drawn
-    numbers.
+    """Expected, never drawn, numbers of records that tune and that train the final model.
 
     Parameters
     ----------
@@ -78,16 +75,12 @@ def extrapolated(
         What the adapter knows about an estimator with these parameters.
     sizes : Sizes
     """
+    numeric = {name for name, value in candidate.items() if _is_number(value)}
+    rules: dict[str, ExtrapolationRule]
     if callable(extrapolate):
-        rules: dict[str, ExtrapolationRule] = {
-            name: extrapolate for name, value in candidate.items() if _is_number(value)
-        }
+        rules = dict.fromkeys(numeric, extrapolate)
     else:
-        rules = {
-            name: rule
-            for name, rule in adapter_rules.items()
-            if rule == "keep" or _is_number(candidate.get(name))
-        }
+        rules = {n: rule for n, rule in adapter_rules.items() if rule == "keep" or n in numeric}
         rules |= extrapolate if isinstance(extrapolate, Mapping) else {}
     return {
         name: _extrapolated(rules.get(name, "keep"), name, value, sizes)
@@ -163,11 +156,7 @@ def warm_start_name(estimator: Any) -> str:
 
 
 def check_guarantee_kept(
-    plan: Plan,
-    promises: SpaceGuarantee,
-    candidate: Candidate,
-    parameters: Candidate,
-    expected: float | None,
+    promises: SpaceGuarantee, candidate: Candidate, parameters: Candidate, expected: float | None
 ) -> None:
     """Raise unless training with the extrapolated parameters and the expected size keeps the
     candidate's guarantee."""
@@ -176,7 +165,9 @@ def check_guarantee_kept(
         return
     model = promises.configured(parameters)
     planned = promises.promise_of(model if unchanged else promises.configured(candidate))
-    size_settings = {} if expected is None else plan.families.adapter.expecting(model, expected)
+    size_settings: Any = {}
+    if expected is not None:
+        size_settings = promises.families.adapter.expecting(model, expected)
     if size_settings is None and promises.counts_records(model):
         raise PrivacyError(
             f"A candidate ({dict(candidate)!r}) may use the number of its records, unlike the "

@@ -14,20 +14,14 @@ from .._docstrings import documented
 from .._process.progress import Progress
 from ..privacy import Guarantee, GumbelNoise, PrivacyError, noisy_max
 from ..privacy.spent import Component
+from . import sample_and_aggregate
 from ._base import BasePrivateSearch
-from ._types import Candidates, Distributions
+from ._records import Candidates, Distributions
 from .execution.job import Job, Outcome
 from .execution.randomness import Randomness
 from .planning.checks import BUDGET, PARTS
 from .planning.plan import Cost
 from .planning.space_guarantee import SpaceGuarantee
-from .sample_and_aggregate import (
-    SampleAndAggregate,
-    choice_and_training,
-    count_trainings,
-    sensitivity,
-    train_winner,
-)
 
 #: Share of ``epsilon`` that the choice gets, where ``selection_epsilon`` is not given.
 SHARE = 0.3
@@ -143,13 +137,13 @@ def cost_of_choice(
     training = promises.worst
     choice = noisy_max(n_candidates, 1, noise, neighboring=training.neighboring)
     name = f"choice among {n_candidates} candidate{'s' * (n_candidates > 1)} by report noisy max"
-    return choice_and_training(name, choice, training)
+    return sample_and_aggregate.choice_and_training(name, choice, training)
 
 
 # --- how it runs ----------------------------------------------------------------------------------
 
 
-class GridStrategy(SampleAndAggregate):
+class GridStrategy(sample_and_aggregate.SampleAndAggregate):
     """Sample-and-aggregate over the grid, one choice by a noisy maximum, and one training.
 
     Parameters
@@ -160,13 +154,7 @@ class GridStrategy(SampleAndAggregate):
     search: DPGridSearchCV
 
     def __init__(self, search: DPGridSearchCV) -> None:
-        super().__init__(
-            search,
-            search.param_grid,
-            "param_grid",
-            n_parts=search.n_parts,
-            part_noise=search.part_noise,
-        )
+        super().__init__(search, search.param_grid, "param_grid", search)
 
     @property
     def choice_epsilon(self) -> float:
@@ -190,7 +178,7 @@ class GridStrategy(SampleAndAggregate):
 
     def expected_loss(self, n_candidates: int, n_parts: int) -> str:
         """E[max of n noises] − E[noise] = scale·log(n) bounds what the winner lacks."""
-        scale = float(self.noise(sensitivity(n_parts)).scale)
+        scale = float(self.noise(sample_and_aggregate.sensitivity(n_parts)).scale)
         loss = min(math.ceil(100 * scale * math.log(n_candidates)) / 100, 1.0)
         return f", and the noise of the choice costs at most {loss:.2f} of utility on average"
 
@@ -200,9 +188,10 @@ class GridStrategy(SampleAndAggregate):
         k = len(job.split.folds)
         *seeds, last = source.run_seeds(k + 1)
         if len(candidates) == 1:  # without a choice, at no cost
-            return train_winner(job, candidates[0], float("nan"), last)
-        count_trainings(progress, job, candidates)
-        utilities = self.utilities(job, candidates, seeds, progress)
+            return sample_and_aggregate.train_winner(job, candidates[0], float("nan"), last)
+        sample_and_aggregate.count_trainings(progress, job, candidates)
+        utilities_of = sample_and_aggregate.utilities_of
+        utilities = utilities_of(job, candidates, self.part_noise, seeds, progress)
         progress.last_training()
-        chosen = self.noise(sensitivity(k)).select(utilities, source.bits)
-        return train_winner(job, candidates[chosen], float("nan"), last)
+        chosen = self.noise(sample_and_aggregate.sensitivity(k)).select(utilities, source.bits)
+        return sample_and_aggregate.train_winner(job, candidates[chosen], float("nan"), last)

@@ -106,10 +106,8 @@ class Code:
     @property
     def mark(self) -> bytes:
         """Digest of the names, by which a checkpoint knows that the numbers are the same."""
-        names = [
-            (getattr(obj, "__module__", ""), getattr(obj, "__qualname__", ""))
-            for obj in self.objects
-        ]
+        parts = ("__module__", "__qualname__")
+        names = [tuple(getattr(obj, part, "") for part in parts) for obj in self.objects]
         return hashlib.sha256(repr(names).encode()).digest()
 
 
@@ -277,14 +275,12 @@ class Packed:
         with contextlib.suppress(Exception):
             while number < len(code.objects):  # once, but for code that only shared objects use
                 number, head, buffers = len(code.objects), io.BytesIO(), list[pickle.PickleBuffer]()
-                _Pickler(head, (), code, buffers.append, notes=True).dump(
-                    (code.objects[:], list(shared))
-                )
+                pickler = _Pickler(head, (), code, buffers.append, notes=True)
+                pickler.dump((code.objects[:], list(shared)))
             code.closed = True
         if not code.closed:  # outside of the handler: a chained exception could quote a record
-            raise PrivacyError(
-                f"Found records or public data that cannot be pickled. {WHAT_TRAVELS}"
-            )
+            what = "records or public data that cannot be pickled"
+            raise PrivacyError(f"Found {what}. {WHAT_TRAVELS}")
         parts = [head.getbuffer(), *(buffer.raw() for buffer in buffers)]
         facts = pickle.dumps((code.starts_threads, [part.nbytes for part in parts]))
         return cls._written([len(facts).to_bytes(8, "little") + facts, *parts], folder)
@@ -296,9 +292,8 @@ class Packed:
 
     @classmethod
     def _written(cls, parts: Iterable[Any], folder: str | None) -> Packed:
-        packed = cls(
-            beyond_streams(os.memfd_create("shared")) if folder is None else _open(folder), folder
-        )
+        file = beyond_streams(os.memfd_create("shared")) if folder is None else _open(folder)
+        packed = cls(file, folder)
         with open(packed.file, "wb", closefd=False) as stream:
             for part in parts:
                 stream.write(bytes(-stream.tell() % ALIGNED))
@@ -352,9 +347,8 @@ def beyond_streams(file: int) -> int:
 
 
 def _open(folder: str, flags: int = os.O_RDWR | os.O_CREAT) -> int:
-    return beyond_streams(
-        os.open(os.path.join(folder, "shared"), flags | getattr(os, "O_BINARY", 0), 0o600)
-    )
+    path, binary = os.path.join(folder, "shared"), getattr(os, "O_BINARY", 0)
+    return beyond_streams(os.open(path, flags | binary, 0o600))
 
 
 # --- arrays in files ------------------------------------------------------------------------------

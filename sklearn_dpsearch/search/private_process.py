@@ -31,20 +31,8 @@ from threadpoolctl import ThreadpoolController
 from .._process import Stage, at_most_threads, is_private
 from . import serving
 from .pickling import Code, Packed, beyond_streams, pickled, unpickled
-from .private_folder import PrivateFolder
-from .serving import (
-    ERROR,
-    HERE,
-    HOLD,
-    IMPORT,
-    NOT_READ,
-    READY,
-    RUN,
-    STAGE,
-    VALUE,
-    WALLS,
-    Surroundings,
-)
+from .sandbox import PrivateFolder
+from .serving import HERE, NOT_READ, WALLS, Surroundings
 from .serving import PrivateProcessError as PrivateProcessError  # raised by all work
 
 Result = TypeVar("Result")
@@ -54,19 +42,8 @@ Tell = Callable[[Stage], None]
 #: Packages whose modules the server imports if the user's process has, or a rehearsal: that starts
 #: no threads.
 PACKAGES = (
-    *(
-        "numpy",
-        "scipy",
-        "sklearn",
-        "pandas",
-        "torch",
-        "sympy",
-        "mpmath",
-        "networkx",
-        "skorch",
-        "opacus",
-    ),
-    *("diffprivlib", "dp_accounting", "interpret", __name__.partition(".")[0]),
+    *("numpy", "scipy", "sklearn", "pandas", "torch", "sympy", "mpmath", "networkx", "skorch"),
+    *("opacus", "diffprivlib", "dp_accounting", "interpret", __name__.partition(".")[0]),
 )
 #: Most modules in a request.
 MODULES = 500
@@ -224,7 +201,7 @@ def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
         with process:
             return process.answer()
     except Exception:
-        return ERROR + pickle.dumps((PrivateProcessError, NOT_READ))
+        return serving.ERROR + pickle.dumps((PrivateProcessError, NOT_READ))
 
 
 def in_own_process(work: Callable[[], Result], threads: int | None = None) -> Result | None:
@@ -263,8 +240,7 @@ def tell(stage: Stage) -> None:
 
 
 class _Child:
-    """Connection to a process, which ends with all that it has started when the connection is
-    closed.
+    """Connection to a process; to close it ends the process and all that it has started.
 
     Parameters
     ----------
@@ -279,24 +255,22 @@ class _Child:
 
     @classmethod
     def holding(cls, packed: Packed, apart: bool) -> _Child:
-        """Start a process for work on packed objects, apart from all other processes if
-        possible."""
+        """Start a process for work on packed objects, apart from others if possible."""
         if packed.folder is not None:
             return cls._started(packed.folder, tempfile.mkdtemp(dir=packed.folder), packed.folder)
         if HERE.asks is not None:
-            return cls._forked(HERE.asks, HOLD, packed.file)
+            return cls._forked(HERE.asks, serving.HOLD, packed.file)
         _SERVERS[apart].imports(imported())
-        return cls._forked(_SERVERS[apart].asks(), HOLD, packed.file)
+        return cls._forked(_SERVERS[apart].asks(), serving.HOLD, packed.file)
 
     @classmethod
     def of_this_holder(cls) -> _Child:
         """Start a process for a run, on the objects that are shared with this process."""
         if HERE.folder is not None:
-            return cls._started(
-                HERE.folder, temporary_folder := tempfile.mkdtemp(), temporary_folder
-            )
+            temporary_folder = tempfile.mkdtemp()
+            return cls._started(HERE.folder, temporary_folder, temporary_folder)
         assert HERE.asks is not None
-        return cls._forked(HERE.asks, RUN)
+        return cls._forked(HERE.asks, serving.RUN)
 
     @classmethod
     def _forked(cls, asks: socket.socket, kind: bytes, *files: int) -> _Child:
@@ -327,7 +301,7 @@ class _Child:
         frame = b""
         with contextlib.suppress(OSError, EOFError):
             frame = self._connection.recv_bytes()
-        if frame[:1] == READY:
+        if frame[:1] == serving.READY:
             walls: set[str] = pickle.loads(frame[1:])
             return walls
         raise PrivateProcessError(pickle.loads(frame[1:])[1] if frame else NOT_STARTED)
@@ -336,11 +310,11 @@ class _Child:
         """Answer to a call: a frame with a value or an error."""
         self.send(call)
         try:
-            while (frame := self._connection.recv_bytes())[:1] == STAGE:
+            while (frame := self._connection.recv_bytes())[:1] == serving.STAGE:
                 tell(Stage(*pickle.loads(frame[1:])))
             return frame
         except (OSError, EOFError):
-            return ERROR + pickle.dumps((EndedError, ENDED))
+            return serving.ERROR + pickle.dumps((EndedError, ENDED))
 
     def close(self) -> None:
         """End the process."""
@@ -356,7 +330,7 @@ def imported() -> list[str]:
 def value_of(answer: bytes, code: Code | None = None) -> Any:
     """Value of an answer, with the code of those who asked; its error is raised."""
     content = memoryview(answer)[1:]
-    if answer[:1] == VALUE:
+    if answer[:1] == serving.VALUE:
         return unpickled(content, (), code)
     error, text = pickle.loads(content)
     raise error(text)
@@ -369,25 +343,21 @@ def _sockets(kind: int = socket.SOCK_STREAM) -> tuple[socket.socket, socket.sock
 
 
 def _python(
-    entry: str,
-    child_end: socket.socket,
-    arguments: Sequence[str],
-    apart: bool = False,
-    **options: Any,
+    entry: str, end: socket.socket, arguments: Sequence[str], apart: bool = False, **options: Any
 ) -> Any:
     """Start Python at a function that serves, with one end of a pair of sockets, apart from other
     processes or not."""
     code = f"import sys; sys.path[:] = {Surroundings.of_this_process(None).path!r}; "
-    code += f"arguments = {[child_end.fileno(), *arguments]}; "
+    code += f"arguments = {[end.fileno(), *arguments]}; "
     if apart:
         code += f"from {__package__.partition('.')[0]}._namespaces import begin; "
         code += "arguments.append(begin()); "
     code += f"from {serving.__name__} import {entry}; {entry}(*arguments)"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
-    child_end.set_inheritable(True)
-    inherited: dict[str, Any] = (
-        {"close_fds": False} if os.name == "nt" else {"pass_fds": [child_end.fileno()]}
-    )
+    end.set_inheritable(True)
+    inherited: dict[str, Any] = {"pass_fds": [end.fileno()]}
+    if os.name == "nt":
+        inherited = {"close_fds": False}
     null = subprocess.DEVNULL
     return subprocess.Popen(
         [sys.executable, *flags, "-c", code],
@@ -438,7 +408,7 @@ class _Server:
         asks, new = self.asks(), [name for name in modules if name not in self._imported]
         self._imported.update(new)
         for part in range(0, len(new), MODULES):
-            asks.send(IMPORT + " ".join(new[part : part + MODULES]).encode())
+            asks.send(serving.IMPORT + " ".join(new[part : part + MODULES]).encode())
 
     def close(self) -> None:
         """Let the server end."""

@@ -11,13 +11,12 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._docstrings import documented
-from .._process.progress import Progress
 from ..privacy import CountDistribution, Fixed, Guarantee, best_of
 from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.validation import all_numbers, validation_of
 from ._base import BasePrivateSearch
+from ._records import Candidates, Distributions, Seed
 from ._strategy import BestOfStrategy, all_of, cost_of_runs
-from ._types import Candidates, Distributions, Seed
 from .execution.job import FinalTraining, Job, Outcome, Split
 from .execution.models import train_last, unfitted_model
 from .execution.randomness import Randomness
@@ -172,7 +171,6 @@ class RandomStrategy(BestOfStrategy):
             cost=cost,
             distribution=self.distribution,
             expected_runs=float(self.distribution.mean),
-            score_noise=search.score_noise,
             tuning_share=1.0 if share is None else float(share),
             work=describe_runs(self.distribution),
         )
@@ -184,23 +182,14 @@ class RandomStrategy(BestOfStrategy):
         if self.search.refit is not True:
             return drawn
         in_full = [plan.in_full(candidate) for candidate in candidates]
-        final = FinalTraining(
-            settings=plan.final_settings, records=all_numbers(n_samples), candidates=in_full
-        )
+        settings, records = plan.final_settings, all_numbers(n_samples)
+        final = FinalTraining(settings=settings, records=records, candidates=in_full)
         return replace(drawn, final=final)
 
     def outcome(
-        self,
-        job: Job,
-        candidates: Candidates,
-        runs: Mapping[int, Run],
-        best: int,
-        seed: Seed,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, runs: Mapping[int, Run], best: int, seed: Seed
     ) -> Outcome:
         model, final = runs[best].model, job.split.final
-        if final is not None:
-            progress.last_training()  # also if all candidates failed, which must stay secret
         if final is not None and model is not None:
             after = job.afterwards(final)
             make = partial(unfitted_model, after, final.candidates[best], seed)

@@ -324,9 +324,8 @@ def each_is_cheap(
     """
     if number > SHORT:
         return False
-    one_run = GaussianDP(
-        mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta), neighboring=relation
-    )
+    mu = calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta)
+    one_run = GaussianDP(mu=mu, neighboring=relation)
 
     def cost(tune: Guarantee) -> float:
         total = subset_then_train(tune, one_run, fraction, train_on, secret_membership=secret)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -20,24 +20,25 @@ from sklearn.base import clone
 
 from .._process import reseed
 from .._process.progress import SILENT, Progress
-from ..data.records import number_of_records
 from ..privacy import Guarantee, PrivacyError
 from ..privacy.mechanisms.array_sampling import RandomBytes, uniform_integers
 from ..privacy.spent import Component
-from ..scoring.validation import Fold, PublicValidation, all_numbers, kind_of_numbers
+from ..scoring.validation import Fold, PublicValidation, kind_of_numbers
 from ..search import private_process
-from ._records import take, with_parameters
-from ._strategy import Strategy, checked_candidates
-from ._types import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
-from .execution.job import Job, Outcome
-from .execution.models import (
-    all_fitted,
-    fit_model,
-    released_in_the_open,
-    spawn_seeds,
-    train_last,
-    unfitted_model,
+from ._records import (
+    Candidate,
+    Candidates,
+    Distributions,
+    Parameters,
+    Scorer,
+    Seed,
+    Seeds,
+    take,
+    with_parameters,
 )
+from ._strategy import Strategy, checked_candidates
+from .execution import models
+from .execution.job import Job, Outcome
 from .execution.randomness import Randomness
 from .execution.workers import attempt, in_parallel, task_context
 from .planning.plan import Cost, Facts, Plan
@@ -95,15 +96,6 @@ def random_parts(n: int, n_parts: int, public: bool, random_bytes: RandomBytes) 
     return [(records[~validates[records]], records[validates[records]]) for records in members]
 
 
-def check_parts(n_parts: int, n: int | None) -> None:
-    """Raise if a public number of records is too small for the number of parts."""
-    if n is not None and n < n_parts * LEAST:
-        raise PrivacyError(
-            f"Found n_parts={n_parts} for {n} records: at least {LEAST} records are needed in a "
-            f"part on average. Give n_parts of at most {max(n // LEAST, 1)}."
-        )
-
-
 def part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> list[int]:
     """Scores of all candidates on one part, in multiples of 1/RESOLUTION.
 
@@ -112,9 +104,8 @@ def part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> list
     scores: list[int] | None = job.finished.get(seed)
     if scores is None:
         work = partial(_part_scores, job, part, candidates, seed)
-        scores = private_process.in_own_process(work, job.threads) or [
-            _score_on_part(job, None)
-        ] * len(candidates)
+        failed = [_score_on_part(job, None)] * len(candidates)
+        scores = private_process.in_own_process(work, job.threads) or failed
         job.finished.put(seed, scores)
     return scores
 
@@ -123,9 +114,10 @@ def _part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> lis
     train, test = job.split.folds[part]
     with task_context():
         reseed(seed)
-        models = all_fitted(job, candidates, spawn_seeds(seed, len(candidates)), train)
+        seeds = models.spawn_seeds(seed, len(candidates))
+        fitted = models.all_fitted(job, candidates, seeds, train)
         data = job.public if job.public is not None else (take(job.X, test), take(job.y, test))
-        return [_score_on_part(job, model, *data) for model in models]
+        return [_score_on_part(job, model, *data) for model in fitted]
 
 
 def _score_on_part(job: Job, model: Any, *data: Any) -> int:
@@ -161,13 +153,12 @@ def _with_scaled_loss(
     it unchanged."""
 
     def promise(settings: Mapping[str, Any]) -> Guarantee:
-        return job.adapter.training_run(
-            with_parameters(clone(configured), settings), None
-        ).guarantee
+        model = with_parameters(clone(configured), settings)
+        return job.adapter.training_run(model, None).guarantee
 
     # this noise protects no release: on any error it stays as configured
     with contextlib.suppress(Exception):
-        configured = unfitted_model(job, candidate, None)
+        configured = models.unfitted_model(job, candidate, None)
         for names in (varying, frozenset[str]()):
             if promise(job.adapter.scaled_privacy(configured, 1.0, names)) == promise({}):
                 return job.adapter.scaled_privacy(configured, factor, names)
@@ -175,13 +166,9 @@ def _with_scaled_loss(
 
 
 def utilities_of(
-    job: Job,
-    candidates: Candidates,
-    part_noise: str,
-    seeds: Sequence[Seed],
-    progress: Progress = SILENT,
+    job: Job, candidates: Candidates, part_noise: str, seeds: Seeds, progress: Progress = SILENT
 ) -> list[Fraction]:
-    """Mean over the parts (the job's folds) of every candidate's score in [0, 1], exact.
+    """Mean over the parts (the job's folds) of every candidate's score in [0, 1]: exact and secret.
 
     One task per part. Scores are clipped to [0, 1]; a candidate that fails on a part gets the error
     score there.
@@ -190,10 +177,7 @@ def utilities_of(
     name, worker_job = type(job.estimator).__name__, job.for_workers()
     tasks = [partial(part_scores, worker_job, part, tried, seed) for part, seed in enumerate(seeds)]
     scores = in_parallel(name, job.workers, tasks, lambda done: progress.done(done, len(seeds)))
-    return [
-        Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores))
-        for i in range(len(tried))
-    ]
+    return [Fraction(sum(parts), RESOLUTION * len(scores)) for parts in zip(*scores)]
 
 
 # --- scores, and the number of parts --------------------------------------------------------------
@@ -235,7 +219,11 @@ def number_of_parts(
         None where the number of records is not known yet.
     """
     if n_parts is not None:
-        check_parts(int(n_parts), n)
+        if n is not None and n < n_parts * LEAST:
+            raise PrivacyError(
+                f"Found n_parts={n_parts} for {n} records: at least {LEAST} records are needed in "
+                f"a part on average. Give n_parts of at most {max(n // LEAST, 1)}."
+            )
         return int(n_parts)
     if n is None:
         return None
@@ -276,25 +264,18 @@ class SampleAndAggregate(Strategy):
     ----------
     search, distributions, parameter
         As for ``Strategy``.
-    n_parts : int or None
-        Number of parts, as given.
-    part_noise : {"scaled", "same"}
-        Noise of the models on parts.
+    rules : DPGridSearchCV or Doubling
+        Has ``n_parts``, the number of parts as given, and ``part_noise``.
     """
 
     whole_grid = True
 
     def __init__(
-        self,
-        search: Parameters,
-        distributions: Distributions,
-        parameter: str = "param_distributions",
-        *,
-        n_parts: int | None,
-        part_noise: str,
+        self, search: Parameters, distributions: Distributions, parameter: str, rules: Any
     ) -> None:
         super().__init__(search, distributions, parameter)
-        self.n_parts, self.part_noise = n_parts, part_noise
+        self.n_parts: int | None = rules.n_parts
+        self.part_noise: str = rules.part_noise
 
     def facts(self, n_samples: int | None, public: bool) -> Facts:
         families, scorer = self.families(n_samples), utility_scorer(self.public_scorer())
@@ -304,12 +285,13 @@ class SampleAndAggregate(Strategy):
         if k is not None and candidates > 1:
             fits = f"{candidates} candidates on {k} parts of the records are {candidates * k}"
             work = f"{fits} trainings on parts{self.expected_loss(candidates, k)}; "
+        parts, cost = InParts(public, k), self.cost(candidates)
         return self.resolved(
             families,
             public,
             scorer=scorer,
-            validation=InParts(public, k),
-            cost=self.cost(candidates),
+            validation=parts,
+            cost=cost,
             notes=(ONE_PART,),
             work=work,
         )
@@ -334,12 +316,6 @@ class SampleAndAggregate(Strategy):
         """Every point of the grid."""
         return checked_candidates(plan, plan.space.points())
 
-    def utilities(
-        self, job: Job, candidates: Candidates, seeds: Sequence[Seed], progress: Progress
-    ) -> list[Fraction]:
-        """Compute exact utilities of some candidates, which are secret."""
-        return utilities_of(job, candidates, self.part_noise, seeds, progress)
-
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
         """Train, score and prepare for release one candidate on public records.
 
@@ -348,11 +324,10 @@ class SampleAndAggregate(Strategy):
         everything, k = job.split.folds[0][0], getattr(plan.validation, "n_parts", None) or 2
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
-        model = fit_model(job, unfitted_model(several, tried, seed), everything, job.X, job.y)
+        model = models.fit_model(job, models.unfitted_model(several, tried, seed), everything)
         score = job.score(model, job.X, job.y)
-        released_in_the_open(
-            job, fit_model(job, unfitted_model(job, candidate, seed), everything, job.X, job.y)
-        )
+        final = models.fit_model(job, models.unfitted_model(job, candidate, seed), everything)
+        models.released_in_the_open(job, final)
         return score
 
 
@@ -374,7 +349,6 @@ def train_winner(
     job: Job, candidate: Candidate, score: float, seed: Seed, **attributes: Any
 ) -> Outcome:
     """Train the winner once, privately, on all records."""
-    make = partial(unfitted_model, job, candidate, seed)
-    model = train_last(job, make, all_numbers(number_of_records(job.X)), seed)
+    model = models.train_on_all(job, candidate, seed)
     attributes = {"best_estimator_": model, **attributes}
     return Outcome(has_model=model is not None, rows=[(candidate, score)], attributes=attributes)

@@ -1,17 +1,24 @@
-"""A sandbox of the kernel's for private work.
+"""A sandbox of the kernel's for private work, and folders for it.
 
-It writes only in its own folders, and reaches no socket with a path.
-
-Landlock and a filter of system calls, on Linux, as far as the kernel has them.
+Work writes only in its own folders, and reaches no socket with a path: by Landlock and a filter of
+system calls, on Linux, as far as the kernel has them. Folders are gone with their process; at the
+latest the next one removes them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import glob
 import os
 import platform
+import shutil
 import struct
+import tempfile
+import uuid
 from collections.abc import Sequence
+
+import filelock
 
 from .._namespaces import system
 
@@ -99,3 +106,44 @@ def refuse_sockets_with_a_path() -> bool:
     libc = system()
     libc.prctl(SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     return bool(libc.prctl(SET_SECCOMP, FILTER, pointer) == 0)
+
+
+# --- folders -------------------------------------------------------------------------------------
+#: Beginning of the names of folders, and end of those of the files that are locked while a process
+#: uses a folder.
+PREFIX, LOCK = "sklearn-dpsearch-", ".lock"
+
+
+class PrivateFolder:
+    """Folder of this process, readable by its owner alone.
+
+    Those of processes that were killed are removed before.
+    """
+
+    def __init__(self) -> None:
+        for lock in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{PREFIX}*{LOCK}")):
+            with contextlib.suppress(OSError, filelock.Timeout), filelock.FileLock(lock, timeout=0):
+                remove(lock.removesuffix(LOCK))
+        self.path = os.path.join(tempfile.gettempdir(), PREFIX + uuid.uuid4().hex)
+        self._lock = filelock.FileLock(self.path + LOCK, timeout=0, mode=0o600)
+        self._lock.acquire()
+        os.mkdir(self.path, 0o700)
+
+    def close(self) -> None:
+        """Remove the folder."""
+        remove(self.path)
+        self._lock.release()
+        remove(self.path)
+
+    def __enter__(self) -> str:
+        return self.path
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def remove(folder: str) -> None:
+    """Remove a folder and its lock."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.unlink(folder + LOCK)

@@ -35,8 +35,7 @@ from .. import _namespaces
 from .._process import Stage, all_generators, become_private, refresh, reseed
 from ..privacy import PrivacyError
 from .pickling import Code, Packed, pickled, unpickled
-from .private_folder import PrivateFolder, remove
-from .sandbox import confine, refuse_sockets_with_a_path
+from .sandbox import PrivateFolder, confine, refuse_sockets_with_a_path, remove
 
 if sys.platform != "win32":
     import fcntl
@@ -47,12 +46,9 @@ VALUE, ERROR, STAGE, READY = b"v", b"e", b"s", b"w"
 #: Kinds of requests: fork a holder of records and the work on them; fork a run; only import.
 HOLD, RUN, IMPORT = b"h", b"r", b"i"
 #: What walls are against.
-WALLS = FILES, NETWORK, SOCKETS, PROCESSES = (
-    "files",
-    "the network",
-    "sockets with a path",
-    "processes and their memory",
-)
+FILES, NETWORK, SOCKETS = "files", "the network", "sockets with a path"
+PROCESSES = "processes and their memory"
+WALLS = (FILES, NETWORK, SOCKETS, PROCESSES)
 
 STOPPED = (
     "The search was stopped by an error whose source and text could depend on the records and are "
@@ -231,9 +227,8 @@ def _answer(work: Callable[..., Any], call: bytes) -> bytes:
         value = work(*unpickled(call, HERE.shared))
     except BaseException as error:
         is_ours = type(error).__module__.startswith(f"{__name__.partition('.')[0]}.")
-        return ERROR + pickle.dumps(
-            (type(error), str(error)) if is_ours else (PrivateProcessError, STOPPED)
-        )
+        content = (type(error), str(error)) if is_ours else (PrivateProcessError, STOPPED)
+        return ERROR + pickle.dumps(content)
     try:
         return pickled(value, head=VALUE)
     except PrivacyError:

@@ -13,56 +13,23 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._docstrings import documented
-from .._process.progress import Progress
 from ..errors import did_you_mean
 from ..privacy import CountDistribution, Fixed, Guarantee, PrivacyError
 from ..privacy._checks import Neighboring
 from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.validation import Fold, Validation, all_numbers, numbers_where
+from . import final_training, random_subset
 from ._base import BasePrivateSearch
-from ._records import with_parameters
+from ._records import Candidate, Candidates, Distributions, Extrapolate, Seed, with_parameters
 from ._strategy import BestOfStrategy
-from ._types import Candidate, Candidates, Distributions, Extrapolate, Seed
+from .execution import models
 from .execution.job import FinalTraining, Job, Outcome, Split
-from .execution.models import (
-    fit_model,
-    released_in_the_open,
-    spawn_seeds,
-    train_last,
-    unfitted_model,
-    with_own_randomness,
-)
 from .execution.randomness import Randomness
 from .execution.runs import Run, train_in_the_open
-from .final_training import (
-    Sizes,
-    changed_parameters,
-    check_guarantee_kept,
-    check_rules,
-    extrapolated,
-    warm_start_name,
-)
 from .planning.checks import RUNS
 from .planning.families import COMMON, Families, families_of
 from .planning.plan import Facts, Plan, describe_runs
 from .planning.space_guarantee import space_guarantee
-from .random_subset import (
-    FACTOR_AT_NO_COST,
-    FACTOR_OF_SCORES,
-    ON,
-    USUAL,
-    InSubset,
-    OnTheRest,
-    check_handful,
-    cost_of_subset,
-    default_fraction,
-    each_is_cheap,
-    expected_sizes,
-    members_of,
-    most_members,
-    secret_membership,
-    share_at_no_cost,
-)
 
 
 @documented
@@ -251,18 +218,19 @@ class SubsetStrategy(BestOfStrategy):
         search = self.search
         families, replaced = self._for_presence(n_samples)
         relation, told_its_size = families.relation, families.told_their_size
-        secret = secret_membership(told_its_size, relation)
+        secret = random_subset.secret_membership(told_its_size, relation)
         amplified = secret and relation != "replace_one"
         fraction = search.subset_fraction
         if fraction == "auto":
-            fraction = default_fraction(n_samples if amplified else None, search.epsilon)
+            n = n_samples if amplified else None
+            fraction = random_subset.default_fraction(n, search.epsilon)
         fraction = float(fraction)
         scorer, members = self.scorer(public), self._members(families, fraction, n_samples, public)
         exhaustive = self._is_exhaustive(fraction, relation, secret)
         distribution = self._distribution(exhaustive)
         share = self._tuning_share(families, amplified, distribution, exhaustive)
         cost = partial(
-            cost_of_subset,
+            random_subset.cost_of_subset,
             distribution=distribution,
             exhaustive=exhaustive,
             members=members,
@@ -270,7 +238,9 @@ class SubsetStrategy(BestOfStrategy):
             told_its_size=told_its_size,
             replaced=replaced,
         )
-        scores = FACTOR_OF_SCORES if amplified or share != 1.0 else FACTOR_AT_NO_COST
+        scores = random_subset.FACTOR_OF_SCORES
+        if not amplified and share == 1.0:
+            scores = random_subset.FACTOR_AT_NO_COST
         assumptions = (AT_ANY_PLACE,) * amplified + (REPLACED,) * replaced
         return self.resolved(
             families,
@@ -281,8 +251,7 @@ class SubsetStrategy(BestOfStrategy):
             distribution=distribution,
             expected_runs=float(distribution.mean),
             exhaustive=exhaustive,
-            score_noise=search.score_noise,
-            factor_of_scores=scores if isinstance(members, OnTheRest) else None,
+            factor_of_scores=scores if isinstance(members, random_subset.OnTheRest) else None,
             tuning_share=share,
             notes=(
                 PARTS_CAN_TRAIN,
@@ -299,11 +268,8 @@ class SubsetStrategy(BestOfStrategy):
         candidate promises for a replaced record what it does as configured.
         """
         search, families = self.search, self.families(n_samples)
-        if (
-            families.relation != "replace_one"
-            or len(families.models) > 1
-            or not isinstance(search.score_noise, str)
-        ):
+        by_user = len(families.models) > 1 or not isinstance(search.score_noise, str)
+        if families.relation != "replace_one" or by_user:
             return families, False
         settings = self.adapter.under(search.estimator, "zero_out")
         if settings is None or not (
@@ -311,14 +277,13 @@ class SubsetStrategy(BestOfStrategy):
         ):
             return families, False
         estimator = with_parameters(clone(search.estimator), settings)
+        calibrated = families.calibrated
         presence = families_of(
-            estimator, self.adapter, self.space, n_samples, calibrated=families.calibrated
+            estimator, self.adapter, self.space, n_samples, calibrated=calibrated
         )
         if self.adapter.expecting(estimator, 1.0) is None or presence.relation != "zero_out":
             return families, False
-        if families.calibrated or _promises_if_replaced(presence) == _promises_if_replaced(
-            families
-        ):
+        if calibrated or _replaced_promises(presence) == _replaced_promises(families):
             return presence, True
         return families, False
 
@@ -331,14 +296,15 @@ class SubsetStrategy(BestOfStrategy):
             return False
         budget, number = (float(epsilon), float(delta)), self.space.size()
         train_on = "all" if self.search.train_on == "all" else "rest"
-        return each_is_cheap(number, *budget, fraction, train_on, relation, secret)
+        return random_subset.each_is_cheap(number, *budget, fraction, train_on, relation, secret)
 
     def _distribution(self, exhaustive: bool) -> CountDistribution:
         """Distribution of the number of runs, which is public where each candidate runs once."""
         if exhaustive:
             return Fixed(self.space.size())
         n_iter = self.search.n_iter
-        return as_count_distribution(USUAL if isinstance(n_iter, str) else n_iter).at_least_one()
+        mean = random_subset.USUAL if isinstance(n_iter, str) else n_iter
+        return as_count_distribution(mean).at_least_one()
 
     def _tuning_share(
         self, families: Families, amplified: bool, distribution: CountDistribution, exhaustive: bool
@@ -350,24 +316,27 @@ class SubsetStrategy(BestOfStrategy):
         pure = all(run.guarantee.pure_epsilon is not None for run in families.runs)
         if not search.epsilon or amplified or search.train_on == "all" or not (pure or delta):
             return 1.0  # without any delta the plan says that one is missing
-        return share_at_no_cost(float(search.epsilon), delta, distribution, exhaustive, pure)
+        epsilon = float(search.epsilon)
+        return random_subset.share_at_no_cost(epsilon, delta, distribution, exhaustive, pure)
 
     def _members(
         self, families: Families, fraction: float, n_samples: int | None, public: bool
-    ) -> InSubset | OnTheRest:
+    ) -> random_subset.InSubset | random_subset.OnTheRest:
         search = self.search
-        if search.train_on not in ON:
+        if search.train_on not in random_subset.ON:
             raise ValueError(
                 f"Found train_on={search.train_on!r}; 'rest' (the records outside the subset) or "
-                f"'all' is needed.{did_you_mean(search.train_on, ON)}"
+                f"'all' is needed.{did_you_mean(search.train_on, random_subset.ON)}"
             )
-        check_rules(search.extrapolate, self.space.names)
+        final_training.check_rules(search.extrapolate, self.space.names)
         if search.warm_start:
             for model in families.models:
-                warm_start_name(model)
-        members = members_of(search.validate_on, search.cv, fraction, n_samples, public)
+                final_training.warm_start_name(model)
+        members = random_subset.members_of(
+            search.validate_on, search.cv, fraction, n_samples, public
+        )
         if n_samples is not None:
-            check_handful(members, search.train_on, float(n_samples))
+            random_subset.check_handful(members, search.train_on, float(n_samples))
         return members
 
     # --- run --------------------------------------------------------------------------------------
@@ -376,16 +345,15 @@ class SubsetStrategy(BestOfStrategy):
         self, plan: Plan, candidates: Candidates, n_samples: int, source: Randomness
     ) -> Split:
         relation, subset = plan.families.relation, plan.validation
-        assert isinstance(subset, InSubset | OnTheRest)
+        assert isinstance(subset, random_subset.InSubset | random_subset.OnTheRest)
         sizes = self.sizes(plan, n_samples)
         tells = relation != "replace_one" and plan.families.told_their_size
+        tune, train = (sizes.tune, sizes.final) if tells else (None, None)
         in_full = [plan.in_full(candidate) for candidate in candidates]
         final = [self._carried_over(plan, candidate, sizes) for candidate in in_full]
         for candidate, full, carried in zip(candidates, in_full, final):
-            check_guarantee_kept(
-                plan, plan.promises, candidate, candidate, sizes.tune if tells else None
-            )
-            check_guarantee_kept(plan, plan.final, full, carried, sizes.final if tells else None)
+            final_training.check_guarantee_kept(plan.promises, candidate, candidate, tune)
+            final_training.check_guarantee_kept(plan.final, full, carried, train)
         joins, folds = subset.draw(n_samples, source.random_bytes)
         scored, size_std = self._scored(relation, subset, n_samples, folds)
         records = (
@@ -395,22 +363,22 @@ class SubsetStrategy(BestOfStrategy):
             folds=folds,
             n_scored=scored,
             size_std=size_std,
-            expected=sizes.tune if tells else None,
-            places=most_members(n_samples, subset.fraction) if tells else None,
+            expected=tune,
+            places=random_subset.most_members(n_samples, subset.fraction) if tells else None,
             final=FinalTraining(
                 settings=plan.final_settings,
                 records=records,
                 candidates=final,
-                expected=sizes.final if tells else None,
+                expected=train,
                 places=n_samples if tells else None,
             ),
         )
 
-    def sizes(self, plan: Plan, n_samples: int | None) -> Sizes:
+    def sizes(self, plan: Plan, n_samples: int | None) -> final_training.Sizes:
         """Expected numbers of records that tune, and that train the final model."""
         members = plan.validation
-        assert isinstance(members, InSubset | OnTheRest)
-        return expected_sizes(members.fraction, self.search.train_on, n_samples)
+        assert isinstance(members, random_subset.InSubset | random_subset.OnTheRest)
+        return random_subset.expected_sizes(members.fraction, self.search.train_on, n_samples)
 
     def _scored(
         self, relation: Neighboring, subset: Validation, n_samples: int, folds: Sequence[Fold]
@@ -423,40 +391,28 @@ class SubsetStrategy(BestOfStrategy):
         return [expected] * len(folds), math.sqrt(expected * max(1.0 - expected / n_samples, 0.0))
 
     def outcome(
-        self,
-        job: Job,
-        candidates: Candidates,
-        runs: Mapping[int, Run],
-        best: int,
-        seed: Seed,
-        progress: Progress,
+        self, job: Job, candidates: Candidates, runs: Mapping[int, Run], best: int, seed: Seed
     ) -> Outcome:
-        final, tuned = job.split.final, runs[best].model
+        final, run = job.split.final, runs[best]
         assert final is not None
         parameters, model = final.candidates[best], None
-        progress.last_training()  # also after a failure: which training failed must stay secret
-        if tuned is not None:
+        if run.model is not None:
             after = job.afterwards(final)
-            make = partial(self._last_model, after, tuned, candidates[best], parameters, seed)
-            model = train_last(after, make, final.records, seed)
-        return Outcome(
-            has_model=model is not None,
-            rows=[(candidates[best], runs[best].score)],
-            attributes={
-                "best_estimator_": model,
-                "final_params_": parameters,
-                "best_score_std_": runs[best].std,
-            },
-        )
+            make = partial(self._last_model, after, run.model, candidates[best], parameters, seed)
+            model = models.train_last(after, make, final.records, seed)
+        shown = {"best_estimator_": model, "final_params_": parameters, "best_score_std_": run.std}
+        rows = [(candidates[best], run.score)]
+        return Outcome(has_model=model is not None, rows=rows, attributes=shown)
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
         final = self._carried_over(plan, plan.in_full(candidate), self.sizes(plan, None))
-        check_guarantee_kept(plan, plan.final, plan.in_full(candidate), final, None)
-        first, last = spawn_seeds(seed, 2)
+        final_training.check_guarantee_kept(plan.final, plan.in_full(candidate), final, None)
+        first, last = models.spawn_seeds(seed, 2)
         tuned, score = train_in_the_open(job, candidate, first)
         after = replace(job, settings=plan.final_settings)
         model = self._last_model(after, tuned, candidate, final, last)
-        released_in_the_open(after, fit_model(after, model, job.split.folds[0][0], job.X, job.y))
+        fitted = models.fit_model(after, model, job.split.folds[0][0])
+        models.released_in_the_open(after, fitted)
         return score
 
     def _last_model(
@@ -464,25 +420,26 @@ class SubsetStrategy(BestOfStrategy):
     ) -> Any:
         """Make the model to be trained last: a new model, or the winner's."""
         if not self.search.warm_start:
-            return unfitted_model(job, parameters, seed)
+            return models.unfitted_model(job, parameters, seed)
         # some estimators drop their model when a parameter is set, even to the same value
-        changed = dict(changed_parameters(candidate, parameters))
+        changed = dict(final_training.changed_parameters(candidate, parameters))
         # its noise may differ: candidates may be trained with more noise
         tuned_parameters = tuned.get_params(deep=True)
         changed |= {
             name: new for name, new in job.settings.items() if tuned_parameters.get(name) != new
         }
-        return with_own_randomness(
-            job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed
-        )
+        changed = {final_training.warm_start_name(tuned): True, **changed}
+        return models.with_own_randomness(job, with_parameters(tuned, changed), seed)
 
-    def _carried_over(self, plan: Plan, candidate: Candidate, sizes: Sizes) -> dict[str, Any]:
+    def _carried_over(
+        self, plan: Plan, candidate: Candidate, sizes: final_training.Sizes
+    ) -> dict[str, Any]:
         """Extrapolate the candidate's parameters to the final model."""
         rules = self.adapter.extrapolation(plan.final.configured(candidate))
-        return extrapolated(candidate, self.search.extrapolate, rules, sizes)
+        return final_training.extrapolated(candidate, self.search.extrapolate, rules, sizes)
 
 
-def _promises_if_replaced(families: Families) -> list[Guarantee]:
+def _replaced_promises(families: Families) -> list[Guarantee]:
     """Guarantee of each candidate, as configured, for a replaced record."""
     runs = space_guarantee(replace(families, relations=(COMMON,)), families.space, {}).runs
     return [run.guarantee for family in runs for run in family]

@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -16,16 +16,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._docstrings import documented
 from .._process.progress import Progress
-from ..data.records import number_of_records
 from ..privacy import Guarantee, until_above
 from ..privacy.mechanisms.exact_sampling import bernoulli
-from ..scoring.validation import all_numbers, validation_of
+from ..scoring.validation import validation_of
 from ._base import BasePrivateSearch
+from ._records import Candidate, Candidates, Distributions
 from ._strategy import Strategy, cost_of_runs, drawn_candidates
-from ._types import Candidate, Candidates, Distributions
-from .doubling import Batch, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
+from .doubling import Batches, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
 from .execution.job import Job, Outcome
-from .execution.models import train_last, unfitted_model
+from .execution.models import train_on_all
 from .execution.randomness import Randomness, entropy_of
 from .execution.runs import run_until
 from .planning.checks import MOST_RUNS
@@ -122,13 +121,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
     }
 
     def rounds(
-        self,
-        X: Any,
-        y: Any,
-        batches: Iterable[Batch],
-        *,
-        X_public: Any = None,
-        y_public: Any = None,
+        self, X: Any, y: Any, batches: Batches, *, X_public: Any = None, y_public: Any = None
     ) -> Iterator[RoundRelease]:
         """Walk with candidates of the caller's own, one batch a round (Ding, Wu et al. 2022, §4.1).
 
@@ -218,9 +211,8 @@ def check_none_of_a_number(search: DPThresholdSearchCV) -> None:
     for name, why in ONLY_WITH_A_NUMBER.items():
         value, default = getattr(search, name), signature(type(search)).parameters[name].default
         if value is not default and value != default:
-            raise ValueError(
-                f"Found {name}={value!r} where the threshold doubles (Doubling): {why}."
-            )
+            where = f"{name}={value!r} where the threshold doubles (Doubling)"
+            raise ValueError(f"Found {where}: {why}.")
     if search.refit is not True and search.refit != "winner":
         raise ValueError(
             f"Found refit={search.refit!r} where the threshold doubles (Doubling): models on parts "
@@ -280,7 +272,6 @@ class ThresholdStrategy(Strategy):
             validation=validation,
             cost=cost,
             expected_runs=float(search.n_iter),
-            score_noise=search.score_noise,
             notes=(f"The threshold {self.threshold:g} was not chosen by looking at the data.",),
         )
 
@@ -310,10 +301,8 @@ class ThresholdStrategy(Strategy):
         place, run = first
         candidate, model = candidates[place], run.model
         if self.search.refit is True:
-            make = partial(unfitted_model, job, candidate, last)
-            model = train_last(job, make, all_numbers(number_of_records(job.X)), last)
+            model = train_on_all(job, candidate, last)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         attributes = {**shown, "best_score_std_": run.std, "found_": True}
-        return Outcome(
-            has_model=model is not None, rows=[(candidate, run.score)], attributes=attributes
-        )
+        rows = [(candidate, run.score)]
+        return Outcome(has_model=model is not None, rows=rows, attributes=attributes)

@@ -302,14 +302,14 @@ MUTANTS = {
     ),
     "several votes of a person": Mutant(
         mistake="All records of a person who validates are scored, and one of them is paid for.",
-        file="search/_persons.py",
+        file="search/_private_fit.py",
         old="(records_of(train), records_of(test, representatives))",
         new="(records_of(train), records_of(test))",
         test="search/test_persons.py::test_the_record_that_votes_is_drawn_anew",
     ),
     "a coin for each record": Mutant(
         mistake="A person's records fall on both sides: some train, and others validate.",
-        file="search/_persons.py",
+        file="search/_private_fit.py",
         old="        records: Indices = among[numbers_where(is_chosen[persons[among]])]",
         new=(
             "        records: Indices = among[numbers_where(is_chosen[np.arange(len(among)) % "

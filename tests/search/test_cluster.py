@@ -18,7 +18,7 @@ from sklearn_dpsearch.privacy import PrivacyError
 from sklearn_dpsearch.search import private_process
 from sklearn_dpsearch.search.execution import clusters
 from sklearn_dpsearch.search.execution.clusters import DaskWorkers, workplace_for
-from sklearn_dpsearch.search.private_process import VALUE
+from sklearn_dpsearch.search.serving import VALUE
 
 from ..clusters import told_by
 from .toys import NoisyCentroids, refuses_to_fit, two_blobs

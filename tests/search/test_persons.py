@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, PrivacyLedger
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.privacy import PrivacyError, PureDP
-from sklearn_dpsearch.search._persons import in_records
+from sklearn_dpsearch.search._private_fit import in_records
 from sklearn_dpsearch.search.execution.job import FinalTraining, Split
 from sklearn_dpsearch.search.execution.randomness import Randomness
 from sklearn_dpsearch.search.execution.workers import Threads

@@ -23,8 +23,8 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Geometric
 from sklearn_dpsearch.search import private_process
 from sklearn_dpsearch.search.execution.randomness import Randomness
-from sklearn_dpsearch.search.private_folder import LOCK, PREFIX, PrivateFolder
 from sklearn_dpsearch.search.private_process import PrivateProcess, in_own_process, privately
+from sklearn_dpsearch.search.sandbox import LOCK, PREFIX, PrivateFolder
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -364,9 +364,7 @@ def _with_mark(mark):
 
 
 def _someone_starts(folder):
-    code = (
-        "from sklearn_dpsearch.search.private_folder import PrivateFolder; PrivateFolder().close()"
-    )
+    code = "from sklearn_dpsearch.search.sandbox import PrivateFolder; PrivateFolder().close()"
     environment = {
         **os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "TMPDIR": str(folder),
     }  # fmt: skip

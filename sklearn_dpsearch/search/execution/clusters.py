@@ -18,7 +18,7 @@ from joblib.parallel import get_active_backend
 
 from ...privacy import PrivacyError
 from ...search import private_process
-from .workers import LOST, Counter, Threads, Workers, uncounted
+from .workers import LOST, Counter, Tasks, Threads, Workers, uncounted
 
 Result = TypeVar("Result")
 
@@ -51,17 +51,13 @@ class DaskWorkers(Workers):
     timeout: float = 10.0
     _records: Any = None
 
-    def run(
-        self, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
-    ) -> list[Result]:
+    def run(self, tasks: Tasks[Result], counter: Counter = uncounted) -> list[Result]:
         """Results of the tasks. They are sent again if all workers with the records are lost; seeds
         stay."""
         pickled = [private_process.for_workers(task) for task in tasks]
         for pause in (*PAUSES, None):
             try:
-                return [
-                    private_process.value_of(answer) for answer in self._answers(pickled, counter)
-                ]
+                return list(map(private_process.value_of, self._answers(pickled, counter)))
             except Exception as error:
                 if pause is None or type(error).__name__ not in LOST:
                     raise
@@ -86,12 +82,10 @@ class DaskWorkers(Workers):
 
 
 @contextlib.contextmanager
-def on_dask(
-    number: int, connect: Callable[..., Any], options: dict[str, Any], timeout: float
-) -> Iterator[Workers]:
+def on_dask(number: int, connect: Callable[..., Any], **settings: Any) -> Iterator[Workers]:
     """Workers of a cluster of Dask, to which this process is connected until the end."""
     with connect(set_as_default=False) as client:
-        yield DaskWorkers(number, client, options, timeout)
+        yield DaskWorkers(number, client, **settings)
 
 
 @dataclass
@@ -109,9 +103,7 @@ class RayWorkers(Workers):
     options: dict[str, Any] = field(default_factory=dict)
     _records: Any = None
 
-    def run(
-        self, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
-    ) -> list[Result]:
+    def run(self, tasks: Tasks[Result], counter: Counter = uncounted) -> list[Result]:
         """Results of the tasks. Ray does those of a lost worker again; seeds stay."""
         import ray
 
@@ -183,16 +175,15 @@ def workplace_for(n_jobs: int | None) -> Workplace:
     """
     backend = get_active_backend()[0]
     number = max(1, int(effective_n_jobs(n_jobs)))  # a cluster without any is refused, not paid for
-    if type(backend).__module__ == "joblib._parallel_backends" or getattr(
-        backend, "supports_sharedmem", False
-    ):
+    of_joblib = type(backend).__module__ == "joblib._parallel_backends"
+    if of_joblib or getattr(backend, "supports_sharedmem", False):
         return Workplace(number)
     name = type(backend).__name__
     if name not in CLUSTERS:
         raise PrivacyError(
             f"Found joblib's backend {name}, with which searches are not tested: its logs and "
-            f"stores may keep records. "
-            'Use Dask or Ray (parallel_config("dask"), "ray"), or joblib\'s own workers (n_jobs=2).'
+            'stores may keep records. Use Dask or Ray (parallel_config("dask"), "ray"), or '
+            "joblib's own workers (n_jobs=2)."
         )
     return Workplace(max(number, n_jobs or 1), CLUSTERS[name](backend))
 
@@ -228,15 +219,13 @@ def _ray_of(backend: Any) -> Callable[[int], AbstractContextManager[Workers]]:
     if not ray.is_initialized() or ray.util.client.ray.is_connected():
         raise PrivacyError(
             "Found joblib's backend of Ray in a process that is not part of a cluster of Ray, so "
-            "that no other process "
-            'can join it from here. Write ray.init() or ray.init(address="auto") first, on a '
-            "machine of the cluster."
+            "that no other process can join it from here. Write ray.init() or "
+            'ray.init(address="auto") first, on a machine of the cluster.'
         )
     context = ray.get_runtime_context()
     options = backend.ray_remote_args or {}
-    return partial(
-        on_ray, address=context.gcs_address, runtime=dict(context.runtime_env), options=options
-    )
+    runtime = dict(context.runtime_env)
+    return partial(on_ray, address=context.gcs_address, runtime=runtime, options=options)
 
 
 #: Clusters with which searches are tested, by joblib's backends.

@@ -16,7 +16,7 @@ from ...privacy.spent import PrivacySpent
 from ...scoring import Noise, PrivateScorer
 from ...scoring.validation import Fold
 from .._checkpoint_folder import DONE, FileOfSearch
-from .._types import Candidates, PublicData, Scorer, Seed
+from .._records import Candidates, PublicData, Scorer, Seed
 from ..pickling import mark_of_code, pickled, unpickled
 from .workers import Threads, Workers
 
@@ -230,8 +230,7 @@ class Outcome:
 
 
 def charge(model: Any, spent: PrivacySpent) -> None:
-    """Make the released model report the cost of the whole search, not the cost of its own
-    training."""
+    """Make the released model report the cost of the whole search, not of its training."""
     # on the object itself: a property would answer too
     if "privacy_spent_" in getattr(model, "__dict__", {}):
         model.privacy_spent_ = spent
@@ -257,9 +256,5 @@ def cv_results(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> d
                 column[i] = candidate[name]
         columns[f"param_{name}"] = column
     rank = np.array([1 + int(np.sum(scores > score)) for score in scores], dtype=np.int32)
-    return {
-        **columns,
-        "params": list(candidates),
-        "mean_test_score": scores,
-        "rank_test_score": rank,
-    }
+    rows = {"params": list(candidates), "mean_test_score": scores, "rank_test_score": rank}
+    return {**columns, **rows}

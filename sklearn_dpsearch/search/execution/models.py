@@ -1,9 +1,8 @@
-"""Models of candidates: made with noise of their own, trained, and cleaned before they are
-released."""
+"""Models of candidates: made with own noise, trained, and cleaned before release."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,9 +12,18 @@ from sklearn.base import clone
 from ..._process import reseed
 from ...adapters.seeds import forget_seeds, seed_names
 from ...data.records import number_of_records
+from ...scoring.validation import all_numbers
 from ...search import private_process
-from .._records import rows_of, take, take_param, with_parameters
-from .._types import Candidate, Candidates, Seed
+from .._records import (
+    Candidate,
+    Candidates,
+    Seed,
+    Seeds,
+    rows_of,
+    take,
+    take_param,
+    with_parameters,
+)
 from ..pickling import pickled
 from .job import Job
 from .randomness import random_state
@@ -58,33 +66,27 @@ def spawn_seeds(seed: Seed, number: int) -> list[Seed]:
 # --- training -------------------------------------------------------------------------------------
 
 
-def fit_model(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
-    """Train the model. The return value of ``fit`` is ignored, as in scikit-learn: it may be
-    None."""
+def fit_model(job: Job, model: Any, records: np.ndarray) -> Any:
+    """Train the model; the return value of ``fit`` is ignored, for it may be None."""
     if job.table is not None:
         job.table.fit(model, records)
         return _finished(job, model)
     chosen = rows_of if job.adapter.takes_chosen_rows(model) else take
-    labels = () if y is None else (chosen(y, records),)
-    params = {name: take_param(value, records, X) for name, value in job.fit_params.items()}
-    model.fit(chosen(X, records), *labels, **params)
+    labels = () if job.y is None else (chosen(job.y, records),)
+    params = {name: take_param(value, records, job.X) for name, value in job.fit_params.items()}
+    model.fit(chosen(job.X, records), *labels, **params)
     return _finished(job, model)
 
 
-def all_fitted(
-    job: Job, candidates: Candidates, seeds: Sequence[Seed], records: np.ndarray
-) -> list[Any]:
+def all_fitted(job: Job, candidates: Candidates, seeds: Seeds, records: np.ndarray) -> list[Any]:
     """Train a model of each candidate on the given records alone, together where possible; None for
     each failure."""
-    models = [
-        attempt(partial(unfitted_model, job, candidate, seed))
-        for candidate, seed in zip(candidates, seeds)
-    ]
+    models = [attempt(partial(unfitted_model, job, *pair)) for pair in zip(candidates, seeds)]
     fitted: list[Any] = [None] * len(models)
     places = [i for i, model in enumerate(models) if model is not None]
     if not job.trains_together or len(places) < 2:
         for i in places:
-            fitted[i] = attempt(partial(fit_model, job, models[i], records, job.X, job.y))
+            fitted[i] = attempt(partial(fit_model, job, models[i], records))
         return fitted
     chosen: list[Any] = [models[i] for i in places]
     part = rows_of if all(map(job.adapter.takes_chosen_rows, chosen)) else take
@@ -111,10 +113,16 @@ def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: See
         return None
 
 
+def train_on_all(job: Job, candidate: Candidate, seed: Seed) -> Any:
+    """Train a candidate on all records, after the runs; None if the training fails."""
+    records = all_numbers(number_of_records(job.X))
+    return train_last(job, partial(unfitted_model, job, candidate, seed), records, seed)
+
+
 def _trained_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Seed) -> Any:
     with task_context():
         reseed(seed)
-        return attempt(lambda: releasable(job, fit_model(job, make(), records, job.X, job.y)))
+        return attempt(lambda: releasable(job, fit_model(job, make(), records)))
 
 
 # --- before release -------------------------------------------------------------------------------

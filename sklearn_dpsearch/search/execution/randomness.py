@@ -24,8 +24,7 @@ class Randomness:
 
     @classmethod
     def following(cls, entropy: int | list[int]) -> Randomness:
-        """Derive all randomness from one secret, so that it can be drawn again from a kept
-        secret."""
+        """Derive all randomness from one secret, so that a kept secret draws it again."""
         randomness = object.__new__(cls)
         randomness._follow(entropy, seeded=True)
         return randomness
@@ -72,6 +71,5 @@ def random_bits(seed: np.random.SeedSequence | None) -> random.Random:
 
 def random_state(seed: np.random.SeedSequence | None) -> np.random.RandomState:
     """Make a generator for an estimator, from a seed sequence or 256 fresh bits."""
-    return np.random.RandomState(
-        np.random.MT19937(np.random.SeedSequence(secrets.randbits(256)) if seed is None else seed)
-    )
+    source = np.random.SeedSequence(secrets.randbits(256)) if seed is None else seed
+    return np.random.RandomState(np.random.MT19937(source))

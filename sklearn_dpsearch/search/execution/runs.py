@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,29 +19,13 @@ from ...privacy.mechanisms.release_sum import release_sum
 from ...scoring import PrivateScorer
 from ...scoring.base import is_additive, standard_error
 from ...search import private_process
-from .._records import take
-from .._types import Candidate, Candidates, Seed
+from .._records import Candidate, Candidates, Seed, Seeds, take
+from . import models, workers
 from .job import Job
-from .models import (
-    all_fitted,
-    fit_model,
-    releasable,
-    released_in_the_open,
-    spawn_seeds,
-    unfitted_model,
-)
 from .randomness import random_bits
-from .workers import (
-    Counter,
-    attempt,
-    block_sizes,
-    deal,
-    in_parallel,
-    number_of_tasks,
-    task_context,
-    uncounted,
-)
 
+#: Numbers of the candidates of each task.
+Hands: TypeAlias = Sequence[range]
 #: Number of records that are scored at once.
 BLOCK = 2**14
 
@@ -74,32 +58,30 @@ class Run:
 # --- all candidates of a search -------------------------------------------------------------------
 
 
-def run_all(
-    job: Job, candidates: Candidates, seeds: Sequence[Seed], progress: Progress
-) -> list[Run]:
+def run_all(job: Job, candidates: Candidates, seeds: Seeds, progress: Progress) -> list[Run]:
     """Run every candidate, in order, with the same results for any ``n_jobs``.
 
     The number of runs is public.
     """
-    hands = deal(len(candidates), _number_of_tasks(job, len(candidates)))
+    hands = workers.deal(len(candidates), _number_of_tasks(job, len(candidates)))
     count = partial(progress.done, of=len(hands))
     results = _results(run_several, job, hands, candidates, seeds, count)
     runs = {i: run for hand, part in zip(hands, results) for i, run in zip(hand, part)}
     return [runs[i] for i in range(len(candidates))]
 
 
-def run_best(job: Job, candidates: Candidates, seeds: Sequence[Seed]) -> tuple[int, Run]:
+def run_best(job: Job, candidates: Candidates, seeds: Seeds) -> tuple[int, Run]:
     """Index and run of the best candidate, the first among equals.
 
     Tasks depend on the expected number of runs, never on the number drawn.
     """
-    hands = deal(len(candidates), _number_of_tasks(job, job.expected_runs))
+    hands = workers.deal(len(candidates), _number_of_tasks(job, job.expected_runs))
     finalists = _finalists(best_of_several, job, hands, candidates, seeds)
     return max(finalists, key=lambda finalist: (*finalist[1].order, -finalist[0]))
 
 
 def run_until(
-    job: Job, candidates: Candidates, seeds: Sequence[Seed], *, threshold: float
+    job: Job, candidates: Candidates, seeds: Seeds, *, threshold: float
 ) -> tuple[int, Run] | None:
     """Index and run of the first candidate that reaches a threshold.
 
@@ -109,9 +91,9 @@ def run_until(
     """
     hands, first, start = job.workers.number, None, 0
     several = partial(first_of_several, threshold=threshold)
-    for size in (*block_sizes(job.expected_runs, hands), len(candidates)):
+    for size in (*workers.block_sizes(job.expected_runs, hands), len(candidates)):
         stop = min(start + size, len(candidates)) if first is None else start
-        block = [range(start + hand.start, stop, hand.step) for hand in deal(stop - start, hands)]
+        block = [range(start + first_run, stop, hands) for first_run in range(hands)]
         successes = _finalists(several, job, block, candidates, seeds)
         first = min(successes, key=lambda success: success[0]) if successes else first
         start = stop
@@ -119,15 +101,11 @@ def run_until(
 
 
 def _number_of_tasks(job: Job, expected: float) -> int:
-    return number_of_tasks(expected, job.workers.number, job.trains_together)
+    return workers.number_of_tasks(expected, job.workers.number, job.trains_together)
 
 
 def _finalists(
-    several: Callable[..., Any],
-    job: Job,
-    hands: Sequence[range],
-    candidates: Candidates,
-    seeds: Sequence[Seed],
+    several: Callable[..., Any], job: Job, hands: Hands, candidates: Candidates, seeds: Seeds
 ) -> list[tuple[int, Run]]:
     """Index and run of the finalist of each hand that has one."""
     results = _results(several, job, hands, candidates, seeds)
@@ -137,10 +115,10 @@ def _finalists(
 def _results(
     several: Callable[..., Any],
     job: Job,
-    hands: Sequence[range],
+    hands: Hands,
     candidates: Candidates,
-    seeds: Sequence[Seed],
-    counter: Counter = uncounted,
+    seeds: Seeds,
+    counter: workers.Counter = workers.uncounted,
 ) -> list[Any]:
     """Results of a task for each hand, also for an empty one, with one and the same job.
 
@@ -151,15 +129,13 @@ def _results(
         partial(several, job, [candidates[i] for i in hand], [seeds[i] for i in hand])
         for hand in hands
     ]
-    return in_parallel(type(job.estimator).__name__, job.workers, tasks, counter)
+    return workers.in_parallel(type(job.estimator).__name__, job.workers, tasks, counter)
 
 
 # --- those of one task ----------------------------------------------------------------------------
 
 
-def best_of_several(
-    job: Job, candidates: Candidates, seeds: Sequence[Seed]
-) -> tuple[int, Run | None]:
+def best_of_several(job: Job, candidates: Candidates, seeds: Seeds) -> tuple[int, Run | None]:
     """Index and run of the best of several candidates, the first among equals.
 
     The other runs end here.
@@ -170,7 +146,7 @@ def best_of_several(
 
 
 def first_of_several(
-    job: Job, candidates: Candidates, seeds: Sequence[Seed], threshold: float
+    job: Job, candidates: Candidates, seeds: Seeds, threshold: float
 ) -> tuple[int, Run | None]:
     """Index and run of the first of several candidates that reaches a threshold.
 
@@ -183,7 +159,7 @@ def first_of_several(
     return -1, None
 
 
-def run_several(job: Job, candidates: Candidates, seeds: Sequence[Seed]) -> list[Run]:
+def run_several(job: Job, candidates: Candidates, seeds: Seeds) -> list[Run]:
     """Train and score several candidates, together where possible.
 
     Finished runs of a checkpoint are reused.
@@ -192,9 +168,8 @@ def run_several(job: Job, candidates: Candidates, seeds: Sequence[Seed]) -> list
     missing = [i for i in range(len(seeds)) if i not in runs]
     for batch in [missing] if job.trains_together and missing else [[i] for i in missing]:
         # any failure is the worst score, also the end of their process
-        work = partial(
-            _train_and_score, job, [candidates[i] for i in batch], [seeds[i] for i in batch]
-        )
+        chosen = [candidates[i] for i in batch], [seeds[i] for i in batch]
+        work = partial(_train_and_score, job, *chosen)
         new = private_process.in_own_process(work, job.threads) or [_failed(job)] * len(batch)
         for i, run in zip(batch, new):
             job.finished.put(seeds[i], run)
@@ -202,20 +177,23 @@ def run_several(job: Job, candidates: Candidates, seeds: Sequence[Seed]) -> list
     return [runs[i] for i in range(len(seeds))]
 
 
-def _train_and_score(job: Job, candidates: Candidates, seeds: Sequence[Seed]) -> list[Run]:
+def _train_and_score(job: Job, candidates: Candidates, seeds: Seeds) -> list[Run]:
     """Train and score candidates in this process."""
-    with task_context():
+    with workers.task_context():
         reseed(seeds[0])
         # of each run: seeds for the training, and for the score, of each fold
         n_folds = len(job.split.folds)
-        streams = [[spawn_seeds(part, n_folds) for part in spawn_seeds(seed, 2)] for seed in seeds]
-        models = [
-            all_fitted(job, candidates, [trainings[fold] for trainings, _ in streams], train)
+        streams = [
+            [models.spawn_seeds(part, n_folds) for part in models.spawn_seeds(seed, 2)]
+            for seed in seeds
+        ]
+        fitted = [
+            models.all_fitted(job, candidates, [trainings[fold] for trainings, _ in streams], train)
             for fold, (train, _) in enumerate(job.split.folds)
         ]
         runs = [
-            attempt(partial(_scored_run, job, fold_models, seeds))
-            for fold_models, (_, seeds) in zip(zip(*models), streams)
+            workers.attempt(partial(_scored_run, job, fold_models, seeds))
+            for fold_models, (_, seeds) in zip(zip(*fitted), streams)
         ]
         return [run or _failed(job) for run in runs]
 
@@ -223,15 +201,15 @@ def _train_and_score(job: Job, candidates: Candidates, seeds: Sequence[Seed]) ->
 # --- one candidate --------------------------------------------------------------------------------
 
 
-def _scored_run(job: Job, models: Sequence[Any], seeds: Sequence[Seed]) -> Run | None:
+def _scored_run(job: Job, fitted: Sequence[Any], seeds: Seeds) -> Run | None:
     """Score the trained models of one candidate, one per fold; None where a model failed."""
-    if any(model is None for model in models):
+    if any(model is None for model in fitted):
         return None
-    folds = zip(models, job.split.folds, job.split.n_scored, seeds)
+    folds = zip(fitted, job.split.folds, job.split.n_scored, seeds)
     scores = [score_of(job, model, test, n, seed) for model, (_, test), n, seed in folds]
     score = _with_failures_last(float(np.mean([fold_score.value for fold_score in scores])))
     std = math.hypot(*[fold_score.std for fold_score in scores]) / len(scores)
-    return Run(score, releasable(job, models[0]) if math.isfinite(score) else None, std)
+    return Run(score, models.releasable(job, fitted[0]) if math.isfinite(score) else None, std)
 
 
 def _failed(job: Job) -> Run:
@@ -270,9 +248,8 @@ def _exact_statistic(
     """Integers of a score before noise, summed over blocks of records where the score is a sum."""
     size = BLOCK if is_additive(scorer) else max(len(records), 1)
     blocks = [records[start : start + size] for start in range(0, max(len(records), 1), size)]
-    statistics = [
-        scorer.statistic(model, take(X, block), take(y, block), neighboring) for block in blocks
-    ]
+    parts = ((take(X, block), take(y, block)) for block in blocks)
+    statistics = [scorer.statistic(model, *part, neighboring) for part in parts]
     return [sum(values) for values in zip(*statistics)]
 
 
@@ -282,9 +259,9 @@ def train_in_the_open(job: Job, candidate: Candidate, seed: Seed) -> tuple[Any, 
     Errors are shown.
     """
     everything = job.split.folds[0][0]
-    training, scoring = spawn_seeds(seed, 2)
-    model = fit_model(job, unfitted_model(job, candidate, training), everything, job.X, job.y)
+    training, scoring = models.spawn_seeds(seed, 2)
+    model = models.fit_model(job, models.unfitted_model(job, candidate, training), everything)
     # shows errors, which a private score silently counts as failures
     job.score(model, job.X, job.y)
     score = score_of(job, model, everything, job.split.n_scored[0], scoring).value
-    return released_in_the_open(job, model), score
+    return models.released_in_the_open(job, model), score

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from joblib import parallel_config
@@ -18,6 +18,8 @@ from ...privacy import LeakingEstimatorError, PrivacyError
 from ...search import private_process
 
 Result = TypeVar("Result")
+#: Work of each task, a public number of them: schedulers of clusters count and log tasks.
+Tasks: TypeAlias = Sequence[Callable[[], Result]]
 #: Function called with the number of finished tasks.
 Counter = Callable[[int], None]
 
@@ -40,15 +42,12 @@ class Workers(ABC):
     number: int
 
     @abstractmethod
-    def run(
-        self, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
-    ) -> list[Result]:
+    def run(self, tasks: Tasks[Result], counter: Counter = uncounted) -> list[Result]:
         """Results of the tasks, in order; the first error ends all.
 
         Parameters
         ----------
         tasks : sequence of callable
-            A number of them that is public: schedulers of clusters count and log tasks.
         counter : callable, optional
             Told how many tasks are done, as they end: where that is public.
         """
@@ -68,9 +67,7 @@ class Threads(Workers):
 
     number: int = 1
 
-    def run(
-        self, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
-    ) -> list[Result]:
+    def run(self, tasks: Tasks[Result], counter: Counter = uncounted) -> list[Result]:
         """Results of the tasks."""
         if self.number == 1:
             results = []
@@ -143,20 +140,17 @@ class WorkersError(RuntimeError):
     """Error for candidates that could not be run."""
 
 
+CRASHES = (
+    *("KilledWorker", "OutOfMemoryError", "WorkerCrashedError", "NodeDiedError", "ObjectLostError"),
+    *LOST,
+)
 START = "The candidates could not be run, so there is no model."
 #: Names of errors and what they say: fixed sentences, as texts and names may come from code that
 #: saw the records.
 SENTENCES = {
     "MemoryError": "There is not enough memory. Use fewer workers (n_jobs).",
     **dict.fromkeys(
-        (
-            "KilledWorker",
-            "OutOfMemoryError",
-            "WorkerCrashedError",
-            "NodeDiedError",
-            "ObjectLostError",
-            *LOST,
-        ),
+        CRASHES,
         "Workers of the cluster ended before their tasks did, again and again: usually for want of "
         "memory, or compiled code crashed. Give workers more memory, or try the candidates on "
         "public or made-up data.",
@@ -187,7 +181,7 @@ def attempt(work: Callable[[], Result]) -> Result | None:
 
 
 def in_parallel(
-    name: str, workers: Workers, tasks: Sequence[Callable[[], Result]], counter: Counter = uncounted
+    name: str, workers: Workers, tasks: Tasks[Result], counter: Counter = uncounted
 ) -> list[Result]:
     """Results of the tasks, in order.
 
@@ -220,6 +214,5 @@ def leak_error(name: str) -> LeakingEstimatorError:
 
 
 def is_leak(error: BaseException) -> bool:
-    """Return whether an error is an estimator's warning that it would read the data without
-    noise."""
+    """Return whether an error warns that the estimator would read data without noise."""
     return type(error).__name__ == "PrivacyLeakWarning"

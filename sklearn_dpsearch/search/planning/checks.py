@@ -27,8 +27,16 @@ from ...data.records import Records, how_to_wrap, read_parameter, read_records
 from ...preprocessing.schema import Schema
 from ...privacy import CountDistribution, LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
-from .._records import declared_classes, declared_of, kind_of, parameter, steps_of, takes_groups
-from .._types import Parameters, Scorer
+from .._records import (
+    Parameters,
+    Scorer,
+    declared_classes,
+    declared_of,
+    kind_of,
+    parameter,
+    steps_of,
+    takes_groups,
+)
 
 #: Mean number of runs from which a search counts as a typing error: the number of runs is never cut
 #: later.
@@ -38,11 +46,8 @@ MOST_RUNS = 10**6
 SMALLEST_BUDGET = 1e-100
 
 BUDGET = [None, Interval(numbers.Real, SMALLEST_BUDGET, None, closed="left")]
-DELTA = [
-    None,
-    Options(numbers.Real, {0}),
-    Interval(numbers.Real, SMALLEST_BUDGET, 1, closed="left"),
-]
+SMALL = Interval(numbers.Real, SMALLEST_BUDGET, 1, closed="left")
+DELTA = [None, Options(numbers.Real, {0}), SMALL]
 RUNS = [Interval(numbers.Real, 1, MOST_RUNS, closed="both"), CountDistribution]
 PARTS = [None, Interval(numbers.Integral, 2, 10**6, closed="both")]
 
@@ -166,20 +171,13 @@ def values_of_space(space: object) -> Iterable[Any]:
 #: Kinds that neither records nor targets may have.
 REFUSED = {
     "c": "Complex data not supported: {0} has a complex dtype. Give real numbers, or labels.",
-    "V": (
-        "Found a structured array as {0}; give an array of numbers, one label for each record, or "
-        "a data frame."
-    ),
+    "V": "Found a structured array as {0}; give an array of numbers, one label for each record, or "
+    "a data frame.",
 }
 
 
 def first_look(
-    search: Parameters,
-    models: Sequence[Any],
-    scorer: Scorer,
-    X: Any,
-    y: Any,
-    params: Mapping[str, Any],
+    search: Parameters, kinds: Sequence[Any], scorer: Scorer, X: Any, y: Any, params: dict[str, Any]
 ) -> Records:
     """Read records at the door, and refuse what cannot succeed, from parameters and public facts
     alone.
@@ -187,12 +185,12 @@ def first_look(
     Parameters
     ----------
     search : Parameters
-    models : sequence of estimators
+    kinds : sequence of estimators
         One candidate of each family.
     scorer : Scorer
     X, y : array-like
         Private records.
-    params : mapping
+    params : dict
         Parameters for the estimator's ``fit``.
     """
     name, tags = type(search).__name__, get_tags(search)
@@ -201,8 +199,11 @@ def first_look(
             f"This {name} estimator requires y to be passed, but the target y is "
             f"None.{how_to_wrap(X)}"
         )
-    records = read_records(X, y, declared_of(models))
-    check_records(search, models, scorer, records)
+    records = read_records(X, y, declared_of(kinds))
+    _check_columns(kinds, records)
+    _check_features(search.estimator, name, records, tags)
+    if records.y is not None:
+        _check_targets(scorer, declared_classes(kinds), records.y, records.label_kind)
     for param, value in params.items():
         weighs = param.rpartition("__")[2] == "sample_weight" and hasattr(value, "__len__")
         if weighs and len(value) != records.n:
@@ -211,16 +212,6 @@ def first_look(
                 f"for each record."
             )
     return records
-
-
-def check_records(
-    search: Parameters, models: Sequence[Any], scorer: Scorer, records: Records
-) -> None:
-    """Raise for columns, shapes and types with which no candidate can succeed."""
-    _check_columns(models, records)
-    _check_features(search.estimator, type(search).__name__, records, get_tags(search))
-    if records.y is not None:
-        _check_targets(scorer, declared_classes(models), records.y, records.label_kind)
 
 
 def _check_columns(models: Sequence[Any], records: Records) -> None:
@@ -319,9 +310,9 @@ def _check_named_labels(scorer: Scorer, declared: Any, kind: str) -> None:
     if labels and kind and kind in TEXT + NUMBERS and declared is None:
         unknown = [label for label in labels if isinstance(label, str) != (kind in TEXT)]
     if unknown:
-        declaration = (
-            f"classes={list(declared)!r}" if declared is not None else "labels of another kind in y"
-        )
+        declaration = "labels of another kind in y"
+        if declared is not None:
+            declaration = f"classes={list(declared)!r}"
         raise PrivacyError(
             f"Found scoring={scorer!r}, which names {unknown!r}, and {declaration}: every score "
             "would be the same. Name the labels as they are in y. Nothing was spent."
@@ -364,9 +355,8 @@ def read_public(X_public: Any, y_public: Any, X: Any, y: Any, models: Sequence[A
 
 def check_public_shape(public: Records, records: Records) -> None:
     """Raise for public data of another shape than the private records."""
-    private_shape, public_shape = (
-        tuple(getattr(data.X, "shape", ()))[1:] for data in (records, public)
-    )
+    shapes = (tuple(getattr(data.X, "shape", ()))[1:] for data in (records, public))
+    private_shape, public_shape = shapes
     if private_shape and public_shape and private_shape != public_shape:
         raise ValueError(
             f"Found records of shape {private_shape} in X and {public_shape} in X_public, which no "

@@ -18,7 +18,7 @@ from ...adapters import Adapter, TrainingRun
 from ...privacy import PrivacyError, as_replace_one, as_zero_out
 from ...privacy._checks import Neighboring, cached_property
 from .._records import with_parameters
-from .space import Space, accepts, configured, is_part
+from .space import Space, accepts, configured, is_part, listed
 
 #: Relation to which guarantees under any other relation can be converted.
 COMMON: Neighboring = "replace_one"
@@ -50,10 +50,8 @@ def families_of(
     _check_one_kind(models)
     varying = frozenset(space.names)
     if calibrated:
-        noisy = tuple(
-            with_parameters(clone(model), adapter.scaled_privacy(model, 1.0, varying))
-            for model in models
-        )
+        noises = (adapter.scaled_privacy(model, 1.0, varying) for model in models)
+        noisy = tuple(with_parameters(clone(m), noise) for m, noise in zip(models, noises))
     runs = tuple(adapter.training_run(model, n_samples) for model in noisy)
     relations = tuple(with_public_size(run).guarantee.neighboring for run in runs)
     differ = calibrated and len(set(relations)) > 1
@@ -179,11 +177,10 @@ class Families:
     def at(self, factor: float) -> Space:
         """Space with noise set in the parts of every family; ``factor`` multiplies the losses."""
         self._refuse_searched_noise()
-        families = zip(self.space.dictionaries, self.restated, self._noises(factor))
-        dictionaries = [
-            self._with_settings(family, {**restated, **noise})
-            for family, restated, noise in families
+        settings = [
+            {**family, **noise} for family, noise in zip(self.restated, self._noises(factor))
         ]
+        dictionaries = map(self._with_settings, self.space.dictionaries, settings)
         return replace(self.space, dictionaries=tuple(dictionaries))
 
     def alone(self, index: int) -> Families:
@@ -210,8 +207,7 @@ class Families:
         self, dictionary: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Copy of a dictionary with parameters set on the parts to which they belong."""
-        parts = {name: values[0] for name, values in _parts_of(dictionary).items()}
-        parameters = {**self.estimator.get_params(deep=True), **parts}
+        parameters = {**self.estimator.get_params(deep=True), **_parts_of(dictionary)}
         changed = dict(dictionary)
         for name, value in settings.items():
             owner = _owner_of(name, parameters)
@@ -237,21 +233,18 @@ def with_public_size(run: TrainingRun) -> TrainingRun:
     """State a guarantee under a relation for which the number of records is public."""
     if run.guarantee.neighboring != "add_remove":
         return run
-    return TrainingRun(
-        guarantee=as_zero_out(run.guarantee), assumptions=(*run.assumptions, PUBLIC_SIZE)
-    )
+    assumptions = (*run.assumptions, PUBLIC_SIZE)
+    return TrainingRun(guarantee=as_zero_out(run.guarantee), assumptions=assumptions)
 
 
 def _parts_of(dictionary: Mapping[str, Any]) -> dict[str, Any]:
-    """Name ↦ values, for the parameters whose values are estimators."""
-    return {name: values for name, values in dictionary.items() if is_part(values)}
+    """Name ↦ first value, for the parameters whose values are estimators."""
+    return {name: values[0] for name, values in dictionary.items() if is_part(values)}
 
 
 def _with_parts(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
     """The estimator with the parts of a family."""
-    return configured(
-        estimator, {name: values[0] for name, values in _parts_of(dictionary).items()}
-    )
+    return configured(estimator, _parts_of(dictionary))
 
 
 def _model_of(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
@@ -265,19 +258,15 @@ def _model_of(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
     model, parts = _with_parts(estimator, dictionary), _parts_of(dictionary)
     for name in dictionary:
         if name not in model.get_params(deep=True) and not accepts(model, name):
-            kinds = ", ".join(type(values[0]).__name__ for values in parts.values())
+            kinds = ", ".join(type(part).__name__ for part in parts.values())
             raise ValueError(
                 f"Found the parameter {name!r} for candidates with "
                 f"{kinds or type(estimator).__name__}, which has none of this name. Give each "
                 f"estimator a dictionary of its own: [{{'model': [A()], 'model__a': [...]}}, "
                 f"{{'model': [B()], 'model__b': [...]}}]."
             )
-    listed = {
-        name: values[0]
-        for name, values in dictionary.items()
-        if name not in parts and not hasattr(values, "rvs")
-    }
-    return configured(model, listed)
+    first = {name: values[0] for name, values in listed(dictionary).items() if name not in parts}
+    return configured(model, first)
 
 
 def _check_one_kind(models: Sequence[Any]) -> None:
@@ -292,10 +281,9 @@ def _check_one_kind(models: Sequence[Any]) -> None:
 def _owner_of(name: str, parameters: Mapping[str, Any]) -> str:
     """Longest prefix of a parameter's name that names an estimator; else the name itself."""
     words = name.split("__")
-    prefixes = ["__".join(words[:i]) for i in range(len(words) - 1, 0, -1)]
-    return next(
-        (prefix for prefix in prefixes if hasattr(parameters.get(prefix), "get_params")), name
-    )
+    prefixes = ("__".join(words[:i]) for i in range(len(words) - 1, 0, -1))
+    owners = (prefix for prefix in prefixes if hasattr(parameters.get(prefix), "get_params"))
+    return next(owners, name)
 
 
 def _description(dictionary: Mapping[str, Any], without: Set[str] = frozenset()) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from copy import copy
 from ...privacy import ApproxDP, BudgetUnreachableError, CountDistribution, Guarantee
 from ...privacy.spent import PrivacySpent
 from ...privacy.statement.content import short_up
-from .._types import Parameters
+from .._records import Parameters
 from .plan import Plan
 
 #: Largest δ that is suggested where the number of records is private, and steps of a bisection.

@@ -26,8 +26,7 @@ from ...privacy.statement.content import Release
 from ...scoring import Noise, PrivateScorer
 from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
-from .._records import reads_any_record, with_parameters
-from .._types import Candidate, KnownSeed, Scorer
+from .._records import Candidate, Parameters, Scorer, reads_any_record, with_parameters
 from .families import Families
 from .space import Space, is_part
 from .space_guarantee import SpaceGuarantee, guarantee_by_noise, space_guarantee
@@ -175,9 +174,8 @@ class Plan(Facts):
 
     def assuming(self, *assumptions: str) -> Plan:
         """Plan whose statement has further assumptions, as plain sentences."""
-        return replace(
-            self, spent=replace(self.spent, assumptions=(*self.spent.assumptions, *assumptions))
-        )
+        spent = replace(self.spent, assumptions=(*self.spent.assumptions, *assumptions))
+        return replace(self, spent=spent)
 
 
 def describe_count(distribution: CountDistribution) -> str:
@@ -204,8 +202,8 @@ def make_plan(facts: Facts) -> Plan:
     facts = _with_balanced_families(facts)
     factor = None if facts.epsilon is None else _calibrated(facts)
     promises, final = _guarantees(facts, factor, partial(space_guarantee, facts.families))
-    noise, components = _releases(facts, promises, final)
-    total = _composed(components)
+    noise, releases = _releases(facts, promises, final)
+    total = _composed(releases)
     _check_sizes(facts, final)
     delta = _stated_delta(facts, total)
     _size_of_delta(delta, facts)
@@ -218,11 +216,7 @@ def make_plan(facts: Facts) -> Plan:
         *(ROWS_ALONE,) * (noise is not None),
     )
     spent = PrivacySpent(
-        guarantee=total,
-        delta=delta,
-        components=components,
-        assumptions=notes,
-        release=facts.release,
+        guarantee=total, delta=delta, components=releases, assumptions=notes, release=facts.release
     )
     return Plan(
         **vars(facts),
@@ -236,23 +230,23 @@ def make_plan(facts: Facts) -> Plan:
 
 
 def assumptions_of_search(
-    models: Sequence[Any], public: bool, random_state: KnownSeed, cv: object, checkpointed: bool
+    search: Parameters, kinds: Sequence[Any], public: bool
 ) -> tuple[str, ...]:
     """Assumptions of a search's total, as plain sentences.
 
-    ``models`` has one candidate of each family.
+    ``kinds`` has one candidate of each family.
     """
-    notes = [] if all(map(reads_any_record, models)) else [VALID_RECORDS]
+    notes = [] if all(map(reads_any_record, kinds)) else [VALID_RECORDS]
     if public:
         notes.append(PUBLIC_VALIDATION)
-    if is_taken_on_trust(cv):
+    if is_taken_on_trust(getattr(search, "cv", None)):
         notes.append(FIXED_FOLDS)
-    if random_state is not None:
+    if search.random_state is not None:
         notes.append(
-            f"A seed (random_state={random_state!r}) voids the guarantee for everybody: two fits "
-            "with one seed share their noise. It is for tests only."
+            f"A seed (random_state={search.random_state!r}) voids the guarantee for everybody: two "
+            "fits with one seed share their noise. It is for tests only."
         )
-    if checkpointed:
+    if search.checkpoint is not None:
         notes.append(FROM_A_SECRET)
     return tuple(notes)
 
@@ -361,9 +355,8 @@ def _noise_of_scores(
     facts: Facts, tuned: Guarantee, final: Guarantee
 ) -> tuple[Noise | None, Guarantee | None]:
     """Noise of one private score and its guarantee; None, None on public data."""
-    if not isinstance(facts.scorer, PrivateScorer) or not any(
-        use.scorings for use in facts.validation.exposures()
-    ):
+    scored = any(use.scorings for use in facts.validation.exposures())
+    if not isinstance(facts.scorer, PrivateScorer) or not scored:
         return None, None
     sensitivity = facts.scorer.sensitivity(tuned.neighboring)
     score_noise = facts.score_noise
@@ -377,13 +370,10 @@ def _noise_of_scores(
 
 
 def _stated_delta(facts: Facts, total: Guarantee) -> float:
-    if facts.delta is not None:
-        if facts.delta == 0 and total.pure_epsilon is None:
-            raise MissingDeltaError(_NEED_DELTA.format("delta=0", total.neighboring))
-        return float(facts.delta)
-    if total.pure_epsilon is None:
-        raise MissingDeltaError(_NEED_DELTA.format("delta=None", total.neighboring))
-    return 0.0
+    if not facts.delta and total.pure_epsilon is None:
+        text = "delta=None" if facts.delta is None else "delta=0"
+        raise MissingDeltaError(_NEED_DELTA.format(text, total.neighboring))
+    return float(facts.delta or 0.0)
 
 
 def _size_of_delta(delta: float, facts: Facts) -> None:
@@ -504,9 +494,8 @@ def _until_impossible(total: Callable[[float], Guarantee]) -> Callable[[float], 
 def _check_not_searched(facts: Facts, scaled: dict[str, Any], asked: str, remedy: str) -> None:
     """Raise if candidates vary a parameter that the search itself has to set."""
     names = facts.families.space.names
-    searched = [
-        name for name in names if any(f"{noise}__".startswith(f"{name}__") for noise in scaled)
-    ]
+    scaled_names = [f"{name}__" for name in scaled]
+    searched = [name for name in names if any(n.startswith(f"{name}__") for n in scaled_names)]
     if searched:
         raise PrivacyError(
             f"Found {asked} for the whole search while the candidates vary {searched}, and with it "
@@ -515,8 +504,7 @@ def _check_not_searched(facts: Facts, scaled: dict[str, Any], asked: str, remedy
 
 
 def _noise_settings(facts: Facts, factor: float) -> dict[str, Any]:
-    """Parameters that multiply the privacy loss of training any candidate, as configured, by
-    ``factor``."""
+    """Parameters that multiply any candidate's configured privacy loss by ``factor``."""
     families = facts.families
     varying = frozenset(families.space.names)
     return families.adapter.scaled_privacy(families.estimator, factor, varying)

@@ -17,12 +17,13 @@ from sklearn.base import BaseEstimator, clone
 from ...adapters import Adapter, adapter_for
 from ...errors import did_you_mean
 from ...privacy import PrivacyError
-from .._records import with_parameters
-from .._types import Distributions
+from .._records import Distributions, with_parameters
 from .checks import refuse_pairwise, refuse_traces
 
 #: Most combinations of estimators that candidates put into steps.
 MOST_FAMILIES = 1000
+#: Words, which estimators may refuse, as they may refuse parts.
+WORDS = (str, os.PathLike)
 #: Most points of a grid.
 MOST_POINTS = 10**6
 
@@ -55,12 +56,9 @@ class Space:
         """
         if isinstance(distributions, Space):
             return distributions
-        dictionaries = [distributions] if isinstance(distributions, Mapping) else distributions
-        if (
-            not isinstance(dictionaries, Sequence)
-            or isinstance(dictionaries, str)
-            or not all(isinstance(d, Mapping) for d in dictionaries)
-        ):
+        dictionaries: Any = [distributions] if isinstance(distributions, Mapping) else distributions
+        no_list = isinstance(dictionaries, str) or not isinstance(dictionaries, Sequence)
+        if no_list or not all(isinstance(d, Mapping) for d in dictionaries):
             raise TypeError(
                 f"Found {parameter}={distributions!r}; a dict of lists, or a list of such dicts, "
                 f"is needed."
@@ -73,9 +71,8 @@ class Space:
         for dictionary in dictionaries:
             for name, values in dictionary.items():
                 _check_values(name, values, parameter)
-        return cls(
-            tuple({name: _as_list(values) for name, values in d.items()} for d in dictionaries)
-        )
+        lists = ({name: _as_list(values) for name, values in d.items()} for d in dictionaries)
+        return cls(tuple(lists))
 
     @property
     def names(self) -> list[str]:
@@ -128,8 +125,7 @@ class Space:
         ]
 
     def by_family(self) -> Space:
-        """Equivalent space with one dictionary for each combination of estimators that candidates
-        put in."""
+        """Equivalent space with one dictionary for each combination of estimators put in."""
         split = [_by_parts(dictionary) for dictionary in self.dictionaries]
         if all(len(families) == 1 for families in split):
             return self
@@ -143,9 +139,8 @@ class Space:
 
     def draw(self, rng: np.random.RandomState) -> tuple[int, dict[str, Any]]:
         """Index of a dictionary, and one candidate from it."""
-        which = int(
-            np.searchsorted(np.cumsum(self._weights), rng.randint(sum(self._weights)), side="right")
-        )
+        number = rng.randint(sum(self._weights))
+        which = int(np.searchsorted(np.cumsum(self._weights), number, side="right"))
         return which, self.draw_from(which, rng)
 
     def draw_from(self, which: int, rng: np.random.RandomState) -> dict[str, Any]:
@@ -156,28 +151,25 @@ class Space:
     def check_names(self, estimator: Any) -> None:
         """Raise for an unknown name, before any data is read."""
         parameters = estimator.get_params(deep=True)
-        listed = [values for d in self.dictionaries for values in d.values() if is_part(values)]
-        parts = [value for values in listed for value in values if hasattr(value, "get_params")]
+        values = [values for d in self.dictionaries for values in d.values() if is_part(values)]
+        parts = [part for part in itertools.chain(*values) if hasattr(part, "get_params")]
         nested = {name for part in parts for name in part.get_params()}
         for name in self.names:
             tail = name.rpartition("__")[2]
             if name not in parameters and tail not in nested and not accepts(estimator, name):
-                kind = type(estimator).__name__
+                kind, suggestion = type(estimator).__name__, did_you_mean(name, parameters)
                 raise ValueError(
-                    f"Invalid parameter {name!r} for estimator "
-                    f"{kind}.{did_you_mean(name, parameters)} "
+                    f"Invalid parameter {name!r} for estimator {kind}.{suggestion} "
                     "estimator.get_params() lists the valid ones."
                 )
 
     def check_values(self, estimator: Any) -> None:
         """Raise for a listed word or estimator that no candidate may have, drawn or not."""
         for dictionary in self.dictionaries:
-            for name, values in dictionary.items():
-                for value in () if hasattr(values, "rvs") else values:
-                    is_word_or_part = isinstance(value, (str, os.PathLike)) or hasattr(
-                        value, "get_params"
-                    )
-                    if is_word_or_part or "callbacks" in name.split("__"):
+            for name, values in listed(dictionary).items():
+                for value in values:
+                    is_word, has_parts = isinstance(value, WORDS), hasattr(value, "get_params")
+                    if is_word or has_parts or "callbacks" in name.split("__"):
                         for owner in _possible_owners(dictionary, name):
                             configured(estimator, {**owner, name: value})
 
@@ -212,11 +204,14 @@ def is_part(values: Any) -> bool:
     return not hasattr(values, "rvs") and any(hasattr(value, "get_params") for value in values)
 
 
+def listed(dictionary: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters with lists of values, without those that are drawn from distributions."""
+    return {name: values for name, values in dictionary.items() if not hasattr(values, "rvs")}
+
+
 def shared_parameters(dictionary: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that all candidates of a dictionary share, without parameters of parts that
-    differ."""
-    listed = {name: values for name, values in dictionary.items() if not hasattr(values, "rvs")}
-    fixed = {name for name, values in listed.items() if len(values) == 1}
+    """Parameters that all candidates of a dictionary share, without those of differing parts."""
+    fixed = {name for name, values in listed(dictionary).items() if len(values) == 1}
     return {
         name: dictionary[name][0]
         for name in dictionary
@@ -243,11 +238,7 @@ def _by_parts(dictionary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _possible_owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """Replaced parts of a candidate to which a parameter may belong."""
-    above = [
-        owner
-        for owner in dictionary
-        if name.startswith(f"{owner}__") and not hasattr(dictionary[owner], "rvs")
-    ]
+    above = [owner for owner in listed(dictionary) if name.startswith(f"{owner}__")]
 
     def have_it(owners: Mapping[str, Any]) -> bool:
         inner = ((name.removeprefix(f"{prefix}__"), part) for prefix, part in owners.items())
@@ -263,9 +254,8 @@ def accepts(estimator: Any, name: str) -> bool:
     """Return whether an estimator takes a parameter that it does not list (skorch's ``module__…``
     and the like)."""
     owner, _, _ = name.partition("__")
-    if owner == name or (
-        f"{owner}__" in name and type(estimator).set_params is BaseEstimator.set_params
-    ):
+    is_strict = type(estimator).set_params is BaseEstimator.set_params
+    if owner == name or (f"{owner}__" in name and is_strict):
         return False
     try:
         clone(estimator).set_params(**{name: None})
@@ -283,10 +273,8 @@ def _check_values(name: Any, values: Any, parameter: str) -> None:
     if hasattr(values, "rvs"):
         _untouched(values, name, parameter)
         return
-    wrong = isinstance(values, (str, Iterator, Mapping)) or not isinstance(
-        values, (Iterable, np.ndarray)
-    )
-    if wrong or getattr(values, "ndim", 1) > 1:
+    no_list = isinstance(values, (str, Iterator, Mapping)) or not isinstance(values, Iterable)
+    if no_list or getattr(values, "ndim", 1) > 1:
         raise TypeError(
             f"Found {values!r} for {name!r} in {parameter}; a list of values"
             f"{' or a distribution with a method rvs' * (parameter != 'param_grid')} is needed. "

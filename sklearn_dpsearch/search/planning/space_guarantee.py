@@ -6,7 +6,8 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from sklearn.base import clone
 
@@ -14,8 +15,10 @@ from ...adapters import Adapter, TrainingRun
 from ...privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixture
 from .._records import with_parameters
 from .families import Families
-from .space import Space, configured, shared_parameters, size_of
+from .space import Space, configured, listed, shared_parameters, size_of
 
+#: Parameters that matter, and their values.
+Axes: TypeAlias = dict[str, list[Any]]
 #: Most points of a finite space for which guarantees are looked up one by one.
 MOST_POINTS = 20_000
 
@@ -90,7 +93,7 @@ class SpaceGuarantee:
     estimator: Any
     settings: Mapping[str, Any]
     space: Space
-    axes: list[dict[str, list[Any]]]
+    axes: list[Axes]
     runs: list[list[TrainingRun]]
 
     @property
@@ -100,10 +103,8 @@ class SpaceGuarantee:
 
     def one_run_on(self, n_samples: int) -> Guarantee:
         """Guarantee of training one random candidate on fewer records than planned."""
-        runs = [
-            [self.families.training_run(model, n_samples) for model in models]
-            for models in _models_at(self.estimator, self.axes)
-        ]
+        training_run = partial(self.families.training_run, n_samples=n_samples)
+        runs = [list(map(training_run, part)) for part in _models_at(self.estimator, self.axes)]
         return replace(self, runs=runs).one_run
 
     def trained(self, times: int) -> Guarantee:
@@ -118,8 +119,7 @@ class SpaceGuarantee:
         return mixture(together, list(weighted.values()))
 
     def each_once(self, times: int = 1) -> Guarantee:
-        """Guarantee of training each point of a finite space a given number of times: their
-        composition."""
+        """Composition of trainings: each point of a finite space, a given number of times."""
         promises = [
             run.guarantee
             for dictionary, runs in zip(self.space.dictionaries, self.runs)
@@ -136,9 +136,8 @@ class SpaceGuarantee:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions of all candidates' training runs."""
-        return tuple(
-            dict.fromkeys(text for runs in self.runs for run in runs for text in run.assumptions)
-        )
+        runs = itertools.chain(*self.runs)
+        return tuple(dict.fromkeys(text for run in runs for text in run.assumptions))
 
     def check(self, which: int, candidate: Mapping[str, Any]) -> None:
         """Raise unless a candidate from the dictionary ``which`` keeps its point's guarantee."""
@@ -175,13 +174,11 @@ class SpaceGuarantee:
     def keeps(self, model: Any, *planned: Guarantee) -> bool:
         """Return whether training a model keeps a planned guarantee, or a smaller pure one."""
         guarantee = self.promise_of(model)
-        return guarantee in planned or any(
-            isinstance(guarantee, PureDP)
-            and isinstance(other, PureDP)
-            and guarantee.neighboring == other.neighboring
-            and guarantee.epsilon <= other.epsilon
-            for other in planned
-        )
+        if guarantee in planned or not isinstance(guarantee, PureDP):
+            return guarantee in planned
+        pure = [other for other in planned if isinstance(other, PureDP)]
+        similar = [other for other in pure if other.neighboring == guarantee.neighboring]
+        return any(guarantee.epsilon <= other.epsilon for other in similar)
 
     def counts_records(self, model: Any) -> bool:
         """Return whether training may use the number of its records, blank ones included."""
@@ -207,9 +204,7 @@ def _models_at(estimator: Any, axes: Sequence[Mapping[str, list[Any]]]) -> list[
     return [[configured(estimator, point) for point in part] for part in points]
 
 
-def _axes_of(
-    families: Families, estimator: Any, dictionary: Mapping[str, Any]
-) -> dict[str, list[Any]]:
+def _axes_of(families: Families, estimator: Any, dictionary: Mapping[str, Any]) -> Axes:
     """The parameters on which the guarantee depends, and their values to look up."""
     model = configured(estimator, shared_parameters(dictionary))
     names = _privacy_parameters_in(families.adapter, model, dictionary)
@@ -238,13 +233,12 @@ def _privacy_parameters_in(
     """The searched parameters on which the guarantee depends."""
     matters = adapter.privacy_parameters(estimator)
     if matters is None:
-        return [name for name in sorted(dictionary) if not hasattr(dictionary[name], "rvs")]
+        return sorted(listed(dictionary))
     several = set(dictionary) - set(shared_parameters(dictionary))
     replaced = {name for name in several if any(inner.startswith(name + "__") for inner in matters)}
-    below = {
-        name for name in dictionary if any(name.startswith(owner + "__") for owner in replaced)
-    }
-    return sorted({name for name in dictionary if name in matters} | replaced | below)
+    owners = tuple(f"{owner}__" for owner in replaced)
+    below = {name for name in dictionary if name.startswith(owners)}
+    return sorted(set(dictionary).intersection(matters) | replaced | below)
 
 
 def _values_to_look_up(name: str, values: Any) -> list[Any]:
