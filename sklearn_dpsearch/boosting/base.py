@@ -422,8 +422,8 @@ class GradientBoosting(BaseEstimator):
         self : object
         """
         self._check_arguments()
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # of an earlier fit
+        for name in [name for name in vars(self) if name[-1] == "_" != name[0]]:
+            delattr(self, name)  # of an earlier fit; a ledger that travels begins with "_"
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} needs y, the target of each record, and got None."
