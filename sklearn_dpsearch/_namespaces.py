@@ -18,13 +18,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-NEW_MOUNTS, NEW_IPC, NEW_USERS, NEW_PROCESSES, NEW_NETWORK = (
-    0x20000,
-    0x8000000,
-    0x10000000,
-    0x20000000,
-    0x40000000,
-)
+NEW_MOUNTS = 0x20000
+NEW_IPC = 0x8000000
+NEW_USERS = 0x10000000
+NEW_PROCESSES = 0x20000000
+NEW_NETWORK = 0x40000000
 #: Of mounts: shared with no other namespace; the same folder in another place; without devices and
 #: rights of users.
 ALL_PRIVATE, SAME_FOLDER, PLAIN = 1 << 18 | 1 << 14, 1 << 12, 1 << 1 | 1 << 2

@@ -16,9 +16,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 #: Folder ↦ most code lines.
-CEILINGS = {"sklearn_dpsearch": 28_000, "tests": 34_300}
+CEILINGS = {"sklearn_dpsearch": 26_700, "tests": 34_000}
 #: Most files of the package.
-FILES = 220
+FILES = 215
 EMPTY = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
     tokenize.ENDMARKER,

@@ -29,7 +29,7 @@ def is_named(path: Path) -> bool:
 
 def test_every_file_of_the_package_has_a_side():
     parts = PACKAGE.rglob("*.py")
-    files = [path for path in parts if path.stem not in ("__init__", "errors", "_version", "_site")]
+    files = [path for path in parts if path.stem not in ("__init__", "errors", "_version")]
     assert [str(path.relative_to(PACKAGE)) for path in files if not is_named(path)] == []
 
 

@@ -22,7 +22,7 @@ ALLOWED = {
     if (PACKAGE / part).is_dir()
 }
 #: Files at the bottom of the house, which import nothing of it.
-BELOW_ALL = {"errors", "_docstrings", "_durable", "_namespaces", "_site", "_version"}
+BELOW_ALL = {"errors", "_documentation", "_durable", "_namespaces", "_version"}
 OUTSIDE_OF_PRIVACY = {"sklearn", "joblib", "torch", "diffprivlib", "matplotlib", "skorch", "opacus"}
 
 

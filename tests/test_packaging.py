@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sklearn_dpsearch
-from sklearn_dpsearch._site import SITE
+from sklearn_dpsearch._documentation import SITE
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

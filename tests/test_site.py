@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch._site import SITE
+from sklearn_dpsearch._documentation import SITE
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.preprocessing import TableEncoder
 

@@ -23,8 +23,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._documentation import SITE, linked
 from .._process import in_fixed_words, steps_now, threads_now
-from .._site import SITE, linked
 from ..boosting import capacity, directions, rounds
 from ..data.columns import names_of
 from ..data.labels import check_kind, label_kind, targets_in

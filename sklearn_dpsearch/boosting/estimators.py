@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval
 
-from .._docstrings import documented
+from .._documentation import documented
 from ..data.labels import ClassWeights, class_codes, class_weights, classes_in, sorted_classes
 from .base import GradientBoosting
 from .capacity import OF_CLASSES, OF_NUMBERS

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._site import linked
+from .._documentation import linked
 from ..data.columns import names_of
 from .columns import Array, ColumnShape, Detail, Unit, shape_of
 from .ranges import AUTO, Range

@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
+from .._documentation import linked
 from .._process.progress import speaking
-from .._site import linked
 from ..adapters.declared_guarantee import Declared
 from ..errors import check_arguments_of
 from ..ledger import PrivacyLedger

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._docstrings import documented
+from .._documentation import documented
 from ..errors import did_you_mean
 from ..privacy import CountDistribution, Fixed, Guarantee, PrivacyError
 from ..privacy._checks import Neighboring

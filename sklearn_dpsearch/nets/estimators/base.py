@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from torch import nn
 
+from ..._documentation import linked
 from ..._process import contained, in_fixed_words, speaking, steps_now
-from ..._site import linked
 from ...data.rows import ChosenRows
 from ...errors import check_arguments_of
 from ...ledger.ledger_context import enter_fit, state_in_block

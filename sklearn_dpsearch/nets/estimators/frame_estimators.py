@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..._docstrings import documented
+from ..._documentation import documented
 from ...preprocessing import ColumnShape, Schema
 from ...preprocessing.schema import MOST_SHOWN
 from ..estimators import layers

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from ..._docstrings import documented
+from ..._documentation import documented
 from ...data.columns import array_of
 from ..engines import losses
 from ..records import label_targets

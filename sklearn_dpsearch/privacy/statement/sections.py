@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date as Date
 from typing import Any, TypeAlias
 
-from ..._site import SITE
+from ..._documentation import SITE
 from ...errors import did_you_mean
 from ..guarantees.base import Guarantee, SmallestOf
 from ..guarantees.neighboring_relations import OfGroup, as_replace_one

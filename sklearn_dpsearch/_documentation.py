@@ -1,14 +1,18 @@
-"""Docstrings of classes whose parameters and attributes are described once: in the class that
-declares them.
-"""
+"""Docstrings that describe each parameter once, and links of notebooks to the site."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Kind = TypeVar("Kind", bound=type)
+
+PACKAGE = "sklearn_dpsearch"
+#: The latest release's pages; ``pyproject.toml`` states the same site.
+SITE = "https://sklearn-dpsearch.readthedocs.io/en/stable"
+#: Part of the package ↦ module under which its public names are documented, where they differ.
+SHOWN_IN = {"search": PACKAGE}
 
 ORDER = ("Parameters", "Attributes", "Notes", "Examples")
 SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
@@ -18,11 +22,7 @@ def documented(kind: Kind) -> Kind:
     """Decorator that adds the parameters and attributes of the classes above to a docstring, each
     name once.
     """
-    classes = [
-        base
-        for base in kind.__mro__
-        if base.__module__.partition(".")[0] == __name__.partition(".")[0]
-    ]
+    classes = [base for base in kind.__mro__ if base.__module__.partition(".")[0] == PACKAGE]
     summary, sections = _parts(kind)
     above = [_parts(base)[1] for base in classes[1:]]
     notes = {name: text for sections in reversed(above) for name, text in sections.items()}
@@ -57,3 +57,26 @@ def _parts(kind: type) -> tuple[str, dict[str, str]]:
     """Summary and sections of the docstring of a class itself."""
     summary, *parts = SECTION.split(inspect.cleandoc(vars(kind).get("__doc__") or ""))
     return summary, dict(zip(parts[::2], parts[1::2]))
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+def linked(kind: Kind) -> Kind:
+    """Let scikit-learn's diagrams of a class, and of its subclasses in this package, link to their
+    page.
+
+    Without this they have no link: scikit-learn knows its own site alone. Classes of other packages
+    get none.
+    """
+    kind._doc_link_module = PACKAGE  # type: ignore[attr-defined]
+    kind._doc_link_template = f"{SITE}/reference/api/{{page}}.html"  # type: ignore[attr-defined]
+    kind._doc_link_url_param_generator = _page  # type: ignore[attr-defined]
+    return kind
+
+
+def _page(estimator: Any, *again: Any) -> dict[str, str]:
+    """Name of an estimator's page. Old releases of scikit-learn hand over the estimator twice."""
+    kind = type(estimator)
+    part = kind.__module__.split(".")[1]
+    return {"page": f"{SHOWN_IN.get(part, f'{PACKAGE}.{part}')}.{kind.__name__}"}
