@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent
 #: Place ↦ library that the modules there import.
 OPTIONAL = {
     "docs/conf.py": "sphinx",
-    "sklearn_dpsearch/adapters/diffprivlib_variants.py": "diffprivlib",
+    "sklearn_dpsearch/adapters/_diffprivlib_variants.py": "diffprivlib",
     "sklearn_dpsearch/nets": "torch",
     "tests/adapters/opacus_net_of_a_script.py": "torch",
     "tests/adapters/opacus_nets.py": "torch",

@@ -79,7 +79,7 @@ autodoc_typehints = "none"  # numpydoc's types are written for readers
 autodoc_mock_imports = missing("nets")
 # what computes with PyTorch while it is imported, and is no page of the reference
 if "torch" in autodoc_mock_imports:
-    inner = ("sklearn_dpsearch.nets.engines", "sklearn_dpsearch.nets.named_tensors")
+    inner = ("sklearn_dpsearch.nets._engines", "sklearn_dpsearch.nets._named_tensors")
     autodoc_mock_imports += inner
 
 sphinx_gallery_conf = {

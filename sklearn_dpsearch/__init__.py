@@ -12,7 +12,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from .errors import BudgetExceededError, PrivacyError
     from .ledger import PrivacyLedger
-    from .privacy.spent import PrivacySpent
+    from .privacy._spent import PrivacySpent
     from .report import needed_epsilon, plan
     from .search import (
         Doubling,
@@ -46,7 +46,7 @@ _HOMES = {
     "BudgetExceededError": "errors",
     "PrivacyError": "errors",
     "PrivacyLedger": "ledger",
-    "PrivacySpent": "privacy.spent",
+    "PrivacySpent": "privacy._spent",
     "needed_epsilon": "report",
     "plan": "report",
 }

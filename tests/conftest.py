@@ -52,9 +52,9 @@ def place(request):
 def in_place(monkeypatch):
     """Private work is done in this process: tests count and replace what candidates call."""
     from sklearn_dpsearch._process import generators_kept, without_warnings
-    from sklearn_dpsearch.ledger.ledger_context import counted
-    from sklearn_dpsearch.search import private_process
-    from sklearn_dpsearch.search.pickling import code_of
+    from sklearn_dpsearch.ledger._ledger_context import counted
+    from sklearn_dpsearch.search import _private_process as private_process
+    from sklearn_dpsearch.search._pickling import code_of
 
     class InPlace:
         def __init__(self, work, shared=(), writes=()):

@@ -94,7 +94,7 @@ def is_field(kind: type, name: str) -> bool:
 
 
 def test_a_missing_parameter_is_noticed():
-    name = "sklearn_dpsearch.privacy.guarantees.base.as_guarantee"
+    name = "sklearn_dpsearch.privacy._guarantees.base.as_guarantee"
     assert [text[:4] for text in complaints(name, {"PR01", "RT01"})] != []
 
 

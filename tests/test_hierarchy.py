@@ -16,7 +16,7 @@ import pytest
 
 import sklearn_dpsearch
 from sklearn_dpsearch import boosting, nets
-from sklearn_dpsearch.adapters.adapter import Adapter
+from sklearn_dpsearch.adapters._adapter import Adapter
 
 pytest.importorskip("torch")
 pytest.importorskip("diffprivlib")

@@ -57,40 +57,43 @@ FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
 #: Inside the accountant: which rooms a room may look into. What lies in no room may look into all
 #: of them.
 ROOMS = {
-    "numerics": set(), "count_distributions": {"numerics"}, "guarantees": {"numerics"},
-    "mechanisms": {"numerics"},
-    "selection": {"guarantees", "count_distributions", "mechanisms", "numerics"},
-    "statement": {"guarantees", "numerics"},
+    "_numerics": set(), "_count_distributions": {"_numerics"}, "_guarantees": {"_numerics"},
+    "_mechanisms": {"_numerics"},
+    "_selection": {"_guarantees", "_count_distributions", "_mechanisms", "_numerics"},
+    "_statement": {"_guarantees", "_numerics"},
 }  # fmt: skip
 #: Inside of nets: which rooms, and files beside them, each of these may look into. Estimators may
 #: look into all.
 INSIDE_NETS = {
     **{
         name: set()
-        for name in ("named_tensors", "opacus_net", "optimizers", "randomness", "sampling")
+        for name in ("_named_tensors", "_opacus_net", "_optimizers", "_randomness", "_sampling")
     },
-    "torch_settings": set(), "records": {"engines", "named_tensors", "randomness", "sampling"},
-    "engines": {"named_tensors", "randomness"},
-    "stacked_training": {
-        "records", "engines", "optimizers", "randomness", "sampling", "torch_settings",
+    "_torch_settings": set(),
+    "_records": {"_engines", "_named_tensors", "_randomness", "_sampling"},
+    "_engines": {"_named_tensors", "_randomness"},
+    "_stacked_training": {
+        "_records", "_engines", "_optimizers", "_randomness", "_sampling", "_torch_settings",
     },
-    "training": {
-        "records", "stacked_training", "engines", "optimizers", "named_tensors", "randomness",
-        "torch_settings",
+    "_training": {
+        "_records", "_stacked_training", "_engines", "_optimizers", "_named_tensors", "_randomness",
+        "_torch_settings",
     },
-    "fingerprint": {"engines", "records"},
+    "_fingerprint": {"_engines", "_records"},
 }  # fmt: skip
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of
 #: them.
 INSIDE_SEARCH = {
-    "execution": {"_records", "_checkpoint_folder", "private_process", "pickling"},
-    "planning": {"_records"},
-    "strategies": {"_records", "planning", "execution"},
+    "_execution": {"_records", "_checkpoint_folder", "_private_process", "_pickling"},
+    "_planning": {"_records"},
+    "strategies": {"_records", "_planning", "_execution"},
 }
 #: Rooms of one search each: no other room looks into them.
-SEARCHES = {"subset_search", "threshold_search"}
+SEARCHES = {"_subset_search", "_threshold_search"}
+#: Modules with a meaning to Python.
+SPECIAL = ("__init__", "__main__")
 #: Below every room of the accountant.
-GROUND = {"_checks", "serialization"}
+GROUND = {"_checks", "_serialization"}
 
 
 def relative(path: Path) -> str:
@@ -133,6 +136,12 @@ def test_the_bottom_of_the_house_imports_nothing_of_it(name):
 
 
 @pytest.mark.slow
+def test_what_is_not_public_lies_in_a_module_or_folder_with_an_underscore():
+    public = {"errors.py", "privacy/interop.py"}
+    paths = {relative(path) for path in PACKAGE.rglob("*.py") if path.stem not in SPECIAL}
+    assert {path for path in paths if "/_" not in f"/{path}"} == public
+
+
 def test_every_class_has_a_name_of_its_own():
     """A name with two meanings is read wrongly once."""
     trees = {path: ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
@@ -163,7 +172,7 @@ def test_arrows_inside_nets_go_from_estimators_to_training_to_engines(path):
     seen = {
         name.split(".")[2] for name in imported(path) if name.startswith("sklearn_dpsearch.nets.")
     }
-    assert room == "estimators" or seen - {room} <= INSIDE_NETS[room]
+    assert room == "_estimators" or seen - {room} <= INSIDE_NETS[room]
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "search").rglob("*/*.py")), ids=relative)

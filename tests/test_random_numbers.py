@@ -26,37 +26,37 @@ DRAWS = {
 #: File ↦ why generators are made there, beside the core.
 MAKE_GENERATORS = {
     # secret: batches, noise, K, splits, seeds of candidates
-    "nets/randomness.py": "batches and noise of nets",
-    "boosting/base.py": "noise of boosting; its cells, which are public",
-    "search/execution/randomness.py": "K, candidates, splits and seeds of a search",
-    "privacy/mechanisms/exact_sampling.py": "noise of scores and of the noisy maximum",
-    "privacy/count_distributions/base.py": "K",
-    "adapters/diffprivlib.py": "diffprivlib's own generators",
+    "nets/_randomness.py": "batches and noise of nets",
+    "boosting/_base.py": "noise of boosting; its cells, which are public",
+    "search/_execution/randomness.py": "K, candidates, splits and seeds of a search",
+    "privacy/_mechanisms/exact_sampling.py": "noise of scores and of the noisy maximum",
+    "privacy/_count_distributions/base.py": "K",
+    "adapters/_diffprivlib.py": "diffprivlib's own generators",
     "_process/random_generators.py": (
         "generators of the operating system's state in each private process"
     ),
-    "boosting/partitions.py": "a key for names of persons",
-    "nets/records.py": "users' augmentation: each record with seeds of its own",
+    "boosting/_partitions.py": "a key for names of persons",
+    "nets/_records.py": "users' augmentation: each record with seeds of its own",
     # public, or made-up records
-    "nets/estimators/table_base.py": "initial parameters",
-    "nets/engines/engine_choice.py": "made-up records",
-    "preprocessing/table_encoder.py": "made-up records",
+    "nets/_estimators/table_base.py": "initial parameters",
+    "nets/_engines/engine_choice.py": "made-up records",
+    "preprocessing/_table_encoder.py": "made-up records",
     "search/_synthetic_records.py": "made-up records",
     "search/_rehearsal.py": "made-up records",
-    "audit/auditing.py": "coins of the attacker",
-    "audit/one_run.py": "coins of the attacker",
-    "audit/audit_result.py": "coins of the attacker",
+    "audit/_auditing.py": "coins of the attacker",
+    "audit/_one_run.py": "coins of the attacker",
+    "audit/_audit_result.py": "coins of the attacker",
     "search/_checkpoint.py": "name of a search",
-    "nets/estimators/cost.py": "numbers of notes",
+    "nets/_estimators/cost.py": "numbers of notes",
 }
 #: File ↦ what is drawn there.
 DRAW = {
-    "nets/randomness.py": "noise",
-    "boosting/noise.py": "noise",
-    "privacy/mechanisms/array_sampling.py": "noise",
-    "privacy/mechanisms/exact_sampling.py": "noise",
-    "boosting/random_cells.py": "columns of a round, from what is public",
-    "nets/engines/engine_choice.py": "made-up records",
+    "nets/_randomness.py": "noise",
+    "boosting/_noise.py": "noise",
+    "privacy/_mechanisms/array_sampling.py": "noise",
+    "privacy/_mechanisms/exact_sampling.py": "noise",
+    "boosting/_random_cells.py": "columns of a round, from what is public",
+    "nets/_engines/engine_choice.py": "made-up records",
 }
 
 

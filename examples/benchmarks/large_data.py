@@ -45,7 +45,7 @@ from sklearn.model_selection import RandomizedSearchCV, ShuffleSplit
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
-from sklearn_dpsearch.nets import records as training_records
+from sklearn_dpsearch.nets import _records as training_records
 from sklearn_dpsearch.privacy import Fixed
 
 FEATURES, BUDGET = 50, {"epsilon": 1.0, "delta": 1e-8}

@@ -31,12 +31,12 @@ from sklearn.model_selection import train_test_split
 from torch import nn
 
 from sklearn_dpsearch.nets import DPMLPClassifier
-from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.randomness import Secrets
-from sklearn_dpsearch.nets.records import TrainingData
-from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.stacked_training import TrainingTask
-from sklearn_dpsearch.nets.training import train, train_together
+from sklearn_dpsearch.nets._optimizers import UpdateRule
+from sklearn_dpsearch.nets._randomness import Secrets
+from sklearn_dpsearch.nets._records import TrainingData
+from sklearn_dpsearch.nets._sampling import PoissonBatches
+from sklearn_dpsearch.nets._stacked_training import TrainingTask
+from sklearn_dpsearch.nets._training import train, train_together
 from sklearn_dpsearch.privacy import DPSGD
 
 CANDIDATES, STEPS, MOST = 64, 330, 2**16

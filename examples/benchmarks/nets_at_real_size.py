@@ -29,11 +29,11 @@ from sklearn.datasets import fetch_openml, load_digits
 from torch import nn
 
 from sklearn_dpsearch.nets import DPMLPClassifier
-from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.records import TrainingData
-from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.stacked_training import TrainingTask
-from sklearn_dpsearch.nets.training import train, train_together
+from sklearn_dpsearch.nets._optimizers import UpdateRule
+from sklearn_dpsearch.nets._records import TrainingData
+from sklearn_dpsearch.nets._sampling import PoissonBatches
+from sklearn_dpsearch.nets._stacked_training import TrainingTask
+from sklearn_dpsearch.nets._training import train, train_together
 
 MOST = 2**14
 Make = Callable[[], nn.Module]

@@ -20,7 +20,7 @@ import torch
 from nets_at_real_size import Data, Make, cnn, ghost, ours
 from torch import nn
 
-from sklearn_dpsearch.nets.records import TrainingData
+from sklearn_dpsearch.nets._records import TrainingData
 
 
 class Words(nn.Module):

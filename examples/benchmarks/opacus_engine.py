@@ -23,12 +23,12 @@ from opacus import PrivacyEngine
 from opacus.layers import DPLSTM
 from torch import nn
 
-from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
-from sklearn_dpsearch.nets.estimators.layers import WideAndDeep, perceptron, zero_linear
-from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.records import TrainingData
-from sklearn_dpsearch.nets.stacked_training import Stack, TrainingTask
-from sklearn_dpsearch.nets.training import train
+from sklearn_dpsearch.nets._engines.per_sample import VmapEngine
+from sklearn_dpsearch.nets._estimators.layers import WideAndDeep, perceptron, zero_linear
+from sklearn_dpsearch.nets._optimizers import UpdateRule
+from sklearn_dpsearch.nets._records import TrainingData
+from sklearn_dpsearch.nets._stacked_training import Stack, TrainingTask
+from sklearn_dpsearch.nets._training import train
 
 N, LOT, STEPS, RATE, CLASSES = 2000, 128, 50, 0.5, 10
 #: Inputs of the linear part and of the hidden part of a net for a table like Adult: with bins, and

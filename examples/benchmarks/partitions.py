@@ -30,7 +30,7 @@ from distributed import Client, LocalCluster
 
 from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.boosting.partitions import PartitionedRecords
+from sklearn_dpsearch.boosting._partitions import PartitionedRecords
 
 COLUMNS = 10
 SCHEMA = {**{f"x{number}": (0, 1) for number in range(COLUMNS)}, "y": ["no", "yes"]}

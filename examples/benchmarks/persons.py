@@ -28,7 +28,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from tables import DELTA, Table, tables
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.boosting.base import calibrated_mu
+from sklearn_dpsearch.boosting._base import calibrated_mu
 from sklearn_dpsearch.privacy import GaussianDP
 
 #: Numbers of records of one person: name ↦ draw.

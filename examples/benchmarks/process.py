@@ -24,7 +24,7 @@ from sklearn.model_selection import RandomizedSearchCV
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Fixed, PureDP
-from sklearn_dpsearch.search.private_process import PrivateProcess, in_own_process
+from sklearn_dpsearch.search._private_process import PrivateProcess, in_own_process
 
 X = np.random.default_rng(0).normal(size=(2000, 20))
 y = (X[:, 0] + X[:, 1] > 0).astype(int)

@@ -20,8 +20,8 @@ import pandas as pd
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.validation import check_array
 
-from sklearn_dpsearch.data.columns import array_of, columns_of, frame_of
-from sklearn_dpsearch.data.labels import positions
+from sklearn_dpsearch.data._columns import array_of, columns_of, frame_of
+from sklearn_dpsearch.data._labels import positions
 
 #: Records and columns of the large table.
 N, WIDTH = 10**6, 20

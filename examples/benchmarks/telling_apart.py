@@ -27,8 +27,8 @@ from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBo
 from sklearn_dpsearch.nets import DPTabularClassifier, DPTabularRegressor
 from sklearn_dpsearch.privacy import GaussianDP, calibrate
 from sklearn_dpsearch.scoring import PrivateScorer, private_scorer
-from sklearn_dpsearch.scoring.noise_matching import matched_noise
-from sklearn_dpsearch.search.random_subset import FACTOR_OF_SCORES
+from sklearn_dpsearch.scoring._noise_matching import matched_noise
+from sklearn_dpsearch.search._random_subset import FACTOR_OF_SCORES
 
 #: Share of the records that validates in a subset search with its defaults.
 VALIDATING = 0.9

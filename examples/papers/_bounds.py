@@ -4,7 +4,7 @@ figures and tests.
 PS22: Papernot & Steinke, ICLR 2022. KRW24: Koskela, Redberg & Wang, ICML 2024. f is the generating
 function of K, λ a Rényi order, m = E K, and η, γ are the parameters of the truncated negative
 binomial distribution. Published bounds that are the smallest in some case are in
-``sklearn_dpsearch/privacy/selection/published_bounds.py``.
+``sklearn_dpsearch/privacy/_selection/published_bounds.py``.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ from sklearn_dpsearch.privacy import (
     best_of,
 )
 from sklearn_dpsearch.privacy._checks import Array
-from sklearn_dpsearch.privacy.count_distributions.base import Capped
-from sklearn_dpsearch.privacy.count_distributions.negative_binomial import TruncatedNegativeBinomial
-from sklearn_dpsearch.privacy.guarantees.single_mechanisms import ORDERS
-from sklearn_dpsearch.privacy.selection.published_bounds import (
+from sklearn_dpsearch.privacy._count_distributions.base import Capped
+from sklearn_dpsearch.privacy._count_distributions.negative_binomial import (
+    TruncatedNegativeBinomial,
+)
+from sklearn_dpsearch.privacy._guarantees.single_mechanisms import ORDERS
+from sklearn_dpsearch.privacy._selection.published_bounds import (
     renyi_any_distribution,
     shifted,
     smallest_shift,

@@ -19,7 +19,7 @@ import numpy as np
 from _show import Curves, Figure, show
 
 from sklearn_dpsearch.privacy import GumbelNoise, doubling_search
-from sklearn_dpsearch.privacy.selection.doubling import (
+from sklearn_dpsearch.privacy._selection.doubling import (
     AboveThreshold,
     DoublingRounds,
     DoublingSteps,

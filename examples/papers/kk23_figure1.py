@@ -33,9 +33,9 @@ from sklearn_dpsearch.privacy import (
     subset_then_train,
     witness,
 )
-from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
-from sklearn_dpsearch.privacy.selection import published_bounds
-from sklearn_dpsearch.privacy.selection.published_bounds import (
+from sklearn_dpsearch.privacy._numerics.loss_distribution import DominatingPair
+from sklearn_dpsearch.privacy._selection import published_bounds
+from sklearn_dpsearch.privacy._selection.published_bounds import (
     INTEGER_ORDERS,
     renyi_all,
     renyi_rest,

@@ -48,7 +48,7 @@ from sklearn_dpsearch.privacy import (
     Poisson,
     RenyiDP,
 )
-from sklearn_dpsearch.privacy.selection.published_bounds import (
+from sklearn_dpsearch.privacy._selection.published_bounds import (
     INTEGER_ORDERS,
     renyi_all,
     renyi_poisson,

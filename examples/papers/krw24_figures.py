@@ -28,7 +28,7 @@ from sklearn_dpsearch.privacy import (
     best_of,
     witness,
 )
-from sklearn_dpsearch.privacy.selection import published_bounds
+from sklearn_dpsearch.privacy._selection import published_bounds
 
 SIGMA, DELTA, MEAN, N = 4.0, 1e-6, 10.0, 20
 BASE = GaussianDP(mu=1 / SIGMA)

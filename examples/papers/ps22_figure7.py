@@ -39,8 +39,8 @@ from sklearn_dpsearch.privacy import (
     RenyiDP,
     best_of,
 )
-from sklearn_dpsearch.privacy.selection import published_bounds
-from sklearn_dpsearch.privacy.selection.published_bounds import INTEGER_ORDERS
+from sklearn_dpsearch.privacy._selection import published_bounds
+from sklearn_dpsearch.privacy._selection.published_bounds import INTEGER_ORDERS
 
 DELTA, CANDIDATES = 1e-6, 400
 RUN = DPSGD(noise_multiplier=1.1, sample_rate=256 / 60_000, steps=60 * 60_000 // 256)

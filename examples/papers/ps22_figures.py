@@ -30,7 +30,7 @@ from sklearn_dpsearch.privacy import (
     Poisson,
     best_of,
 )
-from sklearn_dpsearch.privacy.selection import published_bounds
+from sklearn_dpsearch.privacy._selection import published_bounds
 
 RHO, DELTA = 0.1, 1e-6
 BASE = GaussianDP(mu=(2 * RHO) ** 0.5)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from copy import copy
 
 from ..privacy import UnknownGuaranteeError
-from .adapter import Adapter, Estimator, PrivateEstimator, ProtocolAdapter, TrainingRun
-from .declared_guarantee import Declared, DeclaredAdapter
-from .diffprivlib import DiffprivlibAdapter
-from .foreign_skorch_nets import SkorchAdapter
-from .interpret import InterpretAdapter
-from .opacus import OpacusAdapter
-from .pipelines import CompositeAdapter
-from .refused_estimators import COUNTERPARTS
+from ._adapter import Adapter, Estimator, PrivateEstimator, ProtocolAdapter, TrainingRun
+from ._declared_guarantee import Declared, DeclaredAdapter
+from ._diffprivlib import DiffprivlibAdapter
+from ._foreign_skorch_nets import SkorchAdapter
+from ._interpret import InterpretAdapter
+from ._opacus import OpacusAdapter
+from ._pipelines import CompositeAdapter
+from ._refused_estimators import COUNTERPARTS
 
 __all__ = ["Adapter", "PrivateEstimator", "TrainingRun", "adapter_for", "training_run"]
 

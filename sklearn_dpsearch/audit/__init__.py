@@ -6,14 +6,14 @@ the other half. ``audit_one_run`` flips a coin for each of many canaries, and gu
 one fitted model.
 """
 
-from .audit_result import AuditResult, lower_bound
-from .auditing import audit
-from .bounds import largest_provable_epsilon, runs_needed
-from .distinguishing_events import Event
-from .neighbours import Neighbours, worst_case
-from .one_run import OneRunResult, audit_one_run
-from .replay import ReplayResult, replay
-from .right_guesses import epsilon_of_guesses
+from ._audit_result import AuditResult, lower_bound
+from ._auditing import audit
+from ._bounds import largest_provable_epsilon, runs_needed
+from ._distinguishing_events import Event
+from ._neighbours import Neighbours, worst_case
+from ._one_run import OneRunResult, audit_one_run
+from ._replay import ReplayResult, replay
+from ._right_guesses import epsilon_of_guesses
 
 # fmt: off
 __all__ = [

@@ -4,6 +4,6 @@
 diffprivlib.
 """
 
-from .estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from ._estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 
 __all__ = ["DPGradientBoostingClassifier", "DPGradientBoostingRegressor"]

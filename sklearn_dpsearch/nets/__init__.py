@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any
 from ..errors import missing_name
 
 if TYPE_CHECKING:
-    from .estimators.array_estimators import (
+    from ._estimators.array_estimators import (
         DPLinearRegression,
         DPLogisticRegression,
         DPMLPClassifier,
         DPMLPRegressor,
     )
-    from .estimators.frame_estimators import DPTabularClassifier, DPTabularRegressor
-    from .estimators.skorch_nets import (
+    from ._estimators.frame_estimators import DPTabularClassifier, DPTabularRegressor
+    from ._estimators.skorch_nets import (
         DPNeuralNetBinaryClassifier,
         DPNeuralNetClassifier,
         DPNeuralNetMultiLabelClassifier,
         DPNeuralNetRegressor,
     )
-    from .opacus_net import OpacusNet
+    from ._opacus_net import OpacusNet
 
 __all__ = [
     "DPLinearRegression",
@@ -47,11 +47,11 @@ __all__ = [
 #: Module of each name that is no skorch net, imported on demand: searches and users of diffprivlib
 #: need no torch.
 _MODULES = {
-    "estimators.array_estimators": (
+    "_estimators.array_estimators": (
         "DPLinearRegression DPLogisticRegression DPMLPClassifier DPMLPRegressor"
     ),
-    "estimators.frame_estimators": "DPTabularClassifier DPTabularRegressor",
-    "opacus_net": "OpacusNet",
+    "_estimators.frame_estimators": "DPTabularClassifier DPTabularRegressor",
+    "_opacus_net": "OpacusNet",
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
@@ -60,7 +60,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise missing_name(__name__, name)
     try:
-        module = _PLACES.get(name, "estimators.skorch_nets")
+        module = _PLACES.get(name, "_estimators.skorch_nets")
         return getattr(import_module(f".{module}", __name__), name)
     except ModuleNotFoundError as error:
         if error.name in ("torch", "skorch", "opacus"):

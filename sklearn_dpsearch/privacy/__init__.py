@@ -23,15 +23,15 @@ from ..errors import (
     UnknownGuaranteeError,
     UnknownSensitivityError,
 )
-from .calibration import calibrate
-from .count_distributions.base import CountDistribution
-from .count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
-from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
-from .guarantees.base import Guarantee, from_dict
-from .guarantees.composition import compose, envelope, mixture
-from .guarantees.neighboring_relations import as_replace_one, as_zero_out, for_group
-from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
-from .guarantees.single_mechanisms import (
+from ._calibration import calibrate
+from ._count_distributions.base import CountDistribution
+from ._count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
+from ._count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
+from ._guarantees.base import Guarantee, from_dict
+from ._guarantees.composition import compose, envelope, mixture
+from ._guarantees.neighboring_relations import as_replace_one, as_zero_out, for_group
+from ._guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
+from ._guarantees.single_mechanisms import (
     DPSGD,
     ZCDP,
     ApproxDP,
@@ -40,13 +40,13 @@ from .guarantees.single_mechanisms import (
     ProfileDP,
     RenyiDP,
 )
-from .selection.best_of import best_of
-from .selection.doubling import doubling_search
-from .selection.noisy_max import GumbelNoise, noisy_max
-from .selection.subset import subset_then_train
-from .selection.threshold import until_above
-from .selection.verify import verify
-from .selection.witness import witness, witness_epsilon
+from ._selection.best_of import best_of
+from ._selection.doubling import doubling_search
+from ._selection.noisy_max import GumbelNoise, noisy_max
+from ._selection.subset import subset_then_train
+from ._selection.threshold import until_above
+from ._selection.verify import verify
+from ._selection.witness import witness, witness_epsilon
 
 # fmt: off
 __all__ = [

@@ -11,15 +11,15 @@ from typing import Any
 
 from ..errors import PrivacyError
 from ._checks import NEIGHBORING
-from .count_distributions.base import CountDistribution
-from .count_distributions.distributions import Fixed, Poisson
-from .count_distributions.negative_binomial import Geometric, Logarithmic
-from .guarantees.base import Guarantee
-from .guarantees.pure import PureDP
-from .guarantees.single_mechanisms import DPSGD, ZCDP, ApproxDP, GaussianDP
-from .selection.best_of import best_of
-from .selection.witness import witness_epsilon
-from .statement.content import up
+from ._count_distributions.base import CountDistribution
+from ._count_distributions.distributions import Fixed, Poisson
+from ._count_distributions.negative_binomial import Geometric, Logarithmic
+from ._guarantees.base import Guarantee
+from ._guarantees.pure import PureDP
+from ._guarantees.single_mechanisms import DPSGD, ZCDP, ApproxDP, GaussianDP
+from ._selection.best_of import best_of
+from ._selection.witness import witness_epsilon
+from ._statement.content import up
 
 #: Kind of one run ↦ its class, whose numbers are given in the order of its fields.
 RUNS: dict[str, type[Guarantee]] = {

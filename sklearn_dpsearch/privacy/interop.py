@@ -11,15 +11,15 @@ from typing import Any
 
 from ..errors import UnknownGuaranteeError
 from ._checks import Neighboring, require, require_in, require_whole
-from .count_distributions.distributions import Poisson
-from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
-from .guarantees.base import Guarantee
-from .guarantees.composition import compose
-from .guarantees.pure import LaplaceDP, PureDP
-from .guarantees.single_mechanisms import DPSGD, ZCDP, GaussianDP, NonPrivate
-from .numerics.arithmetic import float_above
-from .selection.best_of import best_of
-from .selection.subset import subset_then_train
+from ._count_distributions.distributions import Poisson
+from ._count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
+from ._guarantees.base import Guarantee
+from ._guarantees.composition import compose
+from ._guarantees.pure import LaplaceDP, PureDP
+from ._guarantees.single_mechanisms import DPSGD, ZCDP, GaussianDP, NonPrivate
+from ._numerics.arithmetic import float_above
+from ._selection.best_of import best_of
+from ._selection.subset import subset_then_train
 
 
 def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee:

@@ -5,12 +5,12 @@ fit of a schema.
 from typing import Any
 
 from ..errors import missing_name
-from .mlflow_run import log_to_mlflow
-from .planning import Comparison, plan
-from .schema_fit import SchemaReport, schema_report
-from .score_by_epsilon import NeededEpsilon, needed_epsilon
-from .shape import ShapeDisplay
-from .trade_off import TradeOffDisplay
+from ._mlflow_run import log_to_mlflow
+from ._planning import Comparison, plan
+from ._schema_fit import SchemaReport, schema_report
+from ._score_by_epsilon import NeededEpsilon, needed_epsilon
+from ._shape import ShapeDisplay
+from ._trade_off import TradeOffDisplay
 
 __all__ = [
     "Comparison",

@@ -1,9 +1,9 @@
 """Private scores: scorers of known sensitivity, exact noise, and the guarantee of both."""
 
-from .base import PrivateScorer
-from .mean import make_private_scorer
-from .named_scorers import get_private_scorer, private_scorer
-from .noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
+from ._base import PrivateScorer
+from ._mean import make_private_scorer
+from ._named_scorers import get_private_scorer, private_scorer
+from ._noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
 
 __all__ = [
     "DiscreteGaussianNoise",

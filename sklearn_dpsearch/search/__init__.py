@@ -1,13 +1,13 @@
 """The private searches."""
 
 from ._base import BasePrivateSearch
-from .doubling import Doubling
-from .execution.job import NoModelError
-from .grid_search import DPGridSearchCV
-from .planning.space import search_space
-from .random_search import DPRandomSearchCV
-from .subset_search import DPSubsetSearchCV
-from .threshold_search import DPThresholdSearchCV
+from ._doubling import Doubling
+from ._execution.job import NoModelError
+from ._grid_search import DPGridSearchCV
+from ._planning.space import search_space
+from ._random_search import DPRandomSearchCV
+from ._subset_search import DPSubsetSearchCV
+from ._threshold_search import DPThresholdSearchCV
 
 __all__ = [
     "BasePrivateSearch",

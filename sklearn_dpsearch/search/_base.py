@@ -16,27 +16,27 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from .._documentation import linked
 from .._process.progress import speaking
-from ..adapters.declared_guarantee import Declared
+from ..adapters._declared_guarantee import Declared
 from ..errors import check_arguments_of
 from ..ledger import PrivacyLedger
-from ..ledger.ledger_context import is_counted
+from ..ledger._ledger_context import is_counted
 from ..privacy import Guarantee, MissingDeltaError
-from ..privacy.spent import PrivacySpent
+from ..privacy._spent import PrivacySpent
 from ..scoring import PrivateScorer
-from ..scoring.validation import read_once
-from ..search import private_process
+from ..scoring._validation import read_once
+from ..search import _private_process as private_process
 from ._checkpoint import start_of_search
 from ._delegation import ReleasedModel
+from ._execution.job import charge
 from ._html_repr import ShownInNotebooks
 from ._ledgers import enter, ledger_of, state_with_ledger, with_earlier_fits
+from ._planning.checks import BUDGET, DELTA, check_forms, check_supported
+from ._planning.finite_epsilon import check_finite
+from ._planning.plan import Plan
 from ._private_fit import PrivateFit, private_fit
 from ._records import Scorer
 from ._rehearsal import DryRun, dry_run, rehearse
 from ._strategy import Strategy
-from .execution.job import charge
-from .planning.checks import BUDGET, DELTA, check_forms, check_supported
-from .planning.finite_epsilon import check_finite
-from .planning.plan import Plan
 
 #: A fit that may start, checked and planned, and its ledger; no private record was used yet.
 Planned: TypeAlias = tuple[PrivateFit, PrivacyLedger | None]

@@ -23,17 +23,17 @@ from sklearn.base import clone
 
 from .._durable import read_whole, write_whole
 from .._version import __version__
-from ..adapters.seeds import forget_seeds, seed_names
-from ..data.columns import is_data_set, is_frame
+from ..adapters._seeds import forget_seeds, seed_names
+from ..data._columns import is_data_set, is_frame
 from ..privacy import PrivacyError
-from ..privacy.statement.content import version_of
+from ..privacy._statement.content import version_of
 from ..search import _checkpoint_folder as folder
 from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
+from ._execution.job import NOTHING, Finished, NoModelError
+from ._execution.randomness import Randomness, entropy_of
+from ._pickling import Code, code_of, pickled, unpickled
+from ._planning.space import listed
 from ._records import KnownSeed, with_parameters
-from .execution.job import NOTHING, Finished, NoModelError
-from .execution.randomness import Randomness, entropy_of
-from .pickling import Code, code_of, pickled, unpickled
-from .planning.space import listed
 
 ANEW = (
     "Or delete the folder and start anew. The first attempt is then spent as well: add what it "

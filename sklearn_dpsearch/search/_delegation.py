@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.records import read_table
+from ..data._records import read_table
 from ..scoring import PrivateScorer
 
 #: Tags that a search has from its estimator.

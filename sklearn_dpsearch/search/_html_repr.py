@@ -9,9 +9,9 @@ from typing import Any
 
 from sklearn import get_config
 
-from ..privacy.statement.content import clean, short_up, up
+from ..privacy._statement.content import clean, short_up, up
+from ._planning.plan import Plan
 from ._records import columns_read
-from .planning.plan import Plan
 
 #: Most lines of a search's text.
 MOST_LINES = 18

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..ledger import PrivacyLedger
-from ..ledger.ledger_context import is_counted, ledger_here, model_in_words, own_block
+from ..ledger._ledger_context import is_counted, ledger_here, model_in_words, own_block
 from ..privacy import PrivacyError
-from ..privacy.spent import PrivacySpent
-from .planning.checks import nested_values, values_of_space
+from ..privacy._spent import PrivacySpent
+from ._planning.checks import nested_values, values_of_space
 
 BEFORE = (
     "This search was fitted {} before. The cost of earlier fits, on the same records, is not "

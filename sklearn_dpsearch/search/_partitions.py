@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from .._process import in_fixed_words
-from ..adapters.adapter import is_ours
-from ..data.columns import is_frame
-from ..data.partitions import chosen_rows, column_named, header_of, partition_facts, parts_of
-from ..data.records import Records, read_features, read_targets
+from ..adapters._adapter import is_ours
+from ..data._columns import is_frame
+from ..data._partitions import chosen_rows, column_named, header_of, partition_facts, parts_of
+from ..data._records import Records, read_features, read_targets
 from ..privacy import PrivacyError
-from ..scoring.validation import Indices
+from ..scoring._validation import Indices
+from ._execution.clusters import connection_of
+from ._execution.job import Split
+from ._pickling import pickled, unpickled
+from ._planning.checks import first_look
 from ._records import Scorer, declared_of
 from ._strategy import Strategy
-from .execution.clusters import connection_of
-from .execution.job import Split
-from .pickling import pickled, unpickled
-from .planning.checks import first_look
 
 #: Forms of columns that are joined, by NumPy's letter for their types; all others are objects.
 FORMS: dict[str, Any] = {**dict.fromkeys("biuf", np.float64), "M": "datetime64[us]"}

@@ -12,25 +12,25 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from .._process.progress import Progress, planning
-from ..adapters.refused_estimators import check_all
-from ..data.columns import is_of_dask
-from ..data.persons import PersonCodes, number_of_persons, one_of_each, persons_in
-from ..data.records import Records
+from ..adapters._refused_estimators import check_all
+from ..data._columns import is_of_dask
+from ..data._persons import PersonCodes, number_of_persons, one_of_each, persons_in
+from ..data._records import Records
 from ..privacy import PrivacyError
-from ..privacy.mechanisms.array_sampling import RandomBytes
-from ..scoring.validation import Indices, numbers_where
-from ..search import private_process
+from ..privacy._mechanisms.array_sampling import RandomBytes
+from ..scoring._validation import Indices, numbers_where
+from ..search import _private_process as private_process
+from ._execution import job as jobs
+from ._execution.clusters import Workplace, workplace_for
+from ._execution.randomness import Randomness
+from ._execution.workers import Workers
 from ._html_repr import plan_in_words
 from ._partitions import TRUSTED, PartitionedTable, look_at_partitions
+from ._planning.checks import check_public_shape, first_look, fit_params_of, read_public
+from ._planning.finite_epsilon import check_finite
+from ._planning.plan import Plan
 from ._records import Parameters, PublicData, takes_groups
 from ._strategy import Strategy
-from .execution import job as jobs
-from .execution.clusters import Workplace, workplace_for
-from .execution.randomness import Randomness
-from .execution.workers import Workers
-from .planning.checks import check_public_shape, first_look, fit_params_of, read_public
-from .planning.finite_epsilon import check_finite
-from .planning.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
-from ..adapters.adapter import ExtrapolationRule, is_ours
-from ..data.records import Declared, classes_of, number_of_records
-from ..data.rows import ChosenRows
+from ..adapters._adapter import ExtrapolationRule, is_ours
+from ..data._records import Declared, classes_of, number_of_records
+from ..data._rows import ChosenRows
 
 #: Values of hyperparameters by name: one of the points among which a search chooses.
 Candidate: TypeAlias = Mapping[str, Any]

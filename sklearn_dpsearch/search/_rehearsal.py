@@ -16,20 +16,20 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._process import public_records, rehearsing
-from ..data.records import Records, number_of_records
-from ..ledger.ledger_context import counted
-from ..search import private_process
+from ..data._records import Records, number_of_records
+from ..ledger._ledger_context import counted
+from ..search import _private_process as private_process
+from ._execution.job import Job, Split
+from ._execution.randomness import Randomness
+from ._execution.workers import is_leak, leak_error, task_context
+from ._pickling import pickled, unpickled
+from ._planning.checks import first_look, is_per_record
+from ._planning.plan import Plan
 from ._private_fit import PrivateFit, job_of
+from ._private_process import imported, privately
 from ._records import Candidate, KnownSeed, Parameters, PublicData, columns_read
 from ._strategy import Strategy, drawn_candidates
 from ._synthetic_records import NothingKnownError, made_up
-from .execution.job import Job, Split
-from .execution.randomness import Randomness
-from .execution.workers import is_leak, leak_error, task_context
-from .pickling import pickled, unpickled
-from .planning.checks import first_look, is_per_record
-from .planning.plan import Plan
-from .private_process import imported, privately
 
 Result = TypeVar("Result")
 

@@ -12,21 +12,21 @@ from sklearn.metrics import check_scoring
 
 from .._process.progress import Progress
 from ..adapters import Adapter, adapter_for
-from ..adapters.refused_estimators import refuse_steps
+from ..adapters._refused_estimators import refuse_steps
 from ..privacy import Guarantee, PrivacyError, compose
 from ..privacy._checks import cached_property
-from ..privacy.spent import Component
-from ..privacy.statement.content import Release
+from ..privacy._spent import Component
+from ..privacy._statement.content import Release
 from ..scoring import PrivateScorer, get_private_scorer
-from ..scoring.validation import Exposure, search_guarantee
+from ..scoring._validation import Exposure, search_guarantee
+from ._execution.job import Job, Outcome, Split
+from ._execution.randomness import Randomness
+from ._execution.runs import Run, run_all, run_best, train_in_the_open
+from ._planning.families import Families, families_of, kinds_of
+from ._planning.plan import Facts, Plan, assumptions_of_search, make_plan
+from ._planning.space import AUTO, Space, own_space
+from ._planning.space_guarantee import SpaceGuarantee
 from ._records import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
-from .execution.job import Job, Outcome, Split
-from .execution.randomness import Randomness
-from .execution.runs import Run, run_all, run_best, train_in_the_open
-from .planning.families import Families, families_of, kinds_of
-from .planning.plan import Facts, Plan, assumptions_of_search, make_plan
-from .planning.space import AUTO, Space, own_space
-from .planning.space_guarantee import SpaceGuarantee
 
 #: Attributes of every fit that ends with a model.
 ALWAYS = ("best_params_", "best_index_", "best_score_", "cv_results_", "scorer_", "n_splits_")

@@ -14,7 +14,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
-from ..data.columns import is_frame
+from ..data._columns import is_frame
 from ..privacy import PrivacyError
 from ._records import Scorer, parameter, steps_of
 

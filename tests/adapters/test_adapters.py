@@ -10,12 +10,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch.adapters import ADAPTERS, adapter_for, training_run
-from sklearn_dpsearch.adapters.adapter import ProtocolAdapter
-from sklearn_dpsearch.adapters.diffprivlib import DiffprivlibAdapter
-from sklearn_dpsearch.adapters.foreign_skorch_nets import SkorchAdapter
-from sklearn_dpsearch.adapters.interpret import InterpretAdapter
-from sklearn_dpsearch.adapters.opacus import OpacusAdapter
-from sklearn_dpsearch.adapters.pipelines import CompositeAdapter
+from sklearn_dpsearch.adapters._adapter import ProtocolAdapter
+from sklearn_dpsearch.adapters._diffprivlib import DiffprivlibAdapter
+from sklearn_dpsearch.adapters._foreign_skorch_nets import SkorchAdapter
+from sklearn_dpsearch.adapters._interpret import InterpretAdapter
+from sklearn_dpsearch.adapters._opacus import OpacusAdapter
+from sklearn_dpsearch.adapters._pipelines import CompositeAdapter
 from sklearn_dpsearch.privacy import GaussianDP, UnknownGuaranteeError
 
 skorch = pytest.importorskip("skorch")

@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.adapters import adapter_for
-from sklearn_dpsearch.adapters.seeds import fitted_parts
+from sklearn_dpsearch.adapters._seeds import fitted_parts
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PureDP
 from sklearn_dpsearch.scoring import private_scorer
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
-from sklearn_dpsearch.adapters.diffprivlib import MODELS, SystemRandomState
+from sklearn_dpsearch.adapters._diffprivlib import MODELS, SystemRandomState
 
 pytest.importorskip("diffprivlib")
 from diffprivlib import models

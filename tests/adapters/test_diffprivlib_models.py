@@ -10,7 +10,7 @@ import os
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.adapters.diffprivlib import SMALLEST_EPSILON
+from sklearn_dpsearch.adapters._diffprivlib import SMALLEST_EPSILON
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 pytest.importorskip("diffprivlib")

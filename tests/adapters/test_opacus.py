@@ -26,9 +26,10 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch._process import rehearsing, reseed
-from sklearn_dpsearch.adapters import adapter_for, opacus, training_run
-from sklearn_dpsearch.adapters.foreign_skorch_nets import SkorchAdapter
-from sklearn_dpsearch.adapters.opacus import OpacusAdapter, OpacusPlan, history_of, plan_of
+from sklearn_dpsearch.adapters import _opacus as opacus
+from sklearn_dpsearch.adapters import adapter_for, training_run
+from sklearn_dpsearch.adapters._foreign_skorch_nets import SkorchAdapter
+from sklearn_dpsearch.adapters._opacus import OpacusAdapter, OpacusPlan, history_of, plan_of
 
 from ..adapters import opacus_nets as nets
 from ..search.toys import search_of

@@ -22,8 +22,8 @@ from sklearn.preprocessing import (
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
-from sklearn_dpsearch.adapters.adapter import ProtocolAdapter
-from sklearn_dpsearch.adapters.pipelines import CompositeAdapter
+from sklearn_dpsearch.adapters._adapter import ProtocolAdapter
+from sklearn_dpsearch.adapters._pipelines import CompositeAdapter
 from sklearn_dpsearch.privacy import (
     LeakingEstimatorError,
     MixedNeighborsError,

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import check_random_state
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.adapters.seeds import fitted_parts, seed_names
+from sklearn_dpsearch.adapters._seeds import fitted_parts, seed_names
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PureDP
 
 from ..search.toys import NoisyCentroids, two_blobs

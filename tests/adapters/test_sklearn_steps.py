@@ -23,7 +23,7 @@ from sklearn.preprocessing import (
 )
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch.adapters.sklearn_steps import FittedByParameters
+from sklearn_dpsearch.adapters._sklearn_steps import FittedByParameters
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PureDP, UnknownGuaranteeError
 
 from ..search.toys import NoisyCentroids

@@ -11,8 +11,8 @@ from sklearn.preprocessing import FunctionTransformer
 import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.audit import audit
-from sklearn_dpsearch.audit.stated_guarantees import Claim
-from sklearn_dpsearch.privacy.spent import PrivacySpent
+from sklearn_dpsearch.audit._stated_guarantees import Claim
+from sklearn_dpsearch.privacy._spent import PrivacySpent
 
 from ..search.toys import NoisyCentroids, RandomizedResponse
 from .toys import LABELS, PAIR, PUBLIC, QUIET, answer_low
@@ -140,7 +140,7 @@ def test_fits_without_a_seed_differ_even_where_workers_are_forked() -> None:
 
 
 def test_the_default_attack_reads_inside_pipelines_and_searches() -> None:
-    from sklearn_dpsearch.audit.distinguishing_events import Everything
+    from sklearn_dpsearch.audit._distinguishing_events import Everything
 
     X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
     y = (X[:, 0] > 0).astype(int)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from sklearn_dpsearch.audit import largest_provable_epsilon, lower_bound, runs_needed
-from sklearn_dpsearch.audit.bounds import certified_epsilon
+from sklearn_dpsearch.audit._bounds import certified_epsilon
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn_dpsearch import DPRandomSearchCV, PrivacyError
 from sklearn_dpsearch.audit import audit_one_run, epsilon_of_guesses
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PureDP, calibrate
-from sklearn_dpsearch.privacy.spent import PrivacySpent
+from sklearn_dpsearch.privacy._spent import PrivacySpent
 
 # --- the bound ------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 pd = pytest.importorskip("pandas")
 
 from sklearn_dpsearch.nets import DPLogisticRegression, DPNeuralNetClassifier, DPTabularClassifier
-from sklearn_dpsearch.nets.stacked_training import Stack
+from sklearn_dpsearch.nets._stacked_training import Stack
 
 BUDGET = {"target_epsilon": 1.0, "target_delta": 1e-4}
 SCHEMA = {"age": (0, 100), "job": ["clerk", "nurse"]}

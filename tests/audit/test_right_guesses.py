@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import binom, norm
 
-from sklearn_dpsearch.audit.right_guesses import ClaimedCurve, Guesses
+from sklearn_dpsearch.audit._right_guesses import ClaimedCurve, Guesses
 from sklearn_dpsearch.privacy import GaussianDP
 
 EPSILONS = np.linspace(0.0, 6.0, 61)

@@ -16,7 +16,7 @@ from dask import delayed
 from distributed import Client, LocalCluster
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.boosting import partitions
+from sklearn_dpsearch.boosting import _partitions as partitions
 
 from ..clusters import error
 from .models import MODELS, STARTS, TABLE

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.audit import audit
-from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, base, rounds
-from sklearn_dpsearch.boosting.noise import noise_scale
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
+from sklearn_dpsearch.boosting import _base as base
+from sklearn_dpsearch.boosting import _rounds as rounds
+from sklearn_dpsearch.boosting._noise import noise_scale
 
 pytestmark = pytest.mark.slow
 

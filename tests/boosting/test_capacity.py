@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from sklearn_dpsearch.boosting.capacity import (
+from sklearn_dpsearch.boosting._capacity import (
     MANY,
     OF_CLASSES,
     OF_NUMBERS,

@@ -11,11 +11,13 @@ from sklearn_dpsearch.audit import replay
 from sklearn_dpsearch.boosting import (
     DPGradientBoostingClassifier,
     DPGradientBoostingRegressor,
-    base,
 )
-from sklearn_dpsearch.boosting.directions import RELEASES, _Effect, _masses, without_interactions
-from sklearn_dpsearch.boosting.features import INDEX_SIZE, CodedColumns
-from sklearn_dpsearch.boosting.random_cells import PartitionDraws
+from sklearn_dpsearch.boosting import (
+    _base as base,
+)
+from sklearn_dpsearch.boosting._directions import RELEASES, _Effect, _masses, without_interactions
+from sklearn_dpsearch.boosting._features import INDEX_SIZE, CodedColumns
+from sklearn_dpsearch.boosting._random_cells import PartitionDraws
 from sklearn_dpsearch.preprocessing import Schema
 
 pd = pytest.importorskip("pandas")

@@ -17,12 +17,16 @@ from sklearn_dpsearch import PrivacyError
 from sklearn_dpsearch.boosting import (
     DPGradientBoostingClassifier,
     DPGradientBoostingRegressor,
-    base,
-    rounds,
 )
-from sklearn_dpsearch.boosting.noise import squared_distance
-from sklearn_dpsearch.boosting.random_cells import EXPLORING, WHOLE
-from sklearn_dpsearch.data.rows import ChosenRows
+from sklearn_dpsearch.boosting import (
+    _base as base,
+)
+from sklearn_dpsearch.boosting import (
+    _rounds as rounds,
+)
+from sklearn_dpsearch.boosting._noise import squared_distance
+from sklearn_dpsearch.boosting._random_cells import EXPLORING, WHOLE
+from sklearn_dpsearch.data._rows import ChosenRows
 from sklearn_dpsearch.privacy import GaussianDP, as_replace_one
 
 from ..search.toys import refuses_to_fit

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.boosting.base import FACTS
-from sklearn_dpsearch.boosting.features import BinLookup, CodedColumns
-from sklearn_dpsearch.data.rows import ChosenRows
+from sklearn_dpsearch.boosting._base import FACTS
+from sklearn_dpsearch.boosting._features import BinLookup, CodedColumns
+from sklearn_dpsearch.data._rows import ChosenRows
 from sklearn_dpsearch.preprocessing import Schema
 
 pd = pytest.importorskip("pandas")
@@ -100,7 +100,7 @@ def test_chosen_rows_are_coded_like_a_copy_of_them_and_read_block_by_block(monke
         return found
 
     monkeypatch.setattr(ChosenRows, "__getitem__", counting)
-    monkeypatch.setattr("sklearn_dpsearch.boosting.features.BLOCK", 7)
+    monkeypatch.setattr("sklearn_dpsearch.boosting._features.BLOCK", 7)
     np.testing.assert_array_equal(columns.codes(ChosenRows(X, chosen)), copied)
     assert read == [7, 7, 3]
 

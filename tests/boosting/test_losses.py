@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from sklearn_dpsearch.boosting.losses import (
+from sklearn_dpsearch.boosting._losses import (
     GRID,
     LONGEST,
     BinaryLoss,

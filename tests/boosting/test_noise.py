@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sklearn_dpsearch.boosting.losses import GRID, BinaryLoss, SoftmaxLoss, SquaredLoss
-from sklearn_dpsearch.boosting.noise import (
+from sklearn_dpsearch.boosting._losses import GRID, BinaryLoss, SoftmaxLoss, SquaredLoss
+from sklearn_dpsearch.boosting._noise import (
     PART,
     UNIT,
     NoisySums,

@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.boosting.partitions import (
+from sklearn_dpsearch.boosting._partitions import (
     PartitionedRecords,
     PartitionReader,
     WorkerPartition,
     is_partitioned,
 )
-from sklearn_dpsearch.boosting.random_cells import WHOLE
+from sklearn_dpsearch.boosting._random_cells import WHOLE
 from sklearn_dpsearch.privacy import PrivacyError
 
 from ..clusters import told_by

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.audit import replay
-from sklearn_dpsearch.boosting import base, rounds
-from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
-from sklearn_dpsearch.boosting.noise import (
+from sklearn_dpsearch.boosting import _base as base
+from sklearn_dpsearch.boosting import _rounds as rounds
+from sklearn_dpsearch.boosting._losses import BinaryLoss, SoftmaxLoss, SquaredLoss
+from sklearn_dpsearch.boosting._noise import (
     UNIT,
     bounded_records,
     cell_sums,
     squared_distance,
     whole_numbers,
 )
-from sklearn_dpsearch.boosting.rounds import RecordsByPerson, clip_persons
+from sklearn_dpsearch.boosting._rounds import RecordsByPerson, clip_persons
 from sklearn_dpsearch.privacy import PrivacyError
 
 from .models import MODELS, STARTS, TABLE

@@ -13,11 +13,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch.audit import replay
-from sklearn_dpsearch.boosting import base
-from sklearn_dpsearch.boosting.losses import LEAST_PROBABILITY
-from sklearn_dpsearch.boosting.noise import squared_distance
-from sklearn_dpsearch.boosting.public_start import columns_of_init, logits_from_probabilities
-from sklearn_dpsearch.boosting.rounds import EVERY
+from sklearn_dpsearch.boosting import _base as base
+from sklearn_dpsearch.boosting._losses import LEAST_PROBABILITY
+from sklearn_dpsearch.boosting._noise import squared_distance
+from sklearn_dpsearch.boosting._public_start import columns_of_init, logits_from_probabilities
+from sklearn_dpsearch.boosting._rounds import EVERY
 from sklearn_dpsearch.privacy import GaussianDP
 
 from .models import MODELS, STARTS, TABLE, ByAge, PriceByAge

@@ -8,9 +8,9 @@ import itertools
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.boosting.capacity import MOST_CELLS, parts_by_cell_width
-from sklearn_dpsearch.boosting.features import CodedColumns
-from sklearn_dpsearch.boosting.random_cells import BY_GAINS, EXPLORING, WHOLE, PartitionDraws
+from sklearn_dpsearch.boosting._capacity import MOST_CELLS, parts_by_cell_width
+from sklearn_dpsearch.boosting._features import CodedColumns
+from sklearn_dpsearch.boosting._random_cells import BY_GAINS, EXPLORING, WHOLE, PartitionDraws
 from sklearn_dpsearch.preprocessing import Schema
 
 from .tables import SCHEMA, table

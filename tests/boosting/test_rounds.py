@@ -8,13 +8,13 @@ import threading
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.boosting import rounds
-from sklearn_dpsearch.boosting.capacity import parts_by_cell_width
-from sklearn_dpsearch.boosting.features import CodedColumns
-from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
-from sklearn_dpsearch.boosting.noise import UNIT, NoisySums, squared_distance
-from sklearn_dpsearch.boosting.random_cells import WHOLE, PartitionDraws
-from sklearn_dpsearch.boosting.rounds import (
+from sklearn_dpsearch.boosting import _rounds as rounds
+from sklearn_dpsearch.boosting._capacity import parts_by_cell_width
+from sklearn_dpsearch.boosting._features import CodedColumns
+from sklearn_dpsearch.boosting._losses import BinaryLoss, SoftmaxLoss, SquaredLoss
+from sklearn_dpsearch.boosting._noise import UNIT, NoisySums, squared_distance
+from sklearn_dpsearch.boosting._random_cells import WHOLE, PartitionDraws
+from sklearn_dpsearch.boosting._rounds import (
     FIRST_SCALE,
     UNMEASURED,
     KnownHessians,

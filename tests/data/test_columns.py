@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.boosting.features import CodedColumns
+from sklearn_dpsearch.boosting._features import CodedColumns
 from sklearn_dpsearch.preprocessing import Schema, TableEncoder
 
 pd = pytest.importorskip("pandas")

@@ -13,8 +13,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.data.persons import persons_in
-from sklearn_dpsearch.data.records import Declared, read_parameter, read_records
+from sklearn_dpsearch.data._persons import persons_in
+from sklearn_dpsearch.data._records import Declared, read_parameter, read_records
 from sklearn_dpsearch.privacy import PureDP
 from sklearn_dpsearch.report import schema_report
 

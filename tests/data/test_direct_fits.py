@@ -12,9 +12,11 @@ from sklearn_dpsearch._process.containment import TrainingStoppedError
 from sklearn_dpsearch.boosting import (
     DPGradientBoostingClassifier,
     DPGradientBoostingRegressor,
-    rounds,
 )
-from sklearn_dpsearch.data.labels import as_array, classes_in
+from sklearn_dpsearch.boosting import (
+    _rounds as rounds,
+)
+from sklearn_dpsearch.data._labels import as_array, classes_in
 
 SCHEMA = {"a": (0.0, 1.0)}
 X, y = np.linspace(0, 1, 60)[:, None], np.arange(60) % 2

@@ -16,9 +16,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.boosting.features import CodedColumns
-from sklearn_dpsearch.data.columns import frame_of, is_frame
-from sklearn_dpsearch.data.labels import as_array, positions, targets_like
+from sklearn_dpsearch.boosting._features import CodedColumns
+from sklearn_dpsearch.data._columns import frame_of, is_frame
+from sklearn_dpsearch.data._labels import as_array, positions, targets_like
 from sklearn_dpsearch.preprocessing import Schema, TableEncoder
 
 pd = pytest.importorskip("pandas")

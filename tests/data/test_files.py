@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.boosting.partitions import PartitionReader
-from sklearn_dpsearch.data.files import read_file
+from sklearn_dpsearch.boosting._partitions import PartitionReader
+from sklearn_dpsearch.data._files import read_file
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("fsspec")

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.data.labels import positions
-from sklearn_dpsearch.data.lists import labels_in, numbers_in, objects, objects_in
+from sklearn_dpsearch.data._labels import positions
+from sklearn_dpsearch.data._lists import labels_in, numbers_in, objects, objects_in
 
 BIG = 2**53
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.data.memory import share_memory
+from sklearn_dpsearch.data._memory import share_memory
 
 pd = pytest.importorskip("pandas")
 

@@ -22,26 +22,26 @@ CHECKS = re.compile(r"\b(check_array|check_X_y|to_numpy)\(")
 #: displayed).
 MAY = ("data", "audit", "report", "privacy")
 #: Of arrays and frames that the door has made.
-OF_THE_DOOR = {"nets/estimators/table_records.py", "search/_checkpoint.py"}
+OF_THE_DOOR = {"nets/_estimators/table_records.py", "search/_checkpoint.py"}
 #: Functions that users hand containers to: file, class, name, parameters.
 ENTRIES = [
-    ("boosting/base.py", "GradientBoosting", "fit", ("X", "y", "groups")),
-    ("boosting/base.py", "GradientBoosting", "_outputs", ("X",)),
-    ("boosting/partitions.py", "PartitionReader", "records", ("part", "y")),
-    ("nets/estimators/base.py", "DPSGDEstimator", "_train", ("X", "y", "groups")),
-    ("nets/estimators/skorch_base.py", "SkorchNet", "fit", ("X", "y")),
-    ("nets/estimators/skorch_base.py", "SkorchNet", "partial_fit", ("X", "y")),
-    ("nets/estimators/table_base.py", "TableClassifier", "partial_fit", ("X", "y")),
-    ("nets/estimators/table_base.py", "TableNet", "_prepare", ("X", "y", "groups")),
-    ("preprocessing/table_encoder.py", "TableEncoder", "fit", ("X",)),
-    ("preprocessing/table_encoder.py", "TableEncoder", "blocks", ("X",)),
-    ("report/schema_fit.py", None, "schema_report", ("X", "groups")),
+    ("boosting/_base.py", "GradientBoosting", "fit", ("X", "y", "groups")),
+    ("boosting/_base.py", "GradientBoosting", "_outputs", ("X",)),
+    ("boosting/_partitions.py", "PartitionReader", "records", ("part", "y")),
+    ("nets/_estimators/base.py", "DPSGDEstimator", "_train", ("X", "y", "groups")),
+    ("nets/_estimators/skorch_base.py", "SkorchNet", "fit", ("X", "y")),
+    ("nets/_estimators/skorch_base.py", "SkorchNet", "partial_fit", ("X", "y")),
+    ("nets/_estimators/table_base.py", "TableClassifier", "partial_fit", ("X", "y")),
+    ("nets/_estimators/table_base.py", "TableNet", "_prepare", ("X", "y", "groups")),
+    ("preprocessing/_table_encoder.py", "TableEncoder", "fit", ("X",)),
+    ("preprocessing/_table_encoder.py", "TableEncoder", "blocks", ("X",)),
+    ("report/_schema_fit.py", None, "schema_report", ("X", "groups")),
     ("search/_base.py", "BasePrivateSearch", "fit", ("X", "y", "X_public", "y_public")),
     ("search/_base.py", "BasePrivateSearch", "dry_run", ("X_example", "y_example")),
     ("search/_delegation.py", "ReleasedModel", "score", ("X",)),
     ("search/_partitions.py", None, "look_at_partitions", ("X", "y")),
-    ("audit/auditing.py", None, "audit", ("X", "y", "groups")),
-    ("audit/replay.py", None, "replay", ("X", "y", "groups", "neighbour_groups")),
+    ("audit/_auditing.py", None, "audit", ("X", "y", "groups")),
+    ("audit/_replay.py", None, "replay", ("X", "y", "groups", "neighbour_groups")),
 ]
 
 
@@ -87,5 +87,5 @@ def test_a_look_into_a_container_is_found(body):
 def test_what_is_handed_on_or_read_is_no_look(body):
     node = ast.parse(f"def fit(X):\n    {body}").body[0]
     flow = Flow()
-    flow.follow(Function("audit/replay.py", None, node), frozenset({"X"}))
+    flow.follow(Function("audit/_replay.py", None, node), frozenset({"X"}))
     assert not flow.violations

@@ -9,7 +9,7 @@ import decimal
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.data.persons import number_of_persons, one_of_each, persons_in
+from sklearn_dpsearch.data._persons import number_of_persons, one_of_each, persons_in
 
 pd = pytest.importorskip("pandas")
 NAMES = ["ann", "bob", "ann", "cy", "bob", "ann"]

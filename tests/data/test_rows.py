@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.data.rows import ChosenRows
+from sklearn_dpsearch.data._rows import ChosenRows
 
 RNG = np.random.default_rng(0)
 DATA = RNG.normal(size=(40, 3)).astype(np.float32)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sklearn_dpsearch import PrivacyError, PrivacyLedger
-from sklearn_dpsearch.ledger.ledger_context import counted, ledger_here
+from sklearn_dpsearch.ledger._ledger_context import counted, ledger_here
 
 
 @pytest.fixture

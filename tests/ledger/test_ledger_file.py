@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sklearn_dpsearch import BudgetExceededError, PrivacyError, PrivacyLedger
-from sklearn_dpsearch.ledger import ledger_file
+from sklearn_dpsearch.ledger import _ledger_file as ledger_file
 from sklearn_dpsearch.privacy import PureDP
 
 from .dying import DEATHS, POSIX, died, use, uses

@@ -6,7 +6,7 @@ import pytest
 
 from sklearn_dpsearch import BudgetExceededError, DPRandomSearchCV, PrivacyError, PrivacyLedger
 from sklearn_dpsearch.privacy import GaussianDP, PureDP
-from sklearn_dpsearch.privacy.spent import PrivacySpent
+from sklearn_dpsearch.privacy._spent import PrivacySpent
 
 from ..search.toys import NoisyCentroids, two_blobs
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch import BudgetExceededError, PrivacyError, PrivacyLedger
-from sklearn_dpsearch.ledger.entry import Entry, as_written, read_entry, total_epsilon
+from sklearn_dpsearch.ledger._entry import Entry, as_written, read_entry, total_epsilon
 from sklearn_dpsearch.privacy import (
     DPSGD,
     GaussianDP,
@@ -25,8 +25,8 @@ from sklearn_dpsearch.privacy import (
     calibrate,
     compose,
 )
-from sklearn_dpsearch.privacy.spent import PrivacySpent
-from sklearn_dpsearch.privacy.statement.content import up
+from sklearn_dpsearch.privacy._spent import PrivacySpent
+from sklearn_dpsearch.privacy._statement.content import up
 
 
 def sgd(noise, steps=1000):

@@ -9,42 +9,42 @@ SEARCHES = "search/test_ledger.py"
 MUTANTS = {
     "entry not on the disk": Mutant(
         mistake="A fit goes on while its entry waits in memory to be written.",
-        file="ledger/ledger_file.py",
+        file="ledger/_ledger_file.py",
         old="os.write(descriptor, unwritten) :]\n    os.fsync(descriptor)\n",
         new="os.write(descriptor, unwritten) :]\n",
         test=f"{PAGES}::test_what_is_used_is_on_the_disk_before",
     ),
     "damage passed over": Mutant(
         mistake="A damaged line in the middle of a ledger is skipped.",
-        file="ledger/ledger_file.py",
+        file="ledger/_ledger_file.py",
         old="            raise _damaged_error(path, number)\n        if body is not None:",
         new="            continue\n        if body is not None:",
         test=PAGES,
     ),
     "behind what was never finished": Mutant(
         mistake="An entry is written behind one that was cut off, and neither can be read.",
-        file="ledger/ledger_file.py",
+        file="ledger/_ledger_file.py",
         old="    end = len(content) if open_end else len(content) - len(tail)\n",
         new="    end = len(content)\n",
         test=PAGES,
     ),
     "the last fit is free": Mutant(
         mistake="Whether a fit fits into the budget is asked of the entries before it.",
-        file="ledger/privacy_ledger.py",
+        file="ledger/_privacy_ledger.py",
         old="total = total_epsilon(together, relation, self.delta)",
         new="total = total_epsilon(entries, relation, self.delta)",
         test=LEDGER,
     ),
     "checked before the lock": Mutant(
         mistake="Two processes both find that the last of the budget is left, and both spend it.",
-        file="ledger/privacy_ledger.py",
+        file="ledger/_privacy_ledger.py",
         old="        with ledger_file.locked(self._file):\n            pages = self._pages()\n",
         new="        pages = self._pages()\n        with ledger_file.locked(self._file):\n",
         test=f"{PAGES}::test_what_others_enter_while_a_ledger_waits_for_the_lock_counts",
     ),
     "folds composed in parallel": Mutant(
         mistake="Fits on folds, which share records, are counted as the worst of them.",
-        file="ledger/entry.py",
+        file="ledger/_entry.py",
         old="    return compose(*(stated_under(entry.guarantee, relation) for entry in entries))\n",
         new=(
             "    return max((one.guarantee for one in entries), key=lambda one: "
@@ -54,7 +54,7 @@ MUTANTS = {
     ),
     "single models for nothing": Mutant(
         mistake="Only searches are entered: a model that is fitted alone costs no budget.",
-        file="ledger/ledger_context.py",
+        file="ledger/_ledger_context.py",
         old="    if ledger is not None:\n        ledger._spend_fit",
         new="    if ledger is None:\n        ledger._spend_fit",
         test="ledger/test_single_fits.py",

@@ -8,14 +8,14 @@ WALLS = "search/test_walls.py"
 MUTANTS = {
     "types by the values": Mutant(
         mistake="pandas chooses a column's type: a missing value makes doubles of whole numbers.",
-        file="data/columns.py",
+        file="data/_columns.py",
         old='if kind in NUMBERS and not (exact and kind != "f"):',
         new="if kind in NUMBERS:",
         test="data/test_columns.py::test_listed_whole_numbers_are_not_rounded",
     ),
     "a door for whatever looks like an array": Mutant(
         mistake="An object with __array__ is an array: its value of a record may depend on others.",
-        file="data/records.py",
+        file="data/_records.py",
         old="    if library is None:\n        raise TypeError",
         new=(
             "    if library is None:\n        return np.asarray(X)\n    if library is None:\n      "
@@ -25,7 +25,7 @@ MUTANTS = {
     ),
     "one entry asked for its length": Mutant(
         mistake="NumPy fills an array of objects, and asks entries for their length and array.",
-        file="data/lists.py",
+        file="data/_lists.py",
         old="    return np.fromiter(values, dtype=object, count=len(values))\n",
         new=(
             "    array = np.empty(len(values), dtype=object)\n    array[:] = values\n    return "
@@ -42,7 +42,7 @@ MUTANTS = {
     ),
     "candidates that write": Mutant(
         mistake="Private processes are not confined: candidates write as many files as they are.",
-        file="search/serving.py",
+        file="search/_serving.py",
         old="        if HERE.forks and self.writes is not None:\n",
         new="        if False:\n",
         test="search/test_sandbox.py",
@@ -57,7 +57,7 @@ MUTANTS = {
     ),
     "the report of one column": Mutant(
         mistake="A report on all columns is charged as if a record were in one column's histogram.",
-        file="report/schema_fit.py",
+        file="report/_schema_fit.py",
         old='moved = (2 if neighboring == "replace_one" else 1) * columns',
         new='moved = 2 if neighboring == "replace_one" else 1',
         test="report/test_schema_fit.py::test_the_noise_keeps_the_price_for_all_columns_together",
@@ -65,14 +65,14 @@ MUTANTS = {
     # --- a process of its own ---------------------------------------------------------------------
     "forks draw the same": Mutant(
         mistake="Generators that modules and objects hold have the same state in each run.",
-        file="search/serving.py",
+        file="search/_serving.py",
         old="        refresh(generator)\n",
         new="        pass\n",
         test="search/test_private_process.py::test_each_process_draws_noise_of_its_own",
     ),
     "code that comes back by value": Mutant(
         mistake="Results bring a script's classes back as a run left them, with counts and memos.",
-        file="search/pickling.py",
+        file="search/_pickling.py",
         old="            return None if number is None or self._notes else ~number\n",
         new="            return None\n",
         test="search/test_code_by_name.py::test_no_run_changes_the_users_code_or_that_of_another_run",
@@ -86,7 +86,7 @@ MUTANTS = {
     ),
     "sockets with a path": Mutant(
         mistake="A candidate's messages reach the system's log and others that listen at a path.",
-        file="search/sandbox.py",
+        file="search/_sandbox.py",
         old="        (EQUAL, 0, 3, UNIX),\n",
         new="        (EQUAL, 0, 3, UNIX + 1),\n",
         test=f"{WALLS}::test_no_socket_with_a_path_is_reached",
@@ -101,7 +101,7 @@ MUTANTS = {
     # --- before anything is spent -----------------------------------------------------------------
     "rehearsed on private records": Mutant(
         mistake="A rehearsal, whose errors are shown in full, is given the private records.",
-        file="data/records.py",
+        file="data/_records.py",
         old="    return values[:0] if plain else None",
         new="    return values",
         test="search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",
@@ -116,7 +116,7 @@ MUTANTS = {
     # --- randomness -------------------------------------------------------------------------------
     "shared seeds": Mutant(
         mistake="All candidates of a search draw the same noise.",
-        file="search/execution/randomness.py",
+        file="search/_execution/randomness.py",
         old="np.random.SeedSequence(secrets.randbits(256)) if seed is None else seed",
         new="np.random.SeedSequence(0) if seed is None else seed",
         test="search/test_runs.py::test_every_run_has_noise_of_its_own",
@@ -124,21 +124,21 @@ MUTANTS = {
     # --- scores -----------------------------------------------------------------------------------
     "unnoised score": Mutant(
         mistake="Candidates are compared by the exact score on private records.",
-        file="search/execution/runs.py",
+        file="search/_execution/runs.py",
         old="value + noise.sample(bits) for value in",
         new="value for value in",
         test="search/test_runs.py::test_every_score_has_noise_and_none_is_drawn_twice",
     ),
     "half the noise on a score": Mutant(
         mistake="Noise of a score is made for half its sensitivity.",
-        file="scoring/noise_matching.py",
+        file="scoring/_noise_matching.py",
         old="return DiscreteLaplaceNoise(sensitivity.l1 / Fraction(float(epsilon)))",
         new="return DiscreteLaplaceNoise(sensitivity.l1 / (2 * Fraction(float(epsilon))))",
         test="scoring/test_noise_matching.py::test_noise_matched_to_a_pure_training_has_exactly_its_epsilon",
     ),
     "values that are not clipped": Mutant(
         mistake="Values beyond the stated bounds enter a mean as they are.",
-        file="scoring/contributions.py",
+        file="scoring/_contributions.py",
         old="    return np.clip(np.rint(share * resolution), 0, resolution).astype(np.int64)",
         new="    return np.rint((values - lower) / (upper - lower) * resolution).astype(np.int64)",
         test="scoring/test_scorers.py::test_values_beyond_the_bounds_are_clipped",
@@ -146,14 +146,14 @@ MUTANTS = {
     # --- who trains and who validates -------------------------------------------------------------
     "folds not composed": Mutant(
         mistake="With k folds a record trains k − 1 models and is charged for one.",
-        file="scoring/validation.py",
+        file="scoring/_validation.py",
         old="return (Exposure(self.n_folds - 1, 1),)",
         new="return (Exposure(1, 1),)",
         test="scoring/test_validation.py::test_exposures_of_the_standard_splits",
     ),
     "validation records also train": Mutant(
         mistake="Models train on validation records too, and their scores are called held out.",
-        file="scoring/validation.py",
+        file="scoring/_validation.py",
         old="return [(numbers_where(~validates), numbers_where(validates))]",
         new="return [(all_numbers(n_samples), numbers_where(validates))]",
         test="scoring/test_validation.py::test_each_record_validates_with_the_stated_probability_and_never_does_both",
@@ -161,14 +161,14 @@ MUTANTS = {
     # --- what is charged --------------------------------------------------------------------------
     "parts of the release not composed": Mutant(
         mistake="A release of several parts is charged for the first of them.",
-        file="search/planning/plan.py",
+        file="search/_planning/plan.py",
         old="return compose(*(component.guarantee for component in components))",
         new="return components[0].guarantee",
         test="search/test_grid_search.py::test_the_total_is_that_of_a_noisy_maximum_and_one_training",
     ),
     "average candidate": Mutant(
         mistake="ε drawn from a distribution is charged by its mean, not by its upper end.",
-        file="search/planning/space_guarantee.py",
+        file="search/_planning/space_guarantee.py",
         old="        upper = values.support()[1]\n",
         new="        upper = values.mean()\n",
         test="search/test_runs.py::test_the_upper_end_of_a_distribution_of_epsilon_is_charged",
@@ -176,28 +176,28 @@ MUTANTS = {
     # --- a subset, parts, thresholds --------------------------------------------------------------
     "subset used twice": Mutant(
         mistake="The final model trains on all records and is charged for the rest.",
-        file="search/subset_search.py",
+        file="search/_subset_search.py",
         old='numbers_where(~joins) if self.search.train_on == "rest" else all_numbers(n_samples)',
         new="all_numbers(n_samples)",
         test="search/test_subset_search.py::test_all_candidates_share_one_subset_and_the_final_model_sees_the_rest",
     ),
     "scores on the rest for nothing": Mutant(
         mistake="Records of the rest are scored, and charged for the final training alone.",
-        file="search/random_subset.py",
+        file="search/_random_subset.py",
         old='{"validate": search(scoring)._roughly(), "validated_share": members.share}',
         new="{}",
         test="search/test_subset_validated.py::test_the_total_is_that_of_theorem_four",
     ),
     "steps fitted on private records": Mutant(
         mistake="An encoder keeps a private column's type, which one missing value changes.",
-        file="adapters/pipelines.py",
+        file="adapters/_pipelines.py",
         old="        fit_by_parameters(model)\n",
         new="",
         test="adapters/test_sklearn_steps.py",
     ),
     "a table encoder that learns": Mutant(
         mistake="A subclass of the table encoder, which may learn ranges, seems to learn nothing.",
-        file="adapters/sklearn_steps.py",
+        file="adapters/_sklearn_steps.py",
         old="    return LEARN_NOTHING.get((type(part).__module__",
         new="    for kind in type(part).__mro__:\n"
         '        name = (kind.__module__.partition(".")[0], kind.__name__)\n'
@@ -207,21 +207,21 @@ MUTANTS = {
     ),
     "classes from the records": Mutant(
         mistake="Classes are the labels that occur, although the schema states them.",
-        file="data/labels.py",
+        file="data/_labels.py",
         old="np.unique(labels) if declared is None else sorted_classes(declared)",
         new="np.unique(y)",
         test="nets/estimators/test_frame_estimators.py::test_classes_that_no_record_has_are_those_of_the_schema",
     ),
     "bins by quantiles": Mutant(
         mistake="Edges of the bins are quantiles of the records, without noise.",
-        file="preprocessing/ranges.py",
+        file="preprocessing/_ranges.py",
         old='np.searchsorted(self.warped(edges), warped, side="right")',
         new="np.searchsorted(np.quantile(warped, np.linspace(0, 1, len(edges))), warped)",
         test="nets/estimators/test_frame_estimators.py::test_a_record_is_encoded_as_if_it_were_alone",
     ),
     "band of one output": Mutant(
         mistake="The noise in log odds is that of one output, not of the difference of two.",
-        file="nets/estimators/frame_estimators.py",
+        file="nets/_estimators/frame_estimators.py",
         old="np.linalg.norm(contrasts, axis=1, keepdims=True)",
         new="np.ones((len(contrasts), 1))",
         test="nets/estimators/test_frame_estimators.py::test_shapes_of_an_additive_classifier_are_its_log_odds",
@@ -229,21 +229,21 @@ MUTANTS = {
     # --- what comes out ---------------------------------------------------------------------------
     "error text quoted": Mutant(
         mistake="An error of a worker is shown with what it says.",
-        file="search/execution/workers.py",
+        file="search/_execution/workers.py",
         old="        problem = error_in_fixed_words(error)\n",
         new='        problem = RuntimeError(f"Candidates failed: {error} {error.__cause__}")\n',
         test="search/test_failures.py::test_every_search_says_so",
     ),
     "error raised by one candidate": Mutant(
         mistake="error_score='raise' is accepted: which candidate fails tells about its data.",
-        file="search/planning/checks.py",
+        file="search/_planning/checks.py",
         old="    if isinstance(search.error_score, str):\n",
         new="    if False:\n",
         test="search/test_arguments.py::test_it_is_refused_before_any_record_is_read",
     ),
     "released model states one run's ε": Mutant(
         mistake="The winner says what its own training cost, not what choosing it did.",
-        file="search/execution/job.py",
+        file="search/_execution/job.py",
         old="        model.privacy_spent_ = spent\n",
         new="        pass\n",
         test="search/test_nets.py::test_the_released_net_states_what_the_search_cost_not_its_own_training",
@@ -264,21 +264,21 @@ MUTANTS = {
     # --- estimators -------------------------------------------------------------------------------
     "what an adapter demands": Mutant(
         mistake="Candidates lack what the adapter demands: convergence, generators, a ledger.",
-        file="search/execution/models.py",
+        file="search/_execution/models.py",
         old="    secure = job.adapter.fresh_randomness(model)\n",
         new="    secure = {}\n",
         test="adapters/test_diffprivlib.py::test_candidates_reach_the_minimum_whatever_the_tolerance_given",
     ),
     "rows longer than the norm covers": Mutant(
         mistake="Logistic regression is accepted with any data_norm.",
-        file="adapters/diffprivlib.py",
+        file="adapters/_diffprivlib.py",
         old="    if not 0 < model.data_norm <= 2:\n",
         new="    if not 0 < model.data_norm:\n",
         test="adapters/test_diffprivlib.py::test_a_leak_is_refused_before_any_data_is_read",
     ),
     "private steps not composed": Mutant(
         mistake="A pipeline is charged for its most expensive step.",
-        file="adapters/pipelines.py",
+        file="adapters/_pipelines.py",
         old="return TrainingRun(guarantee=compose(*private), assumptions=assumptions)",
         new=(
             "return TrainingRun(guarantee=max(private, key=lambda one: one.epsilon_at(1e-6)), "
@@ -288,14 +288,14 @@ MUTANTS = {
     ),
     "steps that learn": Mutant(
         mistake="A step that learns from the data without privacy seems to learn nothing.",
-        file="adapters/pipelines.py",
+        file="adapters/_pipelines.py",
         old="if learns_nothing(part):\n            refuse_unknown",
         new='if learns_nothing(part) or "Scaler" in str(part):\n            refuse_unknown',
         test="adapters/test_pipelines.py::test_a_step_that_learns_without_privacy_is_named_with_a_remedy",
     ),
     "subclass vouched for": Mutant(
         mistake="A user's subclass, whose fit may be anything, is taken for its parent.",
-        file="adapters/adapter.py",
+        file="adapters/_adapter.py",
         old=" and (is_ours(kind) or not is_ours(owner))",
         new="",
         test="search/test_nets.py::test_a_subclass_of_a_net_does_not_inherit_the_promise",

@@ -24,7 +24,7 @@ def test_there_are_at_least_forty_and_no_two_of_one_name():
 @pytest.mark.slow
 def test_a_mistake_is_noticed_and_a_change_that_matters_to_nobody_is_not():
     text = "    level = 1.0 - math.sqrt(confidence)\n"
-    bounds = {"mistake": "None.", "file": "audit/bounds.py", "old": text}
+    bounds = {"mistake": "None.", "file": "audit/_bounds.py", "old": text}
     same = Mutant(**bounds, new=text + "\n", test="audit/test_bounds.py")
     wrong = Mutant(**bounds, new="    level = 0.5\n", test="audit/test_bounds.py")
     assert killer_of(same) is None

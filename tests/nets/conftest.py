@@ -20,5 +20,5 @@ def _one_thread():
 @pytest.fixture
 def one_noise(monkeypatch):
     """The same batches and noise in all trainings with one seed, to compare what else differs."""
-    message = "sklearn_dpsearch.nets.estimators.base.words_of_training"
+    message = "sklearn_dpsearch.nets._estimators.base.words_of_training"
     monkeypatch.setattr(message, lambda *given: [])

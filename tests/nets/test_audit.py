@@ -17,13 +17,13 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch.audit import lower_bound
-from sklearn_dpsearch.nets import stacked_training as stack
-from sklearn_dpsearch.nets.engines import linear
-from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.records import TrainingData
-from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.stacked_training import Stack
-from sklearn_dpsearch.nets.training import train_together
+from sklearn_dpsearch.nets import _stacked_training as stack
+from sklearn_dpsearch.nets._engines import linear
+from sklearn_dpsearch.nets._optimizers import UpdateRule
+from sklearn_dpsearch.nets._records import TrainingData
+from sklearn_dpsearch.nets._sampling import PoissonBatches
+from sklearn_dpsearch.nets._stacked_training import Stack
+from sklearn_dpsearch.nets._training import train_together
 from sklearn_dpsearch.privacy import DPSGD
 
 from .toys import CPU, traced, training

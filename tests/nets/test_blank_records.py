@@ -25,7 +25,7 @@ from sklearn_dpsearch.nets import (
     DPTabularClassifier,
     DPTabularRegressor,
 )
-from sklearn_dpsearch.nets.records import TrainingData
+from sklearn_dpsearch.nets._records import TrainingData
 
 pd = pytest.importorskip("pandas")
 

@@ -19,9 +19,9 @@ from torch import nn
 import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
-from sklearn_dpsearch.nets.estimators import cost
-from sklearn_dpsearch.privacy.calibration import gaussian_target
-from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
+from sklearn_dpsearch.nets._estimators import cost
+from sklearn_dpsearch.privacy._calibration import gaussian_target
+from sklearn_dpsearch.privacy._spent import Component, PrivacySpent
 
 from .user_nets import Small, X, y
 

@@ -8,11 +8,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from sklearn_dpsearch.nets import randomness
-from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.records import TrainingData
-from sklearn_dpsearch.nets.stacked_training import Stack
-from sklearn_dpsearch.nets.torch_settings import checked_device
+from sklearn_dpsearch.nets import _randomness as randomness
+from sklearn_dpsearch.nets._engines.linear import LinearEngine
+from sklearn_dpsearch.nets._records import TrainingData
+from sklearn_dpsearch.nets._stacked_training import Stack
+from sklearn_dpsearch.nets._torch_settings import checked_device
 
 from .toys import Residual, mlp, rule, traced, training
 

@@ -12,9 +12,9 @@ from scipy import stats
 from torch import nn
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
-from sklearn_dpsearch.nets.randomness import Secrets, fill_normals
-from sklearn_dpsearch.nets.records import TrainingData
-from sklearn_dpsearch.nets.training import train, train_together
+from sklearn_dpsearch.nets._randomness import Secrets, fill_normals
+from sklearn_dpsearch.nets._records import TrainingData
+from sklearn_dpsearch.nets._training import train, train_together
 
 from .toys import Residual, flat, mlp, rule, seeded, table, training
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_dpsearch.data.rows import ChosenRows
+from sklearn_dpsearch.data._rows import ChosenRows
 from sklearn_dpsearch.nets import (
     DPLinearRegression,
     DPLogisticRegression,
@@ -15,8 +15,8 @@ from sklearn_dpsearch.nets import (
     DPNeuralNetClassifier,
     DPNeuralNetRegressor,
 )
-from sklearn_dpsearch.nets import records as training_records
-from sklearn_dpsearch.nets.stacked_training import Stack
+from sklearn_dpsearch.nets import _records as training_records
+from sklearn_dpsearch.nets._stacked_training import Stack
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (3000, 5))

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import engine_choice
-from sklearn_dpsearch.nets.engines.layered import LayeredEngine
-from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
-from sklearn_dpsearch.nets.named_tensors import ByName, input_names
-from sklearn_dpsearch.nets.records import TrainingData
+from sklearn_dpsearch.nets._engines import engine_choice
+from sklearn_dpsearch.nets._engines.layered import LayeredEngine
+from sklearn_dpsearch.nets._engines.linear import LinearEngine
+from sklearn_dpsearch.nets._engines.per_sample import VmapEngine
+from sklearn_dpsearch.nets._named_tensors import ByName, input_names
+from sklearn_dpsearch.nets._records import TrainingData
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 from .toys import CPU, Both, seeded

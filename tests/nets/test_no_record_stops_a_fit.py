@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.data.rows import ChosenRows
+from sklearn_dpsearch.data._rows import ChosenRows
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor
-from sklearn_dpsearch.nets.records import MappedRecords, TrainingData
+from sklearn_dpsearch.nets._records import MappedRecords, TrainingData
 
 N, BLANK = 40, 99
 WORDS = np.random.default_rng(0).integers(0, 6, (N, 3))

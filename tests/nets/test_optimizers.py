@@ -15,8 +15,8 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, StepLR
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
-from sklearn_dpsearch.nets.engines.base import ParameterLayout
-from sklearn_dpsearch.nets.optimizers import (
+from sklearn_dpsearch.nets._engines.base import ParameterLayout
+from sklearn_dpsearch.nets._optimizers import (
     StackedAdam,
     StackedSGD,
     UpdateRule,

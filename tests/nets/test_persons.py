@@ -16,13 +16,13 @@ from sklearn_dpsearch.nets import (
     DPMLPRegressor,
     DPNeuralNetClassifier,
 )
-from sklearn_dpsearch.nets.estimators import base
-from sklearn_dpsearch.nets.estimators.settings import settings_of
-from sklearn_dpsearch.nets.sampling import PersonBatches, PoissonBatches, RecordsOfPersons
+from sklearn_dpsearch.nets._estimators import base
+from sklearn_dpsearch.nets._estimators.settings import settings_of
+from sklearn_dpsearch.nets._sampling import PersonBatches, PoissonBatches, RecordsOfPersons
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.search.execution.models import unfitted_model
-from sklearn_dpsearch.search.execution.randomness import Randomness
-from sklearn_dpsearch.search.execution.workers import Threads
+from sklearn_dpsearch.search._execution.models import unfitted_model
+from sklearn_dpsearch.search._execution.randomness import Randomness
+from sklearn_dpsearch.search._execution.workers import Threads
 
 from .toys import flat
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier
-from sklearn_dpsearch.nets.stacked_training import Stack
+from sklearn_dpsearch.nets._stacked_training import Stack
 
 from .toys import flat, table
 

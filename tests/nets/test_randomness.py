@@ -14,7 +14,7 @@ import torch
 from scipy import stats
 
 from sklearn_dpsearch._process.random_generators import TORCH_STATE, TORCH_WORDS, refresh, reseed
-from sklearn_dpsearch.nets.randomness import (
+from sklearn_dpsearch.nets._randomness import (
     STREAMS,
     Secrets,
     _stream_seed,
@@ -74,7 +74,7 @@ def test_forked_workers_do_not_repeat_each_other():
 
 
 def test_an_unseeded_training_is_new_every_time_and_leaves_the_users_generators_alone():
-    from sklearn_dpsearch.nets.training import train
+    from sklearn_dpsearch.nets._training import train
 
     found = set()
     for _ in range(3):

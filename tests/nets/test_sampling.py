@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
-from sklearn_dpsearch.nets.randomness import Secrets
-from sklearn_dpsearch.nets.sampling import PoissonBatches, padded_batches, rows_per_batch
+from sklearn_dpsearch.nets._randomness import Secrets
+from sklearn_dpsearch.nets._sampling import PoissonBatches, padded_batches, rows_per_batch
 
 STEPS = 40_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 4_000
 #: No test here fails an exact sampler more often than once in a million runs; the seeds are fixed

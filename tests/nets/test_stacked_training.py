@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_dpsearch.nets.engines.base import ParameterLayout
-from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.engines.rounding import noise_factor
-from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.stacked_training import Stack, noise_scale
-from sklearn_dpsearch.nets.training import train
+from sklearn_dpsearch.nets._engines.base import ParameterLayout
+from sklearn_dpsearch.nets._engines.linear import LinearEngine
+from sklearn_dpsearch.nets._engines.rounding import noise_factor
+from sklearn_dpsearch.nets._optimizers import UpdateRule
+from sklearn_dpsearch.nets._stacked_training import Stack, noise_scale
+from sklearn_dpsearch.nets._training import train
 
 from .toys import (
     CPU,

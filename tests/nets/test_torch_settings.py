@@ -8,7 +8,7 @@ import threading
 import pytest
 import torch
 
-from sklearn_dpsearch.nets import torch_settings
+from sklearn_dpsearch.nets import _torch_settings as torch_settings
 
 from .toys import CPU
 

@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch._process.containment import PRIVATE
-from sklearn_dpsearch.nets import stacked_training as stack
-from sklearn_dpsearch.nets import torch_settings
-from sklearn_dpsearch.nets import training as module_under_test
-from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.stacked_training import Stack
-from sklearn_dpsearch.nets.training import train, train_together
+from sklearn_dpsearch.nets import _stacked_training as stack
+from sklearn_dpsearch.nets import _torch_settings as torch_settings
+from sklearn_dpsearch.nets import _training as module_under_test
+from sklearn_dpsearch.nets._engines.linear import LinearEngine
+from sklearn_dpsearch.nets._optimizers import UpdateRule
+from sklearn_dpsearch.nets._stacked_training import Stack
+from sklearn_dpsearch.nets._training import train, train_together
 
 from .toys import CPU, Residual, alone, flat, mlp, records, rule, same, seeded, training
 

@@ -9,13 +9,13 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import engine_choice, graph
-from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.randomness import global_torch_seed
-from sklearn_dpsearch.nets.records import TrainingData
-from sklearn_dpsearch.nets.stacked_training import TrainingTask
-from sklearn_dpsearch.nets.training import train
+from sklearn_dpsearch.nets._engines import engine_choice, graph
+from sklearn_dpsearch.nets._engines.linear import LinearEngine
+from sklearn_dpsearch.nets._optimizers import UpdateRule
+from sklearn_dpsearch.nets._randomness import global_torch_seed
+from sklearn_dpsearch.nets._records import TrainingData
+from sklearn_dpsearch.nets._stacked_training import TrainingTask
+from sklearn_dpsearch.nets._training import train
 
 CPU = torch.device("cpu")
 #: Features that records may have, sensible or not; 1e39 is infinite in single precision.

@@ -12,9 +12,9 @@ from opacus.layers import DPGRU, DPLSTM, DPMultiheadAttention
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets.engines.layered import LayeredEngine
-from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
+from sklearn_dpsearch.nets._engines.layered import LayeredEngine
+from sklearn_dpsearch.nets._engines.linear import LinearEngine
+from sklearn_dpsearch.nets._engines.per_sample import VmapEngine
 
 from .toys import Residual, mlp
 

@@ -16,7 +16,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dpsearch.boosting import DPGradientBoostingRegressor
-from sklearn_dpsearch.preprocessing import Schema, TableEncoder, ranges
+from sklearn_dpsearch.preprocessing import Schema, TableEncoder
+from sklearn_dpsearch.preprocessing import _ranges as ranges
 
 from ..search.toys import refuses_to_fit
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution
+from sklearn_dpsearch.privacy._numerics.loss_distribution import DominatingPair, LossDistribution
 
 #: Full size where SKLEARN_DPSEARCH_FULL=1, else about a twentieth of it.
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL") == "1"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sklearn_dpsearch.privacy import Guarantee, ProfileDP, best_of, envelope
-from sklearn_dpsearch.privacy.selection.subset import TheoremFour
+from sklearn_dpsearch.privacy._selection.subset import TheoremFour
 from tests.privacy.brute_force import (
     Mechanism,
     Violation,

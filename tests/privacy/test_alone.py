@@ -14,7 +14,7 @@ import pytest
 import sklearn_dpsearch
 from sklearn_dpsearch import privacy
 from sklearn_dpsearch.privacy.__main__ import main
-from sklearn_dpsearch.scoring.noise import DiscreteGaussianNoise, Sensitivity
+from sklearn_dpsearch.scoring._noise import DiscreteGaussianNoise, Sensitivity
 
 SGD = privacy.DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=100)
 FAILING = privacy.ApproxDP(epsilon=0.5, delta=1e-9)

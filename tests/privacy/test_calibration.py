@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.calibration import covers, gaussian_target, noise_multiplier_under
+from sklearn_dpsearch.privacy._calibration import covers, gaussian_target, noise_multiplier_under
 from tests.privacy.brute_force import cases
 
 FAMILIES = {

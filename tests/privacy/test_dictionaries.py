@@ -14,13 +14,13 @@ import pytest
 from dp_accounting.pld.privacy_loss_distribution import from_laplace_mechanism
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.calibration import gaussian_target
-from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne, TheoremSix
-from sklearn_dpsearch.privacy.selection.subset import TheoremFour
-from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
-from sklearn_dpsearch.privacy.serialization import _concrete_kinds
-from sklearn_dpsearch.privacy.spent import PrivacySpent
-from sklearn_dpsearch.scoring.noise import DiscreteGaussianNoise, Sensitivity
+from sklearn_dpsearch.privacy._calibration import gaussian_target
+from sklearn_dpsearch.privacy._selection.best_of import TheoremFive, TheoremOne, TheoremSix
+from sklearn_dpsearch.privacy._selection.subset import TheoremFour
+from sklearn_dpsearch.privacy._selection.threshold import TheoremThree
+from sklearn_dpsearch.privacy._serialization import _concrete_kinds
+from sklearn_dpsearch.privacy._spent import PrivacySpent
+from sklearn_dpsearch.scoring._noise import DiscreteGaussianNoise, Sensitivity
 
 RUN = dp.DPSGD(noise_multiplier=1.1, sample_rate=0.1, steps=7)
 PURE = dp.PureDP(epsilon=0.1 + 0.2)

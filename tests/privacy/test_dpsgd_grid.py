@@ -12,7 +12,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 
 from sklearn_dpsearch.privacy import DPSGD, RenyiDP, best_of, compose
-from sklearn_dpsearch.privacy.guarantees.single_mechanisms import ORDERS
+from sklearn_dpsearch.privacy._guarantees.single_mechanisms import ORDERS
 from tests.privacy.brute_force import FULL
 
 RATES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0) if FULL else (1e-7, 1e-4, 0.1)

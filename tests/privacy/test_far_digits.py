@@ -10,8 +10,8 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.guarantees.single_mechanisms import ORDERS
-from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
+from sklearn_dpsearch.privacy._guarantees.single_mechanisms import ORDERS
+from sklearn_dpsearch.privacy._numerics.loss_distribution import LossDistribution
 
 DELTAS = (1e-5, 1e-8, 1e-10, 1e-12)
 

@@ -30,8 +30,8 @@ from sklearn_dpsearch.privacy import (
     best_of,
     compose,
 )
+from sklearn_dpsearch.privacy._numerics.loss_distribution import DominatingPair, on_grid
 from sklearn_dpsearch.privacy.interop import from_event
-from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, on_grid
 
 GRID = np.linspace(0, 4, 41)
 

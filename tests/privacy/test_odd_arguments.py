@@ -14,8 +14,8 @@ import pytest
 import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import privacy
 from sklearn_dpsearch.scoring import Sensitivity, private_scorer
-from sklearn_dpsearch.scoring.noise_matching import matched_noise
-from sklearn_dpsearch.scoring.r2 import R2Scorer
+from sklearn_dpsearch.scoring._noise_matching import matched_noise
+from sklearn_dpsearch.scoring._r2 import R2Scorer
 
 #: Words of a refusal: what was found, and what is needed.
 FORM = re.compile(

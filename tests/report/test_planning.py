@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, PrivacyError, plan
 from sklearn_dpsearch.privacy import Geometric, Logarithmic, PureDP
 from sklearn_dpsearch.report import Comparison
-from sklearn_dpsearch.report.planning import expected_work, planned
+from sklearn_dpsearch.report._planning import expected_work, planned
 
 from ..search.toys import NoisyCentroids
 

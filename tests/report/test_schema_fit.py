@@ -10,9 +10,10 @@ import pytest
 
 from sklearn_dpsearch import BudgetExceededError, PrivacyError, PrivacyLedger
 from sklearn_dpsearch.preprocessing import Schema
-from sklearn_dpsearch.preprocessing.columns import FITS
+from sklearn_dpsearch.preprocessing._columns import FITS
 from sklearn_dpsearch.privacy import GaussianDP, PureDP
-from sklearn_dpsearch.report import schema_fit, schema_report
+from sklearn_dpsearch.report import _schema_fit as schema_fit
+from sklearn_dpsearch.report import schema_report
 from sklearn_dpsearch.scoring import DiscreteGaussianNoise, DiscreteLaplaceNoise
 
 SCHEMA = Schema(

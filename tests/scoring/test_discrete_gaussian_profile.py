@@ -10,7 +10,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_mechanism
 
 from sklearn_dpsearch.privacy import GaussianDP
-from sklearn_dpsearch.scoring.noise import (
+from sklearn_dpsearch.scoring._noise import (
     LARGEST_SUM,
     _integrated_tail,
     _summed_tail,

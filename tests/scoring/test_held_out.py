@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, Geometric, best_of
-from sklearn_dpsearch.scoring.validation import (
+from sklearn_dpsearch.scoring._validation import (
     HoldOut,
     UnknownShare,
     default_share,

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_dpsearch.privacy import UnknownSensitivityError
 from sklearn_dpsearch.scoring import PrivateScorer, get_private_scorer, private_scorer
-from sklearn_dpsearch.scoring.named_scorers import SCORERS
+from sklearn_dpsearch.scoring._named_scorers import SCORERS
 
 
 def test_no_name_is_an_error_with_a_remedy_for_regressors():

@@ -13,8 +13,8 @@ import pytest
 
 from sklearn_dpsearch.privacy import ZCDP
 from sklearn_dpsearch.scoring import DiscreteGaussianNoise, DiscreteLaplaceNoise, Sensitivity
-from sklearn_dpsearch.scoring.noise import shifted_profile
-from sklearn_dpsearch.scoring.noise_matching import matched_noise
+from sklearn_dpsearch.scoring._noise import shifted_profile
+from sklearn_dpsearch.scoring._noise_matching import matched_noise
 
 from .distributions import EPSILONS, gaussian_masses, hockey_stick, moved
 

@@ -9,7 +9,7 @@ import pytest
 
 import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch.scoring import DiscreteGaussianNoise, DiscreteLaplaceNoise, Sensitivity
-from sklearn_dpsearch.scoring.noise_matching import matched_noise
+from sklearn_dpsearch.scoring._noise_matching import matched_noise
 
 from .distributions import EPSILONS
 

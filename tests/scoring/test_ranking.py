@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from sklearn_dpsearch.scoring import private_scorer
-from sklearn_dpsearch.scoring.counts import RankingScorer, average_precision, roc_auc
+from sklearn_dpsearch.scoring._counts import RankingScorer, average_precision, roc_auc
 
 EXACT = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
 FROM_COUNTS = {"roc_auc": roc_auc, "average_precision": average_precision}

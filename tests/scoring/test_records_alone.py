@@ -12,8 +12,8 @@ from sklearn.metrics import mean_squared_error
 
 from sklearn_dpsearch._process.containment import PRIVATE
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
-from sklearn_dpsearch.scoring.counts import BalancedAccuracyScorer
-from sklearn_dpsearch.scoring.r2 import R2Scorer
+from sklearn_dpsearch.scoring._counts import BalancedAccuracyScorer
+from sklearn_dpsearch.scoring._r2 import R2Scorer
 
 #: Of records.
 NUMBER = 48

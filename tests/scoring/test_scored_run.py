@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import GaussianDP, Geometric, PureDP, best_of, compose, envelope
-from sklearn_dpsearch.scoring.validation import (
+from sklearn_dpsearch.scoring._validation import (
     Exposure,
     HoldOut,
     PublicValidation,

@@ -21,10 +21,11 @@ from sklearn.metrics import (
     top_k_accuracy_score,
 )
 
-from sklearn_dpsearch.scoring import make_private_scorer, named_scorers, private_scorer
-from sklearn_dpsearch.scoring.contributions import BLOCK, contributions
-from sklearn_dpsearch.scoring.counts import BalancedAccuracyScorer
-from sklearn_dpsearch.scoring.r2 import R2Scorer
+from sklearn_dpsearch.scoring import _named_scorers as named_scorers
+from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
+from sklearn_dpsearch.scoring._contributions import BLOCK, contributions
+from sklearn_dpsearch.scoring._counts import BalancedAccuracyScorer
+from sklearn_dpsearch.scoring._r2 import R2Scorer
 
 RELATIONS = ("zero_out", "replace_one")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.scoring import PrivateScorer, Sensitivity, private_scorer
-from sklearn_dpsearch.scoring.base import standard_error
+from sklearn_dpsearch.scoring._base import standard_error
 
 #: Right and wrong predictions, and the integers of each scorer for them, of 1,000 records.
 CASES = {

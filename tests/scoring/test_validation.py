@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, ShuffleSplit
 
-from sklearn_dpsearch.scoring.validation import (
+from sklearn_dpsearch.scoring._validation import (
     Exposure,
     HoldOut,
     IndexFolds,

@@ -20,7 +20,9 @@ from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.boosting import (
     DPGradientBoostingClassifier,
     DPGradientBoostingRegressor,
-    partitions,
+)
+from sklearn_dpsearch.boosting import (
+    _partitions as partitions,
 )
 from sklearn_dpsearch.preprocessing import Schema
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Geometric
-from sklearn_dpsearch.search.execution.randomness import Randomness
+from sklearn_dpsearch.search._execution.randomness import Randomness
 
 from .toys import NoisyCentroids, two_blobs
 

@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
 from sklearn_dpsearch.scoring import DiscreteLaplaceNoise
-from sklearn_dpsearch.scoring.mean import MeanScorer
-from sklearn_dpsearch.search.execution import models as _models
+from sklearn_dpsearch.scoring._mean import MeanScorer
+from sklearn_dpsearch.search._execution import models as _models
 
 from ..audit.toys import LABELS, PUBLIC, QUIET, answer_low, audited
 from .subset_toys import HITS

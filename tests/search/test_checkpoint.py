@@ -30,9 +30,9 @@ from sklearn_dpsearch.search._checkpoint_folder import (
     STATE,
     FileOfSearch,
 )
+from sklearn_dpsearch.search._execution.job import Finished
+from sklearn_dpsearch.search._planning.plan import FROM_A_SECRET
 from sklearn_dpsearch.search._strategy import BestOfStrategy
-from sklearn_dpsearch.search.execution.job import Finished
-from sklearn_dpsearch.search.planning.plan import FROM_A_SECRET
 
 from .toys import NoisyCentroids, holds_a_release_alone, search_of, two_blobs
 

@@ -46,7 +46,7 @@ def cut_off(folder, **more):
 
     one = search(folder, **more)
     with pytest.MonkeyPatch.context() as patch:
-        message = "sklearn_dpsearch.search.private_process.PrivateProcess.__call__"
+        message = "sklearn_dpsearch.search._private_process.PrivateProcess.__call__"
         patch.setattr(message, interrupted)
         with pytest.raises(KeyboardInterrupt):
             one.fit(X, y)

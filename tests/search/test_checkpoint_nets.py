@@ -19,8 +19,8 @@ pytest.importorskip("skorch")
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
-from sklearn_dpsearch.nets import training as together
-from sklearn_dpsearch.nets.stacked_training import Stack
+from sklearn_dpsearch.nets import _training as together
+from sklearn_dpsearch.nets._stacked_training import Stack
 from sklearn_dpsearch.privacy import Fixed
 from sklearn_dpsearch.search._checkpoint import digest
 from sklearn_dpsearch.search._checkpoint_folder import DONE

@@ -15,10 +15,10 @@ from joblib._parallel_backends import LokyBackend
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.search import private_process
-from sklearn_dpsearch.search.execution import clusters
-from sklearn_dpsearch.search.execution.clusters import DaskWorkers, workplace_for
-from sklearn_dpsearch.search.serving import VALUE
+from sklearn_dpsearch.search import _private_process as private_process
+from sklearn_dpsearch.search._execution import clusters
+from sklearn_dpsearch.search._execution.clusters import DaskWorkers, workplace_for
+from sklearn_dpsearch.search._serving import VALUE
 
 from ..clusters import told_by
 from .toys import NoisyCentroids, refuses_to_fit, two_blobs

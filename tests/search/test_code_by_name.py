@@ -19,9 +19,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Geometric, PrivacyError
 from sklearn_dpsearch.search._checkpoint_folder import DONE
-from sklearn_dpsearch.search.execution.randomness import Randomness
-from sklearn_dpsearch.search.pickling import Code, code_of, pickled, unpickled
-from sklearn_dpsearch.search.private_process import PrivateProcessError, in_own_process, privately
+from sklearn_dpsearch.search._execution.randomness import Randomness
+from sklearn_dpsearch.search._pickling import Code, code_of, pickled, unpickled
+from sklearn_dpsearch.search._private_process import PrivateProcessError, in_own_process, privately
 
 from .toys import NoisyCentroids, holds_a_release_alone, refuses_to_fit, two_blobs
 

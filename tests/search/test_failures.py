@@ -10,13 +10,13 @@ import traceback
 import pytest
 
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.search.execution.workers import (
+from sklearn_dpsearch.search._execution.workers import (
     LeakDetected,
     Threads,
     attempt,
     error_in_fixed_words,
 )
-from sklearn_dpsearch.search.private_process import EndedError
+from sklearn_dpsearch.search._private_process import EndedError
 
 from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
 

@@ -15,7 +15,7 @@ import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.adapters import adapter_for
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
-from sklearn_dpsearch.search.planning.space import Space
+from sklearn_dpsearch.search._planning.space import Space
 
 from .toys import NoisyCentroids, RandomizedResponse, refuses_to_fit, search_of, two_blobs
 

@@ -19,8 +19,8 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, PureDP
 from sklearn_dpsearch.scoring import private_scorer
-from sklearn_dpsearch.scoring.r2 import R2Scorer
-from sklearn_dpsearch.search.planning.checks import first_look
+from sklearn_dpsearch.scoring._r2 import R2Scorer
+from sklearn_dpsearch.search._planning.checks import first_look
 
 from .toys import Bounded, NoisyCentroids, refuses_to_fit, search_of, two_blobs
 

@@ -17,8 +17,8 @@ from sklearn.neighbors import KernelDensity
 
 from sklearn_dpsearch import DPGridSearchCV
 from sklearn_dpsearch.privacy import GaussianDP, GumbelNoise, PureDP, compose, noisy_max
-from sklearn_dpsearch.search import sample_and_aggregate as _aggregated
-from sklearn_dpsearch.search import sample_and_aggregate as _utilities
+from sklearn_dpsearch.search import _sample_and_aggregate as _aggregated
+from sklearn_dpsearch.search import _sample_and_aggregate as _utilities
 
 from ..audit.toys import audited
 from .toys import NoisyCentroids, RandomizedResponse, two_blobs

@@ -15,15 +15,15 @@ from sklearn.base import clone
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.nets import DPLogisticRegression
-from sklearn_dpsearch.nets import records as training_records
+from sklearn_dpsearch.nets import _records as training_records
 from sklearn_dpsearch.privacy import ZCDP
 from sklearn_dpsearch.scoring import private_scorer
-from sklearn_dpsearch.scoring.base import is_additive
-from sklearn_dpsearch.scoring.mean import Match, MeanScorer
-from sklearn_dpsearch.scoring.r2 import R2Scorer
-from sklearn_dpsearch.scoring.validation import all_numbers
+from sklearn_dpsearch.scoring._base import is_additive
+from sklearn_dpsearch.scoring._mean import Match, MeanScorer
+from sklearn_dpsearch.scoring._r2 import R2Scorer
+from sklearn_dpsearch.scoring._validation import all_numbers
+from sklearn_dpsearch.search._execution import runs
 from sklearn_dpsearch.search._records import take
-from sklearn_dpsearch.search.execution import runs
 
 from .toys import NoisyCentroids, refuses_to_fit
 

@@ -24,7 +24,7 @@ from sklearn_dpsearch import (
     PrivacyLedger,
 )
 from sklearn_dpsearch.privacy import Fixed, PureDP, compose
-from sklearn_dpsearch.privacy.statement.content import up
+from sklearn_dpsearch.privacy._statement.content import up
 
 from ..ledger.dying import DEATHS, POSIX, died, use, uses
 from .toys import SEARCHES, NoisyCentroids, doubling, search_of, two_blobs

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import PrivacyError, PureDP
-from sklearn_dpsearch.scoring.validation import BLIND
+from sklearn_dpsearch.scoring._validation import BLIND
 
 from .toys import (
     SEARCHES,

@@ -9,7 +9,7 @@ import pytest
 import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.scoring.named_scorers import stated_facts
+from sklearn_dpsearch.scoring._named_scorers import stated_facts
 
 from .tables_toys import BUDGET, SCHEMA, SEARCHES, SPACE, TABLE, classifier, regressor
 from .toys import refuses_to_fit

@@ -17,10 +17,10 @@ pytest.importorskip("opacus")
 import torch
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.adapters.adapter import ProtocolAdapter
+from sklearn_dpsearch.adapters._adapter import ProtocolAdapter
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier
 from sklearn_dpsearch.privacy import DPSGD, Fixed, UnknownGuaranteeError, best_of
-from sklearn_dpsearch.privacy.calibration import gaussian_target
+from sklearn_dpsearch.privacy._calibration import gaussian_target
 
 from ..nets.user_nets import Small, parameters
 from .toys import refuses_to_fit

@@ -28,7 +28,7 @@ from sklearn_dpsearch import (
     DPThresholdSearchCV,
     NoModelError,
 )
-from sklearn_dpsearch.adapters.adapter import ProtocolAdapter
+from sklearn_dpsearch.adapters._adapter import ProtocolAdapter
 from sklearn_dpsearch.privacy import Fixed
 
 from .toys import NoisyCentroids, Talkative, doubling, two_blobs

@@ -15,10 +15,10 @@ from sklearn.svm import LinearSVC
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, PrivacyLedger
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.privacy import PrivacyError, PureDP
+from sklearn_dpsearch.search._execution.job import FinalTraining, Split
+from sklearn_dpsearch.search._execution.randomness import Randomness
+from sklearn_dpsearch.search._execution.workers import Threads
 from sklearn_dpsearch.search._private_fit import in_records
-from sklearn_dpsearch.search.execution.job import FinalTraining, Split
-from sklearn_dpsearch.search.execution.randomness import Randomness
-from sklearn_dpsearch.search.execution.workers import Threads
 
 from .tables_toys import SEARCHES, SPACE, TABLE, classifier
 from .toys import Untouchable

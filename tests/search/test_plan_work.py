@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch.privacy.numerics import basic_mechanisms
-from sklearn_dpsearch.privacy.selection import best_of, potentials
+from sklearn_dpsearch.privacy._numerics import basic_mechanisms
+from sklearn_dpsearch.privacy._selection import best_of, potentials
 
 
 @pytest.mark.slow

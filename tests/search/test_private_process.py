@@ -26,9 +26,9 @@ from joblib import cpu_count
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, NoModelError
 from sklearn_dpsearch._process import Stage, is_private, threads_now
 from sklearn_dpsearch.privacy import Fixed, PrivacyError
-from sklearn_dpsearch.search import private_process
-from sklearn_dpsearch.search.pickling import Code, Packed, pickled, unpickled
-from sklearn_dpsearch.search.private_process import (
+from sklearn_dpsearch.search import _private_process as private_process
+from sklearn_dpsearch.search._pickling import Code, Packed, pickled, unpickled
+from sklearn_dpsearch.search._private_process import (
     EndedError,
     PrivateProcess,
     PrivateProcessError,
@@ -345,7 +345,7 @@ def _private(mark):
 ENDLESS = """
 import os, signal, sys, time
 from functools import partial
-from sklearn_dpsearch.search import private_process
+from sklearn_dpsearch.search import _private_process as private_process
 
 private_process.HERE.forks = sys.argv[1] == "fork"
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which background jobs of a shell ignore

@@ -13,13 +13,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.data.columns import frame_of
+from sklearn_dpsearch.data._columns import frame_of
 from sklearn_dpsearch.ledger import PrivacyLedger
 from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 from sklearn_dpsearch.scoring import get_private_scorer
+from sklearn_dpsearch.search._planning.checks import first_look
 from sklearn_dpsearch.search._synthetic_records import made_up
-from sklearn_dpsearch.search.planning.checks import first_look
 
 from .toys import NoisyCentroids, Remembering, two_blobs
 
@@ -270,7 +270,7 @@ def test_a_module_that_does_not_fit_the_records_costs_nothing(name, match, tmp_p
 
 def test_a_net_is_rehearsed_for_a_few_steps():
     torch = pytest.importorskip("torch")
-    from sklearn_dpsearch.nets.sampling import PoissonBatches
+    from sklearn_dpsearch.nets._sampling import PoissonBatches
 
     seen, honest = [], PoissonBatches.draw
 

@@ -17,12 +17,12 @@ from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import PureDP
-from sklearn_dpsearch.search import private_process
-from sklearn_dpsearch.search.private_process import in_own_process, privately
+from sklearn_dpsearch.search import _private_process as private_process
+from sklearn_dpsearch.search._private_process import in_own_process, privately
 
 CONFINED = """
 import sys, tempfile
-from sklearn_dpsearch.search.sandbox import confine
+from sklearn_dpsearch.search._sandbox import confine
 
 sys.exit(not confine([tempfile.mkdtemp()]))
 """

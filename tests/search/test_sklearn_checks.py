@@ -10,8 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import PureDP
-from sklearn_dpsearch.scoring.r2 import R2Scorer
-from sklearn_dpsearch.search import random_subset as members
+from sklearn_dpsearch.scoring._r2 import R2Scorer
+from sklearn_dpsearch.search import _random_subset as members
 
 from .toys import doubling
 

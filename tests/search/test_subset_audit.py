@@ -14,7 +14,7 @@ import pytest
 
 from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.privacy import Fixed, PureDP
-from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
+from sklearn_dpsearch.scoring._noise import DiscreteLaplaceNoise
 
 from ..audit.toys import PUBLIC, answer_low, audited
 from .toys import RandomizedResponse

@@ -11,7 +11,7 @@ from scipy.stats import loguniform
 from sklearn.linear_model import LogisticRegression
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.search.random_subset import each_is_cheap
+from sklearn_dpsearch.search._random_subset import each_is_cheap
 
 from .subset_toys import HITS, IDS, SEEN, Told, Watching, search, watched, y
 

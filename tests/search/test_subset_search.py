@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import NoModelError
-from sklearn_dpsearch.search import random_subset as members
+from sklearn_dpsearch.search import _random_subset as members
 
 from .subset_toys import HITS, IDS, SEEN, Told, Watching, search, watched
 from .toys import NoisyCentroids, two_blobs
@@ -461,7 +461,7 @@ def test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset(
 ):
     """Nor do the rows that a record's batch may have, nor the number of calls: places without a
     record are blank."""
-    stack = pytest.importorskip("sklearn_dpsearch.nets.stacked_training")
+    stack = pytest.importorskip("sklearn_dpsearch.nets._stacked_training")
     shapes, step, sizes = [], stack.Stack._step, []
 
     def watched(self, batches, t):

@@ -9,8 +9,8 @@ from scipy.stats import loguniform
 
 import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
-from sklearn_dpsearch.search.random_subset import share_at_no_cost
+from sklearn_dpsearch.scoring._noise import DiscreteLaplaceNoise
+from sklearn_dpsearch.search._random_subset import share_at_no_cost
 
 from .subset_toys import HITS, IDS, SEEN, Told, Watching, search, watched, y
 

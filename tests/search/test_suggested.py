@@ -19,9 +19,9 @@ from sklearn_dpsearch.nets import (
     DPMLPRegressor,
     DPTabularClassifier,
 )
-from sklearn_dpsearch.nets.estimators import layers
+from sklearn_dpsearch.nets._estimators import layers
 from sklearn_dpsearch.privacy import Fixed, PrivacyError, PureDP
-from sklearn_dpsearch.search.planning.space import Space
+from sklearn_dpsearch.search._planning.space import Space
 
 from .toys import SEARCHES, NoisyCentroids, refuses_to_fit, search_of, two_blobs
 

@@ -8,8 +8,8 @@ import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Geometric
-from sklearn_dpsearch.search import threshold_search as _threshold
-from sklearn_dpsearch.search.execution.workers import Threads, block_sizes, number_of_tasks
+from sklearn_dpsearch.search import _threshold_search as _threshold
+from sklearn_dpsearch.search._execution.workers import Threads, block_sizes, number_of_tasks
 
 from .toys import NoisyCentroids, two_blobs
 

@@ -18,10 +18,10 @@ from sklearn.linear_model import LogisticRegression
 
 import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import Doubling, DPThresholdSearchCV
-from sklearn_dpsearch.privacy.selection.doubling import AboveThreshold, default_max_rounds
-from sklearn_dpsearch.search import threshold_search as _threshold
-from sklearn_dpsearch.search.doubling import PrivateWalk, Rounds
-from sklearn_dpsearch.search.execution.job import Job
+from sklearn_dpsearch.privacy._selection.doubling import AboveThreshold, default_max_rounds
+from sklearn_dpsearch.search import _threshold_search as _threshold
+from sklearn_dpsearch.search._doubling import PrivateWalk, Rounds
+from sklearn_dpsearch.search._execution.job import Job
 from tests.audit.toys import PUBLIC, answer_low, audited
 from tests.audit.toys import QUIET as QUIET_8
 

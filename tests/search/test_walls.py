@@ -21,10 +21,10 @@ from joblib import Parallel, delayed
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Geometric
-from sklearn_dpsearch.search import private_process
-from sklearn_dpsearch.search.execution.randomness import Randomness
-from sklearn_dpsearch.search.private_process import PrivateProcess, in_own_process, privately
-from sklearn_dpsearch.search.sandbox import LOCK, PREFIX, PrivateFolder
+from sklearn_dpsearch.search import _private_process as private_process
+from sklearn_dpsearch.search._execution.randomness import Randomness
+from sklearn_dpsearch.search._private_process import PrivateProcess, in_own_process, privately
+from sklearn_dpsearch.search._sandbox import LOCK, PREFIX, PrivateFolder
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -293,7 +293,7 @@ class _Ended(private_process._Child):
 WRITES = """
 import os, sys, tempfile, time
 from functools import partial
-from sklearn_dpsearch.search import private_process
+from sklearn_dpsearch.search import _private_process as private_process
 
 if sys.argv[1] == "spawn":
     private_process.HERE.forks = False
@@ -364,7 +364,7 @@ def _with_mark(mark):
 
 
 def _someone_starts(folder):
-    code = "from sklearn_dpsearch.search.sandbox import PrivateFolder; PrivateFolder().close()"
+    code = "from sklearn_dpsearch.search._sandbox import PrivateFolder; PrivateFolder().close()"
     environment = {
         **os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "TMPDIR": str(folder),
     }  # fmt: skip

@@ -24,7 +24,7 @@ from sklearn_dpsearch import (
     DPThresholdSearchCV,
 )
 from sklearn_dpsearch._process import steps_now
-from sklearn_dpsearch.data import columns
+from sklearn_dpsearch.data import _columns as columns
 from sklearn_dpsearch.privacy import PureDP
 from sklearn_dpsearch.search._checkpoint_folder import LOCK, README, RELEASE, STATE
 

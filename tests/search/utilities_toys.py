@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch.privacy import PureDP
+from sklearn_dpsearch.search._execution.job import Split
 from sklearn_dpsearch.search._private_fit import job_of
 from sklearn_dpsearch.search._rehearsal import run_publicly
-from sklearn_dpsearch.search.execution.job import Split
-from sklearn_dpsearch.search.sample_and_aggregate import utilities_of
+from sklearn_dpsearch.search._sample_and_aggregate import utilities_of
 
 from .toys import RandomizedResponse
 

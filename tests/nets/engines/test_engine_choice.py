@@ -10,10 +10,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets.engines import engine_choice, linear, losses
-from sklearn_dpsearch.nets.engines.engine_choice import ROWS, made_up_batch
-from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.training import train, train_together
+from sklearn_dpsearch.nets._engines import engine_choice, linear, losses
+from sklearn_dpsearch.nets._engines.engine_choice import ROWS, made_up_batch
+from sklearn_dpsearch.nets._engines.linear import LinearEngine
+from sklearn_dpsearch.nets._training import train, train_together
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 # PyTorch warns that an LSTM is computed one record after the other

@@ -12,15 +12,15 @@ from opacus import GradSampleModule
 from opacus.optimizers import DPOptimizer
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import base, graph, linear, losses, per_sample
-from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.engines.per_sample import OpacusEngine, VmapEngine
-from sklearn_dpsearch.nets.engines.rounding import OWN, row_norms
-from sklearn_dpsearch.nets.fingerprint import text_of_value
-from sklearn_dpsearch.nets.randomness import Secrets
-from sklearn_dpsearch.nets.records import TrainingData
-from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.training import train
+from sklearn_dpsearch.nets._engines import base, graph, linear, losses, per_sample
+from sklearn_dpsearch.nets._engines.linear import LinearEngine
+from sklearn_dpsearch.nets._engines.per_sample import OpacusEngine, VmapEngine
+from sklearn_dpsearch.nets._engines.rounding import OWN, row_norms
+from sklearn_dpsearch.nets._fingerprint import text_of_value
+from sklearn_dpsearch.nets._randomness import Secrets
+from sklearn_dpsearch.nets._records import TrainingData
+from sklearn_dpsearch.nets._sampling import PoissonBatches
+from sklearn_dpsearch.nets._training import train
 
 from ..toys import (
     ADVERSARIAL,

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import graph, layer_gradients
-from sklearn_dpsearch.nets.engines.layered import LayeredEngine
-from sklearn_dpsearch.nets.engines.operation_rules import NotPerRecord
-from sklearn_dpsearch.nets.engines.rounding import OWN
+from sklearn_dpsearch.nets._engines import graph, layer_gradients
+from sklearn_dpsearch.nets._engines.layered import LayeredEngine
+from sklearn_dpsearch.nets._engines.operation_rules import NotPerRecord
+from sklearn_dpsearch.nets._engines.rounding import OWN
 
 from ..toys import (
     ADVERSARIAL,

@@ -16,10 +16,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets.engines import engine_choice
-from sklearn_dpsearch.nets.engines.base import ParameterLayout
-from sklearn_dpsearch.nets.engines.rounding import noise_factor, records_per_piece
-from sklearn_dpsearch.nets.randomness import global_torch_seed
+from sklearn_dpsearch.nets._engines import engine_choice
+from sklearn_dpsearch.nets._engines.base import ParameterLayout
+from sklearn_dpsearch.nets._engines.rounding import noise_factor, records_per_piece
+from sklearn_dpsearch.nets._randomness import global_torch_seed
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 from ..toys import CPU, replaced, seeded, table

@@ -11,10 +11,10 @@ from opacus.optimizers import DPOptimizer
 from torch import nn
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
-from sklearn_dpsearch.nets.engines.per_sample import OpacusEngine
-from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.records import TrainingData
-from sklearn_dpsearch.nets.training import train
+from sklearn_dpsearch.nets._engines.per_sample import OpacusEngine
+from sklearn_dpsearch.nets._optimizers import UpdateRule
+from sklearn_dpsearch.nets._records import TrainingData
+from sklearn_dpsearch.nets._training import train
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 from ..toys import CPU, Residual, clipped_sums, flat, mlp, records, seeded, table, training

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets.engines import operation_rules as rules
-from sklearn_dpsearch.nets.engines import operations
+from sklearn_dpsearch.nets._engines import operation_rules as rules
+from sklearn_dpsearch.nets._engines import operations
 
 
 def rows(*shape, integers=False):

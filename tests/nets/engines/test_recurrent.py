@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import engine_choice, layered
-from sklearn_dpsearch.nets.engines.layered import LayeredEngine
-from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
-from sklearn_dpsearch.nets.randomness import global_torch_seed
+from sklearn_dpsearch.nets._engines import engine_choice, layered
+from sklearn_dpsearch.nets._engines.layered import LayeredEngine
+from sklearn_dpsearch.nets._engines.per_sample import VmapEngine
+from sklearn_dpsearch.nets._randomness import global_torch_seed
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 from ..toys import CPU, gradients, seeded

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import graph, rounding
-from sklearn_dpsearch.nets.engines.base import Engine
-from sklearn_dpsearch.nets.engines.layered import LayeredEngine
-from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
-from sklearn_dpsearch.nets.records import TrainingData
-from sklearn_dpsearch.nets.stacked_training import Stack, noise_scale
+from sklearn_dpsearch.nets._engines import graph, rounding
+from sklearn_dpsearch.nets._engines.base import Engine
+from sklearn_dpsearch.nets._engines.layered import LayeredEngine
+from sklearn_dpsearch.nets._engines.linear import LinearEngine
+from sklearn_dpsearch.nets._engines.per_sample import VmapEngine
+from sklearn_dpsearch.nets._records import TrainingData
+from sklearn_dpsearch.nets._stacked_training import Stack, noise_scale
 
 from ..toys import Residual, engine_for, mlp, records, seeded, table, traced, training
 

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from sklearn_dpsearch.nets import DPLogisticRegression
-from sklearn_dpsearch.nets.engines import engine_choice
+from sklearn_dpsearch.nets._engines import engine_choice
 from sklearn_dpsearch.privacy import PrivacyError
 
 from ...search.toys import Untouchable

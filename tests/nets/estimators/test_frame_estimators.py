@@ -11,7 +11,7 @@ pd = pytest.importorskip("pandas")
 import torch
 
 from sklearn_dpsearch.nets import DPTabularClassifier, DPTabularRegressor
-from sklearn_dpsearch.nets.estimators import layers
+from sklearn_dpsearch.nets._estimators import layers
 from sklearn_dpsearch.preprocessing import Schema, TableEncoder
 
 from ..toys import flat
@@ -206,7 +206,7 @@ def test_a_record_is_encoded_as_if_it_were_alone():
 def test_the_net_is_trained_as_a_graph_in_stacks():
     """Known to act on each record alone: neither own code nor one net at a time."""
 
-    from sklearn_dpsearch.nets.engines.engine_choice import choose_engine
+    from sklearn_dpsearch.nets._engines.engine_choice import choose_engine
 
     made = layers.wide_and_deep(
         [7, 2], [4, 5, 2], torch.nn.ReLU, torch.Generator().manual_seed(0), from_linear=True

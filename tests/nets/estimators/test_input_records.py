@@ -16,10 +16,10 @@ from torch import nn
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.data.datasets import RecordSource, arrays_from_dataset
-from sklearn_dpsearch.nets.estimators import input_records
-from sklearn_dpsearch.nets.estimators.input_records import OneByOne
-from sklearn_dpsearch.nets.records import ReadRecords
+from sklearn_dpsearch.data._datasets import RecordSource, arrays_from_dataset
+from sklearn_dpsearch.nets._estimators import input_records
+from sklearn_dpsearch.nets._estimators.input_records import OneByOne
+from sklearn_dpsearch.nets._records import ReadRecords
 from sklearn_dpsearch.privacy import PrivacyError
 
 from ...search.toys import refuses_to_fit

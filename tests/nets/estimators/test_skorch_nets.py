@@ -18,7 +18,7 @@ from torch import nn
 from torch.optim.lr_scheduler import StepLR
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor
-from sklearn_dpsearch.nets import stacked_training as stack
+from sklearn_dpsearch.nets import _stacked_training as stack
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
 
 from ...search.toys import Untouchable, refuses_to_fit

@@ -14,7 +14,7 @@ from sklearn_dpsearch.nets import (
     DPNeuralNetClassifier,
     DPTabularClassifier,
 )
-from sklearn_dpsearch.nets.estimators import layers, step_size
+from sklearn_dpsearch.nets._estimators import layers, step_size
 
 from ..toys import flat
 

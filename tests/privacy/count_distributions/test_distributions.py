@@ -23,8 +23,8 @@ from sklearn_dpsearch.privacy import (
     NegativeBinomial,
     Poisson,
 )
-from sklearn_dpsearch.privacy.count_distributions.base import Conditioned
-from sklearn_dpsearch.privacy.count_distributions.distributions import as_count_distribution
+from sklearn_dpsearch.privacy._count_distributions.base import Conditioned
+from sklearn_dpsearch.privacy._count_distributions.distributions import as_count_distribution
 from tests.privacy import brute_force
 
 DISTRIBUTIONS: list[CountDistribution] = [

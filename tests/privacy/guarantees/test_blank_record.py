@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.spent import PrivacySpent
+from sklearn_dpsearch.privacy._spent import PrivacySpent
 
 NET = dp.DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=20)
 CASES: dict[str, dp.Guarantee] = {

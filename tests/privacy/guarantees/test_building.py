@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.count_distributions.base import Capped, Conditioned
-from sklearn_dpsearch.privacy.guarantees.base import Guarantee
-from sklearn_dpsearch.privacy.guarantees.composition import Composition, Envelope, Mixture
-from sklearn_dpsearch.privacy.guarantees.neighboring_relations import ChangedRecord, OfGroup
-from sklearn_dpsearch.privacy.selection.best_of import BestOf, TheoremOne, TheoremSix
-from sklearn_dpsearch.privacy.selection.subset import SubsetThenTrain, TheoremFour
-from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
-from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
+from sklearn_dpsearch.privacy._count_distributions.base import Capped, Conditioned
+from sklearn_dpsearch.privacy._guarantees.base import Guarantee
+from sklearn_dpsearch.privacy._guarantees.composition import Composition, Envelope, Mixture
+from sklearn_dpsearch.privacy._guarantees.neighboring_relations import ChangedRecord, OfGroup
+from sklearn_dpsearch.privacy._selection.best_of import BestOf, TheoremOne, TheoremSix
+from sklearn_dpsearch.privacy._selection.subset import SubsetThenTrain, TheoremFour
+from sklearn_dpsearch.privacy._selection.threshold import TheoremThree
+from sklearn_dpsearch.privacy._spent import Component, PrivacySpent
 
 ONE = dp.PureDP(epsilon=1.0)
 SPENT = PrivacySpent(guarantee=ONE, delta=0.0, components=(Component(name="all", guarantee=ONE),))

@@ -12,13 +12,13 @@ from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.privacy_accountant import NeighboringRelation
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.calibration import gaussian_target
-from sklearn_dpsearch.privacy.guarantees.neighboring_relations import (
+from sklearn_dpsearch.privacy._calibration import gaussian_target
+from sklearn_dpsearch.privacy._guarantees.neighboring_relations import (
     ChangedRecord,
     delta_of_two_steps,
 )
-from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
-from sklearn_dpsearch.privacy.spent import PrivacySpent
+from sklearn_dpsearch.privacy._numerics.loss_distribution import DominatingPair
+from sklearn_dpsearch.privacy._spent import PrivacySpent
 from tests.privacy.brute_force import (
     EPSILONS,
     Mechanism,

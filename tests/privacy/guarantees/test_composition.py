@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.guarantees import composition
+from sklearn_dpsearch.privacy._guarantees import composition
 from tests.privacy.brute_force import (
     EPSILONS,
     Mechanism,

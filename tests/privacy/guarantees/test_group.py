@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.guarantees.neighboring_relations import OfGroup
-from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
+from sklearn_dpsearch.privacy._guarantees.neighboring_relations import OfGroup
+from sklearn_dpsearch.privacy._spent import Component, PrivacySpent
 from tests.privacy.brute_force import Mechanism, exact_pair, hockey_stick, interesting_epsilons
 
 Chain = list[np.ndarray]

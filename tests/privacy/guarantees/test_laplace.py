@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 from sklearn_dpsearch.privacy import LaplaceDP, PureDP, as_replace_one, for_group
-from sklearn_dpsearch.privacy.guarantees.neighboring_relations import ChangedRecord, OfGroup
+from sklearn_dpsearch.privacy._guarantees.neighboring_relations import ChangedRecord, OfGroup
 
 ORDERS = np.array([1.1, 2.0, 5.0, 40.0])
 

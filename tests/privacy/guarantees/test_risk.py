@@ -12,9 +12,9 @@ from dp_accounting.pld.privacy_loss_distribution import (
 from scipy.stats import norm
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.guarantees.risk import TradeOff, trade_off
-from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian
-from sklearn_dpsearch.privacy.spent import PrivacySpent
+from sklearn_dpsearch.privacy._guarantees.risk import TradeOff, trade_off
+from sklearn_dpsearch.privacy._numerics.basic_mechanisms import delta_of_gaussian
+from sklearn_dpsearch.privacy._spent import PrivacySpent
 from tests.privacy.brute_force import (
     Mechanism,
     exact_pair,

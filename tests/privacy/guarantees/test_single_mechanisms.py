@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.selection.best_of import BestOf
+from sklearn_dpsearch.privacy._selection.best_of import BestOf
 from tests.privacy.brute_force import exact_pair, random_mechanism
 
 ORDERS = np.concatenate([[1.25, 1.5], np.arange(2.0, 65.0)])
@@ -121,7 +121,7 @@ def test_renyi_curve_grows_with_its_order_and_bounds_the_profile(one: dp.Guarant
 def test_gaussian_epsilon_is_within_a_billionth_of_the_exact_one_from_above(mu, delta):
     from scipy import optimize
 
-    from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian
+    from sklearn_dpsearch.privacy._numerics.basic_mechanisms import delta_of_gaussian
 
     ours = dp.GaussianDP(mu=mu).epsilon_at(delta)
     if ours == 0:

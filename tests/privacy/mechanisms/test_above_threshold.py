@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy.selection.doubling import AboveThreshold
+from sklearn_dpsearch.privacy._selection.doubling import AboveThreshold
 from tests.privacy import brute_force
 from tests.privacy.threshold_rounds import (
     STEPS,

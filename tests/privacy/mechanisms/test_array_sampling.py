@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from sklearn_dpsearch.privacy.mechanisms import array_sampling
-from sklearn_dpsearch.privacy.mechanisms.array_sampling import (
+from sklearn_dpsearch.privacy._mechanisms import array_sampling
+from sklearn_dpsearch.privacy._mechanisms.array_sampling import (
     ACCURACY,
     bernoulli,
     rounded_normals,

@@ -16,15 +16,15 @@ import pytest
 from scipy import stats
 
 from sklearn_dpsearch.privacy import _checks
-from sklearn_dpsearch.privacy.mechanisms import exact_sampling
-from sklearn_dpsearch.privacy.mechanisms.exact_sampling import (
+from sklearn_dpsearch.privacy._mechanisms import exact_sampling
+from sklearn_dpsearch.privacy._mechanisms.exact_sampling import (
     bernoulli,
     bernoulli_exp,
     discrete_gaussian,
     discrete_laplace,
     geometric_exp,
 )
-from sklearn_dpsearch.privacy.numerics import arithmetic
+from sklearn_dpsearch.privacy._numerics import arithmetic
 from tests.privacy.brute_force import size
 
 # --- every path of an algorithm, with its probability ---------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution, privacy_loss_mechanism
 
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PureDP, RenyiDP
-from sklearn_dpsearch.privacy.numerics import basic_mechanisms
+from sklearn_dpsearch.privacy._numerics import basic_mechanisms
 from tests.privacy.brute_force import FULL
 
 ADD_REMOVE = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sklearn_dpsearch.privacy._checks import Array
-from sklearn_dpsearch.privacy.guarantees.base import smallest_epsilon
-from sklearn_dpsearch.privacy.numerics.bisection import (
+from sklearn_dpsearch.privacy._guarantees.base import smallest_epsilon
+from sklearn_dpsearch.privacy._numerics.bisection import (
     Turn,
     bracket,
     geometric,

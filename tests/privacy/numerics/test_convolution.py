@@ -9,14 +9,18 @@ import pytest
 from scipy import fft, stats
 
 from sklearn_dpsearch.privacy import GaussianDP, PureDP, compose
-from sklearn_dpsearch.privacy.numerics import basic_mechanisms, convolution, grid_sums
-from sklearn_dpsearch.privacy.numerics.basic_mechanisms import (
+from sklearn_dpsearch.privacy._numerics import basic_mechanisms, convolution, grid_sums
+from sklearn_dpsearch.privacy._numerics.basic_mechanisms import (
     delta_of_gaussian,
     randomized_response,
 )
-from sklearn_dpsearch.privacy.numerics.convolution import TAIL_MASS, convolve, cut_off
-from sklearn_dpsearch.privacy.numerics.grid_sums import GridPart
-from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, on_grid, on_points
+from sklearn_dpsearch.privacy._numerics.convolution import TAIL_MASS, convolve, cut_off
+from sklearn_dpsearch.privacy._numerics.grid_sums import GridPart
+from sklearn_dpsearch.privacy._numerics.loss_distribution import (
+    LossDistribution,
+    on_grid,
+    on_points,
+)
 from tests.privacy.brute_force import cases, hockey_stick, loss_distribution, random_mechanism, size
 
 ALL_EPSILONS = np.linspace(-6, 6, 241)

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_dpsearch.privacy import GaussianDP
-from sklearn_dpsearch.privacy.numerics import basic_mechanisms
-from sklearn_dpsearch.privacy.numerics.arithmetic import log_expm1, log_mills_ratio, safe_exp
-from sklearn_dpsearch.privacy.numerics.basic_mechanisms import (
+from sklearn_dpsearch.privacy._numerics import basic_mechanisms
+from sklearn_dpsearch.privacy._numerics.arithmetic import log_expm1, log_mills_ratio, safe_exp
+from sklearn_dpsearch.privacy._numerics.basic_mechanisms import (
     delta_of_gaussian,
     randomized_response,
 )
-from sklearn_dpsearch.privacy.numerics.loss_distribution import (
+from sklearn_dpsearch.privacy._numerics.loss_distribution import (
     LossDistribution,
     connect_the_dots,
     mix,

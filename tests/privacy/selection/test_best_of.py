@@ -8,11 +8,11 @@ import pytest
 from scipy import special
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.guarantees.base import CHORD
-from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
-from sklearn_dpsearch.privacy.selection import best_of as best_of_file
-from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, best_of_pure
-from sklearn_dpsearch.privacy.selection.testing_region import (
+from sklearn_dpsearch.privacy._guarantees.base import CHORD
+from sklearn_dpsearch.privacy._numerics.loss_distribution import DominatingPair
+from sklearn_dpsearch.privacy._selection import best_of as best_of_file
+from sklearn_dpsearch.privacy._selection.best_of import TheoremOne, best_of_pure
+from sklearn_dpsearch.privacy._selection.testing_region import (
     AffineLines,
     Hinges,
     nodes,

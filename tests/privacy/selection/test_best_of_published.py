@@ -10,9 +10,9 @@ from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.rdp import RdpAccountant
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.guarantees.single_mechanisms import ORDERS
-from sklearn_dpsearch.privacy.selection import published_bounds as published
-from sklearn_dpsearch.privacy.selection.published_bounds import BEST_OF
+from sklearn_dpsearch.privacy._guarantees.single_mechanisms import ORDERS
+from sklearn_dpsearch.privacy._selection import published_bounds as published
+from sklearn_dpsearch.privacy._selection.published_bounds import BEST_OF
 from tests.privacy.never_smallest import bounds as never_smallest
 
 EVERY = {**BEST_OF, **never_smallest.THEOREMS}

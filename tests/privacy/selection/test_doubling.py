@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.privacy.selection import doubling
-from sklearn_dpsearch.privacy.selection.doubling import (
+from sklearn_dpsearch.privacy._selection import doubling
+from sklearn_dpsearch.privacy._selection.doubling import (
     AboveThreshold,
     DoublingRounds,
     DoublingSteps,

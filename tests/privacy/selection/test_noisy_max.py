@@ -14,10 +14,10 @@ import opendp.prelude as dp
 import pytest
 
 from sklearn_dpsearch.privacy import PrivacyError, PureDP
-from sklearn_dpsearch.privacy.guarantees.pure import BoundedRangeDP
-from sklearn_dpsearch.privacy.numerics.arithmetic import fraction, positive_fraction
-from sklearn_dpsearch.privacy.selection import noisy_max as report_noisy_max
-from sklearn_dpsearch.privacy.selection.noisy_max import GumbelNoise, noisy_max
+from sklearn_dpsearch.privacy._guarantees.pure import BoundedRangeDP
+from sklearn_dpsearch.privacy._numerics.arithmetic import fraction, positive_fraction
+from sklearn_dpsearch.privacy._selection import noisy_max as report_noisy_max
+from sklearn_dpsearch.privacy._selection.noisy_max import GumbelNoise, noisy_max
 from tests.privacy import brute_force
 from tests.privacy.brute_force import hockey_stick, largest_loss, renyi
 

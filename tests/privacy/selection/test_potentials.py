@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.selection import potentials
-from sklearn_dpsearch.privacy.selection.potentials import (
+from sklearn_dpsearch.privacy._selection import potentials
+from sklearn_dpsearch.privacy._selection.potentials import (
     Mesh,
     bound_by_potential,
     fine_mesh,

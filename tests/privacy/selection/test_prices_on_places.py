@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.selection import prices_on_places as prices
-from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, TheoremSix, theorem_1
-from sklearn_dpsearch.privacy.selection.prices_on_places import (
+from sklearn_dpsearch.privacy._selection import prices_on_places as prices
+from sklearn_dpsearch.privacy._selection.best_of import TheoremOne, TheoremSix, theorem_1
+from sklearn_dpsearch.privacy._selection.prices_on_places import (
     Payment,
     Quantiles,
     Room,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.selection.best_of import best_of_pure
+from sklearn_dpsearch.privacy._selection.best_of import best_of_pure
 
 GRID, THIRDS = (0.2, 1.0, 2.0), (1 / 3, 1 / 3, 1 / 3)
 DISTRIBUTIONS = [

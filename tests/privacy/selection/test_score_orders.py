@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.selection.witness import (
+from sklearn_dpsearch.privacy._selection.witness import (
     ManyGroups,
     Outcomes,
     best_order,

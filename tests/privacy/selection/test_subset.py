@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.numerics.loss_distribution import (
+from sklearn_dpsearch.privacy._numerics.loss_distribution import (
     DominatingPair,
     LossDistribution,
     normalized,
 )
-from sklearn_dpsearch.privacy.selection import subset
-from sklearn_dpsearch.privacy.selection.subset import TheoremFour, coupled, delta_removed
+from sklearn_dpsearch.privacy._selection import subset
+from sklearn_dpsearch.privacy._selection.subset import TheoremFour, coupled, delta_removed
 from tests.privacy import brute_force, subset_search
 from tests.privacy.brute_force import (
     Mechanism,

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.selection import published_bounds as published
-from sklearn_dpsearch.privacy.selection.published_bounds import (
+from sklearn_dpsearch.privacy._selection import published_bounds as published
+from sklearn_dpsearch.privacy._selection.published_bounds import (
     INTEGER_ORDERS,
     SUBSET,
     renyi_all,
     renyi_rest,
 )
-from sklearn_dpsearch.privacy.selection.subset import subset_then_train
+from sklearn_dpsearch.privacy._selection.subset import subset_then_train
 from tests.privacy import brute_force, subset_search
 from tests.privacy.brute_force import largest_loss, renyi
 from tests.privacy.subset_search import VARIANTS, check, neighbours

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import norm
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.guarantees.neighboring_relations import ChangedRecord
-from sklearn_dpsearch.privacy.selection.subset import ReplacedInSubset
+from sklearn_dpsearch.privacy._guarantees.neighboring_relations import ChangedRecord
+from sklearn_dpsearch.privacy._selection.subset import ReplacedInSubset
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, exact_pair, hockey_stick
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.numerics.convolution import convolve
-from sklearn_dpsearch.privacy.selection.testing_region import (
+from sklearn_dpsearch.privacy._numerics.convolution import convolve
+from sklearn_dpsearch.privacy._selection.testing_region import (
     AffineLines,
     Nodes,
     cell_lines,

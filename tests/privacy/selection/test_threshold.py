@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
-from sklearn_dpsearch.privacy.selection import threshold
-from sklearn_dpsearch.privacy.selection.published_bounds import renyi_threshold
-from sklearn_dpsearch.privacy.selection.threshold import (
+from sklearn_dpsearch.privacy._numerics.loss_distribution import LossDistribution
+from sklearn_dpsearch.privacy._selection import threshold
+from sklearn_dpsearch.privacy._selection.published_bounds import renyi_threshold
+from sklearn_dpsearch.privacy._selection.threshold import (
     TheoremThree,
     UntilAbove,
     until_above,

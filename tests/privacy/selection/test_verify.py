@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.numerics.loss_distribution import (
+from sklearn_dpsearch.privacy._numerics.loss_distribution import (
     DominatingPair,
     LossDistribution,
     symmetric_pair,

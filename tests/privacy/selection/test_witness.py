@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.numerics.arithmetic import safe_exp
-from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
-from sklearn_dpsearch.privacy.selection.witness import (
+from sklearn_dpsearch.privacy._numerics.arithmetic import safe_exp
+from sklearn_dpsearch.privacy._numerics.loss_distribution import LossDistribution
+from sklearn_dpsearch.privacy._selection.witness import (
     cuts,
     gaussian_tails,
     largest_gain,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
-from sklearn_dpsearch.privacy.statement.content import Release
+from sklearn_dpsearch.privacy._spent import Component, PrivacySpent
+from sklearn_dpsearch.privacy._statement.content import Release
 
 yaml, jsonschema = pytest.importorskip("yaml"), pytest.importorskip("jsonschema")
 ABOUT = {

@@ -18,8 +18,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import sklearn_dpsearch.privacy as dp
-from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
-from sklearn_dpsearch.privacy.statement.content import (
+from sklearn_dpsearch.privacy._spent import Component, PrivacySpent
+from sklearn_dpsearch.privacy._statement.content import (
     SENTENCES,
     Release,
     Section,

@@ -1,0 +1,306 @@
+"""Neighbouring data sets: given ones are checked, others get extreme records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.utils import _safe_indexing
+from sklearn.utils.multiclass import type_of_target
+
+from ..data._labels import as_array
+from ..data._persons import persons_in
+from ..data._records import dense_numbers
+from ..data._rows import stacked
+from ..privacy import PrivacyError
+from ..privacy._checks import Array, Neighboring, check_neighboring
+
+Records = npt.NDArray[Any]
+#: (X, y), or (X, y, groups)
+Dataset = tuple[Any, ...]
+#: Places of the changed records in both data sets.
+Places = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Neighbours:
+    """Two neighbouring data sets for an audit.
+
+    Parameters
+    ----------
+    X, y : array-like
+        The first data set.
+    other_X, other_y : array-like
+        The second: one record more, less or changed, or all records of one person.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+    steps : int
+        Number of steps between the data sets. Under zero-out ``fit`` cannot receive an absent
+        record, so two values of one record are two steps apart, unless one of the values counts as
+        absent.
+    canary : array-like of shape (k, n_features)
+        The records in which they differ, k = 1 or 2; of a person the first.
+    groups, other_groups : array-like, optional
+        Person of each record.
+    """
+
+    X: Any
+    y: Any
+    other_X: Any
+    other_y: Any
+    neighboring: Neighboring
+    steps: int
+    canary: Any
+    groups: Any = None
+    other_groups: Any = None
+
+    @classmethod
+    def of(
+        cls, data: Dataset, other: Dataset, neighboring: Neighboring, absent: bool = False
+    ) -> Neighbours:
+        """Check that two data sets are neighbours.
+
+        They are given as (X, y), or as (X, y, groups) for neighbours that differ in one person.
+
+        Parameters
+        ----------
+        absent : bool, default=False
+            Under zero-out, the caller's assurance that one value of the changed record contributes
+            nothing.
+
+        Raises
+        ------
+        PrivacyError
+            If the data sets are not neighbours.
+        """
+        check_neighboring(neighboring)
+        (X, y, *groups), (other_X, other_y, *other_groups) = data, other
+        first, second = _record_rows(*data), _record_rows(*other)
+        find = _places_of_person if groups or other_groups else _places_of_record
+        places = find(first, second, neighboring == "add_remove")
+        if places is None:
+            raise _not_neighbours(first, second, neighboring, find is _places_of_person)
+        changed = [(part, place) for part, place in zip((X, other_X), places) if place.size]
+        shown = [_safe_indexing(part, place[:1]) for part, place in changed]
+        steps = 2 if neighboring == "zero_out" and not absent else 1
+        fields = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
+        fields |= {"X": X, "y": y, "other_X": other_X, "other_y": other_y}
+        return cls(neighboring=neighboring, steps=steps, canary=stacked(shown), **fields)
+
+
+def worst_case(
+    X: Any,
+    y: Any = None,
+    groups: Any = None,
+    *,
+    neighboring: Neighboring,
+    scale: float = 1.0,
+    absent: bool = False,
+) -> Neighbours:
+    """Build neighbours that differ in one extreme record, or person.
+
+    Its target contradicts its features.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Numbers.
+    y : array-like of shape (n_samples,), optional
+        Labels or numbers.
+    groups : array-like of shape (n_samples,), optional
+        Person of each record. The canary is then the person with the most records, all of which are
+        extreme, or one more person with as many.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        The extreme record is added; or replaces a record of zeros; or replaces a record with the
+        same features and the opposite target (without y: the opposite features).
+    scale : float, default=1.0
+        Distance of the canary from the middle: 1 for the ends of the ranges. An estimator clips
+        values beyond its stated bounds.
+    absent : bool, default=False
+        Under zero-out, the caller's assurance that a record of zeros contributes nothing.
+
+    Returns
+    -------
+    Neighbours
+        Both data sets, and the record in which they differ.
+
+    Examples
+    --------
+    >>> pair = worst_case([[0.0, 1.0], [1.0, 3.0], [2.0, 2.0]], [0, 1, 1], neighboring="add_remove")
+    >>> len(pair.X), len(pair.other_X), pair.canary.tolist()
+    (3, 4, [[2.0, 3.0]])
+    """
+    check_neighboring(neighboring)
+    values, target = _numeric_table(X), None if y is None else np.array(as_array(y).tolist())
+    record, label, opposite, other_label = _extreme_record(values, target, scale)
+    persons = np.arange(len(values)) if groups is None else persons_in(groups, len(values))
+    counts = np.bincount(persons)
+    if neighboring == "add_remove":
+        size = int(counts.max())
+        data = values, target, persons
+        added = np.vstack([values, np.tile(record, (size, 1))])
+        other_target = target
+        if target is not None:
+            other_target = np.append(target, np.full(size, label, target.dtype))
+        other = added, other_target, np.append(persons, np.full(size, len(counts)))
+    else:
+        places = np.flatnonzero(persons == counts.argmax())
+        if neighboring == "zero_out":
+            opposite, other_label = np.zeros_like(record), label
+        data, other = (
+            (_with_at(values, places, row), _with_at(target, places, y_of_row), persons)
+            for row, y_of_row in ((opposite, other_label), (record, label))
+        )
+    end = 2 if groups is None else 3
+    return Neighbours.of(data[:end], other[:end], neighboring, absent)
+
+
+def _extreme_record(
+    values: Array, y: Records | None, scale: float
+) -> tuple[Array, Any, Array, Any]:
+    """Extreme record for a canary, and the record it replaces, each with its target."""
+    low, high = values.min(axis=0), values.max(axis=0)
+    middle, reach = (low + high) / 2, scale * (high - low) / 2
+    if y is None:
+        return middle + reach, None, middle - reach, None
+    label, other_label = _extreme_targets(y)
+    if y.dtype.kind in "fiu" and not _are_class_labels(y):
+        centred = y.astype(float) - y.astype(float).mean()
+        against = -np.sign(centred @ (values - values.mean(axis=0)))
+    else:
+        against = np.sign(values.mean(axis=0) - values[y == label].mean(axis=0))
+    record = middle + np.where(against >= 0, reach, -reach)
+    opposite = middle - (record - middle) if label == other_label else record
+    return record, label, opposite, other_label
+
+
+def _extreme_targets(y: Records) -> tuple[Any, Any]:
+    """Target for a canary, and one as far away as possible.
+
+    They are the two rarest classes, or the ends of the range.
+    """
+    if y.ndim > 1:
+        raise ValueError(
+            "Found several targets for each record; give other=(X, y), a neighbour of your own."
+        )
+    if not _are_class_labels(y):
+        return y.max(), y.min()
+    classes, counts = np.unique(y, return_counts=True)
+    order = np.argsort(counts, kind="stable")
+    return classes[order[0]], classes[order[min(1, len(order) - 1)]]
+
+
+def _are_class_labels(y: Records) -> bool:
+    """Return whether targets are class labels."""
+    return str(type_of_target(y)) in ("binary", "multiclass")
+
+
+def _with_at(values: Any, places: npt.NDArray[np.intp], value: Any) -> Any:
+    """Copy of an array with a value at some places; None stays None."""
+    if values is None:
+        return None
+    copy = values.copy()
+    copy[places] = value
+    return copy
+
+
+def _numeric_table(X: Any) -> Array:
+    """Records as a table of floats, or an error."""
+    values = dense_numbers(X)
+    if values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
+        raise ValueError(
+            f"Found X of shape {values.shape}; a canary can be built for a table of numbers "
+            "with two records or more. Give other=(X, y), a neighbour of your own."
+        )
+    return values.astype(float)
+
+
+# --- the check ------------------------------------------------------------------------------------
+
+
+def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
+    """Records as rows of objects, with targets and persons.
+
+    Persons are the last column.
+    """
+    table = np.asarray(X.toarray() if issparse(X) else X, dtype=object)
+    parts = [table.reshape(len(table), -1)]
+    for name, part in (("targets", y), ("groups", groups)):
+        if part is not None:
+            parts.append(np.asarray(part, dtype=object).reshape(len(part), -1))
+            if len(parts[-1]) != len(table):
+                raise ValueError(
+                    f"Found {len(table)} records and {len(part)} {name} in one data set; give one "
+                    "for each."
+                )
+    return np.hstack(parts)
+
+
+def _places_of_person(first: Records, second: Records, added: bool) -> Places | None:
+    """Places of the only person in whom two data sets differ, or whom one lacks."""
+    codes = persons_in(np.append(first[:, -1], second[:, -1]), len(first) + len(second))
+    who = codes[: len(first)], codes[len(first) :]
+    candidates = np.setxor1d(*who)
+    if not candidates.size and first.shape == second.shape:
+        candidates = who[0][~_equal_rows(first, second)][:1]
+    if candidates.size != 1:
+        return None
+    places = np.flatnonzero(who[0] == candidates), np.flatnonzero(who[1] == candidates)
+    remaining = [np.delete(rows, place, axis=0) for rows, place in zip((first, second), places)]
+    if remaining[0].shape != remaining[1].shape or not _equal_rows(*remaining).all():
+        return None
+    sizes = {place.size for place in places}
+    return places if (0 in sizes if added else len(sizes) == 1) else None
+
+
+def _places_of_record(first: Records, second: Records, added: bool) -> Places | None:
+    """Places of the only record that differs between data sets, or that only one of them has."""
+    if not added and first.shape == second.shape:
+        changed = np.flatnonzero(~_equal_rows(first, second))
+        return (changed, changed) if changed.size == 1 else None
+    longer, shorter = (first, second) if len(first) > len(second) else (second, first)
+    if not added or (len(longer) - 1, longer.shape[1]) != shorter.shape:
+        return None
+    equal = _equal_rows(longer[:-1], shorter)
+    place = len(shorter) if equal.all() else int(np.argmin(equal))
+    if not _equal_rows(np.delete(longer, place, axis=0), shorter).all():
+        return None
+    places = np.array([place]), np.array([], int)
+    return places if longer is first else places[::-1]
+
+
+def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
+    """Mask of equal rows; missing values are equal."""
+    equal = (first == second) | ((first != first) & (second != second))
+    return np.asarray(np.asarray(equal, dtype=bool).all(axis=1))
+
+
+#: Relation adds a record ↦ what is needed of records, and of persons.
+NEEDED = {
+    True: (
+        "one record more in one of them, the others in the same order",
+        "one person more in one of them, the other records equal and in the same order",
+    ),
+    False: (
+        "the same number of records, one of them with other values",
+        "other values in the records of one person, the other records equal and in the same order",
+    ),
+}
+
+
+def _not_neighbours(
+    first: Records, second: Records, relation: Neighboring, of_persons: bool
+) -> PrivacyError:
+    """Error for two data sets that are no neighbours."""
+    difference = f"shapes {first.shape} and {second.shape}, targets included"
+    if first.shape == second.shape:
+        n_different = int(np.sum(~_equal_rows(first, second)))
+        difference = f"{n_different} of {len(first)} records differ"
+    needed = NEEDED[relation == "add_remove"][of_persons]
+    return PrivacyError(
+        f"The two data sets are not neighbours under {relation!r}: {difference}; needed are "
+        f"{needed}. Give such a pair, name the relation that holds (neighboring=), or leave other "
+        "out to have a canary built."
+    )

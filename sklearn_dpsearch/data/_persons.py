@@ -1,0 +1,131 @@
+"""Persons of records: whole numbers in place of names, each of which is read by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._labels import as_array, column_of
+from ._lists import WHOLE, said_by
+
+#: Code of the person of each record.
+PersonCodes = NDArray[np.int64]
+#: Name in place of all names without a hash.
+NAMELESS = object()
+
+
+def persons_in(groups: Any, n_samples: int) -> PersonCodes:
+    """Code of the person of each record, from groups.
+
+    Codes are 0 … n_persons − 1; a record without a name is of a person of its own.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,)
+        Numbers, texts, or other values with a hash, equal for records of one person; a whole number
+        in text is that number. None, nan, NaT and pandas' NA are missing. All values without a hash
+        are one person.
+    n_samples : int
+
+    Raises
+    ------
+    ValueError
+        For another number of entries.
+    """
+    values = column_of(as_array(groups))
+    if values.shape != (n_samples,):
+        raise ValueError(
+            f"Found groups of shape {values.shape} for {n_samples} records; the person of each "
+            f"record is needed, shape ({n_samples},). Give the column that names them."
+        )
+    missing = missing_among(values)
+    named = _codes_of_equal(values[~missing])
+    codes = np.empty(n_samples, np.int64)
+    codes[~missing] = named
+    codes[missing] = np.arange(missing.sum()) + number_of_persons(named)
+    return codes
+
+
+def number_of_persons(persons: PersonCodes) -> int:
+    """Number of different persons."""
+    return int(persons.max(initial=-1)) + 1
+
+
+def one_of_each(persons: PersonCodes, random_bytes: Callable[[int], bytes]) -> NDArray[np.intp]:
+    """Numbers of one record of each person, in order, drawn uniformly among his records.
+
+    Given the draws, a person has one record: what is differentially private in records is so in
+    persons.
+
+    Parameters
+    ----------
+    persons : ndarray of shape (n_samples,)
+    random_bytes : callable
+        Secret randomness: 8 bytes for each record.
+    """
+    turns = np.frombuffer(random_bytes(8 * len(persons)), np.uint64)
+    order = np.lexsort((turns, persons))
+    first: NDArray[np.intp] = order[np.diff(persons[order], prepend=-1) > 0]
+    return np.sort(first)
+
+
+def missing_among(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of missing values (None, nan, NaT or NA), shape (n,)."""
+    if values.dtype.kind == "O":
+        return np.fromiter(map(_is_missing, values), np.bool_, len(values))
+    missing: NDArray[np.bool_] = values != values  # nan and NaT
+    return missing
+
+
+def _is_missing(name: Any) -> bool:
+    """Return whether a value is None, nan, NaT or NA.
+
+    nan and NaT are unequal to themselves, and pandas' NA is neither equal nor unequal.
+    """
+    if type(name) in (int, str):
+        return False
+    try:
+        return name is None or not bool(name == name)
+    except Exception:
+        return True
+
+
+def name_of(value: Any) -> Any:
+    """Name of a person, equal for whole numbers and their text."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return said_by(value) if type(value) is str and WHOLE.fullmatch(value) else value
+
+
+def names_of_persons(groups: Any) -> list[Any]:
+    """Different names of the persons in a column, without missing ones.
+
+    It is NAMELESS for all that cannot be looked up.
+    """
+    values, codes = column_of(as_array(groups)), dict[Any, int]()
+    for value in values[~missing_among(values)].tolist():
+        _code_of_name(name_of(value), codes)
+    return list(codes)
+
+
+def _codes_of_equal(values: NDArray[Any]) -> PersonCodes:
+    """Codes that are equal for equal values."""
+    if values.dtype.kind in "biufmM":
+        return np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
+    codes: dict[Any, int] = {}
+    code_of_each = (_code_of_name(name_of(name), codes) for name in values.tolist())
+    return np.fromiter(code_of_each, np.int64, len(values))
+
+
+def _code_of_name(name: Any, codes: dict[Any, int]) -> int:
+    """Code of the name of a person.
+
+    All names that cannot be looked up are one person, who is protected as a whole.
+    """
+    try:
+        return codes.setdefault(name, len(codes))
+    except Exception:  # no hash, or no comparison: an error would tell of the record
+        return codes.setdefault(NAMELESS, len(codes))
