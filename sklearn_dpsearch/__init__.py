@@ -25,21 +25,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "BudgetExceededError",
-    "DPGridSearchCV",
-    "DPRandomSearchCV",
-    "DPSubsetSearchCV",
-    "DPThresholdSearchCV",
-    "Doubling",
-    "NoModelError",
-    "PrivacyError",
-    "PrivacyLedger",
-    "PrivacySpent",
-    "__version__",
-    "needed_epsilon",
-    "plan",
-    "search_space",
-]
+    "BudgetExceededError", "DPGridSearchCV", "DPRandomSearchCV", "DPSubsetSearchCV",
+    "DPThresholdSearchCV", "Doubling", "NoModelError", "PrivacyError", "PrivacyLedger",
+    "PrivacySpent", "__version__", "needed_epsilon", "plan", "search_space",
+]  # fmt: skip
 
 #: Name ↦ module that has it; every other public name is a search's.
 _HOMES = {
@@ -52,16 +41,9 @@ _HOMES = {
 }
 #: Parts of the package that need nothing beyond scikit-learn.
 _PARTS = (
-    "adapters",
-    "data",
-    "errors",
-    "ledger",
-    "preprocessing",
-    "privacy",
-    "report",
-    "scoring",
+    "adapters", "data", "errors", "ledger", "preprocessing", "privacy", "report", "scoring",
     "search",
-)
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -19,22 +19,7 @@ from .progress import Stage, speaking
 from .random_generators import all_generators, generators_kept, reduction, refresh, reseed
 
 __all__ = [
-    "Stage",
-    "all_generators",
-    "at_most_threads",
-    "become_private",
-    "contained",
-    "flagged",
-    "generators_kept",
-    "in_fixed_words",
-    "is_private",
-    "public_records",
-    "reduction",
-    "refresh",
-    "rehearsing",
-    "reseed",
-    "speaking",
-    "steps_now",
-    "threads_now",
-    "without_warnings",
-]
+    "Stage", "all_generators", "at_most_threads", "become_private", "contained", "flagged",
+    "generators_kept", "in_fixed_words", "is_private", "public_records", "reduction", "refresh",
+    "rehearsing", "reseed", "speaking", "steps_now", "threads_now", "without_warnings",
+]  # fmt: skip

@@ -15,10 +15,8 @@ from ._one_run import OneRunResult, audit_one_run
 from ._replay import ReplayResult, replay
 from ._right_guesses import epsilon_of_guesses
 
-# fmt: off
 __all__ = [
     "AuditResult", "Event", "Neighbours", "OneRunResult", "ReplayResult", "audit",
     "audit_one_run", "epsilon_of_guesses", "largest_provable_epsilon", "lower_bound", "replay",
     "runs_needed", "worst_case",
-]
-# fmt: on
+]  # fmt: skip

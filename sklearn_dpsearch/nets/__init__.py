@@ -32,18 +32,10 @@ if TYPE_CHECKING:
     from ._opacus_net import OpacusNet
 
 __all__ = [
-    "DPLinearRegression",
-    "DPLogisticRegression",
-    "DPMLPClassifier",
-    "DPMLPRegressor",
-    "DPNeuralNetBinaryClassifier",
-    "DPNeuralNetClassifier",
-    "DPNeuralNetMultiLabelClassifier",
-    "DPNeuralNetRegressor",
-    "DPTabularClassifier",
-    "DPTabularRegressor",
-    "OpacusNet",
-]
+    "DPLinearRegression", "DPLogisticRegression", "DPMLPClassifier", "DPMLPRegressor",
+    "DPNeuralNetBinaryClassifier", "DPNeuralNetClassifier", "DPNeuralNetMultiLabelClassifier",
+    "DPNeuralNetRegressor", "DPTabularClassifier", "DPTabularRegressor", "OpacusNet",
+]  # fmt: skip
 #: Module of each name that is no skorch net, imported on demand: searches and users of diffprivlib
 #: need no torch.
 _MODULES = {

@@ -48,7 +48,6 @@ from ._selection.threshold import until_above
 from ._selection.verify import verify
 from ._selection.witness import witness, witness_epsilon
 
-# fmt: off
 __all__ = [
     "DPSGD", "ZCDP", "ApproxDP", "Binomial", "BoundedRangeDP", "BudgetExceededError",
     "BudgetUnreachableError", "CountDistribution", "Fixed", "FromPMF", "GaussianDP",
@@ -58,5 +57,4 @@ __all__ = [
     "UnknownSensitivityError", "as_replace_one", "as_zero_out", "best_of", "calibrate",
     "compose", "doubling_search", "envelope", "for_group", "from_dict", "mixture", "noisy_max",
     "subset_then_train", "until_above", "verify", "witness", "witness_epsilon",
-]
-# fmt: on
+]  # fmt: skip

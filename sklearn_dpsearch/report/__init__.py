@@ -13,16 +13,9 @@ from ._shape import ShapeDisplay
 from ._trade_off import TradeOffDisplay
 
 __all__ = [
-    "Comparison",
-    "NeededEpsilon",
-    "SchemaReport",
-    "ShapeDisplay",
-    "TradeOffDisplay",
-    "log_to_mlflow",
-    "needed_epsilon",
-    "plan",
-    "schema_report",
-]
+    "Comparison", "NeededEpsilon", "SchemaReport", "ShapeDisplay", "TradeOffDisplay",
+    "log_to_mlflow", "needed_epsilon", "plan", "schema_report",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

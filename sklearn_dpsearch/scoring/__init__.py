@@ -6,12 +6,6 @@ from ._named_scorers import get_private_scorer, private_scorer
 from ._noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
 
 __all__ = [
-    "DiscreteGaussianNoise",
-    "DiscreteLaplaceNoise",
-    "Noise",
-    "PrivateScorer",
-    "Sensitivity",
-    "get_private_scorer",
-    "make_private_scorer",
-    "private_scorer",
-]
+    "DiscreteGaussianNoise", "DiscreteLaplaceNoise", "Noise", "PrivateScorer", "Sensitivity",
+    "get_private_scorer", "make_private_scorer", "private_scorer",
+]  # fmt: skip

@@ -10,12 +10,6 @@ from ._subset_search import DPSubsetSearchCV
 from ._threshold_search import DPThresholdSearchCV
 
 __all__ = [
-    "BasePrivateSearch",
-    "DPGridSearchCV",
-    "DPRandomSearchCV",
-    "DPSubsetSearchCV",
-    "DPThresholdSearchCV",
-    "Doubling",
-    "NoModelError",
-    "search_space",
-]
+    "BasePrivateSearch", "DPGridSearchCV", "DPRandomSearchCV", "DPSubsetSearchCV",
+    "DPThresholdSearchCV", "Doubling", "NoModelError", "search_space",
+]  # fmt: skip
