@@ -25,9 +25,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._documentation import SITE, linked
 from .._process import in_fixed_words, steps_now, threads_now
-from ..boosting import _capacity as capacity
-from ..boosting import _directions as directions
-from ..boosting import _rounds as rounds
 from ..data._columns import names_of
 from ..data._labels import check_kind, label_kind, targets_in
 from ..data._partitions import is_partitioned
@@ -42,6 +39,9 @@ from ..privacy._checks import NEIGHBORING, Neighboring, check_size_of_delta
 from ..privacy._mechanisms.array_sampling import RandomBytes
 from ..privacy._spent import SEEDED, Component, PrivacySpent, cost_of_fit
 from ..privacy._statement.content import up
+from . import _capacity as capacity
+from . import _directions as directions
+from . import _rounds as rounds
 from ._effect_curves import Round, effect_curve
 from ._features import BLOCK, MAX_BINS, Feature, TableFacts
 from ._losses import Array, Loss, SoftmaxLoss

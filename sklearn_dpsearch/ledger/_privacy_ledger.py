@@ -14,7 +14,6 @@ from ..adapters import training_run
 from ..adapters._adapter import is_ours
 from ..data._columns import names_of
 from ..data._records import number_of_records
-from ..ledger import _ledger_file as ledger_file
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
 from ..privacy._checks import (
     Neighboring,
@@ -27,6 +26,7 @@ from ..privacy._checks import (
 from ..privacy._guarantees.base import as_guarantee
 from ..privacy._spent import Component, PrivacySpent
 from ..privacy._statement.content import SENTENCES, up
+from . import _ledger_file as ledger_file
 from ._entry import (
     BY_HAND,
     Entry,

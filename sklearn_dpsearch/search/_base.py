@@ -24,7 +24,7 @@ from ..privacy import Guarantee, MissingDeltaError
 from ..privacy._spent import PrivacySpent
 from ..scoring import PrivateScorer
 from ..scoring._validation import read_once
-from ..search import _private_process as private_process
+from . import _private_process as private_process
 from ._checkpoint import start_of_search
 from ._delegation import ReleasedModel
 from ._execution.job import charge

@@ -27,7 +27,7 @@ from ..adapters._seeds import forget_seeds, seed_names
 from ..data._columns import is_data_set, is_frame
 from ..privacy import PrivacyError
 from ..privacy._statement.content import version_of
-from ..search import _checkpoint_folder as folder
+from . import _checkpoint_folder as folder
 from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
 from ._execution.job import NOTHING, Finished, NoModelError
 from ._execution.randomness import Randomness, entropy_of

@@ -23,7 +23,7 @@ from ..privacy._checks import Neighboring, cached_property
 from ..privacy._mechanisms.exact_sampling import IntegerSource
 from ..privacy._selection import doubling as walks
 from ..privacy._spent import Component
-from ..search import _private_process as private_process
+from . import _private_process as private_process
 from . import _sample_and_aggregate as sample_and_aggregate
 from ._execution.job import Job, Outcome
 from ._execution.randomness import Randomness

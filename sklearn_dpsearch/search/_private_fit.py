@@ -19,7 +19,7 @@ from ..data._records import Records
 from ..privacy import PrivacyError
 from ..privacy._mechanisms.array_sampling import RandomBytes
 from ..scoring._validation import Indices, numbers_where
-from ..search import _private_process as private_process
+from . import _private_process as private_process
 from ._execution import job as jobs
 from ._execution.clusters import Workplace, workplace_for
 from ._execution.randomness import Randomness

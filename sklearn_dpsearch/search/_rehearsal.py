@@ -18,7 +18,7 @@ import numpy as np
 from .._process import public_records, rehearsing
 from ..data._records import Records, number_of_records
 from ..ledger._ledger_context import counted
-from ..search import _private_process as private_process
+from . import _private_process as private_process
 from ._execution.job import Job, Split
 from ._execution.randomness import Randomness
 from ._execution.workers import is_leak, leak_error, task_context

@@ -24,7 +24,7 @@ from ..privacy import Guarantee, PrivacyError
 from ..privacy._mechanisms.array_sampling import RandomBytes, uniform_integers
 from ..privacy._spent import Component
 from ..scoring._validation import Fold, PublicValidation, kind_of_numbers
-from ..search import _private_process as private_process
+from . import _private_process as private_process
 from ._execution import models
 from ._execution.job import Job, Outcome
 from ._execution.randomness import Randomness

@@ -17,7 +17,7 @@ from joblib import cpu_count, effective_n_jobs
 from joblib.parallel import get_active_backend
 
 from ...privacy import PrivacyError
-from ...search import _private_process as private_process
+from .. import _private_process as private_process
 from .workers import LOST, Counter, Tasks, Threads, Workers, uncounted
 
 Result = TypeVar("Result")

@@ -13,7 +13,7 @@ from ..._process import reseed
 from ...adapters._seeds import forget_seeds, seed_names
 from ...data._records import number_of_records
 from ...scoring._validation import all_numbers
-from ...search import _private_process as private_process
+from .. import _private_process as private_process
 from .._pickling import pickled
 from .._records import (
     Candidate,

@@ -18,7 +18,7 @@ from ...privacy._checks import Neighboring
 from ...privacy._mechanisms.release_sum import release_sum
 from ...scoring import PrivateScorer
 from ...scoring._base import is_additive, standard_error
-from ...search import _private_process as private_process
+from .. import _private_process as private_process
 from .._records import Candidate, Candidates, Seed, Seeds, take
 from . import models, workers
 from .job import Job

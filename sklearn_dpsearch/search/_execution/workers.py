@@ -15,7 +15,7 @@ import numpy as np
 from joblib import parallel_config
 
 from ...privacy import LeakingEstimatorError, PrivacyError
-from ...search import _private_process as private_process
+from .. import _private_process as private_process
 
 Result = TypeVar("Result")
 #: Work of each task, a public number of them: schedulers of clusters count and log tasks.
