@@ -87,9 +87,10 @@ def rebuild_net(net: Any, *, buffers: bool = True) -> None:
         return
     # an ensemble's copy has no copy of its own
     fresh = vars(net)[UNFITTED] if UNFITTED in vars(net) else clone(net)
-    nested = ((name, value) for name, value in vars(net).items() if "__" in name)
-    # callbacks may set the number of inputs
-    vars(fresh).update((n, value) for n, value in nested if type(value) in (int, str, bool))
+    # callbacks may set the number of inputs; other names with "__" are private ones of a class
+    for name, value in vars(net).items():
+        if name.partition("__")[0] in net.prefixes_ and type(value) in (int, str, bool):
+            vars(fresh)[name] = value
     fresh.initialize()
     for part in (*fresh._modules, *fresh._criteria):
         name = f"{part}_"

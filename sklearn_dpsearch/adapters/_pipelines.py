@@ -125,9 +125,10 @@ class CompositeAdapter(PartsAdapter):
     def adapter_for(self, part: Any) -> Adapter:
         """Adapter of a part, looked up once for all of its type that have the same attributes."""
         kind = type(part), frozenset(getattr(part, "__dict__", ()))
-        if kind not in self._adapters:
-            self._adapters[kind] = self._look_up(part)
-        return self._adapters[kind]
+        adapter = self._adapters.get(kind)
+        if adapter is None or not adapter.recognises(part):
+            adapter = self._adapters[kind] = self._look_up(part)
+        return adapter
 
     def recognises(self, estimator: object) -> bool:
         return type(estimator) in (Pipeline, FeatureUnion, ColumnTransformer)

@@ -234,6 +234,11 @@ def _fit_for_replay(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
     params = model.get_params(deep=False)
     model.set_params(**{name: 0 for name in SEEDS if name in params and params[name] is None})
     if hasattr(model, "dry_run"):
+        if groups is not None:
+            raise ValueError(
+                f"Found groups for a replay of {type(model).__name__}, whose dry run takes records "
+                "alone. Replay the estimator that it searches, with groups."
+            )
         return model.dry_run(X, y)
     return model.fit(X, y) if groups is None else model.fit(X, y, groups=groups)
 

@@ -31,7 +31,7 @@ from ..data._partitions import is_partitioned
 from ..data._persons import persons_in
 from ..data._records import Declared, check_same_number, number_of_records, read_features
 from ..errors import check_arguments_of
-from ..ledger._ledger_context import enter_fit, state_in_block
+from ..ledger._ledger_context import clone_with_ledger, enter_fit, state_in_block
 from ..preprocessing import ColumnShape, Schema, TableEncoder
 from ..preprocessing._schema import MOST_SHOWN
 from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
@@ -57,6 +57,11 @@ Seed: TypeAlias = int | np.random.RandomState | None
 TARGETS = ("target_epsilon", "target_delta", "target_mu")
 #: Attribute for the resolved facts about the table: not in copies, nor in pickles.
 FACTS = "_table_facts"
+#: Attributes of a fit.
+FITTED = (
+    "partitions_", "weights_", "init_weights_", "weight_noise_", "feature_importances_",
+    "privacy_spent_", "n_iter_",
+)  # fmt: skip
 #: Arguments without effect on the noisy sums, or that the public generator shows.
 NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight", "n_jobs")
 #: Capacity that follows from the start, or a number.
@@ -424,8 +429,8 @@ class GradientBoosting(BaseEstimator):
         self : object
         """
         self._check_arguments()
-        for name in [name for name in vars(self) if name[-1] == "_" != name[0]]:
-            delattr(self, name)  # of an earlier fit; a ledger that travels begins with "_"
+        for name in FITTED:
+            self.__dict__.pop(name, None)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} needs y, the target of each record, and got None."
@@ -657,12 +662,12 @@ class GradientBoosting(BaseEstimator):
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        """State of a model for a pickle, without the noise seed if fitted.
-
-        The seed would be enough to undo the noise.
-        """
+        """State of a model for a pickle, without the noise seed if fitted."""
         state = {name: value for name, value in super().__getstate__().items() if name != FACTS}
-        return {**state, "noise_seed": None} if "privacy_spent_" in state else state_in_block(state)
+        return state_in_block(state)
+
+    def __sklearn_clone__(self) -> Any:
+        return clone_with_ledger(self, super().__sklearn_clone__())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -135,17 +135,27 @@ def enter_fit(model: Any, spent: PrivacySpent, columns: Sequence[str] | int | No
     BudgetExceededError
         If it would cost more than the budget allows; no record was used then.
     """
-    travelled = vars(model).pop(TRAVELLING, None)
+    travelled = vars(model).get(TRAVELLING)
     ledger = ledger_here() or (None if is_counted() else travelled)
     if ledger is not None:
         ledger._spend_fit(type(model).__name__, spent, about=in_words(columns))
 
 
 def state_in_block(state: dict[str, Any]) -> dict[str, Any]:
-    """State of a model for pickles, with its ledger: worker processes do not see blocks."""
-    if "privacy_spent_" in state or (ledger := ledger_here()) is None:
-        return state
-    return {**state, TRAVELLING: ledger}
+    """State of a model for pickles, with its ledger: worker processes do not see blocks.
+
+    A fitted model has neither the ledger nor the noise seed, which would be enough to undo noise.
+    """
+    if "privacy_spent_" in state:
+        return {**{k: v for k, v in state.items() if k != TRAVELLING}, "noise_seed": None}
+    ledger = ledger_here()
+    return state if ledger is None else {**state, TRAVELLING: ledger}
+
+
+def clone_with_ledger(model: Any, clone: Any) -> Any:
+    """Clone of a model, with the ledger that travels: ensembles clone in worker processes."""
+    vars(clone).update({k: v for k, v in vars(model).items() if k == TRAVELLING})
+    return clone
 
 
 def in_words(columns: Sequence[str] | int | None) -> str:

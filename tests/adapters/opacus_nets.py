@@ -152,6 +152,12 @@ class KeepsRecords(Own):
         return super().fit(X, y, **params)
 
 
+class KeepsNumber(Own):
+    def fit(self, X, y, **params):
+        self.__seen = len(X)  # an attribute _KeepsNumber__seen
+        return super().fit(X, y, **params)
+
+
 class KeepsLosses(Own):
     def fit(self, X, y, **params):
         super().fit(X, y, **params)

@@ -305,7 +305,9 @@ def test_the_released_net_has_its_parameters_and_nothing_else_of_the_training(ki
     assert clone(model).get_params().keys() == net(kind, noise_multiplier=1.0).get_params().keys()
 
 
-@pytest.mark.parametrize("kind", [nets.KeepsLoader, nets.KeepsRecords, nets.KeepsLosses])
+@pytest.mark.parametrize(
+    "kind", [nets.KeepsLoader, nets.KeepsRecords, nets.KeepsNumber, nets.KeepsLosses]
+)
 def test_what_a_fit_keeps_on_its_net_is_not_released(kind):
     model = trained(net(kind, noise_multiplier=1.0))
     before = model.predict_proba(X)

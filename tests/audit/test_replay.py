@@ -231,6 +231,13 @@ def test_estimators_of_others_in_a_search_are_refused():
         replay(search, X, y, neighbour=replaced(3, X, y))
 
 
+def test_groups_are_not_dropped_where_a_search_is_replayed():
+    X, y = table()
+    search, persons = DPRandomSearchCV(classifier(), {}, epsilon=1.0, delta=1e-5), np.arange(len(X))
+    with pytest.raises(ValueError, match="Replay the estimator that it searches"):
+        replay(search, X, y, neighbour=replaced(3, X, y), groups=persons)
+
+
 def test_nothing_listens_after_a_replay():
     X, y = table()
     with pytest.raises(ValueError, match="bounds_y"):

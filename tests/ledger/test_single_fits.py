@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -89,7 +90,8 @@ def test_a_search_is_one_entry_and_so_is_a_pipeline(ledger):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["boosting", "net"])
-def test_worker_processes_enter_what_they_fit(ledger, kind):
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_worker_processes_enter_what_they_fit(ledger, kind, ensemble):
     model = boosting()
     if kind == "net":
         pytest.importorskip("torch")
@@ -98,8 +100,21 @@ def test_worker_processes_enter_what_they_fit(ledger, kind):
         options = {"noise_multiplier": 9.0, "sample_rate": 0.1, "max_steps": 3}
         model = DPTabularClassifier(SCHEMA, classes=[0, 1], **options)
     with ledger:
-        cross_val_score(make_pipeline(FunctionTransformer(), model), X, y, cv=KFold(3), n_jobs=2)
+        if ensemble:  # clones its estimator in the workers, and fits there
+            bag = BaggingClassifier(model, n_estimators=3, bootstrap=False, n_jobs=2).fit(X, y)
+            assert not any("_ledger_" in vars(fitted) for fitted in bag.estimators_)
+        else:
+            steps = make_pipeline(FunctionTransformer(), model)
+            cross_val_score(steps, X, y, cv=KFold(3), n_jobs=2)
     assert [entry.name for entry in ledger.entries()] == [type(model).__name__] * 3
+    assert "_ledger_" not in vars(pickle.loads(pickle.dumps(model)))
+
+
+def test_a_model_that_is_fitted_again_in_a_worker_is_entered_again(ledger):
+    with ledger:
+        content = pickle.dumps(boosting())
+    model = pickle.loads(content)
+    assert [len(ledger.entries()) for _ in range(2) if model.fit(X, y)] == [1, 2]
     assert "_ledger_" not in vars(pickle.loads(pickle.dumps(model)))
 
 

@@ -21,7 +21,7 @@ from ..._documentation import linked
 from ..._process import contained, in_fixed_words, speaking, steps_now
 from ...data._rows import ChosenRows
 from ...errors import check_arguments_of
-from ...ledger._ledger_context import enter_fit, state_in_block
+from ...ledger._ledger_context import clone_with_ledger, enter_fit, state_in_block
 from ...privacy import Guarantee, compose
 from ...privacy._checks import Neighboring, check_size_of_delta
 from ...privacy._mechanisms.release_sum import is_listened_to
@@ -468,12 +468,11 @@ class DPSGDEstimator(BaseEstimator):
         return [net if id(net) in fitted else None for net in models]
 
     def __getstate__(self) -> dict[str, Any]:
-        """State of a net for a pickle, without the noise seed if fitted.
+        """State of a net for a pickle, without the noise seed if fitted."""
+        return state_in_block(super().__getstate__())
 
-        The seed would be enough to undo the noise.
-        """
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "noise_seed": None} if "privacy_spent_" in state else state_in_block(state)
+    def __sklearn_clone__(self) -> Any:
+        return clone_with_ledger(self, super().__sklearn_clone__())
 
 
 @dataclass(frozen=True)
