@@ -40,7 +40,8 @@ class ReplayedRelease:
     ----------
     name : str
     squared_distance : int, float or None
-        Of the sums of the two data sets; None if their shapes differ, or one has no such release.
+        Squared distance of the sums of the two data sets; None if their shapes differ, or one has no
+        such release.
     squared_sensitivity : Fraction
         What was declared, and paid for, in the norm by which the noise goes.
     """

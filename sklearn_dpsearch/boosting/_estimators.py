@@ -33,13 +33,13 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         All labels that a record could have. Without ``classes`` the labels are taken from y, which
         is private only if they are public anyway.
     class_weight : dict, optional
-        Label ↦ weight of its records, a constant known without the data; other labels have weight
-        1. Weights are free, and move the logits by their logarithms. "balanced" would count the
-           labels, and is refused.
+        Label ↦ weight of its records, a constant known without the data; others have the weight 1.
+        Weights are free, and move the logits by their logarithms. "balanced" would count the
+        labels, and is refused.
     max_iter : int or "rule", default="rule"
         Rounds of boosting. The noise of a round grows with the root of their number. "rule": 400,
-        n·μ ÷ 25 where that is more, at most 1200; I, but at least 200, where that is less (see
-        ``parts``).
+        n·μ ÷ 25 where that is more, at most 1200; the number I of ``parts``, but at least 200,
+        where that is less.
     learning_rate : float or "rule", default="rule"
         Share of each round's step that is taken. "rule": 120 ÷ rounds, at most 0.4.
 
@@ -177,8 +177,8 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         noise grows with it.
     max_iter : int or "rule", default="rule"
         Rounds of boosting. The noise of a round grows with the root of their number. "rule": 800,
-        n·μ ÷ 12.5 where that is more, at most 1600; I, but at least 400, where that is less (see
-        ``parts``).
+        n·μ ÷ 12.5 where that is more, at most 1600; the number I of ``parts``, but at least
+        400, where that is less.
     learning_rate : float or "rule", default="rule"
         Share of each round's step that is taken. "rule": 240 ÷ rounds, at most 0.4.
 

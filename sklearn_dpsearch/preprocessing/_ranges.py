@@ -37,7 +37,8 @@ WITHIN = np.append(np.arange(8) / 8, 1.0 - 1e-9)
 class DatePart(NamedTuple):
     """Part of a date with one-hot outputs, such as its month.
 
-    How many, the number of the first, and days since 1970 to places.
+    It has ``size`` outputs, of which the first stands for the number ``first``; ``place`` maps days
+    since 1970 to their places.
     """
 
     name: str

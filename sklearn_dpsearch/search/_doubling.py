@@ -276,8 +276,8 @@ class Rounds:
     ) -> None:
         self.job = job
         self._strategy, self._source, self._progress = strategy, source, progress
-        #: The mechanism, which holds the secret noise.
         n_parts, epsilon = len(job.split.folds), strategy.round_epsilon
+        #: The mechanism, which holds the secret noise.
         self._walk = strategy.doubling.walk(epsilon, n_parts, source.bits)
         self._kept: dict[str, Any] | None = None
 

@@ -30,7 +30,7 @@ NOT_FOUND = "The search ended without a candidate, which is a result like any ot
 class ShownInNotebooks:
     """Text, box and diagram of a search, with its released model where there is one.
 
-    Only parameters of the search and attributes of ``released`` are shown.
+    Only parameters of the search and what it released are shown.
     """
 
     estimator: Any

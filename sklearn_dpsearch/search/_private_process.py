@@ -3,8 +3,8 @@
 On Linux a server imports the libraries, and does nothing else. For each fit a holder of the records
 is forked from it, and from the holder the work (which draws, runs and releases) and each run:
 
-    user's process --asks--> server --forks--> holder --forks--> work --asks--> holder --forks-->
-    run
+    user's process --asks--> server --forks--> holder --forks--> work
+    work --asks--> holder --forks--> run
 
 Elsewhere each process is started anew. What happens inside is in ``serving``.
 """

@@ -1,5 +1,4 @@
-"""Work on public or made-up records in a process of its own: dry runs, and the rehearsal before a
-fit spends.
+"""Work on public or made-up records: dry runs, and the rehearsal before a fit spends.
 
 Both take the whole way. Errors are shown in full: no private record is near.
 """

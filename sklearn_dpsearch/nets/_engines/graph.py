@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from .._engines import layer_gradients, operations
-from .._engines import operation_rules as rules
 from .._named_tensors import Inputs
+from . import layer_gradients, operations
+from . import operation_rules as rules
 from .operation_rules import Constant, Kind, Named, NotPerRecord, Rows, Several, Turned
 from .refused_modules import in_training, is_altered
 

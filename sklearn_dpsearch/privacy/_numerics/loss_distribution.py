@@ -145,8 +145,9 @@ def check_masses(value: object) -> None:
     require(shaped, "as many masses as losses", losses=losses.shape, masses=masses.shape)
     valid = bool(np.all(np.isfinite(losses)) and np.all(np.diff(losses) > 0))
     require(valid, "finite, rising losses", losses=losses)
-    valid = bool(np.all(masses >= 0)) and 0 <= value.infinity <= 1
-    require(valid, "masses >= 0", smallest=np.min(masses, initial=0.0))
+    smallest = np.min(masses, initial=0.0)
+    require(bool(smallest >= 0), "masses >= 0", smallest=smallest)
+    require_in("[0, 1]", infinity=value.infinity)
     minus_infinity = 0.0 if value.minus_infinity is None else value.minus_infinity
     require_in("[0, 1]", minus_infinity=minus_infinity)
     total = float(masses.sum() + value.infinity)
