@@ -40,8 +40,7 @@ class ReplayedRelease:
     ----------
     name : str
     squared_distance : int, float or None
-        Squared distance of the sums of the two data sets; None if their shapes differ, or one has no
-        such release.
+        Squared distance of the two sums; None if their shapes differ, or one has no such release.
     squared_sensitivity : Fraction
         What was declared, and paid for, in the norm by which the noise goes.
     """
