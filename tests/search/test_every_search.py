@@ -9,6 +9,7 @@ import pytest
 from joblib import parallel_config
 from scipy.sparse import coo_array, coo_matrix, csr_array
 
+import sklearn_dpsearch
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import PureDP, best_of
 
@@ -23,6 +24,11 @@ SPACE = {"shrink": [0.0, 0.2, 0.5]}
 SUCCEEDS = {"threshold": {"threshold": -1e9, "n_iter": 1e3}, "doubling": {"round_epsilon": 50.0}}
 OWN = {"subset": {"final_params_"}, "threshold": {"found_"}, "doubling": {"found_", "n_rounds_"}}
 WITHOUT_SPREAD = {"grid", "doubling"}
+
+
+def test_every_public_search_is_tried_here():
+    public = {name for name in sklearn_dpsearch.__all__ if name.endswith("SearchCV")}
+    assert public <= {make.__name__ for make, _ in SEARCHES.values()}
 
 
 def fitted(kind, estimator=None, **given):

@@ -68,6 +68,10 @@ def test_every_distribution_is_tried_here() -> None:
     kinds = {kind for kind in public if isinstance(kind, type)} - {CountDistribution}
     distributions = {kind for kind in kinds if issubclass(kind, CountDistribution)}
     assert distributions <= {type(distribution) for distribution in DISTRIBUTIONS}
+    # the bounds that a distribution names are compared with exact losses there alone
+    rng = np.random.default_rng(0)
+    drawn = {type(brute_force.random_distribution(rng)) for _ in range(400)}
+    assert distributions <= drawn
 
 
 # --- values against series ------------------------------------------------------------------------
