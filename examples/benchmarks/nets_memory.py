@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from nets_at_real_size import Data, Make, cnn, ghost, ours
+from nets_at_real_size import Data, Make, cnn, ghost, of_stack
 from torch import nn
 
 from sklearn_dpsearch.nets._records import TrainingData
@@ -56,7 +56,7 @@ def memory_task(which: str) -> None:
     def run(X: np.ndarray, make: Make, size: int) -> None:
         some, inputs = Data(X, targets.numpy(), 1, 2 * size / len(X)), torch.from_numpy(X)
         if side == "ours":
-            ours(some, TrainingData.of(inputs, targets, torch.device("cpu")), make, size)
+            of_stack(some, TrainingData.of(inputs, targets, torch.device("cpu")), make, size)
         else:
             ghost(some, inputs, targets, make, size)
 
