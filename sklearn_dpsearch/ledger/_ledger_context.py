@@ -112,8 +112,7 @@ def is_counted() -> bool:
 
 # --- fits of single models: each is entered before it uses a record, once -------------------------
 
-#: Attribute of an unfitted model that travels to a worker process (skorch takes others for
-#: arguments).
+#: Attribute of a model that travels to a worker process (skorch takes others for arguments).
 TRAVELLING = "_ledger_"
 #: Most columns that an entry names.
 MOST_NAMED = 3
@@ -142,13 +141,14 @@ def enter_fit(model: Any, spent: PrivacySpent, columns: Sequence[str] | int | No
 
 
 def state_in_block(state: dict[str, Any]) -> dict[str, Any]:
-    """State of a model for pickles, with its ledger: worker processes do not see blocks.
+    """State of a model for pickles, with the ledger of a block: worker processes do not see blocks.
 
-    A fitted model has neither the ledger nor the noise seed, which would be enough to undo noise.
+    A fitted model has it in a block alone, as it may be fitted again in a worker. It never has the
+    noise seed, which would be enough to undo noise.
     """
-    if "privacy_spent_" in state:
-        return {**{k: v for k, v in state.items() if k != TRAVELLING}, "noise_seed": None}
     ledger = ledger_here()
+    if "privacy_spent_" in state:
+        state = {**{k: v for k, v in state.items() if k != TRAVELLING}, "noise_seed": None}
     return state if ledger is None else {**state, TRAVELLING: ledger}
 
 

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -110,11 +110,16 @@ def test_worker_processes_enter_what_they_fit(ledger, kind, ensemble):
     assert "_ledger_" not in vars(pickle.loads(pickle.dumps(model)))
 
 
-def test_a_model_that_is_fitted_again_in_a_worker_is_entered_again(ledger):
+@pytest.mark.parametrize("fitted", [False, True])
+def test_a_model_that_is_fitted_again_in_a_worker_is_entered_again(ledger, fitted):
+    model = boosting()
+    if fitted:  # before the block, say on public records
+        model.fit(X, y)
     with ledger:
-        content = pickle.dumps(boosting())
+        content = pickle.dumps(model)
     model = pickle.loads(content)
     assert [len(ledger.entries()) for _ in range(2) if model.fit(X, y)] == [1, 2]
+    assert [len(ledger.entries()) for _ in range(2) if clone(model).fit(X, y)] == [3, 4]
     assert "_ledger_" not in vars(pickle.loads(pickle.dumps(model)))
 
 
