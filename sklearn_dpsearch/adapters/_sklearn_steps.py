@@ -41,16 +41,14 @@ def is_skipped(part: object) -> bool:
 
 
 def _given_categories(part: Any) -> bool:
-    """Categories as a list, and no merging of rare ones."""
+    """Categories as a list, and no merging of rare ones.
+
+    One missing value makes doubles of a column, in which whole numbers must stay what they are.
+    """
     rare = getattr(part, "min_frequency", None), getattr(part, "max_categories", None)
-    listed = not isinstance(part.categories, str) and rare == (None, None)
-    return listed and _stay_in_doubles(part.categories)
-
-
-def _stay_in_doubles(categories: Any) -> bool:
-    """Return whether whole numbers stay what they are where one missing value makes doubles of a
-    column."""
-    values = itertools.chain.from_iterable(categories)
+    if isinstance(part.categories, str) or rare != (None, None):
+        return False
+    values = itertools.chain.from_iterable(part.categories)
     return all(abs(int(value)) <= EXACT for value in values if isinstance(value, numbers.Integral))
 
 

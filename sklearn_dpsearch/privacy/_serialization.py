@@ -77,13 +77,9 @@ def to_plain(value: Any) -> Any:
     if kind in BUILDERS:
         written = frozen.written_fields()
     else:
-        written = {field.name: _as_declared_number(field, frozen) for field in init_fields(frozen)}
+        built_from = [field for field in fields(frozen) if field.init]
+        written = {field.name: _as_declared_number(field, frozen) for field in built_from}
     return {"kind": kind, **{name: to_plain(member) for name, member in written.items()}}
-
-
-def init_fields(value: Any) -> list[Field[Any]]:
-    """Fields that a frozen value, or its class, is built from."""
-    return [field for field in fields(value) if field.init]
 
 
 def _is_ours(kind: type) -> bool:

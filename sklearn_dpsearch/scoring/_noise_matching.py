@@ -172,12 +172,10 @@ def _least_gaussian(
     def noise(multiple: float) -> DiscreteGaussianNoise:
         return DiscreteGaussianNoise(int(multiple) * unit)
 
-    def stays_under(multiple: float, change: Sensitivity) -> bool:
-        guarantee = noise(multiple).guarantee(change, training.neighboring)
-        return bool(np.all(guarantee.delta_at(epsilon) <= allowed))
-
     def fits(multiple: float) -> bool:
-        return all(stays_under(multiple, change) for change in changes)
+        drawn = noise(multiple)
+        guarantees = (drawn.guarantee(change, training.neighboring) for change in changes)
+        return all(np.all(guarantee.delta_at(epsilon) <= allowed) for guarantee in guarantees)
 
     def close(low: float, high: float) -> bool:
         return high - low <= max(1, high // FINENESS)

@@ -19,7 +19,7 @@ from .._process.progress import speaking
 from ..adapters._declared_guarantee import Declared
 from ..errors import check_arguments_of
 from ..ledger import PrivacyLedger
-from ..ledger._ledger_context import is_counted
+from ..ledger._ledger_context import is_counted, model_in_words
 from ..privacy import Guarantee, MissingDeltaError
 from ..privacy._spent import PrivacySpent
 from ..scoring import PrivateScorer
@@ -29,7 +29,7 @@ from ._checkpoint import start_of_search
 from ._delegation import ReleasedModel
 from ._execution.job import charge
 from ._html_repr import ShownInNotebooks
-from ._ledgers import enter, ledger_of, state_with_ledger, with_earlier_fits
+from ._ledgers import ledger_of, state_with_ledger, with_earlier_fits
 from ._planning.checks import BUDGET, DELTA, check_forms, check_supported
 from ._planning.finite_epsilon import check_finite
 from ._planning.plan import Plan
@@ -369,7 +369,9 @@ class BasePrivateSearch(
         The ledger is first. If it refuses, nothing is spent, and what it has once written is on the
         disk. A fit that has ended before was ``paid`` then; a ledger has one entry for it.
         """
-        enter(ledger, type(self).__name__, plan.spent, entry)
+        if ledger is not None:
+            about = model_in_words(plan.spent.release)
+            ledger._spend_fit(type(self).__name__, plan.spent, entry, about=about)
         for name in RELEASED:
             self.__dict__.pop(name, None)
         self.privacy_spent_ = with_earlier_fits(self, plan.spent, ledger) if paid is None else paid

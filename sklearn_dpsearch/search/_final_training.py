@@ -4,7 +4,7 @@ have to keep."""
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +92,15 @@ def _extrapolated(rule: ExtrapolationRule, name: str, value: Any, sizes: Sizes) 
     if rule == "keep":
         return value
     if callable(rule):
-        return _call_rule(rule, name, value, sizes)
+        try:
+            return rule(value, sizes.tune, sizes.final)
+        except Exception as error:
+            call = f"extrapolate[{name!r}]({value!r}, {sizes.tune:g}, {sizes.final:g})"
+            raise ValueError(
+                f"{call} failed: {error}. It is called with a value and the expected numbers of "
+                "records that tune and that train the final model (shares of all records where "
+                "their number is private)."
+            ) from error
     if not _is_number(value):
         raise ValueError(
             f"Found extrapolate[{name!r}]='linear' and the value {value!r}, which is not a number. "
@@ -101,19 +109,6 @@ def _extrapolated(rule: ExtrapolationRule, name: str, value: Any, sizes: Sizes) 
     scaled = value * (sizes.final / sizes.tune)
     counts = isinstance(value, numbers.Integral) and bool(value > 0)  # type: ignore[operator]
     return max(1, round(scaled)) if counts else scaled
-
-
-def _call_rule(
-    rule: Callable[[Any, float, float], Any], name: str, value: Any, sizes: Sizes
-) -> Any:
-    try:
-        return rule(value, sizes.tune, sizes.final)
-    except Exception as error:
-        raise ValueError(
-            f"extrapolate[{name!r}]({value!r}, {sizes.tune:g}, {sizes.final:g}) failed: {error}. "
-            "It is called with a value and the expected numbers of records that tune and that "
-            "train the final model (shares of all records where their number is private)."
-        ) from error
 
 
 def _is_number(value: Any) -> bool:
@@ -165,15 +160,16 @@ def check_guarantee_kept(
         return
     model = promises.configured(parameters)
     planned = promises.promise_of(model if unchanged else promises.configured(candidate))
-    size_settings: Any = {}
-    if expected is not None:
-        size_settings = promises.families.adapter.expecting(model, expected)
-    if size_settings is None and promises.counts_records(model):
-        raise PrivacyError(
-            f"A candidate ({dict(candidate)!r}) may use the number of its records, unlike the "
-            "configured estimator: the total was computed for a secret subset. Search over steps "
-            "that can all be told the expected number of records (a method expecting(n))."
-        )
+    families = promises.families
+    size_settings = {} if expected is None else families.adapter.expecting(model, expected)
+    if size_settings is None:
+        run = families.adapter.training_run(model, families.n_samples)
+        if run.guarantee.neighboring != "add_remove":  # its number of records, blank ones included
+            raise PrivacyError(
+                f"A candidate ({dict(candidate)!r}) may use the number of its records, unlike the "
+                "configured estimator: the total was computed for a secret subset. Search over "
+                "steps that can all be told the expected number of records (a method expecting(n))."
+            )
     if not promises.keeps(with_parameters(model, size_settings or {}), planned):
         raise PrivacyError(
             f"Found {dict(parameters)!r} for the final model of the candidate {dict(candidate)!r}, "

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..ledger import PrivacyLedger
-from ..ledger._ledger_context import is_counted, ledger_here, model_in_words, own_block
+from ..ledger._ledger_context import is_counted, ledger_here, own_block
 from ..privacy import PrivacyError
 from ..privacy._spent import PrivacySpent
 from ._planning.checks import nested_values, values_of_space
@@ -54,27 +54,6 @@ def _ledgers_inside(search: Any) -> list[PrivacyLedger]:
     listed = list(values_of_space(space))
     inner = [value for part in (search.estimator, *listed) for value in nested_values(part)]
     return [value for value in (*listed, *inner) if isinstance(value, PrivacyLedger)]
-
-
-def enter(ledger: PrivacyLedger | None, name: str, spent: PrivacySpent, entry: str | None) -> None:
-    """Enter a fit into its ledger, if it has one, before a record is used.
-
-    Parameters
-    ----------
-    ledger : PrivacyLedger or None
-    name : str
-        Name of the search's class.
-    spent : PrivacySpent
-    entry : str or None
-        Name of the only entry of a fit that may have been entered before.
-
-    Raises
-    ------
-    BudgetExceededError
-        If the fit would cost more than the ledger's budget allows.
-    """
-    if ledger is not None:
-        ledger._spend_fit(name, spent, entry, about=model_in_words(spent.release))
 
 
 def with_earlier_fits(

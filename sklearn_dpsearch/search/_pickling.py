@@ -166,8 +166,11 @@ class _Pickler(cloudpickle.Pickler):
             return MappedArray.open, (place,)
         if type(obj) is CACHED and _goes_by_value(obj):
             return _cached, (obj.__wrapped__, obj.cache_parameters())
-        if (special := reduction(obj) or _of_skorch(obj)) is not None:
+        if (special := reduction(obj)) is not None:
             return special
+        # a net of skorch would pickle by itself, and not find classes of scripts
+        if any(kind.__module__ == "skorch.net" for kind in type(obj).__mro__):
+            return object.__new__, (type(obj),), vars(obj), None, None, _set_attributes
         return super().reducer_override(obj)
 
 
@@ -230,14 +233,6 @@ def unpickled(content: Any, shared: Sequence[Any] = (), code: Code | None = None
 def _cached(function: Any, settings: dict[str, Any]) -> Any:
     """Function with an empty cache."""
     return functools.lru_cache(**settings)(function)
-
-
-def _of_skorch(thing: Any) -> tuple[Any, ...] | None:
-    """Reduction of a net of skorch, which would pickle by itself, and not find classes of scripts;
-    None for others."""
-    if not any(kind.__module__ == "skorch.net" for kind in type(thing).__mro__):
-        return None
-    return object.__new__, (type(thing),), vars(thing), None, None, _set_attributes
 
 
 def _set_attributes(thing: Any, attributes: dict[str, Any]) -> None:

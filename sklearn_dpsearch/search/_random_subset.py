@@ -37,7 +37,6 @@ from ..scoring._validation import (
     search_guarantee,
     validation_of,
 )
-from ._final_training import Sizes
 from ._planning.space_guarantee import SpaceGuarantee
 
 #: Probability with which a Poisson sample exceeds the public bound on its size.
@@ -258,12 +257,6 @@ def _name_of_release(
         f"tune on a subset (each with probability {members.fraction:g}) by {runs}{validated}, "
         f"then train on {ON[train_on]}"
     )
-
-
-def expected_sizes(fraction: float, train_on: str, n_samples: int | None) -> Sizes:
-    """Expected numbers of records that tune and that train last; of unknown numbers shares."""
-    n = 1.0 if n_samples is None else float(n_samples)
-    return Sizes(fraction * n, (1.0 - fraction if train_on == "rest" else 1.0) * n)
 
 
 def secret_membership(told_its_size: bool, relation: Neighboring) -> bool:

@@ -140,11 +140,12 @@ def exact_columns(model: Any) -> list[str]:
     """Columns whose numbers must not be rounded, by the schemas of the steps."""
     schemas = [parameter(step, "schema") for step in steps_of(model)]
     tables = [schema for schema in schemas if isinstance(schema, Mapping)]
-    return [name for schema in tables for name, entry in schema.items() if _lists_values(entry)]
-
-
-def _lists_values(entry: Any) -> bool:
-    return isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
+    return [
+        name
+        for schema in tables
+        for name, entry in schema.items()
+        if isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
+    ]
 
 
 def _reads_objects(estimator: Any) -> bool:

@@ -376,10 +376,11 @@ class SubsetStrategy(BestOfStrategy):
         )
 
     def sizes(self, plan: Plan, n_samples: int | None) -> final_training.Sizes:
-        """Expected numbers of records that tune, and that train the final model."""
-        members = plan.validation
+        """Expected numbers of records that tune and that train last; of unknown numbers shares."""
+        members, n = plan.validation, 1.0 if n_samples is None else float(n_samples)
         assert isinstance(members, random_subset.InSubset | random_subset.OnTheRest)
-        return random_subset.expected_sizes(members.fraction, self.search.train_on, n_samples)
+        trained = 1.0 - members.fraction if self.search.train_on == "rest" else 1.0
+        return final_training.Sizes(members.fraction * n, trained * n)
 
     def _scored(
         self, relation: Neighboring, subset: Validation, n_samples: int, folds: Sequence[Fold]

@@ -80,7 +80,9 @@ class TradeOff:
         """False and true positive rates at the corners of the curve, from α = β on to α = 0."""
         hull = lower_hull(self.epsilons, self.deltas)
         epsilons, deltas = self.epsilons[hull], self.deltas[hull]
-        alpha, power = line_intersections(epsilons, deltas)
+        c = np.exp(epsilons)  # neighbouring lines meet at:
+        alpha = -np.diff(deltas) / (c[:-1] * np.expm1(np.diff(epsilons)))
+        power = deltas[:-1] + c[:-1] * alpha
         lower_half = alpha + power < 1.0  # beyond α = β follows the mirror image
         middle = 0.5 * (1.0 - self.advantage())
         rates = np.concatenate([[middle], alpha[lower_half], [0.0]])
@@ -94,13 +96,6 @@ class TradeOff:
         likely, unlikely = max(prior, 1.0 - prior), min(prior, 1.0 - prior)
         alpha, power = self.corners  # where α ≤ β, which is better for guessing what is likely
         return float(min(np.max(likely * (1.0 - alpha) + unlikely * power) + ROUNDING, 1.0))
-
-
-def line_intersections(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
-    """False and true positive rates where neighbouring lines meet."""
-    c = np.exp(epsilons)
-    alpha = -np.diff(deltas) / (c[:-1] * np.expm1(np.diff(epsilons)))
-    return alpha, deltas[:-1] + c[:-1] * alpha
 
 
 def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -> TradeOff:

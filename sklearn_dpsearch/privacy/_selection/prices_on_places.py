@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -77,7 +77,7 @@ class Anchors:
     """
 
     def __init__(self, quantiles: Quantiles) -> None:
-        self.unpriced = quantiles.delta_of_theorem_1
+        self.unpriced = partial(quantiles.hinges.delta_at, quantiles.pld)
         self.epsilon = cache(lambda k: smallest_epsilon(self.unpriced, math.exp(-k * STEP)))
         self._room = cache(lambda k: best_room(quantiles, self.epsilon(k)))
         self._priced = cache(self._bound)
@@ -451,10 +451,6 @@ class Quantiles:
     def of(cls, pld: LossDistribution, count: CountDistribution, hinges: Hinges) -> Quantiles:
         """Build from a loss distribution, mended to total masses of 1: prices need them."""
         return cls(normalized(pld), count, hinges)
-
-    def delta_of_theorem_1(self, epsilon: Array) -> Array:
-        """Upper bounds on δ(ε) without prices."""
-        return self.hinges.delta_at(self.pld, epsilon)
 
     def log_slopes_of_edge(self, u: Array) -> Array:
         """Logarithms of the slope of q_min at some 1 − q."""

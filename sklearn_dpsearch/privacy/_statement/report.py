@@ -30,11 +30,6 @@ def as_html(content: Content) -> str:
     return Template(template("page.html")).substitute(title=title, date=date, sections=sections)
 
 
-def html_article(content: Content) -> str:
-    """The statement as a part of another page, such as a notebook."""
-    return as_html(content).partition("<body>\n")[2].partition("\n</body>")[0]
-
-
 def _html_section(section: Section) -> str:
     """Section of a statement as HTML."""
     item, around = ("li", "<ul>{}</ul>") if section.listed else ("p", "{}")
@@ -195,7 +190,8 @@ class Report:
         return f"<{title}, as {self.form}: save(path), or str() for the text>"
 
     def _repr_html_(self) -> str:
-        return html_article(self.content)
+        """The statement as a part of another page, such as a notebook."""
+        return as_html(self.content).partition("<body>\n")[2].partition("\n</body>")[0]
 
     def save(self, path: str | Path) -> Path:
         """Write the text to a file.

@@ -174,6 +174,12 @@ REFUSED = {
     "V": "Found a structured array as {0}; give an array of numbers, one label for each record, or "
     "a data frame.",
 }
+ONE_TARGET = (
+    "Found scoring={!r}, which is for one target of a record, and {} columns in y: every score "
+    "would be the worst. Use scoring='accuracy' (all labels of a record right), or "
+    "make_private_scorer(score_func, lower=..., upper=...) with one value per record. Nothing was "
+    "spent."
+)
 
 
 def first_look(
@@ -261,7 +267,8 @@ def _check_targets(scorer: Scorer, declared: Sequence[Any], y: Any, kind: str) -
         raise ValueError(REFUSED[kind].format("y"))
     width = (*getattr(y, "shape", ()), 1, 1)[1]
     if width > 1:  # classes are names of columns then
-        _check_scores_rows(scorer, width)
+        if isinstance(scorer, PrivateScorer) and not scorer.several_targets:
+            raise PrivacyError(ONE_TARGET.format(scorer, width))
         return
     for classes in declared:
         if classes is not None and len(np.shape(classes)) == 1:
@@ -284,20 +291,6 @@ def _check_labels(classes: list[Any], labels: str, dtype: Any) -> None:
             f"Found y of type object for classes={classes!r}: objects hold text as a rule, and "
             "then no label would be declared. Write y.astype(int) if they are numbers, or give the "
             "classes as y has them."
-        )
-
-
-def _check_scores_rows(scorer: Scorer, width: int) -> None:
-    """Raise for a private scorer that cannot handle several targets of a record.
-
-    Every score would be the worst.
-    """
-    if isinstance(scorer, PrivateScorer) and not scorer.several_targets:
-        raise PrivacyError(
-            f"Found scoring={scorer!r}, which is for one target of a record, and {width} columns "
-            "in y: every score would be the worst. Use scoring='accuracy' (all labels of a record "
-            "right), or make_private_scorer(score_func, lower=..., upper=...) with one value per "
-            "record. Nothing was spent."
         )
 
 

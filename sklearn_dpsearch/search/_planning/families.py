@@ -8,7 +8,7 @@ one common factor brings the whole search to the total.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,7 +47,11 @@ def families_of(
     """
     space = space.by_family()
     models = noisy = tuple(_model_of(estimator, dictionary) for dictionary in space.dictionaries)
-    _check_one_kind(models)
+    if any(map(is_classifier, models)) and any(map(is_regressor, models)):
+        raise ValueError(
+            "Found classifiers and regressors among the candidates; no score compares both. Give "
+            "estimators of one kind."
+        )
     varying = frozenset(space.names)
     if calibrated:
         noises = (adapter.scaled_privacy(model, 1.0, varying) for model in models)
@@ -267,15 +271,6 @@ def _model_of(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
             )
     first = {name: values[0] for name, values in listed(dictionary).items() if name not in parts}
     return configured(model, first)
-
-
-def _check_one_kind(models: Sequence[Any]) -> None:
-    """Raise for classifiers and regressors that compete."""
-    if any(map(is_classifier, models)) and any(map(is_regressor, models)):
-        raise ValueError(
-            "Found classifiers and regressors among the candidates; no score compares both. Give "
-            "estimators of one kind."
-        )
 
 
 def _owner_of(name: str, parameters: Mapping[str, Any]) -> str:

@@ -240,14 +240,12 @@ def _possible_owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str,
     """Replaced parts of a candidate to which a parameter may belong."""
     above = [owner for owner in listed(dictionary) if name.startswith(f"{owner}__")]
 
-    def have_it(owners: Mapping[str, Any]) -> bool:
-        inner = ((name.removeprefix(f"{prefix}__"), part) for prefix, part in owners.items())
-        return all(
-            hasattr(part, "get_params") and tail in part.get_params() for tail, part in inner
-        )
-
-    combinations = itertools.product(*(dictionary[owner] for owner in above))
-    return list(filter(have_it, (dict(zip(above, values)) for values in combinations)))
+    choices = []
+    for owner in above:
+        tail = name.removeprefix(f"{owner}__")
+        parts = [part for part in dictionary[owner] if hasattr(part, "get_params")]
+        choices.append([part for part in parts if tail in part.get_params()])
+    return [dict(zip(above, parts)) for parts in itertools.product(*choices)]
 
 
 def accepts(estimator: Any, name: str) -> bool:

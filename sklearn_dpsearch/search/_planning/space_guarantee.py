@@ -180,11 +180,6 @@ class SpaceGuarantee:
         similar = [other for other in pure if other.neighboring == guarantee.neighboring]
         return any(guarantee.epsilon <= other.epsilon for other in similar)
 
-    def counts_records(self, model: Any) -> bool:
-        """Return whether training may use the number of its records, blank ones included."""
-        run = self.families.adapter.training_run(model, self.families.n_samples)
-        return run.guarantee.neighboring != "add_remove"
-
     def configured(self, parameters: Mapping[str, Any]) -> Any:
         """An unfitted estimator with these parameters."""
         return configured(self.estimator, parameters)
