@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -110,7 +111,7 @@ if TYPE_CHECKING:
     from functools import cached_property as cached_property
 else:
 
-    class cached_property(functools.cached_property):
+    def cached_property(function: Callable[[Any], Any]) -> functools.cached_property[Any]:
         """``functools.cached_property`` without its lock.
 
         Two threads at once may both compute the value.
@@ -118,14 +119,9 @@ else:
         In Python 3.11 it holds one lock for all objects of a class. A process that was forked while
         another thread held it would wait for ever, and threads would wait for each other's objects.
         """
-
-        def __get__(self, instance: Any, owner: type | None = None) -> Any:
-            if instance is None:
-                return self
-            attributes = instance.__dict__
-            if self.attrname not in attributes:
-                attributes[self.attrname] = self.func(instance)
-            return attributes[self.attrname]
+        computed = functools.cached_property(function)
+        computed.lock = contextlib.nullcontext()
+        return computed
 
 
 class FrozenValue:

@@ -37,7 +37,7 @@ def _answers(name: str, text: str) -> Any:
     """Make a method: answers of the released model, to records as it was trained on."""
 
     def answers(self: Any, X: Any) -> Any:
-        self._check_refitted(name)
+        self._check_has_model(name)
         return getattr(self.best_estimator_, name)(read_table(X))
 
     answers.__name__, answers.__doc__, answers.__qualname__ = name, text, f"ReleasedModel.{name}"
@@ -48,7 +48,7 @@ def _attribute(name: str, text: str) -> Any:
     """Make a property: an attribute of the released model."""
 
     def attribute(self: Any) -> Any:
-        self._check_refitted(f"tell {name}")
+        self._check_has_model(f"tell {name}")
         return getattr(self.best_estimator_, name)
 
     return property(attribute, doc=text)
@@ -60,9 +60,8 @@ class ReleasedModel:
     estimator: Any
     best_estimator_: Any
     scorer_: Any
-    _why_nothing = "the search ended without a candidate (found_ is False)."
 
-    def _check_refitted(self, method: str) -> None:
+    def _check_has_model(self, method: str) -> None:
         if hasattr(self, "privacy_spent_") and not hasattr(self, "scorer_"):
             raise NotFittedError(
                 f"The last fit of this {type(self).__name__} ended without a result, so there is "
@@ -70,16 +69,15 @@ class ReleasedModel:
             )
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
-            reason = "no candidate succeeded."
-            if getattr(self, "found_", True) is False:
-                reason = self._why_nothing
-            elif hasattr(self, "refit"):
-                reason = (
-                    f"it was fitted with refit={self.refit!r}, or no candidate succeeded. With "
-                    "refit='winner' the winner's own model is released at no extra cost."
-                )
-            name = type(self).__name__
+            name, reason = type(self).__name__, self._why_no_model()
             raise AttributeError(f"This {name} has no model to {method} with: {reason}")
+
+    def _why_no_model(self) -> str:
+        """Reason for a release without a model."""
+        return (
+            "it was fitted with refit=False. With refit='winner' the winner's own model is "
+            "released at no extra cost."
+        )
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> float:
         """Score the released model on the caller's (test) data by the plain metric: not private,
@@ -101,7 +99,7 @@ class ReleasedModel:
         -------
         float
         """
-        self._check_refitted("score")
+        self._check_has_model("score")
         metric = self.scorer_.plain if isinstance(self.scorer_, PrivateScorer) else self.scorer_
         if params and not get_config().get("enable_metadata_routing"):
             raise ValueError(
@@ -184,7 +182,7 @@ class ReleasedModel:
         -------
         ndarray of str
         """
-        self._check_refitted("name features")
+        self._check_has_model("name features")
         return self.best_estimator_.get_feature_names_out(input_features)
 
     classes_ = _attribute("classes_", "Class labels, as the released model knows them.")

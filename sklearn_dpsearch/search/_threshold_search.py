@@ -191,9 +191,9 @@ class DPThresholdSearchCV(BasePrivateSearch):
             return DoublingStrategy(self, self.param_distributions, self.threshold)
         return ThresholdStrategy(self, float(self.threshold))
 
-    @property
-    def _why_nothing(self) -> str:  # type: ignore[override]
-        """Reason for a missing model, as far as the release tells."""
+    def _why_no_model(self) -> str:
+        if self.found_:
+            return super()._why_no_model()
         number = isinstance(self.threshold, numbers.Real)
         return ThresholdStrategy.why_nothing if number else DoublingStrategy.why_nothing
 
