@@ -32,8 +32,8 @@ class OpacusNet:
     train_split : None
         Searches allow None alone: validation inside of a fit reads records without noise.
     **kwargs : dict
-        As in skorch: ``batch_size`` and ``max_epochs`` count (rate 1/⌈n/batch_size⌉); ``classes``
-        is required.
+        As in skorch: ``batch_size`` and ``max_epochs`` count (rate 1/⌈n/batch_size⌉), and Opacus
+        fails if its first batch is empty: give 20 records a batch or more. ``classes`` is required.
 
     Examples
     --------
