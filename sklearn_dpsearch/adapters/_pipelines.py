@@ -217,22 +217,7 @@ class CompositeAdapter(PartsAdapter):
         """Fit pipelines: each transforms records by itself, and last steps that see equal records
         train together."""
         fitted: list[Any] = [None] * len(models)
-        groups: list[tuple[Any, list[int]]] = []
-        for i, model in enumerate(models):
-            with contained():  # an error of one model leaves the others
-                last = model.steps[-1][1]
-                features = model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X
-                alike = (
-                    members
-                    for other, members in groups
-                    if type(models[members[0]].steps[-1][1]) is type(last)
-                    and _same_records(features, other)
-                )
-                if self._trains_together(last) and (members := next(alike, None)) is not None:
-                    members.append(i)
-                else:
-                    groups.append((features, [i]))
-        for features, members in groups:
+        for features, members in self._groups_by_features(models, X, y):
             with contained():
                 lasts = [models[i].steps[-1][1] for i in members]
                 if self._trains_together(lasts[0]):
@@ -244,6 +229,25 @@ class CompositeAdapter(PartsAdapter):
                         models[i].steps[-1] = (models[i].steps[-1][0], last)
                         fitted[i] = models[i]
         return fitted
+
+    def _groups_by_features(
+        self, models: Sequence[Any], X: Any, y: Any
+    ) -> list[tuple[Any, list[int]]]:
+        """What last steps see, and the numbers of the pipelines whose last steps train on it
+        together."""
+        groups: list[tuple[Any, list[int]]] = []
+        for i, model in enumerate(models):
+            with contained():  # an error of one model leaves the others
+                last = model.steps[-1][1]
+                features = model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X
+                for other, numbers in groups if self._trains_together(last) else ():
+                    same_kind = type(models[numbers[0]].steps[-1][1]) is type(last)
+                    if same_kind and _same_records(features, other):
+                        numbers.append(i)
+                        break
+                else:
+                    groups.append((features, [i]))
+        return groups
 
     def _trains_together(self, step: Any) -> bool:
         try:

@@ -71,9 +71,8 @@ def with_earlier_fits(
 def state_with_ledger(state: dict[str, Any]) -> dict[str, Any]:
     """State of a search for pickles.
 
-    Inside a ledger's block the ledger becomes the search's parameter.
-
-    Worker processes do not see the block.
+    Inside a ledger's block the ledger becomes the search's parameter, as worker processes do not
+    see the block.
     """
     if state.get("ledger") is None and (ledger := ledger_here()) is not None:
         return {**state, "ledger": ledger}

@@ -190,9 +190,8 @@ def for_workers(work: Callable[[], Any]) -> bytes:
 def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
     """Do work in a process of its own on a worker of a cluster.
 
-    Its answer is ``value_of`` what this returns.
-
-    It never raises an error: clusters log the arguments of tasks that do.
+    Its answer is ``value_of`` what this returns. It never raises an error: clusters log the
+    arguments of tasks that do.
     """
     process = object.__new__(PrivateProcess)
     process._shared, process._writes, process.code = (), None, Code()

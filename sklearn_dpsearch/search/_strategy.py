@@ -231,9 +231,8 @@ def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candid
 def checked_candidates(plan: Plan, numbered: Sequence[tuple[int, Candidate]]) -> list[Candidate]:
     """Raise for a candidate outside the plan.
 
-    Each comes with the number of its dictionary in the space.
-
-    Candidates of the same objects are checked once.
+    Each comes with the number of its dictionary in the space; candidates of the same objects are
+    checked once.
     """
     different = {
         (which, *map(id, candidate.values())): (which, candidate) for which, candidate in numbered

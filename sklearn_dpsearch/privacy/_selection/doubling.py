@@ -142,9 +142,8 @@ class DoublingWalk(Guarantee):
     def _worst_curve(self, points: int, reach: int) -> Array:
         """Largest hockey-stick curve of any walk, by backward induction.
 
-        It is computed at 2·reach + 1 multiples of ε/2 ÷ points around 0.
-
-        It is the largest of the mixtures of two outcomes with opposite losses.
+        It is the largest of the mixtures of two outcomes with opposite losses, computed at 2·reach
+        + 1 multiples of ε/2 ÷ points around 0.
         """
         epsilons = np.arange(-reach, reach + 1) * (0.5 * self.round_epsilon / points)
         # far above 0 the curve is 0, for any size of the exponential
