@@ -76,7 +76,8 @@ def families_of(
 
 def kinds_of(estimator: Any, space: Space) -> list[Any]:
     """The estimator with the parts of each family, and no other parameter set."""
-    return [_with_parts(estimator, dictionary) for dictionary in space.by_family().dictionaries]
+    families = space.by_family().dictionaries
+    return [configured(estimator, _parts_of(dictionary)) for dictionary in families]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,11 +247,6 @@ def _parts_of(dictionary: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values[0] for name, values in dictionary.items() if is_part(values)}
 
 
-def _with_parts(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
-    """The estimator with the parts of a family."""
-    return configured(estimator, _parts_of(dictionary))
-
-
 def _model_of(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
     """A candidate of a family, with the first of the listed values.
 
@@ -259,7 +255,8 @@ def _model_of(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
     ValueError
         For a parameter that the estimators in this family do not have.
     """
-    model, parts = _with_parts(estimator, dictionary), _parts_of(dictionary)
+    parts = _parts_of(dictionary)
+    model = configured(estimator, parts)
     for name in dictionary:
         if name not in model.get_params(deep=True) and not accepts(model, name):
             kinds = ", ".join(type(part).__name__ for part in parts.values())

@@ -145,8 +145,13 @@ class Space:
 
     def draw_from(self, which: int, rng: np.random.RandomState) -> dict[str, Any]:
         """One candidate from a dictionary."""
-        dictionary = self.dictionaries[which]
-        return {name: _draw_value(dictionary[name], rng) for name in sorted(dictionary)}
+        candidate = {}
+        for name, values in sorted(self.dictionaries[which].items()):
+            if hasattr(values, "rvs"):
+                candidate[name] = _untouched(values).rvs(random_state=rng)
+            else:
+                candidate[name] = values[rng.randint(len(values))]
+        return candidate
 
     def check_names(self, estimator: Any) -> None:
         """Raise for an unknown name, before any data is read."""
@@ -288,12 +293,6 @@ def _check_values(name: Any, values: Any, parameter: str) -> None:
 
 def _as_list(values: Any) -> Any:
     return values if hasattr(values, "rvs") else list(values)
-
-
-def _draw_value(values: Any, rng: np.random.RandomState) -> Any:
-    if hasattr(values, "rvs"):
-        return _untouched(values).rvs(random_state=rng)
-    return values[rng.randint(len(values))]
 
 
 def _untouched(distribution: Any, name: str = "", parameter: str = "") -> Any:
