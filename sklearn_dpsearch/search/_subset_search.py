@@ -221,11 +221,7 @@ class SubsetStrategy(BestOfStrategy):
         relation, told_its_size = families.relation, families.told_their_size
         secret = random_subset.secret_membership(told_its_size, relation)
         amplified = secret and relation != "replace_one"
-        fraction = search.subset_fraction
-        if fraction == "auto":
-            n = n_samples if amplified else None
-            fraction = random_subset.default_fraction(n, search.epsilon)
-        fraction = float(fraction)
+        fraction = self._fraction(n_samples, amplified)
         scorer, members = self.scorer(public), self._members(families, fraction, n_samples, public)
         exhaustive = self._is_exhaustive(fraction, relation, secret)
         distribution = self._distribution(exhaustive)
@@ -239,9 +235,6 @@ class SubsetStrategy(BestOfStrategy):
             told_its_size=told_its_size,
             replaced=replaced,
         )
-        scores = random_subset.FACTOR_OF_SCORES
-        if not amplified and share == 1.0:
-            scores = random_subset.FACTOR_AT_NO_COST
         assumptions = (AT_ANY_PLACE,) * amplified + (REPLACED,) * replaced
         return self.resolved(
             families,
@@ -252,7 +245,7 @@ class SubsetStrategy(BestOfStrategy):
             distribution=distribution,
             expected_runs=float(distribution.mean),
             exhaustive=exhaustive,
-            factor_of_scores=scores if isinstance(members, random_subset.OnTheRest) else None,
+            factor_of_scores=_factor_of_scores(members, amplified, share),
             tuning_share=share,
             notes=(
                 PARTS_CAN_TRAIN,
@@ -287,6 +280,14 @@ class SubsetStrategy(BestOfStrategy):
         if calibrated or _replaced_promises(presence) == _replaced_promises(families):
             return presence, True
         return families, False
+
+    def _fraction(self, n_samples: int | None, amplified: bool) -> float:
+        """Probability with which a record joins the subset."""
+        search = self.search
+        if search.subset_fraction != "auto":
+            return float(search.subset_fraction)
+        n = n_samples if amplified else None
+        return random_subset.default_fraction(n, search.epsilon)
 
     def _is_exhaustive(self, fraction: float, relation: Neighboring, secret: bool) -> bool:
         """Return whether each candidate runs once."""
@@ -439,6 +440,14 @@ class SubsetStrategy(BestOfStrategy):
         """Extrapolate the candidate's parameters to the final model."""
         rules = self.adapter.extrapolation(plan.final.configured(candidate))
         return final_training.extrapolated(candidate, self.search.extrapolate, rules, sizes)
+
+
+def _factor_of_scores(members: Validation, amplified: bool, share: float) -> int | None:
+    """Factor of the noise of a score on the rest; None in the subset."""
+    if not isinstance(members, random_subset.OnTheRest):
+        return None
+    equal = not amplified and share == 1.0
+    return random_subset.FACTOR_AT_NO_COST if equal else random_subset.FACTOR_OF_SCORES
 
 
 def _replaced_promises(families: Families) -> list[Guarantee]:
