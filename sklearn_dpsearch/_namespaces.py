@@ -25,9 +25,9 @@ NEW_PROCESSES = 0x20000000
 NEW_NETWORK = 0x40000000
 #: Of mounts: shared with no other namespace; the same folder in another place; without devices and
 #: rights of users.
-ALL_PRIVATE, SAME_FOLDER, PLAIN = 1 << 18 | 1 << 14, 1 << 12, 1 << 1 | 1 << 2
+ALL_PRIVATE, SAME_FOLDER, NO_DEVICES = 1 << 18 | 1 << 14, 1 << 12, 1 << 1 | 1 << 2
 #: System call that changes mounts, which has this number on all processors, and what it takes.
-SET_MOUNTS, HERE, AND_BELOW, READ_ONLY = 442, -100, 0x8000, 1
+SET_MOUNTS, CURRENT_FOLDER, RECURSIVE, READ_ONLY = 442, -100, 0x8000, 1
 SHARED_MEMORY, PROCESSES = "/dev/shm", "/proc"
 
 
@@ -136,13 +136,13 @@ def settle(folder: str, writes: Sequence[str] | None = None) -> bool:
 
 def _mount(kind: str, folder: str, options: str = "") -> bool:
     return _call(
-        "mount", kind.encode(), os.fsencode(folder), kind.encode(), PLAIN, options.encode()
+        "mount", kind.encode(), os.fsencode(folder), kind.encode(), NO_DEVICES, options.encode()
     )
 
 
 def _read_only(writes: Sequence[str]) -> None:
     """Make all folders read-only, but for those that may be written."""
-    if _set_mounts("/", AND_BELOW, READ_ONLY, 0):
+    if _set_mounts("/", RECURSIVE, READ_ONLY, 0):
         for folder in writes:
             path = os.fsencode(folder)
             _call("mount", path, path, None, SAME_FOLDER, None)
@@ -155,7 +155,7 @@ def _set_mounts(folder: str, which: int, on: int, off: int) -> bool:
     return _call(
         "syscall",
         SET_MOUNTS,
-        HERE,
+        CURRENT_FOLDER,
         os.fsencode(folder),
         which,
         change,

@@ -83,7 +83,7 @@ class Progress:
         self._show(stage)
 
 
-SILENT = Progress()
+UNSEEN = Progress()
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ from ._seeds import fitted_parts
 #: Types of objects without a state that a call could change.
 CONSTANTS = (FunctionType, np.ufunc, np.ndarray, numbers.Number, str, bytes, NoneType)
 #: Largest whole number up to which double precision has all.
-EXACT = 2**53
+LARGEST_EXACT = 2**53
 
 
 def is_skipped(part: object) -> bool:
@@ -49,7 +49,8 @@ def _given_categories(part: Any) -> bool:
     if isinstance(part.categories, str) or rare != (None, None):
         return False
     values = itertools.chain.from_iterable(part.categories)
-    return all(abs(int(value)) <= EXACT for value in values if isinstance(value, numbers.Integral))
+    integers = (int(value) for value in values if isinstance(value, numbers.Integral))
+    return all(abs(integer) <= LARGEST_EXACT for integer in integers)
 
 
 def _has_constant(part: Any) -> bool:

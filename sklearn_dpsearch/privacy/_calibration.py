@@ -20,21 +20,21 @@ from ._numerics.bisection import bracket as first_turn
 
 #: Parameters that are tried where no bracket is given, the first of them, and from each to the
 #: next.
-LEAST, START, MOST, FACTOR = 1e-9, 1.0, 1e9, 8.0
+LEAST_PARAMETER, START, LARGEST_PARAMETER, FACTOR = 1e-9, 1.0, 1e9, 8.0
 #: Largest power of FACTOR at which the direction is looked for, if all nearer parameters promise
 #: nothing.
-SILENT = 4
+SILENT_STEPS = 4
 #: If small parameters are impossible: relative distances at which the smallest possible one is
 #: approached.
 APPROACH = (0.5, 0.05, 0.001)
 #: Two parameters this close to each other, on a logarithmic scale, are as good as one.
-SAME = 1e-9
+SAME_PARAMETER = 1e-9
 #: The point that is tried next aims this much below the target, to end on the safe side of it.
-AIM = 7e-5
+AIM_BELOW = 7e-5
 
 
 #: Rough bounds are followed to this share of the target, then exact bounds for at most STEPS steps.
-ROUGHLY, STEPS = 0.01, 6
+ROUGH_TOLERANCE, STEPS = 0.01, 6
 #: Relative distance from the target at which steps end; and those with exact bounds that take about
 #: a second each.
 TOLERANCE, CLOSE = 2e-4, 5e-4
@@ -182,7 +182,7 @@ def _bracket_by_rough_bounds(
     ends = _bracket_target(rough, target)
     if ends.safe is None or ends.unsafe is None:
         return None
-    point = _narrow_bracket(rough, target, ends.safe, ends.unsafe, ROUGHLY)
+    point = _narrow_bracket(rough, target, ends.safe, ends.unsafe, ROUGH_TOLERANCE)
     power = _local_power(rough, point, ends.unsafe)
     for _ in range(STEPS):  # along a power law
         epsilon = _or_infinite(reached(point))
@@ -221,13 +221,13 @@ def _sorted_bracket(reached: Reached, target: float, ends: tuple[float, float]) 
 def _bracket_target(reached: Reached, target: float) -> Bracket:
     """Bracket the target ε by a geometric walk of parameters from START."""
     met, factor = _meets_target(reached, target), _search_direction(reached, target)
-    met_at_start, end = met(START), MOST if factor > 1 else LEAST
+    met_at_start, end = met(START), LARGEST_PARAMETER if factor > 1 else LEAST_PARAMETER
     points = takewhile(lambda point: reached(point) is not None, geometric(START, factor, end))
     last, passed = first_turn(lambda point: met(point) != met_at_start, START, (), points)
     assert last is not None
     if met_at_start:
         return Bracket(last, passed)
-    beyond = float(np.clip(last * factor, LEAST, MOST))
+    beyond = float(np.clip(last * factor, LEAST_PARAMETER, LARGEST_PARAMETER))
     if passed is None and reached(beyond) is None:
         return _bracket_next_to_impossible(reached, target, beyond, last)
     return Bracket(passed, last)
@@ -240,7 +240,7 @@ def _search_direction(reached: Reached, target: float) -> float:
     require(start is not None, needed, bracket=None)
     too_much = _or_infinite(start) > target
     towards = (1 / FACTOR, FACTOR) if too_much else (FACTOR, 1 / FACTOR)
-    for power in range(1, SILENT + 1):  # where ε is infinite all around, further out
+    for power in range(1, SILENT_STEPS + 1):  # where ε is infinite all around, further out
         for factor in towards:
             epsilon = reached(START * factor**power)
             # more noise than a mechanism can have: so this is where the noise is
@@ -285,7 +285,7 @@ def _narrow_bracket(
 
     def close(low: float, high: float) -> bool:
         reached_there = _or_infinite(reached(low if rising else high))
-        return reached_there >= target * (1 - tolerance) or high <= low * (1 + SAME)
+        return reached_there >= target * (1 - tolerance) or high <= low * (1 + SAME_PARAMETER)
 
     def middle(low: float, high: float) -> float:
         """Point at which a power law through both ends meets the target ε."""
@@ -293,7 +293,7 @@ def _narrow_bracket(
         inner_epsilon, outer_epsilon = _or_infinite(reached(inner)), _or_infinite(reached(outer))
         share = 0.5
         if 0 < inner_epsilon < outer_epsilon < math.inf:
-            log_step = math.log(target * (1 - AIM) / inner_epsilon)
+            log_step = math.log(target * (1 - AIM_BELOW) / inner_epsilon)
             share = log_step / math.log(outer_epsilon / inner_epsilon)
         share = float(np.clip(share, 0.05, 0.95))
         return float(np.exp(np.log(inner) + share * (np.log(outer) - np.log(inner))))

@@ -28,7 +28,7 @@ ELSEWHERE = dict.fromkeys(("DiscreteGaussianDP", "Sensitivity"), "sklearn_dpsear
 #: ``written_fields`` says.
 BUILDERS: dict[str, Callable[..., Any]] = {}
 #: Types that JSON lacks.
-PLAIN: dict[str, Callable[[Any], Any]] = {
+READERS: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "fraction": Fraction,
     "array": lambda values: np.array(
@@ -126,13 +126,13 @@ def _value_from_plain(value: Any, kinds: Kinds) -> Any:
     if "kind" in value:
         return _build_kind(value, kinds)
     name = next(iter(value), "")
-    if len(value) != 1 or name not in PLAIN:
+    if len(value) != 1 or name not in READERS:
         raise PrivacyError(
-            f"Found {short_repr(value)} in a guarantee; one of {', '.join(PLAIN)} or a kind is "
+            f"Found {short_repr(value)} in a guarantee; one of {', '.join(READERS)} or a kind is "
             "needed."
         )
     try:
-        return PLAIN[name](value[name])
+        return READERS[name](value[name])
     except (ValueError, TypeError, ArithmeticError, LookupError):
         raise PrivacyError(
             f"Found {short_repr(value)} in a guarantee, which is no {name}. Give what to_dict() of "

@@ -214,7 +214,7 @@ METRICS: dict[str, Callable[[Array, Array], float]] = {
 }
 
 #: Metrics computed from all scores.
-EXACTLY = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
+EXACT_METRICS = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +264,7 @@ class RankingScorer(HistogramScorer):
         positive = positions(as_array(y), [self.pos_label]) == 0
         # of probabilities 0 and 1 too
         finite = np.clip(scores, -np.finfo(float).max, np.finfo(float).max)
-        return float(EXACTLY[self.kind](positive, finite, sample_weight=sample_weight))
+        return float(EXACT_METRICS[self.kind](positive, finite, sample_weight=sample_weight))
 
 
 def _log_odds(estimator: Any, pos_label: Any) -> Callable[[Any], Array]:

@@ -366,7 +366,7 @@ def _as_indices(indices: Any, n_samples: int) -> Indices:
 #: The usual share, and the largest.
 USUAL, LARGEST = 0.1, 0.3
 #: Fewest validation records, and a sufficient number at ε ≥ 1. A smaller ε needs 1/ε times as many.
-LEAST, ENOUGH = 40, 3000
+FEWEST_SCORED, ENOUGH_SCORED = 40, 3000
 
 
 def default_share(n_records: float, epsilon: float | None) -> float:
@@ -386,8 +386,9 @@ def default_share(n_records: float, epsilon: float | None) -> float:
     >>> default_share(100_000, 0.5)
     0.06
     """
-    n, enough = max(n_records, 1), ENOUGH / min(1.0 if epsilon is None else float(epsilon), 1.0)
-    return min(max(min(USUAL, enough / n), LEAST / n), LARGEST)
+    n = max(n_records, 1)
+    enough = ENOUGH_SCORED / min(1.0 if epsilon is None else float(epsilon), 1.0)
+    return min(max(min(USUAL, enough / n), FEWEST_SCORED / n), LARGEST)
 
 
 class UnknownShare(Validation):

@@ -29,7 +29,7 @@ from ..privacy import PrivacyError
 from ..privacy._statement.content import version_of
 from . import _checkpoint_folder as folder
 from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
-from ._execution.job import NOTHING, Finished, NoModelError
+from ._execution.job import NOTHING_FINISHED, Finished, NoModelError
 from ._execution.randomness import Randomness, entropy_of
 from ._pickling import Code, code_of, pickled, unpickled
 from ._planning.space import listed
@@ -39,7 +39,7 @@ ANEW = (
     "Or delete the folder and start anew. The first attempt is then spent as well: add what it "
     "promised to what the new one costs."
 )
-SAME = "a search that goes on must be the same. Give the same arguments."
+SAME_SEARCH = "a search that goes on must be the same. Give the same arguments."
 ELSEWHERE = "elsewhere rounding and noise differ. Go on where it began."
 OTHER_RECORDS = (
     "the same noise must never meet other records, or the release would reveal the difference. "
@@ -61,7 +61,7 @@ class Start(ABC):
     """
 
     entropy: int | list[int] | None
-    finished: Finished = NOTHING
+    finished: Finished = NOTHING_FINISHED
     entry: str | None = None
 
     @abstractmethod
@@ -197,7 +197,7 @@ class Checkpoint(Start):
                 began = f"the search in {self.path} began"
                 difference = f"{name}={text}, and {began} with {name}={was}"
                 difference = difference if text else f"other {name} than those with which {began}"
-                raise PrivacyError(f"Found {difference}: {REASONS.get(name, SAME)} {ANEW}")
+                raise PrivacyError(f"Found {difference}: {REASONS.get(name, SAME_SEARCH)} {ANEW}")
 
     def _release_of(self, search: str) -> FileOfSearch:
         return FileOfSearch(self.path / RELEASE, search)
@@ -258,24 +258,25 @@ def _unusable(path: Path, how: str) -> PrivacyError:
 #: search's candidates.
 PROBES, PROBING = 32, 0
 #: Arguments without effect on the release, and arguments that are compared in another way.
-FREE = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger", "rehearse"})
+IGNORED = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger", "rehearse"})
 COMPARED = frozenset({"estimator", "param_distributions", "param_grid"})
 #: Libraries on which rounding and generators depend.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "torch", "skorch", "diffprivlib")
 #: Names of facts on which a release no longer depends once it is there.
-WHERE = (*LIBRARIES, "sklearn_dpsearch", "Python", "processor")
+PLATFORM = (*LIBRARIES, "sklearn_dpsearch", "Python", "processor")
 #: Name in a fingerprint ↦ why it must be the same, and the remedy.
 REASONS = {
-    **dict.fromkeys(WHERE, ELSEWHERE),
+    **dict.fromkeys(PLATFORM, ELSEWHERE),
     **dict.fromkeys(("X", "y", "X_public", "y_public", "parameters of fit"), OTHER_RECORDS),
 }
-PLAIN = (bool, int, float, str, type(None))
+SCALARS = (bool, int, float, str, type(None))
 
 
 def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     """Name ↦ digest of a fact that must be the same, and its text for errors."""
     search, plan = prepared.strategy.search, prepared.plan
-    arguments = {n: v for n, v in search.get_params(deep=False).items() if n not in FREE | COMPARED}
+    names = search.get_params(deep=False).keys() - IGNORED - COMPARED
+    arguments = {name: getattr(search, name) for name in sorted(names)}
     if isinstance(arguments.get("random_state"), np.random.RandomState):
         # it changes with use; the entropy drawn from it is kept
         arguments["random_state"] = "RandomState"
@@ -294,7 +295,7 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     }
     digests = {name: (version, repr(version)) for name, version in versions().items()}
     for name, value in arguments.items():
-        short = isinstance(value, PLAIN) and len(repr(value)) < 80
+        short = isinstance(value, SCALARS) and len(repr(value)) < 80
         digests[name] = digest(name, value), repr(value) if short else type(value).__name__
     for name, value in facts.items():
         digests[name] = digest(name, value), ""
@@ -314,14 +315,14 @@ def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 
     Texts for errors may show a seed.
     """
-    return {name: digest for name, (digest, _) in fingerprint.items() if name not in WHERE}
+    return {name: digest for name, (digest, _) in fingerprint.items() if name not in PLATFORM}
 
 
 def _sample_of_space(space: Any) -> list[Any]:
     """Plain values of a space, and some candidates from it."""
     drawing = Randomness.following(PROBING).drawing()
     plain = [
-        {name: [v for v in values if isinstance(v, PLAIN)] for name, values in listed(d).items()}
+        {name: [v for v in values if isinstance(v, SCALARS)] for name, values in listed(d).items()}
         for d in space.dictionaries
     ]
     return [plain, *(space.draw(drawing) for _ in range(PROBES))]

@@ -68,7 +68,7 @@ class PrivateFit:
     fit_params: Mapping[str, Any]
     workplace: Workplace
     entropy: int | list[int] | None = None
-    finished: jobs.Finished = jobs.NOTHING
+    finished: jobs.Finished = jobs.NOTHING_FINISHED
     persons: PersonCodes | None = None
 
     @property

@@ -32,7 +32,7 @@ from .._process import Stage, at_most_threads, is_private
 from . import _serving as serving
 from ._pickling import Code, Packed, beyond_streams, pickled, unpickled
 from ._sandbox import PrivateFolder
-from ._serving import HERE, NOT_READ, WALLS, Surroundings
+from ._serving import NOT_READ, ROLE, WALLS, Surroundings
 from ._serving import PrivateProcessError as PrivateProcessError  # raised by all work
 
 Result = TypeVar("Result")
@@ -130,7 +130,7 @@ class PrivateProcess:
     def _prepare(self, work: bytes, pack: Callable[[str | None], Packed]) -> None:
         self._work, self._child = work, None
         with contextlib.ExitStack() as ends:
-            self._packed = pack(None if HERE.forks else ends.enter_context(PrivateFolder()))
+            self._packed = pack(None if ROLE.forks else ends.enter_context(PrivateFolder()))
             ends.callback(lambda: self._packed.close())
             self._ends = ends.pop_all()
 
@@ -178,13 +178,13 @@ class PrivateProcess:
 
 def content_for_workers() -> np.ndarray:
     """The objects shared with this process, packed for workers on other machines."""
-    assert HERE.packed is not None
-    return HERE.packed.content
+    assert ROLE.packed is not None
+    return ROLE.packed.content
 
 
 def for_workers(work: Callable[[], Any]) -> bytes:
     """Pickle work on the objects that are shared with this process."""
-    return pickled(work, HERE.shared)
+    return pickled(work, ROLE.shared)
 
 
 def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
@@ -217,10 +217,10 @@ def in_own_process(work: Callable[[], Result], threads: int | None = None) -> Re
     """
     child = _Child.of_this_holder()
     try:
-        if not HERE.forks:
-            child.send(pickled(Surroundings.of_this_process(HERE.writes)))
-        child.send(pickled(partial(_with_threads, work, threads), HERE.shared))
-        if not HERE.forks:
+        if not ROLE.forks:
+            child.send(pickled(Surroundings.of_this_process(ROLE.writes)))
+        child.send(pickled(partial(_with_threads, work, threads), ROLE.shared))
+        if not ROLE.forks:
             child.walls()
         value: Result = value_of(child.answer(pickled(()), _ignore))
         return value
@@ -232,7 +232,7 @@ def in_own_process(work: Callable[[], Result], threads: int | None = None) -> Re
 
 def tell(stage: Stage) -> None:
     """Report public progress from private work."""
-    HERE.tell(stage)
+    ROLE.tell(stage)
 
 
 # --- a child and its frames -----------------------------------------------------------------------
@@ -257,19 +257,19 @@ class _Child:
         """Start a process for work on packed objects, apart from others if possible."""
         if packed.folder is not None:
             return cls._started(packed.folder, tempfile.mkdtemp(dir=packed.folder), packed.folder)
-        if HERE.asks is not None:
-            return cls._forked(HERE.asks, serving.HOLD, packed.file)
+        if ROLE.asks is not None:
+            return cls._forked(ROLE.asks, serving.HOLD, packed.file)
         _SERVERS[apart].imports(imported())
         return cls._forked(_SERVERS[apart].asks(), serving.HOLD, packed.file)
 
     @classmethod
     def of_this_holder(cls) -> _Child:
         """Start a process for a run, on the objects that are shared with this process."""
-        if HERE.folder is not None:
+        if ROLE.folder is not None:
             temporary_folder = tempfile.mkdtemp()
-            return cls._started(HERE.folder, temporary_folder, temporary_folder)
-        assert HERE.asks is not None
-        return cls._forked(HERE.asks, serving.RUN)
+            return cls._started(ROLE.folder, temporary_folder, temporary_folder)
+        assert ROLE.asks is not None
+        return cls._forked(ROLE.asks, serving.RUN)
 
     @classmethod
     def _forked(cls, asks: socket.socket, kind: bytes, *files: int) -> _Child:
@@ -429,7 +429,7 @@ def prepare(modules: Iterable[str]) -> None:
 
     Runs find there what the user's process has.
     """
-    if HERE.forks and not is_private():
+    if ROLE.forks and not is_private():
         _SERVERS[True].imports(modules)
 
 
@@ -445,5 +445,5 @@ def _with_threads(work: Callable[[], Result], threads: int | None) -> Result:
         return work()
     if (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(threads)
-    with at_most_threads(threads), (HERE.pools or ThreadpoolController()).limit(limits=threads):
+    with at_most_threads(threads), (ROLE.pools or ThreadpoolController()).limit(limits=threads):
         return work()

@@ -178,8 +178,8 @@ def check_handful(members: InSubset | OnTheRest, train_on: str, n: float) -> Non
 USUAL, SHORT = 10, 10
 #: ``subset_fraction="auto"``: between the first two, with this number of expected records × ε in
 #: the subset.
-FEWEST, MOST, ENOUGH = 0.1, 0.3, 1500.0
-ON = {"rest": "the rest", "all": "all records"}
+LEAST_FRACTION, LARGEST_FRACTION, ENOUGH_RECORDS = 0.1, 0.3, 1500.0
+TRAINED_ON = {"rest": "the rest", "all": "all records"}
 #: Factor of the noise of a score on the rest over the noise that would match the final training, so
 #: that its loss is a small part of the training's: both costs compose. The noise depends on the
 #: final training alone, so on no secret.
@@ -255,7 +255,7 @@ def _name_of_release(
         runs = f"the best of {distribution.mean:.0f} candidates, each of which runs once"
     return (
         f"tune on a subset (each with probability {members.fraction:g}) by {runs}{validated}, "
-        f"then train on {ON[train_on]}"
+        f"then train on {TRAINED_ON[train_on]}"
     )
 
 
@@ -271,8 +271,8 @@ def default_fraction(n: float | None, epsilon: float | None) -> float:
     """Share of ``n`` records that tunes by default, from public numbers: larger where n·ε is small,
     0.1 if unknown."""
     if n is None or epsilon is None:
-        return FEWEST
-    return min(max(ENOUGH / (n * epsilon), FEWEST), MOST)
+        return LEAST_FRACTION
+    return min(max(ENOUGH_RECORDS / (n * epsilon), LEAST_FRACTION), LARGEST_FRACTION)
 
 
 @lru_cache(maxsize=64)

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._process import reseed
-from .._process.progress import SILENT, Progress
+from .._process.progress import UNSEEN, Progress
 from ..privacy import Guarantee, PrivacyError
 from ..privacy._mechanisms.array_sampling import RandomBytes, uniform_integers
 from ..privacy._spent import Component
@@ -48,7 +48,7 @@ RESOLUTION = 2**20
 #: Without public data, 1 in HELD_OUT records of a part is held out to score its models.
 HELD_OUT = 4
 #: Fewest records expected in a part: with fewer, a class is often missing and utilities say little.
-LEAST = 10
+LEAST_SIZE = 10
 #: Assumption of the sensitivity of utilities.
 ONE_PART = (
     "A model on one part depends on the records of that part alone: estimator and scorer keep "
@@ -166,7 +166,7 @@ def _with_scaled_loss(
 
 
 def utilities_of(
-    job: Job, candidates: Candidates, part_noise: str, seeds: Seeds, progress: Progress = SILENT
+    job: Job, candidates: Candidates, part_noise: str, seeds: Seeds, progress: Progress = UNSEEN
 ) -> list[Fraction]:
     """Mean over the parts (the job's folds) of every candidate's score in [0, 1]: exact and secret.
 
@@ -219,10 +219,10 @@ def number_of_parts(
         None where the number of records is not known yet.
     """
     if n_parts is not None:
-        if n is not None and n < n_parts * LEAST:
+        if n is not None and n < n_parts * LEAST_SIZE:
             raise PrivacyError(
-                f"Found n_parts={n_parts} for {n} records: at least {LEAST} records are needed in "
-                f"a part on average. Give n_parts of at most {max(n // LEAST, 1)}."
+                f"Found n_parts={n_parts} for {n} records: at least {LEAST_SIZE} are needed in "
+                f"a part on average. Give n_parts of at most {max(n // LEAST_SIZE, 1)}."
             )
         return int(n_parts)
     if n is None:

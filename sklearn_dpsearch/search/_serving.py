@@ -76,7 +76,7 @@ class PrivateProcessError(RuntimeError):
 
 
 @dataclass
-class Here:
+class Role:
     """Role of this process: the user's process, until it becomes a private one."""
 
     #: Whether processes are forked from a server; elsewhere each is started anew.
@@ -125,7 +125,7 @@ class Here:
         gc.freeze()
 
 
-HERE = Here()
+ROLE = Role()
 
 
 @dataclass(frozen=True)
@@ -147,18 +147,18 @@ class Surroundings:
             folder = os.getcwd()
         # as the import system takes it
         path = [place for place in sys.path if isinstance(place, str)]
-        return cls(dict(os.environ), folder, path, get_config(), HERE.forks, writes)
+        return cls(dict(os.environ), folder, path, get_config(), ROLE.forks, writes)
 
     def enter(self, temporary_folder: str) -> None:
         """Enter the surroundings, with a folder of one's own."""
-        HERE.forks, HERE.writes = self.forks, self.writes
-        if HERE.forks and self.writes is not None:
-            if HERE.apart:  # Landlock is for the children, who could not settle behind it
+        ROLE.forks, ROLE.writes = self.forks, self.writes
+        if ROLE.forks and self.writes is not None:
+            if ROLE.apart:  # Landlock is for the children, who could not settle behind it
                 _settle(temporary_folder, self.writes)
             elif confine([temporary_folder, *self.writes]):
-                HERE.walls.add(FILES)
+                ROLE.walls.add(FILES)
             if refuse_sockets_with_a_path():
-                HERE.walls.add(SOCKETS)
+                ROLE.walls.add(SOCKETS)
         os.environ.clear()
         os.environ.update(self.environment)
         with contextlib.suppress(OSError):
@@ -171,24 +171,24 @@ def _settle(folder: str, writes: Sequence[str] | None = None) -> None:
     """Settle in namespaces, which a server that has tried it can do, or end."""
     if not _namespaces.settle(folder, writes):
         os._exit(1)
-    HERE.walls |= {NETWORK, PROCESSES}
+    ROLE.walls |= {NETWORK, PROCESSES}
 
 
 def _isolate(folder: str) -> None:
     """Make this a private process, with a temporary folder and generators of its own, and without
     warnings."""
     become_private()
-    if HERE.apart:
+    if ROLE.apart:
         _settle(folder)
-        if confine([folder, *(HERE.writes or ())]):
-            HERE.walls.add(FILES)
-    if SOCKETS in HERE.walls:
+        if confine([folder, *(ROLE.writes or ())]):
+            ROLE.walls.add(FILES)
+    if SOCKETS in ROLE.walls:
         _send_tensors_by_value()
-    HERE.lock = threading.Lock()
-    if HERE.reads and HERE.packed is not None:
-        _read(HERE.packed)
+    ROLE.lock = threading.Lock()
+    if ROLE.reads and ROLE.packed is not None:
+        _read(ROLE.packed)
     os.environ["TMPDIR"] = tempfile.tempdir = folder
-    for generator in HERE.generators:
+    for generator in ROLE.generators:
         refresh(generator)
     reseed()
     warnings.simplefilter("ignore")
@@ -213,10 +213,10 @@ def _raise(leak: Warning, *args: object) -> NoReturn:
 
 def _serve_calls(connection: Connection, work: Callable[..., Any]) -> None:
     """Do the work for each frame that comes."""
-    HERE.connection = connection
+    ROLE.connection = connection
     while True:
         answer = _answer(work, connection.recv_bytes())
-        with HERE.lock:
+        with ROLE.lock:
             connection.send_bytes(answer)
 
 
@@ -224,7 +224,7 @@ def _answer(work: Callable[..., Any], call: bytes) -> bytes:
     """Call the work. Texts of errors that are not the library's own could depend on records, and
     stay here."""
     try:
-        value = work(*unpickled(call, HERE.shared))
+        value = work(*unpickled(call, ROLE.shared))
     except BaseException as error:
         is_ours = type(error).__module__.startswith(f"{__name__.partition('.')[0]}.")
         content = (type(error), str(error)) if is_ours else (PrivateProcessError, STOPPED)
@@ -246,7 +246,7 @@ def serve(file: int, apart: bool = False) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     with PrivateFolder() as folder:
-        HERE.look_around()
+        ROLE.look_around()
         _Forking(socket.socket(fileno=file), folder, apart).run()
 
 
@@ -298,7 +298,7 @@ class _Forking:
                     connection.close()
                 # PR_SET_PDEATHSIG: it ends with its parent
                 _namespaces.system().prctl(1, signal.SIGKILL)
-                HERE.apart = self._apart
+                ROLE.apart = self._apart
                 become(folder)
             finally:
                 os._exit(0)
@@ -323,7 +323,7 @@ class _Forking:
         message, files, _, _ = socket.recv_fds(self._asked, 2**16, 3)
         if message[:1] == IMPORT:
             _import(message[1:].decode().split())
-            HERE.look_around()
+            ROLE.look_around()
         elif message:
             become: Callable[..., None] = _become_run if message == RUN else _become_holder
             self.fork(partial(become, *files))
@@ -351,10 +351,10 @@ def _become_holder(file: int, life: int, shared: int, folder: str) -> None:
     connection = Connection(file)
     if not _hold(connection, Packed(shared), folder):
         return
-    asked, HERE.asks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    forking = _Forking(asked, folder, HERE.apart)
+    asked, ROLE.asks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    forking = _Forking(asked, folder, ROLE.apart)
     work = forking.fork(partial(_become_work, file))
-    HERE.work = None  # runs bring theirs
+    ROLE.work = None  # runs bring theirs
     connection.close()
     forking.run(until=work)
 
@@ -367,15 +367,15 @@ def _hold(connection: Connection, packed: Packed, folder: str) -> bool:
     The work is unpickled here too, so that no child has to import its modules.
     """
     try:
-        HERE.packed = packed
+        ROLE.packed = packed
         unpickled(connection.recv_bytes()).enter(folder)
-        HERE.work = connection.recv_bytes()
-        HERE.reads = packed.starts_threads and HERE.forks
-        if not HERE.reads:
+        ROLE.work = connection.recv_bytes()
+        ROLE.reads = packed.starts_threads and ROLE.forks
+        if not ROLE.reads:
             with _one_thread():
                 _read(packed)
-                HERE.work = unpickled(HERE.work, HERE.shared)
-        HERE.look_around()
+                ROLE.work = unpickled(ROLE.work, ROLE.shared)
+        ROLE.look_around()
         return True
     except Exception:
         connection.send_bytes(ERROR + pickle.dumps((PrivateProcessError, NOT_READ)))
@@ -384,7 +384,7 @@ def _hold(connection: Connection, packed: Packed, folder: str) -> bool:
 
 def _read(packed: Packed) -> None:
     """Unpickle code and shared objects."""
-    Code.current, HERE.shared = packed.read()
+    Code.current, ROLE.shared = packed.read()
 
 
 def _become_run(file: int, life: int, folder: str) -> None:
@@ -393,7 +393,7 @@ def _become_run(file: int, life: int, folder: str) -> None:
     connection = Connection(file)
     with contextlib.suppress(EOFError, OSError):
         _isolate(folder)
-        _serve_calls(connection, unpickled(connection.recv_bytes(), HERE.shared))
+        _serve_calls(connection, unpickled(connection.recv_bytes(), ROLE.shared))
 
 
 def _become_work(file: int, folder: str) -> None:
@@ -402,11 +402,11 @@ def _become_work(file: int, folder: str) -> None:
     with contextlib.suppress(EOFError, OSError):
         try:
             _isolate(folder)
-            work = unpickled(HERE.work, HERE.shared) if HERE.reads else HERE.work
+            work = unpickled(ROLE.work, ROLE.shared) if ROLE.reads else ROLE.work
         except Exception:
             connection.send_bytes(ERROR + pickle.dumps((PrivateProcessError, NOT_READ)))
             return
-        connection.send_bytes(READY + pickle.dumps(HERE.walls))
+        connection.send_bytes(READY + pickle.dumps(ROLE.walls))
         _serve_calls(connection, work)
 
 
@@ -457,7 +457,7 @@ def work_alone(file: int, folder: str, temporary_folder: str, leaves: str) -> No
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_wait_for_the_end, args=(leaves,), daemon=True).start()
-    HERE.folder, connection = folder, Connection(file)
+    ROLE.folder, connection = folder, Connection(file)
     if _hold(connection, Packed.of_folder(folder), temporary_folder):
         _become_work(file, temporary_folder)
 

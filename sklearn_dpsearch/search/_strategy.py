@@ -29,7 +29,14 @@ from ._planning.space_guarantee import SpaceGuarantee
 from ._records import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
 
 #: Attributes of every fit that ends with a model.
-ALWAYS = ("best_params_", "best_index_", "best_score_", "cv_results_", "scorer_", "n_splits_")
+ATTRIBUTES = (
+    "best_params_",
+    "best_index_",
+    "best_score_",
+    "cv_results_",
+    "scorer_",
+    "n_splits_",
+)
 
 
 class Strategy(ABC):
@@ -150,7 +157,7 @@ class Strategy(ABC):
         release = Release(
             made_by=type(search).__name__,
             model=" or ".join(dict.fromkeys(map(class_of, self.kinds))),
-            attributes=(*ALWAYS, *self.shows, *(("best_estimator_",) if refits else ())),
+            attributes=(*ATTRIBUTES, *self.shows, *(("best_estimator_",) if refits else ())),
             tuned=True,
             seeded=search.random_state is not None,
             kept=search.checkpoint is not None,

@@ -325,10 +325,10 @@ class SubsetStrategy(BestOfStrategy):
         self, families: Families, fraction: float, n_samples: int | None, public: bool
     ) -> random_subset.InSubset | random_subset.OnTheRest:
         search = self.search
-        if search.train_on not in random_subset.ON:
+        if search.train_on not in random_subset.TRAINED_ON:
             raise ValueError(
                 f"Found train_on={search.train_on!r}; 'rest' (the records outside the subset) or "
-                f"'all' is needed.{did_you_mean(search.train_on, random_subset.ON)}"
+                f"'all' is needed.{did_you_mean(search.train_on, random_subset.TRAINED_ON)}"
             )
         final_training.check_rules(search.extrapolate, self.space.names)
         if search.warm_start:

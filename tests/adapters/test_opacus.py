@@ -41,7 +41,7 @@ X, y = blobs()
 OPACUS = OpacusAdapter()
 
 
-def trained(model, n=len(X), X=X, y=y):
+def trained(model, n=400, X=X, y=y):
     """A model as a search trains it, planned for n records."""
     OPACUS.for_records(model, n)
     OPACUS.prepare(model)

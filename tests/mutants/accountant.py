@@ -51,7 +51,7 @@ MUTANTS = {
     "a grid finer than doubles": Mutant(
         mistake="Losses without spread are put on a grid whose indices no double can tell apart.",
         file="privacy/_numerics/convolution.py",
-        old="largest * FINEST, 1e-14)",
+        old="largest * FINEST_STEP, 1e-14)",
         new="1e-14)",
         test="privacy/numerics/test_convolution.py::test_composed_randomised_responses_are_above_the_exact_curve_at_any_epsilon",
     ),
@@ -305,7 +305,7 @@ MUTANTS = {
     "ε printed to the nearest digit": Mutant(
         mistake="An ε of 2.4541 is stated as 2.454.",
         file="privacy/_statement/content.py",
-        old="quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT)",
+        old="quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT_CONTEXT)",
         new="quantize(Decimal(1).scaleb(-digits), 'ROUND_HALF_EVEN', EXACT)",
         test="privacy/statement/test_report.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",
     ),

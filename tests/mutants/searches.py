@@ -43,7 +43,7 @@ MUTANTS = {
     "candidates that write": Mutant(
         mistake="Private processes are not confined: candidates write as many files as they are.",
         file="search/_serving.py",
-        old="        if HERE.forks and self.writes is not None:\n",
+        old="        if ROLE.forks and self.writes is not None:\n",
         new="        if False:\n",
         test="search/test_sandbox.py",
     ),

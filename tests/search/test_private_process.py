@@ -54,7 +54,7 @@ def start(request, monkeypatch):
     """Both ways of starting processes."""
     if request.param == "fork" and sys.platform != "linux":
         pytest.skip("forks, on Linux")
-    monkeypatch.setattr(private_process.HERE, "forks", request.param == "fork")
+    monkeypatch.setattr(private_process.ROLE, "forks", request.param == "fork")
 
 
 # --- nothing is seen outside ----------------------------------------------------------------------
@@ -347,7 +347,7 @@ import os, signal, sys, time
 from functools import partial
 from sklearn_dpsearch.search import _private_process as private_process
 
-private_process.HERE.forks = sys.argv[1] == "fork"
+private_process.ROLE.forks = sys.argv[1] == "fork"
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which background jobs of a shell ignore
 
 def endless(last=False):
@@ -445,7 +445,7 @@ def fitted(n_jobs=None):
 @pytest.mark.slow
 def test_a_search_is_the_same_where_nothing_is_forked(monkeypatch):
     forked = fitted()
-    monkeypatch.setattr(private_process.HERE, "forks", False)
+    monkeypatch.setattr(private_process.ROLE, "forks", False)
     assert fitted() == forked
 
 

@@ -207,7 +207,7 @@ def test_nothing_is_stated_where_all_walls_stand(apart):
 
 @pytest.mark.slow
 def test_where_nothing_is_forked_no_wall_stands(monkeypatch):
-    monkeypatch.setattr(private_process.HERE, "forks", False)
+    monkeypatch.setattr(private_process.ROLE, "forks", False)
     (stated,) = walls_in(fitted(NoisyCentroids(), 2))
     assert "way of files, the network" in stated
 
@@ -296,7 +296,7 @@ from functools import partial
 from sklearn_dpsearch.search import _private_process as private_process
 
 if sys.argv[1] == "spawn":
-    private_process.HERE.forks = False
+    private_process.ROLE.forks = False
 if sys.argv[1] == "without":
     private_process._SERVERS[True] = private_process._SERVERS[False]
 

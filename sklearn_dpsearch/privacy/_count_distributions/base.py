@@ -54,9 +54,9 @@ def successive_probabilities(first: Any, k: int, ratio: Callable[[int], Any]) ->
 
 #: Working precision, in bits, of what is left of 1 after a probability near it: the smallest
 #: doubles keep 300 bits.
-EXACTLY = 1500
+EXACT_BITS = 1500
 #: Least probability with which K stays under a cap: far below it doubles have few digits.
-LEAST = 1e-40
+LEAST_CHANCE = 1e-40
 #: Terms of a finite distribution that are evaluated one by one; more would take minutes.
 MOST_TERMS = 10**6
 #: What is needed where something else was found.
@@ -272,7 +272,7 @@ class Capped(Finite):
         require_whole(max(self.distribution.lowest, 1), most=self.most)
         require(self.most <= MOST_TERMS, f"a cap of at most {MOST_TERMS}", most=self.most)
         possible = float(np.sum(self.distribution.pmf(np.arange(self.most + 1))))
-        require(possible > LEAST, "a cap that K can stay under", most=self.most)
+        require(possible > LEAST_CHANCE, "a cap that K can stay under", most=self.most)
 
     @property
     def lowest(self) -> int:
@@ -293,7 +293,7 @@ class Capped(Finite):
     @cached_property
     def _possible(self) -> Any:
         """Probability that K stays under the cap, exact."""
-        with mpmath.workprec(EXACTLY):
+        with mpmath.workprec(EXACT_BITS):
             return mpmath.fsum(self._pmf_up_to_cap())
 
     def _pmf_up_to_cap(self) -> Iterator[Any]:
@@ -315,7 +315,7 @@ class Conditioned(CountDistribution):
     @cached_property
     def _possible(self) -> Any:
         """Probability of K ≥ 1, exact."""
-        with mpmath.workprec(EXACTLY):
+        with mpmath.workprec(EXACT_BITS):
             return 1 - next(self.distribution.exact_pmf())
 
     @property

@@ -49,13 +49,13 @@ BULK_POINTS = 2**19
 #: Grid points to a standard deviation: of one step, of the intermediate sum, and of the result.
 OF_ONE, OF_SUM, OF_RESULT = 50, 4000, 400
 #: Smallest interval of a grid, as a share of the largest possible sum.
-FINEST = 2.0**-40
+FINEST_STEP = 2.0**-40
 #: Steps above which a composition is composed of compositions.
-LONG = 2**16
+LONG_COMPOSITION = 2**16
 #: Smallest mass, in place of what underflows.
 TINY = 1e-300
 #: The loss is infinite for certain.
-OPEN = LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
+ALL_INFINITE = LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
 
 
 def convolve(parts: Parts, counts: Counts, tail_mass: float | None = None) -> LossDistribution:
@@ -75,7 +75,7 @@ def convolve(parts: Parts, counts: Counts, tail_mass: float | None = None) -> Lo
     """
     tail_mass = TAIL_MASS if tail_mass is None else tail_mass
     if any(pld.infinity >= 1 for pld in parts):
-        return OPEN
+        return ALL_INFINITE
     if list(counts) == [1]:
         return parts[0]
     runs = list(_split_long(parts, counts, tail_mass))
@@ -93,7 +93,7 @@ def _split_long(
 ) -> Iterator[tuple[LossDistribution, int]]:
     """Split T steps of a long composition into √T compositions of √T steps, and the rest."""
     for pld, count in zip(parts, counts):
-        size = math.isqrt(count) if count > LONG else 1
+        size = math.isqrt(count) if count > LONG_COMPOSITION else 1
         groups = -(-count // size)
         yield convolve([pld], [size], tail_mass / groups), count // size
         if count % size:
@@ -127,7 +127,7 @@ class _Grid:
     def total(self, parts: Parts, tail_mass: float) -> LossDistribution:
         """Loss distribution of the composition on this grid."""
         if self.high < self.low:  # both tails have all that is finite
-            return OPEN
+            return ALL_INFINITE
         counts = [step.count for step in self.steps]
         infinity = min(1.0, _mass_at_infinity(parts, counts) + 2 * tail_mass)
         losses = np.asarray(np.arange(self.low, self.high + 1) * self.interval, dtype=float)
@@ -166,7 +166,8 @@ def _grid_interval(parts: Parts, counts: Counts) -> float:
     total = math.sqrt(sum(count * pld.moments()[1] for pld, count in zip(parts, counts)))
     number = sum(counts)
     largest = number * max(float(np.max(np.abs(pld.losses))) for pld in parts)
-    return max(min(total / math.sqrt(number) / OF_ONE, total / OF_SUM), largest * FINEST, 1e-14)
+    wanted = min(total / math.sqrt(number) / OF_ONE, total / OF_SUM)
+    return max(wanted, largest * FINEST_STEP, 1e-14)
 
 
 # --- rare large losses ----------------------------------------------------------------------------

@@ -56,8 +56,8 @@ from .testing_region import (
 #: A search that is composed with something else is evaluated at POINTS points, from every
 #: THINNED-th hinge.
 POINTS, THINNED = 500, 4
-#: In a composition only every APART-th place of Theorem 6 is used.
-APART = 4
+#: In a composition only every PLACES_APART-th place of Theorem 6 is used.
+PLACES_APART = 4
 #: Prices vary in quality between places. Raised by this factor, chords lie above the places in
 #: between.
 RAISED = 1.01
@@ -347,7 +347,7 @@ class BestOf(SmallestOf, _OfManyRuns):
         def curve(index: int, epsilon: Array) -> Array:
             bounds = [first.in_direction(index, epsilon, every=THINNED)]
             if isinstance(sixth, TheoremSix) and sixth.gains(PAIR):
-                bounds.append(sixth.anchors[index].profile(epsilon, every=APART) * RAISED)
+                bounds.append(sixth.anchors[index].profile(epsilon, every=PLACES_APART) * RAISED)
             values = np.min([*bounds, *(bound._profile(epsilon) for bound in published)], axis=0)
             return np.asarray(values)
 

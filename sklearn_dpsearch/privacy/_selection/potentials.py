@@ -38,7 +38,7 @@ LARGEST = 50.0
 #: Least margin of the mesh around the region: narrower triangles would have no digits.
 MARGIN = 1e-5
 #: Largest distance of losses; beyond, Theorem 1 is used.
-WIDEST = 200.0
+WIDEST_RANGE = 200.0
 #: Rounding errors of a gradient are below this share of the terms that it is a sum of.
 ROUNDING = 1e-13
 
@@ -209,7 +209,7 @@ def theorem_5(
 ) -> float:
     """Bound on δ(ε), for one direction, by a potential that is made for this ε (Theorem 5)."""
     pld, reverse = pair.directions[direction], pair.directions[-1 - direction]
-    if np.ptp(pld.losses) > WIDEST:  # likelihood ratios without digits
+    if np.ptp(pld.losses) > WIDEST_RANGE:  # likelihood ratios without digits
         return 1.0
     mesh = fine_mesh(pld)
     coefficients = potential(pld, count, epsilon)

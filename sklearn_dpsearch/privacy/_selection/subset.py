@@ -231,7 +231,7 @@ def _expected_value(pieces: Pieces, values: Array) -> float:
 TrainOn = Literal["rest", "all"]
 #: Atoms of each part of tuning; and of each in compositions, where the profile is evaluated at
 #: POINTS points.
-MOST, ATOMS, POINTS = 4000, 500, 800
+MOST_ATOMS, ATOMS, POINTS = 4000, 500, 800
 
 
 # --- guarantees -----------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ class TheoremFour(_TuneThenTrain):
         mixed = min(log_mean_exp(a, outside, self.fraction), max(a, outside))
         return mixed if self.train_on == "rest" else (mixed + d) * (1.0 + ROUNDING)
 
-    def direction(self, index: int, atoms: int = MOST) -> Callable[[Array], Array]:
+    def direction(self, index: int, atoms: int = MOST_ATOMS) -> Callable[[Array], Array]:
         """Profile ε ↦ δ of one direction, a record removed (0) or added (1).
 
         It is computed from ``atoms`` atoms of each part of tuning.

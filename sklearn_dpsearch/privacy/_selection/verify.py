@@ -155,12 +155,12 @@ def verify(
 # --- mechanisms that have a guarantee -------------------------------------------------------------
 
 #: Kinds of guarantees whose worst mechanism is known exactly.
-EXACT = (GaussianDP, ZCDP, PureDP, ApproxDP, NonPrivate)
+EXACT_KINDS = (GaussianDP, ZCDP, PureDP, ApproxDP, NonPrivate)
 
 
 def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
     """Mechanisms known to have a guarantee, in both directions; empty if none is known."""
-    if type(one_run) in EXACT:
+    if type(one_run) in EXACT_KINDS:
         return worst_tails(one_run)
     if type(one_run) is DPSGD:
         return _mechanisms_of_dpsgd(one_run)

@@ -22,7 +22,7 @@ from .._guarantees.base import Guarantee
 from .._guarantees.risk import TradeOff
 
 #: More digits than any double has on either side of its point.
-EXACT = Context(prec=700)
+EXACT_CONTEXT = Context(prec=700)
 
 
 def up(value: float, digits: int = 3) -> str:
@@ -37,7 +37,7 @@ def up(value: float, digits: int = 3) -> str:
 
 def _decimals_up(value: Decimal, digits: int) -> str:
     """Text of an exact number with some decimals, rounded up."""
-    return format(value.quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT), "f")
+    return format(value.quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT_CONTEXT), "f")
 
 
 def hundredths_up(probability: float) -> str:
@@ -234,7 +234,7 @@ def clean(text: object) -> str:
 #: Section ↦ name ↦ sentences, some with words to fill in.
 SENTENCES: dict[str, Any] = tomllib.loads(template("sentences.toml"))
 #: Most different parts that are named.
-MOST = 4
+MOST_PARTS = 4
 
 
 def _percent(share: float) -> str:
@@ -281,8 +281,8 @@ def _field_in_words(guarantee: Guarantee, field: Field[Any]) -> object:
 
 
 def _parts_in_words(parts: Sequence[Guarantee]) -> str:
-    """At most ``MOST`` different mechanisms of parts in words, equal ones together."""
+    """At most ``MOST_PARTS`` different mechanisms of parts in words, equal ones together."""
     counted = Counter(map(in_words, parts))
     named = [text if number == 1 else f"{number} × ({text})" for text, number in counted.items()]
-    more = f"; and {len(named) - MOST} more" if len(named) > MOST else ""
-    return "; ".join(named[:MOST]) + more
+    more = f"; and {len(named) - MOST_PARTS} more" if len(named) > MOST_PARTS else ""
+    return "; ".join(named[:MOST_PARTS]) + more

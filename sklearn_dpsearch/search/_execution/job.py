@@ -57,7 +57,7 @@ class Finished:
         return self.beside.beside(f"{DONE}{'-'.join(map(str, seed.spawn_key))}")
 
 
-NOTHING = Finished()
+NOTHING_FINISHED = Finished()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +168,7 @@ class Job:
     y: Any
     fit_params: Mapping[str, Any] = field(default_factory=dict)
     public: PublicData | None = None
-    finished: Finished = NOTHING
+    finished: Finished = NOTHING_FINISHED
     workers: Workers = field(default_factory=Threads)
     threads: int | None = None
     table: Any = None

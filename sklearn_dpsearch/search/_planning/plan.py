@@ -70,7 +70,7 @@ FROM_A_SECRET = (
 
 #: Largest relative gap between the total of a rough plan and its target, and number of noise levels
 #: tried.
-ROUGHLY, TRIES = 0.03, 4
+ROUGH_GAP, TRIES = 0.03, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -465,12 +465,12 @@ def _rough_factor(total: Callable[[float], Guarantee], facts: Facts, factor: flo
         except BudgetUnreachableError:
             return None
         epsilon = float(guarantee.epsilon_at(_stated_delta(facts, guarantee)))
-        if facts.epsilon * (1 - ROUGHLY) <= epsilon <= facts.epsilon:
+        if facts.epsilon * (1 - ROUGH_GAP) <= epsilon <= facts.epsilon:
             return factor
         if not 0 < epsilon < np.inf:
             return None
         # ε is about in proportion to the factor
-        factor *= facts.epsilon * (1 - ROUGHLY / 2) / epsilon
+        factor *= facts.epsilon * (1 - ROUGH_GAP / 2) / epsilon
     return None
 
 
