@@ -300,7 +300,7 @@ class BinLookup:
 def _codes_of_range(
     column: Range, bins: BinLookup, values: NDArray[Any]
 ) -> Iterator[NDArray[np.intp]]:
-    numbers = column.numbers(values)
+    numbers = column.to_numbers(values)
     missing = np.isnan(numbers)
     present = np.where(missing, 0.0, numbers)
     yield np.where(missing, len(bins.edges) + 1, bins.bins(present))
@@ -318,8 +318,8 @@ def _values_of_range(name: str, column: Range, edges: NDArray[np.float64]) -> It
     ends = np.array([lower, *edges, upper])
     inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
     inside[-1, -1] = upper
-    codes, lengths = np.arange(len(edges) + 1), np.diff(column.warped(ends))
-    yield CodedValues(name, column.values_of(inside.ravel()), codes.repeat(2), lengths.repeat(2))
+    codes, lengths = np.arange(len(edges) + 1), np.diff(column.warp(ends))
+    yield CodedValues(name, column.to_values(inside.ravel()), codes.repeat(2), lengths.repeat(2))
     for part in _parts(column):
         labels = objects(range(part.first, part.first + part.size))
         yield CodedValues(f"{name}_{part.name}", labels, np.arange(part.size), np.ones(part.size))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ..errors import not_once
-from ._lists import numbers_in, objects, objects_in
+from ._lists import doubles, numbers_in, objects, objects_in
 from ._plain_values import plain_objects
 from ._rows import ChosenRows
 
@@ -211,9 +211,7 @@ def array_of(X: Any, name: str = "X", row_shape: tuple[int, ...] | None = None) 
             columns_in_words = f"{name} with columns that do not hold numbers: {labels}"
             raise ValueError(NO_NUMBERS.format(columns_in_words))
         if len({column.dtype for column in columns}) > 1:
-            # a warning would tell of a long double beyond all doubles
-            with np.errstate(over="ignore"):
-                columns = [column.astype(np.float64) for column in columns]
+            columns = list(map(doubles, columns))
         return np.column_stack(columns) if columns else np.empty((len(X), 0))
     if library is None and issparse(X):
         raise TypeError(

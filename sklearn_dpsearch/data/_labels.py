@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from ..errors import PrivacyError
 from ._columns import columns_in, is_frame, library_of, read_column, refused
-from ._lists import labels_in, number_of, numbers_in, objects, places_of
+from ._lists import doubles, labels_in, number_of, numbers_in, objects, places_of
 from ._plain_values import plain_objects
 
 #: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight
@@ -198,8 +198,7 @@ def numbers_of(y: NDArray[Any]) -> NDArray[np.float64]:
         return np.fromiter(map(number_of, y.flat), np.float64, y.size).reshape(y.shape)
     if y.dtype.kind not in "biuf":
         raise ValueError(f"Found y of type {y.dtype}; numbers are needed.")
-    with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
-        return y.astype(np.float64)
+    return doubles(y)
 
 
 def targets_like(y: Any, classes: Sequence[Any] | None, numeric: bool) -> Any:

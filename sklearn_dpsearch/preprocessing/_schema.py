@@ -81,9 +81,8 @@ class Schema(Mapping[str, Any]):
         if not is_mapping or not all(isinstance(name, str) for name in entries):
             raise ValueError(
                 f"Found {entries!r} as a schema; a dictionary from names of columns to their "
-                f"values is needed, e.g. "
-                f'{{"age": (17, 90), "job": ["clerk", "nurse"]}}, or a file of JSON or YAML. '
-                f"{DRAFT}"
+                'values is needed, e.g. {"age": (17, 90), "job": ["clerk", "nurse"]}, or a file of '
+                f"JSON or YAML. {DRAFT}"
             )
         if isinstance(entries, Schema):
             entries = entries.columns
@@ -94,9 +93,9 @@ class Schema(Mapping[str, Any]):
     def of(schema: Schema | Mapping[str, Any]) -> Schema:
         """Return a schema, built from a mapping if need be; a file has to be read before."""
         if isinstance(schema, (str, Path)):
+            path = repr(str(schema))
             raise TypeError(
-                f"Found schema={str(schema)!r}; a file is read by Schema: "
-                f"schema=Schema({str(schema)!r})."
+                f"Found schema={path}; a file is read by Schema: schema=Schema({path})."
             )
         return schema if isinstance(schema, Schema) else Schema(schema)
 
@@ -331,8 +330,7 @@ def column_of(name: str, stated: Any) -> Column:
         ends = _range_end(stated["lower"]), _range_end(stated["upper"])
         for kind, fits in ((NumberRange, is_number), (DateRange, is_date)):
             if all(map(fits, ends)):
-                column = _check_order(name, _scaled_range(name, kind, ends, stated))
-                return _range_with_bins(name, column, stated)
+                return _range_with_bins(name, _scaled_range(name, kind, ends, stated), stated)
         stated = ends
     if isinstance(stated, list) and looks_like_ends(stated):
         raise ValueError(_ambiguous_list(name, *stated))
@@ -377,12 +375,17 @@ def stated_edges(column: Column) -> list[float]:
 def _scaled_range(
     name: str, kind: type[Range], ends: tuple[Any, Any], options: Mapping[str, Any]
 ) -> Range:
-    """Range with the scale of its entry."""
+    """Range with the scale of its entry, whose ends are finite and in order, or an error."""
     scale = options.get("scale", LINEAR)
     if scale not in (LINEAR, LOG) or (scale == LOG and kind is not NumberRange):
         needed = "; 'linear', or 'log' of numbers, is needed."
         raise entry_error(name, f"scale={scale!r}", needed)
-    return kind(*ends, scale=scale)
+    column = kind(*ends, scale=scale)
+    unit = column._value_unit(name)
+    if not (math.isfinite(unit.middle) and unit.half > 0):
+        needed = ": the smallest value and then the largest are needed, both finite."
+        raise entry_error(name, f"({column.lower}, {column.upper})", needed)
+    return column
 
 
 def _range_with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Range:
@@ -405,15 +408,6 @@ def _range_with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Ra
 def is_number_of_bins(bins: Any) -> bool:
     """Return whether a value is a number of bins."""
     return isinstance(bins, numbers.Integral) and not isinstance(bins, bool) and int(bins) >= 2
-
-
-def _check_order(name: str, column: Range) -> Range:
-    """Range whose ends are finite and in order, or an error."""
-    unit = column._value_unit(name)
-    if not (math.isfinite(unit.middle) and unit.half > 0):
-        needed = ": the smallest value and then the largest are needed, both finite."
-        raise entry_error(name, f"({column.lower}, {column.upper})", needed)
-    return column
 
 
 def _choice_of_values(

@@ -68,7 +68,7 @@ def _draft_column(name: str, values: NDArray[Any], max_values: int) -> Any:
 
 def _draft_number_range(name: str, values: NDArray[Any]) -> Any:
     """Range of numbers, rounded outwards, or few listed values."""
-    finite = _finite_values(name, NumberRange(0, 1).numbers(values))
+    finite = _finite_values(name, NumberRange(0, 1).to_numbers(values))
     different = np.unique(finite)
     few = [
         int(value) if float(value).is_integer() else float(value)
@@ -84,7 +84,7 @@ def _draft_number_range(name: str, values: NDArray[Any]) -> Any:
 def _draft_date_range(name: str, values: NDArray[Any]) -> Any:
     """Range of dates, rounded outwards."""
     dates = DateRange(np.datetime64(0, "D"), np.datetime64(1, "D"))
-    days = _finite_values(name, dates.numbers(values))
+    days = _finite_values(name, dates.to_numbers(values))
     ends = math.floor(days.min()), math.floor(days.max()) + 1
     return tuple(np.datetime64(end, "D").item() for end in ends)
 
