@@ -8,6 +8,7 @@ UTC, and all else is Python's.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
@@ -155,10 +156,8 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
     try:
         import pandas as pd
     except ImportError:
-        raise ImportError(
-            f"Found X of type {type(X).__name__}; pandas is needed to hand it to estimators. pip "
-            f"install pandas."
-        ) from None
+        needed = "pandas is needed to hand it to estimators. pip install pandas."
+        raise ImportError(f"Found X of type {type(X).__name__}; {needed}") from None
     is_pandas, names = type(X) is pd.DataFrame, names_of(X) or []
     if is_pandas and all(isinstance(dtype, np.dtype) and dtype.kind != "O" for dtype in X.dtypes):
         return X
@@ -228,12 +227,11 @@ def array_of(X: Any, name: str = "X", row_shape: tuple[int, ...] | None = None) 
 def refused(values: Any, name: str = "X") -> TypeError:
     """Error for an unknown kind of container."""
     kind = type(values)
-    of_dask = kind.__module__.partition(".")[0] == "dask"
-    partitions = (
-        f" Boosting and a subset search over it take partitions of Dask; {name}.compute() is "
-        f"needed here."
-    )
-    return TypeError(f"Found {name} of type {kind.__name__}; {NEEDED}.{partitions * of_dask}")
+    problem = f"Found {name} of type {kind.__name__}; {NEEDED}."
+    if kind.__module__.partition(".")[0] == "dask":
+        remedy = f"{name}.compute() is needed here."
+        problem += f" Boosting and a subset search over it take partitions of Dask; {remedy}"
+    return TypeError(problem)
 
 
 def _column_at(X: Any, place: int) -> Any:
@@ -342,15 +340,11 @@ def _readable_objects(
     try:
         return objects(read())
     except Exception:  # one record must not make an error
-        return objects([_none_if_unreadable(read_one, place) for place in range(n)])
-
-
-def _none_if_unreadable(read_one: Callable[[int], Any], place: int) -> Any:
-    """Entry of a column, None if Python cannot hold it."""
-    try:
-        return read_one(place)
-    except Exception:
-        return None
+        entries: list[Any] = [None] * n
+        for place in range(n):
+            with contextlib.suppress(Exception):
+                entries[place] = read_one(place)
+        return objects(entries)
 
 
 def _arrow_to_numpy(column: Any) -> NDArray[Any]:

@@ -15,14 +15,9 @@ from scipy.sparse import issparse, vstack
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 
-def rows_of_frame(frame: Any, places: Numbers | slice) -> Any:
-    """Rows of a data frame of pandas at these places."""
-    return frame.iloc[places]
-
-
 def rows_at(values: Any, places: slice) -> Any:
     """Rows of a plain container at these places."""
-    return rows_of_frame(values, places) if hasattr(values, "iloc") else values[places]
+    return values.iloc[places] if hasattr(values, "iloc") else values[places]
 
 
 def stacked(parts: Sequence[Any]) -> Any:
