@@ -42,14 +42,14 @@ from ..privacy._statement.content import up
 from . import _capacity as capacity
 from . import _directions as directions
 from . import _rounds as rounds
-from ._effect_curves import Round, effect_curve
+from ._effect_curves import effect_curve
 from ._features import BLOCK, MAX_BINS, Feature, TableFacts
 from ._losses import Array, Loss, SoftmaxLoss
 from ._noise import UNIT, NoisySums, noise_scale, squared_distance
 from ._partitions import partitioned_records
 from ._public_start import ToOutputs, check_init, init_outputs
 from ._random_cells import WHOLE, Partition, PartitionDraws
-from ._rounds import NoisyRecords, PublicLine, RecordSums, TrainingRecords
+from ._rounds import NoisyRecords, PublicLine, RecordSums, Round, TrainingRecords
 
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | np.random.RandomState | None
@@ -467,11 +467,15 @@ class GradientBoosting(BaseEstimator):
         loss, of_persons = records.loss, records.of_persons
         random_bytes = self._noise_source(records, repr(public.bit_generator.state))
         squared = squared_distance(loss, self.neighboring, of_persons)
-        scale = self._noise_scale(loss, capacity.START, of_persons)
-        release = NoisySums(loss, scale, random_bytes, squared).release
-        noisy = NoisyRecords(records, release, scale / UNIT)
+
+        def noisy_records(releases: int | Fraction) -> NoisyRecords:
+            scale = self._noise_scale(loss, releases, of_persons)
+            release = NoisySums(loss, scale, random_bytes, squared).release
+            return NoisyRecords(records, release, scale / UNIT)
+
+        noisy = noisy_records(capacity.START)
         start = rounds.release_start(noisy, self._public_number(records))
-        line, index, coded = None, directions.Terms([], [], []), self._facts.coded
+        line, index, coded = None, list[Round](), self._facts.coded
         first, n_features = start.outputs, len(coded.features)
         if self.init is not None:
             line = PublicLine(start.outputs)
@@ -484,27 +488,23 @@ class GradientBoosting(BaseEstimator):
         n_rounds = steps_now(self._n_rounds(information, size))
         groups = self._groups(information, n_features)
         draws = PartitionDraws(coded.features, n_rounds, groups, public)
-        scale = self._noise_scale(loss, self._n_releases(n_rounds), of_persons)
         additive = partial(directions.without_interactions, coded.features)
         rule = additive if coded.directed else None
-        release = NoisySums(loss, scale, random_bytes, squared).release
-        noisy, factor = NoisyRecords(records, release, scale / UNIT), float(self.prior_factor)
+        noisy, factor = noisy_records(self._n_releases(n_rounds)), float(self.prior_factor)
         by_rule = self.learning_rate == RULE
         rate = capacity.step_by_rule(n_rounds, self._pace) if by_rule else float(self.learning_rate)
         boosted = rounds.boost(noisy, start, draws, rate, factor, line=line, rule=rule)
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
-        partitions = [WHOLE, *draws.drawn]
-        self.feature_importances_ = _importances(partitions, boosted.gains, coded.features)
+        self.feature_importances_ = _importances(draws.drawn, boosted.gains[1:], coded.features)
         self.n_iter_ = n_rounds
-        terms = directions.Terms(draws.drawn, boosted.weights[1:], boosted.noise)
+        terms = list(map(Round, draws.drawn, boosted.weights[1:], boosted.noise))
         if coded.directed:
-            terms, constant = directions.monotone_terms(coded.features, draws.drawn, boosted)
+            terms, constant = directions.monotone_terms(coded.features, terms, boosted.hessians)
             first = first + constant
-        partitions = [WHOLE, *index.partitions, *terms.partitions]
-        self.partitions_: list[Any] = list(map(tuple, partitions))
-        self.weights_ = [first, *index.weights, *terms.weights]
-        self.weight_noise_ = [*index.noise, *terms.noise]
+        partitions, weights, noise = zip(*index, *terms)
+        self.partitions_: list[Any] = list(map(tuple, [WHOLE, *partitions]))
+        self.weights_, self.weight_noise_ = [first, *weights], list(noise)
 
     def _records(self, X: Any, y: Any, groups: Any = None) -> TrainingRecords:
         """Read a table and its targets as records for boosting."""

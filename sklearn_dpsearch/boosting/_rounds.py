@@ -151,6 +151,17 @@ class KnownHessians:
         return mean + believed * (hessians - mean), believed
 
 
+class Round(NamedTuple):
+    """Cells of a boosting round, their weights, and the noise in these.
+
+    ``weights`` and ``noise`` have the shape (n_outputs, n_cells).
+    """
+
+    partition: Partition
+    weights: Array
+    noise: Array
+
+
 class Boosted(NamedTuple):
     """Weights of boosting, the noise in them, and each round's gain.
 
