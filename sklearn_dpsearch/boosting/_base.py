@@ -33,7 +33,7 @@ from ..data._records import Declared, check_same_number, number_of_records, read
 from ..errors import check_arguments_of
 from ..ledger._ledger_context import clone_with_ledger, enter_fit, state_in_block
 from ..preprocessing import ColumnShape, Schema, TableEncoder
-from ..preprocessing._schema import MOST_SHOWN
+from ..preprocessing._schema import MOST_SHOWN, PUBLIC, check_stated_once
 from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
 from ..privacy._checks import NEIGHBORING, Neighboring, check_size_of_delta
 from ..privacy._mechanisms.array_sampling import RandomBytes
@@ -283,7 +283,7 @@ class GradientBoosting(BaseEstimator):
 
     def _assumptions(self) -> Iterator[str]:
         """Assumptions of the guarantee, without the name of the class."""
-        yield "the schema was not taken from the records, and the types of its columns are public."
+        yield PUBLIC
         yield "SciPy's quantiles of the normal distribution have an error below 2^-46."
         if self.init is not None:
             kind = type(getattr(self.init, "estimator", self.init)).__name__
@@ -391,12 +391,7 @@ class GradientBoosting(BaseEstimator):
                 )
         n_rounds = self._pace.maximum if self.max_iter == RULE else int(self.max_iter)
         self._noise_scale(SoftmaxLoss(2), self._n_releases(n_rounds))  # no loss needs more
-        for name, stated in self.public_facts.items():
-            if getattr(self, name) is not None:
-                raise ValueError(
-                    f"Found {name}={getattr(self, name)!r} and target={self.target!r}, for which "
-                    f"the schema states {stated!r}. Leave one of them out."
-                )
+        check_stated_once(self, self.public_facts)
 
     def _declared(self, name: str) -> Any:
         return self.public_facts.get(name, getattr(self, name))
@@ -463,7 +458,10 @@ class GradientBoosting(BaseEstimator):
         )
 
     def _train(self, records: RecordSums) -> None:
-        public = _generator_of(self.random_state)
+        seed: Any = self.random_state
+        if isinstance(seed, np.random.RandomState):
+            seed = seed.randint(2**32, size=4, dtype=np.uint64)
+        public = np.random.default_rng(seed)
         loss, of_persons = records.loss, records.of_persons
         random_bytes = self._noise_source(records, repr(public.bit_generator.state))
         squared = squared_distance(loss, self.neighboring, of_persons)
@@ -710,9 +708,3 @@ def _importances(
             importances[features[partition.features[0]].column] += gain
     importances = np.maximum(importances, 0.0)
     return importances / (importances.sum() or 1.0)
-
-
-def _generator_of(seed: Seed) -> np.random.Generator:
-    if isinstance(seed, np.random.RandomState):
-        return np.random.default_rng(seed.randint(2**32, size=4, dtype=np.uint64))
-    return np.random.default_rng(seed)

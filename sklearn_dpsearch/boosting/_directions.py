@@ -179,14 +179,14 @@ def _effects_of_round(
         for values in (cells.weights, np.square(cells.noise), np.maximum(hessians, 0.0))
     )
     for axis in directed:
-        others = tuple(other for other in range(weights.ndim) if other != axis)
+        other_axes = tuple(other for other in range(weights.ndim) if other != axis)
         along = weights[
-            tuple(0 if other in others else slice(None) for other in range(weights.ndim))
+            tuple(0 if other in other_axes else slice(None) for other in range(weights.ndim))
         ]
-        noise = np.sqrt(squares.sum(others)) / (weights.size // len(along))
-        place, mass = cells.partition.features[axis], masses.sum(others)
+        noise = np.sqrt(squares.sum(other_axes)) / (weights.size // len(along))
+        place, mass = cells.partition.features[axis], masses.sum(other_axes)
         effects.append(_Effect(place, groups[axis], along - along[0], noise, mass))
-        weights = weights - np.expand_dims(effects[-1].effects, others)
+        weights = weights - np.expand_dims(effects[-1].effects, other_axes)
     return effects, weights
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +28,14 @@ COLUMNS = ("numpy", "pandas", "polars", "pyarrow")
 BLOCK = 2**14
 #: Types of values that are labels as they are.
 PLAIN = {bool, int, float, str, type(None)}
+
+
+def assumptions_about_labels(are_declared: bool, class_weight: Any) -> Iterator[str]:
+    """Assumptions of a classifier's guarantee about its labels, as plain sentences."""
+    if not are_declared:
+        yield "the labels that occur in y are public (declare them: classes=[...])."
+    if class_weight is not None:
+        yield "class_weight was not taken from the labels."
 
 
 def positions(y: Any, classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:

@@ -31,8 +31,20 @@ from ._ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
 
 #: Most listed values of a column that are shown where a model says how it reads a table.
 MOST_SHOWN = 6
+#: Assumption of a model with a schema.
+PUBLIC = "the schema was not taken from the records, and the types of its columns are public."
 #: Remedy for a schema that is still to be written.
 DRAFT = "preprocessing.schema_of(table_of_public_examples) drafts one."
+
+
+def check_stated_once(model: Any, facts: Mapping[str, Any]) -> None:
+    """Raise for an argument of a model about whose target the schema states such a fact, too."""
+    for name, stated in facts.items():
+        if (argument := getattr(model, name)) is not None:
+            raise ValueError(
+                f"Found {name}={argument!r} and target={model.target!r}, for which the schema "
+                f"states {stated!r}. Leave one of them out."
+            )
 
 
 class Schema(Mapping[str, Any]):

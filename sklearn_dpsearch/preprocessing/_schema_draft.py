@@ -42,10 +42,8 @@ def schema_of(public_sample: Any, *, max_values: int = 50) -> Schema:
     """
     names = names_of(public_sample)
     if names is None:
-        raise TypeError(
-            f"Found {type(public_sample).__name__}; a data frame, which names its columns, is "
-            f"needed."
-        )
+        needed = "a data frame, which names its columns, is needed."
+        raise TypeError(f"Found {type(public_sample).__name__}; {needed}")
     entries = columns_of(public_sample, names).items()
     return Schema({name: _draft_column(name, entry.values, max_values) for name, entry in entries})
 

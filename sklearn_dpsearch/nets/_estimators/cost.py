@@ -125,8 +125,20 @@ def remove_training(net: Any) -> None:
 
 
 def write_notes(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
-    """Write privacy costs as notes on a module and its parts."""
-    put_notes(module, tuple(map(_new_note, spent)))
+    """Write privacy costs as notes on a module and its parts.
+
+    A note is text, or the statement itself if a guarantee cannot be written as text. It has a number
+    of its own, by which copies are recognised.
+    """
+    notes: list[Note] = []
+    for statement in spent:
+        token = secrets.token_hex(16)
+        try:
+            text = json.dumps({"token": token, "spent": _statement_to_values(statement)})
+            notes.append(text)
+        except PrivacyError:
+            notes.append((token, statement))
+    put_notes(module, tuple(notes))
 
 
 def put_notes(module: nn.Module, notes: tuple[Note, ...]) -> None:
@@ -144,19 +156,6 @@ def costs_on_module(module: nn.Module) -> list[PrivacySpent]:
             is_statement = isinstance(spent, PrivacySpent)
             costs[token] = spent if is_statement else _statement_from_values(spent)
     return list(costs.values())
-
-
-def _new_note(spent: PrivacySpent) -> Note:
-    """Make a note of a privacy cost, with a number of its own.
-
-    It is text, or the object itself if a guarantee cannot be written as text. By its number copies
-    are recognised.
-    """
-    token = secrets.token_hex(16)
-    try:
-        return json.dumps({"token": token, "spent": _statement_to_values(spent)})
-    except PrivacyError:
-        return (token, spent)
 
 
 @contextlib.contextmanager

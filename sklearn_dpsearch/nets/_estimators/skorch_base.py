@@ -18,7 +18,6 @@ import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.callbacks import LRScheduler, ProgressBar
-from skorch.utils import to_tensor
 from torch import Tensor
 
 from ...data._datasets import arrays_by_name, source_for_prediction
@@ -253,16 +252,17 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         With gradients, skorch's own steps would train without noise.
         """
+
+        def tensor_on_device(values: Any) -> Tensor:
+            tensor = torch.as_tensor(values if torch.is_tensor(values) else np.array(values))
+            return single_precision(tensor).to(self.device)
+
         # state kept by forward is dropped with the copy
         module = copy_with_same_parameters(self.module_)
-        inputs = self._in_kinds_of_module(map_tensors(self._inputs_for_prediction, x))
+        inputs = self._in_kinds_of_module(map_tensors(tensor_on_device, x))
         call = partial(module, **inputs) if isinstance(inputs, dict) else partial(module, inputs)
         outputs = call(**params)
         return outputs.reshape(-1) if self.one_logit else outputs
-
-    def _inputs_for_prediction(self, values: Any) -> Tensor:
-        tensor = torch.as_tensor(values if torch.is_tensor(values) else np.array(values))
-        return to_tensor(single_precision(tensor), device=self.device)
 
     # --- parameters in files ----------------------------------------------------------------------
 
@@ -412,9 +412,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _check_target(self) -> None:
         """Raise for arguments about the target that are wrong for all records."""
 
-    @abstractmethod
     def _targets(self, y: Any) -> Tensor:
         """Targets of all records as a tensor for the loss; their public shape is noted."""
+        return self._encoded_targets(y)
 
     @abstractmethod
     def _encoded_targets(self, y: Any) -> Tensor:

@@ -76,9 +76,6 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
                 "occur). For one logit use DPNeuralNetBinaryClassifier."
             )
 
-    def _targets(self, y: Any) -> Tensor:
-        return self._encoded_targets(y)
-
     def _encoded_targets(self, y: Any) -> Tensor:
         return label_targets(y, np.asarray(self.classes))
 
@@ -232,9 +229,6 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
                 "(n, 1). For one output per class use DPNeuralNetClassifier."
             )
 
-    def _targets(self, y: Any) -> Tensor:
-        return self._encoded_targets(y)
-
     def _blank_target(self) -> Tensor:
         return self._encoded_targets([self.classes_[0]])
 
@@ -296,10 +290,9 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
     def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
         labels = targets.shape[1]
         if self.classes is not None and len(np.asarray(self.classes)) != labels:
-            raise ValueError(
-                f"Found {labels} columns in y and {len(np.asarray(self.classes))} classes; one "
-                f"name for each is needed."
-            )
+            n_classes = len(np.asarray(self.classes))
+            needed = "one name for each is needed."
+            raise ValueError(f"Found {labels} columns in y and {n_classes} classes; {needed}")
         if shape != (labels,):
             raise ValueError(
                 f"Found outputs of shape {shape} per record and {labels} columns in y; the module "
@@ -344,13 +337,9 @@ def label_indicators(y: Any) -> Tensor:
     """
     array = array_of(y, "y")
     if array.ndim != 2:
-        raise ValueError(
-            f"Expected y with a column for each label, shape (n_samples, n_labels), got "
-            f"{array.shape}."
-        )
+        needed = "a column for each label, shape (n_samples, n_labels)"
+        raise ValueError(f"Expected y with {needed}, got {array.shape}.")
     if array.dtype.kind not in "biuf":
-        raise ValueError(
-            "Expected y of 0 and 1: whether a record has each label (sklearn's "
-            "MultiLabelBinarizer)."
-        )
+        remedy = "whether a record has each label (sklearn's MultiLabelBinarizer)."
+        raise ValueError(f"Expected y of 0 and 1: {remedy}")
     return torch.from_numpy(np.where(np.isin(array, (0, 1)), array, np.nan).astype(np.float32))
