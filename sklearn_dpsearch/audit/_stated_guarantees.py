@@ -80,10 +80,8 @@ def _own_delta(guarantee: Guarantee | None) -> float:
         return 0.0
     delta = getattr(guarantee, "delta", None)
     if delta is None:
-        raise MissingDeltaError(
-            f"Found delta=None, but {guarantee!r} is not pure. Give delta, the one at which "
-            "epsilon is claimed."
-        )
+        remedy = "Give delta, the one at which epsilon is claimed."
+        raise MissingDeltaError(f"Found delta=None, but {guarantee!r} is not pure. {remedy}")
     return float(delta)
 
 

@@ -65,9 +65,8 @@ def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
         if not is_partitioned(X):
             return method(self, X)
         if not hasattr(X, "columns"):
-            raise TypeError(
-                f"Found a {type(X).__name__} of partitions; predictions need a DataFrame of Dask."
-            )
+            needed = "predictions need a DataFrame of Dask."
+            raise TypeError(f"Found a {type(X).__name__} of partitions; {needed}")
         meta = _predict_frame(X._meta, self, method.__name__)
         return X.map_partitions(_predict_frame, self, method.__name__, meta=meta)
 

@@ -89,8 +89,7 @@ def sorted_classes(declared: Any) -> NDArray[Any]:
             f"Found classes={list(declared)!r}: a missing value is no class, as a record without a "
             "label is blank. Leave it out, or give these records a label of their own, e.g. 'none'."
         )
-    classes: NDArray[Any] = unique_labels(declared)
-    return classes
+    return np.asarray(unique_labels(declared))
 
 
 def label_kind(y: Any) -> str:
@@ -188,8 +187,7 @@ def targets_in(y: Any, numeric: bool, fewest: int = 1) -> NDArray[Any]:
     values = numbers_of(values) if numeric else values
     options = {"ensure_2d": False, "ensure_all_finite": False, "ensure_min_samples": fewest}
     values = check_array(values, dtype=None, input_name="y", **options)
-    targets: NDArray[Any] = column_or_1d(values, warn=True)
-    return targets
+    return np.asarray(column_or_1d(values, warn=True))
 
 
 def numbers_of(y: NDArray[Any]) -> NDArray[np.float64]:

@@ -31,10 +31,11 @@ def stacked(parts: Sequence[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def rows_in_file(X: Any, n_bytes: int) -> Any:
-    """Rows of an array in a file of at least so many bytes; other containers as they are."""
-    in_file = type(X) is np.memmap and X.nbytes >= n_bytes
-    return ChosenRows(X) if in_file else X
+def rows_in_file(X: Any, n_bytes: int) -> ChosenRows | None:
+    """Rows of an array in a file of at least so many bytes; None for other containers."""
+    rows = ChosenRows(X) if type(X) is np.memmap else X
+    in_file = isinstance(rows, ChosenRows) and rows.bytes_in_file >= n_bytes
+    return rows if in_file else None
 
 
 def array_in_memory(X: Any) -> Any:

@@ -180,11 +180,6 @@ def least_bytes_in_file(device: Any) -> int:
     return LARGE.get(torch.device(device).type, ELSEWHERE)
 
 
-def stays_in_file(X: ChosenRows, device: Any) -> bool:
-    """Return whether records are rows of a large array in a file, such as ``np.memmap``."""
-    return X.bytes_in_file >= least_bytes_in_file(device)
-
-
 def converted_rows(
     rows: ChosenRows,
     how: Hashable,

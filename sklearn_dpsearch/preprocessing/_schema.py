@@ -27,7 +27,7 @@ from ._columns import (
     is_number,
     looks_like_ends,
 )
-from ._ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
+from ._ranges import AUTO, LINEAR, LOG, DateRange, NumberRange, Range
 
 #: Most listed values of a column that are shown where a model says how it reads a table.
 MOST_SHOWN = 6
@@ -137,9 +137,7 @@ class Schema(Mapping[str, Any]):
         most : int, optional
             Most listed values that are shown.
         """
-        if bins is None:
-            edges = {name: stated_edges(column) for name, column in self.columns.items()}
-            bins = {name: len(inner) + 1 for name, inner in edges.items() if inner}
+        bins = numbers_of_bins(self.columns, Detail()) if bins is None else bins
         columns = self.columns.items()
         return [
             f"{key}: {column.described(bins.get(key, 0), max_values)}" for key, column in columns
@@ -198,18 +196,16 @@ class Schema(Mapping[str, Any]):
         """Values of a column, for ``classes=`` of a classifier."""
         column = self._column_named(name)
         if not isinstance(column, Choice):
-            raise ValueError(
-                f"Found the range {self[name]!r} for column {name!r}; a list of values has classes."
-            )
+            needed = "a list of values has classes."
+            raise ValueError(f"Found the range {self[name]!r} for column {name!r}; {needed}")
         return list(column.values)
 
     def bounds(self, name: str) -> tuple[Any, Any]:
         """Ends of a column, for ``bounds_y=`` of a regressor."""
         column = self._column_named(name)
         if not isinstance(column, Range):
-            raise ValueError(
-                f"Found the values {self[name]!r} for column {name!r}; a range has bounds."
-            )
+            needed = "a range has bounds."
+            raise ValueError(f"Found the values {self[name]!r} for column {name!r}; {needed}")
         return column.lower, column.upper
 
     def to_yaml(self, path: str | Path | None = None) -> str:
@@ -377,11 +373,11 @@ def _ambiguous_list(name: str, first: Any, second: Any) -> str:
     )
 
 
-def stated_edges(column: Column) -> list[float]:
-    """Inner edges of the bins that a schema states for a column."""
-    if not isinstance(column, Range) or column.bins in (ENCODER, None):
-        return []
-    return [float(edge) for edge in column.edges(Detail())]
+def numbers_of_bins(columns: Mapping[str, Column], detail: Detail) -> dict[str, int]:
+    """Number of bins of each range that has any, with these options of an encoder."""
+    ranges = {name: column for name, column in columns.items() if isinstance(column, Range)}
+    edges = {name: column.edges(detail) for name, column in ranges.items()}
+    return {name: len(inner) + 1 for name, inner in edges.items() if len(inner)}
 
 
 def _scaled_range(

@@ -104,9 +104,8 @@ class ShapeDisplay(Display):
         axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
         self.axes_ = self._panels() if ax is None else list(axes)
         if len(self.axes_) != len(self.shapes):
-            raise ValueError(
-                f"Found {len(self.axes_)} axes; {len(self.shapes)} are needed, one for each panel."
-            )
+            needed = f"{len(self.shapes)} are needed, one for each panel."
+            raise ValueError(f"Found {len(self.axes_)} axes; {needed}")
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         for panel, (name, shape) in zip(self.axes_, self.shapes.items()):
             panel.axhline(0.0, color=LOOKS[6].color, linewidth=0.8, linestyle=":")

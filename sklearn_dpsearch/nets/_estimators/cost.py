@@ -82,10 +82,8 @@ def foreign_parameters(net: Any) -> tuple[str, ...]:
     digest = vars(net).get("_known_parameters_")
     if digest is None or digest == digest_of_arrays(*net.module_.state_dict().values()):
         return ()
-    return (
-        f"{type(net).__name__}: parameters put into module_ from elsewhere hold nothing of the "
-        f"records.",
-    )
+    name = type(net).__name__
+    return (f"{name}: parameters put into module_ from elsewhere hold nothing of the records.",)
 
 
 def check_same_unit(costs: Sequence[PrivacySpent], unit: str) -> None:
@@ -127,15 +125,15 @@ def remove_training(net: Any) -> None:
 def write_notes(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
     """Write privacy costs as notes on a module and its parts.
 
-    A note is text, or the statement itself if a guarantee cannot be written as text. It has a number
-    of its own, by which copies are recognised.
+    A note is text, or the statement itself if a guarantee cannot be written as text. It has a
+    number of its own, by which copies are recognised.
     """
     notes: list[Note] = []
     for statement in spent:
         token = secrets.token_hex(16)
         try:
-            text = json.dumps({"token": token, "spent": _statement_to_values(statement)})
-            notes.append(text)
+            values = {"token": token, "spent": _statement_to_values(statement)}
+            notes.append(json.dumps(values))
         except PrivacyError:
             notes.append((token, statement))
     put_notes(module, tuple(notes))

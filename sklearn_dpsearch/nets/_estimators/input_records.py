@@ -31,7 +31,6 @@ from .._records import (
     converted_rows,
     least_bytes_in_file,
     single_precision,
-    stays_in_file,
 )
 
 #: Kinds of arrays that hold no numbers: the whole type would tell the longest text of all records.
@@ -104,8 +103,8 @@ def training_records(
         needed = "the target of each record is needed."
         raise ValueError(f"Found y=None with X that is no Dataset; {needed}")
     rows = rows_in_file(X, least_bytes_in_file(device))
-    if not (isinstance(rows, ChosenRows) and stays_in_file(rows, device)):
-        inputs, targets = one_by_one.convert(tensors_from_arrays(rows)), encode(y)
+    if rows is None:
+        inputs, targets = one_by_one.convert(tensors_from_arrays(X)), encode(y)
         check_same_number(len(list_tensors(inputs)[0]), len(targets))
         return HeldRecords(inputs=inputs, targets=targets)
     row, targets = one_by_one.convert(zero_row(rows)), encode(y)

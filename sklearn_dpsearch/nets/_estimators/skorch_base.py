@@ -18,6 +18,7 @@ import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.callbacks import LRScheduler, ProgressBar
+from skorch.utils import to_tensor
 from torch import Tensor
 
 from ...data._datasets import arrays_by_name, source_for_prediction
@@ -217,10 +218,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                 f"into the forward of one."
             )
         if any(True for _ in self.criterion_.parameters()):
-            raise ValueError(
-                f"Found parameters in criterion {type(self.criterion_).__name__}: they would be "
-                "trained without noise. Put them into the module."
-            )
+            name = type(self.criterion_).__name__
+            remedy = "they would be trained without noise. Put them into the module."
+            raise ValueError(f"Found parameters in criterion {name}: {remedy}")
         self.criterion_.float()
         if hasattr(self.criterion_, "reduction"):
             self.criterion_.reduction = "sum"
@@ -255,7 +255,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         def tensor_on_device(values: Any) -> Tensor:
             tensor = torch.as_tensor(values if torch.is_tensor(values) else np.array(values))
-            return single_precision(tensor).to(self.device)
+            return to_tensor(single_precision(tensor), device=self.device)
 
         # state kept by forward is dropped with the copy
         module = copy_with_same_parameters(self.module_)
@@ -358,10 +358,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _fit(self, X: Any, y: Any, fresh: bool, **fit_params: Any) -> Self:
         if fit_params:
-            raise ValueError(
-                f"Found {sorted(fit_params)} in fit; a private net takes X and y alone (weights "
-                "would change how much one record matters)."
-            )
+            needed = "X and y alone (weights would change how much one record matters)."
+            raise ValueError(f"Found {sorted(fit_params)} in fit; a private net takes {needed}")
         self._train(X, y, fresh)
         return self
 
@@ -412,9 +410,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _check_target(self) -> None:
         """Raise for arguments about the target that are wrong for all records."""
 
+    @abstractmethod
     def _targets(self, y: Any) -> Tensor:
         """Targets of all records as a tensor for the loss; their public shape is noted."""
-        return self._encoded_targets(y)
 
     @abstractmethod
     def _encoded_targets(self, y: Any) -> Tensor:

@@ -76,6 +76,9 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
                 "occur). For one logit use DPNeuralNetBinaryClassifier."
             )
 
+    def _targets(self, y: Any) -> Tensor:
+        return self._encoded_targets(y)
+
     def _encoded_targets(self, y: Any) -> Tensor:
         return label_targets(y, np.asarray(self.classes))
 
@@ -162,9 +165,8 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
     def _check_target(self) -> None:
         self._check_classes()
         if isinstance(self.threshold, bool) or not 0 <= float(self.threshold) <= 1:
-            raise ValueError(
-                f"Found threshold={self.threshold!r}; a probability, in [0, 1], is needed."
-            )
+            needed = "a probability, in [0, 1], is needed."
+            raise ValueError(f"Found threshold={self.threshold!r}; {needed}")
 
     @abstractmethod
     def _check_classes(self) -> None:
@@ -229,6 +231,9 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
                 "(n, 1). For one output per class use DPNeuralNetClassifier."
             )
 
+    def _targets(self, y: Any) -> Tensor:
+        return self._encoded_targets(y)
+
     def _blank_target(self) -> Tensor:
         return self._encoded_targets([self.classes_[0]])
 
@@ -283,9 +288,8 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
     def _check_classes(self) -> None:
         names = [] if self.classes is None else self.classes_.tolist()
         if len(set(names)) != len(names):
-            raise ValueError(
-                f"Found classes={self.classes!r}; a name of its own for each label is needed."
-            )
+            needed = "a name of its own for each label is needed."
+            raise ValueError(f"Found classes={self.classes!r}; {needed}")
 
     def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
         labels = targets.shape[1]
@@ -294,10 +298,9 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
             needed = "one name for each is needed."
             raise ValueError(f"Found {labels} columns in y and {n_classes} classes; {needed}")
         if shape != (labels,):
-            raise ValueError(
-                f"Found outputs of shape {shape} per record and {labels} columns in y; the module "
-                "needs one logit for each."
-            )
+            needed = "the module needs one logit for each."
+            columns = f"{labels} columns in y"
+            raise ValueError(f"Found outputs of shape {shape} per record and {columns}; {needed}")
 
     def _targets(self, y: Any) -> Tensor:
         indicators = label_indicators(y)

@@ -28,7 +28,6 @@ from .._records import (
     MappedRecords,
     converted_rows,
     least_bytes_in_file,
-    stays_in_file,
 )
 from .settings import settings_of
 
@@ -56,7 +55,8 @@ class ArrayRecords:
 
         Chosen rows are checked without a look at others.
         """
-        rows = rows_in_file(X, least_bytes_in_file(self.net.device))
+        in_file = rows_in_file(X, least_bytes_in_file(self.net.device))
+        rows = X if in_file is None else in_file
         is_numeric = isinstance(rows, ChosenRows) and rows.dtype.kind in "fiub"
         if is_numeric and rows.ndim == 2 and len(rows) > 0:
             validate_data(self.net, rows.data, reset=fresh, skip_check_array=True)
@@ -68,10 +68,11 @@ class ArrayRecords:
 
     def training_data(self, X: Any, targets: torch.Tensor) -> HeldRecords | MappedRecords:
         """Inputs and targets for training, from checked records."""
-        if not (isinstance(X, ChosenRows) and stays_in_file(X, self.net.device)):
+        rows = rows_in_file(X, least_bytes_in_file(self.net.device))
+        if rows is None:
             return HeldRecords(inputs=scaled_rows(X, self.bounds), targets=targets)
         return MappedRecords(
-            rows=X,
+            rows=rows,
             convert=partial(scaled_block, bounds=self.bounds),
             how=None if self.bounds is None else self.bounds.key,
             inputs=torch.zeros((1, X.shape[1])),
@@ -102,10 +103,9 @@ class ArrayRecords:
     def _check_bounds(self, X: NDArray[Any] | ChosenRows) -> None:
         bounds = self.bounds
         if bounds is not None and bounds.lower.ndim and bounds.lower.shape != X.shape[1:]:
-            raise ValueError(
-                f"Found bounds_X for {len(bounds.lower)} features and X with {X.shape[1]}. Give "
-                "one pair of numbers, or one number per feature."
-            )
+            numbers = f"{len(bounds.lower)} features and X with {X.shape[1]}"
+            remedy = "Give one pair of numbers, or one number per feature."
+            raise ValueError(f"Found bounds_X for {numbers}. {remedy}")
 
     # --- the module, and public facts about its gradients -----------------------------------------
 
