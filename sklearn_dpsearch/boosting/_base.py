@@ -49,7 +49,7 @@ from ._noise import UNIT, NoisySums, noise_scale, squared_distance
 from ._partitions import partitioned_records
 from ._public_start import ToOutputs, check_init, init_outputs
 from ._random_cells import WHOLE, Partition, PartitionDraws
-from ._rounds import NoisyRecords, PublicLine, RecordSums, Round, TrainingRecords
+from ._rounds import Boosted, NoisyRecords, PublicLine, RecordSums, Round, TrainingRecords
 
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | np.random.RandomState | None
@@ -494,11 +494,17 @@ class GradientBoosting(BaseEstimator):
         boosted = rounds.boost(noisy, start, draws, rate, factor, line=line, rule=rule)
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
-        self.feature_importances_ = _importances(draws.drawn, boosted.gains[1:], coded.features)
-        self.n_iter_ = n_rounds
-        terms = list(map(Round, draws.drawn, boosted.weights[1:], boosted.noise))
-        if coded.directed:
-            terms, constant = directions.monotone_terms(coded.features, terms, boosted.hessians)
+        self._set_rounds(first, index, draws.drawn, boosted)
+
+    def _set_rounds(
+        self, first: Array, index: Sequence[Round], drawn: Sequence[Partition], boosted: Boosted
+    ) -> None:
+        """Set the fitted attributes that follow from the start, its index, and all rounds."""
+        features, self.n_iter_ = self._facts.coded.features, len(drawn)
+        self.feature_importances_ = _importances(drawn, boosted.gains[1:], features)
+        terms = list(map(Round, drawn, boosted.weights[1:], boosted.noise))
+        if self._facts.coded.directed:
+            terms, constant = directions.monotone_terms(features, terms, boosted.hessians)
             first = first + constant
         partitions, weights, noise = zip(*index, *terms)
         self.partitions_: list[Any] = list(map(tuple, [WHOLE, *partitions]))

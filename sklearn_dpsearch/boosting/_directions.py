@@ -180,9 +180,10 @@ def _effects_of_round(
     )
     for axis in directed:
         other_axes = tuple(other for other in range(weights.ndim) if other != axis)
-        along = weights[
-            tuple(0 if other in other_axes else slice(None) for other in range(weights.ndim))
-        ]
+        in_first_groups = tuple(
+            0 if other != axis else slice(None) for other in range(weights.ndim)
+        )
+        along = weights[in_first_groups]
         noise = np.sqrt(squares.sum(other_axes)) / (weights.size // len(along))
         place, mass = cells.partition.features[axis], masses.sum(other_axes)
         effects.append(_Effect(place, groups[axis], along - along[0], noise, mass))

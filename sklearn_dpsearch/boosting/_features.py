@@ -291,8 +291,8 @@ def _codes_of_column(
     """Yield the codes of each feature of a column."""
     if isinstance(column, OneHot):
         yield column.places(values)
-    if not isinstance(column, Range):
         return
+    assert isinstance(column, Range)
     numbers = column.to_numbers(values)
     missing = np.isnan(numbers)
     present = np.where(missing, 0.0, numbers)

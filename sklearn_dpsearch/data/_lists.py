@@ -95,11 +95,11 @@ def labels_in(
             "record, or an array of shape (n_samples, n_labels), is needed."
         )
     if classes is None:
-        are_whole = (
+        is_int = (
             isinstance(label, (bool, float)) and float(label).is_integer() for label in labels
         )
-        pairs = zip(labels, are_whole)
-        return np.asarray([int(label) if is_whole else label for label, is_whole in pairs])
+        pairs = zip(labels, is_int)
+        return np.asarray([int(label) if integer else label for label, integer in pairs])
     declared = [_python_scalar(label) for label in classes]
     places = {label: place for place, label in enumerate(declared)}
     kinds = np.asarray([*declared, _label_outside(declared)])

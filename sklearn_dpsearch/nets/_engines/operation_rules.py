@@ -449,7 +449,8 @@ def getitem(value: object, index: object) -> Kind | None:
     if isinstance(value, Shape):
         return _part_of_shape(value.rows, index)
     rank = require_rows(value, 2).rank
-    first, *places = index if isinstance(index, tuple) else (index,)
+    # x[()] is x[...]
+    first, *places = (index or (Ellipsis,)) if isinstance(index, tuple) else (index,)
     if first is Ellipsis:  # the records are in front of all that is named
         of_each = 0 < len(places) < rank and None not in places
     else:
