@@ -170,6 +170,10 @@ class GradientBoosting(BaseEstimator):
     #: Constructor arguments on which the guarantee depends.
     privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
 
+    #: Pace of the rounds by rule, and the method of ``init`` that is asked.
+    _pace: ClassVar[capacity.Pace]
+    _method: ClassVar[str]
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "schema": [Mapping, str, PathLike],  # of files ``Schema.of`` says more
         "target": [None, str],
@@ -373,10 +377,6 @@ class GradientBoosting(BaseEstimator):
             return stated["target_mu"]
         return calibrated_mu(stated["target_epsilon"], stated["target_delta"])
 
-    def _noise_scale(self, loss: Loss, releases: int | Fraction, persons: bool = False) -> int:
-        """Noise of one of some equal releases of sums, in whole numbers."""
-        return noise_scale(self._mu(), releases, self.neighboring, loss, persons)
-
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
         self._validate_params()
@@ -390,7 +390,8 @@ class GradientBoosting(BaseEstimator):
                     f"them out."
                 )
         n_rounds = self._pace.maximum if self.max_iter == RULE else int(self.max_iter)
-        self._noise_scale(SoftmaxLoss(2), self._n_releases(n_rounds))  # no loss needs more
+        # no loss needs more
+        noise_scale(self._mu(), self._n_releases(n_rounds), self.neighboring, SoftmaxLoss(2))
         check_stated_once(self, self.public_facts)
 
     def _declared(self, name: str) -> Any:
@@ -467,7 +468,7 @@ class GradientBoosting(BaseEstimator):
         squared = squared_distance(loss, self.neighboring, of_persons)
 
         def noisy_records(releases: int | Fraction) -> NoisyRecords:
-            scale = self._noise_scale(loss, releases, of_persons)
+            scale = noise_scale(self._mu(), releases, self.neighboring, loss, of_persons)
             release = NoisySums(loss, scale, random_bytes, squared).release
             return NoisyRecords(records, release, scale / UNIT)
 
@@ -680,10 +681,6 @@ class GradientBoosting(BaseEstimator):
         return tags
 
     # --- hooks for classes and numbers ------------------------------------------------------------
-
-    #: Pace of the rounds by rule, and the method of ``init`` that is asked.
-    _pace: ClassVar[capacity.Pace]
-    _method: ClassVar[str]
 
     @abstractmethod
     def _from_init(self) -> tuple[ToOutputs, int]:

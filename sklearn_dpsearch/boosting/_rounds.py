@@ -256,7 +256,8 @@ class TrainingRecords:
         n_threads: int = 1,
     ) -> None:
         self.loss, self.of_persons = loss, persons is not None
-        self._n_threads, self._pool = n_threads, None
+        self._n_threads = n_threads
+        self._pool: ThreadPoolExecutor | None = None
         self._persons = None if persons is None else RecordsByPerson(persons)
         order = slice(None) if self._persons is None else self._persons.order
         self._codes, self._targets = codes[:, order], targets[order]
@@ -265,8 +266,6 @@ class TrainingRecords:
         self.n_units = codes.shape[1] if persons is None else number_of_persons(persons)
         self.outputs = np.zeros((loss.n_outputs, codes.shape[1]))
         self._cells = np.zeros(codes.shape[1], np.uint16)
-
-    _pool: ThreadPoolExecutor | None
 
     def __enter__(self) -> Self:
         if self._n_threads > 1:

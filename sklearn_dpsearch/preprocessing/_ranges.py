@@ -279,10 +279,11 @@ class DateRange(Range):
     noun = "date"
 
     def to_numbers(self, values: Any) -> Array:
-        if values.dtype.kind == "M":
-            return _days_since_1970(values)
-        instants = [_as_instant(value) for value in values]
-        return _days_since_1970(np.array(instants, dtype="datetime64[us]"))
+        """Convert dates to days since 1970; nan for others."""
+        if values.dtype.kind != "M":
+            values = np.array([_as_instant(value) for value in values], dtype="datetime64[us]")
+        instants = values.astype("datetime64[us]")
+        return np.where(np.isnat(instants), np.nan, instants.astype(np.int64) / DAY)
 
     def to_values(self, numbers: Array) -> NDArray[Any]:
         return np.asarray((numbers * DAY).astype("datetime64[us]"))
@@ -331,9 +332,3 @@ def _parsed_date(text: str) -> datetime | str:
     if match is None:
         raise ValueError
     return datetime.fromisoformat(text.strip().upper()) if match["offset"] else text.strip()
-
-
-def _days_since_1970(values: Any) -> Array:
-    """Days since 1970 of instants, nan for NaT."""
-    micros = values.astype("datetime64[us]")
-    return np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / DAY)

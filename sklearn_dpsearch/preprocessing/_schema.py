@@ -227,9 +227,7 @@ class Schema(Mapping[str, Any]):
 
         The text needs more than one line. This needs PyYAML.
         """
-        is_text = isinstance(source, str) and "\n" in source
-        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-        return cls(yaml_module().safe_load(text))
+        return cls(yaml_module().safe_load(_text_of_source(source, "\n")))
 
     @classmethod
     def from_json(cls, source: str | Path) -> Self:
@@ -239,9 +237,7 @@ class Schema(Mapping[str, Any]):
 
         Ends that are text, such as "2024-05-31", are dates.
         """
-        is_text = isinstance(source, str) and "{" in source
-        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-        return cls(json.loads(text))
+        return cls(json.loads(_text_of_source(source, "{")))
 
     def facts_of(self, target: str | None, *, numeric: bool) -> dict[str, Any]:
         """Facts about a target: its classes or its bounds.
@@ -281,6 +277,12 @@ class Schema(Mapping[str, Any]):
                 f"{list(self)}.{did_you_mean(name, list(self))}"
             )
         return self.columns[name]
+
+
+def _text_of_source(source: str | Path, mark: str) -> str:
+    """Text of a file; or the source itself, if it is text with this mark."""
+    is_text = isinstance(source, str) and mark in source
+    return str(source) if is_text else Path(source).read_text(encoding="utf-8")
 
 
 def _yaml_entry(column: Column) -> Any:
