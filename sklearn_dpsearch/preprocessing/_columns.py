@@ -6,7 +6,6 @@ column problems raise an error: a missing column, or a wrong type.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
 import numbers
@@ -329,10 +328,10 @@ class Hashed(OneHot):
         return (*range(self.buckets), MISSING)
 
     def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        places = np.full(len(values), self.buckets, np.intp)
+        places = [self.buckets] * len(values)
         buckets: dict[bytes, int] = {}  # equal texts are hashed once
         for number, value in enumerate(values.tolist()):
-            with contextlib.suppress(Exception):  # of pandas' missing value, or what has no text
+            try:
                 if value is None or value != value:
                     continue
                 text = str.encode(value if isinstance(value, str) else _text_of(value))
@@ -342,7 +341,9 @@ class Hashed(OneHot):
                     digest = hashlib.blake2b(hashed, digest_size=8).digest()
                     buckets[text] = int.from_bytes(digest, "big") % self.buckets
                 places[number] = buckets[text]
-        return places
+            except Exception:  # pandas' missing value, or no text at all
+                continue
+        return np.array(places, np.intp)
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
         for bucket in range(self.buckets):
