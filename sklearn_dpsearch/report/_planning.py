@@ -197,12 +197,12 @@ def _requested_searches(
     One fit is a grid of one candidate: no choice, and no cost of a choice.
     """
     yield Asked(kind=FIT, make=DPGridSearchCV, space={}, arguments={})
-    distributions, *others = map(_as_list, (n_iter, subset_fraction, tuning_share))
+    distributions, fractions, shares = map(_as_list, (n_iter, subset_fraction, tuning_share))
     for distribution in distributions:
         if not isinstance(distribution, str):
             arguments = {"n_iter": distribution or USUAL}
             yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, arguments=arguments)
-    for distribution, fraction, share in itertools.product(distributions, *others):
+    for distribution, fraction, share in itertools.product(distributions, fractions, shares):
         arguments = {"n_iter": distribution or "auto", "subset_fraction": fraction}
         if share is not None:
             arguments["tuning_share"] = share
