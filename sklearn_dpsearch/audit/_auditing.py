@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -154,23 +154,24 @@ def audit(
         data = (X, y) if groups is None else (X, y, groups)
         pair = Neighbours.of(data, other, relation, absent)
     statistic = statistic or Everything(pair.canary)
-    samples = fit_many(estimator, pair, n_runs, statistic, params, n_jobs, random_state)
-    if all(has_failed(outcome) for outcome in [*samples.first, *samples.second]):
+    fitted = fit_many(estimator, pair, n_runs, statistic, params, n_jobs, random_state)
+    outcomes, other_outcomes, spent, error = fitted
+    if all(map(has_failed, [*outcomes, *other_outcomes])):
         raise ValueError(
             f"Every fit of {type(estimator).__name__} failed on both data sets, the first with "
-            f"{samples.error}. Give data and fit_params with which fit works."
+            f"{error}. Give data and fit_params with which fit works."
         )
-    units = {statement.unit for statement in samples.spent}
+    units = {statement.unit for statement in spent}
     # a statement about records says nothing about persons: an audit would refute no claim
     if groups is not None and (units - {"person"} or not (units or stated is not None)):
         raise PrivacyError(
             "Found groups, and a model that states nothing for persons. Use an estimator whose fit "
             "takes groups and which has privacy_spent_, or leave groups out."
         )
-    bound = lower_bound(samples.first, samples.second, delta=claim.delta, confidence=confidence)
+    bound = lower_bound(outcomes, other_outcomes, delta=claim.delta, confidence=confidence)
     return replace(
         bound,
-        stated_epsilon=smallest_stated_epsilon(claim, samples.spent, pair.steps),
+        stated_epsilon=smallest_stated_epsilon(claim, spent, pair.steps),
         neighboring=pair.neighboring,
         steps=pair.steps,
         notes=notes,
@@ -178,16 +179,6 @@ def audit(
 
 
 # --- many fits; one that fails is an outcome like any other ---------------------------------------
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Outcomes of the fits on both data sets, with their statements, and the first error."""
-
-    first: list[Any]
-    second: list[Any]
-    spent: list[PrivacySpent]
-    error: str | None
 
 
 def fit_many(
@@ -198,8 +189,11 @@ def fit_many(
     fit_params: FitParams,
     n_jobs: int | None,
     random_state: int | None,
-) -> Samples:
-    """Fit ``n_runs`` times on each of two data sets."""
+) -> tuple[list[Any], list[Any], list[PrivacySpent], str | None]:
+    """Fit ``n_runs`` times on each of two data sets.
+
+    Returns the outcomes on both, the statements, and the first error.
+    """
     data = (pair.X, pair.y, pair.groups), (pair.other_X, pair.other_y, pair.other_groups)
     seeds: list[Seeds] = [[None] * n_runs] * 2
     if random_state is not None:
@@ -213,7 +207,7 @@ def fit_many(
     for (side, _), (fitted, _, _) in zip(tasks, done):
         outcomes[side].extend(fitted)
     spent = [statement for _, stated, _ in done for statement in stated]
-    return Samples(*outcomes, spent, next((error for *_, error in done if error), None))
+    return *outcomes, spent, next((error for *_, error in done if error), None)
 
 
 def _run_all_fits(

@@ -231,10 +231,8 @@ def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
         if part is not None:
             parts.append(np.asarray(part, dtype=object).reshape(len(part), -1))
             if len(parts[-1]) != len(table):
-                raise ValueError(
-                    f"Found {len(table)} records and {len(part)} {name} in one data set; give one "
-                    "for each."
-                )
+                numbers = f"{len(table)} records and {len(part)} {name}"
+                raise ValueError(f"Found {numbers} in one data set; give one for each.")
     return np.hstack(parts)
 
 

@@ -191,9 +191,8 @@ def audit_one_run(
     require(n_fits >= 1, "n_fits >= 1", n_fits=n_fits)
     canaries, targets = np.asarray(canaries), None if targets is None else np.asarray(targets)
     if len(canaries) < FEWEST_CANARIES:
-        raise ValueError(
-            f"Found {len(canaries)} canaries; at least {FEWEST_CANARIES} are needed, best hundreds."
-        )
+        needed = f"at least {FEWEST_CANARIES} are needed, best hundreds."
+        raise ValueError(f"Found {len(canaries)} canaries; {needed}")
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
     n = number_of_records(X) + len(canaries)
@@ -291,10 +290,8 @@ def _canary_scores(
     """Scores of the canaries by a fitted model, checked."""
     scores = np.asarray((score or target_score)(model, canaries, targets), float)
     if scores.shape != (len(canaries),):
-        raise ValueError(
-            f"Found scores of shape {scores.shape}; one number for each of {len(canaries)} "
-            "canaries is needed."
-        )
+        needed = f"one number for each of {len(canaries)} canaries is needed."
+        raise ValueError(f"Found scores of shape {scores.shape}; {needed}")
     return scores
 
 

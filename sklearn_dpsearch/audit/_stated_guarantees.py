@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import contextlib
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,6 @@ class Claim:
     delta: float
     neighboring: Neighboring
 
-    def epsilon(self, steps: int) -> float | None:
-        """Claimed ε for data sets ``steps`` apart."""
-        if self.guarantee is None:
-            return None
-        return float(_across_steps(self.guarantee, steps).epsilon_at(self.delta))
-
 
 def claim_about(
     estimator: Any,
@@ -48,7 +43,12 @@ def claim_about(
     PrivacyError
         If no relation is stated or given, or two different ones are.
     """
-    claimed = _plan_or_run(estimator, n_samples, public, delta) if stated is None else stated
+    claimed: Any = stated
+    if stated is None and callable(getattr(estimator, "privacy_cost", None)):  # a search
+        claimed = estimator.privacy_cost(n_samples, delta, public=public)
+    elif stated is None:
+        with contextlib.suppress(UnknownGuaranteeError):
+            claimed = training_run(estimator, n_samples).guarantee
     guarantee = None if claimed is None else as_guarantee(claimed, "stated")
     if delta is None:
         delta = claimed.delta if isinstance(claimed, PrivacySpent) else _own_delta(guarantee)
@@ -74,29 +74,14 @@ def _claimed_relation(guarantee: Guarantee | None, neighboring: Neighboring | No
     return neighboring or guarantee.neighboring  # type: ignore[union-attr]  # one of them is there
 
 
-def _plan_or_run(
-    estimator: Any, n_samples: int, public: bool, delta: float | None
-) -> PrivacySpent | Guarantee | None:
-    """Guarantee that a search plans, or an adapter knows."""
-    if callable(getattr(estimator, "privacy_cost", None)):  # a search
-        planned: PrivacySpent = estimator.privacy_cost(n_samples, delta, public=public)
-        return planned
-    try:
-        return training_run(estimator, n_samples).guarantee
-    except UnknownGuaranteeError:
-        return None
-
-
 def _own_delta(guarantee: Guarantee | None) -> float:
     """δ of a claimed guarantee, 0 if it is pure."""
     if guarantee is None or guarantee.pure_epsilon is not None:
         return 0.0
     delta = getattr(guarantee, "delta", None)
     if delta is None:
-        raise MissingDeltaError(
-            f"Found delta=None, but {guarantee!r} is not pure. Give delta, the one at which "
-            "epsilon is claimed."
-        )
+        remedy = "Give delta, the one at which epsilon is claimed."
+        raise MissingDeltaError(f"Found delta=None, but {guarantee!r} is not pure. {remedy}")
     return float(delta)
 
 
@@ -105,32 +90,28 @@ def smallest_stated_epsilon(planned: Claim, spent: list[PrivacySpent], steps: in
 
     Each claim has to be true.
     """
-    epsilons = [claim.epsilon(steps) for claim in _all_claims(planned, spent)]
-    return min((epsilon for epsilon in epsilons if epsilon is not None), default=None)
+    claimed = _claimed_guarantees(planned, spent, steps)
+    return min((float(run.epsilon_at(planned.delta)) for run in claimed), default=None)
 
 
 def stated_curve(planned: Claim, spent: list[PrivacySpent], steps: int) -> ClaimedCurve | None:
     """Pairs (ε, δ) that plan and fitted models state; None if nothing is stated."""
-    claims = [claim for claim in _all_claims(planned, spent) if claim.guarantee is not None]
-    if not claims:
+    claimed = _claimed_guarantees(planned, spent, steps)
+    if not claimed:
         return None
-    epsilons = np.array([claim.epsilon(steps) for claim in claims])
-    different = dict.fromkeys(claim.guarantee for claim in claims if claim.guarantee is not None)
-    curves = [_across_steps(guarantee, steps)._trade_off for guarantee in different]
-    deltas = [np.full(len(epsilons), planned.delta), *(curve.deltas for curve in curves)]
-    all_epsilons = np.concatenate([epsilons, *(curve.epsilons for curve in curves)])
-    return ClaimedCurve(all_epsilons, np.concatenate(deltas))
+    curves = [guarantee._trade_off for guarantee in claimed]
+    at_delta = [float(guarantee.epsilon_at(planned.delta)) for guarantee in claimed]
+    epsilons = np.concatenate([at_delta, *(curve.epsilons for curve in curves)])
+    deltas = [np.full(len(claimed), planned.delta), *(curve.deltas for curve in curves)]
+    return ClaimedCurve(epsilons, np.concatenate(deltas))
 
 
-def _across_steps(guarantee: Guarantee, steps: int) -> Guarantee:
-    """Guarantee for data sets one or two steps apart.
+def _claimed_guarantees(planned: Claim, spent: list[PrivacySpent], steps: int) -> list[Guarantee]:
+    """Different guarantees of the plan and of all fitted models, for data sets ``steps`` apart.
 
     Two blanked steps make a changed record.
     """
-    return guarantee if steps == 1 else as_replace_one(guarantee)
-
-
-def _all_claims(planned: Claim, spent: list[PrivacySpent]) -> list[Claim]:
-    """Claims of the plan and of all fitted models."""
-    stated = [claim for claim in spent if claim.neighboring == planned.neighboring]
-    return [planned, *(replace(planned, guarantee=claim.guarantee) for claim in stated)]
+    stated = [claim.guarantee for claim in spent if claim.neighboring == planned.neighboring]
+    different = dict.fromkeys([planned.guarantee, *stated])
+    guarantees = [guarantee for guarantee in different if guarantee is not None]
+    return guarantees if steps == 1 else list(map(as_replace_one, guarantees))

@@ -33,7 +33,7 @@ from ..data._records import Declared, check_same_number, number_of_records, read
 from ..errors import check_arguments_of
 from ..ledger._ledger_context import clone_with_ledger, enter_fit, state_in_block
 from ..preprocessing import ColumnShape, Schema, TableEncoder
-from ..preprocessing._schema import MOST_SHOWN
+from ..preprocessing._schema import MOST_SHOWN, PUBLIC, check_stated_once
 from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
 from ..privacy._checks import NEIGHBORING, Neighboring, check_size_of_delta
 from ..privacy._mechanisms.array_sampling import RandomBytes
@@ -42,14 +42,14 @@ from ..privacy._statement.content import up
 from . import _capacity as capacity
 from . import _directions as directions
 from . import _rounds as rounds
-from ._effect_curves import Round, effect_curve
+from ._effect_curves import effect_curve
 from ._features import BLOCK, MAX_BINS, Feature, TableFacts
 from ._losses import Array, Loss, SoftmaxLoss
 from ._noise import UNIT, NoisySums, noise_scale, squared_distance
 from ._partitions import partitioned_records
 from ._public_start import ToOutputs, check_init, init_outputs
 from ._random_cells import WHOLE, Partition, PartitionDraws
-from ._rounds import NoisyRecords, PublicLine, RecordSums, TrainingRecords
+from ._rounds import Boosted, NoisyRecords, PublicLine, RecordSums, Round, TrainingRecords
 
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | np.random.RandomState | None
@@ -170,6 +170,10 @@ class GradientBoosting(BaseEstimator):
     #: Constructor arguments on which the guarantee depends.
     privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
 
+    #: Pace of the rounds by rule, and the method of ``init`` that is asked.
+    _pace: ClassVar[capacity.Pace]
+    _method: ClassVar[str]
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "schema": [Mapping, str, PathLike],  # of files ``Schema.of`` says more
         "target": [None, str],
@@ -283,7 +287,7 @@ class GradientBoosting(BaseEstimator):
 
     def _assumptions(self) -> Iterator[str]:
         """Assumptions of the guarantee, without the name of the class."""
-        yield "the schema was not taken from the records, and the types of its columns are public."
+        yield PUBLIC
         yield "SciPy's quantiles of the normal distribution have an error below 2^-46."
         if self.init is not None:
             kind = type(getattr(self.init, "estimator", self.init)).__name__
@@ -373,10 +377,6 @@ class GradientBoosting(BaseEstimator):
             return stated["target_mu"]
         return calibrated_mu(stated["target_epsilon"], stated["target_delta"])
 
-    def _noise_scale(self, loss: Loss, releases: int | Fraction, persons: bool = False) -> int:
-        """Noise of one of some equal releases of sums, in whole numbers."""
-        return noise_scale(self._mu(), releases, self.neighboring, loss, persons)
-
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
         self._validate_params()
@@ -390,13 +390,9 @@ class GradientBoosting(BaseEstimator):
                     f"them out."
                 )
         n_rounds = self._pace.maximum if self.max_iter == RULE else int(self.max_iter)
-        self._noise_scale(SoftmaxLoss(2), self._n_releases(n_rounds))  # no loss needs more
-        for name, stated in self.public_facts.items():
-            if getattr(self, name) is not None:
-                raise ValueError(
-                    f"Found {name}={getattr(self, name)!r} and target={self.target!r}, for which "
-                    f"the schema states {stated!r}. Leave one of them out."
-                )
+        # no loss needs more
+        noise_scale(self._mu(), self._n_releases(n_rounds), self.neighboring, SoftmaxLoss(2))
+        check_stated_once(self, self.public_facts)
 
     def _declared(self, name: str) -> Any:
         return self.public_facts.get(name, getattr(self, name))
@@ -463,15 +459,22 @@ class GradientBoosting(BaseEstimator):
         )
 
     def _train(self, records: RecordSums) -> None:
-        public = _generator_of(self.random_state)
+        seed: Any = self.random_state
+        if isinstance(seed, np.random.RandomState):
+            seed = seed.randint(2**32, size=4, dtype=np.uint64)
+        public = np.random.default_rng(seed)
         loss, of_persons = records.loss, records.of_persons
         random_bytes = self._noise_source(records, repr(public.bit_generator.state))
         squared = squared_distance(loss, self.neighboring, of_persons)
-        scale = self._noise_scale(loss, capacity.START, of_persons)
-        release = NoisySums(loss, scale, random_bytes, squared).release
-        noisy = NoisyRecords(records, release, scale / UNIT)
+
+        def noisy_records(releases: int | Fraction) -> NoisyRecords:
+            scale = noise_scale(self._mu(), releases, self.neighboring, loss, of_persons)
+            release = NoisySums(loss, scale, random_bytes, squared).release
+            return NoisyRecords(records, release, scale / UNIT)
+
+        noisy = noisy_records(capacity.START)
         start = rounds.release_start(noisy, self._public_number(records))
-        line, index, coded = None, directions.Terms([], [], []), self._facts.coded
+        line, index, coded = None, list[Round](), self._facts.coded
         first, n_features = start.outputs, len(coded.features)
         if self.init is not None:
             line = PublicLine(start.outputs)
@@ -484,27 +487,29 @@ class GradientBoosting(BaseEstimator):
         n_rounds = steps_now(self._n_rounds(information, size))
         groups = self._groups(information, n_features)
         draws = PartitionDraws(coded.features, n_rounds, groups, public)
-        scale = self._noise_scale(loss, self._n_releases(n_rounds), of_persons)
         additive = partial(directions.without_interactions, coded.features)
         rule = additive if coded.directed else None
-        release = NoisySums(loss, scale, random_bytes, squared).release
-        noisy, factor = NoisyRecords(records, release, scale / UNIT), float(self.prior_factor)
+        noisy, factor = noisy_records(self._n_releases(n_rounds)), float(self.prior_factor)
         by_rule = self.learning_rate == RULE
         rate = capacity.step_by_rule(n_rounds, self._pace) if by_rule else float(self.learning_rate)
         boosted = rounds.boost(noisy, start, draws, rate, factor, line=line, rule=rule)
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
-        partitions = [WHOLE, *draws.drawn]
-        self.feature_importances_ = _importances(partitions, boosted.gains, coded.features)
-        self.n_iter_ = n_rounds
-        terms = directions.Terms(draws.drawn, boosted.weights[1:], boosted.noise)
-        if coded.directed:
-            terms, constant = directions.monotone_terms(coded.features, draws.drawn, boosted)
+        self._set_rounds(first, index, draws.drawn, boosted)
+
+    def _set_rounds(
+        self, first: Array, index: Sequence[Round], drawn: Sequence[Partition], boosted: Boosted
+    ) -> None:
+        """Set the fitted attributes that follow from the start, its index, and all rounds."""
+        features, self.n_iter_ = self._facts.coded.features, len(drawn)
+        self.feature_importances_ = _importances(drawn, boosted.gains[1:], features)
+        terms = list(map(Round, drawn, boosted.weights[1:], boosted.noise))
+        if self._facts.coded.directed:
+            terms, constant = directions.monotone_terms(features, terms, boosted.hessians)
             first = first + constant
-        partitions = [WHOLE, *index.partitions, *terms.partitions]
-        self.partitions_: list[Any] = list(map(tuple, partitions))
-        self.weights_ = [first, *index.weights, *terms.weights]
-        self.weight_noise_ = [*index.noise, *terms.noise]
+        partitions, weights, noise = zip(*index, *terms)
+        self.partitions_: list[Any] = list(map(tuple, [WHOLE, *partitions]))
+        self.weights_, self.weight_noise_ = [first, *weights], list(noise)
 
     def _records(self, X: Any, y: Any, groups: Any = None) -> TrainingRecords:
         """Read a table and its targets as records for boosting."""
@@ -677,10 +682,6 @@ class GradientBoosting(BaseEstimator):
 
     # --- hooks for classes and numbers ------------------------------------------------------------
 
-    #: Pace of the rounds by rule, and the method of ``init`` that is asked.
-    _pace: ClassVar[capacity.Pace]
-    _method: ClassVar[str]
-
     @abstractmethod
     def _from_init(self) -> tuple[ToOutputs, int]:
         """Answers of ``init`` ↦ outputs, and the number of outputs."""
@@ -710,9 +711,3 @@ def _importances(
             importances[features[partition.features[0]].column] += gain
     importances = np.maximum(importances, 0.0)
     return importances / (importances.sum() or 1.0)
-
-
-def _generator_of(seed: Seed) -> np.random.Generator:
-    if isinstance(seed, np.random.RandomState):
-        return np.random.default_rng(seed.randint(2**32, size=4, dtype=np.uint64))
-    return np.random.default_rng(seed)

@@ -7,8 +7,7 @@ end these are made monotone.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from sklearn.isotonic import isotonic_regression
 from ._features import INDEX_SIZE, Feature
 from ._losses import Array, Loss
 from ._random_cells import Partition
-from ._rounds import Boosted, BoostingStart, KnownHessians, NoisyRecords
+from ._rounds import BoostingStart, KnownHessians, NoisyRecords, Round
 
 #: Releases that find the slope along the index, bins of each, share of each step, and the slope
 #: that is expected.
@@ -27,23 +26,6 @@ RELEASES, BINS, RATE, SLOPE = 4, 16, 0.7, 3.0
 LEAST_MASS = 1e-6
 #: Rounds of a column that tell how many records have each code, and iterations of that.
 MASS_ROUNDS, FITTINGS = 100, 30
-
-
-class Terms(NamedTuple):
-    """Terms of a model: cells, their weights, and the noise in these.
-
-    ``weights`` and ``noise`` have the shape (1, n_cells).
-    """
-
-    partitions: list[Partition]
-    weights: list[Array]
-    noise: list[Array]
-
-    def append(self, partition: Partition, weights: Array, noise: Array) -> None:
-        """Add a term."""
-        self.partitions.append(partition)
-        self.weights.append(weights)
-        self.noise.append(noise)
 
 
 class _Effect(NamedTuple):
@@ -61,7 +43,7 @@ class _Effect(NamedTuple):
 
 def start_along_index(
     noisy: NoisyRecords, start: BoostingStart, place: int, random_state: np.random.Generator
-) -> tuple[BoostingStart, Terms]:
+) -> tuple[BoostingStart, list[Round]]:
     """Go along the index as noisy sums over its bins say.
 
     Parameters
@@ -78,11 +60,11 @@ def start_along_index(
     -------
     BoostingStart
         Its outputs are the last step, which the records have still to take.
-    Terms
+    list of Round
         The steps.
     """
     known_hessians = KnownHessians(start.total, start.variance, noisy.noise_of_hessians)
-    terms, step = Terms([], [], []), start.outputs
+    steps, step = list[Round](), start.outputs
     for _ in range(RELEASES):
         cuts = (np.arange(1, BINS) + random_state.uniform(-0.5, 0.5)) * INDEX_SIZE / BINS
         groups = np.searchsorted(cuts, np.arange(INDEX_SIZE), side="right").astype(np.uint8)
@@ -90,9 +72,9 @@ def start_along_index(
         scores, hessians = noisy.sums(step, partition)
         hessians = np.maximum(known_hessians.see(hessians)[0][0], 0.0)
         step = RATE * _rising_line(scores[0], hessians, noisy.noise, noisy.records.loss)
-        terms.append(partition, step, np.zeros_like(step))
+        steps.append(Round(partition, step, np.zeros_like(step)))
     total, variance = known_hessians.total, known_hessians.variance
-    return start._replace(outputs=step, total=total, variance=variance), terms
+    return start._replace(outputs=step, total=total, variance=variance), steps
 
 
 def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Array:
@@ -119,99 +101,106 @@ def without_interactions(
     directed = _directed_axes(features, partition)
     if not directed or len(partition.features) == 1:
         return weights
-    grid = weights.reshape(_shape(partition))
+    grid = _grid(weights, _groups(partition))
     axes, mean = set(range(grid.ndim)), grid.mean()
     parts = [*({axis} for axis in directed), axes - set(directed)]
     additive = mean + sum(grid.mean(tuple(axes - part), keepdims=True) - mean for part in parts)
-    return np.broadcast_to(additive, grid.shape).reshape(weights.shape)
+    return np.broadcast_to(additive, grid.shape).reshape(weights.shape, order="F")
 
 
 def _directed_axes(features: Sequence[Feature], partition: Partition) -> list[int]:
-    """Axes of a round's cells whose columns have a direction."""
-    last = len(partition.features) - 1
-    places = enumerate(partition.features)
-    return [last - number for number, place in places if features[place].direction]
+    """Places of the columns of a round that have a direction, which are axes of its grid."""
+    return [axis for axis, place in enumerate(partition.features) if features[place].direction]
 
 
-def _shape(partition: Partition) -> tuple[int, ...]:
-    """Number of groups of each column of a round, the last column first, as cells are numbered."""
-    return tuple(int(groups.max()) + 1 for groups in _groups(partition))[::-1]
-
-
-def _groups(partition: Partition) -> Iterator[NDArray[np.intp]]:
-    """Group of each code of the columns of a round."""
-    stride = 1
+def _groups(partition: Partition) -> list[NDArray[np.intp]]:
+    """Group of each code, for each column of a round."""
+    groups, stride = list[NDArray[np.intp]](), 1
     for lookup in partition.lookups:
-        groups = lookup.astype(np.intp) // stride
-        stride *= int(groups.max()) + 1
-        yield groups
+        groups.append(lookup.astype(np.intp) // stride)
+        stride *= int(groups[-1].max()) + 1
+    return groups
+
+
+def _grid(values: Array, groups: Sequence[NDArray[np.intp]]) -> Array:
+    """Values of the cells of a round, with an axis for the groups of each column, in their order.
+
+    Cells are numbered with the groups of the first column one after the other.
+    """
+    return values.reshape([int(numbers.max()) + 1 for numbers in groups], order="F")
 
 
 # --- the end --------------------------------------------------------------------------------------
 
 
 def monotone_terms(
-    features: Sequence[Feature], partitions: Sequence[Partition], boosted: Boosted
-) -> tuple[Terms, float]:
+    features: Sequence[Feature], rounds: Sequence[Round], hessians: Sequence[Array]
+) -> tuple[list[Round], float]:
     """Terms of a boosted model with a monotone table for each directed column, and a constant.
 
     Parameters
     ----------
     features : sequence of Feature
-    partitions : sequence of Partition
-        Of the rounds, without the start.
-    boosted : Boosted
-        Rounds without interactions of directed columns.
+    rounds : sequence of Round
+        Without the start, and without interactions of directed columns.
+    hessians : sequence of ndarray of shape (1, n_cells)
+        Of the rounds.
     """
-    terms, constant, effects = Terms([], [], []), 0.0, list[_Effect]()
-    rounds = zip(partitions, boosted.weights[1:], boosted.noise, boosted.hessians)
-    for partition, weights, noise, hessians in rounds:
-        directed = _directed_axes(features, partition)
+    terms, constant, effects = list[Round](), 0.0, list[_Effect]()
+    for cells, hessians_of_cells in zip(rounds, hessians):
+        directed = _directed_axes(features, cells.partition)
         if not directed:
-            terms.append(partition, weights, noise)
+            terms.append(cells)
             continue
-        shape, groups = _shape(partition), list(_groups(partition))
-        grid, squares = weights.reshape(shape), np.square(noise).reshape(shape)
-        masses = np.maximum(hessians, 0.0).reshape(shape)
-        for axis in directed:
-            effects.append(_effect_on_axis(partition, groups, axis, grid, squares, masses))
-            along = [-1 if other == axis else 1 for other in range(grid.ndim)]
-            grid = grid - effects[-1].effects.reshape(along)
-        last = len(groups) - 1
-        undirected = [number for number in range(len(groups)) if last - number not in directed]
-        if not undirected:
+        of_round, grid = _effects_of_round(cells, hessians_of_cells, directed)
+        effects += of_round
+        if len(directed) == grid.ndim:
             constant += float(grid.flat[0])
-            continue
-        places = [partition.features[number] for number in undirected]
-        smaller = Partition.of_groups(places, [groups[number] for number in undirected])
-        first = tuple(0 if axis in directed else slice(None) for axis in range(len(shape)))
-        count = math.prod(shape[axis] for axis in directed)
-        spread = np.sqrt(squares.sum(tuple(directed)).reshape(1, -1)) / count
-        terms.append(smaller, grid[first].reshape(1, -1), spread)
+        else:
+            terms.append(_undirected_part(cells, grid, directed))
     for place in sorted({effect.place for effect in effects}):
-        size = features[place].size
         of_place = [effect for effect in effects if effect.place == place]
-        monotone, noise = _table(features[place], of_place)
-        terms.append(Partition.of_groups((place,), [np.arange(size)]), monotone, noise)
+        table = Partition.of_groups((place,), [np.arange(features[place].size)])
+        terms.append(Round(table, *_table(features[place], of_place)))
     return terms, constant
 
 
-def _effect_on_axis(
-    partition: Partition,
-    groups: Sequence[NDArray[np.intp]],
-    axis: int,
-    grid: Array,
-    squares: Array,
-    masses: Array,
-) -> _Effect:
-    """Effect of a column that acts by itself, from the cells of one group of every other column."""
-    number = len(groups) - 1 - axis
-    other_axes = tuple(other for other in range(grid.ndim) if other != axis)
-    count = grid.size // grid.shape[axis]
-    along = grid[tuple(slice(None) if other == axis else 0 for other in range(grid.ndim))]
-    noise = np.sqrt(squares.sum(other_axes)) / count
-    place, mass = partition.features[number], masses.sum(other_axes)
-    return _Effect(place, groups[number], along - along[0], noise, mass)
+def _effects_of_round(
+    cells: Round, hessians: Array, directed: Sequence[int]
+) -> tuple[list[_Effect], Array]:
+    """Effects of the directed columns of a round, and the grid of its weights without them.
+
+    A column that acts by itself has the same effect in all groups of the others: it is that in the
+    first group of every other column.
+    """
+    groups, effects = _groups(cells.partition), list[_Effect]()
+    weights, squares, masses = (
+        _grid(values, groups)
+        for values in (cells.weights, np.square(cells.noise), np.maximum(hessians, 0.0))
+    )
+    for axis in directed:
+        other_axes = tuple(other for other in range(weights.ndim) if other != axis)
+        in_first_groups = tuple(
+            0 if other != axis else slice(None) for other in range(weights.ndim)
+        )
+        along = weights[in_first_groups]
+        noise = np.sqrt(squares.sum(other_axes)) / (weights.size // len(along))
+        place, mass = cells.partition.features[axis], masses.sum(other_axes)
+        effects.append(_Effect(place, groups[axis], along - along[0], noise, mass))
+        weights = weights - np.expand_dims(effects[-1].effects, other_axes)
+    return effects, weights
+
+
+def _undirected_part(cells: Round, grid: Array, directed: Sequence[int]) -> Round:
+    """Columns of a round without a direction, by the grid of weights without directed effects."""
+    groups = _groups(cells.partition)
+    undirected = [axis for axis in range(grid.ndim) if axis not in directed]
+    places = [cells.partition.features[axis] for axis in undirected]
+    partition = Partition.of_groups(places, [groups[axis] for axis in undirected])
+    weights = grid[tuple(slice(None) if axis in undirected else 0 for axis in range(grid.ndim))]
+    squares = _grid(np.square(cells.noise), groups).sum(tuple(directed))
+    noise = np.sqrt(squares) / (grid.size // weights.size)
+    return Round(partition, weights.reshape(1, -1, order="F"), noise.reshape(1, -1, order="F"))
 
 
 def _table(feature: Feature, effects: Sequence[_Effect]) -> tuple[Array, Array]:

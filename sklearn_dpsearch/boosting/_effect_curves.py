@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,18 +10,7 @@ from ..preprocessing import ColumnShape
 from ..preprocessing._columns import CurvePoints, shape_of
 from ._features import CodedValues
 from ._losses import Array
-from ._random_cells import Partition
-
-
-class Round(NamedTuple):
-    """Cells of a boosting round, their weights, and the noise in these.
-
-    ``weights`` and ``noise`` have the shape (n_outputs, n_cells).
-    """
-
-    partition: Partition
-    weights: Array
-    noise: Array
+from ._rounds import Round
 
 
 def effect_curve(

@@ -14,7 +14,14 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval
 
 from .._documentation import documented
-from ..data._labels import ClassWeights, class_codes, class_weights, classes_in, sorted_classes
+from ..data._labels import (
+    ClassWeights,
+    assumptions_about_labels,
+    class_codes,
+    class_weights,
+    classes_in,
+    sorted_classes,
+)
 from ._base import GradientBoosting
 from ._capacity import OF_CLASSES, OF_NUMBERS
 from ._losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
@@ -115,10 +122,8 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
 
     def _assumptions(self) -> Iterator[str]:
         yield from super()._assumptions()
-        if self._declared("classes") is None:
-            yield "the labels that occur in y are public (declare them: classes=[...])."
-        if self.class_weight is not None:
-            yield "class_weight was not taken from the labels."
+        are_declared = self._declared("classes") is not None
+        yield from assumptions_about_labels(are_declared, self.class_weight)
 
     def _check_arguments(self) -> None:
         super()._check_arguments()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -160,12 +161,18 @@ class CodedColumns:
         scales = [_bin_edges(column, max_bins) for column in columns]
         self.edges = [np.unique(np.concatenate(edges)) for edges in scales]
         self._bins = [BinLookup(edges) for edges in self.edges]
-        self.features = tuple(
-            feature
-            for place, (column, column_scales) in enumerate(zip(columns, scales))
-            for feature in _features_of_column(place, column, self.edges[place], column_scales)
-        )
-        self.directed = any(feature.direction for feature in self.features)
+        features: list[Feature] = []
+        for place, (column, edges, column_scales) in enumerate(zip(columns, self.edges, scales)):
+            if isinstance(column, Range):
+                cuts = tuple(np.searchsorted(edges, scale) for scale in column_scales)
+                features.append(Feature(place, len(edges) + 2, cuts, column.direction))
+                sizes = [part.size for part in _parts(column)]
+                features += [Feature(place, size + 1, (np.arange(size - 1),)) for size in sizes]
+            elif isinstance(column, OneHot):
+                order = (np.arange(column.n_places - 2),) if column.direction else None
+                features.append(Feature(place, column.n_places, order, column.direction))
+        self.features = tuple(features)
+        self.directed = any(feature.direction for feature in features)
 
     def described(self, max_values: int) -> list[str]:
         """One line for each column of the schema.
@@ -187,7 +194,8 @@ class CodedColumns:
         for start in range(0, number, BLOCK):
             rows = slice(start, start + BLOCK)
             block = [column[rows] for column in values] if chosen is None else list(chosen[rows].T)
-            for place, column_codes in enumerate(self._code_columns(block)):
+            coded = map(_codes_of_column, self._schema.columns.values(), self._bins, block)
+            for place, column_codes in enumerate(itertools.chain.from_iterable(coded)):
                 codes[place, rows] = column_codes
             if self.directed:
                 codes[-1, rows] = self._index(codes[:-1, rows])
@@ -214,26 +222,6 @@ class CodedColumns:
         lower, upper = -min(falling, bound), min(rising, bound)
         share = (np.clip(total, lower, upper) - lower) / (upper - lower)
         return np.asarray(np.minimum((share * INDEX_SIZE).astype(np.intp), INDEX_SIZE - 1))
-
-    def _code_columns(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
-        for column, bins, column_values in zip(self._schema.columns.values(), self._bins, values):
-            if isinstance(column, Range):
-                yield from _codes_of_range(column, bins, column_values)
-            elif isinstance(column, OneHot):
-                yield column.places(column_values)
-
-
-def _features_of_column(
-    place: int, column: Column, edges: Array, scales: Sequence[Array]
-) -> Iterator[Feature]:
-    if isinstance(column, Range):
-        cuts = tuple(np.searchsorted(edges, scale) for scale in scales)
-        yield Feature(place, len(edges) + 2, cuts, column.direction)
-        for part in _parts(column):
-            yield Feature(place, part.size + 1, (np.arange(part.size - 1),))
-    elif isinstance(column, OneHot):
-        order = (np.arange(column.n_places - 2),) if column.direction else None
-        yield Feature(place, column.n_places, order, column.direction)
 
 
 def _parts(column: Range) -> Sequence[DatePart]:
@@ -297,10 +285,15 @@ class BinLookup:
         return np.clip(parts, 0, PARTS * len(self.edges), out=parts).astype(np.intp)
 
 
-def _codes_of_range(
-    column: Range, bins: BinLookup, values: NDArray[Any]
+def _codes_of_column(
+    column: Column, bins: BinLookup, values: NDArray[Any]
 ) -> Iterator[NDArray[np.intp]]:
-    numbers = column.numbers(values)
+    """Yield the codes of each feature of a column."""
+    if isinstance(column, OneHot):
+        yield column.places(values)
+        return
+    assert isinstance(column, Range)
+    numbers = column.to_numbers(values)
     missing = np.isnan(numbers)
     present = np.where(missing, 0.0, numbers)
     yield np.where(missing, len(bins.edges) + 1, bins.bins(present))
@@ -318,8 +311,8 @@ def _values_of_range(name: str, column: Range, edges: NDArray[np.float64]) -> It
     ends = np.array([lower, *edges, upper])
     inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
     inside[-1, -1] = upper
-    codes, lengths = np.arange(len(edges) + 1), np.diff(column.warped(ends))
-    yield CodedValues(name, column.values_of(inside.ravel()), codes.repeat(2), lengths.repeat(2))
+    codes, lengths = np.arange(len(edges) + 1), np.diff(column.warp(ends))
+    yield CodedValues(name, column.to_values(inside.ravel()), codes.repeat(2), lengths.repeat(2))
     for part in _parts(column):
         labels = objects(range(part.first, part.first + part.size))
         yield CodedValues(f"{name}_{part.name}", labels, np.arange(part.size), np.ones(part.size))

@@ -65,9 +65,8 @@ def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
         if not is_partitioned(X):
             return method(self, X)
         if not hasattr(X, "columns"):
-            raise TypeError(
-                f"Found a {type(X).__name__} of partitions; predictions need a DataFrame of Dask."
-            )
+            needed = "predictions need a DataFrame of Dask."
+            raise TypeError(f"Found a {type(X).__name__} of partitions; {needed}")
         meta = _predict_frame(X._meta, self, method.__name__)
         return X.map_partitions(_predict_frame, self, method.__name__, meta=meta)
 
@@ -391,23 +390,19 @@ def partitioned_records(
     """
     from distributed import get_client
 
-    named = target_name(y)
+    named, column_of_persons = target_name(y), target_name(groups)
     parts: list[tuple[Any, ...]] = [(part,) for part in parts_of(X)]
     if (targets := parts_of_targets(y)) is not None:
         if len(targets) != len(parts):
-            raise ValueError(
-                f"Found {len(parts)} partitions of X and {len(targets)} of y; y as a column of X "
-                f"is needed."
-            )
+            numbers = f"{len(parts)} partitions of X and {len(targets)} of y"
+            raise ValueError(f"Found {numbers}; y as a column of X is needed.")
         parts = [(*part, target) for part, target in zip(parts, targets)]
     elif named is None:
-        raise TypeError(
-            f"Found y of type {type(y).__name__} for partitions; the name of a column of X is "
-            f"needed."
-        )
+        needed = "the name of a column of X is needed."
+        raise TypeError(f"Found y of type {type(y).__name__} for partitions; {needed}")
     else:
         model.check_target_of_partitions(named)
-    if groups is not None and (groups := target_name(groups)) is None:
+    if groups is not None and column_of_persons is None:
         raise TypeError(
             f"Found groups of type {type(groups).__name__} for partitions; the name of a column of "
             "X is needed, whose persons have all of their records in one partition: X = "
@@ -417,5 +412,5 @@ def partitioned_records(
     model = copy.copy(model)
     model.noise_seed = None
     fit, key = secrets.token_hex(16), secrets.token_bytes(16)
-    reading = PartitionReader(fit, model, named, groups, key, newlines_in_values)
+    reading = PartitionReader(fit, model, named, column_of_persons, key, newlines_in_values)
     return PartitionedRecords(get_client(), reading, parts, loss)

@@ -78,10 +78,8 @@ def columns_of_init(init: Any, X: Any) -> Any:
     if wanted is None or names is None:
         return X
     if missing := [str(name) for name in wanted if str(name) not in names]:
-        raise ValueError(
-            f"Found no column {missing} in X, which init was fitted on. Give X with all of its "
-            f"columns."
-        )
+        needed = "Give X with all of its columns."
+        raise ValueError(f"Found no column {missing} in X, which init was fitted on. {needed}")
     return X[list(wanted)]
 
 

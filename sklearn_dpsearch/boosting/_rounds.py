@@ -151,6 +151,17 @@ class KnownHessians:
         return mean + believed * (hessians - mean), believed
 
 
+class Round(NamedTuple):
+    """Cells of a boosting round, their weights, and the noise in these.
+
+    ``weights`` and ``noise`` have the shape (n_outputs, n_cells).
+    """
+
+    partition: Partition
+    weights: Array
+    noise: Array
+
+
 class Boosted(NamedTuple):
     """Weights of boosting, the noise in them, and each round's gain.
 
@@ -245,7 +256,8 @@ class TrainingRecords:
         n_threads: int = 1,
     ) -> None:
         self.loss, self.of_persons = loss, persons is not None
-        self._n_threads, self._pool = n_threads, None
+        self._n_threads = n_threads
+        self._pool: ThreadPoolExecutor | None = None
         self._persons = None if persons is None else RecordsByPerson(persons)
         order = slice(None) if self._persons is None else self._persons.order
         self._codes, self._targets = codes[:, order], targets[order]
@@ -254,8 +266,6 @@ class TrainingRecords:
         self.n_units = codes.shape[1] if persons is None else number_of_persons(persons)
         self.outputs = np.zeros((loss.n_outputs, codes.shape[1]))
         self._cells = np.zeros(codes.shape[1], np.uint16)
-
-    _pool: ThreadPoolExecutor | None
 
     def __enter__(self) -> Self:
         if self._n_threads > 1:

@@ -8,6 +8,7 @@ UTC, and all else is Python's.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ..errors import not_once
-from ._lists import numbers_in, objects, objects_in
+from ._lists import doubles, numbers_in, objects, objects_in
 from ._plain_values import plain_objects
 from ._rows import ChosenRows
 
@@ -155,10 +156,8 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
     try:
         import pandas as pd
     except ImportError:
-        raise ImportError(
-            f"Found X of type {type(X).__name__}; pandas is needed to hand it to estimators. pip "
-            f"install pandas."
-        ) from None
+        needed = "pandas is needed to hand it to estimators. pip install pandas."
+        raise ImportError(f"Found X of type {type(X).__name__}; {needed}") from None
     is_pandas, names = type(X) is pd.DataFrame, names_of(X) or []
     if is_pandas and all(isinstance(dtype, np.dtype) and dtype.kind != "O" for dtype in X.dtypes):
         return X
@@ -211,9 +210,7 @@ def array_of(X: Any, name: str = "X", row_shape: tuple[int, ...] | None = None) 
             columns_in_words = f"{name} with columns that do not hold numbers: {labels}"
             raise ValueError(NO_NUMBERS.format(columns_in_words))
         if len({column.dtype for column in columns}) > 1:
-            # a warning would tell of a long double beyond all doubles
-            with np.errstate(over="ignore"):
-                columns = [column.astype(np.float64) for column in columns]
+            columns = list(map(doubles, columns))
         return np.column_stack(columns) if columns else np.empty((len(X), 0))
     if library is None and issparse(X):
         raise TypeError(
@@ -230,12 +227,11 @@ def array_of(X: Any, name: str = "X", row_shape: tuple[int, ...] | None = None) 
 def refused(values: Any, name: str = "X") -> TypeError:
     """Error for an unknown kind of container."""
     kind = type(values)
-    of_dask = kind.__module__.partition(".")[0] == "dask"
-    partitions = (
-        f" Boosting and a subset search over it take partitions of Dask; {name}.compute() is "
-        f"needed here."
-    )
-    return TypeError(f"Found {name} of type {kind.__name__}; {NEEDED}.{partitions * of_dask}")
+    problem = f"Found {name} of type {kind.__name__}; {NEEDED}."
+    if kind.__module__.partition(".")[0] == "dask":
+        remedy = f"{name}.compute() is needed here."
+        problem += f" Boosting and a subset search over it take partitions of Dask; {remedy}"
+    return TypeError(problem)
 
 
 def _column_at(X: Any, place: int) -> Any:
@@ -344,15 +340,11 @@ def _readable_objects(
     try:
         return objects(read())
     except Exception:  # one record must not make an error
-        return objects([_none_if_unreadable(read_one, place) for place in range(n)])
-
-
-def _none_if_unreadable(read_one: Callable[[int], Any], place: int) -> Any:
-    """Entry of a column, None if Python cannot hold it."""
-    try:
-        return read_one(place)
-    except Exception:
-        return None
+        entries: list[Any] = [None] * n
+        for place in range(n):
+            with contextlib.suppress(Exception):
+                entries[place] = read_one(place)
+        return objects(entries)
 
 
 def _arrow_to_numpy(column: Any) -> NDArray[Any]:

@@ -51,8 +51,10 @@ class RecordSource:
             pair = record if self.targets is None else (record, self.targets[number])
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 return None
-            tensors = record_tensors(pair[0])
-            return None if tensors is None else (tensors, _plain_target(pair[1]))
+            tensors, target = record_tensors(pair[0]), pair[1]
+            if isinstance(target, sys.modules["torch"].Tensor):
+                target = target.detach().cpu().numpy()
+            return None if tensors is None else (tensors, target)
         except Exception:  # an error would tell of the record
             return None
 
@@ -171,8 +173,3 @@ def _record_tensor(item: Any) -> Any:
         return None  # several inputs, which need names
     values = np.asarray(item)
     return torch.tensor(values) if values.dtype.kind in "fiub" else None
-
-
-def _plain_target(target: Any) -> Any:
-    is_tensor = isinstance(target, sys.modules["torch"].Tensor)
-    return target.detach().cpu().numpy() if is_tensor else target

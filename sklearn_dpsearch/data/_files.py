@@ -39,15 +39,11 @@ def read_file(path: Any, columns: Sequence[str], newlines_in_values: bool = Fals
 
     with fsspec.open(str(path), "rb", compression="infer") as file:
         if str(path).endswith((".parquet", ".pq")):
-            return _read_parquet(file, columns)
+            from pyarrow.parquet import ParquetFile
+
+            table = ParquetFile(file)
+            return table.read([name for name in table.schema_arrow.names if name in columns])
         return _read_csv(file, columns, newlines_in_values)
-
-
-def _read_parquet(file: Any, columns: Sequence[str]) -> Any:
-    from pyarrow.parquet import ParquetFile
-
-    table = ParquetFile(file)
-    return table.read(columns=[name for name in table.schema_arrow.names if name in columns])
 
 
 def _read_csv(file: Any, columns: Sequence[str], newlines_in_values: bool) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from ..errors import PrivacyError
 from ._columns import columns_in, is_frame, library_of, read_column, refused
-from ._lists import labels_in, number_of, numbers_in, objects, places_of
+from ._lists import doubles, labels_in, number_of, numbers_in, objects, places_of
 from ._plain_values import plain_objects
 
 #: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight
@@ -28,6 +28,14 @@ COLUMNS = ("numpy", "pandas", "polars", "pyarrow")
 BLOCK = 2**14
 #: Types of values that are labels as they are.
 PLAIN = {bool, int, float, str, type(None)}
+
+
+def assumptions_about_labels(are_declared: bool, class_weight: Any) -> Iterator[str]:
+    """Assumptions of a classifier's guarantee about its labels, as plain sentences."""
+    if not are_declared:
+        yield "the labels that occur in y are public (declare them: classes=[...])."
+    if class_weight is not None:
+        yield "class_weight was not taken from the labels."
 
 
 def positions(y: Any, classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
@@ -81,8 +89,7 @@ def sorted_classes(declared: Any) -> NDArray[Any]:
             f"Found classes={list(declared)!r}: a missing value is no class, as a record without a "
             "label is blank. Leave it out, or give these records a label of their own, e.g. 'none'."
         )
-    classes: NDArray[Any] = unique_labels(declared)
-    return classes
+    return np.asarray(unique_labels(declared))
 
 
 def label_kind(y: Any) -> str:
@@ -180,8 +187,7 @@ def targets_in(y: Any, numeric: bool, fewest: int = 1) -> NDArray[Any]:
     values = numbers_of(values) if numeric else values
     options = {"ensure_2d": False, "ensure_all_finite": False, "ensure_min_samples": fewest}
     values = check_array(values, dtype=None, input_name="y", **options)
-    targets: NDArray[Any] = column_or_1d(values, warn=True)
-    return targets
+    return np.asarray(column_or_1d(values, warn=True))
 
 
 def numbers_of(y: NDArray[Any]) -> NDArray[np.float64]:
@@ -198,8 +204,7 @@ def numbers_of(y: NDArray[Any]) -> NDArray[np.float64]:
         return np.fromiter(map(number_of, y.flat), np.float64, y.size).reshape(y.shape)
     if y.dtype.kind not in "biuf":
         raise ValueError(f"Found y of type {y.dtype}; numbers are needed.")
-    with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
-        return y.astype(np.float64)
+    return doubles(y)
 
 
 def targets_like(y: Any, classes: Sequence[Any] | None, numeric: bool) -> Any:

@@ -31,6 +31,12 @@ def objects(values: Sequence[Any]) -> NDArray[np.object_]:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
+def doubles(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Array in double precision; a long double beyond all doubles is infinite."""
+    with np.errstate(over="ignore"):  # a warning would tell of it
+        return values.astype(np.float64)
+
+
 def objects_in(
     values: Sequence[Any], name: str, row_shape: tuple[int, ...] | None = None
 ) -> NDArray[np.object_]:
@@ -89,7 +95,11 @@ def labels_in(
             "record, or an array of shape (n_samples, n_labels), is needed."
         )
     if classes is None:
-        return np.asarray([_integer_if_whole(label) for label in labels])
+        is_int = (
+            isinstance(label, (bool, float)) and float(label).is_integer() for label in labels
+        )
+        pairs = zip(labels, is_int)
+        return np.asarray([int(label) if integer else label for label, integer in pairs])
     declared = [_python_scalar(label) for label in classes]
     places = {label: place for place, label in enumerate(declared)}
     kinds = np.asarray([*declared, _label_outside(declared)])
@@ -158,8 +168,7 @@ def _cells(row: Any, shape: tuple[int, ...]) -> list[Any]:
 def _numbers_of_row(row: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Numbers of a row of a declared shape; nan for a row of another."""
     if type(row) is np.ndarray and row.dtype.kind in "biuf":
-        with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
-            return row.astype(np.float64) if row.shape == shape else np.full(shape, np.nan)
+        return doubles(row) if row.shape == shape else np.full(shape, np.nan)
     cells = _cells(_nested_lists(row), shape)
     return np.fromiter(map(number_of, cells), np.float64, len(cells)).reshape(shape)
 
@@ -227,12 +236,6 @@ def said_by(text: str) -> Any:
         return int(text.partition(".")[0]) if WHOLE.fullmatch(text) else float(text)
     except ValueError:
         return text
-
-
-def _integer_if_whole(label: Any) -> Any:
-    """Integer for a whole float or a flag; others unchanged."""
-    is_integer = isinstance(label, bool) or (isinstance(label, float) and label.is_integer())
-    return int(label) if is_integer else label
 
 
 def _label_outside(classes: list[Any]) -> Any:

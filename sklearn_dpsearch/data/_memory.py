@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -22,15 +23,13 @@ def share_memory(container: Any, other: Any) -> bool:
     """Return whether two containers are the same, or may hold the same memory: a doubt is a yes."""
     if container is other:
         return True
-    views, other_views = list(_memory_of(container)), list(_memory_of(other))
-    return any(_overlap(view, other_view) for view in views for other_view in other_views)
-
-
-def _overlap(view: NDArray[Any], other: NDArray[Any]) -> bool:
-    try:
-        return np.shares_memory(view, other, SEARCHED)  # type: ignore[arg-type]
-    except Exception:  # NumPy's, of which the name differs by version: it is too hard to see
-        return True
+    for views in itertools.product(_memory_of(container), _memory_of(other)):
+        try:
+            if np.shares_memory(*views, SEARCHED):  # type: ignore[arg-type]
+                return True
+        except Exception:  # NumPy's, of which the name differs by version: it is too hard to see
+            return True
+    return False
 
 
 def _memory_of(values: Any) -> Iterator[NDArray[Any]]:
@@ -49,8 +48,9 @@ def _memory_of(values: Any) -> Iterator[NDArray[Any]]:
             yield from _memory_of(column)
     elif library == "pandas":
         yield from _memory_of_pandas(getattr(values, "array", values))
-    elif library == "polars":
-        yield from _memory_of_polars(values)
+    elif library == "polars" and "pyarrow" in sys.modules:
+        newest = sys.modules["polars"].CompatLevel.newest()  # texts are not copied
+        yield from _memory_of_arrow(values.to_arrow(compat_level=newest))
     elif library == "pyarrow":
         yield from _memory_of_arrow(values)
     elif isinstance(data := getattr(values, "data", None), np.ndarray):  # a sparse matrix
@@ -60,21 +60,10 @@ def _memory_of(values: Any) -> Iterator[NDArray[Any]]:
 
 
 def _memory_of_pandas(array: Any) -> Iterator[NDArray[Any]]:
-    stores = (vars(array).get(name, None) for name in STORES) if hasattr(array, "__dict__") else ()
+    held = (getattr(array, "__dict__", {}).get(name) for name in STORES)
+    stores = itertools.chain(held, (getattr(array, name, None) for name in STORES))
     memory = next((store for store in stores if store is not None), None)
-    if memory is None:
-        memory = next(
-            (store for name in STORES if (store := getattr(array, name, None)) is not None), None
-        )
     yield from [_address(id(array))] if memory is None else _memory_of(memory)
-
-
-def _memory_of_polars(series: Any) -> Iterator[NDArray[Any]]:
-    if "pyarrow" not in sys.modules:
-        yield _address(id(series))
-        return
-    newest = sys.modules["polars"].CompatLevel.newest()  # texts are not copied
-    yield from _memory_of_arrow(series.to_arrow(compat_level=newest))
 
 
 def _memory_of_arrow(column: Any) -> Iterator[NDArray[Any]]:
@@ -82,18 +71,14 @@ def _memory_of_arrow(column: Any) -> Iterator[NDArray[Any]]:
     for chunk in getattr(column, "chunks", [column]):
         values = chunk.indices if hasattr(chunk, "indices") else chunk
         buffer = values.buffers()[1] if len(values.buffers()) > 1 else None
-        bits = _bits_of_entry(values.type)
+        try:
+            bits = int(values.type.bit_width)
+        except Exception:  # of texts, which have no width: those of their places
+            kind = str(values.type)
+            bits = 64 if "large" in kind else 128 if "view" in kind else 32
         if buffer is not None:
             start, end = values.offset * bits, (values.offset + len(values)) * bits
             yield _address(buffer.address + -(-start // 8), max(end // 8 - -(-start // 8), 0))
-
-
-def _bits_of_entry(dtype: Any) -> int:
-    """Bits of one entry in the buffer of its values, or of their places."""
-    try:
-        return int(dtype.bit_width)
-    except Exception:  # of texts: PyArrow's error for types without a width
-        return 64 if "large" in str(dtype) else 128 if "view" in str(dtype) else 32
 
 
 def _address(start: int, size: int = 1) -> NDArray[Any]:

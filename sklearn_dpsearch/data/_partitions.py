@@ -13,7 +13,6 @@ import numpy as np
 
 from ..errors import not_once
 from ._columns import columns_in, is_frame, is_of_dask, names_of, read_column
-from ._rows import rows_of_frame
 
 #: Types of entries whose texts are the same in every process; a set, or what holds one, has another
 #: order in each.
@@ -79,7 +78,7 @@ def header_of(X: Any, y: Any, owner: str) -> tuple[Any, Any, str]:
 
 
 def target_name(y: Any) -> str | None:
-    """Name of the column of targets; None for others."""
+    """Name of the column of targets, or of persons; None for others."""
     return y if isinstance(y, str) else None
 
 
@@ -112,7 +111,7 @@ def partition_facts(frame: Any) -> tuple[int, bytes]:
 
 def chosen_rows(frame: Any, digest: bytes, rows: np.ndarray) -> Any:
     """Rows of a partition, by place or by a mask; None if it has changed."""
-    return rows_of_frame(frame, rows) if _digest(frame) == digest else None
+    return frame.iloc[rows] if _digest(frame) == digest else None
 
 
 def _digest(frame: Any) -> bytes:

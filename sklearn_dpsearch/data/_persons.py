@@ -76,8 +76,7 @@ def missing_among(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Mask of missing values (None, nan, NaT or NA), shape (n,)."""
     if values.dtype.kind == "O":
         return np.fromiter(map(_is_missing, values), np.bool_, len(values))
-    missing: NDArray[np.bool_] = values != values  # nan and NaT
-    return missing
+    return np.asarray(values != values)  # nan and NaT
 
 
 def _is_missing(name: Any) -> bool:

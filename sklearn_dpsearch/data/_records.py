@@ -167,20 +167,15 @@ def read_parameter(name: str, value: Any) -> Any:
     TypeError
         For a container that is not known, which would be read by other code.
     """
-    if type(value) in (list, tuple) and any(map(_is_part, value)):
+    is_sequence = type(value) in (list, tuple)
+    # as in eval_set=(X, y); rows of numbers are lists
+    if is_sequence and any(library_of(part) for part in value if not isinstance(part, list)):
         return type(value)(read_parameter(name, part) for part in value)
     if library_of(value) is not None:
         return value if is_frame(value) else _plain_array(as_array(value))
     if value is None or isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__"):
         return value
     raise refused(value, name)
-
-
-def _is_part(value: Any) -> bool:
-    """True for a container inside of a parameter, as in ``eval_set=(X, y)``; rows of numbers are
-    lists.
-    """
-    return not isinstance(value, list) and library_of(value) is not None
 
 
 def dense_numbers(X: Any) -> np.ndarray:

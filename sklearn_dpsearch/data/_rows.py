@@ -15,14 +15,9 @@ from scipy.sparse import issparse, vstack
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 
-def rows_of_frame(frame: Any, places: Numbers | slice) -> Any:
-    """Rows of a data frame of pandas at these places."""
-    return frame.iloc[places]
-
-
 def rows_at(values: Any, places: slice) -> Any:
     """Rows of a plain container at these places."""
-    return rows_of_frame(values, places) if hasattr(values, "iloc") else values[places]
+    return values.iloc[places] if hasattr(values, "iloc") else values[places]
 
 
 def stacked(parts: Sequence[Any]) -> Any:
@@ -36,10 +31,11 @@ def stacked(parts: Sequence[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def rows_in_file(X: Any, n_bytes: int) -> Any:
-    """Rows of an array in a file of at least so many bytes; other containers as they are."""
-    in_file = type(X) is np.memmap and X.nbytes >= n_bytes
-    return ChosenRows(X) if in_file else X
+def rows_in_file(X: Any, n_bytes: int) -> ChosenRows | None:
+    """Rows of an array in a file of at least so many bytes; None for other containers."""
+    rows = ChosenRows(X) if type(X) is np.memmap else X
+    in_file = isinstance(rows, ChosenRows) and rows.bytes_in_file >= n_bytes
+    return rows if in_file else None
 
 
 def array_in_memory(X: Any) -> Any:

@@ -180,16 +180,11 @@ def least_bytes_in_file(device: Any) -> int:
     return LARGE.get(torch.device(device).type, ELSEWHERE)
 
 
-def stays_in_file(X: ChosenRows, device: Any) -> bool:
-    """Return whether records are rows of a large array in a file, such as ``np.memmap``."""
-    return X.bytes_in_file >= least_bytes_in_file(device)
-
-
 def converted_rows(
     rows: ChosenRows,
     how: Hashable,
     dtype: torch.dtype,
-    convert: Callable[[NDArray[Any], Tensor], object],
+    convert: Callable[[NDArray[Any]], Tensor],
     size: int,
 ) -> Tensor:
     """Copy of an array's rows in another form, made in blocks, and kept for other nets.
@@ -201,7 +196,7 @@ def converted_rows(
         Equal for equal conversions.
     dtype : torch.dtype
     convert : callable
-        (Rows of the array, tensor) ↦ inputs in the tensor, each row by itself.
+        Rows of the array ↦ tensor of inputs, each row by itself.
     size : int
         Rows in a block.
     """
@@ -210,7 +205,7 @@ def converted_rows(
         kind = np.dtype(str(dtype).removeprefix("torch."))
         converted = torch.from_numpy(np.empty(rows.shape, kind))
         for places, block in rows.blocks(size):
-            convert(block, converted[places])
+            converted[places] = convert(block)
         rows.converted[how] = converted
     return rows.converted[how]
 
@@ -324,8 +319,11 @@ class ReadRecords(TrainingData):
             code = self.encode([target])[0]
         except Exception:  # an error would tell of the record
             return None
-        fits = all(map(_has_shape_and_kind, list_tensors(self.inputs), parts))
-        return [*parts, code] if fits and code.shape == self.targets.shape[1:] else None
+        fits = code.shape == self.targets.shape[1:]
+        for kind, part in zip(list_tensors(self.inputs), parts):
+            in_kind = kind.is_floating_point() or not part.is_floating_point()
+            fits = fits and in_kind and kind.shape[1:] == part.shape
+        return [*parts, code] if fits else None
 
     def assumptions(self) -> tuple[str, ...]:
         return (f"{' and '.join(self.source.names)}: {ALONE}",)
@@ -343,10 +341,6 @@ def _seed_global_generators(words: np.ndarray, device: torch.device) -> None:
     if device.type == "cuda":
         with torch.cuda.device(device):
             torch.cuda.manual_seed(seed)
-
-
-def _has_shape_and_kind(kind: Tensor, row: Tensor) -> bool:
-    return kind.shape[1:] == row.shape and (kind.is_floating_point() or not row.is_floating_point())
 
 
 # --- targets --------------------------------------------------------------------------------------

@@ -49,13 +49,12 @@ def _to_exact_arithmetic() -> Callable[[], None]:
     gradients, is off: a single record could trigger it.
     """
     cuda, cudnn, mkldnn = (getattr(torch.backends, name) for name in ("cuda", "cudnn", "mkldnn"))
-    parts = [getattr(owner, name, None) for owner, name in ((cudnn, "conv"), (cudnn, "rnn"))]
+    parts = [getattr(cudnn, name, None) for name in ("conv", "rnn")]
     newer = [part for part in parts if hasattr(part, "fp32_precision")]  # since PyTorch 2.9
-    changes: list[tuple[Any, str, Any]]
-    changes = [(cudnn, "benchmark", False), (cudnn, "deterministic", True)]
-    changes += [(part, "fp32_precision", "ieee") for part in newer]
+    changes: list[tuple[Any, str, Any]] = [(part, "fp32_precision", "ieee") for part in newer]
     if not newer:
         changes.append((cudnn, "allow_tf32", False))
+    changes += [(cudnn, "benchmark", False), (cudnn, "deterministic", True)]
     with contextlib.ExitStack() as undo:
         for owner, name, value in changes:
             undo.callback(setattr, owner, name, getattr(owner, name))

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data._lists import number_of, objects, places_of
+from ..data._persons import missing_among
 
 Array = NDArray[np.float64]
 
@@ -238,6 +239,8 @@ class Choice(OneHot):
         Whether the target falls or rises in the order of the list; 0: not stated.
     """
 
+    ways_to_misfit = (MISSING, UNKNOWN)
+
     values: tuple[Hashable, ...]
     kind: str = ""
     confirmed: bool = False
@@ -261,9 +264,20 @@ class Choice(OneHot):
                 "schema: none of them can be in it. Write the values in the schema as the column "
                 "has them, or convert it."
             )
-        are_flags = all(isinstance(value, bool) for value in self.values)
-        if kind == "T" and (self.kind == "numbers" or are_flags):
-            raise TypeError(_no_numbers_in_text(name, self.values))
+        if kind == "T" and all(isinstance(value, bool) for value in self.values):
+            as_yaml = ["yes" if value else "no" for value in self.values]
+            raise TypeError(
+                f"Found text in column {name!r}, and {list(self.values)} in the schema: YAML makes "
+                f"flags of yes and no. Write the texts in quotes, {as_yaml} or "
+                f"{list(map(str, self.values))}, as the column has them."
+            )
+        if kind == "T" and self.kind == "numbers":
+            raise TypeError(
+                f"Found text in column {name!r}, and the numbers {list(self.values)} in the "
+                f"schema. If the texts are numbers, such as {str(self.values[0])!r}, convert the "
+                "column: pandas.to_numeric(column, errors='coerce'). If they are labels, such as "
+                "'flat', write all of them in the schema in place of the numbers."
+            )
         if kind == "f" and not self.confirmed and are_neighbours(self.values):
             lower, upper = sorted(self.values)  # type: ignore[type-var]
             raise TypeError(
@@ -273,12 +287,9 @@ class Choice(OneHot):
                 f"[{lower}, {upper}]}}."
             )
 
-    ways_to_misfit = (MISSING, UNKNOWN)
-
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        missing = np.fromiter((_is_missing(value) for value in values.tolist()), bool, len(values))
         fits = self.places(values) < len(self.values)
-        return np.where(fits, 0, np.where(missing, 1, 2))
+        return np.where(fits, 0, np.where(missing_among(values), 1, 2))
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
         """Every value at least once, if there are enough records."""
@@ -309,15 +320,30 @@ class Hashed(OneHot):
     buckets : int
     """
 
+    ways_to_misfit = (MISSING,)
+
     buckets: int
 
     def labels(self) -> Sequence[Any]:
         return (*range(self.buckets), MISSING)
 
     def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        buckets: dict[bytes, int] = {}
-        numbers = (self._bucket(value, buckets) for value in values.tolist())
-        return np.fromiter(numbers, np.intp, len(values))
+        places = [self.buckets] * len(values)
+        buckets: dict[bytes, int] = {}  # equal texts are hashed once
+        for number, value in enumerate(values.tolist()):
+            try:
+                if value is None or value != value:
+                    continue
+                text = str.encode(value if isinstance(value, str) else _text_of(value))
+                if text not in buckets:
+                    # numbers have one text, because one entry of text makes text of a column
+                    hashed = _text_of(text.decode()).encode()
+                    digest = hashlib.blake2b(hashed, digest_size=8).digest()
+                    buckets[text] = int.from_bytes(digest, "big") % self.buckets
+                places[number] = buckets[text]
+            except Exception:  # pandas' missing value, or no text at all
+                continue
+        return np.array(places, np.intp)
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
         for bucket in range(self.buckets):
@@ -332,8 +358,6 @@ class Hashed(OneHot):
                 "convert it to text."
             )
 
-    ways_to_misfit = (MISSING,)
-
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
         return np.where(self.places(values) == self.buckets, 1, 0)
 
@@ -346,23 +370,6 @@ class Hashed(OneHot):
 
     def described(self, bins: int = 0, max_values: int | None = None) -> str:
         return f"any value, in {self.buckets} buckets"
-
-    def _bucket(self, value: Any, buckets: dict[bytes, int]) -> int:
-        """Bucket of a value, the last one if it is missing.
-
-        ``buckets`` spares hashing a text twice. Equal values may have different texts.
-        """
-        try:
-            if value is None or value != value:
-                return self.buckets
-            text = str.encode(value if isinstance(value, str) else _text_of(value))
-            if text not in buckets:
-                # numbers have one text, because one entry of text makes text of a column
-                digest = hashlib.blake2b(_text_of(text.decode()).encode(), digest_size=8).digest()
-                buckets[text] = int.from_bytes(digest, "big") % self.buckets
-            return buckets[text]
-        except Exception:  # pandas' missing value, or no text at all
-            return self.buckets
 
 
 def _text_of(value: Any) -> str:
@@ -405,31 +412,6 @@ def _says_date(value: Any) -> bool:
         return long_enough and bool(datetime.fromisoformat(value))
     except ValueError:
         return False
-
-
-def _no_numbers_in_text(name: str, values: Sequence[Any]) -> str:
-    """Text of an error for numbers or flags in the schema of a column of text."""
-    if all(isinstance(value, bool) for value in values):
-        listed = ["yes" if value else "no" for value in values], [str(value) for value in values]
-        return (
-            f"Found text in column {name!r}, and {list(values)} in the schema: YAML makes flags of "
-            f"yes and no. Write the texts in quotes, {listed[0]} or {listed[1]}, as the column has "
-            f"them."
-        )
-    return (
-        f"Found text in column {name!r}, and the numbers {list(values)} in the schema. If the "
-        f"texts are numbers, such as {str(values[0])!r}, convert the column: "
-        "pandas.to_numeric(column, errors='coerce'). If they are labels, such as 'flat', write all "
-        "of them in the schema in place of the numbers."
-    )
-
-
-def _is_missing(value: Any) -> bool:
-    """Return whether a value is None or not equal to itself, as nan is."""
-    try:
-        return value is None or bool(value != value)
-    except Exception:  # pandas' missing value has no truth
-        return True
 
 
 def kind_in_words(kind: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data._lists import number_of, objects
+from ..data._lists import doubles, number_of, objects
 from ._columns import ABOVE, BELOW, MISSING, Array, Column, CurvePoints, Detail, Unit, kind_in_words
 
 #: Scales of numbers; bins as the encoder says, or by the rule; bins of the rule.
@@ -85,6 +85,11 @@ class Range(Column):
         Whether the target falls or rises with the values; 0: not stated.
     """
 
+    ways_to_misfit = (MISSING, BELOW, ABOVE)
+    mean_square, lowest = 1.0 / 3.0, -1.0
+    #: Kind of the values, in a word.
+    noun: ClassVar[str]
+
     lower: Any
     upper: Any
     bins: Any = ENCODER
@@ -92,37 +97,34 @@ class Range(Column):
     direction: int = 0
 
     @abstractmethod
-    def numbers(self, values: Any) -> Array:
-        """Values of the column as numbers; nan for others."""
+    def to_numbers(self, values: Any) -> Array:
+        """Convert values of the column to numbers; nan for others."""
 
     def auto_edges(self) -> Array:
         """Inner edges of the bins for "auto"."""
         return replace(self, bins=AUTO_BINS).edges(Detail())
 
-    def warped(self, numbers: Array) -> Array:
-        """Numbers on the scale of equal spacing, linear or logarithmic."""
+    def warp(self, numbers: Array) -> Array:
+        """Map numbers to the scale of equal spacing, linear or logarithmic."""
         return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.scale == LOG else numbers
 
-    def unwarped(self, numbers: Array) -> Array:
-        """Numbers back from the scale of ``warped``."""
+    def unwarp(self, numbers: Array) -> Array:
+        """Map numbers back from the scale of equal spacing."""
         return np.sign(numbers) * np.expm1(np.abs(numbers)) if self.scale == LOG else numbers
 
     def parts(self) -> Sequence[DatePart]:
         """Parts of a date with one-hot outputs of their own."""
         return ()
 
-    def values_of(self, numbers: Array) -> NDArray[Any]:
-        """Values of numbers inside of the range: inverse of ``numbers``."""
+    def to_values(self, numbers: Array) -> NDArray[Any]:
+        """Convert numbers inside of the range back to values."""
         return numbers
 
     def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
-        return self._encode_numbers(self.numbers(values), detail)
-
-    ways_to_misfit = (MISSING, BELOW, ABOVE)
-    mean_square, lowest = 1.0 / 3.0, -1.0
+        return self._encode_numbers(self.to_numbers(values), detail)
 
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        numbers, (lower, upper) = self.numbers(values), self.ends()
+        numbers, (lower, upper) = self.to_numbers(values), self.ends()
         return np.select([np.isnan(numbers), numbers < lower, numbers > upper], [1, 2, 3], 0)
 
     def _encode_numbers(self, numbers: Array, detail: Detail) -> Array:
@@ -130,23 +132,18 @@ class Range(Column):
         missing = np.isnan(numbers)
         unit = self._value_unit("")
         with np.errstate(over="ignore"):  # overflow is far outside the range, and is clipped
-            share = np.clip((self.warped(numbers) - unit.middle) / unit.half, -1.0, 1.0)
+            share = np.clip((self.warp(numbers) - unit.middle) / unit.half, -1.0, 1.0)
         inside = np.where(missing, 0.0, share)
-        one_hot = self._one_hot_outputs(inside * unit.half + unit.middle, missing, detail)
-        indicator = [missing[:, np.newaxis]] if detail.indicators else []
-        return np.hstack([inside[:, np.newaxis], *one_hot, *indicator])
-
-    def _one_hot_outputs(
-        self, warped: Array, missing: NDArray[np.bool_], detail: Detail
-    ) -> Iterator[Array]:
-        """One-hot outputs of bins and date parts, all zero where a number is missing."""
-        edges = self.edges(detail)
-        if len(edges):
-            places = np.searchsorted(self.warped(edges), warped, side="right")
-            present = ~missing[:, np.newaxis]
-            yield np.eye(len(edges) + 1)[places] * present
+        outputs, edges = [inside[:, np.newaxis]], self.edges(detail)
+        if len(edges):  # one-hot outputs, all zero where a number is missing
+            warped, present = inside * unit.half + unit.middle, ~missing[:, np.newaxis]
+            places = np.searchsorted(self.warp(edges), warped, side="right")
+            outputs.append(np.eye(len(edges) + 1)[places] * present)
             for part in self.parts():
-                yield np.eye(part.size)[part.place(self.unwarped(warped))] * present
+                outputs.append(np.eye(part.size)[part.place(self.unwarp(warped))] * present)
+        if detail.indicators:
+            outputs.append(missing[:, np.newaxis])
+        return np.hstack(outputs)
 
     def edges(self, detail: Detail) -> Array:
         """Inner edges of the bins in the column's own numbers, none without bins."""
@@ -156,9 +153,9 @@ class Range(Column):
         if bins == AUTO:
             return self.auto_edges()
         if isinstance(bins, tuple):
-            return self.numbers(np.array(bins, dtype=object))
-        lower, upper = self.warped(self.ends())
-        return self.unwarped(np.linspace(lower, upper, int(bins) + 1)[1:-1])
+            return self.to_numbers(np.array(bins, dtype=object))
+        lower, upper = self.warp(self.ends())
+        return self.unwarp(np.linspace(lower, upper, int(bins) + 1)[1:-1])
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
         yield self._value_unit(name)
@@ -176,15 +173,15 @@ class Range(Column):
     def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
         """Yield the curve of the value with its bins, and of each date part."""
         edges, (lower, upper) = self.edges(detail), self.ends()
-        ends = self.warped(np.array([lower, *edges, upper]))
+        ends = self.warp(np.array([lower, *edges, upper]))
         inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
         inside[-1, -1] = ends[-1]
-        numbers = self.unwarped(inside.ravel())
+        numbers = self.unwarp(inside.ravel())
         rows = self._encode_numbers(numbers, detail)
         width, first = rows.shape[1], len(edges) + 2
         rows[:, first:] = 0.0
         weights = np.repeat(np.diff(ends), len(WITHIN))
-        yield CurvePoints(name, self.values_of(numbers), rows, weights)
+        yield CurvePoints(name, self.to_values(numbers), rows, weights)
         for part in self.parts() if len(edges) else ():
             labels = range(part.first, part.first + part.size)
             one_hot = np.eye(part.size, width, first)
@@ -208,9 +205,6 @@ class Range(Column):
         ends = self.lower, self.upper
         return {**dict(zip(("lower", "upper"), ends)), **options} if options else ends
 
-    #: Kind of the values, in a word.
-    noun: ClassVar[str]
-
     def described(self, bins: int = 0, max_values: int | None = None) -> str:
         words = [f"{self.noun} from {self.lower} to {self.upper}"]
         if self.scale == LOG:
@@ -225,11 +219,11 @@ class Range(Column):
 
     def ends(self) -> Array:
         """Both ends of the range as numbers."""
-        return self.numbers(np.array([self.lower, self.upper], dtype=object))
+        return self.to_numbers(np.array([self.lower, self.upper], dtype=object))
 
     def _value_unit(self, name: str) -> Unit:
         """Unit of the output for the value itself."""
-        lower, upper = (float(end) for end in self.warped(self.ends()))
+        lower, upper = (float(end) for end in self.warp(self.ends()))
         return Unit(name, lower / 2 + upper / 2, upper / 2 - lower / 2)
 
 
@@ -257,12 +251,9 @@ class NumberRange(Range):
         """
         return isinstance(self.lower, numbers.Integral) and isinstance(self.upper, numbers.Integral)
 
-    def numbers(self, values: Any) -> Array:
+    def to_numbers(self, values: Any) -> Array:
         if values.dtype.kind in "biuf":
-            # a warning would tell of a long double beyond all doubles
-            with np.errstate(over="ignore"):
-                numbers: Array = values.astype(np.float64)
-            return numbers
+            return doubles(values)
         return np.fromiter((number_of(value) for value in values), np.float64, len(values))
 
     def refuse(self, name: str, kind: str) -> None:
@@ -287,13 +278,14 @@ class DateRange(Range):
 
     noun = "date"
 
-    def numbers(self, values: Any) -> Array:
-        if values.dtype.kind == "M":
-            return _days_since_1970(values)
-        instants = [_as_instant(value) for value in values]
-        return _days_since_1970(np.array(instants, dtype="datetime64[us]"))
+    def to_numbers(self, values: Any) -> Array:
+        """Convert dates to days since 1970; nan for others."""
+        if values.dtype.kind != "M":
+            values = np.array([_as_instant(value) for value in values], dtype="datetime64[us]")
+        instants = values.astype("datetime64[us]")
+        return np.where(np.isnat(instants), np.nan, instants.astype(np.int64) / DAY)
 
-    def values_of(self, numbers: Array) -> NDArray[Any]:
+    def to_values(self, numbers: Array) -> NDArray[Any]:
         return np.asarray((numbers * DAY).astype("datetime64[us]"))
 
     def refuse(self, name: str, kind: str) -> None:
@@ -340,9 +332,3 @@ def _parsed_date(text: str) -> datetime | str:
     if match is None:
         raise ValueError
     return datetime.fromisoformat(text.strip().upper()) if match["offset"] else text.strip()
-
-
-def _days_since_1970(values: Any) -> Array:
-    """Days since 1970 of instants, nan for NaT."""
-    micros = values.astype("datetime64[us]")
-    return np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / DAY)

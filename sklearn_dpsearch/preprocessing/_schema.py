@@ -27,12 +27,24 @@ from ._columns import (
     is_number,
     looks_like_ends,
 )
-from ._ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
+from ._ranges import AUTO, LINEAR, LOG, DateRange, NumberRange, Range
 
 #: Most listed values of a column that are shown where a model says how it reads a table.
 MOST_SHOWN = 6
+#: Assumption of a model with a schema.
+PUBLIC = "the schema was not taken from the records, and the types of its columns are public."
 #: Remedy for a schema that is still to be written.
 DRAFT = "preprocessing.schema_of(table_of_public_examples) drafts one."
+
+
+def check_stated_once(model: Any, facts: Mapping[str, Any]) -> None:
+    """Raise for an argument of a model about whose target the schema states such a fact, too."""
+    for name, stated in facts.items():
+        if (argument := getattr(model, name)) is not None:
+            raise ValueError(
+                f"Found {name}={argument!r} and target={model.target!r}, for which the schema "
+                f"states {stated!r}. Leave one of them out."
+            )
 
 
 class Schema(Mapping[str, Any]):
@@ -81,9 +93,8 @@ class Schema(Mapping[str, Any]):
         if not is_mapping or not all(isinstance(name, str) for name in entries):
             raise ValueError(
                 f"Found {entries!r} as a schema; a dictionary from names of columns to their "
-                f"values is needed, e.g. "
-                f'{{"age": (17, 90), "job": ["clerk", "nurse"]}}, or a file of JSON or YAML. '
-                f"{DRAFT}"
+                'values is needed, e.g. {"age": (17, 90), "job": ["clerk", "nurse"]}, or a file of '
+                f"JSON or YAML. {DRAFT}"
             )
         if isinstance(entries, Schema):
             entries = entries.columns
@@ -94,9 +105,9 @@ class Schema(Mapping[str, Any]):
     def of(schema: Schema | Mapping[str, Any]) -> Schema:
         """Return a schema, built from a mapping if need be; a file has to be read before."""
         if isinstance(schema, (str, Path)):
+            path = repr(str(schema))
             raise TypeError(
-                f"Found schema={str(schema)!r}; a file is read by Schema: "
-                f"schema=Schema({str(schema)!r})."
+                f"Found schema={path}; a file is read by Schema: schema=Schema({path})."
             )
         return schema if isinstance(schema, Schema) else Schema(schema)
 
@@ -126,9 +137,7 @@ class Schema(Mapping[str, Any]):
         most : int, optional
             Most listed values that are shown.
         """
-        if bins is None:
-            edges = {name: stated_edges(column) for name, column in self.columns.items()}
-            bins = {name: len(inner) + 1 for name, inner in edges.items() if inner}
+        bins = numbers_of_bins(self.columns, Detail()) if bins is None else bins
         columns = self.columns.items()
         return [
             f"{key}: {column.described(bins.get(key, 0), max_values)}" for key, column in columns
@@ -187,18 +196,16 @@ class Schema(Mapping[str, Any]):
         """Values of a column, for ``classes=`` of a classifier."""
         column = self._column_named(name)
         if not isinstance(column, Choice):
-            raise ValueError(
-                f"Found the range {self[name]!r} for column {name!r}; a list of values has classes."
-            )
+            needed = "a list of values has classes."
+            raise ValueError(f"Found the range {self[name]!r} for column {name!r}; {needed}")
         return list(column.values)
 
     def bounds(self, name: str) -> tuple[Any, Any]:
         """Ends of a column, for ``bounds_y=`` of a regressor."""
         column = self._column_named(name)
         if not isinstance(column, Range):
-            raise ValueError(
-                f"Found the values {self[name]!r} for column {name!r}; a range has bounds."
-            )
+            needed = "a range has bounds."
+            raise ValueError(f"Found the values {self[name]!r} for column {name!r}; {needed}")
         return column.lower, column.upper
 
     def to_yaml(self, path: str | Path | None = None) -> str:
@@ -220,9 +227,7 @@ class Schema(Mapping[str, Any]):
 
         The text needs more than one line. This needs PyYAML.
         """
-        is_text = isinstance(source, str) and "\n" in source
-        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-        return cls(yaml_module().safe_load(text))
+        return cls(yaml_module().safe_load(_text_of_source(source, "\n")))
 
     @classmethod
     def from_json(cls, source: str | Path) -> Self:
@@ -232,9 +237,7 @@ class Schema(Mapping[str, Any]):
 
         Ends that are text, such as "2024-05-31", are dates.
         """
-        is_text = isinstance(source, str) and "{" in source
-        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-        return cls(json.loads(text))
+        return cls(json.loads(_text_of_source(source, "{")))
 
     def facts_of(self, target: str | None, *, numeric: bool) -> dict[str, Any]:
         """Facts about a target: its classes or its bounds.
@@ -274,6 +277,12 @@ class Schema(Mapping[str, Any]):
                 f"{list(self)}.{did_you_mean(name, list(self))}"
             )
         return self.columns[name]
+
+
+def _text_of_source(source: str | Path, mark: str) -> str:
+    """Text of a file; or the source itself, if it is text with this mark."""
+    is_text = isinstance(source, str) and mark in source
+    return str(source) if is_text else Path(source).read_text(encoding="utf-8")
 
 
 def _yaml_entry(column: Column) -> Any:
@@ -331,8 +340,7 @@ def column_of(name: str, stated: Any) -> Column:
         ends = _range_end(stated["lower"]), _range_end(stated["upper"])
         for kind, fits in ((NumberRange, is_number), (DateRange, is_date)):
             if all(map(fits, ends)):
-                column = _check_order(name, _scaled_range(name, kind, ends, stated))
-                return _range_with_bins(name, column, stated)
+                return _range_with_bins(name, _scaled_range(name, kind, ends, stated), stated)
         stated = ends
     if isinstance(stated, list) and looks_like_ends(stated):
         raise ValueError(_ambiguous_list(name, *stated))
@@ -367,22 +375,27 @@ def _ambiguous_list(name: str, first: Any, second: Any) -> str:
     )
 
 
-def stated_edges(column: Column) -> list[float]:
-    """Inner edges of the bins that a schema states for a column."""
-    if not isinstance(column, Range) or column.bins in (ENCODER, None):
-        return []
-    return [float(edge) for edge in column.edges(Detail())]
+def numbers_of_bins(columns: Mapping[str, Column], detail: Detail) -> dict[str, int]:
+    """Number of bins of each range that has any, with these options of an encoder."""
+    ranges = {name: column for name, column in columns.items() if isinstance(column, Range)}
+    edges = {name: column.edges(detail) for name, column in ranges.items()}
+    return {name: len(inner) + 1 for name, inner in edges.items() if len(inner)}
 
 
 def _scaled_range(
     name: str, kind: type[Range], ends: tuple[Any, Any], options: Mapping[str, Any]
 ) -> Range:
-    """Range with the scale of its entry."""
+    """Range with the scale of its entry, whose ends are finite and in order, or an error."""
     scale = options.get("scale", LINEAR)
     if scale not in (LINEAR, LOG) or (scale == LOG and kind is not NumberRange):
         needed = "; 'linear', or 'log' of numbers, is needed."
         raise entry_error(name, f"scale={scale!r}", needed)
-    return kind(*ends, scale=scale)
+    column = kind(*ends, scale=scale)
+    unit = column._value_unit(name)
+    if not (math.isfinite(unit.middle) and unit.half > 0):
+        needed = ": the smallest value and then the largest are needed, both finite."
+        raise entry_error(name, f"({column.lower}, {column.upper})", needed)
+    return column
 
 
 def _range_with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Range:
@@ -405,15 +418,6 @@ def _range_with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Ra
 def is_number_of_bins(bins: Any) -> bool:
     """Return whether a value is a number of bins."""
     return isinstance(bins, numbers.Integral) and not isinstance(bins, bool) and int(bins) >= 2
-
-
-def _check_order(name: str, column: Range) -> Range:
-    """Range whose ends are finite and in order, or an error."""
-    unit = column._value_unit(name)
-    if not (math.isfinite(unit.middle) and unit.half > 0):
-        needed = ": the smallest value and then the largest are needed, both finite."
-        raise entry_error(name, f"({column.lower}, {column.upper})", needed)
-    return column
 
 
 def _choice_of_values(

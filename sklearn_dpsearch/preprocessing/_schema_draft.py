@@ -42,10 +42,8 @@ def schema_of(public_sample: Any, *, max_values: int = 50) -> Schema:
     """
     names = names_of(public_sample)
     if names is None:
-        raise TypeError(
-            f"Found {type(public_sample).__name__}; a data frame, which names its columns, is "
-            f"needed."
-        )
+        needed = "a data frame, which names its columns, is needed."
+        raise TypeError(f"Found {type(public_sample).__name__}; {needed}")
     entries = columns_of(public_sample, names).items()
     return Schema({name: _draft_column(name, entry.values, max_values) for name, entry in entries})
 
@@ -68,7 +66,7 @@ def _draft_column(name: str, values: NDArray[Any], max_values: int) -> Any:
 
 def _draft_number_range(name: str, values: NDArray[Any]) -> Any:
     """Range of numbers, rounded outwards, or few listed values."""
-    finite = _finite_values(name, NumberRange(0, 1).numbers(values))
+    finite = _finite_values(name, NumberRange(0, 1).to_numbers(values))
     different = np.unique(finite)
     few = [
         int(value) if float(value).is_integer() else float(value)
@@ -84,7 +82,7 @@ def _draft_number_range(name: str, values: NDArray[Any]) -> Any:
 def _draft_date_range(name: str, values: NDArray[Any]) -> Any:
     """Range of dates, rounded outwards."""
     dates = DateRange(np.datetime64(0, "D"), np.datetime64(1, "D"))
-    days = _finite_values(name, dates.numbers(values))
+    days = _finite_values(name, dates.to_numbers(values))
     ends = math.floor(days.min()), math.floor(days.max()) + 1
     return tuple(np.datetime64(end, "D").item() for end in ends)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,15 +58,3 @@ LOOKS = (
     Look("#8C8C8C", (0, (3, 1, 1, 1)), "X"),
     Look("#F0E442", (0, (4, 4)), "*"),
 )
-
-
-def plain_ticks(axis: Any, places: Any = None) -> None:
-    """Write ticks of a logarithmic axis as plain numbers, at given places or at matplotlib's."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
-
-    if places is not None:
-        axis.set_ticks(places)
-        axis.set_minor_locator(NullLocator())
-    number: Callable[[float, object], str] = lambda value, _: f"{value:g}"  # noqa: E731
-    axis.set_major_formatter(FuncFormatter(number))
-    axis.set_minor_formatter(NullFormatter())

@@ -197,12 +197,12 @@ def _requested_searches(
     One fit is a grid of one candidate: no choice, and no cost of a choice.
     """
     yield Asked(kind=FIT, make=DPGridSearchCV, space={}, arguments={})
-    distributions, *others = map(_as_list, (n_iter, subset_fraction, tuning_share))
+    distributions, fractions, shares = map(_as_list, (n_iter, subset_fraction, tuning_share))
     for distribution in distributions:
         if not isinstance(distribution, str):
             arguments = {"n_iter": distribution or USUAL}
             yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, arguments=arguments)
-    for distribution, fraction, share in itertools.product(distributions, *others):
+    for distribution, fraction, share in itertools.product(distributions, fractions, shares):
         arguments = {"n_iter": distribution or "auto", "subset_fraction": fraction}
         if share is not None:
             arguments["tuning_share"] = share
@@ -227,16 +227,17 @@ def _first_factor(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) ->
 def _plan_row(name: str, asked: Asked, strategy: Any, plan: Plan, budget: Mapping[str, Any]) -> Row:
     """Row of the table for one planned search."""
     delta, distribution = float(budget["delta"] or 0.0), plan.distribution
+    if distribution is None:
+        quantile, alone, epsilon_run = math.nan, float(strategy.space.size() == 1), math.nan
+    else:
+        quantile, alone = float(distribution.expected_quantile()), float(distribution.pmf(1))
+        epsilon_run = float(plan.promises.one_run.epsilon_at(delta))
     return Row(
         search=name,
         call=asked.call(budget),
-        quantile=math.nan if distribution is None else float(distribution.expected_quantile()),
-        alone=float(strategy.space.size() == 1)
-        if distribution is None
-        else float(distribution.pmf(1)),
-        epsilon_run=math.nan
-        if distribution is None
-        else float(plan.promises.one_run.epsilon_at(delta)),
+        quantile=quantile,
+        alone=alone,
+        epsilon_run=epsilon_run,
         epsilon_final=float(plan.final.worst.epsilon_at(delta)),
         noise={name: value for name, value in plan.final_settings.items() if value is not None},
         work=expected_work(strategy, plan),

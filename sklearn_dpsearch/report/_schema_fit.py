@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -170,23 +169,21 @@ def schema_report(
         book._spend_fit("schema_report", spent)
 
     counted = slice(None) if groups is None else one_of_each(persons, secrets.token_bytes)
+    squared = Fraction(2 if neighboring == "replace_one" else 1)  # of one of the columns
+
+    def add_noise(exact: NDArray[np.int64]) -> list[int]:
+        return [int(count) + noise.sample() for count in exact]
+
     shares, totals = dict[str, dict[str, float]](), list[float]()
     for name, column in checked.columns.items():
         kinds = column.misfits(columns[name].values[counted])
         cells = (FITS, *column.ways_to_misfit)
         counts = np.bincount(kinds, minlength=len(cells))
-        squared = Fraction(2 if neighboring == "replace_one" else 1)  # of one of the columns
-        add_noise = partial(_add_noise, noise)
         noisy = dict(zip(cells, release_sum(f"column {name}", counts, squared, add_noise)))
         totals.append(max(sum(noisy.values()), 1))
         shares[name] = {cell: min(max(noisy[cell] / totals[-1], 0.0), 1.0) for cell in cells[1:]}
     std = noise.std / float(np.median(totals))
     return SchemaReport(shares=shares, std=std, privacy_spent_=spent)
-
-
-def _add_noise(noise: Noise, counts: NDArray[np.int64]) -> list[int]:
-    """Counts with a draw of noise each."""
-    return [int(count) + noise.sample() for count in counts]
 
 
 def _count_noise(

@@ -20,10 +20,11 @@ from sklearn.utils.multiclass import type_of_target
 
 from ..ledger._ledger_context import counted
 from ..privacy._checks import Array
-from ._drawing import LOOKS, Display, plain_ticks
+from ._drawing import LOOKS, Display
 
 #: Share of the fits that must reach a score.
 MOST = 0.8
+CAVEAT = "From public or made-up records: how much private ones differ from them it cannot know."
 
 
 @dataclass(kw_only=True, eq=False)
@@ -69,16 +70,10 @@ class NeededEpsilon(Display):
         ]
         sufficient = f"epsilon = {self.epsilon:.3g} is needed"
         needed = "no epsilon here suffices" if math.isinf(self.epsilon) else sufficient
-        return "\n".join(
-            [
-                f"{needed} for a score of {self.at_least:g} in four of five fits on "
-                f"{self.n_samples:,} records.",
-                f"{'epsilon':>10}  {'mean':<6}  {'worst':<6}  best",
-                *rows,
-                "From public or made-up records: how much private ones differ from them it cannot "
-                "know.",
-            ]
-        )
+        score, n = f"{self.at_least:g}", f"{self.n_samples:,}"
+        title = f"{needed} for a score of {score} in four of five fits on {n} records."
+        heading = f"{'epsilon':>10}  {'mean':<6}  {'worst':<6}  best"
+        return "\n".join([title, heading, *rows, CAVEAT])
 
     def plot(self, ax: Any = None, *, name: str = "mean") -> NeededEpsilon:
         """Draw scores over ε, and the score that is wanted.
@@ -105,7 +100,8 @@ class NeededEpsilon(Display):
         style = {"color": ax.xaxis.label.get_color(), "linestyle": ":"}
         ax.axhline(self.at_least, label=f"{self.at_least:g} is wanted", **style)
         ax.set(xscale="log", xlabel="ε", ylabel="score on other records")
-        plain_ticks(ax.xaxis, self.epsilons)
+        ax.set_xticks(self.epsilons, [f"{epsilon:g}" for epsilon in self.epsilons])
+        ax.set_xticks([], minor=True)
         ax.legend(loc="lower right")
         return self
 
@@ -187,11 +183,11 @@ def needed_epsilon(
         models = [clone(estimator).set_params(**{name: float(epsilon)}) for epsilon in values]
         splits = _splits(X_public, y_public, n_samples, n_fits, rng)
         scores = [
-            [_fit_score(clone(model), split, scoring) for model in models] for split in splits
+            [check_scoring(model, scoring)(clone(model).fit(X, y), *test) for model in models]
+            for X, y, *test in splits
         ]
-    return NeededEpsilon(
-        epsilons=values, scores=np.transpose(scores), at_least=at_least, n_samples=n_samples
-    )
+    by_epsilon = np.asarray(scores, float).T
+    return NeededEpsilon(epsilons=values, scores=by_epsilon, at_least=at_least, n_samples=n_samples)
 
 
 def _epsilon_parameter(estimator: Any) -> str:
@@ -209,7 +205,7 @@ def _epsilon_parameter(estimator: Any) -> str:
 def _splits(
     X: Any, y: Any, n_samples: int, n_fits: int, rng: np.random.RandomState
 ) -> Iterator[tuple[Any, ...]]:
-    """Splits of public records for fitting and scoring.
+    """Splits of public records for fitting and scoring: X and y of both.
 
     ``n_samples`` records are there to fit on; classes are spread evenly.
     """
@@ -218,10 +214,4 @@ def _splits(
     for _ in range(n_fits):
         pool, test = train_test_split(places, test_size=1 / 3, stratify=stratify, random_state=rng)
         drawn = rng.choice(pool, n_samples)
-        yield _safe_indexing(X, drawn), _safe_indexing(X, test), labels[drawn], labels[test]
-
-
-def _fit_score(model: Any, split: tuple[Any, ...], scoring: Any) -> float:
-    """Score of one fit on a split."""
-    X, X_test, y, y_test = split
-    return float(check_scoring(model, scoring)(model.fit(X, y), X_test, y_test))
+        yield _safe_indexing(X, drawn), labels[drawn], _safe_indexing(X, test), labels[test]

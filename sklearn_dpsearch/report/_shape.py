@@ -85,7 +85,9 @@ class ShapeDisplay(Display):
         classes = list(getattr(last, "classes_", ()))
         names = list(map(str, classes)) or ["prediction"]
         curves = [f"log odds of {classes[1]}"] if len(classes) == 2 else names
-        return cls(shapes=shapes, curves=curves, partial=_is_partial(last))
+        has_hidden_layers = bool(getattr(last, "hidden_layer_sizes_", ()))
+        partial = has_hidden_layers or getattr(last, "max_features_per_cell", 1) > 1
+        return cls(shapes=shapes, curves=curves, partial=partial)
 
     def plot(self, ax: Any = None) -> ShapeDisplay:
         """Draw a panel for each column.
@@ -102,9 +104,8 @@ class ShapeDisplay(Display):
         axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
         self.axes_ = self._panels() if ax is None else list(axes)
         if len(self.axes_) != len(self.shapes):
-            raise ValueError(
-                f"Found {len(self.axes_)} axes; {len(self.shapes)} are needed, one for each panel."
-            )
+            needed = f"{len(self.shapes)} are needed, one for each panel."
+            raise ValueError(f"Found {len(self.axes_)} axes; {needed}")
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         for panel, (name, shape) in zip(self.axes_, self.shapes.items()):
             panel.axhline(0.0, color=LOOKS[6].color, linewidth=0.8, linestyle=":")
@@ -144,12 +145,6 @@ def _column_shapes(model: Any, columns: Sequence[str] | None) -> Any:
         f"Found {type(model).__name__}; a fitted net for data frames, boosting for tables, or a "
         "pipeline of a TableEncoder and a model with coef_ is needed."
     )
-
-
-def _is_partial(model: Any) -> bool:
-    """Return whether a model is more than a sum of curves."""
-    has_hidden_layers = bool(getattr(model, "hidden_layer_sizes_", ()))
-    return has_hidden_layers or getattr(model, "max_features_per_cell", 1) > 1
 
 
 def _draw_curve(panel: Any, shape: Any, curve: int, label: str, look: Look) -> None:

@@ -63,6 +63,7 @@ def test_wrong_partitions_are_refused_and_no_record_is_written_anywhere(told):
     assert "missing from the table" in found["no column"]
     assert "the name of a column" in found["labels elsewhere"]
     assert "to_dask_dataframe" in found["an array"]
+    assert "Found groups of type Series" in found["persons elsewhere"]
     assert "shuffle" in found["persons elsewhere"]
     assert "2 partitions of X and 3 of y" in found["fewer partitions of y"]
     assert "no record in 2 partitions" in found["no records"]

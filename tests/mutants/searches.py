@@ -215,7 +215,7 @@ MUTANTS = {
     "bins by quantiles": Mutant(
         mistake="Edges of the bins are quantiles of the records, without noise.",
         file="preprocessing/_ranges.py",
-        old='np.searchsorted(self.warped(edges), warped, side="right")',
+        old='np.searchsorted(self.warp(edges), warped, side="right")',
         new="np.searchsorted(np.quantile(warped, np.linspace(0, 1, len(edges))), warped)",
         test="nets/estimators/test_frame_estimators.py::test_a_record_is_encoded_as_if_it_were_alone",
     ),

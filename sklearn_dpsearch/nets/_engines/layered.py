@@ -61,8 +61,7 @@ class LayeredEngine(SingleNetEngine):
                 room = max(room, MEMORY_OF_STEPS)
             else:
                 layer.forward = functools.partial(_watched_forward, layer, layer.forward, watch)
-        for parameter in self.template.parameters():
-            parameter.requires_grad_(False)
+        self.template.requires_grad_(False)
         self.chunk_size = records_per_chunk(room, traced.numbers, MOST)
 
     def per_sample_gradients(self, inputs: Inputs, targets: Tensor) -> LayerGradients:

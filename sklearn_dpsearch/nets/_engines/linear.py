@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -73,7 +73,7 @@ class LinearEngine(Engine):
             self.sequence = [numbers.get(id(layer), layer) for layer in layers]
         for layer in self.template.modules():
             if type(layer) is nn.Linear:
-                layer.forward = functools.partial(self._watched, numbers[id(layer)])
+                layer.forward = partial(self._watched, numbers[id(layer)])
             elif getattr(layer, "inplace", False) is True:
                 layer.inplace = False
         for parameter in self.template.parameters():
@@ -122,10 +122,8 @@ class LinearEngine(Engine):
         assert self.sequence is not None
         activations = [inputs]
         for layer in self.sequence:
-            inputs = activations[-1]
-            activations.append(
-                self._affine_map(layer, inputs) if isinstance(layer, int) else layer.forward(inputs)
-            )
+            forward = partial(self._affine_map, layer) if isinstance(layer, int) else layer.forward
+            activations.append(forward(activations[-1]))
         outputs = activations[-1].flatten(0, 1)
         grad_output = losses.loss_gradient(self.criterion, outputs, targets.flatten(0, 1))
         grad_output = grad_output.view_as(activations[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 import torch
@@ -14,26 +15,14 @@ from .refused_modules import is_altered
 Fits = Callable[[torch.Size, torch.Size], bool]
 
 
-def _one_target_per_output(outputs: torch.Size, targets: torch.Size) -> bool:
-    """Return whether outputs and targets of a loss have one shape.
-
-    Other shapes would be broadcast over the records.
-    """
-    return bool(outputs == targets)
-
-
-def _one_class_per_place(outputs: torch.Size, targets: torch.Size) -> bool:
-    """Return whether a loss has one class in each place, for all outputs."""
-    return len(outputs) >= 1 and outputs[1:] == targets
-
-
 _CLASSES = (nn.CrossEntropyLoss, nn.MultiMarginLoss, nn.NLLLoss)
 _LABELS = (nn.BCEWithLogitsLoss, nn.MultiLabelSoftMarginLoss, nn.SoftMarginLoss)
 _NUMBERS = (nn.HuberLoss, nn.KLDivLoss, nn.L1Loss, nn.MSELoss, nn.PoissonNLLLoss, nn.SmoothL1Loss)
-#: Losses that PyTorch sums over records with reduction="sum", by exact type.
+#: Losses that PyTorch sums over records with reduction="sum", by exact type: with one class in each
+#: place, or one target for each output, as other shapes would be broadcast over the records.
 KNOWN: dict[type[nn.Module], Fits] = {
-    **dict.fromkeys(_CLASSES, _one_class_per_place),
-    **dict.fromkeys((*_LABELS, *_NUMBERS), _one_target_per_output),
+    **dict.fromkeys(_CLASSES, lambda outputs, targets: bool(outputs) and outputs[1:] == targets),
+    **dict.fromkeys((*_LABELS, *_NUMBERS), operator.eq),
 }
 
 

@@ -448,22 +448,19 @@ def getitem(value: object, index: object) -> Kind | None:
         return None
     if isinstance(value, Shape):
         return _part_of_shape(value.rows, index)
-    places = index if isinstance(index, tuple) else (index,)
-    _require_same_place_of_each(require_rows(value, 2), places)
-    return None
-
-
-def _require_same_place_of_each(value: Rows, places: tuple[object, ...]) -> None:
-    """Require an index of all records, and the same place of each."""
-    if places[0] is Ellipsis:
-        used = sum(place is not None for place in places[1:])
-        needs(0 < used < value.rank and None not in places, "an index over the records")
+    rank = require_rows(value, 2).rank
+    # x[()] is x[...]
+    first, *places = (index or (Ellipsis,)) if isinstance(index, tuple) else (index,)
+    if first is Ellipsis:  # the records are in front of all that is named
+        of_each = 0 < len(places) < rank and None not in places
     else:
-        needs(places[0] == slice(None) and Ellipsis not in places[1:], "an index over the records")
-    for place in places[1:]:
+        of_each = first == slice(None) and Ellipsis not in places
+    needs(of_each, "an index over the records")
+    for place in places:
         parts = (place.start, place.stop, place.step) if isinstance(place, slice) else (place,)
         require_constants(*parts)
         needs(type(place) in (int, slice, type(None)), "an index that is not constant")
+    return None
 
 
 def size(value: object, dim: object = None) -> Shape | _BatchSize | int:

@@ -53,9 +53,8 @@ class VmapEngine(SingleNetEngine):
             if type(layer) is nn.GRU or type(layer) is nn.RNN:
                 # copied with its layer
                 layer.forward = functools.partial(_recurrent_forward_with_states, layer)
-        for parameter in self.template.parameters():
-            # gradients come from torch.func alone, and none is left on a module
-            parameter.requires_grad_(False)
+        # gradients come from torch.func alone, and none is left on a module
+        self.template.requires_grad_(False)
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
         limit = MOST_ON.get(device.type, MOST)
         self.chunk_size = records_per_chunk(room, self.layout.trained, limit)
@@ -122,7 +121,14 @@ class OpacusEngine(SingleNetEngine):
         from opacus.validators import ModuleValidator
 
         super().__init__(module, criterion, device)
-        _refuse_padding(self.template)
+        modes = {getattr(layer, "padding_mode", "zeros") for layer in self.template.modules()}
+        if modes := modes - {"zeros"}:
+            raise LeakingEstimatorError(
+                f"Found padding_mode={modes.pop()!r} in {net_name(module)}, for which Opacus's "
+                "gradients are those of zeros: clipped gradients would be of another function. Pad "
+                "before the convolution (a layer such as torch.nn.CircularPad2d), or leave out "
+                "engine='opacus'."
+            )
         if errors := ModuleValidator.validate(self.template, strict=False):
             raise LeakingEstimatorError(
                 f"Found {net_name(module)}, which Opacus refuses: {'; '.join(map(str, errors))}. "
@@ -166,15 +172,3 @@ class OpacusEngine(SingleNetEngine):
     def _forget_gradients(self) -> None:
         for parameter in self._parameters.values():
             parameter.grad = parameter.grad_sample = None
-
-
-def _refuse_padding(module: nn.Module) -> None:
-    """Raise for convolutions whose padding Opacus's gradients do not follow."""
-    modes = {getattr(layer, "padding_mode", "zeros") for layer in module.modules()} - {"zeros"}
-    if modes:
-        raise LeakingEstimatorError(
-            f"Found padding_mode={modes.pop()!r} in {net_name(module)}, for which Opacus's "
-            "gradients are those of zeros: clipped gradients would be of another function. Pad "
-            "before the convolution (a layer such as torch.nn.CircularPad2d), or leave out "
-            "engine='opacus'."
-        )

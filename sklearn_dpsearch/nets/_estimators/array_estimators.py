@@ -85,8 +85,7 @@ class DPLinearRegression(ArrayNet, TableRegressor):
     @property
     def coef_(self) -> Array:
         """Weights of the features in units of y per unit of each feature, before clipping."""
-        weights: Array = self._map_in_units_of_y()[0][0]
-        return weights
+        return np.asarray(self._map_in_units_of_y()[0][0])
 
     @property
     def intercept_(self) -> float:

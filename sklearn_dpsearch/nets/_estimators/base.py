@@ -110,21 +110,15 @@ class DPSGDEstimator(BaseEstimator):
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
     takes_chosen_rows = True
 
+    #: Sampling rate where neither ``sample_rate`` nor ``batch_size`` is given; None: one of the two
+    #: is needed.
+    default_rate: ClassVar[float | None] = None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CONSTRAINTS,
         "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
         "verbose": ["boolean", Interval(numbers.Integral, 0, 1, closed="both")],
     }
-
-    def __new__(cls, *positional: Any, **named: Any) -> Self:
-        """A net, unless it is given arguments that it does not have."""
-        check_arguments_of(cls, named)
-        net: Self = super().__new__(cls)
-        return net
-
-    #: Sampling rate where neither ``sample_rate`` nor ``batch_size`` is given; None: one of the two
-    #: is needed.
-    default_rate: ClassVar[float | None] = None
 
     # Constructor arguments of all nets.
     noise_multiplier: float | None = None
@@ -146,6 +140,12 @@ class DPSGDEstimator(BaseEstimator):
     # Of a fitted net: the trained module, and optimizer memory for the next ``partial_fit``.
     module_: nn.Module = field(init=False)
     optimizer_memory_: Memory = field(init=False)
+
+    def __new__(cls, *positional: Any, **named: Any) -> Self:
+        """A net, unless it is given arguments that it does not have."""
+        check_arguments_of(cls, named)
+        net: Self = super().__new__(cls)
+        return net
 
     @property
     def privacy_spent_(self) -> PrivacySpent:

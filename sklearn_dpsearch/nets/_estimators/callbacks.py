@@ -26,18 +26,13 @@ def callbacks_of_kind(callbacks: Any, kind: type) -> list[Any]:
         and the end.
     """
     entries = [] if callbacks in (None, "disable") else callbacks
-    instances = list(map(_callback_instance, entries))
-    for callback in instances:
-        _check_callback(callback)
-    return [callback for callback in instances if type(callback) is kind]
+    return [callback for callback in map(_checked_callback, entries) if type(callback) is kind]
 
 
-def _callback_instance(entry: Any) -> Any:
+def _checked_callback(entry: Any) -> Any:
+    """Callback of an entry of ``callbacks``, or an error."""
     callback = entry[1] if isinstance(entry, tuple) else entry
-    return callback() if isinstance(callback, type) else callback
-
-
-def _check_callback(callback: Any) -> None:
+    callback = callback() if isinstance(callback, type) else callback
     # By exact type: a subclass may do anything.
     if type(callback) not in (LRScheduler, Freezer, ProgressBar):
         raise LeakingEstimatorError(
@@ -57,6 +52,7 @@ def _check_callback(callback: Any) -> None:
             "Found callback LRScheduler with ReduceLROnPlateau: it would see losses without noise. "
             "Only LRScheduler with a policy that does not look at losses is possible."
         )
+    return callback
 
 
 def _freezes_at_the_start(callback: Freezer) -> bool:
@@ -93,10 +89,8 @@ def freeze_parameters(module: nn.Module, callbacks: Any) -> None:
         patterns = patterns if isinstance(patterns, (list, tuple)) else [patterns]
         matches = list(callback.filter_parameters(patterns, parameters))
         if not matches:
-            raise ValueError(
-                f"Found Freezer({callback.patterns!r}), which matches none of "
-                f"{[name for name, _ in parameters]}."
-            )
+            names, patterns = [name for name, _ in parameters], callback.patterns
+            raise ValueError(f"Found Freezer({patterns!r}), which matches none of {names}.")
         for _, parameter in matches:
             freeze_parameter(parameter)
     if not any(parameter.requires_grad for _, parameter in parameters):

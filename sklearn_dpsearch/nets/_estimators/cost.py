@@ -82,10 +82,8 @@ def foreign_parameters(net: Any) -> tuple[str, ...]:
     digest = vars(net).get("_known_parameters_")
     if digest is None or digest == digest_of_arrays(*net.module_.state_dict().values()):
         return ()
-    return (
-        f"{type(net).__name__}: parameters put into module_ from elsewhere hold nothing of the "
-        f"records.",
-    )
+    name = type(net).__name__
+    return (f"{name}: parameters put into module_ from elsewhere hold nothing of the records.",)
 
 
 def check_same_unit(costs: Sequence[PrivacySpent], unit: str) -> None:
@@ -125,8 +123,20 @@ def remove_training(net: Any) -> None:
 
 
 def write_notes(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
-    """Write privacy costs as notes on a module and its parts."""
-    put_notes(module, tuple(map(_new_note, spent)))
+    """Write privacy costs as notes on a module and its parts.
+
+    A note is text, or the statement itself if a guarantee cannot be written as text. It has a
+    number of its own, by which copies are recognised.
+    """
+    notes: list[Note] = []
+    for statement in spent:
+        token = secrets.token_hex(16)
+        try:
+            values = {"token": token, "spent": _statement_to_values(statement)}
+            notes.append(json.dumps(values))
+        except PrivacyError:
+            notes.append((token, statement))
+    put_notes(module, tuple(notes))
 
 
 def put_notes(module: nn.Module, notes: tuple[Note, ...]) -> None:
@@ -144,19 +154,6 @@ def costs_on_module(module: nn.Module) -> list[PrivacySpent]:
             is_statement = isinstance(spent, PrivacySpent)
             costs[token] = spent if is_statement else _statement_from_values(spent)
     return list(costs.values())
-
-
-def _new_note(spent: PrivacySpent) -> Note:
-    """Make a note of a privacy cost, with a number of its own.
-
-    It is text, or the object itself if a guarantee cannot be written as text. By its number copies
-    are recognised.
-    """
-    token = secrets.token_hex(16)
-    try:
-        return json.dumps({"token": token, "spent": _statement_to_values(spent)})
-    except PrivacyError:
-        return (token, spent)
 
 
 @contextlib.contextmanager

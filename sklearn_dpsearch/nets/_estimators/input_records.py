@@ -31,7 +31,6 @@ from .._records import (
     converted_rows,
     least_bytes_in_file,
     single_precision,
-    stays_in_file,
 )
 
 #: Kinds of arrays that hold no numbers: the whole type would tell the longest text of all records.
@@ -68,19 +67,15 @@ def tensors_from_arrays(X: Any) -> Inputs:
         For values other than numbers, and for parts of different lengths.
     """
     if isinstance(X, ChosenRows) and X.dtype.kind in "fiub":
-        dtype = zero_row(X).dtype
-        return converted_rows(
-            X, "single", dtype, lambda block, out: out.copy_(tensor_from_block(block)), CHECKED
-        )
+        return converted_rows(X, "single", zero_row(X).dtype, tensor_from_block, CHECKED)
     named = arrays_by_name(X)
     if named is None:
         return tensor_from_block(array_in_memory(X))
     parts = {name: tensor_from_block(part, f"X[{name!r}]") for name, part in named.items()}
     lengths = {name: len(part) for name, part in parts.items()}
     if len(set(lengths.values())) != 1:
-        raise ValueError(
-            f"Found inputs of different lengths, {lengths}; one row per record is needed in each."
-        )
+        needed = "one row per record is needed in each."
+        raise ValueError(f"Found inputs of different lengths, {lengths}; {needed}")
     return parts
 
 
@@ -105,12 +100,11 @@ def training_records(
     if (source := source_of(X, y)) is not None:
         return dataset_records(source, one_by_one)
     if y is None:
-        raise ValueError(
-            "Found y=None with X that is no Dataset; the target of each record is needed."
-        )
+        needed = "the target of each record is needed."
+        raise ValueError(f"Found y=None with X that is no Dataset; {needed}")
     rows = rows_in_file(X, least_bytes_in_file(device))
-    if not (isinstance(rows, ChosenRows) and stays_in_file(rows, device)):
-        inputs, targets = one_by_one.convert(tensors_from_arrays(rows)), encode(y)
+    if rows is None:
+        inputs, targets = one_by_one.convert(tensors_from_arrays(X)), encode(y)
         check_same_number(len(list_tensors(inputs)[0]), len(targets))
         return HeldRecords(inputs=inputs, targets=targets)
     row, targets = one_by_one.convert(zero_row(rows)), encode(y)
@@ -146,9 +140,8 @@ def numeric_array(name: str, data: Any) -> NDArray[Any]:
     """
     array = array_of(data, name)
     if array.dtype.kind not in "fiub":
-        raise ValueError(
-            f"Expected {name} as numbers, got an array of {KINDS.get(array.dtype.kind, 'others')}."
-        )
+        kind = KINDS.get(array.dtype.kind, "others")
+        raise ValueError(f"Expected {name} as numbers, got an array of {kind}.")
     return np.require(array, requirements=["C", "W"])
 
 
@@ -172,10 +165,8 @@ def dataset_records(source: RecordSource, facts: OneByOne) -> ReadRecords:
         )
     row = record_tensors(facts.example)
     if row is None:
-        raise ValueError(
-            "Found example_input that holds no numbers; a tensor, an array or a dict of such is "
-            "needed."
-        )
+        needed = "a tensor, an array or a dict of such is needed."
+        raise ValueError(f"Found example_input that holds no numbers; {needed}")
     zeros = map_tensors(lambda part: single_precision(torch.zeros_like(part).unsqueeze(0)), row)
     inputs = facts.convert(zeros)
     targets = facts.blank_target()

@@ -21,6 +21,8 @@ MaxGradNorm: TypeAlias = float | Literal["rule"]
 #: Constructor arguments on which the guarantee depends.
 NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")
 RATES = ("sample_rate", "batch_size", "max_epochs", "max_steps")
+#: Arguments of each way to state the noise.
+WAYS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
 #: Range of calibrated noise multipliers. Below it, ε is in the hundreds, and takes long to compute.
 LEAST_NOISE, MOST_NOISE = 2.0**-6, 2.0**20
 
@@ -192,13 +194,21 @@ def settings_of(net: Any, n: float | None = None) -> Settings:
     rate = rate_of(net, n)
     by_epochs = net.max_steps is None
     steps = max(1, round(net.max_epochs / rate)) if by_epochs else int(net.max_steps)
+    target = {name: float(getattr(net, name)) for name in NOISE if getattr(net, name) is not None}
+    if set(target) not in WAYS:
+        stated = target or f"none of {', '.join(NOISE)}"
+        raise PrivacyError(
+            f"Found {stated}; one way to state the noise is needed: noise_multiplier=..., or "
+            "target_epsilon=... with target_delta=..., or target_mu=... (none of them in a search "
+            "with epsilon=, which sets the noise)"
+        )
     return Settings(
         sample_rate=rate,
         steps=steps,
         max_grad_norm=None if net.max_grad_norm == "rule" else float(net.max_grad_norm),
         batch_size=None if net.batch_size is None or follows_number(net) else float(net.batch_size),
         neighboring=net.neighboring,
-        target=_stated_noise(net),
+        target=target,
     )
 
 
@@ -219,24 +229,6 @@ def rate_of(net: Any, n: float | None = None) -> float:
             "batch_size / n. Give n_samples, or sample_rate in place of batch_size."
         )
     if not LEAST_RATE * n <= net.batch_size <= n:
-        raise ValueError(
-            f"Found batch_size={net.batch_size} for {n:g} records; the rate batch_size / n has to "
-            f"be between {LEAST_RATE:g} and 1."
-        )
+        needed = f"the rate batch_size / n has to be between {LEAST_RATE:g} and 1."
+        raise ValueError(f"Found batch_size={net.batch_size} for {n:g} records; {needed}")
     return float(net.batch_size) / float(n)
-
-
-#: Arguments of each way to state the noise.
-WAYS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
-
-
-def _stated_noise(net: Any) -> dict[str, float]:
-    stated = {name: float(getattr(net, name)) for name in NOISE if getattr(net, name) is not None}
-    if set(stated) not in WAYS:
-        targets = stated or f"none of {', '.join(NOISE)}"
-        raise PrivacyError(
-            f"Found {targets}; one way to state the noise is needed: noise_multiplier=..., or "
-            "target_epsilon=... with target_delta=..., or target_mu=... (none of them in a search "
-            "with epsilon=, which sets the noise)"
-        )
-    return stated

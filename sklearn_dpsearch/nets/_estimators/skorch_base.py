@@ -218,10 +218,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                 f"into the forward of one."
             )
         if any(True for _ in self.criterion_.parameters()):
-            raise ValueError(
-                f"Found parameters in criterion {type(self.criterion_).__name__}: they would be "
-                "trained without noise. Put them into the module."
-            )
+            name = type(self.criterion_).__name__
+            remedy = "they would be trained without noise. Put them into the module."
+            raise ValueError(f"Found parameters in criterion {name}: {remedy}")
         self.criterion_.float()
         if hasattr(self.criterion_, "reduction"):
             self.criterion_.reduction = "sum"
@@ -253,16 +252,17 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         With gradients, skorch's own steps would train without noise.
         """
+
+        def tensor_on_device(values: Any) -> Tensor:
+            tensor = torch.as_tensor(values if torch.is_tensor(values) else np.array(values))
+            return to_tensor(single_precision(tensor), device=self.device)
+
         # state kept by forward is dropped with the copy
         module = copy_with_same_parameters(self.module_)
-        inputs = self._in_kinds_of_module(map_tensors(self._inputs_for_prediction, x))
+        inputs = self._in_kinds_of_module(map_tensors(tensor_on_device, x))
         call = partial(module, **inputs) if isinstance(inputs, dict) else partial(module, inputs)
         outputs = call(**params)
         return outputs.reshape(-1) if self.one_logit else outputs
-
-    def _inputs_for_prediction(self, values: Any) -> Tensor:
-        tensor = torch.as_tensor(values if torch.is_tensor(values) else np.array(values))
-        return to_tensor(single_precision(tensor), device=self.device)
 
     # --- parameters in files ----------------------------------------------------------------------
 
@@ -358,10 +358,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _fit(self, X: Any, y: Any, fresh: bool, **fit_params: Any) -> Self:
         if fit_params:
-            raise ValueError(
-                f"Found {sorted(fit_params)} in fit; a private net takes X and y alone (weights "
-                "would change how much one record matters)."
-            )
+            needed = "X and y alone (weights would change how much one record matters)."
+            raise ValueError(f"Found {sorted(fit_params)} in fit; a private net takes {needed}")
         self._train(X, y, fresh)
         return self
 

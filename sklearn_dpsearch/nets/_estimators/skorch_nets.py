@@ -165,9 +165,8 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
     def _check_target(self) -> None:
         self._check_classes()
         if isinstance(self.threshold, bool) or not 0 <= float(self.threshold) <= 1:
-            raise ValueError(
-                f"Found threshold={self.threshold!r}; a probability, in [0, 1], is needed."
-            )
+            needed = "a probability, in [0, 1], is needed."
+            raise ValueError(f"Found threshold={self.threshold!r}; {needed}")
 
     @abstractmethod
     def _check_classes(self) -> None:
@@ -289,22 +288,19 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
     def _check_classes(self) -> None:
         names = [] if self.classes is None else self.classes_.tolist()
         if len(set(names)) != len(names):
-            raise ValueError(
-                f"Found classes={self.classes!r}; a name of its own for each label is needed."
-            )
+            needed = "a name of its own for each label is needed."
+            raise ValueError(f"Found classes={self.classes!r}; {needed}")
 
     def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
         labels = targets.shape[1]
         if self.classes is not None and len(np.asarray(self.classes)) != labels:
-            raise ValueError(
-                f"Found {labels} columns in y and {len(np.asarray(self.classes))} classes; one "
-                f"name for each is needed."
-            )
+            n_classes = len(np.asarray(self.classes))
+            needed = "one name for each is needed."
+            raise ValueError(f"Found {labels} columns in y and {n_classes} classes; {needed}")
         if shape != (labels,):
-            raise ValueError(
-                f"Found outputs of shape {shape} per record and {labels} columns in y; the module "
-                "needs one logit for each."
-            )
+            needed = "the module needs one logit for each."
+            columns = f"{labels} columns in y"
+            raise ValueError(f"Found outputs of shape {shape} per record and {columns}; {needed}")
 
     def _targets(self, y: Any) -> Tensor:
         indicators = label_indicators(y)
@@ -344,13 +340,9 @@ def label_indicators(y: Any) -> Tensor:
     """
     array = array_of(y, "y")
     if array.ndim != 2:
-        raise ValueError(
-            f"Expected y with a column for each label, shape (n_samples, n_labels), got "
-            f"{array.shape}."
-        )
+        needed = "a column for each label, shape (n_samples, n_labels)"
+        raise ValueError(f"Expected y with {needed}, got {array.shape}.")
     if array.dtype.kind not in "biuf":
-        raise ValueError(
-            "Expected y of 0 and 1: whether a record has each label (sklearn's "
-            "MultiLabelBinarizer)."
-        )
+        remedy = "whether a record has each label (sklearn's MultiLabelBinarizer)."
+        raise ValueError(f"Expected y of 0 and 1: {remedy}")
     return torch.from_numpy(np.where(np.isin(array, (0, 1)), array, np.nan).astype(np.float32))

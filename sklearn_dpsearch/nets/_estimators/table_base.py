@@ -19,6 +19,7 @@ from torch import nn
 
 from ...data._labels import (
     ClassWeights,
+    assumptions_about_labels,
     check_kind,
     class_weights,
     classes_in,
@@ -27,6 +28,7 @@ from ...data._labels import (
     targets_in,
 )
 from ...preprocessing import TableEncoder
+from ...preprocessing._schema import check_stated_once
 from .._estimators import layers, step_size
 from .._optimizers import Table, UpdateRule
 from .._randomness import seed_sequence
@@ -158,13 +160,7 @@ class TableNet(DPSGDEstimator):
 
     def _resolve_schema(self) -> None:
         self.__dict__[FORM] = self.records_of(self)
-        for name, stated in self._form.stated.items():
-            argument = getattr(self, name)
-            if argument is not None:
-                raise ValueError(
-                    f"Found {name}={argument!r} and target={getattr(self, 'target', None)!r}, for "
-                    f"which the schema states {stated!r}. Leave one of them out."
-                )
+        check_stated_once(self, self._form.stated)
         self._check_target()
 
     @property
@@ -182,16 +178,15 @@ class TableNet(DPSGDEstimator):
         return {name: value for name, value in super().__getstate__().items() if name != FORM}
 
     def _own_assumptions(self) -> tuple[str, ...]:
-        of_records = (f"{type(self).__name__}: {note}" for note in self.records_of.assumptions)
-        return (*self._assumed_of_target(), *of_records)
+        sentences = (*self._assumed_of_target(), *self.records_of.assumptions)
+        return tuple(f"{type(self).__name__}: {sentence}" for sentence in sentences)
 
     # --- records and module -----------------------------------------------------------------------
 
     def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> TrainingData:
         if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
+            name = type(self).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
         records, labels = self._form, targets_in(y, numeric=isinstance(self, RegressorMixin))
         if (declared := records.stated.get("classes", getattr(self, "classes", None))) is not None:
             check_kind(declared, label_kind(y))
@@ -277,7 +272,7 @@ class TableNet(DPSGDEstimator):
 
     @abstractmethod
     def _assumed_of_target(self) -> tuple[str, ...]:
-        """Assumptions of the guarantee about the target."""
+        """Assumptions of the guarantee about the target, without the name of the net."""
 
     @abstractmethod
     def _n_outputs(self) -> int:
@@ -343,10 +338,8 @@ class TableClassifier(ClassifierMixin, TableNet):
         if fresh and classes is not None:
             self.classes_ = np.unique(classes)
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(
-                f"Expected the classes of the first call, {self.classes_.tolist()}, got "
-                f"{classes!r}."
-            )
+            first = self.classes_.tolist()
+            raise ValueError(f"Expected the classes of the first call, {first}, got {classes!r}.")
         self._given_classes = fresh and classes is not None
         try:
             self._train(X, y, fresh)
@@ -366,10 +359,8 @@ class TableClassifier(ClassifierMixin, TableNet):
         return np.array([[-1.0, 1.0]]) if n == 2 else np.eye(n) - 1.0 / n
 
     def _training_criterion(self) -> nn.Module:
-        weights = class_weights(self.class_weight, self.classes_)
-        constants = (
-            None if self.class_weight is None else torch.from_numpy(weights.astype(np.float32))
-        )
+        weights = class_weights(self.class_weight, self.classes_).astype(np.float32)
+        constants = None if self.class_weight is None else torch.from_numpy(weights)
         return nn.CrossEntropyLoss(reduction="sum", weight=constants)
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
@@ -402,16 +393,9 @@ class TableClassifier(ClassifierMixin, TableNet):
         return tags
 
     def _assumed_of_target(self) -> tuple[str, ...]:
-        notes: tuple[str, ...] = ()
         # a schema states the classes of its target
-        if self.classes is None and getattr(self, "target", None) is None:
-            notes += (
-                f"{type(self).__name__}: the labels that occur in y are public (declare them: "
-                f"classes=[...]).",
-            )
-        if self.class_weight is not None:
-            notes += (f"{type(self).__name__}: class_weight was not taken from the labels.",)
-        return notes
+        are_declared = self.classes is not None or getattr(self, "target", None) is not None
+        return tuple(assumptions_about_labels(are_declared, self.class_weight))
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)

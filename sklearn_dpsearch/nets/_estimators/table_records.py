@@ -16,9 +16,11 @@ from sklearn.utils.validation import check_array, validate_data
 from torch import nn
 
 from ...data._columns import array_of, is_frame, without_records
+from ...data._lists import doubles
 from ...data._records import check_same_number, number_of_records
 from ...data._rows import ChosenRows, rows_in_file
 from ...preprocessing import Schema, TableEncoder
+from ...preprocessing._schema import PUBLIC
 from .._estimators import layers, step_size
 from .._records import (
     CHECKED,
@@ -26,7 +28,6 @@ from .._records import (
     MappedRecords,
     converted_rows,
     least_bytes_in_file,
-    stays_in_file,
 )
 from .settings import settings_of
 
@@ -54,7 +55,8 @@ class ArrayRecords:
 
         Chosen rows are checked without a look at others.
         """
-        rows = rows_in_file(X, least_bytes_in_file(self.net.device))
+        in_file = rows_in_file(X, least_bytes_in_file(self.net.device))
+        rows = X if in_file is None else in_file
         is_numeric = isinstance(rows, ChosenRows) and rows.dtype.kind in "fiub"
         if is_numeric and rows.ndim == 2 and len(rows) > 0:
             validate_data(self.net, rows.data, reset=fresh, skip_check_array=True)
@@ -66,10 +68,11 @@ class ArrayRecords:
 
     def training_data(self, X: Any, targets: torch.Tensor) -> HeldRecords | MappedRecords:
         """Inputs and targets for training, from checked records."""
-        if not (isinstance(X, ChosenRows) and stays_in_file(X, self.net.device)):
+        rows = rows_in_file(X, least_bytes_in_file(self.net.device))
+        if rows is None:
             return HeldRecords(inputs=scaled_rows(X, self.bounds), targets=targets)
         return MappedRecords(
-            rows=X,
+            rows=rows,
             convert=partial(scaled_block, bounds=self.bounds),
             how=None if self.bounds is None else self.bounds.key,
             inputs=torch.zeros((1, X.shape[1])),
@@ -100,10 +103,9 @@ class ArrayRecords:
     def _check_bounds(self, X: NDArray[Any] | ChosenRows) -> None:
         bounds = self.bounds
         if bounds is not None and bounds.lower.ndim and bounds.lower.shape != X.shape[1:]:
-            raise ValueError(
-                f"Found bounds_X for {len(bounds.lower)} features and X with {X.shape[1]}. Give "
-                "one pair of numbers, or one number per feature."
-            )
+            numbers = f"{len(bounds.lower)} features and X with {X.shape[1]}"
+            remedy = "Give one pair of numbers, or one number per feature."
+            raise ValueError(f"Found bounds_X for {numbers}. {remedy}")
 
     # --- the module, and public facts about its gradients -----------------------------------------
 
@@ -140,9 +142,7 @@ class FrameRecords:
         With ``schema``, ``target``, ``bins`` and ``indicators``.
     """
 
-    assumptions = (
-        "the schema was not taken from the records, and the types of its columns are public.",
-    )
+    assumptions = (PUBLIC,)
 
     def __init__(self, net: Any) -> None:
         self.net, self.of_classes = net, not isinstance(net, RegressorMixin)
@@ -202,8 +202,7 @@ class FrameRecords:
 
     def bound_on_norm(self) -> float:
         """Bound on the norm of a record of as many dense features, for the step size."""
-        dense: float = self.net._step_rule.dense
-        return dense * self.encoder.max_norm
+        return float(self.net._step_rule.dense) * self.encoder.max_norm
 
 
 def _numeric_table(X: Any, row_shape: tuple[int, ...] | None) -> NDArray[Any]:
@@ -281,15 +280,12 @@ class Bounds:
         try:
             lower, upper = (np.asarray(bound, dtype=float) for bound in stated)
         except (TypeError, ValueError):
-            raise ValueError(
-                f"Found {name}={stated!r}; (lower, upper) is needed, numbers or arrays."
-            ) from None
+            needed = "(lower, upper) is needed, numbers or arrays."
+            raise ValueError(f"Found {name}={stated!r}; {needed}") from None
         finite = np.isfinite(lower).all() and np.isfinite(upper).all()
         if lower.shape != upper.shape or lower.ndim > 1 or not finite or np.any(lower >= upper):
-            raise ValueError(
-                f"Found {name}={stated!r}; finite bounds of one shape with lower < upper are "
-                "needed."
-            )
+            needed = "finite bounds of one shape with lower < upper are needed."
+            raise ValueError(f"Found {name}={stated!r}; {needed}")
         return cls(lower, upper)
 
     @property
@@ -329,31 +325,24 @@ def scaled_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> tor
     """Copy of records, scaled to their bounds, in single precision."""
     rows = values if isinstance(values, ChosenRows) else ChosenRows(values)
     how = None if bounds is None else bounds.key
-    return converted_rows(
-        rows, how, torch.float32, lambda block, out: scaled_block(block, bounds, out), BLOCK
-    )
+    return converted_rows(rows, how, torch.float32, partial(scaled_block, bounds=bounds), BLOCK)
 
 
-def scaled_block(
-    block: NDArray[Any], bounds: Bounds | None, out: torch.Tensor | None = None
-) -> torch.Tensor:
+def scaled_block(block: NDArray[Any], bounds: Bounds | None) -> torch.Tensor:
     """Scale a block of records to their bounds, in single precision.
 
     Each record is scaled by itself.
     """
-    out = torch.empty(block.shape, dtype=torch.float32) if out is None else out
     if bounds is None:
-        return out.copy_(torch.from_numpy(to_single_precision(block)))
+        return torch.from_numpy(to_single_precision(block))
     constants = (bounds.half, -bounds.zero / bounds.half)
     half, shift = (torch.from_numpy(np.asarray(constant)) for constant in constants)
-    low, high = bounds.limits
     # Double precision for a cache-sized block; for all records it would take three times their
     # memory.
-    with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
-        scaled = torch.from_numpy(np.array(block, dtype=np.float64))
+    scaled = torch.from_numpy(doubles(block)).div_(half).add_(shift)
     # Clipped after rounding, which keeps the order: the limits, multiples of 1/2, are exact in
     # single precision.
-    return out.copy_(scaled.div_(half).add_(shift)).clamp_(low, high)
+    return scaled.float().clamp_(*bounds.limits)
 
 
 def to_single_precision(values: NDArray[Any]) -> NDArray[np.float32]:

@@ -113,7 +113,8 @@ TABLE = {
         ],
         [
             (X, 0), (X, S(None, 4)), (X, (S(0, 4), 1)), (X, (A, 0, 0, 0)), (X, (S(None), fixed(3))),
-            (X, X), (X, (A, None, 0)), (X, (None, S(None))), (TURNED, S(0, 2)), (TURNED, (0, 1)),
+            (X, X), (X, ()), (X, A), (X, (A, None, 0)), (X, (None, S(None))), (TURNED, S(0, 2)),
+            (TURNED, (0, 1)),
         ],
     ),
     getattr: (
