@@ -9,13 +9,8 @@ import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch._process.containment import TrainingStoppedError
-from sklearn_dpsearch.boosting import (
-    DPGradientBoostingClassifier,
-    DPGradientBoostingRegressor,
-)
-from sklearn_dpsearch.boosting import (
-    _rounds as rounds,
-)
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from sklearn_dpsearch.boosting import _rounds as rounds
 from sklearn_dpsearch.data._labels import as_array, classes_in
 
 SCHEMA = {"a": (0.0, 1.0)}

@@ -17,13 +17,8 @@ from dask import delayed
 from distributed import Client, LocalCluster
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch.boosting import (
-    DPGradientBoostingClassifier,
-    DPGradientBoostingRegressor,
-)
-from sklearn_dpsearch.boosting import (
-    _partitions as partitions,
-)
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from sklearn_dpsearch.boosting import _partitions as partitions
 from sklearn_dpsearch.preprocessing import Schema
 
 from ..clusters import error
