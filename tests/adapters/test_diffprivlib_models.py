@@ -268,8 +268,7 @@ def leaf_values(fitted):
 def test_the_noise_of_a_forest_can_be_recomputed_from_the_model():
     """Whoever knows all but one record replays the seed for each value of it; a wrong value gives
     another tree."""
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(0, 1, (40, 1)), np.arange(40) % 2
+    X, y = np.random.default_rng(0).uniform(0, 1, (40, 1)), np.arange(40) % 2
     released, recognised = forest(max_depth=2, epsilon=0.5, random_state=0).fit(X, y), 0
     for part, rows in zip(released.estimators_, (slice(0, 20), slice(20, 40))):
         assert isinstance(part.random_state, int)

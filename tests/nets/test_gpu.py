@@ -124,8 +124,7 @@ def test_a_fitted_skorch_net_comes_home():
         max_steps=10,
         device="cuda",
     ).fit(X, y)
-    shown = pickle.dumps(net)
-    again = pickle.loads(shown)
+    again = pickle.loads(pickle.dumps(net))
     np.testing.assert_allclose(again.predict_proba(X), net.predict_proba(X), atol=1e-5)
     home = again.set_params(device="cpu")
     home.module_.to("cpu")

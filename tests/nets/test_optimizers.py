@@ -62,8 +62,7 @@ def both(kind, settings, steps=12, tables=None, drop=None):
     tables = [{}] * len(settings) if tables is None else tables
     stepper = stepper_for([rule(kind, **one) for one in settings], tables, CPU)
     weights = layout.read(modules, CPU, True)
-    rng = torch.Generator().manual_seed(0)
-    slopes = torch.randn(steps, *weights.shape, generator=rng)
+    slopes = torch.randn(steps, *weights.shape, generator=torch.Generator().manual_seed(0))
     kept, finished = list(range(len(settings))), {}
     for t in range(steps):
         stepper.step(weights, slopes[t, kept], t)

@@ -144,8 +144,7 @@ def test_the_number_of_persons_stands_for_that_of_records_everywhere():
     assert prepared.task.expected_batch_size == pytest.approx(30.0)
     assert prepared.records.units == 60
     assert prepared.settings.guarantee == settings_of(one, 60).guarantee
-    fitted = one.fit(X, y, groups)
-    parts = fitted.privacy_spent_.assumptions
+    parts = one.fit(X, y, groups).privacy_spent_.assumptions
     assert [text for text in parts if "the number of persons is public" in text]
     stated = {**SOME, "noise_multiplier": None, "target_epsilon": 1.0}
     for delta, given, fine in ((0.01, groups, True), (0.01, None, False), (0.02, groups, False)):

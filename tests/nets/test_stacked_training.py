@@ -44,8 +44,7 @@ def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=LinearEngi
     }  # fmt: skip
     given |= {"max_grad_norm": norm, "expected_batch_size": expected}
     tasks = [training(copy.deepcopy(start), seed=seed, **given) for seed in seeds]
-    made = engine(start, tasks[0].criterion, CPU)
-    Stack(tasks, made, records(5), 10**6).run()
+    Stack(tasks, engine(start, tasks[0].criterion, CPU), records(5), 10**6).run()
     return np.stack([(flat(one.module) - flat(start)).numpy() for one in tasks])
 
 

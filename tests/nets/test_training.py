@@ -63,8 +63,7 @@ def test_grouping_and_order_change_nothing():
     expected = alone(mixed())
     places = [8, 3, 0, 7, 6, 1, 5, 2, 4]
     tasks = mixed()
-    shuffled = together([tasks[i] for i in places])
-    same(shuffled, [expected[i] for i in places])
+    same(together([tasks[i] for i in places]), [expected[i] for i in places])
     halves = mixed()
     same(together(halves[::2]) + together(halves[1::2]), expected[::2] + expected[1::2])
 

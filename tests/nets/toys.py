@@ -192,8 +192,7 @@ def change(engine, module, inputs, targets, place, norm=1.0, other=None):
         other = torch.zeros_like(inputs[0]), torch.zeros_like(targets[0])
     rows, answers = (replaced(values, one, place) for values, one in zip((inputs, targets), other))
     cases = ((inputs, targets, bounds), (rows, answers, without))
-    both = (summed(engine, module, *pair) for pair in cases)
-    first, second = both
+    first, second = (summed(engine, module, *pair) for pair in cases)
     return float((first - second).norm()) / norm
 
 

@@ -106,8 +106,7 @@ def kinds_in(value: Any) -> Iterator[str]:
 
 def test_every_kind_of_guarantee_and_distribution_is_tried_above() -> None:
     tried = {kind for one in GUARANTEES for kind in kinds_in(one.to_dict())}
-    names = {name for name in _concrete_kinds() if not name.startswith("_")}
-    assert names <= tried
+    assert {name for name in _concrete_kinds() if not name.startswith("_")} <= tried
 
 
 def test_equal_guarantees_are_written_alike() -> None:

@@ -81,8 +81,7 @@ def after_a_loss(search, X, y):
 
 def main():
     X, y = two_blobs(400)
-    rng = np.random.default_rng(0)
-    wide = rng.uniform(-1, 1, (50_000, 40))
+    wide = np.random.default_rng(0).uniform(-1, 1, (50_000, 40))
     alone = {
         name: released(search.fit(X, y)) for name, search in searches(NoisyCentroids()).items()
     }

@@ -63,8 +63,7 @@ def cut(n, frame=TABLE):
 
 
 def released(one):
-    model = one.best_estimator_
-    weights = [step.tobytes() for step in model.weights_]
+    weights = [step.tobytes() for step in one.best_estimator_.weights_]
     return [
         repr(one.best_params_), one.best_score_, repr(one.final_params_), str(weights),
         one.privacy_spent_.epsilon,

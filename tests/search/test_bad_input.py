@@ -124,8 +124,7 @@ def test_scores_that_are_not_finite_never_win(value):
         return value if estimator.shrink > 0 else 0.5
 
     options = {"random_state": 0, "fit_params": {"X_public": X.copy(), "y_public": y.copy()}}
-    fitted = fit(scoring=score, n_iter=40, **options)
-    assert fitted.best_params_["shrink"] == 0.0
+    assert fit(scoring=score, n_iter=40, **options).best_params_["shrink"] == 0.0
     fit_params = {"X_public": X.copy(), "y_public": y.copy()}
     with pytest.raises(NoModelError, match="not a finite number"):
         fit(scoring=score, space={"shrink": [0.5]}, fit_params=fit_params)

@@ -242,8 +242,7 @@ def test_what_any_family_declares_is_checked_before_records_are_used():
     estimator, space = of_families(
         logistic(noise_multiplier=1.0), mlp(noise_multiplier=1.0, classes=["a", "b"])
     )
-    search = DPRandomSearchCV(estimator, space, delta=1e-4)
-    refuses_to_fit(search, ValueError, "classes", X, y)
+    refuses_to_fit(DPRandomSearchCV(estimator, space, delta=1e-4), ValueError, "classes", X, y)
 
 
 # --- with data ------------------------------------------------------------------------------------

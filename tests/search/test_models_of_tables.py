@@ -77,8 +77,7 @@ def test_the_search_sets_the_noise_of_candidates_under_every_relation():
         expected = "zero_out" if relation == "add_remove" else relation
         assert search.privacy_spent_.neighboring == expected
         model = search.best_estimator_
-        found = model.privacy_guarantee()
-        assert found == dp.GaussianDP(mu=model.target_mu, neighboring=relation)
+        assert model.privacy_guarantee() == dp.GaussianDP(mu=model.target_mu, neighboring=relation)
         assert model.n_iter_ == model.max_iter
 
 

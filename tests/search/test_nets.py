@@ -80,8 +80,7 @@ def test_a_total_is_met_from_below_and_nearly_reached(kind):
     assert 3.95 < one.privacy_spent_.epsilon <= 4.0
     won = one.best_estimator_
     assert won.noise_multiplier_ == won.noise_multiplier > 0.5
-    alone = won.privacy_spent_.epsilon
-    assert alone < 4.0
+    assert won.privacy_spent_.epsilon < 4.0
     assert one.predict(X).shape == y.shape
 
 
@@ -180,8 +179,7 @@ def test_neither_records_nor_losers_are_in_the_pickle(kind):
     assert (won.noise_seed, won.random_state) == (None, None)
     storages = [p.untyped_storage().nbytes() for p in won.module_.parameters()]
     assert storages == [4 * p.numel() for p in won.module_.parameters()]
-    again = pickle.loads(shown)
-    np.testing.assert_array_equal(again.predict(X), one.predict(X))
+    np.testing.assert_array_equal(pickle.loads(shown).predict(X), one.predict(X))
 
 
 # --- other surroundings ---------------------------------------------------------------------------

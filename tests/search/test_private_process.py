@@ -288,8 +288,7 @@ def _with_packed(packed):
 def test_shared_objects_are_named_and_not_sent_again():
     big = np.zeros(10**6)
     assert len(pickled(partial(float, big), [big])) < 1000
-    work = unpickled(pickled(partial(np.sum, big), [big]), [big])
-    assert work.args[0] is big
+    assert unpickled(pickled(partial(np.sum, big), [big]), [big]).args[0] is big
 
 
 def test_progress_comes_while_the_work_goes_on(start):

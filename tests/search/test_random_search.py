@@ -137,8 +137,7 @@ def test_a_tree_of_diffprivlib_with_epsilon_in_its_grid_costs_exactly_what_can_b
     training."""
     models = pytest.importorskip("diffprivlib.models")
     tree = models.DecisionTreeClassifier(max_depth=2, bounds=([-4, -4], [4, 4]), classes=[0, 1])
-    searched = DPRandomSearchCV(tree, {"epsilon": [0.2, 1.0, 2.0]}, n_iter=10).fit(X, y)
-    spent = searched.privacy_spent_
+    spent = DPRandomSearchCV(tree, {"epsilon": [0.2, 1.0, 2.0]}, n_iter=10).fit(X, y).privacy_spent_
     one = dp.mixture(
         [dp.PureDP(epsilon=2 * one, neighboring="replace_one") for one in (0.2, 1.0, 2.0)],
         [1 / 3] * 3,

@@ -166,8 +166,7 @@ def test_rehearse_false_trains_on_private_records_alone():
 def test_a_search_inside_a_search_is_not_rehearsed_again():
     Remembering.seen.clear()
     inner = DPRandomSearchCV(Remembering(), {}, n_iter=2, cv=0.2)
-    outer = DPRandomSearchCV(inner, {}, n_iter=2, random_state=0).fit(X, y)
-    assert hasattr(outer, "best_score_")
+    assert hasattr(DPRandomSearchCV(inner, {}, n_iter=2, random_state=0).fit(X, y), "best_score_")
     own = [records for records, _, steps in Remembering.seen if steps == 1000]
     # a rehearsal of the inner fit would have trained in full
     assert all(np.isin(records, X).all() for records in own)

@@ -260,8 +260,7 @@ def test_every_round_draws_its_threshold_anew_unless_it_is_drawn_once(monkeypatc
         return drawn[-1]
 
     monkeypatch.setattr(AboveThreshold, "draw_threshold_noise", counting)
-    one = labelled().fit(X, y)
-    assert len(drawn) == one.n_rounds_ > 1
+    assert len(drawn) == labelled().fit(X, y).n_rounds_ > 1
     drawn.clear()
     labelled(threshold_noise="once").fit(X, y)
     assert len(drawn) == 1
@@ -344,8 +343,7 @@ def test_batches_that_cannot_be_used_are_refused_before_they_run(batch, error, m
 
 
 def test_between_rounds_nothing_shows_a_utility_a_part_or_a_record():
-    one = walk(NoisyCentroids())
-    steps = one.rounds(X, y, iter([[{"shrink": 0.0}]] * 3))
+    steps = walk(NoisyCentroids()).rounds(X, y, iter([[{"shrink": 0.0}]] * 3))
     next(steps)
     for value in steps.gi_frame.f_locals.values():
         assert not isinstance(value, (Rounds, np.ndarray, Fraction, Job))

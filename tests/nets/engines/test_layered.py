@@ -333,8 +333,7 @@ def test_a_word_that_comes_twice_counts_as_the_one_row_it_is():
 def test_places_without_a_record_add_nothing(name):
     (make, shape) = NETS[name]
     net, (inputs, targets) = seeded(make), data(shape, 10)
-    engine = layered_engine(net, inputs, targets)
-    places_add_nothing(engine, net, inputs, targets)
+    places_add_nothing(layered_engine(net, inputs, targets), net, inputs, targets)
 
 
 def test_layers_on_something_else_than_records_and_layers_used_twice_are_not_split():

@@ -214,8 +214,7 @@ def architectures():
         f"frozen statistics, {name}": (make, (table(12), table(6, seed=1)))
         for name, make in FROZEN.items()
     }
-    odd = {name: (make, VECTORS) for name, make in ODD.items()}
-    return {**ordinary, **frozen, **odd}
+    return {**ordinary, **frozen, **{name: (make, VECTORS) for name, make in ODD.items()}}
 
 
 ALL = architectures()

@@ -356,8 +356,7 @@ def test_nothing_but_parameters_is_in_the_pickle(kind):
         assert np.float64(1.2345678e-3).tobytes() not in shown
         # and what Adam keeps: two moments of each
         assert len(shown) < 6100 + 3 * 4 * parameters(one).numel()
-    again = pickle.loads(pickle.dumps(one))
-    np.testing.assert_array_equal(again.predict(X), one.predict(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(one)).predict(X), one.predict(X))
 
 
 @pytest.mark.parametrize(("n", "widths"), [(24_999, (64,)), (25_000, (64, 64))])

@@ -70,8 +70,7 @@ def test_every_distribution_is_tried_here() -> None:
     assert distributions <= {type(distribution) for distribution in DISTRIBUTIONS}
     # the bounds that a distribution names are compared with exact losses there alone
     rng = np.random.default_rng(0)
-    drawn = {type(brute_force.random_distribution(rng)) for _ in range(400)}
-    assert distributions <= drawn
+    assert distributions <= {type(brute_force.random_distribution(rng)) for _ in range(400)}
 
 
 # --- values against series ------------------------------------------------------------------------

@@ -112,8 +112,7 @@ def test_mixture_is_the_exact_average_of_discrete_mechanisms() -> None:
 
 
 def test_mixture_of_renyi_curves_is_above_the_exact_divergence() -> None:
-    rng = np.random.default_rng(2)
-    losses, weights = [0.2, 1.0, 2.5], rng.dirichlet(np.ones(3))
+    losses, weights = [0.2, 1.0, 2.5], np.random.default_rng(2).dirichlet(np.ones(3))
     truth = [1 / (1 + np.exp(-one)) for one in losses]
     p = np.concatenate([w * np.array([t, 1 - t]) for w, t in zip(weights, truth)])
     q = np.concatenate([w * np.array([1 - t, t]) for w, t in zip(weights, truth)])

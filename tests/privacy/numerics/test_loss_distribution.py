@@ -43,8 +43,7 @@ def test_curve_of_a_discrete_pair_is_its_hockey_stick_divergence() -> None:
 def test_one_direction_is_the_dual_of_the_other() -> None:
     """H_{e^{−ε}}(P‖Q) = 1 − e^{−ε} + e^{−ε}·H_{e^ε}(Q‖P)."""
     rng = np.random.default_rng(1)
-    gaussian = GaussianDP(mu=0.7).pair
-    pairs = [gaussian, *(exact_pair(random_mechanism(rng)) for _ in range(50))]
+    pairs = [GaussianDP(mu=0.7).pair, *(exact_pair(random_mechanism(rng)) for _ in range(50))]
     for pair in pairs:
         dual = 1 - np.exp(ALL_EPSILONS) + np.exp(ALL_EPSILONS) * pair.added.delta_at(-ALL_EPSILONS)
         assert pair.removed.delta_at(ALL_EPSILONS) == pytest.approx(dual, abs=1e-9)

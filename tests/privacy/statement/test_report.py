@@ -289,8 +289,7 @@ def test_no_number_is_below_that_of_the_guarantee(total: object) -> None:
         shares = [float(one) / 100 for one in re.findall(r"([\d.]+) %", name)]
         bound = max((float(total.bayes_risk(share)) for share in shares), default=0.0)
         assert float(text.removesuffix(" %")) / 100 >= bound * (1 - 1e-15)
-    advantage = told[ADVANTAGE]
-    assert float(advantage.removesuffix(" %")) / 100 >= total.advantage()
+    assert float(told[ADVANTAGE].removesuffix(" %")) / 100 >= total.advantage()
     membership = next(
         text for name, text in told.items() if re.search("half of the persons|as likely", name)
     )
