@@ -7,7 +7,6 @@ import json
 import multiprocessing
 import os
 import random
-import shutil
 
 import numpy as np
 import pytest
@@ -23,7 +22,6 @@ from sklearn_dpsearch.nets import _training as together
 from sklearn_dpsearch.nets._stacked_training import Stack
 from sklearn_dpsearch.privacy import Fixed
 from sklearn_dpsearch.search._checkpoint import digest
-from sklearn_dpsearch.search._checkpoint_folder import DONE
 
 from .toys import holds_a_release_alone
 
@@ -183,12 +181,3 @@ def test_a_search_that_was_cut_off_in_a_training_releases_the_same(name, tmp_pat
     assert released(again) == expected
     assert len(steps) <= total
     assert holds_a_release_alone(folder)
-
-
-@pytest.mark.slow
-def test_without_a_seed_two_attempts_from_one_folder_release_the_same(tmp_path):
-    make, folder = SEARCHES["random"], tmp_path / "checkpoint"
-    killed(make, folder, 5)
-    shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{DONE}*"))
-    first, again = (released(make(checkpoint=one).fit(X, y)) for one in (folder, tmp_path / "copy"))
-    assert first == again

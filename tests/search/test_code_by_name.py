@@ -217,28 +217,3 @@ def test_closed_code_takes_no_more():
     assert pickled(np.zeros, (), code)
     with pytest.raises(PrivacyError, match="made inside"):
         pickled(lambda: None, (), code)
-
-
-def test_generators_in_code_that_runs_share_draw_noise_of_their_own():
-    own = np.random.default_rng(5)
-
-    def draw():
-        return own.random()
-
-    def draws():
-        return [in_own_process(draw) for _ in range(3)]
-
-    assert len({*privately(draws), *privately(draws), draw()}) == 7
-
-
-def test_generators_of_torch_in_code_draw_noise_of_their_own():
-    torch = pytest.importorskip("torch")
-    own = torch.Generator()
-
-    def draw():
-        return float(torch.rand(1, generator=own))
-
-    def draws():
-        return [in_own_process(draw) for _ in range(3)]
-
-    assert len({*privately(draws), *privately(draws)}) == 6

@@ -54,6 +54,7 @@ def test_the_release_is_the_winner_and_nothing_else(kind):
     )
     assert set(re.findall(r"token-\w+", shown)) == {one.best_estimator_.token_}
     assert X[0].tobytes() not in pickled
+    assert one.best_estimator_.random_state is None
 
 
 @pytest.mark.parametrize(("kind", "given"), [

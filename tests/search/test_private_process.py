@@ -122,7 +122,6 @@ def test_each_process_draws_noise_of_its_own():
         assert len({*numbers}) == 9
 
 
-@pytest.mark.slow
 def test_generators_of_torch_draw_noise_of_their_own():
     torch = pytest.importorskip("torch")
     own = torch.Generator().manual_seed(3)

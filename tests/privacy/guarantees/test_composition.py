@@ -223,10 +223,3 @@ def test_average_of_failures_is_rounded_up() -> None:
         )
         exact = weight * Fraction(float(parts[0])) + (1 - weight) * Fraction(float(parts[1]))
         assert Fraction(total.delta_at(2.0)) >= exact
-
-
-def test_one_of_several_pure_mechanisms_is_as_bad_as_the_worst_where_nothing_may_fail() -> None:
-    assert (
-        dp.mixture([dp.PureDP(epsilon=0.5), dp.PureDP(epsilon=2.0)], [0.9, 0.1]).epsilon_at(0.0)
-        == 2.0
-    )
