@@ -57,16 +57,10 @@ def released(present, make=plain, runs=RUNS):
     if not present:
         inputs[-1], targets[-1] = 0.0, 0.0
     given = {
-        "criterion": nn.MSELoss(reduction="sum"),
-        "optimizer": UpdateRule.sgd(lr=1.0),
-        "sample_rate": RATE,
-    }
-    given |= {
-        "steps": STEPS,
-        "noise_multiplier": NOISE,
-        "max_grad_norm": 0.5,
+        "criterion": nn.MSELoss(reduction="sum"), "optimizer": UpdateRule.sgd(lr=1.0),
+        "sample_rate": RATE, "steps": STEPS, "noise_multiplier": NOISE, "max_grad_norm": 0.5,
         "expected_batch_size": 2.8,
-    }
+    }  # fmt: skip
     tasks = [
         training(zeros(make()), **given, seed=np.random.SeedSequence([present, i]))
         for i in range(runs)

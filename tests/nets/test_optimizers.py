@@ -241,8 +241,8 @@ def net(optimizer=torch.optim.SGD, options=None, **changed):
 def table_net(**changed):
     arguments = {
         "solver": "adam", "learning_rate_init": 0.05, "learning_rate": "constant", "max_steps": 6,
+        "max_grad_norm": 1.0,  # by rule it depends on the number of steps
     }  # fmt: skip
-    arguments["max_grad_norm"] = 1.0  # by rule it depends on the number of steps
     return DPMLPClassifier((5,), **{**EXACT, **arguments, **changed})
 
 

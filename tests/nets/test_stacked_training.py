@@ -38,10 +38,9 @@ def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=LinearEngi
     (len(seeds), size)."""
     start = make()
     given = {
-        "steps": 1, "sample_rate": 1.0, "optimizer": UpdateRule.sgd(lr=1.0),
-        "noise_multiplier": noise_multiplier,
+        "steps": 1, "sample_rate": 1.0, "optimizer": UpdateRule.sgd(lr=1.0), "max_grad_norm": norm,
+        "noise_multiplier": noise_multiplier, "expected_batch_size": expected,
     }  # fmt: skip
-    given |= {"max_grad_norm": norm, "expected_batch_size": expected}
     tasks = [training(copy.deepcopy(start), seed=seed, **given) for seed in seeds]
     Stack(tasks, engine(start, tasks[0].criterion, CPU), records(5), 10**6).run()
     return np.stack([(flat(one.module) - flat(start)).numpy() for one in tasks])

@@ -12,14 +12,10 @@ from sklearn_dpsearch.preprocessing import Schema, schema_of
 
 pd = pytest.importorskip("pandas")
 STATED = {
-    "age": (17, 90),
-    "share": (0.0, 0.25),
-    "job": ["clerk", "nurse"],
-    "code": [1, 2, 7],
-    "flag": [False, True],
-    "since": (date(2000, 1, 1), date(2030, 12, 31)),
+    "age": (17, 90), "share": (0.0, 0.25), "job": ["clerk", "nurse"], "code": [1, 2, 7],
+    "flag": [False, True], "since": (date(2000, 1, 1), date(2030, 12, 31)),
     "at": (datetime(2000, 1, 1, 12), datetime(2000, 1, 2)),
-}
+}  # fmt: skip
 
 
 def test_a_schema_is_what_was_stated():

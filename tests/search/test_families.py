@@ -111,13 +111,10 @@ def test_the_placeholder_in_the_pipeline_is_no_candidate():
 # --- calibrated -----------------------------------------------------------------------------------
 
 CALIBRATED = {
-    "random": {},
-    "random, folds": {"refit": True, "cv": 3},
-    "subset": {},
-    "grid": {"selection_epsilon": None},
-    "threshold": {"threshold": 0.2, "n_iter": 50},
+    "random": {}, "random, folds": {"refit": True, "cv": 3}, "subset": {},
+    "grid": {"selection_epsilon": None}, "threshold": {"threshold": 0.2, "n_iter": 50},
     "doubling": {"round_epsilon": None},
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow

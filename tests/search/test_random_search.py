@@ -96,10 +96,8 @@ def test_index_splits_are_accounted_by_the_record_used_most():
     actual = search(cv=KFold(4)).privacy_cost(len(X)).epsilon
     assert actual == pytest.approx(search(cv=4).privacy_cost(len(X)).epsilon)
     assert hasattr(search(cv=KFold(3)).fit(X, y), "best_estimator_")
-    one = search(cv=KFold(3).split(X))  # a generator, which cannot be pickled
-    assert one.fit(X, y).n_splits_ == 3
-    with pytest.raises(ValueError, match="A generator can be read only once"):
-        one.fit(X, y)
+    # a generator, which cannot be pickled
+    assert search(cv=KFold(3).split(X)).fit(X, y).n_splits_ == 3
 
 
 def test_a_refit_is_composed_and_trained_on_everything():
@@ -175,9 +173,8 @@ def test_whatever_a_search_of_sklearn_passes_on_is_passed_on():
 
     names = [
         "predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples",
-        "transform",
+        "transform", "inverse_transform",
     ]  # fmt: skip
-    names.append("inverse_transform")
     for name in names:
         assert hasattr(RandomizedSearchCV, name)
         setattr(Everything, name, lambda self, X, name=name: (name, X))

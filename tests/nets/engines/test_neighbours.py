@@ -248,12 +248,7 @@ def test_code_that_keeps_counts_seeds_or_draws_is_accepted():
             refused.append(name)
     coupled = {
         "a mean over the batch", "a branch on values", "a shift along the batch",
-        "a counter in a buffer",
+        "a counter in a buffer", "the batch by its shape", "the largest of the batch",
+        "sorted records", "a sum over the batch",
     }  # fmt: skip
-    coupled |= {
-        "the batch by its shape",
-        "the largest of the batch",
-        "sorted records",
-        "a sum over the batch",
-    }
     assert set(refused) <= coupled | {"a hook", "no finite gradient"}

@@ -263,13 +263,9 @@ def marked():
     planted[:, 2] = MARK
     single, double = np.float32(MARK).tobytes(), np.float64(MARK).tobytes()
     return planted, (
-        single * 2,
-        double * 2,
-        single,
-        double,
-        planted[0].tobytes(),
+        single * 2, double * 2, single, double, planted[0].tobytes(),
         planted[0].astype(np.float32).tobytes(),
-    )
+    )  # fmt: skip
 
 
 def everything(one):

@@ -81,8 +81,8 @@ def test_only_answers_of_persons_are_missing(schema, tmp_path):
     assert text.count("(required)") == len(REQUIRED)
     answers = {
         "data_curators": '["A"]', "registry_authors": '["A"]', "data_product_sector": "Finance",
+        "data_source_type": "Static",
     }  # fmt: skip
-    answers["data_source_type"] = "Static"
     filled = re.sub(
         r"# (\w+): .*\?.*", lambda one: f"{one[1]}: {answers.get(one[1], 'An answer')}", text
     )
