@@ -104,16 +104,9 @@ def test_a_gaussian_histogram_is_bounded_within_a_factor_of_two(relation, absent
 
 
 def test_the_same_seed_gives_the_same_result_and_a_fixed_seed_inside_is_taken_away():
+    options = {"score": sums, "delta": 1e-5, "random_state": 7}
     first, second = (
-        audit_one_run(
-            Histogram(random_state=3),
-            NONE,
-            None,
-            np.eye(2000),
-            score=sums,
-            delta=1e-5,
-            random_state=7,
-        )
+        audit_one_run(Histogram(random_state=3), NONE, None, np.eye(2000), **options)
         for _ in range(2)
     )
     assert first == second

@@ -224,16 +224,10 @@ def unseeded_mlp():
 
 
 def sixteen(make):
-    rates = np.geomspace(0.01, 20.0, 16)
+    rules = [UpdateRule.sgd(lr=float(rate)) for rate in np.geomspace(0.01, 20.0, 16)]
     return [
-        training(
-            seeded(make, i),
-            seed=i,
-            steps=4 + i % 3,
-            optimizer=UpdateRule.sgd(lr=float(rate)),
-            noise_multiplier=1.0,
-        )
-        for i, rate in enumerate(rates)
+        training(seeded(make, i), seed=i, steps=4 + i % 3, optimizer=rule, noise_multiplier=1.0)
+        for i, rule in enumerate(rules)
     ]
 
 

@@ -70,15 +70,9 @@ def test_epsilon_is_close_and_consistent(sigma: float, rate: float, steps: int) 
 
 
 def test_epsilon_falls_with_the_noise_and_rises_with_the_rate_and_the_steps() -> None:
-    found = np.array(
-        [
-            [
-                [sgd(*one).epsilon_at(DELTAS) for one in itertools.product([s], [q], STEPS)]
-                for q in RATES
-            ]
-            for s in SIGMAS
-        ]
-    )
+    settings = itertools.product(SIGMAS, RATES, STEPS)
+    found = np.array([sgd(*setting).epsilon_at(DELTAS) for setting in settings])
+    found = found.reshape(len(SIGMAS), len(RATES), len(STEPS), len(DELTAS))
     with np.errstate(invalid="ignore"):
         for axis, sign in ((0, -1), (1, 1), (2, 1), (3, -1)):
             steps = sign * np.diff(found, axis=axis)

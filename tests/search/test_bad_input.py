@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -75,14 +75,8 @@ def test_what_no_search_could_answer_for_is_refused_with_the_remedies(error, mat
 @pytest.mark.parametrize("space", [{}, {"inner__memory": [None, "somewhere"]}])
 def test_a_declared_guarantee_does_not_excuse_a_cache(tmp_path, space):
     memory = None if space else str(tmp_path)
-    cached = Pipeline(
-        [
-            (
-                "inner",
-                Pipeline([("scale", StandardScaler()), ("model", NoisyCentroids())], memory=memory),
-            )
-        ]
-    )
+    inner = make_pipeline(StandardScaler(), NoisyCentroids(), memory=memory)
+    cached = Pipeline([("inner", inner)])
     options = {"guarantee": dp.PureDP(epsilon=1.0), "n_iter": dp.Fixed(40)}
     refused(dp.LeakingEstimatorError, "memory=", estimator=cached, space=space, **options)
 

@@ -91,13 +91,8 @@ def test_candidates_of_different_relations_are_stated_for_changed_records(net):
     assert cost.neighboring == search.privacy_cost(400).neighboring == "replace_one"
     expected = pytest.approx(dp.best_of(one, dp.Geometric(5)).epsilon_at(1e-5), rel=1e-6)
     assert cost.epsilon == expected
-    assert (
-        sum(
-            "different neighbouring relations (replace_one and zero_out)" in text
-            for text in cost.assumptions
-        )
-        == 1
-    )
+    sentence = "different neighbouring relations (replace_one and zero_out)"
+    assert sum(sentence in text for text in cost.assumptions) == 1
     assert search.privacy_guarantee(400).neighboring == "replace_one"
 
 
@@ -193,15 +188,8 @@ def test_candidates_are_noisier_than_the_training_of_the_winner_where_that_is_as
 @pytest.mark.slow
 def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training():
     estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=2.0))
-    one = DPSubsetSearchCV(
-        estimator,
-        space,
-        n_iter=5,
-        delta=1e-4,
-        subset_fraction=0.4,
-        tuning_share=0.5,
-        warm_start=True,
-    ).fit(X, y)
+    options = {"subset_fraction": 0.4, "tuning_share": 0.5, "warm_start": True}
+    one = DPSubsetSearchCV(estimator, space, n_iter=5, delta=1e-4, **options).fit(X, y)
     assert one.best_params_["model"].noise_multiplier == 4.0
     expected = one.best_estimator_["model"].noise_multiplier_
     assert one.best_estimator_["model"].noise_multiplier == expected == 2.0

@@ -48,19 +48,11 @@ def skorch_net(**changed):
     return DPNeuralNetClassifier(Small, **given)
 
 
+RATES, NORMS = loguniform(0.05, 1.0), [0.3, 1.0]
+SIZES = {"hidden_layer_sizes": [(6,), (9,)]}
 SPACES = {
-    "mlp": (
-        mlp,
-        {
-            "learning_rate_init": loguniform(0.05, 1.0),
-            "max_grad_norm": [0.3, 1.0],
-            "hidden_layer_sizes": [(6,), (9,)],
-        },
-    ),
-    "skorch": (
-        skorch_net,
-        {"lr": loguniform(0.05, 1.0), "max_grad_norm": [0.3, 1.0], "module__width": [4, 7]},
-    ),
+    "mlp": (mlp, {"learning_rate_init": RATES, "max_grad_norm": NORMS, **SIZES}),
+    "skorch": (skorch_net, {"lr": RATES, "max_grad_norm": NORMS, "module__width": [4, 7]}),
 }
 
 
