@@ -457,14 +457,8 @@ def test_every_candidate_has_its_own_noise():
             seen.append(self.module_._module.first.weight.detach().numpy().copy())
             return self
 
-    module = nets.MLP()
+    module, total = nets.MLP(), {"epsilon": 6.0, "delta": 1e-4}
     for _ in range(2):
-        DPRandomSearchCV(
-            net(Noted, module),
-            {"lr": [0.5]},
-            n_iter=dp.Fixed(3),
-            epsilon=6.0,
-            delta=1e-4,
-            rehearse=False,
-        ).fit(X, y)
+        one = net(Noted, module)
+        DPRandomSearchCV(one, {"lr": [0.5]}, n_iter=dp.Fixed(3), rehearse=False, **total).fit(X, y)
     assert len({weights.tobytes() for weights in seen}) == len(seen) > 2

@@ -37,12 +37,8 @@ def test_scores_on_public_data_are_free_and_all_records_train():
 
 
 def test_a_noisier_score_than_the_training_costs_nothing_and_a_clearer_one_does():
-    costs = [
-        search(score_noise=dp.PureDP(epsilon=e, neighboring="replace_one"))
-        .privacy_cost(len(X))
-        .epsilon
-        for e in (0.1, 1, 2)
-    ]
+    noises = [dp.PureDP(epsilon=e, neighboring="replace_one") for e in (0.1, 1, 2)]
+    costs = [search(score_noise=noise).privacy_cost(len(X)).epsilon for noise in noises]
     assert costs[0] == pytest.approx(costs[1])
     assert costs[2] > costs[1]
 

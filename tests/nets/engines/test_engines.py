@@ -161,16 +161,12 @@ def test_other_layers_sum_what_autograd_gives_record_by_record(make):
 
 def engines_of(net, criterion=CROSS_ENTROPY):
     """Every engine that serves a net of linear layers, with how many nets it is given."""
+    runnable = graph.trace_module(net, table(8)[0]).runnable
     found = [
         (traced(net, criterion), 1),
         (traced(net, criterion), 2),
         (VmapEngine(net, criterion, CPU), 1),
-        (
-            VmapEngine(
-                net, criterion, CPU, graph.trace_module(net, table(8)[0]).runnable, own_code=False
-            ),
-            1,
-        ),
+        (VmapEngine(net, criterion, CPU, runnable, own_code=False), 1),
     ]
     if linear.sequence_structure(net) is None:
         return found

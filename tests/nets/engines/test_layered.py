@@ -352,11 +352,8 @@ def test_a_large_table_of_words_costs_as_much_as_the_words_that_come():
     words = torch.randint(0, 10**6, (5, 7), generator=torch.Generator().manual_seed(0))
     share = layer_gradients.EmbeddingGradients(words, torch.ones(5, 7, 3), 10**6)
     assert share.rows.shape == (35, 3)
+    example, layers = torch.zeros(8, 2, dtype=torch.long), (nn.Flatten(), nn.Linear(8, 3))
     small, large = (
-        graph.trace_module(
-            nn.Sequential(nn.Embedding(n, 4), nn.Flatten(), nn.Linear(8, 3)),
-            torch.zeros(8, 2, dtype=torch.long),
-        )
-        for n in (10, 10**5)
+        graph.trace_module(nn.Sequential(nn.Embedding(n, 4), *layers), example) for n in (10, 10**5)
     )
     assert small.numbers == large.numbers

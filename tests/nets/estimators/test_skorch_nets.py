@@ -243,13 +243,9 @@ def test_parameters_loaded_before_training_are_public_and_cost_nothing():
 
 def test_a_rate_scheduled_to_zero_stops_the_training(one_noise):
     stop = LRScheduler(StepLR, step_every="batch", step_size=1, gamma=0.0)
-    found = [
-        parameters(
-            net(callbacks=[("rate", stop)], max_steps=steps, noise_seed=0, random_state=0).fit(X, y)
-        )
-        for steps in (1, 9)
-    ]
-    assert torch.equal(*found)
+    options = {"callbacks": [("rate", stop)], "noise_seed": 0, "random_state": 0}
+    one, nine = (net(max_steps=steps, **options).fit(X, y) for steps in (1, 9))
+    assert torch.equal(parameters(one), parameters(nine))
 
 
 # --- nothing private leaves -----------------------------------------------------------------------
@@ -269,13 +265,12 @@ def marked():
 
 
 def everything(one):
+    attributes = {key: value for key, value in vars(one).items() if key != "callbacks_"}
     return {
         "net": pickle.dumps(one),
         "module": pickle.dumps(one.module_),
         "copy": pickle.dumps(copy.deepcopy(one)),
-        "attributes": pickle.dumps(
-            {key: value for key, value in vars(one).items() if key != "callbacks_"}
-        ),
+        "attributes": pickle.dumps(attributes),
         "text": repr(one).encode() + str(one.privacy_spent_).encode(),
     }
 

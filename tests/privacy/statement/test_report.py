@@ -353,12 +353,8 @@ def test_a_row_of_markdown_stays_a_row() -> None:
 
 def test_control_characters_and_halves_of_letters_are_replaced(tmp_path) -> None:
     for form in ("html", "markdown"):
-        text = (
-            odd("a\x00b\x1bc\u202ed\ud800e")
-            .report(form, date=DAY)
-            .save(tmp_path / form)
-            .read_text("utf-8")
-        )
+        report = odd("a\x00b\x1bc\u202ed\ud800e").report(form, date=DAY)
+        text = report.save(tmp_path / form).read_text("utf-8")
         assert not re.search("[\x00\x1b\u202e]", text)
         assert "a�b�c�d�e" in text
 
@@ -401,12 +397,8 @@ def test_one_fit_has_one_risk_wherever_it_is_printed(delta: float) -> None:
         f"true positives exceed false positives by at most {hundredths_up(spent.advantage())} "
         f"percentage points."
     )
-    for printed in (
-        str(spent),
-        spent._repr_html_(),
-        str(spent.report("markdown")),
-        str(spent.report("html")),
-    ):
+    reports = (str(spent.report(form)) for form in ("markdown", "html"))
+    for printed in (str(spent), spent._repr_html_(), *reports):
         assert " ".join(printed.split()).count(said) == 1
         assert "whether the record of one person was in the data" in printed
     assert spent.advantage() == dp.GaussianDP(mu=0.3).advantage() < 0.12
