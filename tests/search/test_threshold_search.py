@@ -254,7 +254,8 @@ def test_every_round_draws_its_threshold_anew_unless_it_is_drawn_once(monkeypatc
         return drawn[-1]
 
     monkeypatch.setattr(AboveThreshold, "draw_threshold_noise", counting)
-    assert len(drawn) == labelled().fit(X, y).n_rounds_ > 1
+    one = labelled().fit(X, y)
+    assert len(drawn) == one.n_rounds_ > 1
     drawn.clear()
     labelled(threshold_noise="once").fit(X, y)
     assert len(drawn) == 1
