@@ -184,12 +184,8 @@ def test_a_module_given_as_an_instance_is_an_assumption_that_is_said():
 
 
 def search(module=Small):
-    return DPRandomSearchCV(
-        net(module, noise_multiplier=2.0, target_epsilon=None, target_delta=None),
-        {"lr": [0.1, 0.5]},
-        n_iter=2,
-        delta=1e-5,
-    )
+    one = net(module, noise_multiplier=2.0, target_epsilon=None, target_delta=None)
+    return DPRandomSearchCV(one, {"lr": [0.1, 0.5]}, n_iter=2, delta=1e-5)
 
 
 @pytest.mark.slow

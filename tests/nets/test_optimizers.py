@@ -115,21 +115,14 @@ def test_equal_hyperparameters_are_plain_numbers_and_give_the_same():
 
 def test_scheduled_hyperparameters_follow_their_own_table():
     steps = 12
-    momenta = [
-        {
-            "lr": [0.5 / (t + 1) for t in range(steps)],
-            "momentum": [0.9 - 0.05 * t for t in range(steps)],
-        },
-        {},
-    ]
+    falling = [0.9 - 0.05 * t for t in range(steps)]
+    momenta = [{"lr": [0.5 / (t + 1) for t in range(steps)], "momentum": falling}, {}]
     settings = [{"lr": 0.5, "momentum": 0.9}, {"lr": 0.2, "momentum": 0.3}]
     agree(*both(torch.optim.SGD, settings, steps, momenta)[1:])
     agree(*both(torch.optim.SGD, settings, steps, momenta[::-1], drop=(5, [1]))[1:])
-    betas = [
-        {"betas": [(0.95 - 0.01 * t, 0.99) for t in range(steps)]},
-        {"lr": [0.1] * 6 + [0.01] * 6},
-    ]
-    agree(*both(torch.optim.Adam, [{"lr": 0.1}, {"lr": 0.1}], steps, betas)[1:])
+    betas = {"betas": [(0.95 - 0.01 * t, 0.99) for t in range(steps)]}
+    tables = [betas, {"lr": [0.1] * 6 + [0.01] * 6}]
+    agree(*both(torch.optim.Adam, [{"lr": 0.1}, {"lr": 0.1}], steps, tables)[1:])
 
 
 def test_rules_without_an_optimizer_object_are_the_same_rules():

@@ -30,12 +30,8 @@ def test_a_schema_survives_yaml(tmp_path):
     text = schema.to_yaml(tmp_path / "schema.yaml")
     assert Schema.from_yaml(text) == schema == Schema.from_yaml(tmp_path / "schema.yaml")
     assert list(Schema.from_yaml(text)) == list(schema)
-    of_numpy = Schema(
-        {
-            "a": (np.float64(0), np.int64(3)),
-            "b": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01")),
-        }
-    )
+    days = (np.datetime64("2020-01-01"), np.datetime64("2021-01-01"))
+    of_numpy = Schema({"a": (np.float64(0), np.int64(3)), "b": days})
     expected = {"a": (0.0, 3), "b": (datetime(2020, 1, 1), datetime(2021, 1, 1))}
     assert Schema.from_yaml(of_numpy.to_yaml()) == expected
 

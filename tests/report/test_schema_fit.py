@@ -39,12 +39,11 @@ PEOPLE = pd.DataFrame(
 
 def cells(X, schema=SCHEMA):
     """Every column's exact counts."""
-    return {
-        name: np.bincount(
-            column.misfits(X[name].to_numpy()), minlength=len(column.ways_to_misfit) + 1
-        )
-        for name, column in schema.columns.items()
-    }
+    found = {}
+    for name, column in schema.columns.items():
+        misfits, ways = column.misfits(X[name].to_numpy()), len(column.ways_to_misfit)
+        found[name] = np.bincount(misfits, minlength=ways + 1)
+    return found
 
 
 def quiet(monkeypatch):

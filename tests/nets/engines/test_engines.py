@@ -335,13 +335,9 @@ def test_engines_work_on_a_loss_of_their_own():
 def opacus_steps(module, task, inputs, targets):
     """The same training with Opacus's module and optimizer at noise 0, on the same batches."""
     wrapped = GradSampleModule(copy.deepcopy(module), loss_reduction="sum")
-    optimizer = DPOptimizer(
-        torch.optim.SGD(wrapped.parameters(), lr=0.5),
-        noise_multiplier=0.0,
-        max_grad_norm=task.max_grad_norm,
-        expected_batch_size=task.expected_batch_size,
-        loss_reduction="mean",
-    )
+    sizes = {name: getattr(task, name) for name in ("max_grad_norm", "expected_batch_size")}
+    descent = torch.optim.SGD(wrapped.parameters(), lr=0.5)
+    optimizer = DPOptimizer(descent, noise_multiplier=0.0, loss_reduction="mean", **sizes)
     own = Secrets(task.seed)
     source = PoissonBatches(own.coins, own.rows, task.sample_rate, len(inputs))
     for batch in torch.from_numpy(source.draw(task.steps)):
