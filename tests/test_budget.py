@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 #: Folder ↦ most code lines.
-CEILINGS = {"sklearn_dpsearch": 26_700, "tests": 34_000}
+CEILINGS = {"sklearn_dpsearch": 26_700, "tests": 33_500}
 #: Most files of the package.
 FILES = 215
 EMPTY = {
@@ -40,13 +40,8 @@ def code_lines(source: str) -> int:
 
 
 def test_code_lines_are_lines_with_code():
-    assert (
-        code_lines(
-            '"""Doc."""\n\n# comment\nx = """a\nb"""  # more\n\n\ndef f():\n    """Doc."""\n    '
-            "return x\n"
-        )
-        == 4
-    )
+    function = 'def f():\n    """Doc."""\n    return x\n'
+    assert code_lines('"""Doc."""\n\n# comment\nx = """a\nb"""  # more\n\n\n' + function) == 4
 
 
 @pytest.mark.parametrize(("folder", "ceiling"), CEILINGS.items())

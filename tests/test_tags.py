@@ -24,8 +24,7 @@ def test_private_models_say_that_they_are_random_and_may_be_poor(room):
         tags = get_tags(made(kind))
         assert tags.non_deterministic
         assert is_classifier(made(kind)) != is_regressor(made(kind))
-        part = tags.classifier_tags or tags.regressor_tags
-        assert part.poor_score, kind
+        assert (tags.classifier_tags or tags.regressor_tags).poor_score, kind
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -57,18 +57,14 @@ class ByEpsilon(skorch.NeuralNetClassifier):
 
     def get_iterator(self, dataset, training=False):
         loader = super().get_iterator(dataset, training)
-        if training:
-            self.module_, self.optimizer_, loader = PrivacyEngine(
-                accountant="rdp"
-            ).make_private_with_epsilon(
-                module=self.module_,
-                optimizer=self.optimizer_,
-                data_loader=loader,
-                target_epsilon=self.target_epsilon,
-                target_delta=self.target_delta,
-                epochs=self.max_epochs,
-                max_grad_norm=1.0,
-            )
+        if not training:
+            return loader
+        options = {"target_epsilon": self.target_epsilon, "target_delta": self.target_delta}
+        engine = PrivacyEngine(accountant="rdp")
+        self.module_, self.optimizer_, loader = engine.make_private_with_epsilon(
+            module=self.module_, optimizer=self.optimizer_, data_loader=loader,
+            epochs=self.max_epochs, max_grad_norm=1.0, **options,
+        )  # fmt: skip
         return loader
 
 

@@ -142,8 +142,7 @@ def bounded(**parameters):
 
 def searched(estimator, **parameters):
     options = {"n_iter": 3, "scoring": SCORING, "random_state": 0}
-    search = DPRandomSearchCV(estimator, {}, **options, **parameters)
-    return search.fit(X, TARGET)
+    return DPRandomSearchCV(estimator, {}, **options, **parameters).fit(X, TARGET)
 
 
 @pytest.mark.parametrize("word", [None, WORD])
@@ -161,9 +160,7 @@ def test_predictions_stay_within_the_public_bounds_of_the_target(make, word):
 def test_a_clipped_model_is_one_of_diffprivlibs():
     model = searched(bounded(epsilon=1.0)).best_estimator_
     assert isinstance(model, LinearRegression)
-    copy = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(copy.predict(X), model.predict(X))
-    again = clone(model).fit(X, TARGET)
-    assert np.abs(again.predict(1e6 * X)).max() <= 0.5
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    assert np.abs(clone(model).fit(X, TARGET).predict(1e6 * X)).max() <= 0.5
     expected = adapter_for(bounded()).training_run(bounded(), 300)
     assert adapter_for(clone(model)).training_run(clone(model), 300) == expected

@@ -149,8 +149,7 @@ def test_what_a_declared_estimator_reads_from_the_data_stops_the_search(cancer):
 
 @pytest.mark.parametrize("make", UNDERSTOOD)
 def test_two_unseeded_fits_differ(make):
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1, 1, (60, 2)), np.arange(60) % 2
+    X, y = np.random.default_rng(0).uniform(-1, 1, (60, 2)), np.arange(60) % 2
 
     def fitted():
         np.random.seed(0)  # the global generator is no source of noise
@@ -184,8 +183,7 @@ def fitted_search(estimator, space, X, y, **kwargs):
 
 
 def test_exact_iteration_counts_are_not_released(cancer):
-    search = fitted_search(logistic(), {"C": [1.0]}, *cancer)
-    assert not hasattr(search.best_estimator_, "n_iter_")
+    assert not hasattr(fitted_search(logistic(), {"C": [1.0]}, *cancer).best_estimator_, "n_iter_")
     chain = fitted_search(make_pipeline(logistic()), {"logisticregression__C": [1.0]}, *cancer)
     assert not hasattr(chain.best_estimator_[-1], "n_iter_")
 
@@ -198,8 +196,7 @@ def test_candidates_reach_the_minimum_whatever_the_tolerance_given(cancer):
 
 def test_fitted_attributes_are_the_ones_that_were_read():
     """Every other attribute is a constant of scikit-learn, public, or made from noisy numbers."""
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1, 1, (60, 2)), np.arange(60) % 2
+    X, y = np.random.default_rng(0).uniform(-1, 1, (60, 2)), np.arange(60) % 2
     known = {
         tree: {"classes_", "n_classes_", "n_features_in_", "n_outputs_", "tree_"},
         bayes: {

@@ -77,8 +77,7 @@ def loss_of(kind, one, other):
 
 
 def table(n, lower=-1.0, upper=1.0, d=2):
-    rng = np.random.default_rng(5)
-    X = rng.uniform(lower, upper, (n, d))
+    X = np.random.default_rng(5).uniform(lower, upper, (n, d))
     return X, (X[:, 0] > (lower + upper) / 2).astype(int)
 
 

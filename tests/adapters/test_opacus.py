@@ -422,8 +422,7 @@ def test_every_search_takes_a_net_of_opacus_and_meets_its_total(search, kind):
     assert type(made.best_estimator_.module_) is nets.MLP
     assert made.predict(X).shape == y.shape
     assert any("Opacus" in text for text in made.privacy_spent_.assumptions)
-    planned = training_run(made.best_estimator_, len(X)).guarantee
-    assert planned.epsilon_at(1e-4) < 6.0
+    assert training_run(made.best_estimator_, len(X)).guarantee.epsilon_at(1e-4) < 6.0
 
 
 @pytest.mark.slow
@@ -459,14 +458,8 @@ def test_every_candidate_has_its_own_noise():
             seen.append(self.module_._module.first.weight.detach().numpy().copy())
             return self
 
-    module = nets.MLP()
+    module, total = nets.MLP(), {"epsilon": 6.0, "delta": 1e-4}
     for _ in range(2):
-        DPRandomSearchCV(
-            net(Noted, module),
-            {"lr": [0.5]},
-            n_iter=dp.Fixed(3),
-            epsilon=6.0,
-            delta=1e-4,
-            rehearse=False,
-        ).fit(X, y)
+        one = net(Noted, module)
+        DPRandomSearchCV(one, {"lr": [0.5]}, n_iter=dp.Fixed(3), rehearse=False, **total).fit(X, y)
     assert len({weights.tobytes() for weights in seen}) == len(seen) > 2

@@ -83,8 +83,7 @@ def test_labels_count_together_where_each_alone_says_nothing() -> None:
 
 
 def test_missing_and_infinite_numbers_are_outcomes_like_any_other() -> None:
-    rng = np.random.default_rng(6)
-    often, seldom = rng.uniform(size=(2, 3000))
+    often, seldom = np.random.default_rng(6).uniform(size=(2, 3000))
     for gone in (np.nan, np.inf, -np.inf, None):
         first = [gone if one < 0.5 else 1.0 for one in often]
         second = [gone if one < 0.05 else 1.0 for one in seldom]

@@ -84,8 +84,7 @@ def test_a_built_canary_makes_neighbours_and_stays_within_what_occurs(relation, 
 
 
 def test_a_canary_contradicts_what_the_others_say() -> None:
-    rng = np.random.default_rng(0)
-    values = rng.uniform(-1, 1, (50, 3))
+    values = np.random.default_rng(0).uniform(-1, 1, (50, 3))
     pair = worst_case(values, values @ [1.0, -2.0, 3.0], neighboring="add_remove")
     assert np.all(np.sign(pair.canary[0]) == [-1, 1, -1])
     assert pair.other_y[-1] == pytest.approx((values @ [1.0, -2.0, 3.0]).max())

@@ -10,16 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.audit import replay
 from sklearn_dpsearch.audit._replay import _steps_between
-from sklearn_dpsearch.boosting import (
-    DPGradientBoostingClassifier,
-    DPGradientBoostingRegressor,
-)
-from sklearn_dpsearch.boosting import (
-    _base as base,
-)
-from sklearn_dpsearch.boosting import (
-    _noise as noise,
-)
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from sklearn_dpsearch.boosting import _base as base
+from sklearn_dpsearch.boosting import _noise as noise
 from sklearn_dpsearch.privacy import GaussianDP, PrivacyError, PureDP
 from sklearn_dpsearch.report import schema_report
 from sklearn_dpsearch.scoring._counts import HistogramScorer

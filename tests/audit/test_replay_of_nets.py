@@ -20,8 +20,7 @@ SCHEMA = {"age": (0, 100), "job": ["clerk", "nurse"]}
 
 
 def numbers(n=200):
-    rng = np.random.default_rng(0)
-    X = rng.normal(0, 1, (n, 3))
+    X = np.random.default_rng(0).normal(0, 1, (n, 3))
     return X, (X[:, 0] > 0).astype(int)
 
 

@@ -66,25 +66,19 @@ def in_other_ways(kind):
     here = make(kind).fit(TABLE, TABLE[target])
     few = TABLE[TABLE["age"] < 30]
     odd = pd.concat([TABLE, TABLE[:1].assign(pay="a label of nobody else")])
+
+    def fitted(X, y=target, **changed):
+        return make(kind, **changed).fit(X, y)
+
+    rising, halves = {"monotonic_cst": {"age": 1}}, [delayed(TABLE[:250]), delayed(TABLE[250:])]
     return {
-        "one partition": same(make(kind).fit(cut(1), target), here),
-        "an undeclared label": same(
-            make(kind).fit(cut(4, odd), target), make(kind).fit(odd, odd[target])
-        ),
-        "a series": same(make(kind).fit(frames, frames[target]), here),
-        "delayed frames": same(
-            make(kind).fit([delayed(TABLE[:250]), delayed(TABLE[250:])], target), here
-        ),
-        "empty partitions": same(
-            make(kind).fit(frames[frames["age"] < 30], target), make(kind).fit(few, few[target])
-        ),
-        "directions": same(
-            make(kind, monotonic_cst={"age": 1}).fit(frames, target),
-            make(kind, monotonic_cst={"age": 1}).fit(TABLE, TABLE[target]),
-        ),
-        "other noise for other records": not same(
-            make(kind).fit(frames[frames["age"] > 11], target), here
-        ),
+        "one partition": same(fitted(cut(1)), here),
+        "an undeclared label": same(fitted(cut(4, odd)), fitted(odd, odd[target])),
+        "a series": same(fitted(frames, frames[target]), here),
+        "delayed frames": same(fitted(halves), here),
+        "empty partitions": same(fitted(frames[frames["age"] < 30]), fitted(few, few[target])),
+        "directions": same(fitted(frames, **rising), fitted(TABLE, TABLE[target], **rising)),
+        "other noise for other records": not same(fitted(frames[frames["age"] > 11]), here),
     }
 
 
@@ -155,9 +149,10 @@ def unreadable():
 
 def refused():
     frame, model = cut(2), make("two classes")
-    search = DPRandomSearchCV(
-        MODELS["two classes"](target_mu=None), "auto", epsilon=1.0, delta=1e-6
-    )
+    bounded = make("numbers", target=None, bounds_y=(0, 1))
+    loose = make("two classes", target_mu=None, target_epsilon=1.0, target_delta=0.1)
+    unset = MODELS["two classes"](target_mu=None)
+    search = DPRandomSearchCV(unset, "auto", epsilon=1.0, delta=1e-6)
     return {
         "no column": error(lambda: model.fit(frame, "wages")),
         "labels elsewhere": error(lambda: model.fit(frame, TABLE["pay"])),
@@ -170,14 +165,8 @@ def refused():
         "nothing spent": str(not hasattr(search, "privacy_spent_")),
         "no text": error(lambda: model.fit([str(unreadable())], "pay")),
         "no file": error(lambda: model.fit(["a secret.csv"], "pay")),
-        "a target among features": error(
-            lambda: make("numbers", target=None, bounds_y=(0, 1)).fit(frame, "price")
-        ),
-        "large delta": error(
-            lambda: make("two classes", target_mu=None, target_epsilon=1.0, target_delta=0.1).fit(
-                frame, "pay"
-            )
-        ),
+        "a target among features": error(lambda: bounded.fit(frame, "price")),
+        "large delta": error(lambda: loose.fit(frame, "pay")),
     }
 
 

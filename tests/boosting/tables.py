@@ -13,16 +13,11 @@ pd = pytest.importorskip("pandas")
 
 SCHEMA = Schema(
     {
-        "age": (20, 80),
-        "job": ["clerk", "nurse", "pilot"],
-        "wealth": (0, 100_000),
-        "since": (date(2020, 1, 1), date(2024, 1, 1)),
-        "shop": {"buckets": 8},
-        "pay": ["high", "low"],
-        "grade": ["a", "b", "c"],
-        "price": (0, 100),
+        "age": (20, 80), "job": ["clerk", "nurse", "pilot"], "wealth": (0, 100_000),
+        "since": (date(2020, 1, 1), date(2024, 1, 1)), "shop": {"buckets": 8},
+        "pay": ["high", "low"], "grade": ["a", "b", "c"], "price": (0, 100),
     }
-)
+)  # fmt: skip
 
 
 def table(n: int = 600, seed: int = 0):

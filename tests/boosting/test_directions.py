@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.audit import replay
-from sklearn_dpsearch.boosting import (
-    DPGradientBoostingClassifier,
-    DPGradientBoostingRegressor,
-)
-from sklearn_dpsearch.boosting import (
-    _base as base,
-)
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from sklearn_dpsearch.boosting import _base as base
 from sklearn_dpsearch.boosting._directions import RELEASES, _Effect, _masses, without_interactions
 from sklearn_dpsearch.boosting._features import INDEX_SIZE, CodedColumns
 from sklearn_dpsearch.boosting._random_cells import PartitionDraws

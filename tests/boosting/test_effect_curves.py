@@ -45,8 +45,7 @@ def regressor(**changed):
 
 def small(**changed):
     """Fit a model to records in which two columns act together."""
-    rng = np.random.default_rng(0)
-    records = ALL.iloc[rng.integers(0, len(ALL), 2000)]
+    records = ALL.iloc[np.random.default_rng(0).integers(0, len(ALL), 2000)]
     y = (records["age"] > 2) ^ (records["job"] == "nurse")
     given = {
         "classes": [False, True], "target_mu": 10.0, "max_iter": 60, "random_state": 0,

@@ -14,16 +14,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklearn_dpsearch import PrivacyError
-from sklearn_dpsearch.boosting import (
-    DPGradientBoostingClassifier,
-    DPGradientBoostingRegressor,
-)
-from sklearn_dpsearch.boosting import (
-    _base as base,
-)
-from sklearn_dpsearch.boosting import (
-    _rounds as rounds,
-)
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from sklearn_dpsearch.boosting import _base as base
+from sklearn_dpsearch.boosting import _rounds as rounds
 from sklearn_dpsearch.boosting._noise import squared_distance
 from sklearn_dpsearch.boosting._random_cells import EXPLORING, WHOLE
 from sklearn_dpsearch.data._rows import ChosenRows

@@ -72,15 +72,9 @@ def test_exponentials_are_looked_up_within_half_a_step_of_the_table():
 @pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 7, 30])
 def test_scores_of_several_classes_are_unbiased_and_one_of_them_is_the_largest(n_classes):
-    outputs = predictions(n_classes)
-    scores = np.array(
-        [
-            SoftmaxLoss(n_classes)
-            .derivatives(outputs, np.full(outputs.shape[1], float(label)))
-            .scores
-            for label in range(n_classes)
-        ]
-    )
+    outputs, loss = predictions(n_classes), SoftmaxLoss(n_classes)
+    labels = [np.full(outputs.shape[1], float(label)) for label in range(n_classes)]
+    scores = np.array([loss.derivatives(outputs, one).scores for one in labels])
     expected = pytest.approx(0.0, abs=1e-12)
     assert (softmax(outputs, axis=0)[:, np.newaxis] * scores).sum(axis=0) == expected
     norms = np.sqrt(np.square(scores).sum(axis=1))

@@ -38,8 +38,7 @@ def added(loss, outputs, targets) -> np.ndarray:
     """What records add, in whole numbers, none of which is set to 0."""
     found = whole_numbers(loss.derivatives(outputs, targets), loss)
     assert np.array_equal(found, np.rint(found))
-    kept = found.copy()
-    assert np.array_equal(bounded_records(kept, loss), found)
+    assert np.array_equal(bounded_records(found.copy(), loss), found)
     return found.astype(np.int64)
 
 

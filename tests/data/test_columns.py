@@ -36,13 +36,8 @@ def of_pandas(values, kind):
 
 
 def of_categories(values):
-    return pd.DataFrame(
-        {
-            "a": pd.Categorical(
-                values, categories=sorted(value for value in WHOLE if value is not None)
-            )
-        }
-    )
+    kept = sorted(value for value in WHOLE if value is not None)
+    return pd.DataFrame({"a": pd.Categorical(values, categories=kept)})
 
 
 def of_polars(values, kind):

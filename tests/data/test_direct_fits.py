@@ -9,13 +9,8 @@ import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch._process.containment import TrainingStoppedError
-from sklearn_dpsearch.boosting import (
-    DPGradientBoostingClassifier,
-    DPGradientBoostingRegressor,
-)
-from sklearn_dpsearch.boosting import (
-    _rounds as rounds,
-)
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from sklearn_dpsearch.boosting import _rounds as rounds
 from sklearn_dpsearch.data._labels import as_array, classes_in
 
 SCHEMA = {"a": (0.0, 1.0)}
@@ -87,8 +82,7 @@ def test_a_plain_list_of_whole_numbers_is_labels_and_targets():
     first = model(noise_seed=1, random_state=0).fit(X, y)
     listed = model(noise_seed=1, random_state=0).fit(X.tolist(), y.tolist())
     assert np.array_equal(first.predict(X), listed.predict(X))
-    undeclared = model(classes=None).fit(X, y.tolist())
-    assert undeclared.classes_.tolist() == [0, 1]
+    assert model(classes=None).fit(X, y.tolist()).classes_.tolist() == [0, 1]
     DPGradientBoostingRegressor(SCHEMA, bounds_y=(0, 1), target_mu=1.0, max_iter=2).fit(
         X, y.tolist()
     )

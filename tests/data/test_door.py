@@ -253,24 +253,22 @@ def table(column):
     return [[value] for value in column]
 
 
-def encoded(entry):
-    def read(column):
+def unless_refused(read):
+    def tried(column):
         try:
-            return TableEncoder({"a": entry}).transform(table(column))
+            return read(table(column))
         except TypeError as error:  # the type of the column cannot fit, whatever its values
             return str(error)
 
-    return read
+    return tried
+
+
+def encoded(entry):
+    return unless_refused(lambda X: TableEncoder({"a": entry}).transform(X))
 
 
 def coded(entry):
-    def read(column):
-        try:
-            return CodedColumns(Schema({"a": entry}), 8).codes(table(column)).T
-        except TypeError as error:
-            return str(error)
-
-    return read
+    return unless_refused(lambda X: CodedColumns(Schema({"a": entry}), 8).codes(X).T)
 
 
 def framed(column):

@@ -193,7 +193,7 @@ MUTANTS = {
         file="privacy/_selection/best_of.py",
         old="BestOf, one_run=one_run, count=distribution,",
         new="BestOf, one_run=one_run, count=as_count_distribution(distribution.mean),",
-        test="privacy/selection/test_best_of.py::test_poisson_search_costs_at_most_the_stated_figure",
+        test="privacy/selection/test_best_of.py::test_figures_of_the_documentation",
     ),
     "δ not multiplied": Mutant(
         mistake="The binomial bound's δ is one run's, not the mean number of runs times it.",

@@ -175,8 +175,7 @@ def test_files_of_tensors_alone_are_refused(tmp_path):
 
 
 def test_a_module_given_as_an_instance_is_an_assumption_that_is_said():
-    one = net(Small()).fit(X, y)
-    parts = one.privacy_spent_.assumptions
+    parts = net(Small()).fit(X, y).privacy_spent_.assumptions
     assert any("given as a module instance, hold nothing" in text for text in parts)
     assert not any("module instance" in text for text in net().fit(X, y).privacy_spent_.assumptions)
 
@@ -185,12 +184,8 @@ def test_a_module_given_as_an_instance_is_an_assumption_that_is_said():
 
 
 def search(module=Small):
-    return DPRandomSearchCV(
-        net(module, noise_multiplier=2.0, target_epsilon=None, target_delta=None),
-        {"lr": [0.1, 0.5]},
-        n_iter=2,
-        delta=1e-5,
-    )
+    one = net(module, noise_multiplier=2.0, target_epsilon=None, target_delta=None)
+    return DPRandomSearchCV(one, {"lr": [0.1, 0.5]}, n_iter=2, delta=1e-5)
 
 
 @pytest.mark.slow
@@ -307,8 +302,7 @@ def test_a_pickled_module_is_loaded_without_this_library(tmp_path):
 
 def test_ready_made_nets_carry_their_cost_too():
     one = DPMLPClassifier(classes=[0, 1], noise_multiplier=2.0, max_steps=10).fit(X, y)
-    after = net(one.module_).fit(X, y).privacy_spent_
-    assert len(after.components) == 2
+    assert len(net(one.module_).fit(X, y).privacy_spent_.components) == 2
     assert len(one.partial_fit(X, y).privacy_spent_.components) == 2
 
 

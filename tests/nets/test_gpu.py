@@ -62,15 +62,9 @@ def test_without_noise_the_device_makes_no_difference(make, optimizer):
 def test_nets_trained_together_there_are_the_nets_trained_alone_here():
     def tasks(device, noise=0.0):
         made = [mlp(seed=i, bias=i % 2 == 0).to(device) for i in range(6)]
+        shared = {"optimizer": WITH_MOMENTUM, "noise_multiplier": noise}
         return [
-            training(
-                one,
-                seed=i,
-                steps=4 + i,
-                optimizer=WITH_MOMENTUM,
-                sample_rate=0.1 + 0.05 * i,
-                noise_multiplier=noise,
-            )
+            training(one, seed=i, steps=4 + i, sample_rate=0.1 + 0.05 * i, **shared)
             for i, one in enumerate(made)
         ]
 
@@ -115,17 +109,9 @@ def test_unseeded_noise_does_not_follow_the_users_seed():
 
 
 def test_a_fitted_skorch_net_comes_home():
-    net = DPNeuralNetClassifier(
-        Residual,
-        module__classes=2,
-        classes=[0, 1],
-        noise_multiplier=1.0,
-        sample_rate=0.2,
-        max_steps=10,
-        device="cuda",
-    ).fit(X, y)
-    shown = pickle.dumps(net)
-    again = pickle.loads(shown)
+    options = {"noise_multiplier": 1.0, "sample_rate": 0.2, "max_steps": 10, "device": "cuda"}
+    net = DPNeuralNetClassifier(Residual, module__classes=2, classes=[0, 1], **options).fit(X, y)
+    again = pickle.loads(pickle.dumps(net))
     np.testing.assert_allclose(again.predict_proba(X), net.predict_proba(X), atol=1e-5)
     home = again.set_params(device="cpu")
     home.module_.to("cpu")

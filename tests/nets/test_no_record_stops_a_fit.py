@@ -104,8 +104,7 @@ def test_a_token_of_one_table_is_no_bound_for_another(one_noise):
 def test_an_impossible_record_that_is_never_drawn_stops_nothing(place):
     X = WORDS.copy()
     X[place] = 10**6
-    one = net(Lookup, sample_rate=1e-9, max_steps=3, noise_seed=None)
-    assert one.fit(X, LABELS).n_steps_ == 3
+    assert net(Lookup, sample_rate=1e-9, max_steps=3, noise_seed=None).fit(X, LABELS).n_steps_ == 3
 
 
 class Drawing(nn.Module):

@@ -62,8 +62,7 @@ def both(kind, settings, steps=12, tables=None, drop=None):
     tables = [{}] * len(settings) if tables is None else tables
     stepper = stepper_for([rule(kind, **one) for one in settings], tables, CPU)
     weights = layout.read(modules, CPU, True)
-    rng = torch.Generator().manual_seed(0)
-    slopes = torch.randn(steps, *weights.shape, generator=rng)
+    slopes = torch.randn(steps, *weights.shape, generator=torch.Generator().manual_seed(0))
     kept, finished = list(range(len(settings))), {}
     for t in range(steps):
         stepper.step(weights, slopes[t, kept], t)
@@ -116,21 +115,14 @@ def test_equal_hyperparameters_are_plain_numbers_and_give_the_same():
 
 def test_scheduled_hyperparameters_follow_their_own_table():
     steps = 12
-    momenta = [
-        {
-            "lr": [0.5 / (t + 1) for t in range(steps)],
-            "momentum": [0.9 - 0.05 * t for t in range(steps)],
-        },
-        {},
-    ]
+    falling = [0.9 - 0.05 * t for t in range(steps)]
+    momenta = [{"lr": [0.5 / (t + 1) for t in range(steps)], "momentum": falling}, {}]
     settings = [{"lr": 0.5, "momentum": 0.9}, {"lr": 0.2, "momentum": 0.3}]
     agree(*both(torch.optim.SGD, settings, steps, momenta)[1:])
     agree(*both(torch.optim.SGD, settings, steps, momenta[::-1], drop=(5, [1]))[1:])
-    betas = [
-        {"betas": [(0.95 - 0.01 * t, 0.99) for t in range(steps)]},
-        {"lr": [0.1] * 6 + [0.01] * 6},
-    ]
-    agree(*both(torch.optim.Adam, [{"lr": 0.1}, {"lr": 0.1}], steps, betas)[1:])
+    betas = {"betas": [(0.95 - 0.01 * t, 0.99) for t in range(steps)]}
+    tables = [betas, {"lr": [0.1] * 6 + [0.01] * 6}]
+    agree(*both(torch.optim.Adam, [{"lr": 0.1}, {"lr": 0.1}], steps, tables)[1:])
 
 
 def test_rules_without_an_optimizer_object_are_the_same_rules():
@@ -242,8 +234,8 @@ def net(optimizer=torch.optim.SGD, options=None, **changed):
 def table_net(**changed):
     arguments = {
         "solver": "adam", "learning_rate_init": 0.05, "learning_rate": "constant", "max_steps": 6,
+        "max_grad_norm": 1.0,  # by rule it depends on the number of steps
     }  # fmt: skip
-    arguments["max_grad_norm"] = 1.0  # by rule it depends on the number of steps
     return DPMLPClassifier((5,), **{**EXACT, **arguments, **changed})
 
 

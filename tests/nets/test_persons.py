@@ -144,8 +144,7 @@ def test_the_number_of_persons_stands_for_that_of_records_everywhere():
     assert prepared.task.expected_batch_size == pytest.approx(30.0)
     assert prepared.records.units == 60
     assert prepared.settings.guarantee == settings_of(one, 60).guarantee
-    fitted = one.fit(X, y, groups)
-    parts = fitted.privacy_spent_.assumptions
+    parts = one.fit(X, y, groups).privacy_spent_.assumptions
     assert [text for text in parts if "the number of persons is public" in text]
     stated = {**SOME, "noise_multiplier": None, "target_epsilon": 1.0}
     for delta, given, fine in ((0.01, groups, True), (0.01, None, False), (0.02, groups, False)):
@@ -181,17 +180,16 @@ def test_nothing_of_the_persons_stays():
 
 
 SEARCHES = {
-    "random": lambda net: DPRandomSearchCV(
-        net, SPACE, n_iter=2, epsilon=8.0, delta=1e-4, random_state=0
-    ),
-    "refit": lambda net: DPRandomSearchCV(
-        net, SPACE, n_iter=2, epsilon=8.0, delta=1e-4, refit=True, random_state=0
-    ),
-    "subset": lambda net: DPSubsetSearchCV(
-        net, SPACE, n_iter=2, subset_fraction=0.5, epsilon=8.0, delta=1e-4, random_state=0
-    ),
+    "random": (DPRandomSearchCV, {}),
+    "refit": (DPRandomSearchCV, {"refit": True}),
+    "subset": (DPSubsetSearchCV, {"subset_fraction": 0.5}),
 }
 SPACE = {"learning_rate_factor": [0.8, 1.2]}
+
+
+def search_of(name, net):
+    kind, more = SEARCHES[name]
+    return kind(net, SPACE, n_iter=2, epsilon=8.0, delta=1e-4, random_state=0, **more)
 
 
 @pytest.mark.slow
@@ -199,11 +197,11 @@ SPACE = {"learning_rate_factor": [0.8, 1.2]}
 def test_searches_over_nets_state_everything_for_persons(name):
     X, y, groups = table(300)
     net = DPLogisticRegression(classes=[0, 1], bounds_X=(-3, 3), sample_rate=0.1, max_epochs=2)
-    search = SEARCHES[name](net).fit(X, y, groups=groups)
+    search = search_of(name, net).fit(X, y, groups=groups)
     spent = search.privacy_spent_
     assert (spent.unit, search.best_estimator_.privacy_spent_.unit) == ("person", "person")
     assert spent.epsilon <= 8.0
-    assert spent.epsilon == SEARCHES[name](net).privacy_cost(300).epsilon
+    assert spent.epsilon == search_of(name, net).privacy_cost(300).epsilon
     assert search.score(X, y) > 0.6
 
 
@@ -213,7 +211,7 @@ def test_the_rate_of_a_candidate_follows_from_the_persons_who_train(cv):
     """Not from the number of their records, which is nobody's business."""
     X, y, groups = table(300)
     net = DPLogisticRegression(classes=[0, 1], batch_size=20, max_steps=3)
-    search = SEARCHES["random"](net).set_params(rehearse=False, cv=cv)
+    search = search_of("random", net).set_params(rehearse=False, cv=cv)
     work, _ = search._prepared(X, y, None, None, {"groups": groups})
     candidates = work.strategy.candidates(work.plan, Randomness(0))
     job = work.job(candidates, Randomness(1), Threads())

@@ -61,8 +61,7 @@ def test_records_and_steps_are_included_independently_of_each_other():
     between_records = found.T @ found / (0.21 * STEPS)
     np.fill_diagonal(between_records, 0.0)
     assert np.abs(between_records).max() < 5.5 / np.sqrt(STEPS)
-    between_steps = (found[1:] * found[:-1]).mean(axis=0) / 0.21
-    assert np.abs(between_steps).max() < 5.5 / np.sqrt(STEPS)
+    assert np.abs((found[1:] * found[:-1]).mean(axis=0) / 0.21).max() < 5.5 / np.sqrt(STEPS)
 
 
 def test_gaps_are_geometric_at_a_rate_of_one_in_ten_million():

@@ -14,7 +14,6 @@ from sklearn_dpsearch.nets._engines.linear import LinearEngine
 from sklearn_dpsearch.nets._engines.rounding import noise_factor
 from sklearn_dpsearch.nets._optimizers import UpdateRule
 from sklearn_dpsearch.nets._stacked_training import Stack, noise_scale
-from sklearn_dpsearch.nets._training import train
 
 from .toys import (
     CPU,
@@ -39,13 +38,11 @@ def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=LinearEngi
     (len(seeds), size)."""
     start = make()
     given = {
-        "steps": 1, "sample_rate": 1.0, "optimizer": UpdateRule.sgd(lr=1.0),
-        "noise_multiplier": noise_multiplier,
+        "steps": 1, "sample_rate": 1.0, "optimizer": UpdateRule.sgd(lr=1.0), "max_grad_norm": norm,
+        "noise_multiplier": noise_multiplier, "expected_batch_size": expected,
     }  # fmt: skip
-    given |= {"max_grad_norm": norm, "expected_batch_size": expected}
     tasks = [training(copy.deepcopy(start), seed=seed, **given) for seed in seeds]
-    made = engine(start, tasks[0].criterion, CPU)
-    Stack(tasks, made, records(5), 10**6).run()
+    Stack(tasks, engine(start, tasks[0].criterion, CPU), records(5), 10**6).run()
     return np.stack([(flat(one.module) - flat(start)).numpy() for one in tasks])
 
 
@@ -129,19 +126,6 @@ def test_every_batch_has_the_same_number_of_rows_whoever_was_drawn(n, most):
     Stack(tasks, engine, records(n), most).run()
     assert len(set(shapes)) == 1
     assert shapes[0][1] * len(shapes) / 30 >= tasks[0].rows(n) == 19
-
-
-def test_noise_is_added_once_per_step_whatever_the_chunks():
-    def moved(most):
-        net = mlp()
-        train(
-            training(net, steps=1, sample_rate=1.0, noise_multiplier=1.0),
-            records(),
-            max_physical_batch=most,
-        )
-        return flat(net)
-
-    same([moved(1)], [moved(1000)])
 
 
 def test_rounding_is_covered_by_a_little_more_noise():

@@ -63,8 +63,7 @@ def test_grouping_and_order_change_nothing():
     expected = alone(mixed())
     places = [8, 3, 0, 7, 6, 1, 5, 2, 4]
     tasks = mixed()
-    shuffled = together([tasks[i] for i in places])
-    same(shuffled, [expected[i] for i in places])
+    same(together([tasks[i] for i in places]), [expected[i] for i in places])
     halves = mixed()
     same(together(halves[::2]) + together(halves[1::2]), expected[::2] + expected[1::2])
 
@@ -225,16 +224,10 @@ def unseeded_mlp():
 
 
 def sixteen(make):
-    rates = np.geomspace(0.01, 20.0, 16)
+    rules = [UpdateRule.sgd(lr=float(rate)) for rate in np.geomspace(0.01, 20.0, 16)]
     return [
-        training(
-            seeded(make, i),
-            seed=i,
-            steps=4 + i % 3,
-            optimizer=UpdateRule.sgd(lr=float(rate)),
-            noise_multiplier=1.0,
-        )
-        for i, rate in enumerate(rates)
+        training(seeded(make, i), seed=i, steps=4 + i % 3, optimizer=rule, noise_multiplier=1.0)
+        for i, rule in enumerate(rules)
     ]
 
 

@@ -166,18 +166,11 @@ def largest_change(module, criterion, inputs, targets, extra, labels, norm=1.0):
     would raise if the net is refused.
     """
     engine = engine_for(module, criterion, inputs, targets)
-    changes = [
-        change(
-            engine,
-            module,
-            replaced(inputs, extra[i], place),
-            replaced(targets, labels[i], place),
-            place,
-            norm,
-        )
-        for i in range(len(extra))
-        for place in (0, len(inputs) // 2, len(inputs) - 1)
-    ]
+    changes = []
+    for record, label in zip(extra, labels):
+        for place in (0, len(inputs) // 2, len(inputs) - 1):
+            rows, answers = replaced(inputs, record, place), replaced(targets, label, place)
+            changes.append(change(engine, module, rows, answers, place, norm))
     assert max(changes) > 0.01 * min(1.0, norm)  # something is trained
     return max(changes)
 
@@ -192,8 +185,7 @@ def change(engine, module, inputs, targets, place, norm=1.0, other=None):
         other = torch.zeros_like(inputs[0]), torch.zeros_like(targets[0])
     rows, answers = (replaced(values, one, place) for values, one in zip((inputs, targets), other))
     cases = ((inputs, targets, bounds), (rows, answers, without))
-    both = (summed(engine, module, *pair) for pair in cases)
-    first, second = both
+    first, second = (summed(engine, module, *pair) for pair in cases)
     return float((first - second).norm()) / norm
 
 
@@ -220,14 +212,8 @@ def gradients(module, criterion, inputs, targets):
     for i in range(len(inputs)):
         loss = criterion(module(inputs[i : i + 1]), targets[i : i + 1])
         found = torch.autograd.grad(loss, trained, allow_unused=True)
-        rows.append(
-            torch.cat(
-                [
-                    (torch.zeros_like(p) if g is None else g).reshape(-1)
-                    for g, p in zip(found, trained)
-                ]
-            )
-        )
+        found = [torch.zeros_like(p) if g is None else g for g, p in zip(found, trained)]
+        rows.append(torch.cat([gradient.reshape(-1) for gradient in found]))
     return torch.stack(rows)
 
 

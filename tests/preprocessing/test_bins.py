@@ -85,8 +85,7 @@ def test_dates_have_months_weekdays_and_hours_where_they_differ():
 
 
 def test_many_values_share_public_buckets():
-    rng = np.random.default_rng(0)
-    values = [f"town {i}" for i in rng.integers(0, 5000, 1000)]
+    values = [f"town {i}" for i in np.random.default_rng(0).integers(0, 5000, 1000)]
     found = encoded({"town": {"buckets": 64}}, {"town": [*values, None]})
     assert list(found.columns) == [*(f"town_bucket_{i}" for i in range(64)), "town_missing"]
     assert (found.sum(axis=1) == 1).all()

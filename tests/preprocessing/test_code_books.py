@@ -158,12 +158,11 @@ def test_a_declared_type_that_the_column_contradicts_is_an_error_before_a_fit(en
 
 
 def test_a_path_in_place_of_a_schema_is_told_who_reads_it():
+    boosting = DPGradientBoostingClassifier("book.json", target_mu=1.0)
     for use in (
         lambda: TableEncoder("book.json").fit([[1.0]]),
-        lambda: DPGradientBoostingClassifier("book.json", classes=[0, 1], target_mu=1.0).fit(
-            [[1.0]], [0]
-        ),
-        lambda: DPGradientBoostingClassifier("book.json", target="x", target_mu=1.0).made_up(),
+        lambda: boosting.set_params(classes=[0, 1]).fit([[1.0]], [0]),
+        lambda: boosting.set_params(classes=None, target="x").made_up(),
     ):
         match = r"Found schema='book.json'.*schema=Schema\('book.json'\)"
         with pytest.raises(TypeError, match=match):

@@ -12,14 +12,10 @@ from sklearn_dpsearch.preprocessing import Schema, schema_of
 
 pd = pytest.importorskip("pandas")
 STATED = {
-    "age": (17, 90),
-    "share": (0.0, 0.25),
-    "job": ["clerk", "nurse"],
-    "code": [1, 2, 7],
-    "flag": [False, True],
-    "since": (date(2000, 1, 1), date(2030, 12, 31)),
+    "age": (17, 90), "share": (0.0, 0.25), "job": ["clerk", "nurse"], "code": [1, 2, 7],
+    "flag": [False, True], "since": (date(2000, 1, 1), date(2030, 12, 31)),
     "at": (datetime(2000, 1, 1, 12), datetime(2000, 1, 2)),
-}
+}  # fmt: skip
 
 
 def test_a_schema_is_what_was_stated():
@@ -34,12 +30,8 @@ def test_a_schema_survives_yaml(tmp_path):
     text = schema.to_yaml(tmp_path / "schema.yaml")
     assert Schema.from_yaml(text) == schema == Schema.from_yaml(tmp_path / "schema.yaml")
     assert list(Schema.from_yaml(text)) == list(schema)
-    of_numpy = Schema(
-        {
-            "a": (np.float64(0), np.int64(3)),
-            "b": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01")),
-        }
-    )
+    days = (np.datetime64("2020-01-01"), np.datetime64("2021-01-01"))
+    of_numpy = Schema({"a": (np.float64(0), np.int64(3)), "b": days})
     expected = {"a": (0.0, 3), "b": (datetime(2020, 1, 1), datetime(2021, 1, 1))}
     assert Schema.from_yaml(of_numpy.to_yaml()) == expected
 

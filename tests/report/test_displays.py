@@ -58,13 +58,8 @@ COLUMNS = {
 def people(n=300):
     rng = np.random.default_rng(0)
     since = np.datetime64("2020-01-01") + rng.integers(0, 365, n)
-    return np.column_stack(
-        [
-            rng.integers(20, 80, n).astype(object),
-            rng.choice(["clerk", "nurse"], n),
-            since.astype(object),
-        ]
-    )
+    ages, jobs = rng.integers(20, 80, n), rng.choice(["clerk", "nurse"], n)
+    return np.column_stack([ages.astype(object), jobs, since.astype(object)])
 
 
 def tabular(**changed):

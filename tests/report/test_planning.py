@@ -142,8 +142,7 @@ def test_made_up_records_decide_about_time_alone(monkeypatch):
 
 
 def test_markup_in_names_does_not_reach_the_page():
-    found = compared()
-    odd = Comparison(**{**vars(found), "left_out": {"<b>": "<script>"}})
+    odd = Comparison(**{**vars(compared()), "left_out": {"<b>": "<script>"}})
     assert "<script>" not in odd._repr_html_()
 
 

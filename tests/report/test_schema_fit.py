@@ -39,12 +39,11 @@ PEOPLE = pd.DataFrame(
 
 def cells(X, schema=SCHEMA):
     """Every column's exact counts."""
-    return {
-        name: np.bincount(
-            column.misfits(X[name].to_numpy()), minlength=len(column.ways_to_misfit) + 1
-        )
-        for name, column in schema.columns.items()
-    }
+    found = {}
+    for name, column in schema.columns.items():
+        misfits, ways = column.misfits(X[name].to_numpy()), len(column.ways_to_misfit)
+        found[name] = np.bincount(misfits, minlength=ways + 1)
+    return found
 
 
 def quiet(monkeypatch):
@@ -113,8 +112,7 @@ def test_every_count_gets_noise_of_its_own(monkeypatch):
 
 
 def test_it_is_close_where_records_are_many():
-    many = pd.concat([PEOPLE] * 2000)
-    report = schema_report(many, SCHEMA, epsilon=1.0)
+    report = schema_report(pd.concat([PEOPLE] * 2000), SCHEMA, epsilon=1.0)
     assert report.std < 0.001
     assert report.shares["job"]["unknown"] == pytest.approx(0.25, abs=0.01)
     assert list(report.to_frame().loc["age"].dropna().index) == ["missing", "below", "above"]

@@ -68,8 +68,7 @@ def test_fits_have_the_number_of_private_records_and_are_scored_on_others():
 def test_four_of_five_fits_must_reach_it_here_and_at_every_larger_epsilon():
     scores = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]])
     options = {"scores": scores, "at_least": 1.0, "n_samples": 10}
-    found = NeededEpsilon(epsilons=np.array([1.0, 2.0, 3.0, 4.0]), **options)
-    assert found.epsilon == 3.0
+    assert NeededEpsilon(epsilons=np.array([1.0, 2.0, 3.0, 4.0]), **options).epsilon == 3.0
     settings = {"scores": np.zeros((1, 5)), "at_least": 1.0, "n_samples": 10}
     never = NeededEpsilon(epsilons=np.array([1.0]), **settings)
     assert never.epsilon == math.inf

@@ -75,12 +75,8 @@ def test_a_regressor_that_states_the_bounds_of_y_needs_no_others_for_r2(scoring)
     expected = private_scorer("r2", y_range=(0.0, 5.0))
     stated = Regressor(bounds_y=(0, 5))
     assert get_private_scorer(scoring, stated) == expected
-    assert (
-        get_private_scorer(
-            scoring, make_pipeline("passthrough", make_pipeline("passthrough", stated))
-        )
-        == expected
-    )
+    nested = make_pipeline("passthrough", make_pipeline("passthrough", stated))
+    assert get_private_scorer(scoring, nested) == expected
     given = private_scorer("r2", y_range=(-1.0, 1.0))
     assert get_private_scorer(given, stated) is given
 

@@ -28,8 +28,7 @@ ONE = Sensitivity(1, 1)
     "change", [(1, 1), (1, -1), (2, 1), (1, 3), (-2, 2), (1, 1, 1), (1, -1, 2)]
 )
 def test_no_change_is_worse_than_the_same_change_of_one_component(variance, change):
-    reach = 14 if len(change) == 2 else 9
-    one = gaussian_masses(variance, reach)
+    one = gaussian_masses(variance, 14 if len(change) == 2 else 9)
     joint, shifted = np.ones(()), np.ones(())
     for shift in change:
         joint = np.multiply.outer(joint, one)
@@ -53,8 +52,7 @@ def test_a_record_that_moves_between_two_counts_is_accounted_exactly(variance):
 
 @pytest.mark.parametrize("sensitivity", [Sensitivity(2, 2), Sensitivity(4, 6), Sensitivity(7, 7)])
 def test_the_bound_for_several_components_is_the_smaller_of_both(sensitivity):
-    noise = DiscreteGaussianNoise(Fraction(20))
-    one = noise.guarantee(sensitivity, "zero_out")
+    one = DiscreteGaussianNoise(Fraction(20)).guarantee(sensitivity, "zero_out")
     by_l1 = shifted_profile(20.0, sensitivity.l1, EPSILONS)
     by_l2 = ZCDP(rho=sensitivity.l2_squared / 40, neighboring="zero_out").delta_at(EPSILONS)
     assert one.delta_at(EPSILONS) == pytest.approx(np.minimum(by_l1, by_l2), rel=1e-9)

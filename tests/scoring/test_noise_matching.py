@@ -110,8 +110,7 @@ def test_noise_matched_to_candidates_with_different_epsilons_is_free_at_delta_0_
 
 
 def test_a_given_gaussian_guarantee_needs_a_little_more_than_continuous_noise():
-    variance = matched_noise(dp.GaussianDP(mu=0.25), ONE).sigma_squared
-    assert 16 <= variance <= 16.5
+    assert 16 <= matched_noise(dp.GaussianDP(mu=0.25), ONE).sigma_squared <= 16.5
 
 
 def test_no_noise_matches_no_promise():

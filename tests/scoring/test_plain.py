@@ -60,24 +60,18 @@ SCORERS = {
 
 
 KINDS = {
-    "random": lambda *given, **named: DPRandomSearchCV(*given, n_iter=3, **named),
-    "random, all": lambda *given, **named: DPRandomSearchCV(
-        *given, n_iter=2, release="all", **named
-    ),
-    "subset": lambda *given, **named: DPSubsetSearchCV(
-        *given, n_iter=3, subset_fraction=0.5, **named
-    ),
-    "threshold": lambda *given, **named: DPThresholdSearchCV(
-        *given, n_iter=50, threshold=-1e9, **named
-    ),
+    "random": (DPRandomSearchCV, {"n_iter": 3}),
+    "random, all": (DPRandomSearchCV, {"n_iter": 2, "release": "all"}),
+    "subset": (DPSubsetSearchCV, {"n_iter": 3, "subset_fraction": 0.5}),
+    "threshold": (DPThresholdSearchCV, {"n_iter": 50, "threshold": -1e9}),
 }
 
 
 @pytest.mark.parametrize("name", SCORERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_search_scores_its_callers_test_data_by_the_plain_metric(kind, name):
-    model, y, scorer = SCORERS[name]
-    search = KINDS[kind](model, {}, scoring=scorer, random_state=0).fit(X, y)
+    (model, y, scorer), (search, needed) = SCORERS[name], KINDS[kind]
+    search = search(model, {}, scoring=scorer, random_state=0, **needed).fit(X, y)
     assert search.score(X, y) == pytest.approx(get_scorer(name)(search, X, y), rel=1e-9)
 
 

@@ -314,12 +314,8 @@ def test_labels_the_model_does_not_know_count_as_wrong(classified):
     unknown = np.full(len(y), 9)
     assert private_scorer("neg_log_loss", clip=4.0)(model, X, unknown) == -4.0
     assert private_scorer("top_k_accuracy")(model, X, unknown) == 0.0
-    assert (
-        private_scorer("balanced_accuracy", classes=[0, 1, 2]).statistic(
-            model, X, unknown, "zero_out"
-        )
-        == [0] * 6
-    )
+    balanced = private_scorer("balanced_accuracy", classes=[0, 1, 2])
+    assert balanced.statistic(model, X, unknown, "zero_out") == [0] * 6
 
 
 # --- a scikit-learn citizen -----------------------------------------------------------------------

@@ -38,8 +38,7 @@ def test_coins_are_the_records_own():
 
 
 def test_random_folds_partition_the_records_evenly():
-    folds = RandomFolds(4).folds(20_000, os.urandom)
-    sizes = [len(test) for _, test in folds]
+    sizes = [len(test) for _, test in RandomFolds(4).folds(20_000, os.urandom)]
     assert sum(sizes) == 20_000
     assert max(abs(size - 5000) for size in sizes) < 6 * np.sqrt(20_000 * 0.25 * 0.75)
 

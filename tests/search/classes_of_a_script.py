@@ -37,8 +37,7 @@ class Counting(LogisticRegression):
 
 def main():
     """Fit, and tell whether all that came back is the script's own."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2))
+    X = np.random.default_rng(0).normal(size=(60, 2))
     y = (X[:, 0] > 0).astype(int)
     if "DIES" in os.environ:
         Checkpoint.keep = lambda *given: os._exit(3)

@@ -97,8 +97,7 @@ FAILING = {
 
 def marked():
     """16 MB of records, with the mark in one column."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (50_000, 40))
+    X = np.random.default_rng(0).uniform(-1, 1, (50_000, 40))
     X[:, 1] = np.frombuffer(MARK)[0]
     return X, (X[:, 0] > 0).astype(int)
 

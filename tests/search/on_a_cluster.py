@@ -23,12 +23,9 @@ SPACE = {"shrink": [0.0, 0.2, 0.4]}
 #: What a search is given beside what each kind needs; that for a threshold needs ten runs to reach
 #: it.
 SETTINGS = {
-    "random": {"n_iter": 12},
-    "subset": {"n_iter": 12},
-    "grid": {"n_parts": 8},
-    "threshold": {"threshold": 1.03, "n_iter": 12},
-    "doubling": {"n_parts": 6, "max_rounds": None},
-}
+    "random": {"n_iter": 12}, "subset": {"n_iter": 12}, "grid": {"n_parts": 8},
+    "threshold": {"threshold": 1.03, "n_iter": 12}, "doubling": {"n_parts": 6, "max_rounds": None},
+}  # fmt: skip
 
 
 def searches(model, **more):
@@ -81,8 +78,7 @@ def after_a_loss(search, X, y):
 
 def main():
     X, y = two_blobs(400)
-    rng = np.random.default_rng(0)
-    wide = rng.uniform(-1, 1, (50_000, 40))
+    wide = np.random.default_rng(0).uniform(-1, 1, (50_000, 40))
     alone = {
         name: released(search.fit(X, y)) for name, search in searches(NoisyCentroids()).items()
     }

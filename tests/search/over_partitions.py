@@ -17,13 +17,8 @@ from dask import delayed
 from distributed import Client, LocalCluster
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch.boosting import (
-    DPGradientBoostingClassifier,
-    DPGradientBoostingRegressor,
-)
-from sklearn_dpsearch.boosting import (
-    _partitions as partitions,
-)
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from sklearn_dpsearch.boosting import _partitions as partitions
 from sklearn_dpsearch.preprocessing import Schema
 
 from ..clusters import error
@@ -68,8 +63,7 @@ def cut(n, frame=TABLE):
 
 
 def released(one):
-    model = one.best_estimator_
-    weights = [step.tobytes() for step in model.weights_]
+    weights = [step.tobytes() for step in one.best_estimator_.weights_]
     return [
         repr(one.best_params_), one.best_score_, repr(one.final_params_), str(weights),
         one.privacy_spent_.epsilon,
@@ -139,6 +133,8 @@ def shuffled():
 def refused():
     one, frame = search(), cut(2)
     anything = DPRandomSearchCV(one.estimator, SPACE, epsilon=1.0, delta=1e-6)
+    given = {"estimator__target": None, "estimator__classes": ["low", "high"]}
+    without_target = search().set_params(**given)
     found = {
         "a random search": error(lambda: anything.fit(frame, "pay")),
         "all that is left": error(lambda: one.set_params(cv=None).fit(frame, "pay")),
@@ -147,13 +143,7 @@ def refused():
         "no column": error(lambda: one.fit(frame, "wages")),
         "files": error(lambda: one.fit([delayed(TABLE)], "pay")),
         "a checkpoint": error(lambda: search(checkpoint="folder").fit(frame, "pay")),
-        "a target among features": error(
-            lambda: (
-                search()
-                .set_params(estimator__target=None, estimator__classes=["low", "high"])
-                .fit(frame, "pay")
-            )
-        ),
+        "a target among features": error(lambda: without_target.fit(frame, "pay")),
         "too few columns": error(lambda: one.fit(frame[["age", "pay"]], "pay")),
     }
     return {**found, "spent": hasattr(one, "privacy_spent_") or hasattr(anything, "privacy_spent_")}

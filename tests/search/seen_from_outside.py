@@ -20,10 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.privacy import Geometric
-from sklearn_dpsearch.search._execution.randomness import Randomness
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, seed_of_runs, two_blobs
 
 X, y = two_blobs(60)
 POOL = ThreadPoolExecutor(2)
@@ -102,8 +100,7 @@ def state():
 
 def fitted(k, n_jobs):
     """Fit with K = k; return what can be seen after it, and how often each function was called."""
-    seed = next(seed for seed in range(10**6) if Geometric(4).sample(Randomness(seed).bits) == k)
-    options = {"n_iter": 4, "n_jobs": n_jobs, "random_state": seed}
+    options = {"n_iter": 4, "n_jobs": n_jobs, "random_state": seed_of_runs(k)}
     search = DPRandomSearchCV(Talkative(), {"shrink": [0.0, 0.1]}, **options)
     profile = cProfile.Profile()
     profile.runcall(search.fit, X, y)

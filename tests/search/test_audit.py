@@ -13,7 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
+from sklearn_dpsearch.privacy import Geometric
 from sklearn_dpsearch.scoring import DiscreteLaplaceNoise
 from sklearn_dpsearch.scoring._mean import MeanScorer
 from sklearn_dpsearch.search._execution import models as _models
@@ -25,7 +25,7 @@ from .toys import RandomizedResponse
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL")
 RUNS, FEW = (20_000, 20_000) if FULL else (500, 250)
 #: Made-up records, which each fit would try first, are not audited.
-pytestmark = pytest.mark.usefixtures("unrehearsed")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unrehearsed")]
 
 
 def answer(model):
@@ -37,7 +37,6 @@ def public_search(epsilon=0.5, n_iter=5, **kwargs):
     return DPRandomSearchCV(estimator, {"label": [0, 1]}, n_iter=n_iter, scoring=answer_low)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.5] if FULL else [1.5])
 def test_no_more_than_the_reported_epsilon_is_found(epsilon):
     runs = 2 * RUNS if epsilon < 1 else FEW  # little is seen of a little
@@ -46,7 +45,6 @@ def test_no_more_than_the_reported_epsilon_is_found(epsilon):
     assert found.consistent
 
 
-@pytest.mark.slow
 def test_a_fixed_number_of_runs_is_exposed(monkeypatch):
     monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: 3)
     assert not audited(
@@ -54,7 +52,6 @@ def test_a_fixed_number_of_runs_is_exposed(monkeypatch):
     ).consistent
 
 
-@pytest.mark.slow
 def test_a_revealed_number_of_runs_is_exposed(monkeypatch):
     drawn = []
     honest = Geometric.sample
@@ -89,12 +86,10 @@ def audited_scores(search):
     return audited(search, lambda model: model.best_score_, FEW, other=(QUIET, OTHER))
 
 
-@pytest.mark.slow
 def test_noised_private_scores_stay_below_the_reported_epsilon():
     assert audited_scores(private_search()).consistent
 
 
-@pytest.mark.slow
 def test_scores_without_noise_are_exposed(monkeypatch):
     monkeypatch.setattr(DiscreteLaplaceNoise, "sample", lambda self, rng=None: 0)
     search = private_search(0.3)
@@ -102,18 +97,9 @@ def test_scores_without_noise_are_exposed(monkeypatch):
     assert isinstance(search.fit(QUIET, LABELS).scorer_, MeanScorer)
 
 
-@pytest.mark.slow
 def test_candidates_that_keep_a_seed_are_exposed(monkeypatch):
     def keeping(job, candidate, seed):
         return clone(job.estimator).set_params(**candidate, random_state=0)
 
     monkeypatch.setattr(_models, "unfitted_model", keeping)
     assert not audited(public_search(), answer, FEW, fit_params=PUBLIC).consistent
-
-
-def test_best_of_one_run_reveals_no_more_than_the_run():
-    search = DPRandomSearchCV(
-        RandomizedResponse(), {"label": [0]}, n_iter=Fixed(1), scoring=answer_low
-    )
-    expected = PureDP(epsilon=1.0, neighboring="replace_one")
-    assert search.privacy_cost(8, public=True).guarantee == expected

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -75,14 +75,8 @@ def test_what_no_search_could_answer_for_is_refused_with_the_remedies(error, mat
 @pytest.mark.parametrize("space", [{}, {"inner__memory": [None, "somewhere"]}])
 def test_a_declared_guarantee_does_not_excuse_a_cache(tmp_path, space):
     memory = None if space else str(tmp_path)
-    cached = Pipeline(
-        [
-            (
-                "inner",
-                Pipeline([("scale", StandardScaler()), ("model", NoisyCentroids())], memory=memory),
-            )
-        ]
-    )
+    inner = make_pipeline(StandardScaler(), NoisyCentroids(), memory=memory)
+    cached = Pipeline([("inner", inner)])
     options = {"guarantee": dp.PureDP(epsilon=1.0), "n_iter": dp.Fixed(40)}
     refused(dp.LeakingEstimatorError, "memory=", estimator=cached, space=space, **options)
 
@@ -124,8 +118,7 @@ def test_scores_that_are_not_finite_never_win(value):
         return value if estimator.shrink > 0 else 0.5
 
     options = {"random_state": 0, "fit_params": {"X_public": X.copy(), "y_public": y.copy()}}
-    fitted = fit(scoring=score, n_iter=40, **options)
-    assert fitted.best_params_["shrink"] == 0.0
+    assert fit(scoring=score, n_iter=40, **options).best_params_["shrink"] == 0.0
     fit_params = {"X_public": X.copy(), "y_public": y.copy()}
     with pytest.raises(NoModelError, match="not a finite number"):
         fit(scoring=score, space={"shrink": [0.5]}, fit_params=fit_params)

@@ -7,7 +7,7 @@ import json
 import multiprocessing
 import os
 import random
-import shutil
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,7 +23,6 @@ from sklearn_dpsearch.nets import _training as together
 from sklearn_dpsearch.nets._stacked_training import Stack
 from sklearn_dpsearch.privacy import Fixed
 from sklearn_dpsearch.search._checkpoint import digest
-from sklearn_dpsearch.search._checkpoint_folder import DONE
 
 from .toys import holds_a_release_alone
 
@@ -81,35 +80,31 @@ def test_modules_are_told_apart_by_the_values_of_their_parameters():
     assert len({first, weighted, digest_of(1), digest_of(0, criterion__weight=torch.zeros(2))}) == 4
 
 
-def piped():
-    return make_pipeline(FunctionTransformer(), net())
+def random_search(model=None, space=SPACE, n_iter=4, **more):
+    return DPRandomSearchCV(model or net(), space, n_iter=Fixed(n_iter), delta=1e-5, **more)
 
 
+def subset_search(**more):
+    options = {"n_iter": Fixed(3), "subset_fraction": 0.5, "delta": 1e-5}
+    return DPSubsetSearchCV(net(), SPACE, **options, **more)
+
+
+def grid_search(**more):
+    options = {"n_parts": 3, "selection_epsilon": 1.0, "delta": 1e-5}
+    return DPGridSearchCV(net(), SPACE, **options, **more)
+
+
+PIPE = make_pipeline(FunctionTransformer(), net())
 PIPED = {"dpmlpclassifier__learning_rate_init": [0.1, 0.3]}
+BY_ADAM = {"lr": [0.1, 0.3], "optimizer": [torch.optim.Adam]}
 SEARCHES = {
-    "random": lambda **more: DPRandomSearchCV(net(), SPACE, n_iter=Fixed(4), delta=1e-5, **more),
-    "one by one": lambda **more: DPRandomSearchCV(
-        net(), SPACE, n_iter=Fixed(4), delta=1e-5, **more
-    ),
-    "refit": lambda **more: DPRandomSearchCV(
-        net(), SPACE, n_iter=Fixed(1), delta=1e-5, refit=True, **more
-    ),
-    "subset": lambda **more: DPSubsetSearchCV(
-        net(), SPACE, n_iter=Fixed(3), subset_fraction=0.5, delta=1e-5, **more
-    ),
-    "grid": lambda **more: DPGridSearchCV(
-        net(), SPACE, n_parts=3, selection_epsilon=1.0, delta=1e-5, **more
-    ),
-    "dropout": lambda **more: DPRandomSearchCV(
-        dropping(),
-        {"lr": [0.1, 0.3], "optimizer": [torch.optim.Adam]},
-        n_iter=Fixed(2),
-        delta=1e-5,
-        **more,
-    ),
-    "pipeline": lambda **more: DPRandomSearchCV(
-        piped(), PIPED, n_iter=Fixed(3), delta=1e-5, **more
-    ),
+    "random": random_search,
+    "one by one": random_search,
+    "refit": partial(random_search, n_iter=1, refit=True),
+    "subset": subset_search,
+    "grid": grid_search,
+    "dropout": partial(random_search, dropping(), BY_ADAM, n_iter=2),
+    "pipeline": partial(random_search, PIPE, PIPED, n_iter=3),
 }
 
 
@@ -183,12 +178,3 @@ def test_a_search_that_was_cut_off_in_a_training_releases_the_same(name, tmp_pat
     assert released(again) == expected
     assert len(steps) <= total
     assert holds_a_release_alone(folder)
-
-
-@pytest.mark.slow
-def test_without_a_seed_two_attempts_from_one_folder_release_the_same(tmp_path):
-    make, folder = SEARCHES["random"], tmp_path / "checkpoint"
-    killed(make, folder, 5)
-    shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{DONE}*"))
-    first, again = (released(make(checkpoint=one).fit(X, y)) for one in (folder, tmp_path / "copy"))
-    assert first == again

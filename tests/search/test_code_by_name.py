@@ -17,13 +17,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.privacy import Geometric, PrivacyError
+from sklearn_dpsearch.privacy import PrivacyError
 from sklearn_dpsearch.search._checkpoint_folder import DONE
-from sklearn_dpsearch.search._execution.randomness import Randomness
 from sklearn_dpsearch.search._pickling import Code, code_of, pickled, unpickled
 from sklearn_dpsearch.search._private_process import PrivateProcessError, in_own_process, privately
 
-from .toys import NoisyCentroids, holds_a_release_alone, refuses_to_fit, two_blobs
+from .toys import NoisyCentroids, fit_of_runs, holds_a_release_alone, refuses_to_fit, two_blobs
 
 pytestmark = pytest.mark.processes
 
@@ -77,19 +76,13 @@ def state(Counting, scaled, named, memo):
     }
 
 
-def fitted(estimator, runs, **more):
-    """Fit with a number of runs."""
-    seed = next(seed for seed in range(10**6) if Geometric(4).sample(Randomness(seed).bits) == runs)
-    return DPRandomSearchCV(estimator, {}, n_iter=4, random_state=seed, **more).fit(X, y)
-
-
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_no_run_changes_the_users_code_or_that_of_another_run(n_jobs):
     code = script()
     Counting, scaled, *_ = code
     before = state(*code)
     for runs in (2, 9):
-        model = fitted(Counting(), runs, n_jobs=n_jobs).best_estimator_
+        model = fit_of_runs(Counting(), runs, n_jobs=n_jobs).best_estimator_
         assert state(*code) == before
         assert type(model) is Counting
         assert (model.name_, model.before_) == ("model_1", 0)
@@ -99,7 +92,7 @@ def test_no_run_changes_the_users_code_or_that_of_another_run(n_jobs):
 @pytest.mark.slow
 def test_the_released_model_holds_no_memo_of_a_function():
     _, scaled, _, memo = script()
-    search = fitted(make_pipeline(FunctionTransformer(scaled), NoisyCentroids()), 3)
+    search = fit_of_runs(make_pipeline(FunctionTransformer(scaled), NoisyCentroids()), 3)
     assert search.best_estimator_[0].func is scaled
     assert memo == {}
     assert SEEN == []
@@ -217,28 +210,3 @@ def test_closed_code_takes_no_more():
     assert pickled(np.zeros, (), code)
     with pytest.raises(PrivacyError, match="made inside"):
         pickled(lambda: None, (), code)
-
-
-def test_generators_in_code_that_runs_share_draw_noise_of_their_own():
-    own = np.random.default_rng(5)
-
-    def draw():
-        return own.random()
-
-    def draws():
-        return [in_own_process(draw) for _ in range(3)]
-
-    assert len({*privately(draws), *privately(draws), draw()}) == 7
-
-
-def test_generators_of_torch_in_code_draw_noise_of_their_own():
-    torch = pytest.importorskip("torch")
-    own = torch.Generator()
-
-    def draw():
-        return float(torch.rand(1, generator=own))
-
-    def draws():
-        return [in_own_process(draw) for _ in range(3)]
-
-    assert len({*privately(draws), *privately(draws)}) == 6

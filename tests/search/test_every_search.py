@@ -45,15 +45,11 @@ def test_the_release_is_the_winner_and_nothing_else(kind):
     assert set(one.cv_results_) == {"param_shrink", "params", "mean_test_score", "rank_test_score"}
     assert one.cv_results_["params"] == [one.best_params_]
     pickled = pickle.dumps(one)
-    shown = (
-        pickled.decode("latin1")
-        + repr(one)
-        + repr(vars(one))
-        + str(one.privacy_spent_)
-        + one._repr_html_()
-    )
+    shown = pickled.decode("latin1") + repr(one) + repr(vars(one))
+    shown += str(one.privacy_spent_) + one._repr_html_()
     assert set(re.findall(r"token-\w+", shown)) == {one.best_estimator_.token_}
     assert X[0].tobytes() not in pickled
+    assert one.best_estimator_.random_state is None
 
 
 @pytest.mark.parametrize(("kind", "given"), [

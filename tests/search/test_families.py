@@ -91,13 +91,8 @@ def test_candidates_of_different_relations_are_stated_for_changed_records(net):
     assert cost.neighboring == search.privacy_cost(400).neighboring == "replace_one"
     expected = pytest.approx(dp.best_of(one, dp.Geometric(5)).epsilon_at(1e-5), rel=1e-6)
     assert cost.epsilon == expected
-    assert (
-        sum(
-            "different neighbouring relations (replace_one and zero_out)" in text
-            for text in cost.assumptions
-        )
-        == 1
-    )
+    sentence = "different neighbouring relations (replace_one and zero_out)"
+    assert sum(sentence in text for text in cost.assumptions) == 1
     assert search.privacy_guarantee(400).neighboring == "replace_one"
 
 
@@ -111,13 +106,10 @@ def test_the_placeholder_in_the_pipeline_is_no_candidate():
 # --- calibrated -----------------------------------------------------------------------------------
 
 CALIBRATED = {
-    "random": {},
-    "random, folds": {"refit": True, "cv": 3},
-    "subset": {},
-    "grid": {"selection_epsilon": None},
-    "threshold": {"threshold": 0.2, "n_iter": 50},
+    "random": {}, "random, folds": {"refit": True, "cv": 3}, "subset": {},
+    "grid": {"selection_epsilon": None}, "threshold": {"threshold": 0.2, "n_iter": 50},
     "doubling": {"round_epsilon": None},
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -196,15 +188,8 @@ def test_candidates_are_noisier_than_the_training_of_the_winner_where_that_is_as
 @pytest.mark.slow
 def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training():
     estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=2.0))
-    one = DPSubsetSearchCV(
-        estimator,
-        space,
-        n_iter=5,
-        delta=1e-4,
-        subset_fraction=0.4,
-        tuning_share=0.5,
-        warm_start=True,
-    ).fit(X, y)
+    options = {"subset_fraction": 0.4, "tuning_share": 0.5, "warm_start": True}
+    one = DPSubsetSearchCV(estimator, space, n_iter=5, delta=1e-4, **options).fit(X, y)
     assert one.best_params_["model"].noise_multiplier == 4.0
     expected = one.best_estimator_["model"].noise_multiplier_
     assert one.best_estimator_["model"].noise_multiplier == expected == 2.0
@@ -242,8 +227,7 @@ def test_what_any_family_declares_is_checked_before_records_are_used():
     estimator, space = of_families(
         logistic(noise_multiplier=1.0), mlp(noise_multiplier=1.0, classes=["a", "b"])
     )
-    search = DPRandomSearchCV(estimator, space, delta=1e-4)
-    refuses_to_fit(search, ValueError, "classes", X, y)
+    refuses_to_fit(DPRandomSearchCV(estimator, space, delta=1e-4), ValueError, "classes", X, y)
 
 
 # --- with data ------------------------------------------------------------------------------------

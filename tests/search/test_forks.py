@@ -15,6 +15,7 @@ from ..search import forked
 #: Three children are forked in each.
 ROUNDS = 8 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.processes,
     pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning"),
     pytest.mark.skipif(
@@ -43,7 +44,6 @@ def in_children(method, names):
     return told
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", forked.SEARCHES)
 def test_forked_children_of_a_process_that_has_fitted_one_draw_noise_of_their_own(name):
     own = forked.numbers(name)
@@ -51,7 +51,6 @@ def test_forked_children_of_a_process_that_has_fitted_one_draw_noise_of_their_ow
     assert len({repr(numbers) for numbers in (own, forked.numbers(name), *told)}) == 5
 
 
-@pytest.mark.slow
 def test_children_that_are_forked_while_threads_fit_neither_hang_nor_share_noise():
     """Whatever another thread holds at that moment: locks, muted streams, watched interrupts."""
     over, found = threading.Event(), []

@@ -186,8 +186,7 @@ def test_weights_follow_their_records_into_the_parts():
             return super().fit(X, y)
 
     options = {"guarantee": PureDP(epsilon=1.0), "scoring": lambda *_: 1.0}
-    one = search(Weighted(fails=0.0), {"label": [0, 1]}, **options)
-    one.fit(X, y, sample_weight=X[:, 0])
+    search(Weighted(fails=0.0), {"label": [0, 1]}, **options).fit(X, y, sample_weight=X[:, 0])
     assert len(lengths) == 2 * 4 + 1
     assert all(a == b for a, b in lengths)
     assert lengths[-1] == (200, 200)

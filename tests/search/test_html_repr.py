@@ -77,13 +77,8 @@ def test_a_fitted_search_shows_cost_winner_score_and_model():
     search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3).fit(X, y)
     shown = search._repr_html_()
     assert "best_estimator_: NoisyCentroids" in shown
-    for needed in (
-        f"ε = {search.privacy_spent_.epsilon:.2f}",
-        "δ = 0",
-        "replace_one",
-        "best_params_",
-        "best_score_",
-    ):
+    cost = f"ε = {search.privacy_spent_.epsilon:.2f}"
+    for needed in (cost, "δ = 0", "replace_one", "best_params_", "best_score_"):
         assert needed in shown
     assert f"± {search.best_score_std_:.3g}" in shown
     assert search._repr_mimebundle_()["text/html"].startswith('<div class="dpsearch"')

@@ -48,20 +48,17 @@ def table(n, features=5):
     return X, (X[:, 0] > 0).astype(int)
 
 
-SEARCHES = {
-    "random": lambda **more: DPRandomSearchCV(
-        net(), SPACE, n_iter=5, random_state=1, **BUDGET, **more
-    ),
-    "subset": lambda **more: DPSubsetSearchCV(
-        net(), SPACE, n_iter=5, random_state=1, **BUDGET, **more
-    ),
-    "grid": lambda **more: DPGridSearchCV(
-        net(), SPACE, n_parts=8, selection_epsilon=1.0, random_state=1, delta=1e-6, **more
-    ),
-    "threshold": lambda **more: DPThresholdSearchCV(
-        net(), SPACE, threshold=0.5, n_iter=5, random_state=1, **BUDGET, **more
-    ),
+KINDS = {
+    "random": (DPRandomSearchCV, {"n_iter": 5, **BUDGET}),
+    "subset": (DPSubsetSearchCV, {"n_iter": 5, **BUDGET}),
+    "grid": (DPGridSearchCV, {"n_parts": 8, "selection_epsilon": 1.0, "delta": 1e-6}),
+    "threshold": (DPThresholdSearchCV, {"threshold": 0.5, "n_iter": 5, **BUDGET}),
 }
+
+
+def search_of(name, **more):
+    kind, needed = KINDS[name]
+    return kind(net(), SPACE, random_state=1, **needed, **more)
 
 
 def released(search):
@@ -69,14 +66,14 @@ def released(search):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_search_over_a_file_is_the_search_over_the_array(name, tmp_path, monkeypatch):
     X, y = table(1500)
     np.save(tmp_path / "x.npy", X)
-    expected = released(SEARCHES[name]().fit(X, y))
-    assert released(SEARCHES[name]().fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
+    expected = released(search_of(name).fit(X, y))
+    assert released(search_of(name).fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
     monkeypatch.setitem(training_records.LARGE, "cpu", 0)
-    assert released(SEARCHES[name]().fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
+    assert released(search_of(name).fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
 
 
 def peak_of(fit):
@@ -91,7 +88,7 @@ def peak_of(fit):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "cv"), [("random", 5), *((name, None) for name in SEARCHES)])
+@pytest.mark.parametrize(("name", "cv"), [("random", 5), *((name, None) for name in KINDS)])
 @pytest.mark.parametrize("where", ["memory", "file"])
 def test_a_search_holds_little_more_than_one_training(name, cv, where, tmp_path, monkeypatch):
     X, y = table(300_000, 50)  # 60 MB
@@ -99,7 +96,7 @@ def test_a_search_holds_little_more_than_one_training(name, cv, where, tmp_path,
         monkeypatch.setitem(training_records.LARGE, "cpu", 0)
         np.save(tmp_path / "x.npy", X)
         X = np.load(tmp_path / "x.npy", mmap_mode="r")
-    search = SEARCHES[name](**({} if cv is None else {"cv": cv}))
+    search = search_of(name, **({} if cv is None else {"cv": cv}))
     search.privacy_cost(len(X))  # the plan is there
     alone = peak_of(lambda: net(noise_multiplier=1.0).fit(X, y))
     found = peak_of(lambda: search.fit(X, y))
@@ -142,8 +139,7 @@ def test_a_search_over_boosting_copies_no_rows_of_a_file(kind, tmp_path):
     search = kind(model, {"prior_factor": [1.0, 1.5]}, n_iter=3, random_state=1, **BUDGET)
     search.privacy_cost(len(X))
     alone = peak_of(lambda: clone(model).fit(mapped, y))
-    found = peak_of(lambda: search.fit(mapped, y))
-    assert found < alone + 0.5 * X.nbytes
+    assert peak_of(lambda: search.fit(mapped, y)) < alone + 0.5 * X.nbytes
 
 
 def test_what_is_not_known_to_be_a_sum_is_scored_as_a_whole(monkeypatch):

@@ -64,21 +64,15 @@ def test_labels_of_another_kind_are_refused_before_anything_is_spent():
 @pytest.mark.slow
 def test_the_search_sets_the_noise_of_candidates_under_every_relation():
     """Candidates may differ in the number of rounds: each is calibrated to the one target."""
-    space = {"max_iter": [10, 40]}
+    total = {"epsilon": 8.0, "delta": 1e-4, "random_state": 0}
     for relation in ("add_remove", "zero_out", "replace_one"):
-        search = DPRandomSearchCV(
-            classifier(neighboring=relation),
-            space,
-            n_iter=3,
-            epsilon=8.0,
-            delta=1e-4,
-            random_state=0,
-        ).fit(TABLE, TABLE["pay"])
+        model = classifier(neighboring=relation)
+        search = DPRandomSearchCV(model, {"max_iter": [10, 40]}, n_iter=3, **total)
+        search.fit(TABLE, TABLE["pay"])
         expected = "zero_out" if relation == "add_remove" else relation
         assert search.privacy_spent_.neighboring == expected
         model = search.best_estimator_
-        found = model.privacy_guarantee()
-        assert found == dp.GaussianDP(mu=model.target_mu, neighboring=relation)
+        assert model.privacy_guarantee() == dp.GaussianDP(mu=model.target_mu, neighboring=relation)
         assert model.n_iter_ == model.max_iter
 
 

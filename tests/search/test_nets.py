@@ -48,19 +48,11 @@ def skorch_net(**changed):
     return DPNeuralNetClassifier(Small, **given)
 
 
+RATES, NORMS = loguniform(0.05, 1.0), [0.3, 1.0]
+SIZES = {"hidden_layer_sizes": [(6,), (9,)]}
 SPACES = {
-    "mlp": (
-        mlp,
-        {
-            "learning_rate_init": loguniform(0.05, 1.0),
-            "max_grad_norm": [0.3, 1.0],
-            "hidden_layer_sizes": [(6,), (9,)],
-        },
-    ),
-    "skorch": (
-        skorch_net,
-        {"lr": loguniform(0.05, 1.0), "max_grad_norm": [0.3, 1.0], "module__width": [4, 7]},
-    ),
+    "mlp": (mlp, {"learning_rate_init": RATES, "max_grad_norm": NORMS, **SIZES}),
+    "skorch": (skorch_net, {"lr": RATES, "max_grad_norm": NORMS, "module__width": [4, 7]}),
 }
 
 
@@ -80,8 +72,7 @@ def test_a_total_is_met_from_below_and_nearly_reached(kind):
     assert 3.95 < one.privacy_spent_.epsilon <= 4.0
     won = one.best_estimator_
     assert won.noise_multiplier_ == won.noise_multiplier > 0.5
-    alone = won.privacy_spent_.epsilon
-    assert alone < 4.0
+    assert won.privacy_spent_.epsilon < 4.0
     assert one.predict(X).shape == y.shape
 
 
@@ -180,8 +171,7 @@ def test_neither_records_nor_losers_are_in_the_pickle(kind):
     assert (won.noise_seed, won.random_state) == (None, None)
     storages = [p.untyped_storage().nbytes() for p in won.module_.parameters()]
     assert storages == [4 * p.numel() for p in won.module_.parameters()]
-    again = pickle.loads(shown)
-    np.testing.assert_array_equal(again.predict(X), one.predict(X))
+    np.testing.assert_array_equal(pickle.loads(shown).predict(X), one.predict(X))
 
 
 # --- other surroundings ---------------------------------------------------------------------------
@@ -225,12 +215,8 @@ def test_a_subclass_of_a_net_does_not_inherit_the_promise():
 
 def test_a_batch_size_states_the_rate_of_all_records_also_beside_a_hold_out():
     options = {"noise_multiplier": 1.0, "classes": [0, 1], "max_epochs": 3}
-    costs = [
-        DPRandomSearchCV(
-            DPMLPClassifier(**options, **rate), {"alpha": [0.0, 0.1]}, n_iter=3, delta=1e-5
-        )
-        .privacy_cost(n_samples=1000)
-        .epsilon
+    by_size, by_rate = (
+        DPRandomSearchCV(DPMLPClassifier(**options, **rate), {"alpha": [0.0, 0.1]}, delta=1e-5)
         for rate in ({"sample_rate": None, "batch_size": 50}, {"sample_rate": 0.05})
-    ]
-    assert costs[0] == costs[1]
+    )
+    assert by_size.privacy_cost(1000).epsilon == by_rate.privacy_cost(1000).epsilon

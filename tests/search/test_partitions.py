@@ -7,26 +7,25 @@ import pytest
 
 from ..clusters import told_by
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def told():
     return told_by("search.over_partitions")
 
 
-@pytest.mark.slow
 def test_releases_are_those_of_records_in_one_place(told):
     assert told["same"] == dict.fromkeys(told["same"], True)
     assert len(told["same"]) == 12
 
 
-@pytest.mark.slow
 def test_workers_keep_nothing_and_are_trusted_by_the_statement(told):
     assert told["left"] == told["results left"] == 0
     assert len(told["stated"]) == 1
     assert "trusted as the caller is" in told["stated"][0]
 
 
-@pytest.mark.slow
 def test_searches_that_need_all_records_are_refused_before_anything_is_spent(told):
     found = told["refused"]
     assert found.pop("spent") is False
@@ -42,7 +41,6 @@ def test_searches_that_need_all_records_are_refused_before_anything_is_spent(tol
     assert "Write Client(n_workers=2)" in told["without a cluster"]
 
 
-@pytest.mark.slow
 def test_a_table_that_cannot_be_read_spends_nothing_and_is_not_quoted(told):
     message, spent = told["failing"]
     assert message.startswith("TrainingStoppedError: ")
@@ -50,7 +48,6 @@ def test_a_table_that_cannot_be_read_spends_nothing_and_is_not_quoted(told):
     assert not spent
 
 
-@pytest.mark.slow
 def test_rows_in_another_order_at_each_computation_are_no_rest_of_a_subset(told):
     assert told["shuffled"].startswith(
         "TableChangedError: Found a partition with other rows, or another order of rows"

@@ -36,7 +36,7 @@ from sklearn_dpsearch.search._private_process import (
     privately,
 )
 
-from .toys import NoisyCentroids, refuses_to_fit, two_blobs
+from .toys import NoisyCentroids, refuses_to_fit, soon, two_blobs
 
 fcntl = pytest.importorskip("fcntl")
 ROOT = Path(__file__).parents[2]
@@ -122,7 +122,6 @@ def test_each_process_draws_noise_of_its_own():
         assert len({*numbers}) == 9
 
 
-@pytest.mark.slow
 def test_generators_of_torch_draw_noise_of_their_own():
     torch = pytest.importorskip("torch")
     own = torch.Generator().manual_seed(3)
@@ -153,7 +152,7 @@ def test_temporary_files_are_private_and_gone(start):
 
     found = privately(runs)
     assert [number for _, number in found[1:]] == [1, 1]
-    assert _soon(lambda: not [file for folder, _ in found for file in _files(folder)])
+    assert soon(lambda: not [file for folder, _ in found for file in _files(folder)])
 
 
 def _files(folder):
@@ -288,8 +287,7 @@ def _with_packed(packed):
 def test_shared_objects_are_named_and_not_sent_again():
     big = np.zeros(10**6)
     assert len(pickled(partial(float, big), [big])) < 1000
-    work = unpickled(pickled(partial(np.sum, big), [big]), [big])
-    assert work.args[0] is big
+    assert unpickled(pickled(partial(np.sum, big), [big]), [big]).args[0] is big
 
 
 def test_progress_comes_while_the_work_goes_on(start):
@@ -311,13 +309,6 @@ def test_a_process_is_called_until_it_is_closed(start):
 
 
 # --- the end --------------------------------------------------------------------------------------
-
-
-def _soon(reached, seconds=20):
-    end = time.monotonic() + seconds
-    while not reached() and time.monotonic() < end:
-        time.sleep(0.02)
-    return reached()
 
 
 def _alive(pid):
@@ -375,18 +366,18 @@ def test_private_processes_end_with_the_users_and_leave_nothing(way, end, tmp_pa
     stderr = subprocess.DEVNULL
     user = subprocess.Popen([sys.executable, "-c", ENDLESS, way], env=environment, stderr=stderr)
     try:
-        assert _soon(lambda: pids.exists() and len(pids.read_text().split()) == 2, 120)
+        assert soon(lambda: pids.exists() and len(pids.read_text().split()) == 2, 120)
         private = _private(str(pids))
         assert len(private) >= 2
         since = time.monotonic()
         user.send_signal(end)
         user.wait(30)
-        assert _soon(lambda: not any(map(_alive, private)))
+        assert soon(lambda: not any(map(_alive, private)))
         assert time.monotonic() - since < 20
     finally:
         user.kill()
         user.wait()
-    assert _soon(lambda: not list(folder.iterdir())), list(folder.rglob("*"))
+    assert soon(lambda: not list(folder.iterdir())), list(folder.rglob("*"))
     assert not [name for name in os.listdir("/dev/shm") if str(user.pid) in re.split("[_.-]", name)]
 
 
@@ -411,14 +402,14 @@ def test_an_interrupt_ends_the_process_and_is_raised(interruptible, tmp_path):
     path = tmp_path / "pid"
 
     def presses():
-        _soon(lambda: path.exists() and path.read_text(), 120)
+        soon(lambda: path.exists() and path.read_text(), 120)
         os.kill(os.getpid(), signal.SIGINT)
 
     with PrivateProcess(partial(waits, str(path)), writes=[str(tmp_path)]) as process:
         threading.Thread(target=presses).start()
         with pytest.raises(KeyboardInterrupt):
             process()
-    assert _soon(lambda: _is_free(path))
+    assert soon(lambda: _is_free(path))
 
 
 def test_threads_that_ask_first_at_the_same_time_share_a_server(monkeypatch):

@@ -23,13 +23,11 @@ from sklearn_dpsearch.privacy import Fixed, Geometric
 from .toys import SEARCHES, NoisyCentroids, Slow, search_of, two_blobs
 
 #: Trainings are counted here, and candidates fail on purpose.
-pytestmark = [pytest.mark.usefixtures("unrehearsed"), pytest.mark.processes]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unrehearsed"), pytest.mark.processes]
 
 X, y = two_blobs(120)
 SPACE = {"shrink": [0.0, 0.2]}
-BACKENDS = [
-    "sequential", "threading", "multiprocessing", pytest.param("loky", marks=pytest.mark.slow),
-]  # fmt: skip
+BACKENDS = ["sequential", "threading", "multiprocessing", "loky"]
 
 
 class Failing(NoisyCentroids):
@@ -56,7 +54,6 @@ def shown(search):
     return [line for line, before in zip(lines, [None, *lines]) if line != before]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("verbose", [1, 2])
 @pytest.mark.parametrize("kind", ["random", "refit", "subset"])
 def test_what_is_shown_is_the_same_for_one_run_and_for_forty(kind, verbose, monkeypatch):
@@ -73,7 +70,6 @@ def test_what_is_shown_is_the_same_for_one_run_and_for_forty(kind, verbose, monk
     assert any("training the final model" in line for line in one) == expected
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("verbose", [1, 2])
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail(kind, verbose):
@@ -88,7 +84,6 @@ def test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail(kind, v
     assert "secret" not in "".join(good)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_grid_is_counted_to_exactly_its_public_number_of_trainings(backend, fails):
@@ -103,7 +98,6 @@ def test_a_grid_is_counted_to_exactly_its_public_number_of_trainings(backend, fa
         assert counts == [0, 3, 6, 9, 12]
 
 
-@pytest.mark.slow
 def test_a_search_that_is_not_asked_says_nothing(make):
     fails = contextlib.suppress(NoModelError)
     with (
@@ -115,7 +109,6 @@ def test_a_search_that_is_not_asked_says_nothing(make):
     assert (err.getvalue(), out.getvalue()) == ("", "")
 
 
-@pytest.mark.slow
 def test_no_time_lasts_where_private_work_took_it():
     """A file that is kept would tell for good how long the runs took."""
     with (
@@ -127,7 +120,6 @@ def test_no_time_lasts_where_private_work_took_it():
     assert err.getvalue().splitlines()[-1] == "[DPRandomSearchCV] tuning"
 
 
-@pytest.mark.slow
 def test_the_line_of_a_nested_search_is_as_silent_as_any_candidate():
     inner = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, verbose=2)
     assert shown(
@@ -137,7 +129,6 @@ def test_the_line_of_a_nested_search_is_as_silent_as_any_candidate():
     ) == [""]
 
 
-@pytest.mark.slow
 def test_a_threshold_that_nobody_reaches_shows_what_one_that_is_reached_shows():
     def of(threshold, seed):
         options = {"n_iter": 3, "refit": True, "verbose": 2, "random_state": seed}

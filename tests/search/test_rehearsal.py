@@ -41,15 +41,20 @@ FRAME = pd.DataFrame(
 ACCURACY = get_private_scorer("accuracy", NoisyCentroids())
 
 
-def refused(search, X, y, error, match, ledger_folder):
+@pytest.fixture
+def refused(tmp_path):
     """The fit raises with a note, and neither the search nor a ledger knows of it."""
-    ledger = PrivacyLedger(ledger_folder / "a.ledger", epsilon=1000.0, delta=0.1)
-    search = clone(search).set_params(ledger=ledger)
-    with pytest.raises(error, match=match) as caught:
-        search.fit(X, y)
-    assert not hasattr(search, "privacy_spent_")
-    assert ledger.entries() == ()
-    return caught.value
+    ledger = PrivacyLedger(tmp_path / "a.ledger", epsilon=1000.0, delta=0.1)
+
+    def check(search, X, y, error, match):
+        search = clone(search).set_params(ledger=ledger)
+        with pytest.raises(error, match=match) as caught:
+            search.fit(X, y)
+        assert not hasattr(search, "privacy_spent_")
+        assert ledger.entries() == ()
+        return caught.value
+
+    return check
 
 
 def table_search(model=None, **given):
@@ -58,23 +63,18 @@ def table_search(model=None, **given):
     )
 
 
-def test_a_column_that_the_table_does_not_have_costs_nothing(tmp_path):
-    error = refused(
-        table_search(), FRAME.rename(columns={"age": "Age"}), y, ValueError, "Did you mean 'Age'",
-        tmp_path,
-    )  # fmt: skip
-    assert any(
-        "nothing was spent" in note for note in getattr(error, "__notes__", ["nothing was spent"])
-    )
+def test_a_column_that_the_table_does_not_have_costs_nothing(refused):
+    table = FRAME.rename(columns={"age": "Age"})
+    error = refused(table_search(), table, y, ValueError, "Did you mean 'Age'")
+    notes = getattr(error, "__notes__", ["nothing was spent"])
+    assert any("nothing was spent" in note for note in notes)
 
 
 @pytest.mark.parametrize("column", ["age", "job", "since"])
-def test_a_column_of_another_type_costs_nothing(column, tmp_path):
+def test_a_column_of_another_type_costs_nothing(column, refused):
     other = {"age": FRAME["since"], "job": FRAME["age"], "since": FRAME["age"]}[column]
-    refused(
-        table_search(), FRAME.assign(**{column: other}), y, TypeError, f"in column '{column}'",
-        tmp_path,
-    )  # fmt: skip
+    table = FRAME.assign(**{column: other})
+    refused(table_search(), table, y, TypeError, f"in column '{column}'")
 
 
 @pytest.mark.parametrize(("target", "match"), [
@@ -89,10 +89,8 @@ def test_a_column_of_another_type_costs_nothing(column, tmp_path):
         "list of lists, which may differ in length|rectangular",
     ),
 ])  # fmt: skip
-def test_targets_that_are_no_declared_class_cost_nothing(target, match, tmp_path):
-    refused(
-        DPRandomSearchCV(Remembering(classes=[0, 1]), {}), X, target, ValueError, match, tmp_path
-    )
+def test_targets_that_are_no_declared_class_cost_nothing(target, match, refused):
+    refused(DPRandomSearchCV(Remembering(classes=[0, 1]), {}), X, target, ValueError, match)
 
 
 def test_categories_are_not_told():
@@ -106,13 +104,11 @@ def test_categories_are_not_told():
 @pytest.mark.parametrize(
     "records", [np.zeros((120, 2, 3)), np.zeros(120, dtype=[("a", float), ("b", float)])]
 )
-def test_records_of_another_shape_cost_nothing(records, tmp_path):
-    refused(
-        DPRandomSearchCV(NoisyCentroids(), {}), records, y, ValueError, "3|structured", tmp_path
-    )
+def test_records_of_another_shape_cost_nothing(records, refused):
+    refused(DPRandomSearchCV(NoisyCentroids(), {}), records, y, ValueError, "3|structured")
 
 
-def test_an_estimator_that_would_leak_is_found_before_it_does(tmp_path):
+def test_an_estimator_that_would_leak_is_found_before_it_does(refused):
     class PrivacyLeakWarning(RuntimeWarning):
         pass
 
@@ -120,22 +116,19 @@ def test_an_estimator_that_would_leak_is_found_before_it_does(tmp_path):
         def fit(self, X, y):
             raise PrivacyLeakWarning("bounds")
 
-    error = refused(
-        DPRandomSearchCV(Leaking(), {}), X, y, LeakingEstimatorError, "PrivacyLeakWarning", tmp_path
-    )
+    search = DPRandomSearchCV(Leaking(), {})
+    error = refused(search, X, y, LeakingEstimatorError, "PrivacyLeakWarning")
     assert error.__context__ is None
 
 
-def test_every_family_is_rehearsed(tmp_path):
+def test_every_family_is_rehearsed(refused):
     class Broken(NoisyCentroids):
         def fit(self, X, y):
             raise KeyError("a bug of mine")
 
     model = make_pipeline(NoisyCentroids())
     space = {"noisycentroids": [NoisyCentroids(), Broken()]}
-    refused(
-        DPRandomSearchCV(model, space, random_state=0), X, y, KeyError, "a bug of mine", tmp_path
-    )
+    refused(DPRandomSearchCV(model, space, random_state=0), X, y, KeyError, "a bug of mine")
 
 
 def test_an_error_that_passes_refuses_nothing():
@@ -166,8 +159,7 @@ def test_rehearse_false_trains_on_private_records_alone():
 def test_a_search_inside_a_search_is_not_rehearsed_again():
     Remembering.seen.clear()
     inner = DPRandomSearchCV(Remembering(), {}, n_iter=2, cv=0.2)
-    outer = DPRandomSearchCV(inner, {}, n_iter=2, random_state=0).fit(X, y)
-    assert hasattr(outer, "best_score_")
+    assert hasattr(DPRandomSearchCV(inner, {}, n_iter=2, random_state=0).fit(X, y), "best_score_")
     own = [records for records, _, steps in Remembering.seen if steps == 1000]
     # a rehearsal of the inner fit would have trained in full
     assert all(np.isin(records, X).all() for records in own)
@@ -263,9 +255,9 @@ def faulty(name):
     ("batch norm", "BatchNorm1d"), ("in_features", "Expected size|shape"),
     ("classes", "class|outputs"),
 ])  # fmt: skip
-def test_a_module_that_does_not_fit_the_records_costs_nothing(name, match, tmp_path):
+def test_a_module_that_does_not_fit_the_records_costs_nothing(name, match, refused):
     search = DPRandomSearchCV(net(faulty(name)), {"lr": [0.1]}, delta=1e-5)
-    refused(search, X.astype(np.float32), y, (ValueError, RuntimeError), match, tmp_path)
+    refused(search, X.astype(np.float32), y, (ValueError, RuntimeError), match)
 
 
 def test_a_net_is_rehearsed_for_a_few_steps():

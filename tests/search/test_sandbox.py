@@ -38,6 +38,7 @@ def kernel():
 
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.processes,
     pytest.mark.skipif(sys.platform != "linux", reason="of Linux alone"),
 ]
@@ -96,13 +97,11 @@ def in_a_run(path, port):
     return in_own_process(partial(tried, path, port))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("function", [tried, in_a_run])
 def test_nothing_is_written_outside_and_nothing_is_reached(function, outside):
     assert set(privately(partial(function, *outside))) == REFUSED
 
 
-@pytest.mark.slow
 def test_given_folders_may_be_written(tmp_path):
     assert privately(partial(_written, str(tmp_path / "kept")), writes=[str(tmp_path)]) == "kept"
     assert (tmp_path / "kept").read_text() == "kept"
@@ -114,7 +113,6 @@ def _written(path):
     return "kept"
 
 
-@pytest.mark.slow
 def test_what_needs_the_network_is_not_confined(outside):
     assert privately(partial(_connected, outside[1]), writes=None)
 
@@ -137,7 +135,6 @@ class Diary(LogisticRegression):
         return super().fit(X, y)
 
 
-@pytest.mark.slow
 def test_a_rehearsal_shows_what_would_fail_and_why(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 2)), rng.integers(0, 2, 100)

@@ -24,7 +24,13 @@ from sklearn_dpsearch import PrivacyLedger
 from .forked import net_search
 from .toys import NoisyCentroids, holds_a_release_alone, search_of, two_blobs
 
-pytestmark = pytest.mark.processes
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not Path("/proc/self/fd").exists(), reason="counts descriptors as Linux does"
+    ),
+]
 
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL") == "1"
 #: How many searches at least, and for how many seconds.
@@ -40,10 +46,6 @@ CACHES = 150_000
 #: only here.
 PROCESS = 48 * 2**20
 X, y = two_blobs(60)
-
-LINUX = pytest.mark.skipif(
-    not Path("/proc/self/fd").exists(), reason="counts descriptors as Linux does"
-)
 
 
 def one_of_each(number, folder, ledger):
@@ -132,8 +134,6 @@ def _alone():
     gc.collect()
 
 
-@LINUX
-@pytest.mark.slow
 def test_searches_in_a_row_leave_nothing_behind(tmp_path, ledger):
     for number in range(WARM_UP):
         one_of_each(number, tmp_path, ledger)
@@ -157,8 +157,6 @@ def test_searches_in_a_row_leave_nothing_behind(tmp_path, ledger):
     assert {path.name for path in set(tmp_path.iterdir()) - kept} == expected
 
 
-@LINUX
-@pytest.mark.slow
 def test_eight_threads_that_fit_at_once_leave_nothing_behind_either(tmp_path, ledger):
     for number in (0, 9):  # what libraries leave when they are imported is theirs
         one_of_each(number, tmp_path, ledger)

@@ -19,6 +19,7 @@ from sklearn_dpsearch.scoring._noise import DiscreteLaplaceNoise
 from ..audit.toys import PUBLIC, answer_low, audited
 from .toys import RandomizedResponse
 
+pytestmark = pytest.mark.slow
 FULL = bool(os.environ.get("SKLEARN_DPSEARCH_FULL"))
 RUNS = 8_000 if FULL else 160
 QUIET = np.full((30, 1), -1.0)  # no record with a positive first feature: they count as absent
@@ -47,7 +48,6 @@ def found(one, X, other, runs=RUNS, confidence=0.999):
     return audited(one, both, runs, data=(X, labels), other=(other, labels), **more)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 @pytest.mark.parametrize("fraction", [0.1, 0.5] if FULL else [0.5])
 def test_no_more_than_the_reported_epsilon_is_found(train_on, fraction):
@@ -56,7 +56,6 @@ def test_no_more_than_the_reported_epsilon_is_found(train_on, fraction):
     assert 0.1 * certain.stated_epsilon < certain.epsilon_lower <= certain.stated_epsilon
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("train_on", ["rest", "all"] if FULL else ["all"])
 def test_a_changed_record_costs_no_more_than_reported(train_on):
     one = search(1.0, neighboring="replace_one", train_on=train_on, subset_fraction=0.6)
@@ -83,14 +82,12 @@ def found_on_the_rest(train_on, epsilon):
     )  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("train_on", ["rest", "all"] if FULL else ["rest"])
 def test_no_more_than_the_reported_epsilon_is_found_where_others_validate(train_on):
     certain = found_on_the_rest(train_on, 1.0)
     assert 0.1 * certain.stated_epsilon < certain.epsilon_lower <= certain.stated_epsilon
 
 
-@pytest.mark.slow
 def test_scores_without_their_noise_are_exposed(monkeypatch):
     monkeypatch.setattr(DiscreteLaplaceNoise, "sample", lambda *_: 0)
     assert not found_on_the_rest("rest", 0.25).consistent

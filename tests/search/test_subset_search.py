@@ -58,8 +58,7 @@ class Replaced(Told):
 @pytest.mark.slow
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 def test_a_replaced_record_is_amplified_in_two_steps(train_on):
-    one = watched(Replaced(), epsilon=1.0, delta=0.0, train_on=train_on)[0]
-    spent = one.privacy_spent_
+    spent = watched(Replaced(), epsilon=1.0, delta=0.0, train_on=train_on)[0].privacy_spent_
     assert spent.neighboring == "replace_one"
     assert 0.98 < spent.epsilon <= 1.0
     assert any("two such steps" in assumption for assumption in spent.assumptions)

@@ -53,13 +53,9 @@ def test_the_number_of_tasks_does_not_depend_on_the_number_of_runs(search, tasks
 
 
 def test_a_threshold_that_is_reached_or_not_makes_as_many_tasks(tasks_of):
+    searched = (NoisyCentroids(), {"shrink": [0.0]})
     counts = {
-        tasks_of(
-            DPThresholdSearchCV(
-                NoisyCentroids(), {"shrink": [0.0]}, threshold=threshold, n_iter=10, n_jobs=3
-            ),
-            20,
-        )
+        tasks_of(DPThresholdSearchCV(*searched, threshold=threshold, n_iter=10, n_jobs=3), 20)
         for threshold in (-1e9, 1e9)
     }
     assert len(counts) == 1

@@ -123,24 +123,18 @@ def test_a_refit_is_composed():
 @pytest.mark.parametrize("backend", ["threading", "loky"] if FULL else ["threading"])
 def test_running_ahead_changes_nothing_but_time(backend):
     """The first success in the order of drawing is released, however many workers found one."""
-    released = {}
-    for n_jobs in (1, 2, 5):
-        for seed in range(4):
-            with parallel_config(backend=backend):
-                one = until(
-                    space={"shrink": list(np.linspace(0, 0.9, 30))},
-                    threshold=0.8,
-                    n_jobs=n_jobs,
-                    random_state=seed,
-                ).fit(X, y)
-            shown = (
-                (one.best_params_, one.best_score_, one.best_estimator_.centroids_.tolist())
-                if one.found_
-                else None
-            )
-            released.setdefault(seed, []).append(shown)
-    assert all(first == other for first, *others in released.values() for other in others)
-    assert len({str(one[0]) for one in released.values()}) > 1
+
+    def released(seed, n_jobs):
+        one = until(space={"shrink": list(np.linspace(0, 0.9, 30))}, threshold=0.8, n_jobs=n_jobs)
+        with parallel_config(backend=backend):
+            one.set_params(random_state=seed).fit(X, y)
+        if one.found_:
+            return one.best_params_, one.best_score_, one.best_estimator_.centroids_.tolist()
+
+    alone = [released(seed, 1) for seed in range(4)]
+    for n_jobs in (2, 5):
+        assert [released(seed, n_jobs) for seed in range(4)] == alone
+    assert len({str(one) for one in alone}) > 1
 
 
 class Counting(NoisyCentroids):
@@ -344,8 +338,7 @@ def test_batches_that_cannot_be_used_are_refused_before_they_run(batch, error, m
 
 
 def test_between_rounds_nothing_shows_a_utility_a_part_or_a_record():
-    one = walk(NoisyCentroids())
-    steps = one.rounds(X, y, iter([[{"shrink": 0.0}]] * 3))
+    steps = walk(NoisyCentroids()).rounds(X, y, iter([[{"shrink": 0.0}]] * 3))
     next(steps)
     for value in steps.gi_frame.f_locals.values():
         assert not isinstance(value, (Rounds, np.ndarray, Fraction, Job))

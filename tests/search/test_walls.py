@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
@@ -20,13 +19,11 @@ import pytest
 from joblib import Parallel, delayed
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.privacy import Geometric
 from sklearn_dpsearch.search import _private_process as private_process
-from sklearn_dpsearch.search._execution.randomness import Randomness
 from sklearn_dpsearch.search._private_process import PrivateProcess, in_own_process, privately
 from sklearn_dpsearch.search._sandbox import LOCK, PREFIX, PrivateFolder
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, fit_of_runs, soon, two_blobs
 
 ROOT = Path(__file__).parents[2]
 X, y = two_blobs(60)
@@ -51,12 +48,6 @@ def without(monkeypatch):
     monkeypatch.setitem(private_process._SERVERS, True, private_process._SERVERS[False])
 
 
-def fitted(estimator, runs, **more):
-    """Fit with a number of runs."""
-    seed = next(seed for seed in range(10**6) if Geometric(4).sample(Randomness(seed).bits) == runs)
-    return DPRandomSearchCV(estimator, {}, n_iter=4, random_state=seed, **more).fit(X, y)
-
-
 class Looking(NoisyCentroids):
     """Keeps all that tells of other processes, and leaves traces for them."""
 
@@ -78,13 +69,13 @@ class Looking(NoisyCentroids):
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_run_sees_nothing_of_others_and_what_it_starts_ends_with_it(apart, n_jobs):
-    two, nine = (fitted(Looking(), runs, n_jobs=n_jobs).best_estimator_ for runs in (2, 9))
+    two, nine = (fit_of_runs(Looking(), runs, n_jobs=n_jobs).best_estimator_ for runs in (2, 9))
     assert two.seen_ == nine.seen_
     assert two.seen_[:2] == [1, 0]
     assert two.seen_[3:5] == [[], []]
     assert set(two.seen_[5]) <= {"1"}
     assert not Path("/dev/shm/left").exists()
-    assert _soon(
+    assert soon(
         lambda: not [one for one in Path("/proc").glob("[0-9]*/cmdline") if "86321" in _text(one)]
     )
 
@@ -181,7 +172,7 @@ def test_an_array_in_a_file_of_shared_memory_is_read(apart):
 def test_each_process_reads_for_itself_where_a_fork_could_not_use_what_was_read(apart, monkeypatch):
     """As after the use of a GPU: neither the holder nor a copy of it could use one."""
     monkeypatch.setattr(private_process, "_uses_cuda", lambda: True)
-    search = fitted(NoisyCentroids(), 2)
+    search = fit_of_runs(NoisyCentroids(), 2)
     assert search.best_estimator_.predict(X).shape == y.shape
     assert not walls_in(search)
 
@@ -194,7 +185,7 @@ def walls_in(search):
 
 
 def test_the_statement_names_the_walls_that_are_missing(without):
-    search = fitted(NoisyCentroids(), 2)
+    search = fit_of_runs(NoisyCentroids(), 2)
     (stated,) = walls_in(search)
     assert "the network, " in stated
     assert "processes and their memory" in stated
@@ -202,13 +193,13 @@ def test_the_statement_names_the_walls_that_are_missing(without):
 
 
 def test_nothing_is_stated_where_all_walls_stand(apart):
-    assert not walls_in(fitted(NoisyCentroids(), 2))
+    assert not walls_in(fit_of_runs(NoisyCentroids(), 2))
 
 
 @pytest.mark.slow
 def test_where_nothing_is_forked_no_wall_stands(monkeypatch):
     monkeypatch.setattr(private_process.ROLE, "forks", False)
-    (stated,) = walls_in(fitted(NoisyCentroids(), 2))
+    (stated,) = walls_in(fit_of_runs(NoisyCentroids(), 2))
     assert "way of files, the network" in stated
 
 
@@ -314,13 +305,6 @@ private_process.privately(writes, [b"secret" * 1000], writes=[folder])
 """
 
 
-def _soon(reached, seconds=20):
-    end = time.monotonic() + seconds
-    while not reached() and time.monotonic() < end:
-        time.sleep(0.02)
-    return reached()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["namespaces", "without", "spawn"])
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
@@ -335,19 +319,19 @@ def test_no_record_stays_on_the_disk_after_a_signal_to_all_processes(way, end, t
     stderr = subprocess.DEVNULL
     user = subprocess.Popen([sys.executable, "-c", WRITES, way], env=environment, stderr=stderr)
     try:
-        assert _soon(written.exists, 120)
+        assert soon(written.exists, 120)
         every = _with_mark(str(written))
         assert len(every) >= 3
         for number in every:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(number, end)
         user.wait(30)
-        assert _soon(lambda: not _with_mark(str(written)))
+        assert soon(lambda: not _with_mark(str(written)))
     finally:
         user.kill()
         user.wait()
     if end == signal.SIGTERM:
-        assert _soon(lambda: not list(folder.rglob("*"))), list(folder.rglob("*"))
+        assert soon(lambda: not list(folder.rglob("*"))), list(folder.rglob("*"))
     else:
         _someone_starts(folder)
         assert not list(folder.rglob("*"))

@@ -25,8 +25,9 @@ from sklearn_dpsearch import (
 )
 from sklearn_dpsearch._process import steps_now
 from sklearn_dpsearch.data import _columns as columns
-from sklearn_dpsearch.privacy import PureDP
+from sklearn_dpsearch.privacy import Geometric, PureDP
 from sklearn_dpsearch.search._checkpoint_folder import LOCK, README, RELEASE, STATE
+from sklearn_dpsearch.search._execution.randomness import Randomness
 
 
 class RandomizedResponse(ClassifierMixin, BaseEstimator):
@@ -205,6 +206,25 @@ class Bounded(NoisyCentroids):
         super().__init__(epsilon, shrink)
         self.bounds = bounds
         self.classes = classes
+
+
+def seed_of_runs(runs):
+    """A seed with which a search with n_iter=4 has this number of runs."""
+    return next(seed for seed in range(10**6) if Geometric(4).sample(Randomness(seed).bits) == runs)
+
+
+def fit_of_runs(estimator, runs, **more):
+    """A search that was fitted with a number of runs."""
+    options = {"n_iter": 4, "random_state": seed_of_runs(runs), **more}
+    return DPRandomSearchCV(estimator, {}, **options).fit(*two_blobs(60))
+
+
+def soon(reached, seconds=20):
+    """Whether something is so before the time is over."""
+    end = time.monotonic() + seconds
+    while not reached() and time.monotonic() < end:
+        time.sleep(0.02)
+    return reached()
 
 
 def holds_a_release_alone(folder):

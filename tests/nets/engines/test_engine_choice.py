@@ -205,8 +205,7 @@ def test_losses_that_weigh_by_the_batch_are_refused(make, criterion):
 ])  # fmt: skip
 def test_known_sums_are_not_run_one_record_at_a_time(criterion):
     net = seeded(Residual)
-    made = engine_for(net, criterion, *table(SIZE))
-    assert type(made) is LinearEngine
+    assert type(engine_for(net, criterion, *table(SIZE))) is LinearEngine
     assert largest_change(net, criterion, *table(SIZE), *table(6, seed=1)) <= 1 + 1e-4
 
 
@@ -222,8 +221,7 @@ def test_a_loss_that_would_spread_targets_over_the_records_is_not_known():
 
 def test_weights_with_an_entry_per_record_are_not_known():
     net = Residual(classes=3)
-    inputs = table(SIZE)[0]
-    rows, targets = made_up_batch(inputs, torch.randn(SIZE, 3))
+    rows, targets = made_up_batch(table(SIZE)[0], torch.randn(SIZE, 3))
     for weight, known in ((torch.ones(3), True), (torch.ones(ROWS, 3), False)):
         criterion = nn.BCEWithLogitsLoss(weight, reduction="sum")
         assert losses.sums_one_loss_per_record(criterion, net(rows), targets) is known

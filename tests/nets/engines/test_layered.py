@@ -333,8 +333,7 @@ def test_a_word_that_comes_twice_counts_as_the_one_row_it_is():
 def test_places_without_a_record_add_nothing(name):
     (make, shape) = NETS[name]
     net, (inputs, targets) = seeded(make), data(shape, 10)
-    engine = layered_engine(net, inputs, targets)
-    places_add_nothing(engine, net, inputs, targets)
+    places_add_nothing(layered_engine(net, inputs, targets), net, inputs, targets)
 
 
 def test_layers_on_something_else_than_records_and_layers_used_twice_are_not_split():
@@ -353,11 +352,8 @@ def test_a_large_table_of_words_costs_as_much_as_the_words_that_come():
     words = torch.randint(0, 10**6, (5, 7), generator=torch.Generator().manual_seed(0))
     share = layer_gradients.EmbeddingGradients(words, torch.ones(5, 7, 3), 10**6)
     assert share.rows.shape == (35, 3)
+    example, layers = torch.zeros(8, 2, dtype=torch.long), (nn.Flatten(), nn.Linear(8, 3))
     small, large = (
-        graph.trace_module(
-            nn.Sequential(nn.Embedding(n, 4), nn.Flatten(), nn.Linear(8, 3)),
-            torch.zeros(8, 2, dtype=torch.long),
-        )
-        for n in (10, 10**5)
+        graph.trace_module(nn.Sequential(nn.Embedding(n, 4), *layers), example) for n in (10, 10**5)
     )
     assert small.numbers == large.numbers

@@ -214,8 +214,7 @@ def architectures():
         f"frozen statistics, {name}": (make, (table(12), table(6, seed=1)))
         for name, make in FROZEN.items()
     }
-    odd = {name: (make, VECTORS) for name, make in ODD.items()}
-    return {**ordinary, **frozen, **odd}
+    return {**ordinary, **frozen, **{name: (make, VECTORS) for name, make in ODD.items()}}
 
 
 ALL = architectures()
@@ -249,12 +248,7 @@ def test_code_that_keeps_counts_seeds_or_draws_is_accepted():
             refused.append(name)
     coupled = {
         "a mean over the batch", "a branch on values", "a shift along the batch",
-        "a counter in a buffer",
+        "a counter in a buffer", "the batch by its shape", "the largest of the batch",
+        "sorted records", "a sum over the batch",
     }  # fmt: skip
-    coupled |= {
-        "the batch by its shape",
-        "the largest of the batch",
-        "sorted records",
-        "a sum over the batch",
-    }
     assert set(refused) <= coupled | {"a hook", "no finite gradient"}

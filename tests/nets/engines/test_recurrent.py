@@ -144,12 +144,11 @@ def test_dropout_between_layers_is_that_of_pytorch():
     layer = nn.LSTM(3, 4, num_layers=3, dropout=0.5)
     inputs = torch.randn(5, 200, 3)
     outputs = []
-    for run in (
-        layer,
-        lambda values: layered.unrolled_forward(
-            layer.requires_grad_(False), lambda *seen: None, values
-        ),
-    ):
+
+    def unrolled(values):
+        return layered.unrolled_forward(layer.requires_grad_(False), lambda *seen: None, values)
+
+    for run in (layer, unrolled):
         with global_torch_seed(0):
             outputs.append(run(inputs)[0])
     torch.testing.assert_close(outputs[1], outputs[0], rtol=0, atol=1e-6)

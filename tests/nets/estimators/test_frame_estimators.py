@@ -140,8 +140,7 @@ def test_shapes_of_an_additive_classifier_are_its_log_odds():
     one = classifier(hidden_layer_sizes=(), noise_seed=0).fit(TABLE, TABLE["pay"])
     shapes = one.shapes()
     assert list(shapes) == ["age", "job"]
-    ages = pd.DataFrame({"age": shapes["age"].values, "job": "clerk"})
-    odds = one.decision_function(ages)
+    odds = one.decision_function(pd.DataFrame({"age": shapes["age"].values, "job": "clerk"}))
     np.testing.assert_allclose(
         shapes["age"].effects[0] - shapes["age"].effects[0, 0], odds - odds[0], rtol=1e-4, atol=1e-4
     )

@@ -133,8 +133,7 @@ def ready(dataset):
 
 def drawn_for(number, before):
     """What a record is given after others were read before it."""
-    records = ready(Augmented())
-    with records.opened(7) as opened:
+    with ready(Augmented()).opened(7) as opened:
         return opened.take(torch.tensor([[*before, number]]))[0][0, -1]
 
 
@@ -153,8 +152,7 @@ def test_what_is_drawn_for_a_record_does_not_depend_on_what_others_draw():
                 torch.randn(50)
             return super().__getitem__(number)
 
-    records = ready(Greedy())
-    with records.opened(7) as opened:
+    with ready(Greedy()).opened(7) as opened:
         assert torch.equal(opened.take(torch.tensor([[1, 5]]))[0][0, -1], drawn_for(5, [2]))
 
 
@@ -174,8 +172,7 @@ def test_generators_that_the_user_seeded_decide_nothing_and_are_put_back():
 
 def test_a_dataset_that_seeds_generators_does_not_choose_the_masks_of_dropout():
     """Masks come from PyTorch's generator, which is the same before and after records are read."""
-    records = ready(Seeding())
-    with records.opened(7) as opened:
+    with ready(Seeding()).opened(7) as opened:
         state = torch.get_rng_state()
         opened.take(torch.tensor([[1, 5]]))
         assert torch.equal(state, torch.get_rng_state())
@@ -301,8 +298,7 @@ def test_record_0_is_a_record_like_any_other():
             row, label = super().__getitem__(number)
             return (np.ones(4, int) if number == 0 else row), label
 
-    records = ready(Mixed())
-    with records.opened(7) as opened:
+    with ready(Mixed()).opened(7) as opened:
         inputs, _ = opened.take(torch.tensor([[0, 1]]))
     assert inputs.dtype == torch.float32
     assert torch.equal(inputs[0, 1], torch.from_numpy(X[1]))

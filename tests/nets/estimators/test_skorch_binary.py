@@ -83,15 +83,9 @@ def test_a_logit_may_be_a_column_or_a_number(module):
 def test_it_trains_what_skorchs_own_net_trains():
     """The same start, whole batches, hardly any noise, no clipping."""
     start = binary(random_state=0).initialize().module_
-    theirs = skorch.NeuralNetBinaryClassifier(
-        start,
-        max_epochs=6,
-        batch_size=-1,
-        lr=0.5,
-        train_split=None,
-        verbose=0,
-        iterator_train__shuffle=False,
-    ).fit(X, y.astype(np.float32))
+    whole = {"batch_size": -1, "train_split": None, "iterator_train__shuffle": False}
+    theirs = skorch.NeuralNetBinaryClassifier(start, max_epochs=6, lr=0.5, verbose=0, **whole)
+    theirs.fit(X, y.astype(np.float32))
     mine = binary(
         random_state=0, sample_rate=1.0, max_steps=6, max_grad_norm=1e6, noise_multiplier=1e-12
     ).fit(X, y)

@@ -70,8 +70,7 @@ def test_every_distribution_is_tried_here() -> None:
     assert distributions <= {type(distribution) for distribution in DISTRIBUTIONS}
     # the bounds that a distribution names are compared with exact losses there alone
     rng = np.random.default_rng(0)
-    drawn = {type(brute_force.random_distribution(rng)) for _ in range(400)}
-    assert distributions <= drawn
+    assert distributions <= {type(brute_force.random_distribution(rng)) for _ in range(400)}
 
 
 # --- values against series ------------------------------------------------------------------------
@@ -264,12 +263,8 @@ def test_draws_follow_the_distribution(distribution: CountDistribution) -> None:
     observed = np.append(observed[kept], number - observed[kept].sum())
     expected = np.append(expected[kept], number - expected[kept].sum())
     used = expected > 1e-6 * number
-    assert (
-        stats.chisquare(
-            observed[used], expected[used] * observed[used].sum() / expected[used].sum()
-        ).pvalue
-        > 1e-4
-    )
+    scale = observed[used].sum() / expected[used].sum()
+    assert stats.chisquare(observed[used], scale * expected[used]).pvalue > 1e-4
 
 
 class Bits:

@@ -234,20 +234,19 @@ def test_numbers_of_numpy_do_not_bring_their_precision() -> None:
     """In single precision half of all results would be rounded down, in the seventh digit."""
     number = np.float32(0.7)
     same = float(number)
-    pairs = [
-        (dp.PureDP(epsilon=number), dp.PureDP(epsilon=same)),
-        (
-            dp.ApproxDP(epsilon=number, delta=np.float32(1e-6)),
-            dp.ApproxDP(epsilon=same, delta=float(np.float32(1e-6))),
-        ),
-        (dp.compose(*[dp.GaussianDP(mu=number)] * 3), dp.compose(*[dp.GaussianDP(mu=same)] * 3)),
-        (dp.compose(*[dp.ZCDP(rho=number)] * 3), dp.compose(*[dp.ZCDP(rho=same)] * 3)),
-        (
-            dp.DPSGD(noise_multiplier=number, sample_rate=np.float32(0.1), steps=np.int8(100)),
-            dp.DPSGD(noise_multiplier=same, sample_rate=float(np.float32(0.1)), steps=100),
-        ),
-    ]
-    for given_, plain in pairs:
+
+    def of_numbers(number, delta, rate, steps):
+        return [
+            dp.PureDP(epsilon=number),
+            dp.ApproxDP(epsilon=number, delta=delta),
+            dp.compose(*[dp.GaussianDP(mu=number)] * 3),
+            dp.compose(*[dp.ZCDP(rho=number)] * 3),
+            dp.DPSGD(noise_multiplier=number, sample_rate=rate, steps=steps),
+        ]
+
+    numbers = (number, np.float32(1e-6), np.float32(0.1), np.int8(100))
+    plain_numbers = (float(one) for one in numbers[:3])
+    for given_, plain in zip(of_numbers(*numbers), of_numbers(*plain_numbers, 100)):
         assert given_.delta_at(0.3) == plain.delta_at(0.3)
         assert given_.epsilon_at(1e-6) == plain.epsilon_at(1e-6)
         assert given_ == plain

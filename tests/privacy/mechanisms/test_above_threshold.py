@@ -78,8 +78,7 @@ def test_rounds_follow_the_enumerated_distribution() -> None:
 
 def test_rounding_to_the_grid_is_paid_for() -> None:
     """Utilities that are no multiples of the grid may move by one multiple more."""
-    exact = AboveThreshold(round_epsilon=Fraction(1), sensitivity=Fraction(1, 50))
-    assert exact.steps == 1024
+    assert AboveThreshold(round_epsilon=Fraction(1), sensitivity=Fraction(1, 50)).steps == 1024
     grid = Fraction(3, 200)
     coarse = AboveThreshold(round_epsilon=Fraction(1), sensitivity=Fraction(1, 50), grid=grid)
     assert coarse.steps == 2

@@ -139,20 +139,6 @@ def quantile(tail):
     return mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * mpmath.mpf(tail))
 
 
-def of_words(*words):
-    """A source of these words, in order."""
-    stream = np.array(words, dtype="<u8").tobytes()
-    places = iter(range(0, len(stream) + 1, 8))
-
-    def read(size):
-        start = next(places)
-        for _ in range(size // 8 - 1):
-            next(places)
-        return stream[start : start + size]
-
-    return read
-
-
 @pytest.mark.parametrize("scale", [1, 3, 40])
 def test_draws_have_the_probabilities_of_rounded_normals(scale):
     drawn = rounded_normals(scale, 200_000, np.random.RandomState(scale).bytes)
@@ -188,7 +174,7 @@ def test_every_draw_lies_where_its_word_says():
     """The whole interval of tails that a word stands for is rounded to the number that is
     returned."""
     words = np.random.default_rng(1).integers(0, 2**64, 300, dtype=np.uint64)
-    drawn = rounded_normals(10**9, len(words), of_words(*words))
+    drawn = rounded_normals(10**9, len(words), scripted(*words))
     with mpmath.workprec(200):
         for word, found in zip(words.tolist(), drawn.tolist()):
             sign = -1 if word & 1 else 1
@@ -209,12 +195,12 @@ def test_a_word_on_an_edge_is_decided_by_further_bits(monkeypatch):
         array_sampling, "_round_with_more_bits", lambda *given: asked.append(1) or refined(*given)
     )
     # less tail: further out
-    assert rounded_normals(7, 1, of_words(word << 1, after - 5)).tolist() == [1]
-    assert rounded_normals(7, 1, of_words(word << 1, after + 5)).tolist() == [0]
-    assert rounded_normals(7, 1, of_words(word << 1 | 1, after - 5)).tolist() == [-1]
+    assert rounded_normals(7, 1, scripted(word << 1, after - 5)).tolist() == [1]
+    assert rounded_normals(7, 1, scripted(word << 1, after + 5)).tolist() == [0]
+    assert rounded_normals(7, 1, scripted(word << 1 | 1, after - 5)).tolist() == [-1]
     # a third word decides
-    assert rounded_normals(7, 1, of_words(word << 1, after, 0)).tolist() == [1]
-    assert rounded_normals(7, 1, of_words(word << 1, after, 2**64 - 1)).tolist() == [0]
+    assert rounded_normals(7, 1, scripted(word << 1, after, 0)).tolist() == [1]
+    assert rounded_normals(7, 1, scripted(word << 1, after, 2**64 - 1)).tolist() == [0]
     assert len(asked) == 5
 
 
@@ -231,10 +217,10 @@ def test_in_doubt_digits_decide_what_double_precision_would(monkeypatch):
 
 def test_a_word_without_a_bit_is_drawn_further():
     """The tail is below 2⁻⁶⁴; its next word is all that is known of it."""
-    found = rounded_normals(1000, 1, of_words(0, 2**63)).tolist()
+    found = rounded_normals(1000, 1, scripted(0, 2**63)).tolist()
     with mpmath.workprec(200):
         assert found == [int(mpmath.floor(1000 * quantile(mpmath.ldexp(1, -65)) + 0.5))]
-    assert rounded_normals(1000, 1, of_words(0, 0, 2**63))[0] > found[0]
+    assert rounded_normals(1000, 1, scripted(0, 0, 2**63))[0] > found[0]
 
 
 @pytest.mark.parametrize("scale", [0, -1, 2**41])

@@ -121,8 +121,7 @@ def test_every_tilt_bounds_every_mass_whatever_goes_around_the_circle(tilt, low,
 
 
 def test_what_lies_outside_of_the_circle_goes_around_it() -> None:
-    one = GaussianDP(mu=1.0).pair.removed
-    step = GridPart(*on_grid(one, 0.01), 1)
+    step = GridPart(*on_grid(GaussianDP(mu=1.0).pair.removed, 0.01), 1)
     low, high = 0, 60
     exact = step.masses[low - step.first : high - step.first + 1]
     for tilt in (-0.01, 0.0, 0.01):
@@ -177,8 +176,7 @@ def test_window_leaves_out_next_to_nothing_in_either_tail() -> None:
     one = GaussianDP(mu=1.0).pair.removed
     for count in (1, 7, 50):
         ours = convolve([one], [count])
-        total = ours.infinity + ours.masses.sum()
-        assert 1 <= total <= 1 + 1e-10
+        assert 1 <= ours.infinity + ours.masses.sum() <= 1 + 1e-10
 
 
 def test_convolution_with_an_open_secret_promises_nothing() -> None:

@@ -43,8 +43,7 @@ def test_curve_of_a_discrete_pair_is_its_hockey_stick_divergence() -> None:
 def test_one_direction_is_the_dual_of_the_other() -> None:
     """H_{e^{−ε}}(P‖Q) = 1 − e^{−ε} + e^{−ε}·H_{e^ε}(Q‖P)."""
     rng = np.random.default_rng(1)
-    gaussian = GaussianDP(mu=0.7).pair
-    pairs = [gaussian, *(exact_pair(random_mechanism(rng)) for _ in range(50))]
+    pairs = [GaussianDP(mu=0.7).pair, *(exact_pair(random_mechanism(rng)) for _ in range(50))]
     for pair in pairs:
         dual = 1 - np.exp(ALL_EPSILONS) + np.exp(ALL_EPSILONS) * pair.added.delta_at(-ALL_EPSILONS)
         assert pair.removed.delta_at(ALL_EPSILONS) == pytest.approx(dual, abs=1e-9)
@@ -122,20 +121,19 @@ def test_dots_are_connected_above_the_true_profile(mu, weight, number, seed, kin
     curve = true_curves(mu, weight)
     grid = np.append(0.0, np.sort(rng.uniform(0.01, 8.0, number)))
     grid = grid[np.append(True, np.diff(grid) > 1e-6)]
-    raised = []
-    for _ in range(2):
-        exact = curve(grid)
-        raised.append(
-            {
-                "exact": exact,
-                "factors": exact * (1 + rng.exponential(0.5, grid.size)),
-                "offsets": exact + rng.exponential(0.02, grid.size),
-                "tiny": exact * (1 + 1e-8 * rng.random(grid.size)),
-                "first": np.append(exact[0] * (1 + rng.random()), exact[1:]),
-                "step": np.where(grid < rng.uniform(0, 4), np.maximum(exact, 0.9), exact),
-            }[kind]
-        )
-    ours = connect_the_dots(grid, *(np.minimum(one, 1.0) for one in raised))
+    exact = curve(grid)
+
+    def raised():
+        return {
+            "exact": exact,
+            "factors": exact * (1 + rng.exponential(0.5, grid.size)),
+            "offsets": exact + rng.exponential(0.02, grid.size),
+            "tiny": exact * (1 + 1e-8 * rng.random(grid.size)),
+            "first": np.append(exact[0] * (1 + rng.random()), exact[1:]),
+            "step": np.where(grid < rng.uniform(0, 4), np.maximum(exact, 0.9), exact),
+        }[kind]
+
+    ours = connect_the_dots(grid, *(np.minimum(raised(), 1.0) for _ in range(2)))
     fine = np.linspace(-9, 9, 721)
     # of the curve itself, which is rounded up (delta_of_gaussian)
     allowance = 2e-12 + 2e-15 * (fine / mu) ** 2

@@ -20,14 +20,10 @@ GAUSSIAN, LAPLACE = dp_event.GaussianDpEvent(2.0), dp_event.LaplaceDpEvent(2.0)
 SHAPES_AND_MEANS = [(0.0, 10.0), (1.0, 10.0), (0.5, 1000.0), (5.0, 3.0), (1.0, 1.5)]
 
 BASES = [
-    dp.PureDP(epsilon=0.5),
-    dp.ApproxDP(epsilon=0.5, delta=1e-9),
-    dp.ZCDP(rho=0.1),
-    dp.ZCDP(rho=0.5),
-    dp.GaussianDP(mu=0.3),
-    dp.RenyiDP(orders=ORDERS, epsilons=0.1 * ORDERS),
+    dp.PureDP(epsilon=0.5), dp.ApproxDP(epsilon=0.5, delta=1e-9), dp.ZCDP(rho=0.1),
+    dp.ZCDP(rho=0.5), dp.GaussianDP(mu=0.3), dp.RenyiDP(orders=ORDERS, epsilons=0.1 * ORDERS),
     dp.DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300),
-]
+]  # fmt: skip
 COUNTS = [
     dp.Geometric(10), dp.Logarithmic(100), dp.NegativeBinomial(-0.5, 50), dp.Poisson(6),
     dp.Binomial(8, 0.3), dp.Geometric(10).capped(15),

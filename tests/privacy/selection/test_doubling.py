@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import mpmath
@@ -70,13 +71,9 @@ def walk_distributions(
             cache[first, level] = one_round(one if first else other, 8 * level, epsilon, **changed)
         return cache[first, level]
 
+    start = started(levels, max_rounds)
     return tuple(  # type: ignore[return-value]
-        np.array(
-            transcripts(
-                lambda level, first=first: distribution(first, level), started(levels, max_rounds)
-            )
-        )
-        for first in (True, False)
+        np.array(transcripts(partial(distribution, first), start)) for first in (True, False)
     )
 
 
@@ -229,20 +226,12 @@ def random_tree(
     p = np.zeros(3)
     p[up] = (1 - ratio[down]) / (ratio[up] - ratio[down])
     p[down] = 1 - p[up]
+    after = {True: (level + step, 2 * step), False: (level, step // 2)}
     distribution = [
-        random_tree(
-            rng,
-            epsilon,
-            levels,
-            rounds - 1,
-            *((level + step, 2 * step) if accept else (level, step // 2)),
-        )
-        for accept in kinds
+        random_tree(rng, epsilon, levels, rounds - 1, *after[accept]) for accept in kinds
     ]
     ours = np.concatenate([mass * branch for mass, (branch, _) in zip(p, distribution)])
-    theirs = np.concatenate(
-        [mass * r * branch for mass, r, (_, branch) in zip(p, ratio, distribution)]
-    )
+    theirs = np.concatenate([mass * branch for mass, (_, branch) in zip(p * ratio, distribution)])
     return ours, theirs
 
 

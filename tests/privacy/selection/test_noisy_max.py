@@ -89,12 +89,8 @@ def test_profile_of_bounded_range_is_the_worst_of_two_losses(epsilon: float) -> 
     p = np.expm1(epsilon - t) / (np.expm1(epsilon - t) - np.expm1(-t))
     bound = BoundedRangeDP(epsilon=epsilon)
     for at in np.linspace(0, epsilon, 7)[:-1]:
-        exact = float(
-            np.max(
-                p * np.maximum(1 - np.exp(at - t), 0)
-                + (1 - p) * np.maximum(1 - np.exp(at - t + epsilon), 0)
-            )
-        )
+        first, second = (np.maximum(1 - np.exp(at - loss), 0) for loss in (t, t - epsilon))
+        exact = float(np.max(p * first + (1 - p) * second))
         assert exact <= bound.delta_at(at) <= exact * (1 + 1e-5) + 1e-12
         assert bound.delta_at(at) <= bound.pair.delta_at(at) * (1 + 1e-9)
         assert bound.delta_at(at) <= PureDP(epsilon=epsilon).delta_at(at)

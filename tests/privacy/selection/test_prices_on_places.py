@@ -209,20 +209,14 @@ def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
     rng = np.random.default_rng(cases)
     for _ in range(cases):
         one, distribution = random_mechanism(rng), dp.Poisson(float(rng.uniform(8, 60)))
-        check(
-            dp.best_of(dp.ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).bounds[
-                "Theorem 6"
-            ],
-            distribution,
-            one,
-        )
+        base = dp.ProfileDP.from_pair(brute_force.exact_pair(one))
+        check(dp.best_of(base, distribution).bounds["Theorem 6"], distribution, one)
 
 
 @pytest.mark.slow
 def test_profile_never_rises_and_agrees_with_epsilon() -> None:
     search = dp.best_of(dp.GaussianDP(mu=0.4), dp.Poisson(60))
-    grid = np.linspace(6.0, 7.5, 40)
-    values = search.delta_at(grid)
+    values = search.delta_at(np.linspace(6.0, 7.5, 40))
     assert np.all(np.diff(values) <= 0)
     for delta in (1e-3, 1e-6):
         assert search.delta_at(search.epsilon_at(delta)) <= delta * (1 + 1e-12)

@@ -332,8 +332,7 @@ def test_no_promise_stays_none() -> None:
 
 @pytest.mark.slow
 def test_direction_that_loses_more_counts() -> None:
-    base = dp.DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=20)
-    search = until_above(base, 0.1)
+    search = until_above(dp.DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=20), 0.1)
     assert search.pair.removed is not search.pair.added
     assert search.delta_at(1.0) == pytest.approx(float(search.pair.delta_at(1.0)), rel=1e-4)
 

@@ -81,8 +81,8 @@ def test_only_answers_of_persons_are_missing(schema, tmp_path):
     assert text.count("(required)") == len(REQUIRED)
     answers = {
         "data_curators": '["A"]', "registry_authors": '["A"]', "data_product_sector": "Finance",
+        "data_source_type": "Static",
     }  # fmt: skip
-    answers["data_source_type"] = "Static"
     filled = re.sub(
         r"# (\w+): .*\?.*", lambda one: f"{one[1]}: {answers.get(one[1], 'An answer')}", text
     )
@@ -136,12 +136,8 @@ def test_tuning_is_written_in_full(tmp_path):
 def test_a_subset_search_states_a_share_where_the_training_alone_takes_less(tuning, train_on):
     """Where only a secret part of the records trains, the whole may take less than a training on
     all of them."""
-    total = dp.subset_then_train(
-        dp.best_of(dp.PureDP(epsilon=tuning), dp.Geometric(5)),
-        dp.PureDP(epsilon=1.0),
-        0.1,
-        train_on,
-    )
+    tune = dp.best_of(dp.PureDP(epsilon=tuning), dp.Geometric(5))
+    total = dp.subset_then_train(tune, dp.PureDP(epsilon=1.0), 0.1, train_on)
     options = {"components": (Component(name="search", guarantee=total),), "release": RELEASE}
     spent = PrivacySpent(guarantee=total, delta=1e-6, **options)
     said = str(spent.report("markdown")).replace("\\", "")

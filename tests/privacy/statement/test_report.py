@@ -289,8 +289,7 @@ def test_no_number_is_below_that_of_the_guarantee(total: object) -> None:
         shares = [float(one) / 100 for one in re.findall(r"([\d.]+) %", name)]
         bound = max((float(total.bayes_risk(share)) for share in shares), default=0.0)
         assert float(text.removesuffix(" %")) / 100 >= bound * (1 - 1e-15)
-    advantage = told[ADVANTAGE]
-    assert float(advantage.removesuffix(" %")) / 100 >= total.advantage()
+    assert float(told[ADVANTAGE].removesuffix(" %")) / 100 >= total.advantage()
     membership = next(
         text for name, text in told.items() if re.search("half of the persons|as likely", name)
     )
@@ -354,12 +353,8 @@ def test_a_row_of_markdown_stays_a_row() -> None:
 
 def test_control_characters_and_halves_of_letters_are_replaced(tmp_path) -> None:
     for form in ("html", "markdown"):
-        text = (
-            odd("a\x00b\x1bc\u202ed\ud800e")
-            .report(form, date=DAY)
-            .save(tmp_path / form)
-            .read_text("utf-8")
-        )
+        report = odd("a\x00b\x1bc\u202ed\ud800e").report(form, date=DAY)
+        text = report.save(tmp_path / form).read_text("utf-8")
         assert not re.search("[\x00\x1b\u202e]", text)
         assert "a�b�c�d�e" in text
 
@@ -402,12 +397,8 @@ def test_one_fit_has_one_risk_wherever_it_is_printed(delta: float) -> None:
         f"true positives exceed false positives by at most {hundredths_up(spent.advantage())} "
         f"percentage points."
     )
-    for printed in (
-        str(spent),
-        spent._repr_html_(),
-        str(spent.report("markdown")),
-        str(spent.report("html")),
-    ):
+    reports = (str(spent.report(form)) for form in ("markdown", "html"))
+    for printed in (str(spent), spent._repr_html_(), *reports):
         assert " ".join(printed.split()).count(said) == 1
         assert "whether the record of one person was in the data" in printed
     assert spent.advantage() == dp.GaussianDP(mu=0.3).advantage() < 0.12
