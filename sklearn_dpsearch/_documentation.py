@@ -19,8 +19,9 @@ SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
 
 
 def documented(kind: Kind) -> Kind:
-    """Decorator that adds the parameters and attributes of the classes above to a docstring, each
-    name once.
+    """Decorator that completes a docstring by the parameters and attributes of the classes above.
+
+    Each name stands in it once.
     """
     classes = [base for base in kind.__mro__ if base.__module__.partition(".")[0] == PACKAGE]
     summary, sections = _parts(kind)
@@ -63,11 +64,10 @@ def _parts(kind: type) -> tuple[str, dict[str, str]]:
 
 
 def linked(kind: Kind) -> Kind:
-    """Let scikit-learn's diagrams of a class, and of its subclasses in this package, link to their
-    page.
+    """Let scikit-learn's diagrams of a class link to the page of the class.
 
-    Without this they have no link: scikit-learn knows its own site alone. Classes of other packages
-    get none.
+    Those of its subclasses in this package link to theirs. Without this they have no link:
+    scikit-learn knows its own site alone. Classes of other packages get none.
     """
     kind._doc_link_module = PACKAGE  # type: ignore[attr-defined]
     kind._doc_link_template = f"{SITE}/reference/api/{{page}}.html"  # type: ignore[attr-defined]

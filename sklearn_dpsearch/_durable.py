@@ -14,8 +14,9 @@ START = len(HEADER) + hashlib.sha256().digest_size
 
 
 def write_through(path: Path, *parts: bytes, mode: int = 0o600) -> None:
-    """Write a file, by default one that only its owner can read, and wait until it is on the
-    disk.
+    """Write a file, and wait until it is on the disk.
+
+    By default only its owner can read it.
     """
     # a link could lead secrets elsewhere
     kind = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -51,8 +52,9 @@ def write_whole(path: Path, payload: bytes) -> None:
 
 
 def replace_through(path: Path, *parts: bytes, mode: int = 0o600) -> None:
-    """Replace a file as a whole or not at all, also across a power cut; the previous file stays
-    until then.
+    """Replace a file as a whole or not at all, also across a power cut.
+
+    The previous file stays until the new one is in its place.
     """
     new = path.with_name(path.name + NEW)
     try:

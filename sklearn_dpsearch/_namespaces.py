@@ -1,9 +1,8 @@
-"""Namespaces of Linux: processes that see no other process, no network, and memory and temporary
-files of their own.
+"""Namespaces of Linux: processes that see no other process and no network.
 
-What such a process starts ends with it, its number is always 1, and its files are gone when it is.
-This file imports the standard library alone: a namespace of users has to be entered before any
-library starts a thread.
+Such a process has memory and temporary files of its own. What it starts ends with it, its number
+is always 1, and its files are gone when it is. This file imports the standard library alone: a
+namespace of users has to be entered before any library starts a thread.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ def _call(function: str, *arguments: object) -> bool:
 
 
 def begin() -> bool:
-    """Go on in a child, and end with it; no signal of a job ends it. Return whether the system
-    allows it namespaces.
+    """Go on in a child, and return whether the system allows it namespaces.
 
-    Who is not root enters a namespace of users, with the same name and rights to files. A copy
-    tries all of it before.
+    This process ends with the child, and no signal of a job ends it. A user who is not root
+    enters a namespace of users, with the same name and rights to files. A copy tries all of it
+    before.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -94,8 +93,9 @@ def _enter() -> bool:
 
 
 def fork() -> int:
-    """Fork a child that is the first process of a namespace, after ``begin`` and if the system
-    allows it.
+    """Fork a child that is the first process of a namespace, if the system allows it.
+
+    ``begin`` has to be called before.
     """
     namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     is_new, child = _call("unshare", NEW_PROCESSES), -1

@@ -94,8 +94,9 @@ GONE = {
 
 
 def missing_name(module: str, name: str) -> AttributeError:
-    """Error for a name that a module does not have, with what serves instead of one that is
-    gone.
+    """Error for a name that a module does not have.
+
+    It says what serves instead of a name that is gone.
     """
     return AttributeError(
         " ".join(filter(None, [f"module {module!r} has no attribute {name!r}", GONE.get(name)]))
@@ -144,8 +145,9 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
 
 
 def not_once(columns: Sequence[str], wanted: Iterable[str]) -> str:
-    """Message that lists all wanted columns that a table lacks, or has twice; empty if it has each
-    of them once.
+    """Message that lists all wanted columns that a table lacks or has twice.
+
+    It is empty if the table has each of them once.
     """
     wrong = [name for name in wanted if columns.count(name) != 1]
     missing = [name for name in wrong if name not in columns]

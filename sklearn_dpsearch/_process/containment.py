@@ -1,5 +1,6 @@
-"""Failures and warnings of other code, contained in private processes, and rehearsals with
-shortened trainings.
+"""Containment of other code's failures and warnings, and rehearsals with shortened trainings.
+
+Failures and warnings are contained in private processes.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ def is_private() -> bool:
 
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
-    """Contain the failure of one candidate: of any type in a private process, which no interrupt
-    reaches.
+    """Contain the failure of one candidate.
+
+    In a private process, which no interrupt reaches, failures of any type are contained.
     """
     try:
         yield
@@ -77,8 +79,9 @@ STOPPED = (
 
 
 def in_fixed_words(name: str, work: Callable[[], Found]) -> Found:
-    """Work on private records in the user's process: errors of other code have a fixed text, and
-    warnings are dropped.
+    """Work on private records in the user's process, without texts of other code.
+
+    Errors of other code have a fixed text, and warnings are dropped.
 
     Raises
     ------
@@ -122,14 +125,13 @@ _MOST_THREADS: ContextVar[int | None] = ContextVar("most_threads", default=None)
 
 
 def at_most_threads(number: int) -> contextlib.AbstractContextManager[None]:
-    """Let models that share their records among threads have no more of them, while the block
-    lasts.
-    """
+    """Limit the threads of models that share their records among threads, while the block lasts."""
     return flagged(_MOST_THREADS, number)
 
 
 def threads_now(n_jobs: int | None) -> int:
-    """Number of threads of a model by its ``n_jobs``: one a processor at most, and fewer in a run
-    beside others.
+    """Number of threads of a model by its ``n_jobs``.
+
+    It is one a processor at most, and smaller in a run beside others.
     """
     return int(min(effective_n_jobs(n_jobs), _MOST_THREADS.get() or cpu_count()))

@@ -45,8 +45,9 @@ def speaking(work: str, wanted: bool) -> Callable[[Stage], None]:
 
 
 class Progress:
-    """Stage of a search; ``moments`` says whether ends of runs may be seen, which depend on their
-    secret number.
+    """Stage of a search, as far as it may be shown.
+
+    ``moments`` says whether ends of runs may be seen, which depend on their secret number.
     """
 
     def __init__(
@@ -64,17 +65,16 @@ class Progress:
         self._say(Stage(text, 0, total))
 
     def done(self, tasks: int, of: int) -> None:
-        """Report the share of finished tasks, of a public number of trainings; reports may be late
-        or repeated.
+        """Report the share of finished tasks, of a public number of trainings.
+
+        Reports may be late or repeated.
         """
         stage = self._stage
         if stage.total is not None and (done := stage.total * tasks // of) > stage.done:
             self._say(stage._replace(done=done))
 
     def last_training(self) -> None:
-        """Report that the training after the runs begins, or its stand-in where no run
-        succeeded.
-        """
+        """Report that the training after the runs begins, or its stand-in if no run succeeded."""
         if self._moments:
             self._say(Stage("training the final model"))
 

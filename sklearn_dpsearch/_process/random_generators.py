@@ -91,13 +91,14 @@ RECEIVED: list[Any] = []
 
 
 def all_generators(excluded: Collection[str] = ()) -> list[Any]:
-    """All generators of this process, but for those of frozen objects (``gc.freeze``) and of known
-    modules.
+    """All generators of this process, but for those of frozen objects and excluded modules.
+
+    ``gc.freeze`` freezes objects.
 
     Parameters
     ----------
-    known : collection of str
-        Names of modules.
+    excluded : collection of str
+        Names of known modules.
     """
     objects = gc.get_objects()
     kinds = {kind: issubclass(kind, KINDS) for kind in {type(element) for element in objects}}
@@ -125,8 +126,9 @@ def refresh(generator: Any) -> None:
 
 
 def reduction(thing: Any) -> tuple[Any, ...] | None:
-    """Reduction of a generator for pickles that go to other processes: there it has a fresh state.
-    None for others.
+    """Reduction of a generator for pickles that go to other processes; None for other objects.
+
+    In the other process the generator has a fresh state.
     """
     torch = _torch()
     if thing is np.random.mtrand._rand or thing is getattr(random, "_inst", None):

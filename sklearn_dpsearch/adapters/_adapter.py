@@ -101,8 +101,10 @@ class Adapter(ABC):
         raise NotImplementedError(f"{type(self).__name__} does not train models together.")
 
     def expecting(self, estimator: Estimator, n: float) -> Parameters | None:
-        """Parameters that make ``fit`` use the public number ``n`` of records instead of counting
-        its records.
+        """Parameters that make ``fit`` use the public number ``n`` of records.
+
+        With them ``fit`` does not count its records, and the guarantee does not change. The result
+        is None for an estimator that counts its records, or may do so.
 
         The parameters do not change the guarantee. None: the estimator counts its records, or may
         do so.
@@ -118,8 +120,11 @@ class Adapter(ABC):
         return {}
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> OwnSpace:
-        """Space of candidates around the estimator's current parameters; lists of values alone with
-        ``grid``.
+        """Space of candidates around the estimator's current parameters.
+
+        It is a list of dictionaries, as for ``param_distributions``, with lists of values alone if
+        ``grid`` is true. [{}] means that nothing is worth searching, and None that the space is
+        unknown.
 
         A list of dictionaries, as for ``param_distributions``. [{}]: nothing is worth searching.
         None: unknown.
@@ -127,8 +132,10 @@ class Adapter(ABC):
         return None
 
     def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
-        """Fix what follows from the number ``n`` of all records (rate, steps), also for a fit on
-        some of them.
+        """Fix what follows from the number ``n`` of all records (rate, steps).
+
+        That holds for a fit on some of the records too. ``places`` is the public number of places
+        for the records of the next ``fit``, whose own number is secret.
 
         ``places``: public number of places for the records of the next ``fit``, whose own number is
         secret.
@@ -204,13 +211,13 @@ class PrivateEstimator(Estimator, Protocol):
 
 
 class ProtocolAdapter(Adapter):
-    """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``; see
-    ``PrivateEstimator`` for the rest.
+    """Adapter for anything with a method ``privacy_guarantee(n_samples) -> Guarantee``.
 
-    Instead an estimator may have ``dp_event``, the event of one ``fit`` as configured or a method
-    that returns it, and ``neighboring_relation``, both of ``dp_accounting``. A subclass of an
-    estimator of this library may have changed ``fit``: the subclass needs a statement of its own,
-    and is not trained together with others.
+    ``PrivateEstimator`` lists what else an estimator may state. Instead of the method it may have
+    ``dp_event``, the event of one ``fit`` as configured or a method that returns it, and
+    ``neighboring_relation``, both of ``dp_accounting``. A subclass of an estimator of this library
+    may have changed ``fit``: the subclass needs a statement of its own, and is not trained together
+    with others.
     """
 
     def recognises(self, estimator: object) -> bool:
@@ -292,8 +299,10 @@ def _has(estimator: object, method: str) -> TypeGuard[Any]:
 
 
 def _states(estimator: object, name: str) -> bool:
-    """Return whether an estimator has an attribute, which a class from elsewhere does not inherit
-    from one of ours."""
+    """Return whether an estimator has an attribute by which it states a fact itself.
+
+    An attribute that a class from elsewhere inherits from one of ours does not count.
+    """
     kind = type(estimator)
     owner = next((parent for parent in kind.__mro__ if name in vars(parent)), kind)
     usable = _has(estimator, name) or (name == "dp_event" and hasattr(estimator, name))
@@ -301,8 +310,7 @@ def _states(estimator: object, name: str) -> bool:
 
 
 def scaled_by_name(estimator: Estimator, factor: float) -> dict[str, Any]:
-    """Multiply a parameter called ``epsilon`` by ``factor``, or divide one called
-    ``noise_multiplier`` by it."""
+    """Multiply the parameter ``epsilon`` by ``factor``, or divide ``noise_multiplier`` by it."""
     parameters = estimator.get_params(deep=False)
     for name, power in (("epsilon", 1), ("noise_multiplier", -1)):
         if isinstance(parameters.get(name), (int, float)):

@@ -15,12 +15,12 @@ Declared = Guarantee | Callable[[Any, int | None], Guarantee]
 
 
 class DeclaredAdapter(PartsAdapter):
-    """One guarantee for all parameters of the estimator, or a callable (estimator, n_samples) ↦
-    guarantee.
+    """Adapter for a guarantee that the caller declares.
 
-    The caller's word replaces only the guarantee. Models that an adapter knows, at any depth, still
-    get their own randomness, lose attributes that ``fit`` computed without noise, and predict
-    within bounds.
+    It is one guarantee for all parameters of the estimator, or a callable (estimator, n_samples) ↦
+    guarantee. The caller's word replaces only the guarantee. Models that an adapter knows, at any
+    depth, still get their own randomness, lose attributes that ``fit`` computed without noise, and
+    predict within bounds.
 
     Parameters
     ----------
@@ -89,8 +89,10 @@ class DeclaredAdapter(PartsAdapter):
         return [(part, adapter) for part, adapter in parts if adapter is not None]
 
     def _outermost(self, estimator: Estimator) -> Iterator[tuple[str, Any, Adapter | None]]:
-        """The estimator and its parameters at any depth, except inside known models, which their
-        adapters handle."""
+        """The estimator and its parameters at any depth, except inside known models.
+
+        The adapters of known models handle the parameters inside them.
+        """
         inside: tuple[str, ...] = ()
         for name, part in sorted({"": estimator, **estimator.get_params(deep=True)}.items()):
             if not name.startswith(inside):

@@ -1,10 +1,10 @@
-"""Models of diffprivlib 0.6.6: their actual guarantees, read from their mechanisms, and the adapter
-that states them.
+"""Actual guarantees of diffprivlib 0.6.6's models, and the adapter that states them.
 
-The library does not state the neighbours for which its ε holds. All guarantees here are for
-replace-one neighbours with a public number of records, because most models use the number exactly.
-A model whose noise was made for adding or removing a record costs more under replace-one. Proofs:
-docs/theory/diffprivlib.md; refusals: docs/reference/diffprivlib.md.
+The guarantees are read from the models' mechanisms. The library does not state the neighbours for
+which its ε holds. All guarantees here are for replace-one neighbours with a public number of
+records, because most models use the number exactly. A model whose noise was made for adding or
+removing a record costs more under replace-one. Proofs are in docs/theory/diffprivlib.md, and
+refusals in docs/reference/diffprivlib.md.
 """
 
 from __future__ import annotations
@@ -77,11 +77,10 @@ def _factor_of_scaler(model: Any) -> float:
 
 
 def _factor_of_naive_bayes(model: Any) -> float:
-    """A record that changes its class touches two counts, two vectors of sums and two of squares,
-    ε/3 each.
+    """Two counts, two vectors of sums and two vectors of squares, at ε/3 each.
 
-    The noise of a sum is scaled to upper − lower, but a record that enters a class moves the sum by
-    max(|lower|, |upper|).
+    A record that changes its class touches all of them. The noise of a sum is scaled to upper −
+    lower, but a record that enters a class moves the sum by max(|lower|, |upper|).
     """
     lower, upper = _intervals(model, "bounds")
     equal = np.all(lower == lower.min()) and np.all(upper == upper.max())
@@ -263,11 +262,10 @@ SPACES: dict[str, Mapping[str, Callable[[Any, bool], Any]]] = {
 
 
 class SystemRandomState(np.random.RandomState):
-    """The operating system's generator, for a tree's draws: features, thresholds, labels of empty
-    leaves and noise.
+    """The operating system's generator, for the draws of a tree.
 
-    The state of NumPy's generator can be computed from some 400 released thresholds, and tells
-    which leaves were empty.
+    A tree draws features, thresholds, labels of empty leaves and noise. The state of NumPy's
+    generator can be computed from some 400 released thresholds, and tells which leaves were empty.
     """
 
     _source = secrets.SystemRandom()

@@ -1,5 +1,4 @@
-"""Models of diffprivlib that train in double precision, or whose predictions stay within public
-bounds.
+"""Models of diffprivlib that train in double precision, or predict within public bounds.
 
 Imported only together with a model of diffprivlib.
 """
@@ -45,8 +44,10 @@ class GaussianNBInDoubles(_InDoubles, GaussianNB):
 
 
 class LinearRegressionInDoubles(_InDoubles, LinearRegression):
-    """diffprivlib's ``LinearRegression``, trained in double precision, to which its targets are
-    converted too."""
+    """diffprivlib's ``LinearRegression``, trained in double precision.
+
+    Its targets are converted to double precision too.
+    """
 
 
 #: Name in diffprivlib ↦ the type that trains, and the type that is released.

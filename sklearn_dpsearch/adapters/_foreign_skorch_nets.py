@@ -51,8 +51,7 @@ class SkorchAdapter(ProtocolAdapter):
 
 
 def is_net_of_others(estimator: object) -> bool:
-    """Return whether an estimator is a ``skorch.NeuralNet`` that does not derive from a net of this
-    library."""
+    """Return whether an estimator is a ``skorch.NeuralNet`` that derives from no net of ours."""
     net = getattr(sys.modules.get("skorch"), "NeuralNet", None)
     if net is None or not isinstance(estimator, net):
         return False

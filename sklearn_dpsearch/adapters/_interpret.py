@@ -78,8 +78,10 @@ class InterpretAdapter(Adapter):
         )
 
     def fresh_randomness(self, estimator: Estimator) -> Parameters:
-        """No seed, so that noise is seeded by the operating system; one process, as the search has
-        its own."""
+        """No seed, so that the operating system seeds the noise, and one process.
+
+        The search has processes of its own.
+        """
         return {"random_state": None, "n_jobs": 1}
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:

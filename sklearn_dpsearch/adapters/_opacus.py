@@ -1,5 +1,4 @@
-"""skorch nets that Opacus makes private: planned from their parameters, and compared with Opacus's
-own history.
+"""skorch nets that Opacus makes private, planned and then compared with Opacus's history.
 
 The plan comes before any record: noise, number of batches and epochs are parameters of the net.
 Opacus's loader takes its sampling rate from the number of batches of the loader that it is given,
@@ -93,11 +92,10 @@ def _noise_for(epsilon: float, delta: float, plan: OpacusPlan) -> float:
 
 @dataclass(frozen=True)
 class PlannedBatches:
-    """Maker of loaders with a planned number of batches, for any number of records:
-    ``iterator_train`` in a search.
+    """Maker of loaders with a planned number of batches, for any number of records.
 
-    Opacus reads the number of batches and draws batches of its own. Batches that Opacus did not
-    draw are an error.
+    It is the ``iterator_train`` of a net in a search. Opacus reads the number of batches and draws
+    batches of its own. Batches that Opacus did not draw are an error.
 
     Parameters
     ----------
@@ -247,8 +245,7 @@ def _whole_number(name: str, value: Any) -> int:
 
 
 def _readings_without_noise(net: Any) -> Iterator[str]:
-    """Parameters of skorch with which a training looks at records without noise, each with the
-    remedy."""
+    """Parameters of skorch by which trainings read records without noise, each with the remedy."""
     name = type(net).__name__
     if net.train_split is not None:
         yield (
@@ -329,8 +326,10 @@ def delta_of_cut(plan: OpacusPlan, n_parameters: int) -> float:
 
 
 def _words_of_cut(net: Any, plan: OpacusPlan) -> str:
-    """Bound of ``delta_of_cut`` for the net's module; for a class, by the number of its
-    parameters."""
+    """Bound of ``delta_of_cut`` for the net's module, as a text.
+
+    For a class, the text says how the bound depends on the number of parameters.
+    """
     if plan.noise_multiplier <= 0:
         return "1"
     if hasattr(net.module, "parameters") and not isinstance(net.module, type):
@@ -344,8 +343,10 @@ def _words_of_cut(net: Any, plan: OpacusPlan) -> str:
 
 
 def _check_history(net: Any) -> None:
-    """Raise for other noise, rates or steps, for an optimizer that is not one of Opacus's, and for
-    a known seed."""
+    """Raise unless a net was trained as planned, by Opacus and without a known seed.
+
+    Noise, rates and steps have to be the planned ones, and the optimizer one of Opacus's.
+    """
     name, planned, optimizer = type(net).__name__, plan_of(net, None), net.optimizer_
     assert planned is not None
     kind = type(optimizer)
@@ -375,8 +376,10 @@ def _check_history(net: Any) -> None:
 
 
 def history_of(optimizer: Any) -> list[tuple[float, float, int]]:
-    """History that Opacus's accountant keeps of an optimizer: (noise multiplier, sample rate,
-    steps) of each phase."""
+    """History that Opacus's accountant keeps of an optimizer.
+
+    It holds (noise multiplier, sample rate, steps) of each phase.
+    """
     cells = getattr(optimizer.step_hook, "__closure__", None) or ()
     contents = (cell.cell_contents for cell in cells)
     accountant = next((content for content in contents if hasattr(content, "history")), None)

@@ -100,8 +100,10 @@ def nested_parameters(parameters: Iterable[tuple[str, Mapping[str, T]]]) -> dict
 def nested_parameters_if_all(
     parameters: Sequence[tuple[str, Mapping[str, T] | None]],
 ) -> dict[str, T] | None:
-    """Parameters of all named parts; None if one part has none: its noise would not fit that of the
-    others."""
+    """Parameters of all named parts; None if one part has none.
+
+    The noise of a part without parameters would not fit that of the others.
+    """
     nested = [(name, inner) for name, inner in parameters if inner is not None]
     return nested_parameters(nested) if len(nested) == len(parameters) else None
 
@@ -205,8 +207,7 @@ class CompositeAdapter(PartsAdapter):
         return nested_parameters(rules)
 
     def trains_together(self, estimator: Any) -> bool:
-        """Return whether the last step of a pipeline trains together and the steps before it learn
-        nothing."""
+        """Return whether a pipeline's last step trains together and those before learn nothing."""
         if type(estimator) is not Pipeline:
             return False
         *before, (_, last) = estimator.steps
@@ -214,8 +215,10 @@ class CompositeAdapter(PartsAdapter):
         return alone and self._trains_together(last)
 
     def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
-        """Fit pipelines: each transforms records by itself, and last steps that see equal records
-        train together."""
+        """Fit pipelines, and train last steps that see equal records together.
+
+        Each pipeline transforms records by itself.
+        """
         fitted: list[Any] = [None] * len(models)
         for features, members in self._groups_by_features(models, X, y):
             with contained():
@@ -233,8 +236,7 @@ class CompositeAdapter(PartsAdapter):
     def _groups_by_features(
         self, models: Sequence[Any], X: Any, y: Any
     ) -> list[tuple[Any, list[int]]]:
-        """What last steps see, and the numbers of the pipelines whose last steps train on it
-        together."""
+        """Features, and the numbers of the pipelines whose last steps train on them together."""
         groups: list[tuple[Any, list[int]]] = []
         for i, model in enumerate(models):
             with contained():  # an error of one model leaves the others

@@ -1,5 +1,7 @@
-"""Refusals of estimators: each with the private model to use instead, and several of them in one
-error."""
+"""Refusals of estimators, each with the private model to use instead.
+
+Several of them are joined in one error.
+"""
 
 from __future__ import annotations
 
@@ -120,8 +122,10 @@ def check_all(checks: Iterable[Callable[[], Any]]) -> list[Any]:
 
 
 def _several_refusals(refusals: Sequence[PrivacyError]) -> PrivacyError:
-    """One error of the first one's class, which lists several, with the private script that
-    replaces all of it."""
+    """One error that lists several, with the private script that replaces all of it.
+
+    Its class is that of the first refusal.
+    """
     texts = [text for error in refusals for text in error.listed or (str(error),)]
     numbered = "\n".join(f"  {number}. {text}" for number, text in enumerate(texts, 1))
     several = type(refusals[0])(

@@ -11,8 +11,10 @@ import numpy as np
 
 
 def fitted_parts(model: object) -> Iterator[Any]:
-    """Collect the model and all estimators in its attributes, at any depth, in lists, dicts and
-    arrays of objects."""
+    """Collect the model and all estimators in its attributes, at any depth.
+
+    Estimators in lists, dicts and arrays of objects are collected too.
+    """
     pending: list[Any] = [model]
     visited: set[int] = set()
     while pending:

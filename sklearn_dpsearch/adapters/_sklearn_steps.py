@@ -132,8 +132,10 @@ def learns_nothing(part: Any) -> bool:
 
 
 def how_to_learn_nothing(part: Any) -> str:
-    """Parameters with which a step that learns would learn nothing; an empty text if nothing
-    helps."""
+    """Parameters with which a step that learns would learn nothing.
+
+    The text is empty if nothing helps.
+    """
     return SETTINGS.get(_condition(part) or _always, "")
 
 
@@ -207,8 +209,10 @@ class FittedByParameters(BaseEstimator):
 
 
 def _transformed_parts(transform: Callable[[Any], Any], X: Any) -> Iterator[Any]:
-    """Yield records transformed together, or in halves where that fails; None for a single one that
-    fails."""
+    """Yield records transformed together, or in halves where that fails.
+
+    A single record that fails yields None.
+    """
     n, transformed = number_of_records(X), None
     with contained():  # a record may raise what is no ``Exception``
         transformed = transform(X)
@@ -258,8 +262,7 @@ def _with_steps_replaced(steps: Any, new: Callable[[Any], Any]) -> Any:
 
 
 def made_up_record(step: Any, X: Any) -> Any:
-    """One record with the columns of X and their names, of the types that the step's parameters
-    have."""
+    """One record with X's columns and their names, of the types that the step's parameters have."""
     shape = tuple(getattr(X, "shape", ()) or np.shape(X[:1]))
     if type(step).__name__ in WITHOUT_COLUMNS or len(shape) < 2:
         return [""]

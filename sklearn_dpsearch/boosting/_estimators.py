@@ -80,8 +80,9 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
 
     @lazy_on_partitions
     def decision_function(self, X: Any) -> Array:
-        """Logits, shape (n_samples, n_classes); with two classes their difference, shape
-        (n_samples,).
+        """Logits, shape (n_samples, n_classes).
+
+        For two classes their difference is returned, of shape (n_samples,).
         """
         return self._logits(self._outputs(X))
 

@@ -1,9 +1,8 @@
-"""Columns of a table, each in a form that follows from its declared type: no value decides how
-others are read.
+"""Columns of a table, each in a form that follows from its declared type.
 
-pandas, polars and PyArrow choose the form of their own types by the values: one missing value makes
-doubles of all whole numbers. Here numbers that may be missing are doubles, instants are NumPy's, in
-UTC, and all else is Python's.
+No value decides how others are read. pandas, polars and PyArrow choose the form of their own types
+by the values: one missing value makes doubles of all whole numbers. Here numbers that may be
+missing are doubles, instants are NumPy's, in UTC, and all else is Python's.
 """
 
 from __future__ import annotations
@@ -57,8 +56,9 @@ class Given(NamedTuple):
 
 
 def library_of(values: Any) -> str | None:
-    """Name of the library of a container, None for unknown ones, also for subclasses, which may do
-    anything.
+    """Name of the library of a container; None for an unknown container.
+
+    Subclasses, which may do anything, are unknown.
     """
     kind = type(values)
     if kind is ChosenRows:

@@ -1,5 +1,4 @@
-"""Data sets of PyTorch and skorch: arrays where they hold arrays, else records that are read one by
-one.
+"""Data sets of PyTorch and skorch: arrays where they hold arrays, else record by record.
 
 A record that cannot be read, or is no pair of an input and a target, is blank: its neighbours in a
 batch are not.
@@ -156,8 +155,9 @@ def _arrays_held(source: Any) -> list[Any] | None:
 
 
 def record_tensors(item: Any) -> Item | None:
-    """Input of one record, or inputs by name, as tensors in the user's precision; None for what
-    holds no numbers.
+    """Input of one record, or inputs by name, as tensors in the user's precision.
+
+    The result is None for an input that holds no numbers.
     """
     if isinstance(item, Mapping):
         parts = {str(name): _record_tensor(part) for name, part in item.items()}

@@ -1,6 +1,4 @@
-"""Files of records: CSV and Parquet, split into records so that no record decides how another is
-read.
-"""
+"""Files of records, CSV and Parquet, split so that no record decides how another is read."""
 
 from __future__ import annotations
 

@@ -48,8 +48,9 @@ def positions(y: Any, classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64
 
 
 def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.signedinteger]:
-    """Codes of labels among declared classes, −1 for others, as small integers: there is one for
-    each record.
+    """Codes of labels among declared classes, −1 for others.
+
+    They are small integers, as there is one for each record.
     """
     return positions(y, classes).astype(np.min_scalar_type(-len(classes)))
 
@@ -81,8 +82,9 @@ def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
 
 
 def sorted_classes(declared: Any) -> NDArray[Any]:
-    """Declared classes in order; a missing value is an error, as a record with a missing label is
-    blank.
+    """Declared classes in order.
+
+    A missing value is an error, as a record with a missing label is blank.
     """
     if any(label is None or label != label for label in declared):
         raise ValueError(

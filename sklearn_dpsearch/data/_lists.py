@@ -1,8 +1,8 @@
-"""Arrays of lists: a list has no declared type, so each entry is read by itself, and none decides
-about the others.
+"""Arrays of lists, of which each entry is read by itself.
 
-``np.asarray`` chooses the type of a list by all of its entries: one fraction would round whole
-numbers above 2⁵³, and one text would make text of all.
+A list has no declared type, and no entry decides about the others. ``np.asarray`` chooses the type
+of a list by all of its entries: one fraction would round whole numbers above 2⁵³, and one text
+would make text of all.
 """
 
 from __future__ import annotations
@@ -155,8 +155,9 @@ def _common_shape(shapes: Iterable[tuple[int, ...] | None], name: str) -> tuple[
 
 
 def _cells(row: Any, shape: tuple[int, ...]) -> list[Any]:
-    """Entries of a row of a declared shape: None for a row of another, and for a list in place of a
-    value.
+    """Entries of a row of a declared shape.
+
+    They are None for a row of another shape, and for a list in place of a value.
     """
     if not shape:
         return [None if isinstance(row, list) else row]

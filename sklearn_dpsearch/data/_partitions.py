@@ -125,8 +125,9 @@ def _digest(frame: Any) -> bytes:
 
 
 def _text_of(entry: Any) -> str:
-    """Text of an entry, which is the same whenever the entry is read again; of other types their
-    name.
+    """Text of an entry, which is the same whenever the entry is read again.
+
+    For an entry that is not of a plain type it is the name of the type.
     """
     try:
         return repr(entry) if type(entry) in PLAIN else type(entry).__name__

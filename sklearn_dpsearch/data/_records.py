@@ -1,5 +1,6 @@
-"""Records behind the door: all that a search, its processes and estimators of others get of what a
-user gave.
+"""Records behind the door.
+
+They are all that a search, its processes and estimators of others get of what a user gave.
 """
 
 from __future__ import annotations
@@ -86,8 +87,9 @@ def _header(values: Any) -> Any:
 def read_records(
     X: Any, y: Any, declared: Declared, names: tuple[str, str] = ("X", "y")
 ) -> Records:
-    """Records of a fit, or public ones, from the user's containers, which errors call by these
-    names.
+    """Records of a fit, or public ones, from the user's containers.
+
+    Errors call the containers by ``names``.
 
     Raises
     ------
@@ -159,8 +161,9 @@ def read_targets(y: Any, declared: Declared, name: str = "y") -> Any:
 
 
 def read_parameter(name: str, value: Any) -> Any:
-    """Parameter of ``fit``: an array for a container, also inside of a tuple or a list; others as
-    they are.
+    """Parameter of ``fit``: an array for a container, and other values as they are.
+
+    A container inside of a tuple or a list becomes an array too.
 
     Raises
     ------

@@ -1,5 +1,4 @@
-"""``python -m sklearn_dpsearch.privacy``: the ε of a search on the command line, with a certificate
-from below."""
+"""``python -m sklearn_dpsearch.privacy``: the ε of a search, with a certificate from below."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Comparison of searches before any data, displays of trade-offs and shapes, and a report on the
-fit of a schema.
+"""Comparison of searches, displays of trade-offs and shapes, and a report on a schema's fit.
+
+The comparison is made before any data.
 """
 
 from typing import Any

@@ -11,10 +11,10 @@ from .._version import __version__
 
 
 def log_to_mlflow(search: Any, *, name: str = "model") -> None:
-    """Log what a search, or one private fit, released: parameters, score, cost, statement and
-    model.
+    """Log what a search, or one private fit, released.
 
-    All of it was released, so that it costs nothing. It goes to the active run, or to a new one.
+    These are parameters, score, cost, statement and model. All of it was released, so that it costs
+    nothing. It goes to the active run, or to a new one.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
-"""Comparison of searches for one budget, before any data: a table, as text, HTML or a data
-frame.
+"""Comparison of searches for one budget, before any data.
+
+It is a table, as text, HTML or a data frame.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Report on how well a schema fits the records: shares of missing, unknown and clipped values, with
-a price.
+"""Report on how well a schema fits the records, at a price.
+
+It states the shares of missing, unknown and clipped values.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Smallest ε that reaches a score: from fits on public or made-up records, as many as there will be
-private ones.
+"""Smallest ε that reaches a score, from fits on public or made-up records.
+
+These records are as many as there will be private ones.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ CAVEAT = "From public or made-up records: how much private ones differ from them
 
 @dataclass(kw_only=True, eq=False)
 class NeededEpsilon(Display):
-    """Display of the scores of a model at several ε, and the smallest ε that reaches what is
-    wanted.
+    """Display of a model's scores at several ε, and the smallest ε that reaches the wanted one.
 
     Parameters
     ----------

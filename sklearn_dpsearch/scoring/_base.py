@@ -66,11 +66,10 @@ class PrivateScorer(ABC):
         """
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Metric without noise and without bounds, as ``search.score`` reports it for the caller's
-        own test data.
+        """Metric without noise and bounds, as ``search.score`` reports it for test data.
 
-        NOT private. Scorers that clip values to public bounds or support weights override this
-        method; by default the scorer itself is called.
+        NOT private: the test data are the caller's own. Scorers that clip values to public bounds
+        or support weights override this method; by default the scorer itself is called.
 
         Parameters
         ----------

@@ -127,9 +127,7 @@ def contributions(
 
 
 def quantised(values: Array, lower: float, upper: float, resolution: int) -> Places:
-    """Numbers rounded to one of ``resolution + 1`` levels, from lower (0) to upper
-    (``resolution``).
-    """
+    """Numbers rounded to one of the levels from 0 (``lower``) to ``resolution`` (``upper``)."""
     share = (np.clip(values, lower, upper) - lower) / (upper - lower)
     return np.clip(np.rint(share * resolution), 0, resolution).astype(np.int64)
 

@@ -1,6 +1,4 @@
-"""Metrics from noisy histograms: balanced accuracy, precision, recall and F₁, and those of a
-ranking.
-"""
+"""Metrics from noisy histograms: balanced accuracy, precision, recall, F₁ and those of rankings."""
 
 from __future__ import annotations
 
@@ -146,8 +144,9 @@ RETRIEVAL: dict[str, Callable[[float, float, float], tuple[float, float]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalScorer(CountScorer):
-    """Scorer of precision, recall or F₁ of one class, from noisy counts of its hits, false alarms
-    and misses.
+    """Scorer of precision, recall or F₁ of one class, from noisy counts.
+
+    It counts hits, false alarms and misses of the class.
 
     Parameters
     ----------
@@ -198,8 +197,9 @@ def roc_auc(positive: Array, negative: Array) -> float:
 
 
 def average_precision(positive: Array, negative: Array) -> float:
-    """Mean over the positive records of the precision at their bin, from counts in bins of rising
-    scores.
+    """Mean over the positive records of the precision at their bin.
+
+    The counts are those of bins of rising scores.
     """
     if positive.sum() <= 0:
         return 0.0

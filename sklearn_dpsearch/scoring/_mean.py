@@ -174,8 +174,9 @@ class MeanScorer(PrivateScorer):
 
     @property
     def several_targets(self) -> bool:
-        """True if records may have several targets: rows of labels that must all be right, or a
-        user's own metric.
+        """True if records may have several targets.
+
+        It is so for rows of labels that must all be right, and for a user's own metric.
         """
         return isinstance(self.values, (Match, OfPredictions))
 

@@ -1,6 +1,4 @@
-"""The least noise that makes a score as private as the training, or as private as the caller
-asks.
-"""
+"""The least noise that makes a score as private as the training, or as the caller asks."""
 
 from __future__ import annotations
 

@@ -125,8 +125,6 @@ class R2Scorer(PrivateScorer):
         return self._ratio(sum_of_errors, sum_of_targets, sum_of_squares, len(rows))
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² as scikit-learn has it: nothing is clipped, neither errors nor targets nor the
-        score.
-        """
+        """R² as scikit-learn has it: errors, targets and the score are not clipped."""
         prediction = response_function(estimator, "predict")(X)
         return float(r2_score(y, prediction, sample_weight=sample_weight))

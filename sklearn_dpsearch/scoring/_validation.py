@@ -1,7 +1,6 @@
-"""Splits into training and validation records, how often one record is used, and what that makes a
-run cost.
+"""Splits into training and validation records, and what they make a run cost.
 
-A split never depends on the data.
+The cost follows from how often one record is used. A split never depends on the data.
 """
 
 from __future__ import annotations

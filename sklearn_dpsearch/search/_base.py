@@ -379,10 +379,10 @@ class BasePrivateSearch(
     # --- release ----------------------------------------------------------------------------------
 
     def _release(self, plan: Plan, fields: Mapping[str, Any]) -> None:
-        """Set what a private process has released: the only door through which anything derived
-        from the data leaves.
+        """Set what a private process has released, and charge the released model.
 
-        The released model reports the cost of the whole search.
+        This is the only door through which anything derived from the data leaves. The released
+        model reports the cost of the whole search.
         """
         charge(fields.get("best_estimator_"), plan.spent)
         released = {name: fields[name] for name in RELEASED if name in fields}

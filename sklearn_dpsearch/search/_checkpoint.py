@@ -124,8 +124,10 @@ class Checkpoint(Start):
         self.finished = Finished(self._release_of(self.entry))
 
     def released(self, prepared: Any) -> dict[str, Any] | None:
-        """Release of the same search, if it has ended already; a PrivacyError if it is missing;
-        else None."""
+        """Release of the same search, if it has ended already; else None.
+
+        A PrivacyError is raised if the release of a search that has ended is missing.
+        """
         self._fingerprint = fingerprint(prepared)
         if self._header.get("ended") != _digests(self._fingerprint):
             return None

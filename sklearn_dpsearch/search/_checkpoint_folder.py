@@ -1,5 +1,7 @@
-"""The folder of a checkpoint: readable by its owner alone, used by one search at a time, and its
-files."""
+"""The folder of a checkpoint, readable by its owner alone, and its files.
+
+One search at a time uses it.
+"""
 
 from __future__ import annotations
 
@@ -110,8 +112,7 @@ def _delete_if_unused(path: Path) -> None:
 
 @contextlib.contextmanager
 def explaining_write_errors(path: Path) -> Iterator[None]:
-    """Explain an error of the system in a folder that is made, or into which the first files are
-    written."""
+    """Explain an error of the system in making a folder, or in writing the first files into it."""
     try:
         yield
     except filelock.Timeout:

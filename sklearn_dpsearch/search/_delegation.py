@@ -80,11 +80,11 @@ class ReleasedModel:
         )
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> float:
-        """Score the released model on the caller's (test) data by the plain metric: not private,
-        not noised or clipped.
+        """Score the released model on the caller's (test) data by the plain metric.
 
-        A private scorer clips to bound one record's effect on a released score. This score is no
-        private release: R² equals ``sklearn.metrics.r2_score``.
+        The score is neither noised nor clipped. A private scorer clips to bound one record's effect
+        on a released score. This score is no private release: R² equals
+        ``sklearn.metrics.r2_score``.
 
         Parameters
         ----------

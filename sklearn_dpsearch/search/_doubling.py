@@ -1,7 +1,7 @@
-"""Threshold search over a whole grid, by steps that double and halve, until no utility is above the
-threshold.
+"""Threshold search over a whole grid, by steps that double and halve.
 
-Candidates are those of a grid, or come batch by batch: one round of the walk for each.
+It ends when no utility is above the threshold. Candidates are those of a grid, or come batch by
+batch: one round of the walk for each.
 """
 
 from __future__ import annotations
@@ -52,13 +52,12 @@ CONSTRAINTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Doubling:
-    """A threshold that is raised over a whole grid, by steps that double and halve: for
-    ``DPThresholdSearchCV``.
+    """A threshold that is raised over a whole grid, by steps that double and halve.
 
-    Every candidate has a utility in [0, 1], its mean score over random parts of the records
-    (sample-and-aggregate). Each round asks whether any utility is above the threshold plus a step.
-    If so, the threshold rises by the step and the step doubles. Otherwise the step is halved. The
-    candidate found last is kept, and trained once.
+    It is for ``DPThresholdSearchCV``. Every candidate has a utility in [0, 1], its mean score over
+    random parts of the records (sample-and-aggregate). Each round asks whether any utility is above
+    the threshold plus a step. If so, the threshold rises by the step and the step doubles.
+    Otherwise the step is halved. The candidate found last is kept, and trained once.
 
     Parameters
     ----------
@@ -333,8 +332,10 @@ class PrivateWalk:
     _ended: bool = False
 
     def __call__(self, batch: Batch | None) -> Any:
-        """Return a round's release and whether the walk is over; at the end, the fields of the
-        release."""
+        """Return a round's release and whether the walk is over.
+
+        At the end of the walk the fields of the release are returned.
+        """
         with self.fit.workplace.entered() as workers:
             if self._rounds is None:
                 self._rounds = self._begin(workers)
@@ -392,8 +393,10 @@ def steps_of_walk(
 
 
 def checked(batch: Batch, plan: Plan) -> list[Candidate]:
-    """Check that each of the caller's candidates keeps the guarantee of some planned point of the
-    space."""
+    """Check that each of the caller's candidates keeps the guarantee of a planned point.
+
+    The points are those of the space.
+    """
     candidates: list[Any] = [] if isinstance(batch, Mapping) else list(batch)
     all_dicts = all(isinstance(candidate, Mapping) for candidate in candidates)
     if isinstance(batch, Mapping) or not all_dicts:

@@ -1,5 +1,7 @@
-"""The training after the choice: extrapolated parameters, a warm start, and the guarantee that both
-have to keep."""
+"""The training after the choice, with extrapolated parameters and a warm start.
+
+Both have to keep the guarantee.
+"""
 
 from __future__ import annotations
 
@@ -116,8 +118,10 @@ def _is_number(value: Any) -> bool:
 
 
 def changed_parameters(candidate: Candidate, parameters: Candidate) -> Iterator[tuple[str, Any]]:
-    """Changed parameters; of a nested estimator only its changed ones, so that it keeps its fitted
-    state."""
+    """Changed parameters; of a nested estimator only its changed ones.
+
+    So the nested estimator keeps its fitted state.
+    """
     for name, new in parameters.items():
         old = candidate[name]
         if new is not old and hasattr(new, "get_params") and type(new) is type(old):
@@ -153,8 +157,10 @@ def warm_start_name(estimator: Any) -> str:
 def check_guarantee_kept(
     promises: SpaceGuarantee, candidate: Candidate, parameters: Candidate, expected: float | None
 ) -> None:
-    """Raise unless training with the extrapolated parameters and the expected size keeps the
-    candidate's guarantee."""
+    """Raise unless the final training keeps the candidate's guarantee.
+
+    The final training has the extrapolated parameters and the expected size.
+    """
     unchanged = all(parameters[name] is value for name, value in candidate.items())
     if expected is None and unchanged:
         return

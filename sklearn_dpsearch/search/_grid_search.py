@@ -30,8 +30,7 @@ SHARE = 0.3
 @documented
 @dataclass(eq=False, repr=False)
 class DPGridSearchCV(BasePrivateSearch):
-    """The private ``GridSearchCV``: try every candidate, choose one by a noisy maximum, and train
-    it once.
+    """The private ``GridSearchCV``: try all candidates, choose by a noisy maximum, train once.
 
     Candidates are scored by sample-and-aggregate: the records are split at random into k =
     ``n_parts`` parts, and every candidate is trained and scored on each part. These models are

@@ -384,8 +384,10 @@ class MappedArray:
 
 
 def place_of(array: np.memmap) -> MappedArray | None:
-    """Place of an array that fills its file; None for parts of one, and for arrays that are changed
-    in memory alone."""
+    """Place of an array that fills its file.
+
+    It is None for parts of such an array, and for arrays that are changed in memory alone.
+    """
     is_mapped = isinstance(array.base, mmap.mmap) and not array.dtype.hasobject
     if not is_mapped or array.mode == "c" or array.filename is None:
         return None

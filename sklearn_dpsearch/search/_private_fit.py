@@ -79,8 +79,10 @@ class PrivateFit:
 
     @property
     def writes(self) -> list[str] | None:
-        """Folders in which runs may write: that of a checkpoint. None on a cluster, which is
-        reached by the network."""
+        """Folders in which runs may write: that of a checkpoint.
+
+        On a cluster, which is reached by the network, the result is None.
+        """
         if self.workplace.cluster is not None or isinstance(self.X, PartitionedTable):
             return None
         return [] if self.finished.beside is None else [str(self.finished.beside.path.parent)]
@@ -98,8 +100,10 @@ class PrivateFit:
             return released_fields(len(job.split.folds), outcome)
 
     def try_to_draw(self) -> None:
-        """Raise what drawing candidates and a split would raise; always for the same draw, which
-        tells nothing."""
+        """Raise what drawing candidates and a split would raise.
+
+        The draw is always the same, and tells nothing.
+        """
         source = Randomness(0)
         candidates = self.strategy.candidates(self.plan, source)
         self.strategy.split(self.plan, candidates, self.n_samples, source)

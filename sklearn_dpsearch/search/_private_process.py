@@ -204,10 +204,10 @@ def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
 
 
 def in_own_process(work: Callable[[], Result], threads: int | None = None) -> Result | None:
-    """Do one run of private work in a process that only this run uses; None if it ends without a
-    value.
+    """Do one run of private work in a process that only this run uses.
 
-    Whatever the reason: an error would tell of the record that caused it.
+    The result is None if the process ends without a value, whatever the reason: an error would tell
+    of the record that caused it.
 
     Parameters
     ----------
@@ -344,8 +344,10 @@ def _sockets(kind: int = socket.SOCK_STREAM) -> tuple[socket.socket, socket.sock
 def _python(
     entry: str, end: socket.socket, arguments: Sequence[str], apart: bool = False, **options: Any
 ) -> Any:
-    """Start Python at a function that serves, with one end of a pair of sockets, apart from other
-    processes or not."""
+    """Start Python at a function that serves, with one end of a pair of sockets.
+
+    With ``apart`` it is apart from other processes.
+    """
     code = f"import sys; sys.path[:] = {Surroundings.of_this_process(None).path!r}; "
     code += f"arguments = {[end.fileno(), *arguments]}; "
     if apart:
@@ -397,8 +399,7 @@ class _Server:
             return self._asks
 
     def forget(self) -> None:
-        """Leave the server to the process from which this one was forked, as well as the lock of
-        its threads."""
+        """Leave the server and the lock of its threads to the process that forked this one."""
         self.close()
         self.__init__(self._apart)  # type: ignore[misc]
 

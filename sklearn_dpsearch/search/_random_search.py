@@ -28,13 +28,12 @@ from ._strategy import BestOfStrategy, all_of, cost_of_runs
 @documented
 @dataclass(eq=False, repr=False)
 class DPRandomSearchCV(BasePrivateSearch):
-    """Random search that is differentially private as a whole: the best of a random number of
-    private runs.
+    """Random search that is differentially private as a whole.
 
-    The number of runs K is drawn from a public distribution, K candidates are drawn independently
-    and with replacement, each is trained and scored privately, and only the best one is released:
-    its parameters, its noisy score and its model. K, the losers and their scores never leave
-    ``fit``.
+    It releases the best of a random number of private runs. The number of runs K is drawn from a
+    public distribution, K candidates are drawn independently and with replacement, each is trained
+    and scored privately, and only the best one is released: its parameters, its noisy score and its
+    model. K, the losers and their scores never leave ``fit``.
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-"""The random subset: records that train candidates and records that validate them, and what tuning
-on it costs."""
+"""The random subset: training and validation records of candidates, and the cost of tuning."""
 
 from __future__ import annotations
 
@@ -49,8 +48,10 @@ VALIDATES = {"rest": "the records outside the subset", "subset": "some of the su
 
 @dataclass(frozen=True)
 class InSubset(Validation):
-    """Validation inside a Poisson sample that each record joins with probability ``fraction``,
-    independently."""
+    """Validation inside a Poisson sample.
+
+    Each record joins the sample independently, with probability ``fraction``.
+    """
 
     inside: Validation
     fraction: float
@@ -101,17 +102,18 @@ class OnTheRest(Validation):
 
 
 def most_members(n_samples: int, fraction: float) -> int:
-    """Public bound on the size of the subset, which a Poisson sample exceeds with probability
-    BEYOND at most."""
+    """Public bound on the size of the subset.
+
+    A Poisson sample exceeds it with probability BEYOND at most.
+    """
     return int(binom.isf(BEYOND, n_samples, fraction))
 
 
 def _who_joins(n_samples: int, fraction: float, random_bytes: RandomBytes) -> np.ndarray:
-    """Draw the Poisson sample: an independent coin for each record; a sample above the bound is
-    drawn again.
+    """Draw the Poisson sample by an independent coin for each record.
 
-    Whatever the others do, a record joins with this probability, or, where they reach the bound,
-    not at all.
+    A sample above the bound is drawn again. Whatever the others do, a record joins with probability
+    ``fraction``, or, where they reach the bound, not at all.
     """
     while True:
         joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)
@@ -268,8 +270,10 @@ def secret_membership(told_its_size: bool, relation: Neighboring) -> bool:
 
 
 def default_fraction(n: float | None, epsilon: float | None) -> float:
-    """Share of ``n`` records that tunes by default, from public numbers: larger where n·ε is small,
-    0.1 if unknown."""
+    """Share of ``n`` records that tunes by default, from public numbers.
+
+    It is larger where n·ε is small, and 0.1 if n or ε is unknown.
+    """
     if n is None or epsilon is None:
         return LEAST_FRACTION
     return min(max(ENOUGH_RECORDS / (n * epsilon), LEAST_FRACTION), LARGEST_FRACTION)
@@ -279,12 +283,11 @@ def default_fraction(n: float | None, epsilon: float | None) -> float:
 def share_at_no_cost(
     epsilon: float, delta: float, distribution: CountDistribution, exhaustive: bool, pure: bool
 ) -> float:
-    """Privacy loss of one candidate, as a share of the loss (``epsilon``, ``delta``) that a whole
-    search has.
+    """Privacy loss of one candidate, as a share of the loss that a whole search has.
 
-    Where membership in the subset is known, a record pays for the search or for the final training,
-    never for both: with this share both cost the same. Losses are those of pure or of Gaussian
-    mechanisms.
+    The loss of the search is (``epsilon``, ``delta``). Where membership in the subset is known, a
+    record pays for the search or for the final training, never for both: with this share both cost
+    the same. Losses are those of pure or of Gaussian mechanisms.
     """
 
     def one_run(loss: float) -> Guarantee:
@@ -308,12 +311,11 @@ def each_is_cheap(
     relation: Neighboring,
     secret: bool,
 ) -> bool:
-    """Return whether each of ``number`` candidates, run once, costs about as little as the usual
-    number of runs.
+    """Return whether running each candidate once costs about as little as the usual number of runs.
 
-    Both costs are those of a Gaussian mechanism that promises (``epsilon``, ``delta``), which is
-    close to what one run of a search with this total promises. The answer depends on public numbers
-    alone.
+    There are ``number`` candidates. Both costs are those of a Gaussian mechanism that promises
+    (``epsilon``, ``delta``), which is close to what one run of a search with this total promises.
+    The answer depends on public numbers alone.
     """
     if number > SHORT:
         return False

@@ -62,8 +62,10 @@ def steps_of(estimator: Any) -> list[Any]:
 
 
 def parameter(estimator: Any, name: str) -> Any:
-    """Value of an estimator's parameter, or what its schema states instead; None if the parameter
-    does not exist."""
+    """Value of an estimator's parameter, or what its schema states instead.
+
+    It is None if the parameter does not exist.
+    """
     value = estimator.get_params(deep=False).get(name) if hasattr(estimator, "get_params") else None
     return getattr(estimator, "public_facts", {}).get(name) if value is None else value
 
@@ -126,8 +128,10 @@ def kind_of(dtype: Any) -> str:
 
 
 def _row_shape(model: Any) -> tuple[int, ...] | None:
-    """Shape of a row that the first step of a model declares: by its schema, or bounds of each
-    feature."""
+    """Shape of a row that the first step of a model declares.
+
+    The step declares it by its schema, or by bounds of each feature.
+    """
     first = steps_of(model)[0]
     schema, bounds = parameter(first, "schema"), parameter(first, "bounds_X")
     if isinstance(schema, Mapping):

@@ -1,7 +1,7 @@
-"""Sample-and-aggregate: utilities of all points of a grid on random parts, a private choice, one
-private training.
+"""Sample-and-aggregate: utilities on random parts, a private choice, one private training.
 
-One record changes the mean of a candidate's scores over k disjoint parts by at most 1/k.
+Utilities are those of all points of a grid. One record changes the mean of a candidate's scores
+over k disjoint parts by at most 1/k.
 """
 
 from __future__ import annotations
@@ -149,8 +149,10 @@ def less_noisy(job: Job, candidates: Candidates) -> list[Candidate]:
 def _with_scaled_loss(
     job: Job, candidate: Candidate, factor: float, varying: frozenset[str]
 ) -> dict[str, Any]:
-    """Parameters that multiply a candidate's loss by ``factor``, if those for a factor of 1 leave
-    it unchanged."""
+    """Parameters that multiply a candidate's loss by ``factor``.
+
+    They are empty unless those for a factor of 1 leave the loss unchanged.
+    """
 
     def promise(settings: Mapping[str, Any]) -> Guarantee:
         model = with_parameters(clone(configured), settings)
@@ -257,8 +259,9 @@ class InParts(PublicValidation):
 
 
 class SampleAndAggregate(Strategy):
-    """Sample-and-aggregate: utilities of all candidates on random parts, a private choice, and one
-    private training.
+    """Sample-and-aggregate: utilities on random parts, a private choice, one private training.
+
+    Utilities are those of all candidates.
 
     Parameters
     ----------
@@ -340,8 +343,10 @@ def choice_and_training(name: str, choice: Guarantee, training: Guarantee) -> tu
 
 
 def count_trainings(progress: Progress, job: Job, candidates: Candidates) -> None:
-    """Report the number of trainings: all candidates on all parts, a public number even where
-    trainings fail."""
+    """Report the number of trainings, which are those of all candidates on all parts.
+
+    The number is public even where trainings fail.
+    """
     progress.public_runs("trainings on parts", len(candidates) * len(job.split.folds))
 
 

@@ -78,11 +78,11 @@ def confine(folders: Sequence[str]) -> bool:
 
 
 def refuse_sockets_with_a_path() -> bool:
-    """Let this process, and all that it starts, make no socket by which logs, databases and
-    services listen in files.
+    """Let this process, and all that it starts, make no socket that has a path.
 
-    Pairs of sockets and pipes stay, and sockets of packets in sequence, without which CUDA does not
-    start; return whether the kernel could.
+    Logs, databases and services listen in files by such sockets. Pairs of sockets and pipes stay,
+    and sockets of packets in sequence, without which CUDA does not start. Return whether the kernel
+    could.
     """
     if platform.machine() not in SOCKET:
         return False

@@ -1,8 +1,7 @@
-"""Inside of private processes: a server that has only imported, holders of records, work on them,
-and runs.
+"""Inside of private processes: a server, holders of records, work on them, and runs.
 
-All runs start from one and the same state, of a process that has only imported: names, counters and
-caches tell nothing, and no fork follows the use of OpenMP, which would hang.
+All runs start from one and the same state, that of the server, which has only imported: names,
+counters and caches tell nothing, and no fork follows the use of OpenMP, which would hang.
 """
 
 from __future__ import annotations
@@ -175,8 +174,10 @@ def _settle(folder: str, writes: Sequence[str] | None = None) -> None:
 
 
 def _isolate(folder: str) -> None:
-    """Make this a private process, with a temporary folder and generators of its own, and without
-    warnings."""
+    """Make this a private process, with its own temporary folder and generators.
+
+    It gives no warnings.
+    """
     become_private()
     if ROLE.apart:
         _settle(folder)
@@ -221,8 +222,10 @@ def _serve_calls(connection: Connection, work: Callable[..., Any]) -> None:
 
 
 def _answer(work: Callable[..., Any], call: bytes) -> bytes:
-    """Call the work. Texts of errors that are not the library's own could depend on records, and
-    stay here."""
+    """Call the work, and answer with its value or its error.
+
+    Texts of errors that are not the library's own could depend on records, and stay here.
+    """
     try:
         value = work(*unpickled(call, ROLE.shared))
     except BaseException as error:
@@ -424,11 +427,10 @@ def _one_thread() -> Iterator[None]:
 
 
 def _end_with(life: int) -> None:
-    """Let the system end this process when the other end of a pipe is closed, whatever the process
-    is doing.
+    """Let the system end this process when the other end of a pipe is closed.
 
-    The signal that tells of it is handled by compiled code: the first process of a namespace would
-    ignore it otherwise.
+    It ends whatever the process is doing. The signal that tells of it is handled by compiled code:
+    the first process of a namespace would ignore it otherwise.
     """
     libc = _namespaces.system()
     libc.signal(signal.SIGIO, libc._exit)

@@ -326,5 +326,7 @@ class BestOfStrategy(Strategy):
     def outcome(
         self, job: Job, candidates: Candidates, runs: Mapping[int, Run], best: int, seed: Seed
     ) -> Outcome:
-        """Build the outcome from the finished runs: the best run, or all of them where all are
-        released."""
+        """Build the outcome from the finished runs.
+
+        It is that of the best run, or of all runs where all are released.
+        """

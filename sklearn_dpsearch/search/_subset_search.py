@@ -36,14 +36,14 @@ from ._strategy import BestOfStrategy
 @documented
 @dataclass(eq=False, repr=False)
 class DPSubsetSearchCV(BasePrivateSearch):
-    """Search on a random subset that is differentially private as a whole: tune there, then train
-    once on more records.
+    """Search on a random subset that is differentially private as a whole.
 
-    The subset is a Poisson sample: every record joins with probability ``subset_fraction``,
-    independently and in secret. On the subset the best of a random number of candidates is found,
-    as by ``DPRandomSearchCV``. The winner's parameters are extrapolated to the larger number of
-    records, and one final model is trained on the rest or on all records. Most candidates never see
-    a given record, so cost and work are little above those of one training run.
+    It tunes on the subset, and then trains once on more records. The subset is a Poisson sample:
+    every record joins with probability ``subset_fraction``, independently and in secret. On the
+    subset the best of a random number of candidates is found, as by ``DPRandomSearchCV``. The
+    winner's parameters are extrapolated to the larger number of records, and one final model is
+    trained on the rest or on all records. Most candidates never see a given record, so cost and
+    work are little above those of one training run.
 
     Parameters
     ----------
@@ -255,11 +255,11 @@ class SubsetStrategy(BestOfStrategy):
         )
 
     def _for_presence(self, n_samples: int | None) -> tuple[Families, bool]:
-        """Families under zero-out neighbours, for a total under replace-one that the subset
-        amplifies; else as given.
+        """Families under zero-out neighbours where these serve, else as given.
 
-        Only where no noise of the user's is for another relation: the search sets it, or each
-        candidate promises for a replaced record what it does as configured.
+        Zero-out neighbours serve a total under replace-one that the subset amplifies, but only
+        where no noise of the user's is for another relation: the search sets it, or each candidate
+        promises for a replaced record what it does as configured.
         """
         search, families = self.search, self.families(n_samples)
         by_user = len(families.models) > 1 or not isinstance(search.score_noise, str)
@@ -386,8 +386,10 @@ class SubsetStrategy(BestOfStrategy):
     def _scored(
         self, relation: Neighboring, subset: Validation, n_samples: int, folds: Sequence[Fold]
     ) -> tuple[list[int], float]:
-        """Numbers of validation records that scores may use, and the standard deviation of the
-        drawn numbers."""
+        """Numbers of validation records that scores may use, and a standard deviation.
+
+        It is that of the drawn numbers.
+        """
         if relation == "replace_one":  # the subset counts as known
             return [len(test) for _, test in folds], 0.0
         expected = subset.n_scored(n_samples, len(folds))

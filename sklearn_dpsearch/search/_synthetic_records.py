@@ -1,5 +1,7 @@
-"""Records made up from public facts: bounds, classes, categories and schemas, and the columns of
-given data."""
+"""Records made up from public facts.
+
+The facts are bounds, classes, categories and schemas, and the columns of given data.
+"""
 
 from __future__ import annotations
 
@@ -148,8 +150,10 @@ def _records_like(X: Any, steps: Sequence[Any], rng: np.random.Generator, n: int
 
 
 def _tokens(net: Any) -> int | None:
-    """Number of tokens that all embeddings of a net know; None without embeddings, or if the net
-    cannot be made."""
+    """Number of tokens that all embeddings of a net know.
+
+    It is None without embeddings, or if the net cannot be made.
+    """
     try:
         return net.n_tokens() if hasattr(net, "n_tokens") else None
     except Exception:  # the rehearsal itself shows it

@@ -1,5 +1,7 @@
-"""Stop at the first good candidate, or raise the threshold over a whole grid until nothing is above
-it."""
+"""Stop at the first good candidate, or raise the threshold until no candidate is above it.
+
+The threshold is raised over a whole grid.
+"""
 
 from __future__ import annotations
 

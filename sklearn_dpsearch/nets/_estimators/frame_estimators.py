@@ -94,11 +94,10 @@ class FrameNet(TableNet):
         return FrameRecords(self).encoder.made_up(n_samples, random_state)
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
-        """Effects of each column's values in the linear part, without hidden layers the whole
-        model.
+        """Effects of each column's values in the linear part of the model.
 
-        They follow from the schema and the released weights: no record is needed, and they cost no
-        privacy.
+        Without hidden layers the linear part is the whole model. The effects follow from the
+        schema and the released weights: no record is needed, and they cost no privacy.
 
         Parameters
         ----------

@@ -334,8 +334,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return min((layer.num_embeddings for layer in embeddings), default=None)
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
-        """Train. With ``warm_start`` the parameters are kept, and the cost is added to
-        ``privacy_spent_``.
+        """Train the net.
+
+        With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
 
         Parameters
         ----------

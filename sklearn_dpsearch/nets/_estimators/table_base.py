@@ -134,8 +134,9 @@ class TableNet(DPSGDEstimator):
     warm_start: bool = False
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Train. With ``warm_start`` the parameters are kept, and the cost is added to
-        ``privacy_spent_``.
+        """Train the net.
+
+        With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
 
         Parameters
         ----------

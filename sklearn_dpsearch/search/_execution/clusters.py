@@ -52,8 +52,10 @@ class DaskWorkers(Workers):
     _records: Any = None
 
     def run(self, tasks: Tasks[Result], counter: Counter = uncounted) -> list[Result]:
-        """Results of the tasks. They are sent again if all workers with the records are lost; seeds
-        stay."""
+        """Results of the tasks.
+
+        The tasks are sent again, with the same seeds, if all workers with the records are lost.
+        """
         pickled = [private_process.for_workers(task) for task in tasks]
         for pause in (*PAUSES, None):
             try:

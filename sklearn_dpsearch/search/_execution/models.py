@@ -33,8 +33,7 @@ from .workers import LeakDetected, attempt, task_context
 
 
 def unfitted_model(job: Job, candidate: Candidate, seed: Seed) -> Any:
-    """Make an unfitted estimator with the candidate's parameters, the calibrated noise and its own
-    randomness."""
+    """Make a candidate's unfitted estimator, with the calibrated noise and its own randomness."""
     # as planned: first the noise, then the candidate
     model = with_parameters(clone(job.estimator), job.settings)
     with_parameters(model, {name: clone(value, safe=False) for name, value in candidate.items()})
@@ -79,8 +78,10 @@ def fit_model(job: Job, model: Any, records: np.ndarray) -> Any:
 
 
 def all_fitted(job: Job, candidates: Candidates, seeds: Seeds, records: np.ndarray) -> list[Any]:
-    """Train a model of each candidate on the given records alone, together where possible; None for
-    each failure."""
+    """Train a model of each candidate on the given records alone, together where possible.
+
+    The result has None for each failure.
+    """
     models = [attempt(partial(unfitted_model, job, *pair)) for pair in zip(candidates, seeds)]
     fitted: list[Any] = [None] * len(models)
     places = [i for i, model in enumerate(models) if model is not None]
@@ -129,16 +130,20 @@ def _trained_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: 
 
 
 def releasable(job: Job, model: Any) -> Any:
-    """Remove all attributes that the guarantee does not cover: exact statistics, and generators
-    that tell the noise."""
+    """Remove all attributes that the guarantee does not cover.
+
+    They are exact statistics, and generators that tell the noise.
+    """
     job.adapter.scrub(model)
     forget_seeds(model)
     return with_parameters(model, dict.fromkeys(seed_names(model)))
 
 
 def released_in_the_open(job: Job, model: Any) -> Any:
-    """Make a model of public records ready for release, and check that it can be used outside of a
-    private process."""
+    """Make a model of public records ready for release, and check that it can be used.
+
+    The model has to be usable outside of a private process.
+    """
     model = releasable(job, model)
     pickled(model)
     if hasattr(model, "predict"):

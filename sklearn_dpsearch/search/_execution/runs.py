@@ -1,5 +1,4 @@
-"""Running candidates: each run, or each stack of nets that are trained together, in a process of
-its own."""
+"""Running candidates: each run, or stack of nets trained together, in a process of its own."""
 
 from __future__ import annotations
 

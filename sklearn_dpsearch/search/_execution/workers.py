@@ -1,5 +1,7 @@
-"""Workers that run candidates: threads of the private process, each of which waits for a process,
-or a cluster."""
+"""Workers that run candidates: threads of the private process, or a cluster.
+
+Each of the threads waits for a process.
+"""
 
 from __future__ import annotations
 
@@ -110,11 +112,10 @@ def number_of_tasks(expected: float, workers: int, together: bool) -> int:
 
 
 def block_sizes(expected: float, workers: int) -> Sequence[int]:
-    """Sizes of all blocks but the last, from public facts, for runs of which only the first success
-    counts.
+    """Sizes of all blocks but the last, for runs of which only the first success counts.
 
-    The first blocks have one run for each worker, so that few runs come after the success; later
-    blocks grow, so that there are few blocks.
+    They follow from public facts. The first blocks have one run for each worker, so that few runs
+    come after the success; later blocks grow, so that there are few blocks.
     """
     sizes = list[int]()
     while sum(sizes) < REACH * expected:

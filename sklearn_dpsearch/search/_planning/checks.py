@@ -185,8 +185,9 @@ ONE_TARGET = (
 def first_look(
     search: Parameters, kinds: Sequence[Any], scorer: Scorer, X: Any, y: Any, params: dict[str, Any]
 ) -> Records:
-    """Read records at the door, and refuse what cannot succeed, from parameters and public facts
-    alone.
+    """Read records at the door, and refuse what cannot succeed.
+
+    Parameters and public facts alone decide what is refused.
 
     Parameters
     ----------
@@ -295,8 +296,7 @@ def _check_labels(classes: list[Any], labels: str, dtype: Any) -> None:
 
 
 def _check_named_labels(scorer: Scorer, declared: Any, kind: str) -> None:
-    """Raise for a private scorer that names labels which are no classes, or of another kind than
-    y."""
+    """Raise for a private scorer whose labels are no classes, or of another kind than y."""
     named = getattr(scorer, "pos_label", None)
     labels = [named] if named is not None else list(getattr(scorer, "classes", ()))
     unknown = [label for label in labels if declared is not None and label not in list(declared)]
@@ -371,11 +371,10 @@ def refuse_pairwise(estimator: Any) -> None:
 
 
 def refuse_traces(estimator: Any) -> None:
-    """Raise for whatever would see every candidate, or keep something of it outside: callbacks and
-    checkpoints.
+    """Raise for whatever would see every candidate, or keep something of it outside.
 
-    Copies of an estimator keep callbacks of scikit-learn. Inner searches with one checkpoint folder
-    would share noise.
+    Callbacks and checkpoints do so. Copies of an estimator keep callbacks of scikit-learn. Inner
+    searches with one checkpoint folder would share noise.
     """
     for name, part in {"": estimator, **estimator.get_params(deep=True)}.items():
         where = f"{name or 'the estimator'} ({type(part).__name__})"

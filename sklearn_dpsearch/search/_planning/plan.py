@@ -331,10 +331,10 @@ def _check_sizes(facts: Facts, final: SpaceGuarantee) -> None:
 def _of_other_sizes(
     final: SpaceGuarantee, n: int, validation: Validation
 ) -> Iterator[tuple[int, Guarantee]]:
-    """Guarantees of one run on fewer records: half of them, and the smallest power of ten for which
-    one is stated.
+    """Guarantees of one run on fewer records.
 
-    A part may be a small subset. Rules that depend on the number of records (a default hold-out or
+    They are for half of the records, and for the smallest power of ten for which one is stated. A
+    part may be a small subset. Rules that depend on the number of records (a default hold-out or
     subset) fall with it, so that equal guarantees at both ends of a range are equal inside.
     """
     folds = validation.fixed_folds if isinstance(validation, IndexFolds) else ()
@@ -390,8 +390,11 @@ _NEED_DELTA = (
 
 
 def _with_balanced_families(facts: Facts) -> Facts:
-    """Set the balance of families: the factors with which a search over each family alone would
-    meet the total."""
+    """Set the balance of families.
+
+    The balance has, for each family, the factor with which a search over this family alone would
+    meet the total.
+    """
     families = facts.families
     if not families.bring_noise:
         return facts
@@ -456,8 +459,10 @@ def _reusing_candidates(families: Families) -> Callable[[Space, Mapping[str, Any
 
 
 def _rough_factor(total: Callable[[float], Guarantee], facts: Facts, factor: float) -> float | None:
-    """Find a factor with a total slightly below the target, from a guess; None if a few steps do
-    not suffice."""
+    """Find a factor with a total slightly below the target, from a guess.
+
+    The result is None if a few steps do not suffice.
+    """
     assert facts.epsilon is not None
     for _ in range(TRIES):
         try:

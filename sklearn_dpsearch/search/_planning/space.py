@@ -1,5 +1,4 @@
-"""The space of candidates, drawn with replacement, and default spaces around the estimators'
-parameters."""
+"""The space of candidates, drawn with replacement, and defaults around estimators' parameters."""
 
 from __future__ import annotations
 
@@ -254,8 +253,10 @@ def _possible_owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str,
 
 
 def accepts(estimator: Any, name: str) -> bool:
-    """Return whether an estimator takes a parameter that it does not list (skorch's ``module__…``
-    and the like)."""
+    """Return whether an estimator takes a parameter that it does not list.
+
+    skorch's ``module__…`` and the like are such parameters.
+    """
     owner, _, _ = name.partition("__")
     is_strict = type(estimator).set_params is BaseEstimator.set_params
     if owner == name or (f"{owner}__" in name and is_strict):
@@ -296,8 +297,11 @@ def _as_list(values: Any) -> Any:
 
 
 def _untouched(distribution: Any, name: str = "", parameter: str = "") -> Any:
-    """Copy a distribution; scipy's own draw from ``random_state`` alone, and copying takes longer
-    than drawing."""
+    """Copy a distribution, unless it is scipy's.
+
+    scipy's own distributions draw from ``random_state`` alone, and copying takes longer than
+    drawing.
+    """
     parts = distribution, getattr(distribution, "dist", None)
     if all(type(part).__module__.startswith("scipy.") for part in parts):
         return distribution
@@ -322,8 +326,7 @@ AUTO = "auto"
 def search_space(
     *estimators: Any, step: str | None = None, grid: bool = False
 ) -> list[dict[str, Any]]:
-    """Make the space that ``param_distributions="auto"`` stands for, or a space over several
-    estimators.
+    """Make the space of ``param_distributions="auto"``, or a space over several estimators.
 
     Parameters
     ----------
