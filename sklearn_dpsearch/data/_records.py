@@ -161,9 +161,9 @@ def read_targets(y: Any, declared: Declared, name: str = "y") -> Any:
 
 
 def read_parameter(name: str, value: Any) -> Any:
-    """Parameter of ``fit``: an array for a container, and other values as they are.
+    """Parameter of ``fit``: an array for a container, and frames and other values as they are.
 
-    A container inside of a tuple or a list becomes an array too.
+    The same holds for containers inside of a tuple or a list.
 
     Raises
     ------

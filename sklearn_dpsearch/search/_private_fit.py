@@ -81,7 +81,7 @@ class PrivateFit:
     def writes(self) -> list[str] | None:
         """Folders in which runs may write: that of a checkpoint.
 
-        On a cluster, which is reached by the network, the result is None.
+        None on a cluster, and for a table in partitions: both are reached by the network.
         """
         if self.workplace.cluster is not None or isinstance(self.X, PartitionedTable):
             return None
