@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._process import at_most_threads, in_fixed_words
-from .._process.containment import STOPPED, TrainingStoppedError
+from .._process.containment import STOPPED_TRAINING, TrainingStoppedError
 from ..data._files import read_file
 from ..data._partitions import (
     check_partition,
@@ -207,7 +207,7 @@ def _read_partition(
     except Exception as error:
         if type(error) in OF_THE_DOOR:
             return type(error)(*error.args)
-        return TrainingStoppedError(STOPPED.format(type(reading.model).__name__))
+        return TrainingStoppedError(STOPPED_TRAINING.format(type(reading.model).__name__))
 
 
 def _sum_of_answers(fit: str, numbers: Sequence[int], first: int, calls: Sequence[Call]) -> Any:
@@ -223,7 +223,7 @@ def _sum_of_answers(fit: str, numbers: Sequence[int], first: int, calls: Sequenc
     try:
         return functools.reduce(np.add, (partition.catch_up(first, calls) for partition in held))
     except Exception:
-        return TrainingStoppedError(STOPPED.format("a model over partitions"))
+        return TrainingStoppedError(STOPPED_TRAINING.format("a model over partitions"))
 
 
 def _forget_fit(fit: str) -> None:

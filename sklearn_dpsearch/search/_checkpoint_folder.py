@@ -15,7 +15,7 @@ from pathlib import Path
 
 import filelock
 
-from .._durable import NEW, read_whole, sync_folder, write_through, write_whole
+from .._durable import NEW_SUFFIX, read_whole, sync_folder, write_through, write_whole
 from ..errors import PrivacyError
 
 #: The essential file: what the search is recognised by, and its secret.
@@ -23,8 +23,8 @@ STATE, LOCK, README, RELEASE = "search.checkpoint", "lock", "README.txt", "relea
 #: Beginning of the names of finished runs.
 DONE = "done-"
 #: Names of files that are written only after the essential one, and of all files of a checkpoint.
-PIECE = re.compile(rf"({DONE}[0-9a-f-]*|{RELEASE})({NEW})?")
-OWN = re.compile(rf"{LOCK}|{README}|{STATE}({NEW})?|{PIECE.pattern}")
+PIECE = re.compile(rf"({DONE}[0-9a-f-]*|{RELEASE})({NEW_SUFFIX})?")
+OWN = re.compile(rf"{LOCK}|{README}|{STATE}({NEW_SUFFIX})?|{PIECE.pattern}")
 NOT_WRITTEN = (
     "Found no way to write a checkpoint into {path} ({reason}); room and the right to write are "
     "needed. No record was used, and nothing is spent: make room, or give another folder, and call "

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._process import reseed
-from .._process.progress import UNSEEN, Progress
+from .._process.progress import NO_DISPLAY, Progress
 from ..privacy import Guarantee, PrivacyError
 from ..privacy._mechanisms.array_sampling import RandomBytes, uniform_integers
 from ..privacy._spent import Component
@@ -168,7 +168,7 @@ def _with_scaled_loss(
 
 
 def utilities_of(
-    job: Job, candidates: Candidates, part_noise: str, seeds: Seeds, progress: Progress = UNSEEN
+    job: Job, candidates: Candidates, part_noise: str, seeds: Seeds, progress: Progress = NO_DISPLAY
 ) -> list[Fraction]:
     """Mean over the parts (the job's folds) of every candidate's score in [0, 1]: exact and secret.
 

@@ -36,7 +36,7 @@ MUTANTS = {
     "errors of other code as they are": Mutant(
         mistake="An error of a library in a training is shown, with the record that it quotes.",
         file="_process/containment.py",
-        old="    if _PUBLIC.get():\n        return work()\n",
+        old="    if _PUBLIC_RECORDS.get():\n        return work()\n",
         new="    if True:\n        return work()\n",
         test="data/test_direct_fits.py",
     ),
@@ -109,8 +109,8 @@ MUTANTS = {
     "only a rehearsal": Mutant(
         mistake="Trainings take the few steps of a rehearsal when it is over.",
         file="_process/containment.py",
-        old="min(planned, STEPS) if _REHEARSING.get() else planned",
-        new="min(planned, STEPS)",
+        old="min(planned, REHEARSAL_STEPS) if _REHEARSAL.get() else planned",
+        new="min(planned, REHEARSAL_STEPS)",
         test="search/test_rehearsal.py::test_rehearse_false_trains_on_private_records_alone",
     ),
     # --- randomness -------------------------------------------------------------------------------
