@@ -198,11 +198,11 @@ MUTANTS = {
     "a table encoder that learns": Mutant(
         mistake="A subclass of the table encoder, which may learn ranges, seems to learn nothing.",
         file="adapters/_sklearn_steps.py",
-        old="    return LEARN_NOTHING.get((type(part).__module__",
+        old="    return STATELESS_STEPS.get((type(part).__module__",
         new="    for kind in type(part).__mro__:\n"
         '        name = (kind.__module__.partition(".")[0], kind.__name__)\n'
-        "        if name in LEARN_NOTHING:\n            return LEARN_NOTHING[name]\n"
-        "    return LEARN_NOTHING.get((type(part).__module__",
+        "        if name in STATELESS_STEPS:\n            return STATELESS_STEPS[name]\n"
+        "    return STATELESS_STEPS.get((type(part).__module__",
         test="search/test_tables.py::test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema",
     ),
     "classes from the records": Mutant(
