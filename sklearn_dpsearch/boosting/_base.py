@@ -48,7 +48,7 @@ from ._losses import Array, Loss, SoftmaxLoss
 from ._noise import UNIT, NoisySums, noise_scale, squared_distance
 from ._partitions import partitioned_records
 from ._public_start import ToOutputs, check_init, init_outputs
-from ._random_cells import WHOLE, Partition, PartitionDraws
+from ._random_cells import SINGLE_CELL, Partition, PartitionDraws
 from ._rounds import Boosted, NoisyRecords, PublicLine, RecordSums, Round, TrainingRecords
 
 #: Accepted seeds; None: the operating system.
@@ -58,12 +58,12 @@ TARGETS = ("target_epsilon", "target_delta", "target_mu")
 #: Attribute for the resolved facts about the table: not in copies, nor in pickles.
 FACTS = "_table_facts"
 #: Attributes of a fit.
-FITTED = (
+FITTED_ATTRIBUTES = (
     "partitions_", "weights_", "init_weights_", "weight_noise_", "feature_importances_",
     "privacy_spent_", "n_iter_",
 )  # fmt: skip
 #: Arguments without effect on the noisy sums, or that the public generator shows.
-NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight", "n_jobs")
+IGNORED_NAMES = ("random_state", "noise_seed", "class_weight", "n_jobs")
 #: Capacity that follows from the start, or a number.
 ByRule: TypeAlias = Literal["rule"]
 RULE = "rule"
@@ -425,7 +425,7 @@ class GradientBoosting(BaseEstimator):
         self : object
         """
         self._check_arguments()
-        for name in FITTED:
+        for name in FITTED_ATTRIBUTES:
             self.__dict__.pop(name, None)
         if y is None:
             raise ValueError(
@@ -508,7 +508,7 @@ class GradientBoosting(BaseEstimator):
             terms, constant = directions.monotone_terms(features, terms, boosted.hessians)
             first = first + constant
         partitions, weights, noise = zip(*index, *terms)
-        self.partitions_: list[Any] = list(map(tuple, [WHOLE, *partitions]))
+        self.partitions_: list[Any] = list(map(tuple, [SINGLE_CELL, *partitions]))
         self.weights_, self.weight_noise_ = [first, *weights], list(noise)
 
     def _records(self, X: Any, y: Any, groups: Any = None) -> TrainingRecords:
@@ -543,7 +543,7 @@ class GradientBoosting(BaseEstimator):
         """
         if (seed := self.noise_seed) is None:
             return secrets.token_bytes
-        arguments = {k: value for k, value in self.get_params().items() if k not in NOT_IN_SUMS}
+        arguments = {k: value for k, value in self.get_params().items() if k not in IGNORED_NAMES}
         of_fit = joblib.hash((type(self).__name__, arguments, records.fingerprint(), generator))
         words = check_random_state(seed).randint(2**32, size=8, dtype=np.uint64).tolist()
         words += np.frombuffer(bytes.fromhex(of_fit), np.uint32).tolist()
@@ -556,7 +556,7 @@ class GradientBoosting(BaseEstimator):
         """
         starts, steps = (1, 0)
         if self.init is not None:
-            starts, steps = 2 + len(rounds.WAYS), n_rounds // rounds.EVERY
+            starts, steps = 2 + len(rounds.SHARES), n_rounds // rounds.STEP_ROUNDS
         if self._facts.coded.directed:
             starts += directions.RELEASES
         return Fraction((n_rounds + steps) * capacity.START, capacity.START - starts)

@@ -45,13 +45,13 @@ Call = tuple[str, tuple[Any, ...]]
 MOST_LOSSES = 5
 #: Types of errors that name columns and types alone; subclasses of other libraries may quote a
 #: record.
-OF_THE_DOOR = (ValueError, TypeError, KeyError)
+HARMLESS_ERRORS = (ValueError, TypeError, KeyError)
 MORE_MEMORY = "Give workers more memory, or cut the table into more partitions."
-TRUSTED = (
+TRUSTED_WORKERS = (
     "{}: the workers that hold partitions, their scheduler and the connections are trusted as the "
     "caller is: exact sums of cells go to the caller, who adds the noise."
 )
-CLOSED = (
+CLOSED_QUOTES = (
     "{}: newlines_in_values was given, and in the files every quote is closed: an open one "
     "swallows other records."
 )
@@ -205,7 +205,7 @@ def _read_partition(
         partition.catch_up(0, calls)
         return PartitionFacts(_worker_address(), 0 if records is None else records.n_units, persons)
     except Exception as error:
-        if type(error) in OF_THE_DOOR:
+        if type(error) in HARMLESS_ERRORS:
             return type(error)(*error.args)
         return TrainingStoppedError(STOPPED_TRAINING.format(type(reading.model).__name__))
 
@@ -257,8 +257,8 @@ class PartitionedRecords:
     ) -> None:
         self.loss, self.of_persons = loss, reading.groups is not None
         name = type(reading.model).__name__
-        closed = (CLOSED.format(name),) if reading.newlines_in_values else ()
-        self.assumptions: tuple[str, ...] = (TRUSTED.format(name), *closed)
+        closed = (CLOSED_QUOTES.format(name),) if reading.newlines_in_values else ()
+        self.assumptions: tuple[str, ...] = (TRUSTED_WORKERS.format(name), *closed)
         self._client, self._reading, self._parts = client, reading, parts
         self._calls: list[Call] = []
         self._made, self._workers, self._threads = 0, dict[int, str](), dict[str, int]()
