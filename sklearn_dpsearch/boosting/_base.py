@@ -33,7 +33,7 @@ from ..data._records import Declared, check_same_number, number_of_records, read
 from ..errors import check_arguments_of
 from ..ledger._ledger_context import clone_with_ledger, enter_fit, state_in_block
 from ..preprocessing import ColumnShape, Schema, TableEncoder
-from ..preprocessing._schema import MOST_SHOWN, PUBLIC, check_stated_once
+from ..preprocessing._schema import MOST_SHOWN, PUBLIC_FACTS, check_stated_once
 from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
 from ..privacy._checks import NEIGHBORING, Neighboring, check_size_of_delta
 from ..privacy._mechanisms.array_sampling import RandomBytes
@@ -287,7 +287,7 @@ class GradientBoosting(BaseEstimator):
 
     def _assumptions(self) -> Iterator[str]:
         """Assumptions of the guarantee, without the name of the class."""
-        yield PUBLIC
+        yield PUBLIC_FACTS
         yield "SciPy's quantiles of the normal distribution have an error below 2^-46."
         if self.init is not None:
             kind = type(getattr(self.init, "estimator", self.init)).__name__

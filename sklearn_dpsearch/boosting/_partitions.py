@@ -33,7 +33,7 @@ from ..data._partitions import (
     parts_of_targets,
     target_name,
 )
-from ..data._persons import NAMELESS, names_of_persons
+from ..data._persons import UNHASHABLE_NAME, names_of_persons
 from ..errors import PrivacyError
 from ._losses import Array, Loss
 from ._random_cells import Partition
@@ -173,8 +173,8 @@ class PartitionReader:
 
 def _person_as_text(name: Any) -> str:
     """Text that tells a person's name from others, in every process."""
-    if isinstance(name, str) or name is NAMELESS:
-        return "" if name is NAMELESS else f"'{name}"
+    if isinstance(name, str) or name is UNHASHABLE_NAME:
+        return "" if name is UNHASHABLE_NAME else f"'{name}"
     if not isinstance(name, (int, float)):
         raise TypeError(
             "Found names of persons that are neither numbers nor texts, which partitions need."

@@ -140,7 +140,7 @@ def _integrated_tail(sigma: float, first: Array) -> Array:
 
 
 #: Above this ρ the loss is too large to be worth a convolution.
-MOST_CONVOLVED = 100.0
+LARGEST_RHO = 100.0
 
 
 @part_of_guarantees
@@ -333,7 +333,7 @@ class DiscreteGaussianDP(Guarantee):
     def _several_components(self) -> Guarantee:
         """Bound on δ for changes of several components."""
         blocks = self.sensitivity.l1_of_blocks
-        if not blocks or self.concentrated.rho > MOST_CONVOLVED:
+        if not blocks or self.concentrated.rho > LARGEST_RHO:
             return self.concentrated
         return compose(*[replace(self, sensitivity=Sensitivity(l1, l1**2)) for l1 in blocks])
 

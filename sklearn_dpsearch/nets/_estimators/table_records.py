@@ -20,7 +20,7 @@ from ...data._lists import doubles
 from ...data._records import check_same_number, number_of_records
 from ...data._rows import ChosenRows, rows_in_file
 from ...preprocessing import Schema, TableEncoder
-from ...preprocessing._schema import PUBLIC
+from ...preprocessing._schema import PUBLIC_FACTS
 from .._estimators import layers, step_size
 from .._records import (
     CHECKED,
@@ -142,7 +142,7 @@ class FrameRecords:
         With ``schema``, ``target``, ``bins`` and ``indicators``.
     """
 
-    assumptions = (PUBLIC,)
+    assumptions = (PUBLIC_FACTS,)
 
     def __init__(self, net: Any) -> None:
         self.net, self.of_classes = net, not isinstance(net, RegressorMixin)
