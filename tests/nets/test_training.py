@@ -80,7 +80,7 @@ def test_memory_for_few_records_changes_nothing(most):
 @pytest.mark.parametrize("ahead", [1, 50, 2**20])
 def test_how_far_ahead_batches_are_drawn_changes_nothing(ahead, monkeypatch):
     expected = alone(mixed())
-    monkeypatch.setattr(stack, "AHEAD", ahead)
+    monkeypatch.setattr(stack, "DRAWS_AHEAD", ahead)
     same(together(mixed()), expected)
 
 

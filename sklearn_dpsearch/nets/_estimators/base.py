@@ -46,7 +46,7 @@ from .settings import (
 )
 
 #: First assumption of a net with ``engine="opacus"``.
-OPACUS = (
+OPACUS_ENGINE = (
     "{}: per-sample gradients are Opacus's (engine='opacus'); that each is of one record alone was "
     "not checked."
 )
@@ -192,7 +192,7 @@ class DPSGDEstimator(BaseEstimator):
         name, seeded = type(self).__name__, self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"
         return (
-            *([OPACUS.format(name)] if getattr(self, "engine", "auto") == "opacus" else []),
+            *([OPACUS_ENGINE.format(name)] if getattr(self, "engine", "auto") == "opacus" else []),
             f"{name}: the number of {unit}s is public; batches and noise come from statistical "
             f"generators seeded by {source}, noise in double precision.",
             *([f"{name}: {SEEDED}"] if seeded else []),
@@ -438,7 +438,7 @@ class DPSGDEstimator(BaseEstimator):
 
     @property
     def _step_rule(self) -> step_size.StepRule:
-        return step_size.OF_NUMBERS if isinstance(self, RegressorMixin) else step_size.OF_CLASSES
+        return step_size.NUMBER_RULE if isinstance(self, RegressorMixin) else step_size.CLASS_RULE
 
     @staticmethod
     def fit_together(
