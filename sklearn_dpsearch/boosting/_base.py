@@ -37,7 +37,7 @@ from ..preprocessing._schema import MOST_SHOWN, PUBLIC_FACTS, check_stated_once
 from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
 from ..privacy._checks import NEIGHBORING, Neighboring, check_size_of_delta
 from ..privacy._mechanisms.array_sampling import RandomBytes
-from ..privacy._spent import SEEDED, Component, PrivacySpent, cost_of_fit
+from ..privacy._spent import SEEDED_NOISE, Component, PrivacySpent, cost_of_fit
 from ..privacy._statement.content import up
 from . import _capacity as capacity
 from . import _directions as directions
@@ -305,7 +305,7 @@ class GradientBoosting(BaseEstimator):
             stated = ", ".join(f"{column} {ways[way]}" for column, way in directed.items())
             yield f"the directions of columns were not taken from the records: {stated}."
         if self.noise_seed is not None:
-            yield SEEDED
+            yield SEEDED_NOISE
 
     def check_target_of_partitions(self, name: str) -> None:
         """Raise for a column that is a feature too, in a table that comes in partitions."""

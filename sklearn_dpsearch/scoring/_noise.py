@@ -39,7 +39,7 @@ from ..privacy._checks import (
     require_whole,
 )
 from ..privacy._mechanisms.exact_sampling import (
-    SYSTEM,
+    SYSTEM_RANDOMNESS,
     IntegerSource,
     discrete_gaussian,
     discrete_laplace,
@@ -183,7 +183,7 @@ class Noise(ABC):
     norm = 2
 
     @abstractmethod
-    def sample(self, rng: IntegerSource = SYSTEM) -> int:
+    def sample(self, rng: IntegerSource = SYSTEM_RANDOMNESS) -> int:
         """Draw one integer of noise."""
 
     @abstractmethod
@@ -226,7 +226,7 @@ class DiscreteLaplaceNoise(Noise):
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive_fraction(self.scale, "scale"))
 
-    def sample(self, rng: IntegerSource = SYSTEM) -> int:
+    def sample(self, rng: IntegerSource = SYSTEM_RANDOMNESS) -> int:
         return discrete_laplace(self.scale, rng)
 
     def times(self, factor: int) -> DiscreteLaplaceNoise:
@@ -265,7 +265,7 @@ class DiscreteGaussianNoise(Noise):
         sigma_squared = positive_fraction(self.sigma_squared, "sigma_squared")
         object.__setattr__(self, "sigma_squared", sigma_squared)
 
-    def sample(self, rng: IntegerSource = SYSTEM) -> int:
+    def sample(self, rng: IntegerSource = SYSTEM_RANDOMNESS) -> int:
         return discrete_gaussian(self.sigma_squared, rng)
 
     def times(self, factor: int) -> DiscreteGaussianNoise:

@@ -25,7 +25,7 @@ from ...ledger._ledger_context import clone_with_ledger, enter_fit, state_in_blo
 from ...privacy import Guarantee, compose
 from ...privacy._checks import Neighboring, check_size_of_delta
 from ...privacy._mechanisms.release_sum import is_listened_to
-from ...privacy._spent import SEEDED, Component, PrivacySpent, cost_of_fit
+from ...privacy._spent import SEEDED_NOISE, Component, PrivacySpent, cost_of_fit
 from .._estimators import cost, step_size
 from .._fingerprint import words_of_training
 from .._optimizers import Memory, Table, UpdateRule, memory_on_cpu
@@ -195,7 +195,7 @@ class DPSGDEstimator(BaseEstimator):
             *([OPACUS_ENGINE.format(name)] if getattr(self, "engine", "auto") == "opacus" else []),
             f"{name}: the number of {unit}s is public; batches and noise come from statistical "
             f"generators seeded by {source}, noise in double precision.",
-            *([f"{name}: {SEEDED}"] if seeded else []),
+            *([f"{name}: {SEEDED_NOISE}"] if seeded else []),
             *self._own_assumptions(),
         )
 
