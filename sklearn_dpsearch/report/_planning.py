@@ -23,7 +23,7 @@ from ..privacy import CountDistribution, PrivacyError
 from ..scoring._validation import Validation
 from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from ..search._planning.plan import Plan
-from ..search._random_subset import USUAL
+from ..search._random_subset import USUAL_RUNS
 from ..search._records import columns_read, take, with_parameters
 from ..search._sample_and_aggregate import HELD_OUT, SampleAndAggregate
 from ..search._subset_search import SubsetStrategy
@@ -201,7 +201,7 @@ def _requested_searches(
     distributions, fractions, shares = map(_as_list, (n_iter, subset_fraction, tuning_share))
     for distribution in distributions:
         if not isinstance(distribution, str):
-            arguments = {"n_iter": distribution or USUAL}
+            arguments = {"n_iter": distribution or USUAL_RUNS}
             yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, arguments=arguments)
     for distribution, fraction, share in itertools.product(distributions, fractions, shares):
         arguments = {"n_iter": distribution or "auto", "subset_fraction": fraction}
