@@ -37,8 +37,8 @@ FIT, RANDOM, SUBSET, GRID = "one fit", "random", "subset", "grid"
 #: time.
 GUESSES = {FIT: None, RANDOM: 0.7, SUBSET: 1.02, GRID: 0.83}
 REASONS = {
-    SUBSET: f"{MANY_RECORDS:,} records or more: the final model of a subset search has nearly all of "
-    "ε, so it costs little even where there was nothing to find.",
+    SUBSET: f"{MANY_RECORDS:,} records or more: the final model of a subset search has nearly all "
+    "of ε, so it costs little even where there was nothing to find.",
     RANDOM: f"Fewer than {MANY_RECORDS:,} records: search only where candidates differ by much, as "
     "the winner has little more than half of ε.",
     FIT: "With few records and a small ε one fit at good defaults beats every search.",
