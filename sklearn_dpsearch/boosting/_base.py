@@ -33,7 +33,7 @@ from ..data._records import Declared, check_same_number, number_of_records, read
 from ..errors import check_arguments_of
 from ..ledger._ledger_context import clone_with_ledger, enter_fit, state_in_block
 from ..preprocessing import ColumnShape, Schema, TableEncoder
-from ..preprocessing._schema import MOST_SHOWN, PUBLIC_FACTS, check_stated_once
+from ..preprocessing._schema import PUBLIC_FACTS, SHOWN_VALUES, check_stated_once
 from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
 from ..privacy._checks import NEIGHBORING, Neighboring, check_size_of_delta
 from ..privacy._mechanisms.array_sampling import RandomBytes
@@ -57,7 +57,6 @@ Seed: TypeAlias = int | np.random.RandomState | None
 TARGETS = ("target_epsilon", "target_delta", "target_mu")
 #: Attribute for the resolved facts about the table: not in copies, nor in pickles.
 FACTS = "_table_facts"
-#: Attributes of a fit.
 FITTED_ATTRIBUTES = (
     "partitions_", "weights_", "init_weights_", "weight_noise_", "feature_importances_",
     "privacy_spent_", "n_iter_",
@@ -258,10 +257,10 @@ class GradientBoosting(BaseEstimator):
 
         For example ``age: number from 18 to 90, 17 bins``.
         """
-        columns = self._facts.coded.described(MOST_SHOWN)
+        columns = self._facts.coded.described(SHOWN_VALUES)
         if self.target is None:
             return columns
-        (target,) = self._facts.schema.only(self.target).described({}, MOST_SHOWN)
+        (target,) = self._facts.schema.only(self.target).described({}, SHOWN_VALUES)
         return [*columns, f"{target} (the target)"]
 
     # --- guarantee of one fit, from constructor arguments alone -----------------------------------

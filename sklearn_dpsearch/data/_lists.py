@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 FLAGS = {"true": True, "false": False}
 #: Whole numbers from it on have no text here: Python writes at most some thousand digits.
 LARGEST_WHOLE = 2**64
-#: Text of a whole number.
 WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.0*)?\s*")
 #: Depth from which lists in lists are missing values: one may hold itself.
 MAX_DEPTH = 5

@@ -26,7 +26,6 @@ TOLERANCE = 1e-4
 #: Every decimal number with this many digits is read back from its nearest double, so the double
 #: can stand for it.
 DIGITS = 15
-#: Name of entries made by hand.
 MANUAL_ENTRY = "by hand"
 
 

@@ -25,7 +25,7 @@ from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubs
 from ..search._planning.plan import Plan
 from ..search._random_subset import USUAL_RUNS
 from ..search._records import columns_read, take, with_parameters
-from ..search._sample_and_aggregate import HELD_OUT, SampleAndAggregate
+from ..search._sample_and_aggregate import HOLDOUT, SampleAndAggregate
 from ..search._subset_search import SubsetStrategy
 from ..search._synthetic_records import made_up
 
@@ -289,7 +289,7 @@ def expected_work(strategy: Any, plan: Plan) -> float:
     """Expected number of records that a search processes, in units of one training on all."""
     if isinstance(strategy, SampleAndAggregate):
         candidates = strategy.space.size()
-        return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
+        return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HOLDOUT)
     assert plan.distribution is not None
     runs = float(plan.distribution.mean) * _share_trained(plan.validation)
     if isinstance(strategy, SubsetStrategy):

@@ -362,7 +362,6 @@ def _as_indices(indices: Any, n_samples: int) -> Indices:
     return numbers.astype(kind_of_numbers(n_samples))
 
 
-#: The usual share, and the largest.
 USUAL_SHARE, LARGEST_SHARE = 0.1, 0.3
 #: Fewest validation records, and a sufficient number at ε ≥ 1. A smaller ε needs 1/ε times as many.
 FEWEST_SCORED, ENOUGH_SCORED = 40, 3000

@@ -170,7 +170,7 @@ PARTS_CAN_TRAIN = (
     "more than the model: parts are large, and classes are known in advance or present in every "
     "part."
 )
-AT_ANY_PLACE = (
+PLACE_INDEPENDENCE = (
     "What is read of a record, and predicted for it, does not depend, to the last bit, on its "
     "place in a table: who is in the subset is secret, and a record in it moves the later ones by "
     "a place."
@@ -235,7 +235,7 @@ class SubsetStrategy(BestOfStrategy):
             told_its_size=told_its_size,
             replaced=replaced,
         )
-        assumptions = (AT_ANY_PLACE,) * amplified + (REPLACED_RECORD,) * replaced
+        assumptions = (PLACE_INDEPENDENCE,) * amplified + (REPLACED_RECORD,) * replaced
         return self.resolved(
             families,
             public,

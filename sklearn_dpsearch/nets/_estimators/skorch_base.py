@@ -53,7 +53,6 @@ OWN_CODE = (
     "where the code of module and criterion is not a graph of known operations, it runs on one "
     "record at a time and keeps nothing in files, or in other places that cannot be seen from them."
 )
-#: Records in a batch of predictions.
 PREDICTION_BATCH = 1024
 
 

@@ -26,7 +26,6 @@ class IntegerSource(Protocol):
         ...
 
 
-#: The operating system's randomness.
 SYSTEM_RANDOMNESS: IntegerSource = secrets.SystemRandom()
 ONE = Fraction(1)
 HALF = Fraction(1, 2)

@@ -49,14 +49,14 @@ from .testing_region import SLACK, Hinges, Nodes, composed, lower_edge
 
 #: Least mean of K: below, Theorem 1 is within 0.3 % of a certificate.
 LEAST_MEAN = 8.0
-#: The bound is computed where Theorem 1 reaches δ = e^{−k·STEP}, for k from FIRST to LAST;
+#: The bound is computed where Theorem 1 reaches δ = e^{−k·STEP}, for k from FIRST_K to LAST_K;
 #: SLOPE_PLACES of these k have one slope.
-STEP, FIRST, LAST, SLOPE_PLACES = 0.25, 4, 128, 4
+STEP, FIRST_K, LAST_K, SLOPE_PLACES = 0.25, 4, 128, 4
 #: k ↦ factor on δ from which prices are worth their time: in a pair, and (a stronger factor)
 #: everywhere.
 PAIR_FACTORS, FACTORS = {28: 0.75, 56: 0.75}, {56: 0.6}
 #: At these k prices are tested; they gain if the bound is below this share of δ.
-ENDS, GAINING_SHARE = range(16, LAST, 16), 0.98
+ENDS, GAINING_SHARE = range(16, LAST_K, 16), 0.98
 #: Slopes tried: those of q_min at these 1 − q, and the number of refinements.
 SHARES, REFINEMENTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4), 2
 #: Cells of q, cells of room, and inverse ratios at which the largest gain is computed.
@@ -85,7 +85,7 @@ class Anchors:
     def profile(self, epsilon: Array, every: int = 1) -> Array:
         """Upper bounds on δ(ε) by chords between one in ``every`` bound; 1 outside of them."""
         unpriced = np.maximum(self.unpriced(epsilon), 1e-300)
-        steps = np.minimum(-np.log(unpriced) // STEP, LAST).astype(int) // every * every
+        steps = np.minimum(-np.log(unpriced) // STEP, LAST_K).astype(int) // every * every
         return np.array([self._chord(float(e), int(k), every) for e, k in zip(epsilon, steps)])
 
     def _chord(self, epsilon: float, k: int, every: int) -> float:
@@ -94,19 +94,19 @@ class Anchors:
         Profiles are convex in e^ε, and never rise.
         """
         # both are rounded; left of its start a chord is no bound
-        while k >= FIRST and epsilon < self.epsilon(k):
+        while k >= FIRST_K and epsilon < self.epsilon(k):
             k -= every
-        if k < FIRST:
+        if k < FIRST_K:
             return 1.0
         start, delta = self.epsilon(k), self.delta(k)
-        if k >= LAST or not np.isfinite(end := self.epsilon(k + every)):
+        if k >= LAST_K or not np.isfinite(end := self.epsilon(k + every)):
             return delta
         share = min(math.expm1(epsilon - start) / math.expm1(end - start), 1.0)
         return (delta + (min(self.delta(k + every), delta) - delta) * share) * (1.0 + SLACK)
 
     def delta(self, k: int) -> float:
         """Upper bound on δ at the k-th ε, with prices where they gain; 1 if there is none."""
-        if k < FIRST or k > LAST or not self.epsilon(k) <= LARGEST_LOSS:
+        if k < FIRST_K or k > LAST_K or not self.epsilon(k) <= LARGEST_LOSS:
             return 1.0
         return self._priced(k) if k < self.end else math.exp(-k * STEP)
 
@@ -129,7 +129,7 @@ class Anchors:
         """
         finite = (k for k in ENDS if self.epsilon(k) <= LARGEST_LOSS)
         useless = (k for k in finite if self._priced(k) > GAINING_SHARE * math.exp(-k * STEP))
-        return next(useless, LAST + 1)
+        return next(useless, LAST_K + 1)
 
     def gains(self, factors: dict[int, float]) -> bool:
         """Return whether prices reduce δ by a factor at some k."""

@@ -18,7 +18,7 @@ from joblib.parallel import get_active_backend
 
 from ...privacy import PrivacyError
 from .. import _private_process as private_process
-from .workers import LOST_RECORDS, Counter, Tasks, Threads, Workers, uncounted
+from .workers import WORKER_LOSSES, Counter, Tasks, Threads, Workers, uncounted
 
 Result = TypeVar("Result")
 
@@ -61,7 +61,7 @@ class DaskWorkers(Workers):
             try:
                 return list(map(private_process.value_of, self._answers(pickled, counter)))
             except Exception as error:
-                if pause is None or type(error).__name__ not in LOST_RECORDS:
+                if pause is None or type(error).__name__ not in WORKER_LOSSES:
                     raise
             self._records = None
             time.sleep(pause)

@@ -31,7 +31,7 @@ TASKS_PER_WORKER = 8
 #: number of runs.
 GROWTH, REACH = 1.5, 3.0
 #: Errors of Dask if all workers that held the records are lost.
-LOST_RECORDS = frozenset({"CancelledError", "FutureCancelledError", "FuturesCancelledError"})
+WORKER_LOSSES = frozenset({"CancelledError", "FutureCancelledError", "FuturesCancelledError"})
 
 
 def uncounted(done: int) -> None:
@@ -143,7 +143,7 @@ class WorkersError(RuntimeError):
 
 CRASHES = (
     *("KilledWorker", "OutOfMemoryError", "WorkerCrashedError", "NodeDiedError", "ObjectLostError"),
-    *LOST_RECORDS,
+    *WORKER_LOSSES,
 )
 NO_RUNS = "The candidates could not be run, so there is no model."
 #: Names of errors and what they say: fixed sentences, as texts and names may come from code that
