@@ -31,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: Name ↦ module that has it; every other public name is a search's.
-_HOMES = {
+_MODULES = {
     "BudgetExceededError": "errors",
     "PrivacyError": "errors",
     "PrivacyLedger": "ledger",
@@ -52,7 +52,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     public = globals()[name] = getattr(
-        import_module(f".{_HOMES.get(name, 'search')}", __name__), name
+        import_module(f".{_MODULES.get(name, 'search')}", __name__), name
     )
     return public
 

@@ -12,7 +12,7 @@ PACKAGE = "sklearn_dpsearch"
 #: The latest release's pages; ``pyproject.toml`` states the same site.
 SITE = "https://sklearn-dpsearch.readthedocs.io/en/stable"
 #: Part of the package ↦ module under which its public names are documented, where they differ.
-SHOWN_IN = {"search": PACKAGE}
+PUBLIC_MODULES = {"search": PACKAGE}
 
 ORDER = ("Parameters", "Attributes", "Notes", "Examples")
 SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
@@ -79,4 +79,4 @@ def _page(estimator: Any, *again: Any) -> dict[str, str]:
     """Name of an estimator's page. Old releases of scikit-learn hand over the estimator twice."""
     kind = type(estimator)
     part = kind.__module__.split(".")[1]
-    return {"page": f"{SHOWN_IN.get(part, f'{PACKAGE}.{part}')}.{kind.__name__}"}
+    return {"page": f"{PUBLIC_MODULES.get(part, f'{PACKAGE}.{part}')}.{kind.__name__}"}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 #: Beginning of a whole file, followed by the digest of the rest; and end of its name until it is
 #: complete.
-HEADER, NEW = b"sklearn_dpsearch checkpoint 4\n", ".new"
-START = len(HEADER) + hashlib.sha256().digest_size
+HEADER, NEW_SUFFIX = b"sklearn_dpsearch checkpoint 4\n", ".new"
+PAYLOAD_START = len(HEADER) + hashlib.sha256().digest_size
 
 
 def write_through(path: Path, *parts: bytes, mode: int = 0o600) -> None:
@@ -42,8 +42,8 @@ def sync_folder(folder: Path) -> None:
 def read_whole(path: Path) -> bytes | None:
     """Read a file of ``write_whole``; None if it is damaged; an OSError if it cannot be read."""
     content = path.read_bytes()
-    payload = content[START:]
-    return payload if content[:START] == HEADER + hashlib.sha256(payload).digest() else None
+    payload = content[PAYLOAD_START:]
+    return payload if content[:PAYLOAD_START] == HEADER + hashlib.sha256(payload).digest() else None
 
 
 def write_whole(path: Path, payload: bytes) -> None:
@@ -56,7 +56,7 @@ def replace_through(path: Path, *parts: bytes, mode: int = 0o600) -> None:
 
     The previous file stays until the new one is in its place.
     """
-    new = path.with_name(path.name + NEW)
+    new = path.with_name(path.name + NEW_SUFFIX)
     try:
         write_through(new, *parts, mode=mode)
         os.replace(new, path)

@@ -46,7 +46,7 @@ class MissingDeltaError(PrivacyError):
 
 
 #: Arguments of other libraries ↦ arguments of ours.
-MEANT = {
+SYNONYMS = {
     name: argument
     for argument, names in {
         "target_epsilon": "epsilon",
@@ -65,7 +65,7 @@ MEANT = {
 
 
 #: Arguments of scikit-learn's searches ↦ what a private search has instead.
-INSTEAD = {
+ARGUMENT_REMEDIES = {
     "return_train_score": (
         "scores of records that train would be released without noise; leave it out"
     ),
@@ -80,7 +80,7 @@ INSTEAD = {
 
 
 #: Public names of 0.3.0 that are gone ↦ what serves instead.
-GONE = {
+REMOVALS = {
     **dict.fromkeys(
         ("DPTabularEnsembleClassifier", "DPTabularEnsembleRegressor"),
         "Average the predictions of two released models, each trained at half of mu squared "
@@ -99,7 +99,7 @@ def missing_name(module: str, name: str) -> AttributeError:
     It says what serves instead of a name that is gone.
     """
     return AttributeError(
-        " ".join(filter(None, [f"module {module!r} has no attribute {name!r}", GONE.get(name)]))
+        " ".join(filter(None, [f"module {module!r} has no attribute {name!r}", REMOVALS.get(name)]))
     )
 
 
@@ -131,10 +131,10 @@ def check_arguments_of(kind: type, named: Iterable[str]) -> None:
 
 
 def _meant(name: str, names: set[str]) -> str:
-    if name in INSTEAD:
-        return f": {INSTEAD[name]}"
+    if name in ARGUMENT_REMEDIES:
+        return f": {ARGUMENT_REMEDIES[name]}"
     matches = difflib.get_close_matches(name, sorted(names), 1, 0.5)
-    meant = MEANT[name] if MEANT.get(name, "") in names else next(iter(matches), None)
+    meant = SYNONYMS[name] if SYNONYMS.get(name, "") in names else next(iter(matches), None)
     return "" if meant is None else f"; {meant} is meant"
 
 

@@ -280,7 +280,7 @@ def speed(folder: Path, number: int) -> None:
         seconds: dict[str, list[float]] = {"once": [], "batches": []}
         for _ in range(3):
             for way, large in (("once", 2**60), ("batches", 0)):
-                training_records.LARGE["cpu"], begin = large, time.process_time()
+                training_records.MAPPED_BYTES["cpu"], begin = large, time.process_time()
                 clone(net).set_params(noise_multiplier=1.0).fit(X, y)
                 seconds[way].append(time.process_time() - begin)
         print(

@@ -17,17 +17,17 @@ from joblib import cpu_count, effective_n_jobs
 Found = TypeVar("Found")
 
 #: Variable of the environment, which processes that a candidate starts have too.
-PRIVATE = "SKLEARN_DPSEARCH_PRIVATE_PROCESS"
+PRIVATE_VARIABLE = "SKLEARN_DPSEARCH_PRIVATE_PROCESS"
 
 
 def become_private() -> None:
     """Mark this process, and all that it starts, as one that does private work."""
-    os.environ[PRIVATE] = "1"
+    os.environ[PRIVATE_VARIABLE] = "1"
 
 
 def is_private() -> bool:
     """Return whether this process does private work."""
-    return PRIVATE in os.environ
+    return PRIVATE_VARIABLE in os.environ
 
 
 @contextlib.contextmanager
@@ -64,14 +64,14 @@ def flagged(flag: ContextVar[Any], value: Any = True) -> Iterator[None]:
 
 
 #: Whether the records at hand are public.
-_PUBLIC: ContextVar[bool] = ContextVar("public", default=False)
+_PUBLIC_RECORDS: ContextVar[bool] = ContextVar("public", default=False)
 
 
 class TrainingStoppedError(RuntimeError):
     """Error for a training that other code has stopped."""
 
 
-STOPPED = (
+STOPPED_TRAINING = (
     "The training of {} was stopped by an error of other code, whose text could quote a record and "
     "is not shown. DPRandomSearchCV(model, {{}}).dry_run(X_example, y_example) shows it on public "
     "or made-up records."
@@ -88,7 +88,7 @@ def in_fixed_words(name: str, work: Callable[[], Found]) -> Found:
     TrainingStoppedError
         Outside of the handler: a chained error would be shown.
     """
-    if _PUBLIC.get():
+    if _PUBLIC_RECORDS.get():
         return work()
     with without_warnings():
         try:
@@ -96,28 +96,28 @@ def in_fixed_words(name: str, work: Callable[[], Found]) -> Found:
         except Exception as error:
             if type(error).__module__.partition(".")[0] == __name__.partition(".")[0]:
                 raise
-    raise TrainingStoppedError(STOPPED.format(name))
+    raise TrainingStoppedError(STOPPED_TRAINING.format(name))
 
 
 def public_records() -> contextlib.AbstractContextManager[None]:
     """Work on public or made-up records: errors of other code are shown as they are."""
-    return flagged(_PUBLIC)
+    return flagged(_PUBLIC_RECORDS)
 
 
 #: Steps of an iterative training in a rehearsal: enough to meet every part of the code.
-STEPS = 3
+REHEARSAL_STEPS = 3
 
-_REHEARSING: ContextVar[bool] = ContextVar("rehearsing", default=False)
+_REHEARSAL: ContextVar[bool] = ContextVar("rehearsing", default=False)
 
 
 def rehearsing() -> contextlib.AbstractContextManager[None]:
     """Mark the work of this thread as a rehearsal, whose results are thrown away."""
-    return flagged(_REHEARSING)
+    return flagged(_REHEARSAL)
 
 
 def steps_now(planned: int) -> int:
     """Number of steps of a training: fewer than planned in a rehearsal."""
-    return min(planned, STEPS) if _REHEARSING.get() else planned
+    return min(planned, REHEARSAL_STEPS) if _REHEARSAL.get() else planned
 
 
 #: Threads that a run beside others may have.

@@ -83,7 +83,7 @@ class Progress:
         self._show(stage)
 
 
-UNSEEN = Progress()
+NO_DISPLAY = Progress()
 
 
 @contextlib.contextmanager

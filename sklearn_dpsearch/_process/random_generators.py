@@ -16,11 +16,11 @@ import numpy as np
 #: each.
 TORCH_STATE, TORCH_WORDS = 5056, slice(24, 24 + 8 * 624)
 #: Number of words that ``seed_torch`` takes.
-WORDS = 2 + 624
+SEED_WORDS = 2 + 624
 
 
 def seed_torch(generator: Any, words: np.ndarray) -> None:
-    """Give a generator of PyTorch a state of ``WORDS`` words of 32 bits.
+    """Give a generator of PyTorch a state of ``SEED_WORDS`` words of 32 bits.
 
     ``manual_seed`` alone would leave 2³² states on a CPU: few enough to try them all.
     """
@@ -34,7 +34,7 @@ def seed_torch(generator: Any, words: np.ndarray) -> None:
 
 def _of_the_system() -> np.ndarray:
     """Words for a generator of PyTorch, from the operating system."""
-    return np.frombuffer(os.urandom(4 * WORDS), np.uint32)
+    return np.frombuffer(os.urandom(4 * SEED_WORDS), np.uint32)
 
 
 def reseed(seed: np.random.SeedSequence | None = None) -> None:
@@ -49,7 +49,7 @@ def reseed(seed: np.random.SeedSequence | None = None) -> None:
     np.random.seed(words)
     random.seed(words.tobytes())
     if torch := _torch():
-        of_torch = _of_the_system() if seed is None else seed.generate_state(16 + WORDS)[16:]
+        of_torch = _of_the_system() if seed is None else seed.generate_state(16 + SEED_WORDS)[16:]
         seed_torch(torch.default_generator, of_torch)
         if torch.cuda.is_available():
             torch.cuda.manual_seed_all(torch.initial_seed())

@@ -43,7 +43,7 @@ def adapter_for(estimator: Estimator, declared: Declared | None = None) -> Adapt
         If nothing is known about this type of estimator.
     """
     if declared is not None:
-        return DeclaredAdapter(declared, OF_MODELS)
+        return DeclaredAdapter(declared, MODEL_ADAPTERS)
     for adapter in ADAPTERS:
         if adapter.recognises(estimator):
             return copy(adapter)  # which may keep the adapters of parts
@@ -92,10 +92,10 @@ def training_run(
 
 
 LIBRARIES: tuple[Adapter, ...] = (DiffprivlibAdapter(), InterpretAdapter())
-STATED = ProtocolAdapter()
+PROTOCOL = ProtocolAdapter()
 
 #: Adapters of models without parts, for a declared guarantee.
-OF_MODELS: tuple[Adapter, ...] = (*LIBRARIES, SkorchAdapter(declared=True), STATED)
+MODEL_ADAPTERS: tuple[Adapter, ...] = (*LIBRARIES, SkorchAdapter(declared=True), PROTOCOL)
 
 #: Adapters in the order of asking; each recognises exact types only.
 ADAPTERS: tuple[Adapter, ...] = (
@@ -103,5 +103,5 @@ ADAPTERS: tuple[Adapter, ...] = (
     CompositeAdapter(adapter_for),
     SkorchAdapter(),
     OpacusAdapter(),
-    STATED,
+    PROTOCOL,
 )

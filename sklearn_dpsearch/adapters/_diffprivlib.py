@@ -23,9 +23,9 @@ from ._adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positi
 
 #: The module of the models that are trained in double precision, and of those whose predictions are
 #: clipped.
-OF_VARIANTS = f"{__package__}._diffprivlib_variants"
+VARIANTS_MODULE = f"{__package__}._diffprivlib_variants"
 #: Release of diffprivlib whose sources were read.
-EXAMINED = "0.6.6"
+RELEASE = "0.6.6"
 PUBLIC_SIZE = "The number of records is public (diffprivlib divides noise by it)."
 PUBLIC_CLASSES = (
     "The class labels are public: every part of the records that trains holds each of them, "
@@ -292,12 +292,12 @@ class DiffprivlibAdapter(Adapter):
 
     def recognises(self, estimator: object) -> bool:
         module = type(estimator).__module__
-        is_of_diffprivlib = module.startswith("diffprivlib.models.") or module == OF_VARIANTS
+        is_of_diffprivlib = module.startswith("diffprivlib.models.") or module == VARIANTS_MODULE
         return is_of_diffprivlib and _name(estimator) in MODELS
 
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
         model = MODELS[_name(estimator)]
-        require_version("diffprivlib", "diffprivlib", EXAMINED, "PureDP(epsilon=1.0)")
+        require_version("diffprivlib", "diffprivlib", RELEASE, "PureDP(epsilon=1.0)")
         owner, parameters = type(estimator).__name__, estimator.get_params(deep=False)
         epsilon = positive(owner, "epsilon", parameters["epsilon"])
         for name in model.bounds:

@@ -16,8 +16,8 @@ from ._adapter import Estimator, ProtocolAdapter, TrainingRun, is_ours
 
 #: Attribute of a net in training with an unfitted copy; skorch takes names without "_" at the end
 #: for arguments.
-UNFITTED = "_unfitted_"
-REBUILT = (
+UNFITTED_COPY = "_unfitted_"
+PARAMETERS_ONLY = (
     "{}: of the trained net its parameters are released, and no other attribute that its fit sets "
     "(a loader, say)."
 )
@@ -40,7 +40,7 @@ class SkorchAdapter(ProtocolAdapter):
 
     def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
         run = super().training_run(estimator, n_samples)
-        rebuilt = REBUILT.format(type(estimator).__name__)
+        rebuilt = PARAMETERS_ONLY.format(type(estimator).__name__)
         return replace(run, assumptions=(*run.assumptions, rebuilt))
 
     def prepare(self, model: Estimator) -> None:
@@ -60,7 +60,7 @@ def is_net_of_others(estimator: object) -> bool:
 
 def keep_unfitted(net: Any) -> Any:
     """Keep an unfitted copy of a net with it, for ``rebuild_net``; return the copy."""
-    vars(net)[UNFITTED] = copy = clone(net)
+    vars(net)[UNFITTED_COPY] = copy = clone(net)
     return copy
 
 
@@ -85,7 +85,7 @@ def rebuild_net(net: Any, *, buffers: bool = True) -> None:
     if not net.initialized_:
         return
     # an ensemble's copy has no copy of its own
-    fresh = vars(net)[UNFITTED] if UNFITTED in vars(net) else clone(net)
+    fresh = vars(net)[UNFITTED_COPY] if UNFITTED_COPY in vars(net) else clone(net)
     # callbacks may set the number of inputs; other names with "__" are private ones of a class
     for name, value in vars(net).items():
         if name.partition("__")[0] in net.prefixes_ and type(value) in (int, str, bool):

@@ -22,7 +22,7 @@ from ..privacy._checks import Neighboring
 from ._adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive, require_version
 
 #: Release of interpret-core whose source was read.
-EXAMINED = "0.7.8"
+RELEASE = "0.7.8"
 CLASSIFIER, REGRESSOR = "DPExplainableBoostingClassifier", "DPExplainableBoostingRegressor"
 #: The noise multiplier of DP-EBM is the solution of an equation in doubles; μ is rounded up by this
 #: much.
@@ -56,7 +56,7 @@ class InterpretAdapter(Adapter):
         if type(estimator).__name__ == REGRESSOR:
             raise LeakingEstimatorError(REGRESSOR_LEAKS)
         example = "GaussianDP(mu=0.25, neighboring='zero_out')"
-        require_version("interpret", "interpret-core", EXAMINED, example)
+        require_version("interpret", "interpret-core", RELEASE, example)
         parameters = estimator.get_params(deep=False)
         budget = _checked_budget(parameters)
         _check_features(parameters)

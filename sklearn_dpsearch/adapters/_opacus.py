@@ -36,7 +36,7 @@ ROUNDING = 2.0**-23
 #: add.
 OPTIMIZERS = ("DPOptimizer", "DPPerLayerOptimizer")
 #: skorch's callbacks that choose by exact losses.
-CHOOSING = ("EarlyStopping", "Checkpoint")
+CHOOSING_CALLBACKS = ("EarlyStopping", "Checkpoint")
 #: Attribute of a net in training with the seed of PyTorch's generator before it.
 SEED = "_seed_of_torch_"
 
@@ -267,7 +267,7 @@ def _readings_without_noise(net: Any) -> Iterator[str]:
         kind = callback if isinstance(callback, type) else type(callback)
         parents = (base for base in kind.__mro__ if base.__module__.startswith("skorch."))
         names = {parent.__name__ for parent in parents}
-        if names & set(CHOOSING) and "TrainEndCheckpoint" not in names:
+        if names & set(CHOOSING_CALLBACKS) and "TrainEndCheckpoint" not in names:
             yield (
                 f"the callback {kind.__name__} in {name}, which stops or chooses by losses without "
                 "noise. Leave it out, and search over max_epochs."
@@ -292,7 +292,7 @@ def assumptions_of(net: Any, plan: OpacusPlan | None) -> tuple[str, ...]:
         f"{name}: batches and noise come from PyTorch's generators, whose state is from the "
         f"operating system (on a GPU 64 bits of it); noise is in single precision, which ends at "
         f"5.77 standard deviations{cut}.",
-        foreign_nets.REBUILT.format(name),
+        foreign_nets.PARAMETERS_ONLY.format(name),
     )
 
 

@@ -18,7 +18,7 @@ from ._adapter import Adapter
 from ._sklearn_steps import how_to_learn_nothing
 
 #: Private counterpart ↦ names of scikit-learn's estimators.
-_REPLACED = {
+_COUNTERPARTS = {
     "DPLogisticRegression(classes=[...]) of sklearn_dpsearch.nets":
     "LogisticRegression LogisticRegressionCV SGDClassifier LinearSVC",
     "DPLinearRegression(bounds_y=(..., ...)) of sklearn_dpsearch.nets":
@@ -35,21 +35,21 @@ _REPLACED = {
     "PowerTransformer OneHotEncoder OrdinalEncoder SimpleImputer IterativeImputer KNNImputer",
 }  # fmt: skip
 #: Names of scikit-learn's estimators ↦ private counterpart.
-COUNTERPARTS = {name: private for private, names in _REPLACED.items() for name in names.split()}
+COUNTERPARTS = {name: private for private, names in _COUNTERPARTS.items() for name in names.split()}
 
 #: Errors that no setting of the search could mend: an estimator or a score has to be replaced.
 REFUSALS = (UnknownGuaranteeError, LeakingEstimatorError, UnknownSensitivityError)
 #: For other estimators.
-ANY = (
+ANY_REMEDY = (
     "a private one (sklearn_dpsearch.nets, sklearn_dpsearch.boosting, diffprivlib.models) or one "
     "that learns nothing (TableEncoder of sklearn_dpsearch.preprocessing with a public schema, "
     "FunctionTransformer with public constants)"
 )
-ON_YOUR_WORD = (
+DECLARATION = (
     "give it a method privacy_guarantee(n_samples), or declare guarantee= for the whole estimator"
 )
 #: The way out for a table. A test runs it as it stands in the message.
-INSTEAD = """
+TABLE_SCRIPT = """
 For a table, one model with the encoder inside replaces all steps. With your columns, ranges and
 values, which must be public knowledge, this is the whole script (docs/learn/from_grid_search.md
 explains it):
@@ -70,13 +70,13 @@ both.
 def learning_step_error(name: str, part: Any) -> UnknownGuaranteeError:
     """Error for a step whose training has no guarantee, with what to use instead."""
     kind = type(part).__name__
-    settings, private = how_to_learn_nothing(part), COUNTERPARTS.get(kind, ANY)
+    settings, private = how_to_learn_nothing(part), COUNTERPARTS.get(kind, ANY_REMEDY)
     use = f"Give it {settings}; or use {private}" if settings else f"Use {private}"
     why = "is not known to learn nothing from the data"
     if type(part).__module__.partition(".")[0] == "sklearn":
         why = "learns from the data without privacy"
     what = f"Step {name!r} ({kind}) {why}. {use}"
-    error = UnknownGuaranteeError(f"{what}; or {ON_YOUR_WORD}.")
+    error = UnknownGuaranteeError(f"{what}; or {DECLARATION}.")
     error.listed = (f"{what}.",)
     return error
 
@@ -129,8 +129,8 @@ def _several_refusals(refusals: Sequence[PrivacyError]) -> PrivacyError:
     texts = [text for error in refusals for text in error.listed or (str(error),)]
     numbered = "\n".join(f"  {number}. {text}" for number, text in enumerate(texts, 1))
     several = type(refusals[0])(
-        f"{len(texts)} things stand in the way of a private search:\n{numbered}\n{INSTEAD}For "
-        f"another model: {ON_YOUR_WORD}."
+        f"{len(texts)} things stand in the way of a private search:\n{numbered}\n{TABLE_SCRIPT}For "
+        f"another model: {DECLARATION}."
     )
     several.listed = tuple(texts)
     return several

@@ -37,7 +37,7 @@ def fitted_parts(model: object) -> Iterator[Any]:
 #: The state of a generator tells its earlier draws, and with a seed anyone can repeat the draws.
 SEEDS = ("random_state", "noise_seed")
 #: Attributes of fitted ensembles with the seeds of their parts.
-OF_PARTS = ("_seeds",)
+SEEDS_OF_PARTS = ("_seeds",)
 #: Kinds of generators, and of seeds.
 GENERATORS = (
     *(np.random.RandomState, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence),
@@ -72,7 +72,7 @@ def forget_seeds(model: object) -> None:
     """
     for part in fitted_parts(model):
         for name, value in list(vars(part).items()):
-            if value is not None and (name in (*SEEDS, *OF_PARTS) or _holds_generator(value)):
+            if value is not None and (name in (*SEEDS, *SEEDS_OF_PARTS) or _holds_generator(value)):
                 setattr(part, name, None)
 
 

@@ -86,7 +86,7 @@ def _always(part: Any) -> bool:
 #: Transformers that treat each record alone and keep no data ↦ condition. By library and exact name
 #: of the type, as a subclass may learn. (The tag ``requires_fit`` is no guide:
 #: GaussianProcessRegressor has it unset.)
-LEARN_NOTHING: dict[tuple[str, str], Callable[[Any], bool]] = {
+STATELESS_STEPS: dict[tuple[str, str], Callable[[Any], bool]] = {
     ("sklearn", "AdditiveChi2Sampler"): _always,
     ("sklearn", "Binarizer"): _always,
     ("sklearn", "FeatureHasher"): _always,
@@ -110,20 +110,20 @@ SETTINGS: dict[Callable[[Any], bool], str] = {
     "add_indicator=False",
 }
 #: Assumptions that cannot be checked on a step.
-ASSUMED = {
+ASSUMPTIONS = {
     "FunctionTransformer": "The function of step {!r} treats each record on its own.",
     "TableEncoder": "The schema of step {!r} was not taken from the records, and the types of its "
     "columns are public.",
 }
 #: Parameters with which encoders accept undeclared categories.
-FOR_UNKNOWN_CATEGORIES = {
+UNKNOWN_CATEGORIES = {
     "OneHotEncoder": "handle_unknown='ignore'",
     "OrdinalEncoder": "handle_unknown='use_encoded_value' and unknown_value=-1",
 }
 
 
 def _condition(part: Any) -> Callable[[Any], bool] | None:
-    return LEARN_NOTHING.get((type(part).__module__.partition(".")[0], type(part).__name__))
+    return STATELESS_STEPS.get((type(part).__module__.partition(".")[0], type(part).__name__))
 
 
 def learns_nothing(part: Any) -> bool:
@@ -141,7 +141,7 @@ def how_to_learn_nothing(part: Any) -> str:
 
 def assumption_of(name: str, part: Any) -> tuple[str, ...]:
     """Assumption under which a step of this name learns nothing, if one is needed."""
-    return (ASSUMED[kind].format(name),) if (kind := type(part).__name__) in ASSUMED else ()
+    return (ASSUMPTIONS[kind].format(name),) if (kind := type(part).__name__) in ASSUMPTIONS else ()
 
 
 def refuse_unknown_categories(name: str, part: Any) -> None:
@@ -154,18 +154,18 @@ def refuse_unknown_categories(name: str, part: Any) -> None:
         raise LeakingEstimatorError(
             f"Step {name!r} ({kind}) has handle_unknown='error': a single record with a category "
             f"that was not declared would make every candidate fail, and show. Give it "
-            f"{FOR_UNKNOWN_CATEGORIES[kind]}."
+            f"{UNKNOWN_CATEGORIES[kind]}."
         )
 
 
 #: Composites and their attributes with steps, before and after ``fit``.
-STEPS_OF: dict[type, tuple[str, ...]] = {
+STEP_ATTRIBUTES: dict[type, tuple[str, ...]] = {
     Pipeline: ("steps",),
     FeatureUnion: ("transformer_list",),
     ColumnTransformer: ("transformers", "remainder", "transformers_", "_remainder"),
 }
 #: Steps whose records are texts or dictionaries; they keep nothing.
-WITHOUT_COLUMNS = ("FeatureHasher", "HashingVectorizer")
+COLUMNLESS_STEPS = ("FeatureHasher", "HashingVectorizer")
 
 
 class FittedByParameters(BaseEstimator):
@@ -246,7 +246,7 @@ def release_steps(model: Any) -> None:
 
 
 def _replace(composite: Any, new: Callable[[Any], Any]) -> None:
-    for name in STEPS_OF.get(type(composite), ()):
+    for name in STEP_ATTRIBUTES.get(type(composite), ()):
         if name in vars(composite):
             setattr(composite, name, _with_steps_replaced(vars(composite)[name], new))
 
@@ -264,7 +264,7 @@ def _with_steps_replaced(steps: Any, new: Callable[[Any], Any]) -> Any:
 def made_up_record(step: Any, X: Any) -> Any:
     """One record with X's columns and their names, of the types that the step's parameters have."""
     shape = tuple(getattr(X, "shape", ()) or np.shape(X[:1]))
-    if type(step).__name__ in WITHOUT_COLUMNS or len(shape) < 2:
+    if type(step).__name__ in COLUMNLESS_STEPS or len(shape) < 2:
         return [""]
     if len(shape) > 2:
         return np.ones((1, *shape[1:]))

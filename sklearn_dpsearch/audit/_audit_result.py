@@ -11,7 +11,7 @@ import numpy as np
 
 from ..privacy._checks import Neighboring, require, require_in
 from ._bounds import certified_epsilon, largest_provable_epsilon, n_counted_runs
-from ._distinguishing_events import NOTHING, Counts, Table, choose, counts, tabulate
+from ._distinguishing_events import NO_DIFFERENCE, Counts, Table, choose, counts, tabulate
 
 #: The fewest runs on each data set from which a bound is computed.
 FEWEST_RUNS = 10
@@ -161,7 +161,7 @@ def lower_bound(
         delta=float(delta),
         confidence=float(confidence),
         n_runs=n_runs,
-        event=NOTHING if event is None else str(event),
+        event=NO_DIFFERENCE if event is None else str(event),
         counts=hits_and_runs,
     )
 

@@ -25,7 +25,7 @@ from ..search import _private_process as private_process
 from ..search._execution.clusters import Workplace, workplace_for
 from ..search._rehearsal import run_publicly
 from ._audit_result import AuditResult, check_levels, check_runs, lower_bound
-from ._distinguishing_events import FAILED, Everything, Statistic, has_failed
+from ._distinguishing_events import FAILURE, Everything, Statistic, has_failed
 from ._neighbours import Dataset, Neighbours, worst_case
 from ._stated_guarantees import claim_about, smallest_stated_epsilon
 
@@ -224,7 +224,7 @@ def _run_all_fits(
         works = [partial(some_fits, data[side], some) for side, some in tasks]
         results = workers.run([partial(private_process.in_own_process, work) for work in works])
     ended = "the process ended, for want of memory or by a crash of compiled code"
-    return [done or ([FAILED] * len(some), [], ended) for done, (_, some) in zip(results, tasks)]
+    return [done or ([FAILURE] * len(some), [], ended) for done, (_, some) in zip(results, tasks)]
 
 
 def _fit_batch(
@@ -242,7 +242,7 @@ def _fit_batch(
         except Exception as failure:  # a failure reveals something about the data
             if isinstance(failure, PrivacyError) and not isinstance(failure, NoModelError):
                 raise  # refused because of the caller's parameters, not of the data
-            outcomes.append(FAILED)
+            outcomes.append(FAILURE)
             error = error or f"{type(failure).__name__}: {failure}"
         else:
             outcomes.append(statistic(model))

@@ -25,14 +25,14 @@ from ._bounds import certified_epsilon
 #: Thresholds tried for each score.
 THRESHOLDS = 400
 #: Most coordinates of one vector that are tried alone.
-COORDINATES = 24
+MOST_COORDINATES = 24
 #: At most this many distinct numbers are treated as labels.
-FEW = 30
+MOST_LABELS = 30
 #: Labels that the text of an event names.
-SHOWN = 8
+SHOWN_LABELS = 8
 #: Confidence at which the choosing half compares events: high, because the best of many events is
 #: taken.
-STRICT = 0.999
+STRICT_CONFIDENCE = 0.999
 
 
 class OutcomeScore(ABC):
@@ -111,8 +111,8 @@ class Labels(OutcomeScore):
 
     def described(self, threshold: float, above: bool) -> str:
         chosen = sorted(label for label, ratio in self.ratios if (ratio > threshold) == above)
-        more = [] if len(chosen) <= SHOWN else [f"… {len(chosen) - SHOWN} more"]
-        return f"{' and '.join(self.names)} in {{{', '.join([*chosen[:SHOWN], *more])}}}"
+        more = [] if len(chosen) <= SHOWN_LABELS else [f"… {len(chosen) - SHOWN_LABELS} more"]
+        return f"{' and '.join(self.names)} in {{{', '.join([*chosen[:SHOWN_LABELS], *more])}}}"
 
 
 def joined_labels(table: Table, names: tuple[str, ...]) -> list[str]:
@@ -159,7 +159,7 @@ class Event:
         return self.score.described(self.threshold, self.above) + note
 
 
-NOTHING = "no outcome differs between runs"
+NO_DIFFERENCE = "no outcome differs between runs"
 
 #: The ε that an event proves, then the difference of its frequencies.
 Rank = tuple[float, float]
@@ -185,7 +185,7 @@ def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
     """Scores by which outcomes may tell data sets apart."""
     columns = {name: (column, second.numbers[name]) for name, column in first.numbers.items()}
     single = [name for name, (column, _) in columns.items() if column.shape[1] == 1]
-    few = [name for name in single if np.unique(np.concatenate(columns[name])).size <= FEW]
+    few = [name for name in single if np.unique(np.concatenate(columns[name])).size <= MOST_LABELS]
     discrete = [*first.labels, *few]
     for names in [(name,) for name in discrete] + [tuple(discrete)] * (len(discrete) > 1):
         yield _label_ratios(first, second, names)
@@ -214,7 +214,7 @@ def _best_cut(
     sides = [(True, True), (False, True), (True, False), (False, False)]
     hits, runs = np.array([over, n - over, other, m - other]), np.array([n, n, m, m])[:, None]
     other_hits, other_runs = hits[[2, 3, 0, 1]], runs[[2, 3, 0, 1]]
-    proved = certified_epsilon(hits, runs, other_hits, other_runs, delta, STRICT)
+    proved = certified_epsilon(hits, runs, other_hits, other_runs, delta, STRICT_CONFIDENCE)
     apart = hits / runs - other_hits / other_runs  # ranks events that prove no ε yet
     ranked_events = []
     for side, (above, is_first) in enumerate(sides):
@@ -231,10 +231,10 @@ def _fill_missing(values: Array, missing: float) -> Array:
 
 def _most_different_coordinates(first: Array, second: Array) -> npt.NDArray[np.int64]:
     """Coordinates whose means differ most between data sets; all of them if there are few."""
-    if first.shape[1] <= COORDINATES:
+    if first.shape[1] <= MOST_COORDINATES:
         return np.arange(first.shape[1])
     weights = _mean_projection("", first, second).weights
-    return np.argsort(-np.abs(weights))[:COORDINATES]
+    return np.argsort(-np.abs(weights))[:MOST_COORDINATES]
 
 
 def _mean_projection(name: str, first: Array, second: Array) -> Projection:
@@ -252,7 +252,7 @@ def _mean_projection(name: str, first: Array, second: Array) -> Projection:
     means = [column.mean(axis=0) for column in columns]
     gap = means[0] - means[1]
     residuals = np.concatenate([column - mean for column, mean in zip(columns, means)])
-    if gap.size > COORDINATES:
+    if gap.size > MOST_COORDINATES:
         return Projection(name, centre, scale, gap / (residuals.var(axis=0) + 1e-6))
     covariance = residuals.T @ residuals / len(residuals) + 1e-6 * np.eye(gap.size)
     return Projection(name, centre, scale, np.linalg.solve(covariance, gap))
@@ -290,11 +290,11 @@ def counts(event: Event, first: Table, second: Table) -> Counts:
 Statistic = Callable[[Any], Any]
 
 #: Outcome of a failing fit.
-FAILED: dict[str, Any] = {"failed": True}
+FAILURE: dict[str, Any] = {"failed": True}
 #: Label where an outcome has no entry of that name.
-MISSING = "(missing)"
+MISSING_LABEL = "(missing)"
 #: The most numbers that are read from one attribute.
-LARGEST = 5_000
+MOST_NUMBERS = 5_000
 #: Methods whose answers for the canary are read.
 ANSWERS = ("decision_function", "predict_proba", "predict", "score_samples", "transform")
 
@@ -350,7 +350,7 @@ def _outcome_entries(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     else:
         with contextlib.suppress(Exception):
             array = np.asarray(value.toarray() if issparse(value) else value)
-            if array.dtype.kind in "iufb" and 0 < array.size <= LARGEST:
+            if array.dtype.kind in "iufb" and 0 < array.size <= MOST_NUMBERS:
                 yield name, float(array) if array.ndim == 0 else array.astype(float).ravel()
             elif array.dtype.kind in "US" and array.size <= 8:
                 yield name, str(array.tolist())
@@ -399,7 +399,7 @@ def tabulate(outcomes: Sequence[Any], other_outcomes: Sequence[Any]) -> tuple[Ta
             equal = (column == column[0]) | (np.isnan(column) & np.isnan(column[0]))
             numbers |= {} if np.all(equal) else {name: column}
         else:
-            texts = np.array([MISSING if value is None else repr(value) for value in values])
+            texts = np.array([MISSING_LABEL if value is None else repr(value) for value in values])
             labels |= {name: texts} if np.any(texts != texts[0]) else {}
     table = Table(len(rows), numbers, labels)
     first, second = np.arange(len(outcomes)), np.arange(len(outcomes), len(rows))

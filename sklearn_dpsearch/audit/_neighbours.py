@@ -276,7 +276,7 @@ def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
 
 
 #: Relation adds a record ↦ what is needed of records, and of persons.
-NEEDED = {
+REQUIREMENTS = {
     True: (
         "one record more in one of them, the others in the same order",
         "one person more in one of them, the other records equal and in the same order",
@@ -296,7 +296,7 @@ def _not_neighbours(
     if first.shape == second.shape:
         n_different = int(np.sum(~_equal_rows(first, second)))
         difference = f"{n_different} of {len(first)} records differ"
-    needed = NEEDED[relation == "add_remove"][of_persons]
+    needed = REQUIREMENTS[relation == "add_remove"][of_persons]
     return PrivacyError(
         f"The two data sets are not neighbours under {relation!r}: {difference}; needed are "
         f"{needed}. Give such a pair, name the relation that holds (neighboring=), or leave other "

@@ -31,10 +31,10 @@ from ._stated_guarantees import claim_about, smallest_stated_epsilon, stated_cur
 #: was a record.
 CanaryScore = Callable[[Any, Array, Array | None], Any]
 #: Shares of the canaries that are guessed. Each is a test of its own, and all of them hold
-#: together: a share more costs all others. So the first ``ALWAYS`` are used, and a smaller one
-#: where it still has ``FEWEST_GUESSES``.
+#: together: a share more costs all others. So the first ``FEWEST_SHARES`` are used, and a smaller
+#: one where it still has ``FEWEST_GUESSES``.
 SHARES = (0.5, 0.2, 0.08, 0.03, 0.01)
-ALWAYS, FEWEST_GUESSES = 2, 100
+FEWEST_SHARES, FEWEST_GUESSES = 2, 100
 FEWEST_CANARIES = 20
 
 
@@ -245,7 +245,7 @@ def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
     fits, m = coins.shape
     order, guesses = np.argsort(scores, axis=1, kind="stable"), []
     for place, share in enumerate(SHARES):
-        if place >= ALWAYS and share * m * fits < FEWEST_GUESSES:
+        if place >= FEWEST_SHARES and share * m * fits < FEWEST_GUESSES:
             break
         half = max(1, int(share * m / 2))
         ranked = np.take_along_axis(coins, order, axis=1)

@@ -29,12 +29,12 @@ from ..privacy._numerics.bisection import Turn, bracket, geometric, narrow, with
 from ._audit_result import check_levels
 
 #: Relative error of a bound, which is rounded down.
-EXACTLY = 1e-4
+RELATIVE_ERROR = 1e-4
 #: Claims of a larger ε are left out: its exponential is no number, and no count of guesses speaks
 #: about it.
-LARGEST = 500.0
+LARGEST_EPSILON = 500.0
 #: Sum of chances from which on a claim is refuted; the excess over 1 covers the rounding of a sum.
-CERTAIN = 1.0 + 1e-9
+REFUTING_SUM = 1.0 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ClaimedCurve:
 
         They say Q ≥ slope·P + offset, for each event and its complement.
         """
-        finite = self.epsilons <= LARGEST
+        finite = self.epsilons <= LARGEST_EPSILON
         epsilons, deltas = self.epsilons[finite], self.deltas[finite]
         smaller, larger = np.exp(-epsilons), np.exp(epsilons)
         slopes = np.concatenate([[0.0], smaller, larger])
@@ -92,12 +92,12 @@ class Guesses:
         """Return whether a single claim is refuted by the theorem of Steinke, Nasr & Jagielski."""
         v, weight = self.n_right, 2.0 * self.n_canaries * curve.deltas
         right = 1.0 / (1.0 + np.exp(-curve.epsilons))
-        tails = stats.binom.sf(v - 1, self.n_guesses, right) * CERTAIN
+        tails = stats.binom.sf(v - 1, self.n_guesses, right) * REFUTING_SUM
         smallest = tails + weight * stats.binom.pmf(v - 1, self.n_guesses, right)  # i = 1 alone
         below, steps = np.arange(v - 1, -1, -1), np.arange(1, v + 1)
         for k in np.flatnonzero(smallest < level):
             shares = np.cumsum(stats.binom.pmf(below, self.n_guesses, right[k])) / steps
-            if tails[k] + weight[k] * CERTAIN * shares.max(initial=0.0) < level:
+            if tails[k] + weight[k] * REFUTING_SUM * shares.max(initial=0.0) < level:
                 return True
         return False
 
@@ -113,12 +113,12 @@ class Guesses:
         right, wrong, total = level * self.n_right / m, level * (r - self.n_right) / m, level
         for j in range(self.n_right - 1, -1, -1):
             missing = (float(np.max(slopes * right + offsets)) - wrong) * m / (r - j)
-            if missing <= 0.0 or total > CERTAIN:
+            if missing <= 0.0 or total > REFUTING_SUM:
                 break
             right = right + missing * j / m
             wrong = wrong + missing * (r - j) / m
             total = total + missing
-        return total > CERTAIN
+        return total > REFUTING_SUM
 
     def epsilon(self, delta: float, level: float) -> float:
         """Largest ε at ``delta`` that the guesses refute, rounded down."""
@@ -128,8 +128,8 @@ class Guesses:
 
         if holds(0.0):
             return 0.0
-        turn = Turn(0.0, LARGEST)
-        return narrow(holds, turn, within(EXACTLY, EXACTLY**2)).fails or 0.0
+        turn = Turn(0.0, LARGEST_EPSILON)
+        return narrow(holds, turn, within(RELATIVE_ERROR, RELATIVE_ERROR**2)).fails or 0.0
 
     def ratio(self, curve: ClaimedCurve, level: float) -> float:
         """Largest multiple of a claimed curve that is refuted, rounded down; 1 refutes it."""
@@ -138,7 +138,7 @@ class Guesses:
             return not self.refute(curve.times(ratio), level)
 
         turn = bracket(holds, 1.0, geometric(1.0, 0.5, 1e-3), geometric(1.0, 2.0, 2.0**20))
-        return narrow(holds, turn, within(EXACTLY)).fails or 0.0
+        return narrow(holds, turn, within(RELATIVE_ERROR)).fails or 0.0
 
 
 def epsilon_of_guesses(

@@ -33,11 +33,11 @@ from ..data._records import Declared, check_same_number, number_of_records, read
 from ..errors import check_arguments_of
 from ..ledger._ledger_context import clone_with_ledger, enter_fit, state_in_block
 from ..preprocessing import ColumnShape, Schema, TableEncoder
-from ..preprocessing._schema import MOST_SHOWN, PUBLIC, check_stated_once
+from ..preprocessing._schema import PUBLIC_FACTS, SHOWN_VALUES, check_stated_once
 from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
 from ..privacy._checks import NEIGHBORING, Neighboring, check_size_of_delta
 from ..privacy._mechanisms.array_sampling import RandomBytes
-from ..privacy._spent import SEEDED, Component, PrivacySpent, cost_of_fit
+from ..privacy._spent import SEEDED_NOISE, Component, PrivacySpent, cost_of_fit
 from ..privacy._statement.content import up
 from . import _capacity as capacity
 from . import _directions as directions
@@ -48,7 +48,7 @@ from ._losses import Array, Loss, SoftmaxLoss
 from ._noise import UNIT, NoisySums, noise_scale, squared_distance
 from ._partitions import partitioned_records
 from ._public_start import ToOutputs, check_init, init_outputs
-from ._random_cells import WHOLE, Partition, PartitionDraws
+from ._random_cells import SINGLE_CELL, Partition, PartitionDraws
 from ._rounds import Boosted, NoisyRecords, PublicLine, RecordSums, Round, TrainingRecords
 
 #: Accepted seeds; None: the operating system.
@@ -57,13 +57,12 @@ Seed: TypeAlias = int | np.random.RandomState | None
 TARGETS = ("target_epsilon", "target_delta", "target_mu")
 #: Attribute for the resolved facts about the table: not in copies, nor in pickles.
 FACTS = "_table_facts"
-#: Attributes of a fit.
-FITTED = (
+FITTED_ATTRIBUTES = (
     "partitions_", "weights_", "init_weights_", "weight_noise_", "feature_importances_",
     "privacy_spent_", "n_iter_",
 )  # fmt: skip
 #: Arguments without effect on the noisy sums, or that the public generator shows.
-NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight", "n_jobs")
+IGNORED_NAMES = ("random_state", "noise_seed", "class_weight", "n_jobs")
 #: Capacity that follows from the start, or a number.
 ByRule: TypeAlias = Literal["rule"]
 RULE = "rule"
@@ -258,10 +257,10 @@ class GradientBoosting(BaseEstimator):
 
         For example ``age: number from 18 to 90, 17 bins``.
         """
-        columns = self._facts.coded.described(MOST_SHOWN)
+        columns = self._facts.coded.described(SHOWN_VALUES)
         if self.target is None:
             return columns
-        (target,) = self._facts.schema.only(self.target).described({}, MOST_SHOWN)
+        (target,) = self._facts.schema.only(self.target).described({}, SHOWN_VALUES)
         return [*columns, f"{target} (the target)"]
 
     # --- guarantee of one fit, from constructor arguments alone -----------------------------------
@@ -287,7 +286,7 @@ class GradientBoosting(BaseEstimator):
 
     def _assumptions(self) -> Iterator[str]:
         """Assumptions of the guarantee, without the name of the class."""
-        yield PUBLIC
+        yield PUBLIC_FACTS
         yield "SciPy's quantiles of the normal distribution have an error below 2^-46."
         if self.init is not None:
             kind = type(getattr(self.init, "estimator", self.init)).__name__
@@ -305,7 +304,7 @@ class GradientBoosting(BaseEstimator):
             stated = ", ".join(f"{column} {ways[way]}" for column, way in directed.items())
             yield f"the directions of columns were not taken from the records: {stated}."
         if self.noise_seed is not None:
-            yield SEEDED
+            yield SEEDED_NOISE
 
     def check_target_of_partitions(self, name: str) -> None:
         """Raise for a column that is a feature too, in a table that comes in partitions."""
@@ -425,7 +424,7 @@ class GradientBoosting(BaseEstimator):
         self : object
         """
         self._check_arguments()
-        for name in FITTED:
+        for name in FITTED_ATTRIBUTES:
             self.__dict__.pop(name, None)
         if y is None:
             raise ValueError(
@@ -508,7 +507,7 @@ class GradientBoosting(BaseEstimator):
             terms, constant = directions.monotone_terms(features, terms, boosted.hessians)
             first = first + constant
         partitions, weights, noise = zip(*index, *terms)
-        self.partitions_: list[Any] = list(map(tuple, [WHOLE, *partitions]))
+        self.partitions_: list[Any] = list(map(tuple, [SINGLE_CELL, *partitions]))
         self.weights_, self.weight_noise_ = [first, *weights], list(noise)
 
     def _records(self, X: Any, y: Any, groups: Any = None) -> TrainingRecords:
@@ -543,7 +542,7 @@ class GradientBoosting(BaseEstimator):
         """
         if (seed := self.noise_seed) is None:
             return secrets.token_bytes
-        arguments = {k: value for k, value in self.get_params().items() if k not in NOT_IN_SUMS}
+        arguments = {k: value for k, value in self.get_params().items() if k not in IGNORED_NAMES}
         of_fit = joblib.hash((type(self).__name__, arguments, records.fingerprint(), generator))
         words = check_random_state(seed).randint(2**32, size=8, dtype=np.uint64).tolist()
         words += np.frombuffer(bytes.fromhex(of_fit), np.uint32).tolist()
@@ -556,7 +555,7 @@ class GradientBoosting(BaseEstimator):
         """
         starts, steps = (1, 0)
         if self.init is not None:
-            starts, steps = 2 + len(rounds.WAYS), n_rounds // rounds.EVERY
+            starts, steps = 2 + len(rounds.SHARES), n_rounds // rounds.STEP_ROUNDS
         if self._facts.coded.directed:
             starts += directions.RELEASES
         return Fraction((n_rounds + steps) * capacity.START, capacity.START - starts)

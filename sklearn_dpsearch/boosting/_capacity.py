@@ -19,11 +19,11 @@ PARTS, FEWEST_PARTS, MOST_PARTS = 1.2, 8, 128
 #: Most parts of all features together: with many features each of them has few rounds.
 ALL_PARTS = 640
 #: Number of features of a cell ↦ parts of one that is alone, ÷ further parts of each of them.
-SHARED = {2: 4, 3: 10, 4: 16}
+SHARED_PARTS = {2: 4, 3: 10, 4: 16}
 #: Cells are numbered in two bytes.
 MOST_CELLS = 2**16
 #: n·μ from which on there are more rounds, in proportion.
-MANY = 10_000.0
+LARGE_SIGNAL = 10_000.0
 #: Largest share of a step that is taken.
 LONGEST_STEP = 0.4
 
@@ -45,7 +45,7 @@ class Pace(NamedTuple):
     path: float
 
 
-OF_CLASSES, OF_NUMBERS = Pace(200, 400, 1200, 120.0), Pace(400, 800, 1600, 240.0)
+CLASS_PACE, NUMBER_PACE = Pace(200, 400, 1200, 120.0), Pace(400, 800, 1600, 240.0)
 
 
 def rounds_by_rule(information: float, size: float, pace: Pace) -> int:
@@ -61,7 +61,7 @@ def rounds_by_rule(information: float, size: float, pace: Pace) -> int:
     """
     if information < pace.usual:
         return int(max(information, pace.minimum))
-    return int(min(max(pace.usual, pace.usual * size / MANY), pace.maximum))
+    return int(min(max(pace.usual, pace.usual * size / LARGE_SIGNAL), pace.maximum))
 
 
 def step_by_rule(rounds: int, pace: Pace) -> float:
@@ -80,7 +80,7 @@ def parts_by_cell_width(parts: int, max_features: int) -> Mapping[int, int]:
 
     Widths with one part alone are left out.
     """
-    by_width = {1: parts, **{width: 1 + parts // share for width, share in SHARED.items()}}
+    by_width = {1: parts, **{width: 1 + parts // share for width, share in SHARED_PARTS.items()}}
     largest = {width: int((MOST_CELLS - 1) ** (1 / width)) for width in by_width}
     return {
         width: min(groups, largest[width])

@@ -23,7 +23,7 @@ from ..data._labels import (
     sorted_classes,
 )
 from ._base import GradientBoosting
-from ._capacity import OF_CLASSES, OF_NUMBERS
+from ._capacity import CLASS_PACE, NUMBER_PACE
 from ._losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
 from ._partitions import lazy_on_partitions
 from ._public_start import ToOutputs, logits_from_probabilities
@@ -72,7 +72,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         **GradientBoosting._parameter_constraints,
         "classes": ["array-like", None],
     }
-    _pace, _method = OF_CLASSES, "predict_proba"
+    _pace, _method = CLASS_PACE, "predict_proba"
 
     classes: ArrayLike | None = None
     class_weight: ClassWeights = None
@@ -206,7 +206,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         "bounds_y": [None, tuple, list],
         "max_residual": [Interval(numbers.Real, 0, 2, closed="right")],
     }
-    _pace, _method = OF_NUMBERS, "predict"
+    _pace, _method = NUMBER_PACE, "predict"
 
     bounds_y: tuple[float, float] | None = None
     max_residual: float = 0.2

@@ -23,7 +23,7 @@ from ..privacy._checks import cached_property
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 #: Numbers over a range at least this long are amounts, most of them small: cuts also come from a
 #: logarithmic scale.
-WIDE = 1000
+WIDE_RANGE = 1000
 #: Bins of each range without bins in the schema, unless another number is given.
 MAX_BINS = 128
 #: Records coded at once.
@@ -34,7 +34,7 @@ INDEX_SIZE = 256
 #: are looked up.
 PARTS, MOST_EDGES = 8, 3
 #: Places within a bin at which a curve is computed: its edge, and just below the next one.
-WITHIN = np.array([0.0, 1.0 - 1e-9])
+PLACES_IN_BIN = np.array([0.0, 1.0 - 1e-9])
 #: Arguments of a model from which the facts about its table follow.
 ARGUMENTS = ("schema", "target", "monotonic_cst", "max_bins")
 
@@ -240,7 +240,7 @@ def _bin_edges(column: Column, max_bins: int) -> list[NDArray[np.float64]]:
     scales = [column.edges(Detail(bins=max_bins))]
     if integers and upper - lower < max_bins:
         return [np.arange(lower + 0.5, upper), *scales]
-    if isinstance(column, NumberRange) and column.scale != LOG and upper - lower >= WIDE:
+    if isinstance(column, NumberRange) and column.scale != LOG and upper - lower >= WIDE_RANGE:
         scales.append(NumberRange(column.lower, column.upper, max_bins, LOG).edges(Detail()))
     return [np.unique(np.floor(edges) + 0.5) for edges in scales] if integers else scales
 
@@ -309,7 +309,7 @@ def _values_of_range(name: str, column: Range, edges: NDArray[np.float64]) -> It
     """
     lower, upper = column.ends()
     ends = np.array([lower, *edges, upper])
-    inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
+    inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * PLACES_IN_BIN
     inside[-1, -1] = upper
     codes, lengths = np.arange(len(edges) + 1), np.diff(column.warp(ends))
     yield CodedValues(name, column.to_values(inside.ravel()), codes.repeat(2), lengths.repeat(2))

@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 #: Probabilities of the start stay this far from 0 and 1.
 LEAST_PROBABILITY = 0.005
 #: Steps per unit, and length, of the table of exponentials.
-GRID, LONGEST = 1024, 40
-EXPONENTIALS = np.exp(-np.arange(LONGEST * GRID + 1) / GRID)
+GRID, TABLE_LENGTH = 1024, 40
+EXPONENTIALS = np.exp(-np.arange(TABLE_LENGTH * GRID + 1) / GRID)
 
 
 def exp_of_minus(values: Array) -> Array:
@@ -32,19 +32,19 @@ def exp_of_minus(values: Array) -> Array:
     record more would then move the last digits of others. Looking it up, multiplying and rounding
     are the same everywhere.
     """
-    places = np.rint(np.minimum(values, LONGEST) * GRID).astype(np.intp)
+    places = np.rint(np.minimum(values, TABLE_LENGTH) * GRID).astype(np.intp)
     return np.asarray(EXPONENTIALS[places])
 
 
 #: Outputs of both signs at the places of that table.
-PLACES = np.arange(-LONGEST * GRID, LONGEST * GRID + 1) / GRID
+PLACES = np.arange(-TABLE_LENGTH * GRID, TABLE_LENGTH * GRID + 1) / GRID
 
 
 def nearest_places(outputs: Array) -> NDArray[np.intp]:
     """Number of the nearest of ``PLACES`` to each output."""
     places = outputs * GRID
-    np.clip(np.rint(places, out=places), -LONGEST * GRID, LONGEST * GRID, out=places)
-    places += LONGEST * GRID
+    np.clip(np.rint(places, out=places), -TABLE_LENGTH * GRID, TABLE_LENGTH * GRID, out=places)
+    places += TABLE_LENGTH * GRID
     return places.astype(np.intp)
 
 

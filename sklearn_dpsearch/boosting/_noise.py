@@ -29,7 +29,7 @@ UNIT = 2**20
 #: times the scale.
 HESSIAN_NOISE = 4
 #: Numbers of noise that are drawn at once.
-DRAWN = 2**12
+NOISE_BLOCK = 2**12
 #: Whole number that a Hessian of one unit becomes.
 CONSTANT = (UNIT - 1) // HESSIAN_NOISE
 #: Score and Hessian of an output for one record, as score · 2^BITS + Hessian.
@@ -269,6 +269,6 @@ class NoisySums:
         Much of it is drawn at once, which is faster.
         """
         if len(self._ahead) < size:
-            self._ahead = rounded_normals(self._scale, max(size, DRAWN), self._random_bytes)
+            self._ahead = rounded_normals(self._scale, max(size, NOISE_BLOCK), self._random_bytes)
         noise, self._ahead = self._ahead[:size], self._ahead[size:]
         return noise

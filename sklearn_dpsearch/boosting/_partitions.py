@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._process import at_most_threads, in_fixed_words
-from .._process.containment import STOPPED, TrainingStoppedError
+from .._process.containment import STOPPED_TRAINING, TrainingStoppedError
 from ..data._files import read_file
 from ..data._partitions import (
     check_partition,
@@ -33,7 +33,7 @@ from ..data._partitions import (
     parts_of_targets,
     target_name,
 )
-from ..data._persons import NAMELESS, names_of_persons
+from ..data._persons import UNHASHABLE_NAME, names_of_persons
 from ..errors import PrivacyError
 from ._losses import Array, Loss
 from ._random_cells import Partition
@@ -45,13 +45,13 @@ Call = tuple[str, tuple[Any, ...]]
 MOST_LOSSES = 5
 #: Types of errors that name columns and types alone; subclasses of other libraries may quote a
 #: record.
-OF_THE_DOOR = (ValueError, TypeError, KeyError)
+HARMLESS_ERRORS = (ValueError, TypeError, KeyError)
 MORE_MEMORY = "Give workers more memory, or cut the table into more partitions."
-TRUSTED = (
+TRUSTED_WORKERS = (
     "{}: the workers that hold partitions, their scheduler and the connections are trusted as the "
     "caller is: exact sums of cells go to the caller, who adds the noise."
 )
-CLOSED = (
+CLOSED_QUOTES = (
     "{}: newlines_in_values was given, and in the files every quote is closed: an open one "
     "swallows other records."
 )
@@ -173,8 +173,8 @@ class PartitionReader:
 
 def _person_as_text(name: Any) -> str:
     """Text that tells a person's name from others, in every process."""
-    if isinstance(name, str) or name is NAMELESS:
-        return "" if name is NAMELESS else f"'{name}"
+    if isinstance(name, str) or name is UNHASHABLE_NAME:
+        return "" if name is UNHASHABLE_NAME else f"'{name}"
     if not isinstance(name, (int, float)):
         raise TypeError(
             "Found names of persons that are neither numbers nor texts, which partitions need."
@@ -205,9 +205,9 @@ def _read_partition(
         partition.catch_up(0, calls)
         return PartitionFacts(_worker_address(), 0 if records is None else records.n_units, persons)
     except Exception as error:
-        if type(error) in OF_THE_DOOR:
+        if type(error) in HARMLESS_ERRORS:
             return type(error)(*error.args)
-        return TrainingStoppedError(STOPPED.format(type(reading.model).__name__))
+        return TrainingStoppedError(STOPPED_TRAINING.format(type(reading.model).__name__))
 
 
 def _sum_of_answers(fit: str, numbers: Sequence[int], first: int, calls: Sequence[Call]) -> Any:
@@ -223,7 +223,7 @@ def _sum_of_answers(fit: str, numbers: Sequence[int], first: int, calls: Sequenc
     try:
         return functools.reduce(np.add, (partition.catch_up(first, calls) for partition in held))
     except Exception:
-        return TrainingStoppedError(STOPPED.format("a model over partitions"))
+        return TrainingStoppedError(STOPPED_TRAINING.format("a model over partitions"))
 
 
 def _forget_fit(fit: str) -> None:
@@ -257,8 +257,8 @@ class PartitionedRecords:
     ) -> None:
         self.loss, self.of_persons = loss, reading.groups is not None
         name = type(reading.model).__name__
-        closed = (CLOSED.format(name),) if reading.newlines_in_values else ()
-        self.assumptions: tuple[str, ...] = (TRUSTED.format(name), *closed)
+        closed = (CLOSED_QUOTES.format(name),) if reading.newlines_in_values else ()
+        self.assumptions: tuple[str, ...] = (TRUSTED_WORKERS.format(name), *closed)
         self._client, self._reading, self._parts = client, reading, parts
         self._calls: list[Call] = []
         self._made, self._workers, self._threads = 0, dict[int, str](), dict[str, int]()

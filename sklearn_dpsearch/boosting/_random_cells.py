@@ -48,12 +48,12 @@ class Partition(NamedTuple):
 
 #: Share of the rounds in which all features are drawn as often, and of later draws that follow the
 #: gains.
-EXPLORING, BY_GAINS = 0.2, 0.6
+EXPLORATION, GAIN_SHARE = 0.2, 0.6
 #: Codes without an order from which on a column has many values, and the share of rounds for one
 #: such column alone.
-MANY_VALUES, ALONE = 25, 0.5
+MANY_VALUES, LONE_SHARE = 25, 0.5
 #: One cell, for the start.
-WHOLE = Partition((), (), 1)
+SINGLE_CELL = Partition((), (), 1)
 
 
 class PartitionDraws:
@@ -98,7 +98,7 @@ class PartitionDraws:
         many = np.array(unordered) > MANY_VALUES
         random_state = self._random_state
         for drawn in self._widths:
-            alone = many.any() and random_state.random() < ALONE
+            alone = many.any() and random_state.random() < LONE_SHARE
             wanted = 1 if alone else drawn
             width = min(wanted, len(self._features))
             # the first ones are drawn
@@ -120,11 +120,11 @@ class PartitionDraws:
     def _odds(self) -> NDArray[np.float64]:
         """Odds of drawing each feature next, up to a constant."""
         equal = np.ones(len(self._gains))
-        if len(self.drawn) < EXPLORING * len(self._widths):
+        if len(self.drawn) < EXPLORATION * len(self._widths):
             return equal
         roots = np.sqrt(np.maximum(self._gains / np.maximum(self._counts, 1), 0.0))
         mean = float(roots.mean())
-        return equal if mean == 0.0 else (1.0 - BY_GAINS) + BY_GAINS / mean * roots
+        return equal if mean == 0.0 else (1.0 - GAIN_SHARE) + GAIN_SHARE / mean * roots
 
 
 def _random_groups(

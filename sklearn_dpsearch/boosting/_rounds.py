@@ -30,17 +30,17 @@ from ._noise import (
     squared_distance,
     unpacked,
 )
-from ._random_cells import WHOLE, CellNumbers, Partition, PartitionDraws
+from ._random_cells import SINGLE_CELL, CellNumbers, Partition, PartitionDraws
 
 #: Outputs that a thread passes over at once: some MB, and few enough calls that threads seldom wait
 #: for each other.
 BLOCK = 2**17
 #: Size of weights that is expected at first, rounds that follow it alone, and the largest size that
 #: is measured.
-FIRST_SCALE, UNMEASURED, MOST_SCALE = 0.25, 15, 0.6
+FIRST_SCALE, UNMEASURED_ROUNDS, MOST_SCALE = 0.25, 15, 0.6
 #: Standard deviations between the noisy and the public number of records from which on many may be
 #: blank.
-DIFFERENT = 3.0
+BLANK_GAP = 3.0
 #: Change of the sum of all Hessians from round to round that is expected, and the smallest share
 #: that is left of it.
 DRIFT, LEAST_TOTAL = 0.02, 1e-3
@@ -48,10 +48,10 @@ DRIFT, LEAST_TOTAL = 0.02, 1e-3
 
 #: Outputs of a public model are followed at most this far from constant ones; shares of it at which
 #: slopes are seen.
-FARTHEST, WAYS = 4.0, (1 / 3, 2 / 3, 1.0)
+MOST_DISTANCE, SHARES = 4.0, (1 / 3, 2 / 3, 1.0)
 #: Rounds from one step along the line to the next, the change that is expected in it, and the
 #: largest share.
-EVERY, CHANGE, MOST_WAY = 10, 0.2, 1.5
+STEP_ROUNDS, CHANGE, LARGEST_SHARE = 10, 0.2, 1.5
 
 
 #: Numbers of 64 bits of a fingerprint.
@@ -98,7 +98,7 @@ class PriorScale:
         self.signal += float(np.sum(np.square(scores) - variances))
         self.weight += float(np.sum(np.square(np.maximum(hessians, 0.0))))
         self.uncertainty += 2.0 * float(np.sum(np.square(variances)))
-        if self.rounds >= UNMEASURED:
+        if self.rounds >= UNMEASURED_ROUNDS:
             size = math.sqrt(max(self._mean_square(), 0.0))
             self.value = self.factor * min(max(size, self.smallest), MOST_SCALE)
 
@@ -331,7 +331,7 @@ class TrainingRecords:
 
     def move_on_line(self, constant: Array, way: float) -> None:
         """Move the outputs along the line to a public model."""
-        self.outputs += way * FARTHEST * self._line_direction(constant, slice(None))
+        self.outputs += way * MOST_DISTANCE * self._line_direction(constant, slice(None))
 
     def sums_on_line(self, constant: Array, way: float | None = None) -> NDArray[np.int64]:
         """Sum of the loss's slopes along the line to a public model.
@@ -359,7 +359,7 @@ class TrainingRecords:
 
     def _line_direction(self, constant: Array, rows: slice) -> Array:
         """Direction of the line to a public model, between −1 and 1."""
-        return (outputs_on_line(constant, self._initial[:, rows], 1.0) - constant) / FARTHEST
+        return (outputs_on_line(constant, self._initial[:, rows], 1.0) - constant) / MOST_DISTANCE
 
     def _sum_over_blocks(
         self, of_block: Callable[[Block], NDArray[np.int64]], n_cells: int
@@ -432,9 +432,9 @@ def release_start(noisy: NoisyRecords, n_records: float | None = None) -> Boosti
     """
     loss, noise, error = noisy.records.loss, noisy.noise, noisy.noise_of_hessians
     zeros = np.zeros((loss.n_outputs, 1))
-    scores, hessians = noisy.sums(zeros, WHOLE)
+    scores, hessians = noisy.sums(zeros, SINGLE_CELL)
     before = loss.derivatives(zeros, np.zeros(1)).hessians
-    if n_records is not None and (np.abs(hessians - n_records * before) < DIFFERENT * error).all():
+    if n_records is not None and (np.abs(hessians - n_records * before) < BLANK_GAP * error).all():
         hessians = n_records * before
     means = scores * _shrunk_inverse(hessians, noise)
     outputs = loss.start(means, noise / np.maximum(hessians, noise))
@@ -462,13 +462,13 @@ class PublicLine:
 
         The loss is convex, so its slope along the line falls: the way ends where it would cross 0.
         """
-        slopes = [self._slope(noisy, way) for way in WAYS]
+        slopes = [self._slope(noisy, way) for way in SHARES]
         falling = isotonic_regression(slopes, increasing=False)
-        self.way = float(np.interp(0.0, falling[::-1], WAYS[::-1])) if falling[0] > 0.0 else 0.0
-        curvature = (slopes[0] - slopes[-1]) / (FARTHEST * (WAYS[-1] - WAYS[0]))
+        self.way = float(np.interp(0.0, falling[::-1], SHARES[::-1])) if falling[0] > 0.0 else 0.0
+        curvature = (slopes[0] - slopes[-1]) / (MOST_DISTANCE * (SHARES[-1] - SHARES[0]))
         self.curvature = max(curvature, noisy.noise)
         noisy.records.start_at(self.constant, self.way)
-        scores, hessians = noisy.sums(np.zeros_like(self.constant), WHOLE)
+        scores, hessians = noisy.sums(np.zeros_like(self.constant), SINGLE_CELL)
         error = noisy.noise_of_hessians
         total = np.maximum(hessians, error)
         step = scores * _shrunk_inverse(total, noisy.noise / FIRST_SCALE)
@@ -479,10 +479,10 @@ class PublicLine:
 
         Beside other weights less of it may be right, or more.
         """
-        floor = np.array(noisy.noise / (CHANGE * FARTHEST))
+        floor = np.array(noisy.noise / (CHANGE * MOST_DISTANCE))
         inverse = float(_shrunk_inverse(np.array(self.curvature), floor))
-        move = self._slope(noisy) * inverse / FARTHEST
-        move = min(max(self.way + move, 0.0), MOST_WAY) - self.way
+        move = self._slope(noisy) * inverse / MOST_DISTANCE
+        move = min(max(self.way + move, 0.0), LARGEST_SHARE) - self.way
         self.way += move
         noisy.records.move_on_line(self.constant, move)
 
@@ -493,9 +493,9 @@ class PublicLine:
 def outputs_on_line(constant: Array, outputs: Array, way: float) -> Array:
     """Outputs at a share of the way to a public model's.
 
-    The way begins at constant outputs, and is followed for FARTHEST at most.
+    The way begins at constant outputs, and is followed for MOST_DISTANCE at most.
     """
-    return constant + way * np.clip(outputs - constant, -FARTHEST, FARTHEST)
+    return constant + way * np.clip(outputs - constant, -MOST_DISTANCE, MOST_DISTANCE)
 
 
 def boost(
@@ -520,7 +520,7 @@ def boost(
     prior_factor : float
         Multiple of the measured size of weights that is expected.
     line : PublicLine, optional
-        Followed once in EVERY rounds, by a release more.
+        Followed once in STEP_ROUNDS rounds, by a release more.
     rule : callable, optional
         Changes the weights of each round before they are taken.
     """
@@ -544,7 +544,7 @@ def boost(
         boosted.weights.append(step)
         boosted.gains.append(_loss_decrease(scores, hessians, multiple, noise))
         draws.see(boosted.gains[-1])
-        if line is not None and len(boosted.noise) % EVERY == 0:
+        if line is not None and len(boosted.noise) % STEP_ROUNDS == 0:
             noisy.records.advance(step)
             step = np.zeros_like(start.outputs)
             line.follow(noisy)

@@ -34,7 +34,7 @@ CONTAINERS = {
 }
 #: Containers with named columns.
 FRAMES = ("DataFrame", "Table", "RecordBatch")
-NEEDED = (
+ACCEPTED_FORMS = (
     "an array of NumPy, a data frame of pandas or polars, a table of PyArrow, or a list of records "
     "is needed"
 )
@@ -227,7 +227,7 @@ def array_of(X: Any, name: str = "X", row_shape: tuple[int, ...] | None = None) 
 def refused(values: Any, name: str = "X") -> TypeError:
     """Error for an unknown kind of container."""
     kind = type(values)
-    problem = f"Found {name} of type {kind.__name__}; {NEEDED}."
+    problem = f"Found {name} of type {kind.__name__}; {ACCEPTED_FORMS}."
     if kind.__module__.partition(".")[0] == "dask":
         remedy = f"{name}.compute() is needed here."
         problem += f" Boosting and a subset search over it take partitions of Dask; {remedy}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 #: Texts of missing values, those of pandas' reader of CSV.
-MISSING = frozenset(
+MISSING_TEXTS = frozenset(
     {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"}
     | {"<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 )
@@ -52,7 +52,7 @@ def _read_csv(file: Any, columns: Sequence[str], newlines_in_values: bool) -> An
     places = [place for place, name in enumerate(header) if name in columns]
     blank, width = [None] * len(places), len(header)
     entries = [
-        [None if fields[place] in MISSING else fields[place] for place in places]
+        [None if fields[place] in MISSING_TEXTS else fields[place] for place in places]
         if fields is not None and len(fields) == width
         else blank
         for fields in rows

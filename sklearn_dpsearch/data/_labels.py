@@ -27,7 +27,7 @@ COLUMNS = ("numpy", "pandas", "polars", "pyarrow")
 #: Labels looked up at once.
 BLOCK = 2**14
 #: Types of values that are labels as they are.
-PLAIN = {bool, int, float, str, type(None)}
+LABEL_TYPES = {bool, int, float, str, type(None)}
 
 
 def assumptions_about_labels(are_declared: bool, class_weight: Any) -> Iterator[str]:
@@ -251,7 +251,7 @@ def as_array(y: Any) -> NDArray[Any]:
     if library == "numpy":
         return np.asarray(y)
     if library == "builtins":
-        return objects([label if type(label) in PLAIN else label_of(label) for label in y])
+        return objects([label if type(label) in LABEL_TYPES else label_of(label) for label in y])
     if library == "torch":
         return np.asarray(y.detach().cpu().numpy())
     if library is None:

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 FLAGS = {"true": True, "false": False}
 #: Whole numbers from it on have no text here: Python writes at most some thousand digits.
 LARGEST_WHOLE = 2**64
-#: Text of a whole number.
-WHOLE = re.compile(r"\s*[+-]?[0-9]+(\.0*)?\s*")
+WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.0*)?\s*")
 #: Depth from which lists in lists are missing values: one may hold itself.
-DEEPEST = 5
+MAX_DEPTH = 5
 
 
 def objects(values: Sequence[Any]) -> NDArray[np.object_]:
@@ -126,7 +125,7 @@ def _nested_lists(value: Any, depth: int = 0) -> Any:
     value = value.tolist() if isinstance(value, np.ndarray) else _python_scalar(value)
     if not isinstance(value, (list, tuple)):
         return value
-    return [_nested_lists(part, depth + 1) for part in value] if depth < DEEPEST else None
+    return [_nested_lists(part, depth + 1) for part in value] if depth < MAX_DEPTH else None
 
 
 def _nested_shape(nested: Any) -> tuple[int, ...] | None:
@@ -234,7 +233,7 @@ def said_by(text: str) -> Any:
     if flag is not None:
         return flag
     try:
-        return int(text.partition(".")[0]) if WHOLE.fullmatch(text) else float(text)
+        return int(text.partition(".")[0]) if WHOLE_NUMBER.fullmatch(text) else float(text)
     except ValueError:
         return text
 

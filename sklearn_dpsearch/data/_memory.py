@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ._columns import columns_in, is_frame, library_of
 
 #: Work in which it is seen whether two arrays share memory.
-SEARCHED = 10**6
+MAX_WORK = 10**6
 #: Attributes in which arrays of pandas keep their values.
 STORES = ("_ndarray", "_data", "_codes", "_pa_array", "asi8")
 
@@ -25,7 +25,7 @@ def share_memory(container: Any, other: Any) -> bool:
         return True
     for views in itertools.product(_memory_of(container), _memory_of(other)):
         try:
-            if np.shares_memory(*views, SEARCHED):  # type: ignore[arg-type]
+            if np.shares_memory(*views, MAX_WORK):  # type: ignore[arg-type]
                 return True
         except Exception:  # NumPy's, of which the name differs by version: it is too hard to see
             return True

@@ -16,7 +16,7 @@ from ._columns import columns_in, is_frame, is_of_dask, names_of, read_column
 
 #: Types of entries whose texts are the same in every process; a set, or what holds one, has another
 #: order in each.
-PLAIN = (str, int, float, bool, bytes, type(None), date, datetime, Decimal)
+ENTRY_TYPES = (str, int, float, bool, bytes, type(None), date, datetime, Decimal)
 
 
 def is_partitioned(X: Any) -> bool:
@@ -130,6 +130,6 @@ def _text_of(entry: Any) -> str:
     For an entry that is not of a plain type it is the name of the type.
     """
     try:
-        return repr(entry) if type(entry) in PLAIN else type(entry).__name__
+        return repr(entry) if type(entry) in ENTRY_TYPES else type(entry).__name__
     except Exception:  # of thousands of digits
         return ""

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._labels import as_array, column_of
-from ._lists import WHOLE, said_by
+from ._lists import WHOLE_NUMBER, said_by
 
 #: Code of the person of each record.
 PersonCodes = NDArray[np.int64]
 #: Name in place of all names without a hash.
-NAMELESS = object()
+UNHASHABLE_NAME = object()
 
 
 def persons_in(groups: Any, n_samples: int) -> PersonCodes:
@@ -96,13 +96,13 @@ def name_of(value: Any) -> Any:
     """Name of a person, equal for whole numbers and their text."""
     if isinstance(value, np.generic):
         return value.item()
-    return said_by(value) if type(value) is str and WHOLE.fullmatch(value) else value
+    return said_by(value) if type(value) is str and WHOLE_NUMBER.fullmatch(value) else value
 
 
 def names_of_persons(groups: Any) -> list[Any]:
     """Different names of the persons in a column, without missing ones.
 
-    It is NAMELESS for all that cannot be looked up.
+    It is UNHASHABLE_NAME for all that cannot be looked up.
     """
     values, codes = column_of(as_array(groups)), dict[Any, int]()
     for value in values[~missing_among(values)].tolist():
@@ -127,4 +127,4 @@ def _code_of_name(name: Any, codes: dict[Any, int]) -> int:
     try:
         return codes.setdefault(name, len(codes))
     except Exception:  # no hash, or no comparison: an error would tell of the record
-        return codes.setdefault(NAMELESS, len(codes))
+        return codes.setdefault(UNHASHABLE_NAME, len(codes))

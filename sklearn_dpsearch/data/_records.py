@@ -27,7 +27,7 @@ WRAPPERS = {
     "Dataset": " Of a torch Dataset give skorch.helper.SliceDataset(dataset), and y.",
 }
 #: Data sets of which records can be chosen.
-SLICED = ("SliceDataset", "SliceDict")
+SLICED_DATASETS = ("SliceDataset", "SliceDict")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ def read_features(X: Any, declared: Declared, name: str = "X") -> Any:
     if library == "builtins":
         read = objects_in if declared.of_objects else numbers_in
         return read(X, name, declared.row_shape)
-    if is_data_set(X) and type(X).__name__ in SLICED:
+    if is_data_set(X) and type(X).__name__ in SLICED_DATASETS:
         if type(X).__name__ != "SliceDict":
             return X
         return type(X)(**{name: _plain_array(as_array(part)) for name, part in X.items()})

@@ -20,14 +20,13 @@ from ..privacy._guarantees.neighboring_relations import as_replace_one, as_zero_
 from ..privacy._statement.sections import PERSON
 
 #: Number of guarantees whose loss distributions are kept, because computing these is slow.
-KEPT = 256
+CACHE_SIZE = 256
 #: Precision of the remaining ε, relative to the budget.
 TOLERANCE = 1e-4
 #: Every decimal number with this many digits is read back from its nearest double, so the double
 #: can stand for it.
 DIGITS = 15
-#: Name of entries made by hand.
-BY_HAND = "by hand"
+MANUAL_ENTRY = "by hand"
 
 
 def today() -> str:
@@ -85,7 +84,7 @@ class Entry:
     @property
     def is_declared(self) -> bool:
         """True if the owner gave the guarantee in numbers, not as a search or a statement."""
-        by_hand = self.name == BY_HAND and not self.assumptions
+        by_hand = self.name == MANUAL_ENTRY and not self.assumptions
         return by_hand and type(self.guarantee) in (PureDP, LaplaceDP)
 
     def written(self) -> str:
@@ -107,13 +106,13 @@ def read_entry(body: str) -> Entry:
     return Entry(**{**plain, "guarantee": guarantee, "assumptions": tuple(plain["assumptions"])})
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def _guarantee_of(text: str) -> Guarantee:
     """Guarantee from JSON, one object for equal ones, which keeps its loss distribution."""
     return from_dict(json.loads(text))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarantee:
     """Guarantee under the relation of a ledger; None accepts any relation.
 

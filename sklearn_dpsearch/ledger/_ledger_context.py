@@ -22,12 +22,12 @@ from ..privacy._statement.content import Release
 Ledger: TypeAlias = Any
 
 #: The blocks that this thread, or this task, is in: the innermost is last.
-_MINE: ContextVar[tuple[Ledger, ...]] = ContextVar("ledgers", default=())
+_CURRENT_LEDGERS: ContextVar[tuple[Ledger, ...]] = ContextVar("ledgers", default=())
 #: Whether the work done here uses no private records.
-_COUNTED: ContextVar[bool] = ContextVar("counted", default=False)
+_COUNTED_WORK: ContextVar[bool] = ContextVar("counted", default=False)
 #: The blocks that are open anywhere in this process. It has no lock, which a forked child could
 #: find held.
-_OPEN: list[Ledger] = []
+_OPEN_LEDGERS: list[Ledger] = []
 
 
 def enter_block(ledger: Ledger) -> None:
@@ -45,19 +45,19 @@ def enter_block(ledger: Ledger) -> None:
             "one data set. End the outer block first, or give the searches of the inner one "
             "ledger= themselves."
         )
-    _OPEN.append(ledger)
-    _MINE.set((*_MINE.get(), ledger))
+    _OPEN_LEDGERS.append(ledger)
+    _CURRENT_LEDGERS.set((*_CURRENT_LEDGERS.get(), ledger))
 
 
 def leave_block(ledger: Ledger) -> None:
     """Close a ledger's block."""
-    _OPEN.remove(ledger)
-    _MINE.set(_MINE.get()[:-1])
+    _OPEN_LEDGERS.remove(ledger)
+    _CURRENT_LEDGERS.set(_CURRENT_LEDGERS.get()[:-1])
 
 
 def own_block() -> Ledger | None:
     """Ledger of the block that this thread itself is in."""
-    blocks = _MINE.get()
+    blocks = _CURRENT_LEDGERS.get()
     return blocks[-1] if blocks else None
 
 
@@ -73,7 +73,7 @@ def ledger_here() -> Ledger | None:
         return None
     if (ledger := own_block()) is not None:
         return ledger
-    opened = list(dict.fromkeys(tuple(_OPEN)))
+    opened = list(dict.fromkeys(tuple(_OPEN_LEDGERS)))
     if len(opened) > 1:
         raise PrivacyError(
             f"Found a thread outside of every ledger's block while blocks of {len(opened)} ledgers "
@@ -99,7 +99,7 @@ def refuse_in_block(name: str) -> None:
 
 def counted() -> AbstractContextManager[None]:
     """Count no fit inside in any ledger, because its records are public or made up."""
-    return flagged(_COUNTED)
+    return flagged(_COUNTED_WORK)
 
 
 def is_counted() -> bool:
@@ -107,13 +107,13 @@ def is_counted() -> bool:
 
     They use no private records, or are part of a search, whose entry covers them.
     """
-    return _COUNTED.get() or is_private()
+    return _COUNTED_WORK.get() or is_private()
 
 
 # --- fits of single models: each is entered before it uses a record, once -------------------------
 
 #: Attribute of a model that travels to a worker process (skorch takes others for arguments).
-TRAVELLING = "_ledger_"
+LEDGER_ATTRIBUTE = "_ledger_"
 #: Most columns that an entry names.
 MOST_NAMED = 3
 
@@ -134,7 +134,7 @@ def enter_fit(model: Any, spent: PrivacySpent, columns: Sequence[str] | int | No
     BudgetExceededError
         If it would cost more than the budget allows; no record was used then.
     """
-    travelled = vars(model).get(TRAVELLING)
+    travelled = vars(model).get(LEDGER_ATTRIBUTE)
     ledger = ledger_here() or (None if is_counted() else travelled)
     if ledger is not None:
         ledger._spend_fit(type(model).__name__, spent, about=in_words(columns))
@@ -148,13 +148,13 @@ def state_in_block(state: dict[str, Any]) -> dict[str, Any]:
     """
     ledger = ledger_here()
     if "privacy_spent_" in state:
-        state = {**{k: v for k, v in state.items() if k != TRAVELLING}, "noise_seed": None}
-    return state if ledger is None else {**state, TRAVELLING: ledger}
+        state = {**{k: v for k, v in state.items() if k != LEDGER_ATTRIBUTE}, "noise_seed": None}
+    return state if ledger is None else {**state, LEDGER_ATTRIBUTE: ledger}
 
 
 def clone_with_ledger(model: Any, clone: Any) -> Any:
     """Clone of a model, with the ledger that travels: ensembles clone in worker processes."""
-    vars(clone).update({k: v for k, v in vars(model).items() if k == TRAVELLING})
+    vars(clone).update({k: v for k, v in vars(model).items() if k == LEDGER_ATTRIBUTE})
     return clone
 
 

@@ -208,7 +208,7 @@ def _write_through(descriptor: int, line: bytes) -> None:
     os.fsync(descriptor)
 
 
-NEEDED = (
+ACCESS = (
     "the file under the name with which it was begun, the right to write, room, and a folder that "
     "exists and may be written into, on a file system with locks, are needed, also where worker "
     "processes run"
@@ -230,7 +230,7 @@ def _translate_os_errors(path: Path, doing: str) -> Iterator[None]:
     except (OSError, NotImplementedError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         problem = (
-            f"Found no way to {doing} the ledger {str(path)!r} ({why}); {NEEDED}. Mend that and "
+            f"Found no way to {doing} the ledger {str(path)!r} ({why}); {ACCESS}. Mend that and "
             "try again. No record was used."
         )
     raise PrivacyError(problem)

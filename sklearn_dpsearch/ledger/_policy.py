@@ -11,7 +11,7 @@ from typing import Any
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
 from ..privacy._checks import NEIGHBORING
 from ..privacy._statement.content import up
-from ._entry import BY_HAND, Entry
+from ._entry import MANUAL_ENTRY, Entry
 
 #: Rules of a policy, as a ledger keeps them.
 Policy = Mapping[str, Any]
@@ -70,7 +70,7 @@ def budget_under(policy: Policy, **budget: Any) -> dict[str, Any]:
 
 def check_entry(policy: Policy, entry: Entry) -> None:
     """Raise if a ledger entry breaks a rule of the policy."""
-    if policy.get("tuning") == "included" and entry.name == BY_HAND:
+    if policy.get("tuning") == "included" and entry.name == MANUAL_ENTRY:
         description = f"{entry.title}, which was entered by hand"
         remedy = (
             "Nothing says whether its tuning is in its cost. Fit a search with ledger=, whose cost "

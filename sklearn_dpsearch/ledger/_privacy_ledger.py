@@ -28,7 +28,7 @@ from ..privacy._spent import Component, PrivacySpent
 from ..privacy._statement.content import SENTENCES, up
 from . import _ledger_file as ledger_file
 from ._entry import (
-    BY_HAND,
+    MANUAL_ENTRY,
     Entry,
     check_unit,
     entry_in_unit,
@@ -283,7 +283,7 @@ class PrivacyLedger:
         BudgetExceededError
             If the total would be more than the budget. Nothing is entered then.
         """
-        self._add_entry(BY_HAND, guarantee, label)
+        self._add_entry(MANUAL_ENTRY, guarantee, label)
 
     def fit(self, model: Any, X: Any, y: Any = None, **params: Any) -> Any:
         """Enter the fit of any estimator whose guarantee is known, and fit it.

@@ -38,21 +38,21 @@ __all__ = [
 ]  # fmt: skip
 #: Module of each name that is no skorch net, imported on demand: searches and users of diffprivlib
 #: need no torch.
-_MODULES = {
+_NAMES = {
     "_estimators.array_estimators": (
         "DPLinearRegression DPLogisticRegression DPMLPClassifier DPMLPRegressor"
     ),
     "_estimators.frame_estimators": "DPTabularClassifier DPTabularRegressor",
     "_opacus_net": "OpacusNet",
 }
-_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise missing_name(__name__, name)
     try:
-        module = _PLACES.get(name, "_estimators.skorch_nets")
+        module = _MODULES.get(name, "_estimators.skorch_nets")
         return getattr(import_module(f".{module}", __name__), name)
     except ModuleNotFoundError as error:
         if error.name in ("torch", "skorch", "opacus"):

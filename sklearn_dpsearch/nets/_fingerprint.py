@@ -13,9 +13,7 @@ from ._engines.operations import layer_constants
 from ._records import TrainingData
 
 #: Arguments that change no result beyond rounding, or that show in the initial parameters.
-WITHOUT_EFFECT = frozenset(
-    {"verbose", "noise_seed", "random_state", "device", "max_physical_batch"}
-)
+IGNORED_NAMES = frozenset({"verbose", "noise_seed", "random_state", "device", "max_physical_batch"})
 
 
 def text_of_value(value: Any) -> str:
@@ -74,7 +72,7 @@ def words_of_training(
     trainings : int
         Number of earlier trainings of these parameters.
     """
-    named = {name: value for name, value in sorted(arguments.items()) if name not in WITHOUT_EFFECT}
+    named = {name: value for name, value in sorted(arguments.items()) if name not in IGNORED_NAMES}
     start = digest_of_arrays(*module.state_dict().values())
     text = text_of_value([named, start, trainings, *records.digests()])
     return [int(word) for word in np.frombuffer(hashlib.sha256(text.encode()).digest(), np.uint32)]

@@ -239,7 +239,7 @@ def _subtract_step(weights: Tensor, moved: Tensor, rate: float | Tensor) -> None
 # --- schedules ------------------------------------------------------------------------------------
 
 #: Hyperparameters that PyTorch's schedulers change.
-CHANGED = ("lr", "momentum", "betas")
+SCHEDULED_HYPERPARAMETERS = ("lr", "momentum", "betas")
 
 
 def lr_table(
@@ -260,7 +260,7 @@ def lr_table(
         Name of a hyperparameter ↦ its value at each step, for those that change.
     """
     (group,) = optimizer.param_groups
-    before, names = dict(group), [name for name in CHANGED if name in group]
+    before, names = dict(group), [name for name in SCHEDULED_HYPERPARAMETERS if name in group]
     rows: dict[str, list[Any]] = {name: [] for name in names}
     with without_warnings():  # "step of the optimizer was not called": it is not called on purpose
         running = [

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._process.random_generators import WORDS, refresh, seed_torch
+from .._process.random_generators import SEED_WORDS, refresh, seed_torch
 
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | Sequence[int] | np.random.RandomState | np.random.SeedSequence | None
@@ -103,7 +103,7 @@ def global_torch_seed(seed: Seed = None, device: torch.device = CPU) -> Iterator
     source = seed_sequence(seed)
     devices = [device] if device.type == "cuda" else []
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=devices):
-        seed_torch(torch.default_generator, source.generate_state(WORDS))
+        seed_torch(torch.default_generator, source.generate_state(SEED_WORDS))
         if device.type == "cuda":
             with torch.cuda.device(device):
                 torch.cuda.manual_seed(torch.initial_seed())

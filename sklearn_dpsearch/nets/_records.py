@@ -29,12 +29,12 @@ BLOCK = 1024
 #: Least bytes of an array in a file whose rows stay there. A smaller array is read once, which
 #: makes training faster: on a CPU by up to a quarter
 #: (``examples/benchmarks/large_data.py --speed``), elsewhere by more.
-LARGE = {"cpu": 2**27}
-ELSEWHERE = 2**33
+MAPPED_BYTES = {"cpu": 2**27}
+MAPPED_BYTES_ELSEWHERE = 2**33
 #: Records checked at once before the training.
-CHECKED = 2**14
+CHECK_BLOCK = 2**14
 #: Assumption about the code that reads a data set.
-ALONE = "what it returns for a number depends on that record alone."
+RECORD_ALONE = "what it returns for a number depends on that record alone."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,7 +177,7 @@ def single_precision(values: Tensor) -> Tensor:
 
 def least_bytes_in_file(device: Any) -> int:
     """Least bytes of an array in a file whose rows stay there, in a training on a device."""
-    return LARGE.get(torch.device(device).type, ELSEWHERE)
+    return MAPPED_BYTES.get(torch.device(device).type, MAPPED_BYTES_ELSEWHERE)
 
 
 def converted_rows(
@@ -326,7 +326,7 @@ class ReadRecords(TrainingData):
         return [*parts, code] if fits else None
 
     def assumptions(self) -> tuple[str, ...]:
-        return (f"{' and '.join(self.source.names)}: {ALONE}",)
+        return (f"{' and '.join(self.source.names)}: {RECORD_ALONE}",)
 
 
 def _seed_global_generators(words: np.ndarray, device: torch.device) -> None:

@@ -27,9 +27,9 @@ from ._torch_settings import torch_threads
 
 #: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit
 #: into memory.
-AHEAD = 2**17
+DRAWS_AHEAD = 2**17
 #: Number of times that a training tells how far it is.
-LOOKS = 100
+PROGRESS_REPORTS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ class Stack:
                 for batches in torch.from_numpy(drawn).to(self.device):
                     self._step(batches, self.done)
                     self.done += 1
-                    if self.done % math.ceil(total / LOOKS) == 0 or self.done == total:
+                    if self.done % math.ceil(total / PROGRESS_REPORTS) == 0 or self.done == total:
                         self.tell(Stage("training", self.done, total))
                 self._finish(self.done)
 
@@ -173,7 +173,7 @@ class Stack:
         They last until the next net is done, within the memory allowed.
         """
         memory = max(1, self.rows * len(self.tasks))
-        return max(1, min(min(task.steps for task in self.tasks) - t, AHEAD // memory))
+        return max(1, min(min(task.steps for task in self.tasks) - t, DRAWS_AHEAD // memory))
 
     def _step(self, batches: Tensor, t: int) -> None:
         """Take one DP-SGD step: noise, clipped sums, division, optimizer."""

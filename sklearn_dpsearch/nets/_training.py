@@ -22,7 +22,7 @@ from ._torch_settings import exact_arithmetic
 CACHE = {"cpu": 6 * 2**20}
 #: Fewest nets in a stack: a smaller one gains less than padding its batches costs, so each net is
 #: trained alone.
-FEWEST = 4
+FEWEST_NETS = 4
 
 
 def train(
@@ -124,7 +124,7 @@ def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) 
     per_record = sum(layer.in_features + layer.out_features for layer in layers)
     parameters = sum(p.numel() for p in task.module.parameters())
     bytes_of_net = float(20 * parameters + 4 * per_record * min(size, rounding.CHUNK))
-    return size * (room // bytes_of_net if room >= FEWEST * bytes_of_net else 1.0)
+    return size * (room // bytes_of_net if room >= FEWEST_NETS * bytes_of_net else 1.0)
 
 
 def _stack_key(task: TrainingTask, records: TrainingData) -> Hashable | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..data._lists import WHOLE
+from ..data._lists import WHOLE_NUMBER
 
 #: Word of a code book ↦ word of a schema.
 WORDS = {
@@ -19,11 +19,11 @@ WORDS = {
 #: Words of a schema's entry.
 OPTIONS = frozenset({"lower", "upper", "bins", "scale", "values", "buckets", "direction"})
 #: Words of a code book that say nothing about values.
-_SILENT = """
+_SILENT_WORDS = """
 $comment default deprecated description example examples format label maxLength minLength multipleOf
 name pattern rdfType readOnly required title unique unit
 """
-SILENT = frozenset(_SILENT.split())
+SILENT_WORDS = frozenset(_SILENT_WORDS.split())
 #: Words of JSON Schema for a list of alternatives.
 ALTERNATIVES = ("oneOf", "anyOf")
 #: Type of a code book ↦ kind of the values.
@@ -92,14 +92,14 @@ def entry_of(name: str, stated: Any) -> CodeBookEntry:
     if not isinstance(stated, Mapping) or not stated:
         return CodeBookEntry(stated)
     stated = _without_alternatives(stated)
-    vocabulary = {*WORDS, *OPTIONS, *SILENT, "type", "constraints"}
+    vocabulary = {*WORDS, *OPTIONS, *SILENT_WORDS, "type", "constraints"}
     words = {key for key in stated if isinstance(key, str) and key in vocabulary}
     if not words and all(isinstance(label, str) for label in stated.values()):
         return _codes_with_labels(list(stated))
     flat = {**stated, **(stated.get("constraints") or {})}
     declared = _declared_kind(name, flat.pop("type", None))
     flat.pop("constraints", None)
-    entry = {WORDS.get(key, key): value for key, value in flat.items() if key not in SILENT}
+    entry = {WORDS.get(key, key): value for key, value in flat.items() if key not in SILENT_WORDS}
     if declared == "flags" and not entry:
         return CodeBookEntry([False, True], declared)
     if not declared:
@@ -135,7 +135,7 @@ def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _codes_with_labels(codes: list[Any]) -> CodeBookEntry:
     """Codes of a dictionary from codes to labels; whole numbers in text are numbers, as in JSON."""
-    if all(isinstance(code, str) and WHOLE.fullmatch(code) for code in codes):
+    if all(isinstance(code, str) and WHOLE_NUMBER.fullmatch(code) for code in codes):
         codes = [int(float(code)) for code in codes]
     are_numbers = all(isinstance(code, numbers.Real) for code in codes)
     return CodeBookEntry({"values": codes}, "numbers" if are_numbers else "")
@@ -154,6 +154,6 @@ def _declared_kind(name: str, stated: Any) -> str:
 
 def _in_kind(value: Any, declared: str) -> Any:
     """Value in its declared kind: files have texts for numbers, and numbers for texts."""
-    if declared == "numbers" and isinstance(value, str) and WHOLE.fullmatch(value):
+    if declared == "numbers" and isinstance(value, str) and WHOLE_NUMBER.fullmatch(value):
         return int(float(value))
     return str(value) if declared == "text" and not isinstance(value, bool) else value

@@ -31,7 +31,7 @@ DATE = re.compile(
 SPAN_OF_MONTHS, SPAN_OF_WEEKDAYS = 60, 14
 #: Places within a bin at which a curve is computed: from its edge to just below the next one, where
 #: the curve may jump.
-WITHIN = np.append(np.arange(8) / 8, 1.0 - 1e-9)
+PLACES_IN_BIN = np.append(np.arange(8) / 8, 1.0 - 1e-9)
 
 
 class DatePart(NamedTuple):
@@ -174,13 +174,13 @@ class Range(Column):
         """Yield the curve of the value with its bins, and of each date part."""
         edges, (lower, upper) = self.edges(detail), self.ends()
         ends = self.warp(np.array([lower, *edges, upper]))
-        inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
+        inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * PLACES_IN_BIN
         inside[-1, -1] = ends[-1]
         numbers = self.unwarp(inside.ravel())
         rows = self._encode_numbers(numbers, detail)
         width, first = rows.shape[1], len(edges) + 2
         rows[:, first:] = 0.0
-        weights = np.repeat(np.diff(ends), len(WITHIN))
+        weights = np.repeat(np.diff(ends), len(PLACES_IN_BIN))
         yield CurvePoints(name, self.to_values(numbers), rows, weights)
         for part in self.parts() if len(edges) else ():
             labels = range(part.first, part.first + part.size)

@@ -30,9 +30,9 @@ from ._columns import (
 from ._ranges import AUTO, LINEAR, LOG, DateRange, NumberRange, Range
 
 #: Most listed values of a column that are shown where a model says how it reads a table.
-MOST_SHOWN = 6
+SHOWN_VALUES = 6
 #: Assumption of a model with a schema.
-PUBLIC = "the schema was not taken from the records, and the types of its columns are public."
+PUBLIC_FACTS = "the schema was not taken from the records, and the types of its columns are public."
 #: Remedy for a schema that is still to be written.
 DRAFT = "preprocessing.schema_of(table_of_public_examples) drafts one."
 

@@ -18,7 +18,7 @@ from .._documentation import linked
 from ..data._columns import names_of
 from ._columns import Array, ColumnShape, Detail, Unit, shape_of
 from ._ranges import AUTO
-from ._schema import MOST_SHOWN, Schema, numbers_of_bins
+from ._schema import SHOWN_VALUES, Schema, numbers_of_bins
 
 #: Records encoded at once where a block at a time is wanted.
 BLOCK = 2**14
@@ -178,7 +178,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def columns_read(self) -> list[str]:
         """Lines that say how columns are read, such as ``age: number from 18 to 90, 17 bins``."""
         schema = self._checked_schema()
-        return schema.described(numbers_of_bins(schema.columns, self._detail), MOST_SHOWN)
+        return schema.described(numbers_of_bins(schema.columns, self._detail), SHOWN_VALUES)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Names of the outputs, shape (n_outputs,), such as ``age`` and ``job_clerk``.

@@ -37,7 +37,7 @@ AIM_BELOW = 7e-5
 ROUGH_TOLERANCE, STEPS = 0.01, 6
 #: Relative distance from the target at which steps end; and those with exact bounds that take about
 #: a second each.
-TOLERANCE, CLOSE = 2e-4, 5e-4
+TOLERANCE, SLOW_TOLERANCE = 2e-4, 5e-4
 
 
 #: Guarantee by parameter.
@@ -104,7 +104,7 @@ def calibrate(
         )
     target_epsilon = number_in("(0, inf)", target_epsilon=target_epsilon)
     delta = number_in("[0, 1)", delta=delta)
-    near_enough, close = TOLERANCE, CLOSE
+    near_enough, close = TOLERANCE, SLOW_TOLERANCE
     if tolerance is not None:
         near_enough = close = plain_number("tolerance", tolerance)
     if bracket is not None:

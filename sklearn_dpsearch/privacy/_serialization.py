@@ -23,7 +23,7 @@ VERSION = 1
 ROOTS: list[type] = []
 #: Kinds that are defined outside of the accountant ↦ their module, which is loaded where one of
 #: them is read.
-ELSEWHERE = dict.fromkeys(("DiscreteGaussianDP", "Sensitivity"), "sklearn_dpsearch.scoring._noise")
+MODULES = dict.fromkeys(("DiscreteGaussianDP", "Sensitivity"), "sklearn_dpsearch.scoring._noise")
 #: Kinds that are not built from their fields ↦ function that builds them from what their
 #: ``written_fields`` says.
 BUILDERS: dict[str, Callable[..., Any]] = {}
@@ -146,8 +146,8 @@ def _build_kind(value: Mapping[str, Any], kinds: Kinds) -> Any:
     No field is guessed, even with a default.
     """
     name = value["kind"] if isinstance(value["kind"], str) else ""
-    if name in ELSEWHERE and name not in kinds:
-        import_module(ELSEWHERE[name])
+    if name in MODULES and name not in kinds:
+        import_module(MODULES[name])
         kinds.update(_concrete_kinds())
     if name not in kinds:
         raise PrivacyError(

@@ -20,7 +20,7 @@ from ._statement.sections import budget_in_words, content_of, risk_in_words, tig
 #: δ at which a fit states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
 STATED_DELTA = 1e-5
 #: Assumption of a fit with a ``noise_seed``.
-SEEDED = "noise_seed was given, which voids the guarantee for everybody: it is for tests."
+SEEDED_NOISE = "noise_seed was given, which voids the guarantee for everybody: it is for tests."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,28 +23,28 @@ from ..privacy import CountDistribution, PrivacyError
 from ..scoring._validation import Validation
 from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from ..search._planning.plan import Plan
-from ..search._random_subset import USUAL
+from ..search._random_subset import USUAL_RUNS
 from ..search._records import columns_read, take, with_parameters
-from ..search._sample_and_aggregate import HELD_OUT, SampleAndAggregate
+from ..search._sample_and_aggregate import HOLDOUT, SampleAndAggregate
 from ..search._subset_search import SubsetStrategy
 from ..search._synthetic_records import made_up
 
 #: Fewest records for which a subset search is recommended; most records, and largest ε, for which
 #: one fit is.
-MANY, FEW, SMALL_EPSILON = 30_000, 5_000, 1.0
+MANY_RECORDS, FEW_RECORDS, SMALL_EPSILON = 30_000, 5_000, 1.0
 FIT, RANDOM, SUBSET, GRID = "one fit", "random", "subset", "grid"
 #: First guess of a rough plan, in multiples of the loss of a single fit. A bad guess costs only
 #: time.
 GUESSES = {FIT: None, RANDOM: 0.7, SUBSET: 1.02, GRID: 0.83}
-WHY = {
-    SUBSET: f"{MANY:,} records or more: the final model of a subset search has nearly all of ε, so "
-    "it costs little even where there was nothing to find.",
-    RANDOM: f"Fewer than {MANY:,} records: search only where candidates differ by much, as the "
-    "winner has little more than half of ε.",
+REASONS = {
+    SUBSET: f"{MANY_RECORDS:,} records or more: the final model of a subset search has nearly all "
+    "of ε, so it costs little even where there was nothing to find.",
+    RANDOM: f"Fewer than {MANY_RECORDS:,} records: search only where candidates differ by much, as "
+    "the winner has little more than half of ε.",
     FIT: "With few records and a small ε one fit at good defaults beats every search.",
 }
 NOT_PLANNED = "The rules name {!r}, which cannot be planned here (see left_out)."
-FIRST = (
+FIRST_STEP = (
     "Start with one fit at the defaults, and tune what no default knows "
     "(docs/learn/which_search.md)."
 )
@@ -179,7 +179,7 @@ def plan(
         delta=delta,
         rows=list(rows.values()),
         recommended=next(rows[name] for name, (asked, *_) in plans.items() if asked.kind == kind),
-        why=f"{why} {FIRST}",
+        why=f"{why} {FIRST_STEP}",
         left_out=left_out,
         columns=columns_read(estimator),
     )
@@ -201,7 +201,7 @@ def _requested_searches(
     distributions, fractions, shares = map(_as_list, (n_iter, subset_fraction, tuning_share))
     for distribution in distributions:
         if not isinstance(distribution, str):
-            arguments = {"n_iter": distribution or USUAL}
+            arguments = {"n_iter": distribution or USUAL_RUNS}
             yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, arguments=arguments)
     for distribution, fraction, share in itertools.product(distributions, fractions, shares):
         arguments = {"n_iter": distribution or "auto", "subset_fraction": fraction}
@@ -247,8 +247,8 @@ def _plan_row(name: str, asked: Asked, strategy: Any, plan: Plan, budget: Mappin
 
 #: Rules of docs/learn/which_search.md in order: condition, and recommended kind.
 RULES: tuple[tuple[Callable[[int, float], bool], str], ...] = (
-    (lambda n, epsilon: n >= MANY, SUBSET),
-    (lambda n, epsilon: n <= FEW and epsilon <= SMALL_EPSILON, FIT),
+    (lambda n, epsilon: n >= MANY_RECORDS, SUBSET),
+    (lambda n, epsilon: n <= FEW_RECORDS and epsilon <= SMALL_EPSILON, FIT),
     (lambda n, epsilon: True, RANDOM),
 )
 
@@ -260,7 +260,7 @@ def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> tuple[str, 
     """
     named = next(kind for applies, kind in RULES if applies(n_samples, epsilon))
     if named in kinds:
-        return named, WHY[named]
+        return named, REASONS[named]
     possible = next(kind for kind in (FIT, RANDOM, SUBSET, GRID) if kind in kinds)
     return possible, NOT_PLANNED.format(named)
 
@@ -289,7 +289,7 @@ def expected_work(strategy: Any, plan: Plan) -> float:
     """Expected number of records that a search processes, in units of one training on all."""
     if isinstance(strategy, SampleAndAggregate):
         candidates = strategy.space.size()
-        return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
+        return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HOLDOUT)
     assert plan.distribution is not None
     runs = float(plan.distribution.mean) * _share_trained(plan.validation)
     if isinstance(strategy, SubsetStrategy):

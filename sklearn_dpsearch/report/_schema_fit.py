@@ -35,7 +35,7 @@ from ..privacy._statement.content import short_up, up
 from ..scoring import Noise, Sensitivity
 from ..scoring._noise_matching import matched_noise
 
-PUBLIC = (
+PUBLIC_FACTS = (
     "The schema was not taken from the records, and the names and types of their columns are "
     "public."
 )
@@ -161,7 +161,7 @@ def schema_report(
         guarantee=guarantee,
         delta=delta,
         components=(part,),
-        assumptions=(PUBLIC,),
+        assumptions=(PUBLIC_FACTS,),
         unit="record" if groups is None else "person",
     )
     book = ledger_here() if ledger is None else ledger

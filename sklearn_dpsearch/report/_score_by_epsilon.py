@@ -24,7 +24,7 @@ from ..privacy._checks import Array
 from ._drawing import LOOKS, Display
 
 #: Share of the fits that must reach a score.
-MOST = 0.8
+SHARE_OF_FITS = 0.8
 CAVEAT = "From public or made-up records: how much private ones differ from them it cannot know."
 
 
@@ -58,7 +58,7 @@ class NeededEpsilon(Display):
 
         It is inf where none does.
         """
-        reached = np.mean(self.scores >= self.at_least, axis=1) >= MOST
+        reached = np.mean(self.scores >= self.at_least, axis=1) >= SHARE_OF_FITS
         failed = np.flatnonzero(~reached)
         first = int(failed[-1]) + 1 if failed.size else 0
         return float(self.epsilons[first]) if first < len(self.epsilons) else math.inf

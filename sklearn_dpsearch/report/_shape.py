@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 from ._drawing import LOOKS, Display, Look
 
 #: Panels beside each other, and inches of one.
-BESIDE, WIDE, HIGH = 3, 3.6, 2.8
-PARTIAL = "the model is more than the sum of these curves"
+PANELS_PER_ROW, PANEL_WIDTH, PANEL_HEIGHT = 3, 3.6, 2.8
+PARTIAL_CURVES = "the model is more than the sum of these curves"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -118,16 +118,16 @@ class ShapeDisplay(Display):
             self.ax_.set(ylabel="log probability, less the mean")
             self.ax_.legend()
         if self.partial:
-            self.ax_.set_title(PARTIAL, loc="left", fontsize="small")
+            self.ax_.set_title(PARTIAL_CURVES, loc="left", fontsize="small")
         return self
 
     def _panels(self) -> list[Any]:
         """New axes with one scale of effects, for each column."""
         first = self._start(None)
-        beside, count = (min(BESIDE, len(self.shapes)), len(self.shapes))
+        beside, count = (min(PANELS_PER_ROW, len(self.shapes)), len(self.shapes))
         figure, below = first.figure, math.ceil(count / beside)
         first.remove()
-        figure.set_size_inches(WIDE * beside, HIGH * below)
+        figure.set_size_inches(PANEL_WIDTH * beside, PANEL_HEIGHT * below)
         panels = list(figure.subplots(below, beside, sharey=True, squeeze=False).ravel())
         for empty in panels[count:]:
             empty.remove()

@@ -16,7 +16,7 @@ from ..search import BasePrivateSearch
 from ._drawing import LOOKS, Display
 
 #: The smallest rate on a logarithmic scale.
-LEAST = 1e-4
+LEAST_RATE = 1e-4
 
 
 @dataclass(kw_only=True, eq=False)
@@ -124,14 +124,14 @@ class TradeOffDisplay(Display):
         ax.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
         if log:
             ax.set(xscale="log", yscale="log")
-        low = LEAST if log else -0.01
+        low = LEAST_RATE if log else -0.01
         ax.set(xlim=(low, 1.01), ylim=(low, 1.01))
         ax.legend(loc="lower right")
         return self
 
     def _draw_diagonal(self, ax: Any) -> None:
         """Draw the diagonal of pure guessing."""
-        rates, ink = np.geomspace(LEAST, 1.0, 50), ax.xaxis.label.get_color()
+        rates, ink = np.geomspace(LEAST_RATE, 1.0, 50), ax.xaxis.label.get_color()
         named = any(line.get_label() == "guessing" for line in ax.get_lines())
         label = "_" if named else "guessing"
         ax.plot(rates, rates, color=ink, linestyle=":", linewidth=1, label=label)

@@ -27,7 +27,7 @@ Evaluate = Callable[[Labels, Labels], Any]
 BLOCK = 2**10
 #: Noise is cut off here, which is as good as infinite, so that every quotient of integers is
 #: finite.
-LARGEST = 10**30
+LARGEST_NOISE = 10**30
 
 
 def response_function(estimator: Any, methods: str | Sequence[str]) -> Respond:
@@ -134,7 +134,7 @@ def quantised(values: Array, lower: float, upper: float, resolution: int) -> Pla
 
 def finite(noisy: Sequence[int]) -> list[int]:
     """Noisy integers cut off where no double could hold them."""
-    return [max(-LARGEST, min(LARGEST, int(value))) for value in noisy]
+    return [max(-LARGEST_NOISE, min(LARGEST_NOISE, int(value))) for value in noisy]
 
 
 def equal(first: Any, second: Any) -> Flags:

@@ -39,7 +39,7 @@ from ..privacy._checks import (
     require_whole,
 )
 from ..privacy._mechanisms.exact_sampling import (
-    SYSTEM,
+    SYSTEM_RANDOMNESS,
     IntegerSource,
     discrete_gaussian,
     discrete_laplace,
@@ -140,7 +140,7 @@ def _integrated_tail(sigma: float, first: Array) -> Array:
 
 
 #: Above this ρ the loss is too large to be worth a convolution.
-MOST_CONVOLVED = 100.0
+LARGEST_RHO = 100.0
 
 
 @part_of_guarantees
@@ -183,7 +183,7 @@ class Noise(ABC):
     norm = 2
 
     @abstractmethod
-    def sample(self, rng: IntegerSource = SYSTEM) -> int:
+    def sample(self, rng: IntegerSource = SYSTEM_RANDOMNESS) -> int:
         """Draw one integer of noise."""
 
     @abstractmethod
@@ -226,7 +226,7 @@ class DiscreteLaplaceNoise(Noise):
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive_fraction(self.scale, "scale"))
 
-    def sample(self, rng: IntegerSource = SYSTEM) -> int:
+    def sample(self, rng: IntegerSource = SYSTEM_RANDOMNESS) -> int:
         return discrete_laplace(self.scale, rng)
 
     def times(self, factor: int) -> DiscreteLaplaceNoise:
@@ -265,7 +265,7 @@ class DiscreteGaussianNoise(Noise):
         sigma_squared = positive_fraction(self.sigma_squared, "sigma_squared")
         object.__setattr__(self, "sigma_squared", sigma_squared)
 
-    def sample(self, rng: IntegerSource = SYSTEM) -> int:
+    def sample(self, rng: IntegerSource = SYSTEM_RANDOMNESS) -> int:
         return discrete_gaussian(self.sigma_squared, rng)
 
     def times(self, factor: int) -> DiscreteGaussianNoise:
@@ -333,7 +333,7 @@ class DiscreteGaussianDP(Guarantee):
     def _several_components(self) -> Guarantee:
         """Bound on δ for changes of several components."""
         blocks = self.sensitivity.l1_of_blocks
-        if not blocks or self.concentrated.rho > MOST_CONVOLVED:
+        if not blocks or self.concentrated.rho > LARGEST_RHO:
             return self.concentrated
         return compose(*[replace(self, sensitivity=Sensitivity(l1, l1**2)) for l1 in blocks])
 

@@ -27,7 +27,7 @@ from ..privacy._numerics.bisection import Turn, bracket, geometric, narrow, whol
 from ._noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
 
 #: δ below which a training guarantee's profile is ignored.
-NEGLIGIBLE = 1e-12
+NEGLIGIBLE_DELTA = 1e-12
 #: The variances tried differ by a relative step of 1/4096.
 FINENESS = 4096
 #: End of the search for a variance, in such steps.
@@ -192,9 +192,9 @@ def _profile_one_step_on(training: Guarantee) -> tuple[Array, Array]:
     Profiles never rise. Noise with δ(ε_i) ≤ δ_training(ε_{i+1}) is therefore nowhere above the
     training.
     """
-    reach = negligible_from(training.delta_at, NEGLIGIBLE)
+    reach = negligible_from(training.delta_at, NEGLIGIBLE_DELTA)
     grid = np.union1d(np.geomspace(1e-4 * reach, reach, 800), np.linspace(0.0, reach, 1600))
-    return grid[:-1], np.maximum(training.delta_at(grid[1:]), NEGLIGIBLE)
+    return grid[:-1], np.maximum(training.delta_at(grid[1:]), NEGLIGIBLE_DELTA)
 
 
 def _no_room_error(training: Guarantee) -> PrivacyError:

@@ -241,7 +241,7 @@ def validation_of(
 
 
 #: scikit-learn's splitters that know the number of records and nothing else.
-BLIND = (
+BLIND_SPLITTERS = (
     model_selection.KFold,
     model_selection.RepeatedKFold,
     model_selection.ShuffleSplit,
@@ -257,7 +257,7 @@ def is_taken_on_trust(cv: object) -> bool:
     Only the caller can know that these do not depend on the records.
     """
     has_numbers = _is_splitter(cv) or isinstance(cv, Iterable)
-    return has_numbers and type(cv) not in BLIND and not isinstance(cv, NO_SPLIT)
+    return has_numbers and type(cv) not in BLIND_SPLITTERS and not isinstance(cv, NO_SPLIT)
 
 
 def _is_splitter(cv: object) -> bool:
@@ -362,8 +362,7 @@ def _as_indices(indices: Any, n_samples: int) -> Indices:
     return numbers.astype(kind_of_numbers(n_samples))
 
 
-#: The usual share, and the largest.
-USUAL, LARGEST = 0.1, 0.3
+USUAL_SHARE, LARGEST_SHARE = 0.1, 0.3
 #: Fewest validation records, and a sufficient number at ε ≥ 1. A smaller ε needs 1/ε times as many.
 FEWEST_SCORED, ENOUGH_SCORED = 40, 3000
 
@@ -387,7 +386,7 @@ def default_share(n_records: float, epsilon: float | None) -> float:
     """
     n = max(n_records, 1)
     enough = ENOUGH_SCORED / min(1.0 if epsilon is None else float(epsilon), 1.0)
-    return min(max(min(USUAL, enough / n), FEWEST_SCORED / n), LARGEST)
+    return min(max(min(USUAL_SHARE, enough / n), FEWEST_SCORED / n), LARGEST_SHARE)
 
 
 class UnknownShare(Validation):

@@ -43,7 +43,7 @@ Planned: TypeAlias = tuple[PrivateFit, PrivacyLedger | None]
 
 #: Fields that a fit may leave beside what it spent; a later one takes all of them away before it
 #: uses a record.
-RELEASED = (
+RELEASED_ATTRIBUTES = (
     *("scorer_", "n_splits_", "best_params_", "best_score_", "best_score_std_", "best_index_"),
     *("best_estimator_", "final_params_", "cv_results_", "found_", "n_rounds_"),
 )
@@ -372,7 +372,7 @@ class BasePrivateSearch(
         if ledger is not None:
             about = model_in_words(plan.spent.release)
             ledger._spend_fit(type(self).__name__, plan.spent, entry, about=about)
-        for name in RELEASED:
+        for name in RELEASED_ATTRIBUTES:
             self.__dict__.pop(name, None)
         self.privacy_spent_ = with_earlier_fits(self, plan.spent, ledger) if paid is None else paid
 
@@ -385,5 +385,5 @@ class BasePrivateSearch(
         model reports the cost of the whole search.
         """
         charge(fields.get("best_estimator_"), plan.spent)
-        released = {name: fields[name] for name in RELEASED if name in fields}
+        released = {name: fields[name] for name in RELEASED_ATTRIBUTES if name in fields}
         self.__dict__.update({"scorer_": plan.scorer, **released})

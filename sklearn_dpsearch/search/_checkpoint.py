@@ -35,12 +35,12 @@ from ._pickling import Code, code_of, pickled, unpickled
 from ._planning.space import listed
 from ._records import KnownSeed, with_parameters
 
-ANEW = (
+RESET = (
     "Or delete the folder and start anew. The first attempt is then spent as well: add what it "
     "promised to what the new one costs."
 )
 SAME_SEARCH = "a search that goes on must be the same. Give the same arguments."
-ELSEWHERE = "elsewhere rounding and noise differ. Go on where it began."
+OTHER_PLATFORM = "elsewhere rounding and noise differ. Go on where it began."
 OTHER_RECORDS = (
     "the same noise must never meet other records, or the release would reveal the difference. "
     "Give the same records in the same order."
@@ -199,7 +199,7 @@ class Checkpoint(Start):
                 began = f"the search in {self.path} began"
                 difference = f"{name}={text}, and {began} with {name}={was}"
                 difference = difference if text else f"other {name} than those with which {began}"
-                raise PrivacyError(f"Found {difference}: {REASONS.get(name, SAME_SEARCH)} {ANEW}")
+                raise PrivacyError(f"Found {difference}: {REASONS.get(name, SAME_SEARCH)} {RESET}")
 
     def _release_of(self, search: str) -> FileOfSearch:
         return FileOfSearch(self.path / RELEASE, search)
@@ -250,7 +250,7 @@ def _header_in(path: Path) -> dict[str, Any]:
 
 def _unusable(path: Path, how: str) -> PrivacyError:
     needed = "the file as it was written is needed. Put it back if you can."
-    return PrivacyError(f"Found a checkpoint in {path} {how}; {needed} {ANEW}")
+    return PrivacyError(f"Found a checkpoint in {path} {how}; {needed} {RESET}")
 
 
 # --- fingerprint ----------------------------------------------------------------------------------
@@ -258,17 +258,17 @@ def _unusable(path: Path, how: str) -> PrivacyError:
 
 #: Number of candidates drawn to recognise a space, and the seed for that, independent of the
 #: search's candidates.
-PROBES, PROBING = 32, 0
+PROBES, PROBE_SEED = 32, 0
 #: Arguments without effect on the release, and arguments that are compared in another way.
-IGNORED = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger", "rehearse"})
-COMPARED = frozenset({"estimator", "param_distributions", "param_grid"})
+IGNORED_NAMES = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger", "rehearse"})
+COMPARED_NAMES = frozenset({"estimator", "param_distributions", "param_grid"})
 #: Libraries on which rounding and generators depend.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "torch", "skorch", "diffprivlib")
 #: Names of facts on which a release no longer depends once it is there.
 PLATFORM = (*LIBRARIES, "sklearn_dpsearch", "Python", "processor")
 #: Name in a fingerprint ↦ why it must be the same, and the remedy.
 REASONS = {
-    **dict.fromkeys(PLATFORM, ELSEWHERE),
+    **dict.fromkeys(PLATFORM, OTHER_PLATFORM),
     **dict.fromkeys(("X", "y", "X_public", "y_public", "parameters of fit"), OTHER_RECORDS),
 }
 SCALARS = (bool, int, float, str, type(None))
@@ -277,7 +277,7 @@ SCALARS = (bool, int, float, str, type(None))
 def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     """Name ↦ digest of a fact that must be the same, and its text for errors."""
     search, plan = prepared.strategy.search, prepared.plan
-    names = search.get_params(deep=False).keys() - IGNORED - COMPARED
+    names = search.get_params(deep=False).keys() - IGNORED_NAMES - COMPARED_NAMES
     arguments = {name: getattr(search, name) for name in sorted(names)}
     if isinstance(arguments.get("random_state"), np.random.RandomState):
         # it changes with use; the entropy drawn from it is kept
@@ -322,7 +322,7 @@ def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 
 def _sample_of_space(space: Any) -> list[Any]:
     """Plain values of a space, and some candidates from it."""
-    drawing = Randomness.following(PROBING).drawing()
+    drawing = Randomness.following(PROBE_SEED).drawing()
     plain = [
         {name: [v for v in values if isinstance(v, SCALARS)] for name, values in listed(d).items()}
         for d in space.dictionaries

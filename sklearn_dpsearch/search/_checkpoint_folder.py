@@ -15,22 +15,22 @@ from pathlib import Path
 
 import filelock
 
-from .._durable import NEW, read_whole, sync_folder, write_through, write_whole
+from .._durable import NEW_SUFFIX, read_whole, sync_folder, write_through, write_whole
 from ..errors import PrivacyError
 
 #: The essential file: what the search is recognised by, and its secret.
 STATE, LOCK, README, RELEASE = "search.checkpoint", "lock", "README.txt", "release"
 #: Beginning of the names of finished runs.
-DONE = "done-"
+RUN_PREFIX = "done-"
 #: Names of files that are written only after the essential one, and of all files of a checkpoint.
-PIECE = re.compile(rf"({DONE}[0-9a-f-]*|{RELEASE})({NEW})?")
-OWN = re.compile(rf"{LOCK}|{README}|{STATE}({NEW})?|{PIECE.pattern}")
+PIECE = re.compile(rf"({RUN_PREFIX}[0-9a-f-]*|{RELEASE})({NEW_SUFFIX})?")
+CHECKPOINT_FILES = re.compile(rf"{LOCK}|{README}|{STATE}({NEW_SUFFIX})?|{PIECE.pattern}")
 NOT_WRITTEN = (
     "Found no way to write a checkpoint into {path} ({reason}); room and the right to write are "
     "needed. No record was used, and nothing is spent: make room, or give another folder, and call "
     "fit again."
 )
-ABOUT = """\
+README_TEXT = """\
 This folder is as secret as the private records.
 
 It holds a private search that has not ended: the secret from which candidates, their number, splits
@@ -69,7 +69,7 @@ def opened_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
             _make_folder(path)
             lock.acquire()
             if not (path / STATE).exists():
-                write_through(path / README, ABOUT.encode())
+                write_through(path / README, README_TEXT.encode())
     except filelock.Timeout:
         raise PrivacyError(
             f"Found a search that is running with checkpoint={str(folder)!r}; each search needs a "
@@ -91,7 +91,7 @@ def delete_folder(path: Path) -> None:
     """Delete the library's files, or raise an OSError; then the folder, if the system allows it."""
     plain = (README, LOCK)
     for name in sorted(set(os.listdir(path)) - set(plain)):
-        if OWN.fullmatch(name):
+        if CHECKPOINT_FILES.fullmatch(name):
             (path / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         sync_folder(path)
@@ -130,7 +130,7 @@ def _make_folder(path: Path) -> None:
             "that is empty, or that does not exist yet."
         )
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    strange = sorted(name for name in os.listdir(path) if not OWN.fullmatch(name))
+    strange = sorted(name for name in os.listdir(path) if not CHECKPOINT_FILES.fullmatch(name))
     if strange:
         raise PrivacyError(
             f"Found {strange[0]!r} in checkpoint={str(path)!r}; a folder of its own is needed, "

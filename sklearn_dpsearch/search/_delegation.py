@@ -16,7 +16,7 @@ from ..data._records import read_table
 from ..scoring import PrivateScorer
 
 #: Tags that a search has from its estimator.
-OF_ESTIMATOR = (
+ESTIMATOR_TAGS = (
     *("estimator_type", "classifier_tags", "regressor_tags"),
     *("transformer_tags", "input_tags", "target_tags"),
 )
@@ -194,7 +194,7 @@ class ReleasedModel:
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)  # type: ignore[misc]
-        for name in OF_ESTIMATOR:
+        for name in ESTIMATOR_TAGS:
             setattr(tags, name, deepcopy(getattr(inner, name)))
         tags.non_deterministic = True
         tags.array_api_support = False  # draws and noisy sums are computed by NumPy

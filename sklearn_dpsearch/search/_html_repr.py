@@ -16,14 +16,14 @@ from ._records import columns_read
 #: Most lines of a search's text.
 MOST_LINES = 18
 #: Longer descriptions of parameters are cut.
-LONGEST = 200
+LONGEST_TEXT = 200
 #: Readable in light and dark notebooks, as it takes over their colours.
 BOX = (
     "border: 1px solid currentColor; border-radius: 4px; padding: 0.4em 0.8em; margin: 0 0 0.5em; "
     "width: fit-content;"
 )
 NO_MODEL = "The last fit ended without a result. Its cost is spent."
-SEEDED = "A known seed was used: the guarantee does not hold against anyone who knows the seed."
+KNOWN_SEED = "A known seed was used: the guarantee does not hold against anyone who knows the seed."
 NOT_FOUND = "The search ended without a candidate, which is a result like any other."
 
 
@@ -76,7 +76,7 @@ class ShownInNotebooks:
         return forms
 
 
-def words_of(value: object, longest: int = LONGEST) -> str:
+def words_of(value: object, longest: int = LONGEST_TEXT) -> str:
     """Representation of an object, cut; its class where ``repr`` fails."""
     try:
         text = repr(value)
@@ -116,7 +116,7 @@ def _spent(search: Any) -> list[str]:
     unit = "" if spent.unit == "record" else f"; unit: {escape(clean(spent.unit))}"
     relation = f"({escape(spent.neighboring)} neighbours{unit})"
     cost = f"<b>ε = {up(spent.epsilon)}</b> at δ = {short_up(spent.delta)} {relation}"
-    void = [SEEDED] if spent.release is not None and spent.release.seeded else []
+    void = [KNOWN_SEED] if spent.release is not None and spent.release.seeded else []
     if not hasattr(search, "scorer_"):
         return [f"Spent: {cost}", *void, NO_MODEL]
     release = [NOT_FOUND]

@@ -11,12 +11,12 @@ from ..privacy import PrivacyError
 from ..privacy._spent import PrivacySpent
 from ._planning.checks import nested_values, values_of_space
 
-BEFORE = (
+REPEATED_FIT = (
     "This search was fitted {} before. The cost of earlier fits, on the same records, is not "
     "included: {}"
 )
-ADD = "add it (privacy.compose), or let a PrivacyLedger count."
-IN_LEDGER = "ledger.spent() is the total of all entries."
+MANUAL_TOTAL = "add it (privacy.compose), or let a PrivacyLedger count."
+LEDGER_TOTAL = "ledger.spent() is the total of all entries."
 
 
 def ledger_of(search: Any) -> PrivacyLedger | None:
@@ -64,7 +64,7 @@ def with_earlier_fits(
         return spent
     search._fits_before = getattr(search, "_fits_before", 0) + 1
     times = "once" if search._fits_before == 1 else f"{search._fits_before} times"
-    text = BEFORE.format(times, ADD if ledger is None else IN_LEDGER)
+    text = REPEATED_FIT.format(times, MANUAL_TOTAL if ledger is None else LEDGER_TOTAL)
     return replace(spent, assumptions=(*spent.assumptions, text))
 
 

@@ -28,12 +28,12 @@ from ._strategy import Strategy
 
 #: Forms of columns that are joined, by NumPy's letter for their types; all others are objects.
 FORMS: dict[str, Any] = {**dict.fromkeys("biuf", np.float64), "M": "datetime64[us]"}
-TRUSTED = (
+TRUSTED_WORKERS = (
     "Records are in partitions on workers of Dask, which send rows of the subset and of the "
     "validation to the private process: workers, scheduler and connections are trusted as the "
     "caller is."
 )
-CHANGED = (
+CHANGED_PARTITION = (
     "Found a partition with other rows, or another order of rows, than when its records were "
     "counted, so that the rest would not be the records outside of the subset. Each computation "
     "has to give the same: X = X.persist() before fit."
@@ -103,7 +103,7 @@ class PartitionedTable:
             places = [np.asarray(part - start, np.intp) for part, start in zip(numbers, starts)]
             frames = _computed(client, self._delayed(places))
         if not all(map(is_frame, frames)):
-            raise TableChangedError(CHANGED)
+            raise TableChangedError(CHANGED_PARTITION)
         declared = declared_of(self.models)
         parts = [_in_one_form(read_features(frame, declared), declared.exact) for frame in frames]
         y = [read_targets(column_named(frame, self.target), declared) for frame in frames]

@@ -33,22 +33,22 @@ from ..privacy import PrivacyError
 
 #: Libraries whose objects start threads when they are unpickled: no process may be forked after
 #: that.
-THREADED = frozenset({"polars", "pyarrow"})
+THREADED_PACKAGES = frozenset({"polars", "pyarrow"})
 #: Alignment of arrays, in bytes.
-ALIGNED = 64
-WHAT_TRAVELS = (
+ALIGNMENT = 64
+OWN_PROCESS = (
     "Private work is done in a process of its own. Remove open files, locks, connections and the "
     "like, or make them in fit."
 )
-MADE_THERE = (
+LOCAL_CODE = (
     "it is, or holds, a class or function that was made inside of a function; define it at the top "
     "of a script"
 )
 #: Whether a module's name leads to code, as cloudpickle says it; kinds of code, and of functions
 #: with a cache.
 is_importable = cloudpickle.cloudpickle._should_pickle_by_reference
-CACHED = type(functools.lru_cache(len))
-CODE = (type, FunctionType, ModuleType, CACHED)
+CACHED_FUNCTION = type(functools.lru_cache(len))
+CODE = (type, FunctionType, ModuleType, CACHED_FUNCTION)
 
 
 # --- code -----------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class Code:
             self._importable[id(thing)] = thing
             return None
         if self.closed:
-            raise pickle.PicklingError(MADE_THERE)
+            raise pickle.PicklingError(LOCAL_CODE)
         self.objects.append(thing)
         return self._numbers.setdefault(id(thing), len(self._numbers))
 
@@ -112,7 +112,7 @@ class Code:
 
 
 def _goes_by_value(thing: Any) -> bool:
-    code = thing.__wrapped__ if isinstance(thing, CACHED) else thing
+    code = thing.__wrapped__ if isinstance(thing, CACHED_FUNCTION) else thing
     return getattr(code, "__module__", "") != "builtins" and not is_importable(code)
 
 
@@ -161,10 +161,10 @@ class _Pickler(cloudpickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if self._code is not None:
-            self._code.starts_threads |= type(obj).__module__.partition(".")[0] in THREADED
+            self._code.starts_threads |= type(obj).__module__.partition(".")[0] in THREADED_PACKAGES
         if type(obj) is np.memmap and (place := place_of(obj)) is not None:
             return MappedArray.open, (place,)
-        if type(obj) is CACHED and _goes_by_value(obj):
+        if type(obj) is CACHED_FUNCTION and _goes_by_value(obj):
             return _cached, (obj.__wrapped__, obj.cache_parameters())
         if (special := reduction(obj)) is not None:
             return special
@@ -218,7 +218,7 @@ def _dump(pickler: _Pickler, thing: Any) -> None:
         quotable = isinstance(error, (TypeError, AttributeError, pickle.PicklingError))
         why = str(error) if quotable else type(error).__name__
     raise PrivacyError(
-        f"Found an estimator, a scorer or a parameter that cannot be pickled: {why}. {WHAT_TRAVELS}"
+        f"Found an estimator, a scorer or a parameter that cannot be pickled: {why}. {OWN_PROCESS}"
     )
 
 
@@ -275,7 +275,7 @@ class Packed:
             code.closed = True
         if not code.closed:  # outside of the handler: a chained exception could quote a record
             what = "records or public data that cannot be pickled"
-            raise PrivacyError(f"Found {what}. {WHAT_TRAVELS}")
+            raise PrivacyError(f"Found {what}. {OWN_PROCESS}")
         parts = [head.getbuffer(), *(buffer.raw() for buffer in buffers)]
         facts = pickle.dumps((code.starts_threads, [part.nbytes for part in parts]))
         return cls._written([len(facts).to_bytes(8, "little") + facts, *parts], folder)
@@ -291,7 +291,7 @@ class Packed:
         packed = cls(file, folder)
         with open(packed.file, "wb", closefd=False) as stream:
             for part in parts:
-                stream.write(bytes(-stream.tell() % ALIGNED))
+                stream.write(bytes(-stream.tell() % ALIGNMENT))
                 stream.write(part)
         return packed
 
@@ -319,7 +319,7 @@ class Packed:
         end = 8 + int.from_bytes(mapped[:8], "little")
         parts = []
         for size in pickle.loads(mapped[8:end])[1]:
-            start = end + -end % ALIGNED
+            start = end + -end % ALIGNMENT
             end = start + size
             parts.append(mapped[start:end])
         objects, shared = pickle.loads(parts[0], buffers=parts[1:])

@@ -25,7 +25,7 @@ from ._execution.clusters import Workplace, workplace_for
 from ._execution.randomness import Randomness
 from ._execution.workers import Workers
 from ._html_repr import plan_in_words
-from ._partitions import TRUSTED, PartitionedTable, look_at_partitions
+from ._partitions import TRUSTED_WORKERS, PartitionedTable, look_at_partitions
 from ._planning.checks import check_public_shape, first_look, fit_params_of, read_public
 from ._planning.finite_epsilon import check_finite
 from ._planning.plan import Plan
@@ -168,7 +168,7 @@ def private_fit(
     if groups is not None:
         persons = fit_params[name] = persons_in(groups, n)
         n, unit = number_of_persons(persons), "person"
-    trusted = (*workplace.assumptions, *(TRUSTED,) * is_of_dask(X))
+    trusted = (*workplace.assumptions, *(TRUSTED_WORKERS,) * is_of_dask(X))
     with planning(type(search).__name__, search.verbose):
         plan = strategy.plan(n, is_public, search.delta)
         check_finite(search, plan, plan.spent, n, is_public)

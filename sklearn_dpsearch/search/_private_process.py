@@ -46,9 +46,9 @@ PACKAGES = (
     *("opacus", "diffprivlib", "dp_accounting", "interpret", __name__.partition(".")[0]),
 )
 #: Most modules in a request.
-MODULES = 500
+MOST_MODULES = 500
 
-ENDED = (
+ENDED_PROCESS = (
     "The private process of the search ended before its work did: usually the system ended it for "
     "want of memory, or compiled code crashed. The cost in privacy_spent_ is spent. Use fewer "
     "workers (n_jobs), and try the candidates on public or made-up records: dry_run()."
@@ -313,7 +313,7 @@ class _Child:
                 tell(Stage(*pickle.loads(frame[1:])))
             return frame
         except (OSError, EOFError):
-            return serving.ERROR + pickle.dumps((EndedError, ENDED))
+            return serving.ERROR + pickle.dumps((EndedError, ENDED_PROCESS))
 
     def close(self) -> None:
         """End the process."""
@@ -407,8 +407,8 @@ class _Server:
         """Let the server import modules that it has not imported before."""
         asks, new = self.asks(), [name for name in modules if name not in self._imported]
         self._imported.update(new)
-        for part in range(0, len(new), MODULES):
-            asks.send(serving.IMPORT + " ".join(new[part : part + MODULES]).encode())
+        for part in range(0, len(new), MOST_MODULES):
+            asks.send(serving.IMPORT + " ".join(new[part : part + MOST_MODULES]).encode())
 
     def close(self) -> None:
         """Let the server end."""

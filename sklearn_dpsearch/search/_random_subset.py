@@ -39,11 +39,11 @@ from ..scoring._validation import (
 from ._planning.space_guarantee import SpaceGuarantee
 
 #: Probability with which a Poisson sample exceeds the public bound on its size.
-BEYOND = 1e-30
+EXCESS_PROBABILITY = 1e-30
 #: Fewest records expected in each part.
-HANDFUL = 10
+FEWEST_RECORDS = 10
 
-VALIDATES = {"rest": "the records outside the subset", "subset": "some of the subset"}
+VALIDATION_RECORDS = {"rest": "the records outside the subset", "subset": "some of the subset"}
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ class OnTheRest(Validation):
 def most_members(n_samples: int, fraction: float) -> int:
     """Public bound on the size of the subset.
 
-    A Poisson sample exceeds it with probability BEYOND at most.
+    A Poisson sample exceeds it with probability EXCESS_PROBABILITY at most.
     """
-    return int(binom.isf(BEYOND, n_samples, fraction))
+    return int(binom.isf(EXCESS_PROBABILITY, n_samples, fraction))
 
 
 def _who_joins(n_samples: int, fraction: float, random_bytes: RandomBytes) -> np.ndarray:
@@ -128,11 +128,11 @@ def members_of(
 
     With public data all of the subset trains.
     """
-    if validate_on not in VALIDATES:
+    if validate_on not in VALIDATION_RECORDS:
         raise ValueError(
             f"Found validate_on={validate_on!r}; 'rest' (candidates are scored on records outside "
             f"the subset) or 'subset' (on some of the subset) is "
-            f"needed.{did_you_mean(validate_on, VALIDATES)}"
+            f"needed.{did_you_mean(validate_on, VALIDATION_RECORDS)}"
         )
     if cv is not None and not isinstance(cv, numbers.Real):
         raise ValueError(
@@ -164,11 +164,11 @@ def check_handful(members: InSubset | OnTheRest, train_on: str, n: float) -> Non
     if isinstance(members, OnTheRest):
         parts["validating part of the rest"] = (1.0 - fraction) * members.share * n
     for name, expected in parts.items():
-        if expected < HANDFUL:
+        if expected < FEWEST_RECORDS:
             remedy = "Give a larger" if name == "subset" else "Give a smaller"
             raise ValueError(
                 f"Found subset_fraction={fraction!r} of {n:g} records (n_samples={n:g}): the "
-                f"{name} is expected to hold {expected:.3g} of them, fewer than {HANDFUL}. "
+                f"{name} is expected to hold {expected:.3g} of them, fewer than {FEWEST_RECORDS}. "
                 f"{remedy} subset_fraction, or use DPRandomSearchCV."
             )
 
@@ -177,11 +177,11 @@ def check_handful(members: InSubset | OnTheRest, train_on: str, n: float) -> Non
 
 #: Mean number of runs where the user gives none, and the longest list whose candidates may then all
 #: run once.
-USUAL, SHORT = 10, 10
+USUAL_RUNS, SHORT_LIST = 10, 10
 #: ``subset_fraction="auto"``: between the first two, with this number of expected records × ε in
 #: the subset.
 LEAST_FRACTION, LARGEST_FRACTION, ENOUGH_RECORDS = 0.1, 0.3, 1500.0
-TRAINED_ON = {"rest": "the rest", "all": "all records"}
+TRAINING_RECORDS = {"rest": "the rest", "all": "all records"}
 #: Factor of the noise of a score on the rest over the noise that would match the final training, so
 #: that its loss is a small part of the training's: both costs compose. The noise depends on the
 #: final training alone, so on no secret.
@@ -190,7 +190,7 @@ FACTOR_OF_SCORES = 24
 #: record of the rest then always pays less than a record of the subset.
 FACTOR_AT_NO_COST = 3
 #: Relative gap within which two costs count as equal.
-ABOUT = 0.02
+EQUAL_GAP = 0.02
 
 
 def cost_of_subset(
@@ -257,7 +257,7 @@ def _name_of_release(
         runs = f"the best of {distribution.mean:.0f} candidates, each of which runs once"
     return (
         f"tune on a subset (each with probability {members.fraction:g}) by {runs}{validated}, "
-        f"then train on {TRAINED_ON[train_on]}"
+        f"then train on {TRAINING_RECORDS[train_on]}"
     )
 
 
@@ -317,7 +317,7 @@ def each_is_cheap(
     (``epsilon``, ``delta``), which is close to what one run of a search with this total promises.
     The answer depends on public numbers alone.
     """
-    if number > SHORT:
+    if number > SHORT_LIST:
         return False
     mu = calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta)
     one_run = GaussianDP(mu=mu, neighboring=relation)
@@ -326,5 +326,5 @@ def each_is_cheap(
         total = subset_then_train(tune, one_run, fraction, train_on, secret_membership=secret)
         return float(total.epsilon_at(delta))
 
-    usual = cost(best_of(one_run, Geometric(USUAL)))
-    return cost(compose(*[one_run] * number)) <= usual * (1.0 + ABOUT)
+    usual = cost(best_of(one_run, Geometric(USUAL_RUNS)))
+    return cost(compose(*[one_run] * number)) <= usual * (1.0 + EQUAL_GAP)

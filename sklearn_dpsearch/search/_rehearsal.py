@@ -167,7 +167,7 @@ NOTE = (
     "bounds: no record was used and nothing was spent. Mend it, or write rehearse=False if made-up "
     "records cannot suit this estimator."
 )
-CONFINED = "Candidates may write to temporary files alone (tempfile), and have no network."
+CONFINEMENT = "Candidates may write to temporary files alone (tempfile), and have no network."
 
 
 def rehearse(fit: PrivateFit, records: Records) -> str | None:
@@ -198,7 +198,7 @@ def rehearse(fit: PrivateFit, records: Records) -> str | None:
         run_publicly(rehearsal, [made_X, made_y], writes=())
     except Exception as error:
         if isinstance(error, OSError):
-            error.add_note(CONFINED)
+            error.add_note(CONFINEMENT)
         error.add_note(NOTE)
         raise
     return None

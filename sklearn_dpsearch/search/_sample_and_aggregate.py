@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._process import reseed
-from .._process.progress import UNSEEN, Progress
+from .._process.progress import NO_DISPLAY, Progress
 from ..privacy import Guarantee, PrivacyError
 from ..privacy._mechanisms.array_sampling import RandomBytes, uniform_integers
 from ..privacy._spent import Component
@@ -45,8 +45,8 @@ from ._strategy import Strategy, checked_candidates
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
 RESOLUTION = 2**20
-#: Without public data, 1 in HELD_OUT records of a part is held out to score its models.
-HELD_OUT = 4
+#: Without public data, 1 in HOLDOUT records of a part is held out to score its models.
+HOLDOUT = 4
 #: Fewest records expected in a part: with fewer, a class is often missing and utilities say little.
 LEAST_SIZE = 10
 #: Assumption of the sensitivity of utilities.
@@ -55,7 +55,7 @@ ONE_PART = (
     "nothing between calls."
 )
 #: Fewest records of a part, on average, with the default number of parts.
-RECORDS = 50
+PART_RECORDS = 50
 #: Most trainings on parts, of all candidates together, with the default number of parts. A net
 #: trained together with others costs about an eighth of a training on all records, for any size of
 #: its part (the number of steps stays).
@@ -89,8 +89,8 @@ def random_parts(n: int, n_parts: int, public: bool, random_bytes: RandomBytes) 
     random_bytes : callable
         Secret randomness.
     """
-    drawn = uniform_integers(n, n_parts * HELD_OUT, random_bytes)
-    part, validates = drawn // HELD_OUT, (drawn % HELD_OUT == 0) & (not public)
+    drawn = uniform_integers(n, n_parts * HOLDOUT, random_bytes)
+    part, validates = drawn // HOLDOUT, (drawn % HOLDOUT == 0) & (not public)
     order = np.argsort(part, kind="stable").astype(kind_of_numbers(n))
     members = np.split(order, np.searchsorted(part[order], np.arange(1, n_parts)))
     return [(records[~validates[records]], records[validates[records]]) for records in members]
@@ -168,7 +168,7 @@ def _with_scaled_loss(
 
 
 def utilities_of(
-    job: Job, candidates: Candidates, part_noise: str, seeds: Seeds, progress: Progress = UNSEEN
+    job: Job, candidates: Candidates, part_noise: str, seeds: Seeds, progress: Progress = NO_DISPLAY
 ) -> list[Fraction]:
     """Mean over the parts (the job's folds) of every candidate's score in [0, 1]: exact and secret.
 
@@ -231,7 +231,7 @@ def number_of_parts(
         return None
     candidates = max(candidates, 2)
     wanted = math.ceil(2 * math.log(candidates) / (LOSS * epsilon))
-    return max(2, min(wanted, n // RECORDS, MOST_TRAININGS // candidates))
+    return max(2, min(wanted, n // PART_RECORDS, MOST_TRAININGS // candidates))
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ FILES, NETWORK, SOCKETS = "files", "the network", "sockets with a path"
 PROCESSES = "processes and their memory"
 WALLS = (FILES, NETWORK, SOCKETS, PROCESSES)
 
-STOPPED = (
+STOPPED_SEARCH = (
     "The search was stopped by an error whose source and text could depend on the records and are "
     "not shown. The cost in privacy_spent_ is spent. Try search.dry_run() on public or made-up "
     "records."
@@ -230,7 +230,7 @@ def _answer(work: Callable[..., Any], call: bytes) -> bytes:
         value = work(*unpickled(call, ROLE.shared))
     except BaseException as error:
         is_ours = type(error).__module__.startswith(f"{__name__.partition('.')[0]}.")
-        content = (type(error), str(error)) if is_ours else (PrivateProcessError, STOPPED)
+        content = (type(error), str(error)) if is_ours else (PrivateProcessError, STOPPED_SEARCH)
         return ERROR + pickle.dumps(content)
     try:
         return pickled(value, head=VALUE)

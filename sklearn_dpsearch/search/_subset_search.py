@@ -26,7 +26,7 @@ from ._execution.job import FinalTraining, Job, Outcome, Split
 from ._execution.randomness import Randomness
 from ._execution.runs import Run, train_in_the_open
 from ._planning.checks import RUNS
-from ._planning.families import COMMON, Families, families_of
+from ._planning.families import RELATION, Families, families_of
 from ._planning.plan import Facts, Plan, describe_runs
 from ._planning.space_guarantee import space_guarantee
 from ._records import Candidate, Candidates, Distributions, Extrapolate, Seed, with_parameters
@@ -170,16 +170,16 @@ PARTS_CAN_TRAIN = (
     "more than the model: parts are large, and classes are known in advance or present in every "
     "part."
 )
-AT_ANY_PLACE = (
+PLACE_INDEPENDENCE = (
     "What is read of a record, and predicted for it, does not depend, to the last bit, on its "
     "place in a table: who is in the subset is secret, and a record in it moves the later ones by "
     "a place."
 )
-COUNTS = (
+NO_SECRECY = (
     "{} may use the number of its records, which tells who is in the subset: the subset counts as "
     "known, without amplification."
 )
-REPLACED = (
+REPLACED_RECORD = (
     "Runs and scores hold for a record that is replaced by nothing in its place (zero_out). To "
     "replace it by another one is two such steps, so the total is stated under replace_one."
 )
@@ -235,7 +235,7 @@ class SubsetStrategy(BestOfStrategy):
             told_its_size=told_its_size,
             replaced=replaced,
         )
-        assumptions = (AT_ANY_PLACE,) * amplified + (REPLACED,) * replaced
+        assumptions = (PLACE_INDEPENDENCE,) * amplified + (REPLACED_RECORD,) * replaced
         return self.resolved(
             families,
             public,
@@ -249,7 +249,7 @@ class SubsetStrategy(BestOfStrategy):
             tuning_share=share,
             notes=(
                 PARTS_CAN_TRAIN,
-                *(assumptions if secret else (COUNTS.format(type(search.estimator).__name__),)),
+                *(assumptions if secret else (NO_SECRECY.format(type(search.estimator).__name__),)),
             ),
             work=describe_runs(distribution, exhaustive),
         )
@@ -305,7 +305,7 @@ class SubsetStrategy(BestOfStrategy):
         if exhaustive:
             return Fixed(self.space.size())
         n_iter = self.search.n_iter
-        mean = random_subset.USUAL if isinstance(n_iter, str) else n_iter
+        mean = random_subset.USUAL_RUNS if isinstance(n_iter, str) else n_iter
         return as_count_distribution(mean).at_least_one()
 
     def _tuning_share(
@@ -325,10 +325,10 @@ class SubsetStrategy(BestOfStrategy):
         self, families: Families, fraction: float, n_samples: int | None, public: bool
     ) -> random_subset.InSubset | random_subset.OnTheRest:
         search = self.search
-        if search.train_on not in random_subset.TRAINED_ON:
+        if search.train_on not in random_subset.TRAINING_RECORDS:
             raise ValueError(
                 f"Found train_on={search.train_on!r}; 'rest' (the records outside the subset) or "
-                f"'all' is needed.{did_you_mean(search.train_on, random_subset.TRAINED_ON)}"
+                f"'all' is needed.{did_you_mean(search.train_on, random_subset.TRAINING_RECORDS)}"
             )
         final_training.check_rules(search.extrapolate, self.space.names)
         if search.warm_start:
@@ -454,5 +454,5 @@ def _factor_of_scores(members: Validation, amplified: bool, share: float) -> int
 
 def _replaced_promises(families: Families) -> list[Guarantee]:
     """Guarantee of each candidate, as configured, for a replaced record."""
-    runs = space_guarantee(replace(families, relations=(COMMON,)), families.space, {}).runs
+    runs = space_guarantee(replace(families, relations=(RELATION,)), families.space, {}).runs
     return [run.guarantee for family in runs for run in family]

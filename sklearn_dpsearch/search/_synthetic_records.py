@@ -27,10 +27,10 @@ MOST_NUMBERS, FEWEST_RECORDS = 10**6, 20
 #: Parameters that hold one pair of bounds for all features, or one for each.
 BOUNDS = ("bounds", "bounds_X")
 #: Steps that keep the number of features.
-KEEP_WIDTH = ("Binarizer", "Normalizer", "OrdinalEncoder", "SimpleImputer", "StandardScaler")
+EQUAL_WIDTH_STEPS = ("Binarizer", "Normalizer", "OrdinalEncoder", "SimpleImputer", "StandardScaler")
 
 #: Errors of values that a type does not hold.
-UNFIT = (ValueError, TypeError, OverflowError)
+UNFIT_ERRORS = (ValueError, TypeError, OverflowError)
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
@@ -102,7 +102,7 @@ def _declared_columns(steps: Sequence[Any], width: int | None) -> dict[Any, Draw
                 "none can be made up. Give X_example and y_example: a few public or made-up "
                 "records."
             )
-        if type(step).__name__ not in KEEP_WIDTH:
+        if type(step).__name__ not in EQUAL_WIDTH_STEPS:
             break
     lowest = 0.0 if get_tags(first).input_tags.positive_only else -1.0
     return dict(enumerate([_uniform(lowest, 1.0)] * features))
@@ -188,7 +188,7 @@ def _of_type(values: Any, dtype: Any, otherwise: Any) -> Any:
     if dtype.kind in "iu" and values.dtype.kind == "f":
         values = values.round()
     for column in (values, otherwise):
-        with contextlib.suppress(*UNFIT), np.errstate(invalid="ignore"):
+        with contextlib.suppress(*UNFIT_ERRORS), np.errstate(invalid="ignore"):
             return column.astype(dtype)
     return values
 

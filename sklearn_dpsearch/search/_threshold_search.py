@@ -201,7 +201,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
 
 
 #: Parameters of the search that have a meaning with a number only, and why.
-ONLY_WITH_A_NUMBER = {
+NUMBER_PARAMETERS = {
     "n_iter": "every candidate of the grid runs. Leave n_iter out",
     "cv": "candidates are scored on n_parts random parts. Leave cv out, and set n_parts",
     "score_noise": "no score is released. Leave score_noise out",
@@ -210,7 +210,7 @@ ONLY_WITH_A_NUMBER = {
 
 def check_none_of_a_number(search: DPThresholdSearchCV) -> None:
     """Raise for parameters that have no meaning where the threshold doubles."""
-    for name, why in ONLY_WITH_A_NUMBER.items():
+    for name, why in NUMBER_PARAMETERS.items():
         value, default = getattr(search, name), signature(type(search)).parameters[name].default
         if value is not default and value != default:
             where = f"{name}={value!r} where the threshold doubles (Doubling)"

@@ -9,9 +9,9 @@ import pytest
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from sklearn_dpsearch.boosting._capacity import (
-    MANY,
-    OF_CLASSES,
-    OF_NUMBERS,
+    CLASS_PACE,
+    LARGE_SIGNAL,
+    NUMBER_PACE,
     parts_by_cell_width,
     parts_by_rule,
     rounds_by_rule,
@@ -30,13 +30,13 @@ def fitted(n, mu, share=0.5, **changed):
     return model.fit(X, (X[:, 0] < share).astype(int))
 
 
-@pytest.mark.parametrize("pace", [OF_CLASSES, OF_NUMBERS])
+@pytest.mark.parametrize("pace", [CLASS_PACE, NUMBER_PACE])
 def test_rounds_grow_with_what_can_be_learned_and_their_steps_shrink(pace):
     found = [rounds_by_rule(size / 4, size, pace) for size in np.geomspace(1, 1e8, 60)]
     assert found == sorted(found)
     assert (found[0], found[-1]) == (pace.minimum, pace.maximum)
-    assert rounds_by_rule(MANY / 4, MANY, pace) == pace.usual
-    assert rounds_by_rule(MANY, 2 * MANY, pace) == 2 * pace.usual
+    assert rounds_by_rule(LARGE_SIGNAL / 4, LARGE_SIGNAL, pace) == pace.usual
+    assert rounds_by_rule(LARGE_SIGNAL, 2 * LARGE_SIGNAL, pace) == 2 * pace.usual
     # few of the rarer class, whatever their number
     assert rounds_by_rule(pace.usual / 2, 1e9, pace) <= pace.usual
     steps = [step_by_rule(rounds, pace) for rounds in found]
@@ -65,7 +65,7 @@ def test_rounds_of_several_features_begin_where_each_of_them_has_two_parts():
 @pytest.mark.slow
 def test_a_fit_follows_the_rule_and_arguments_override_it():
     few, many = fitted(300, 0.1), fitted(4000, 20.0)
-    assert (few.n_iter_, many.n_iter_) == (OF_CLASSES.minimum, OF_CLASSES.maximum)
+    assert (few.n_iter_, many.n_iter_) == (CLASS_PACE.minimum, CLASS_PACE.maximum)
     # bins, and missing values
     assert max(len(lookup) for one in many.partitions_[1:] for lookup in one[1]) == 129
     widest = [max(one[2] for one in model.partitions_ if len(one[0]) == 1) for model in (few, many)]
@@ -93,5 +93,5 @@ def test_the_number_of_rounds_is_a_function_of_the_noisy_start_alone(monkeypatch
         DPGradientBoostingRegressor, "_noise_source", lambda *given: np.random.RandomState(0).bytes
     )
     one, other = (model.fit(X[:n], y[:n]).n_iter_ for n in (1000, 999))
-    assert OF_NUMBERS.minimum < one < OF_NUMBERS.usual
+    assert NUMBER_PACE.minimum < one < NUMBER_PACE.usual
     assert abs(one - other) <= 1

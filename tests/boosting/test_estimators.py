@@ -18,7 +18,7 @@ from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBo
 from sklearn_dpsearch.boosting import _base as base
 from sklearn_dpsearch.boosting import _rounds as rounds
 from sklearn_dpsearch.boosting._noise import squared_distance
-from sklearn_dpsearch.boosting._random_cells import EXPLORING, WHOLE
+from sklearn_dpsearch.boosting._random_cells import EXPLORATION, SINGLE_CELL
 from sklearn_dpsearch.data._rows import ChosenRows
 from sklearn_dpsearch.privacy import GaussianDP, as_replace_one
 
@@ -217,7 +217,7 @@ def test_cells_do_not_depend_on_the_records(kind):
         .set_params(random_state=0)
         .fit(table(90, seed=5), table(90, seed=5)[model.target])
     )
-    same = 1 + int(EXPLORING * model.n_iter_)  # later ones follow what is released
+    same = 1 + int(EXPLORATION * model.n_iter_)  # later ones follow what is released
     for mine, theirs in zip(model.partitions_[:same], other.partitions_[:same]):
         assert mine[0] == theirs[0]
         assert all(np.array_equal(lookup, same) for lookup, same in zip(mine[1], theirs[1]))
@@ -248,7 +248,7 @@ def test_noise_differs_from_fit_to_fit_and_is_not_seeded_by_random_state(kind):
     model = MODELS[kind](random_state=0, parts=16)
     one = model.fit(TABLE, TABLE[model.target]).weights_
     other = model.fit(TABLE, TABLE[model.target]).weights_
-    same = 1 + int(EXPLORING * model.n_iter_)  # later cells differ too
+    same = 1 + int(EXPLORATION * model.n_iter_)  # later cells differ too
     assert all(np.any(mine != theirs) for mine, theirs in zip(one[1:same], other[1:same]))
 
 
@@ -390,7 +390,7 @@ def test_a_record_without_a_target_adds_nothing_and_others_stay(kind, start, gro
         persons = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
         records = make()._records(TABLE.iloc[rows], targets[rows], persons)
         step = np.full((records.loss.n_outputs, 1), 0.3)
-        sums.append([records.sums(0 * step, WHOLE), records.sums(step, WHOLE)])
+        sums.append([records.sums(0 * step, SINGLE_CELL), records.sums(step, SINGLE_CELL)])
         sums[-1] += [records.sums_on_line(step), records.sums_on_line(step, 0.5)] if start else []
         assert records.n_units == (len(rows) if groups is None else 200)
     assert all(np.array_equal(*both) for both in zip(*sums))

@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from sklearn_dpsearch.boosting._losses import (
     GRID,
-    LONGEST,
+    TABLE_LENGTH,
     BinaryLoss,
     SoftmaxLoss,
     SquaredLoss,
@@ -17,7 +17,7 @@ from sklearn_dpsearch.boosting._losses import (
 
 rng = np.random.default_rng(0)
 #: All logits of the table of exponentials.
-LOGITS = np.arange(-LONGEST * GRID, LONGEST * GRID + 1) / GRID
+LOGITS = np.arange(-TABLE_LENGTH * GRID, TABLE_LENGTH * GRID + 1) / GRID
 
 
 def predictions(n_classes: int, n: int = 20_000) -> np.ndarray:
@@ -66,7 +66,7 @@ def test_exponentials_are_looked_up_within_half_a_step_of_the_table():
     values = np.concatenate([np.linspace(0, 45, 100_001), [1e9, np.inf]])
     assert np.max(np.abs(exp_of_minus(values) - np.exp(-values))) <= 1 / (2 * GRID)
     assert exp_of_minus(np.zeros(1)) == 1.0
-    assert len(np.unique(exp_of_minus(values))) <= LONGEST * GRID + 1
+    assert len(np.unique(exp_of_minus(values))) <= TABLE_LENGTH * GRID + 1
 
 
 @pytest.mark.slow

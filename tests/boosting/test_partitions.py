@@ -17,7 +17,7 @@ from sklearn_dpsearch.boosting._partitions import (
     WorkerPartition,
     is_partitioned,
 )
-from sklearn_dpsearch.boosting._random_cells import WHOLE
+from sklearn_dpsearch.boosting._random_cells import SINGLE_CELL
 from sklearn_dpsearch.privacy import PrivacyError
 
 from ..clusters import told_by
@@ -97,7 +97,7 @@ def test_a_call_that_comes_twice_is_made_once():
     """A cluster repeats a task whose answer was lost: a step must not be added a second time."""
     model = MODELS["numbers"]()
     kept, other = (WorkerPartition(model._records(TABLE, TABLE["price"])) for _ in range(2))
-    calls = [("sums", (np.array([[step]]), WHOLE)) for step in (0.0, 2.5, 0.25)]
+    calls = [("sums", (np.array([[step]]), SINGLE_CELL)) for step in (0.0, 2.5, 0.25)]
     answers = [kept.catch_up(number, [call]) for number, call in enumerate(calls)]
     np.testing.assert_array_equal(kept.catch_up(2, calls[2:]), answers[2])
     np.testing.assert_array_equal(kept.records.outputs, 2.75)

@@ -17,7 +17,7 @@ from sklearn_dpsearch.boosting import _base as base
 from sklearn_dpsearch.boosting._losses import LEAST_PROBABILITY
 from sklearn_dpsearch.boosting._noise import squared_distance
 from sklearn_dpsearch.boosting._public_start import columns_of_init, logits_from_probabilities
-from sklearn_dpsearch.boosting._rounds import EVERY
+from sklearn_dpsearch.boosting._rounds import STEP_ROUNDS
 from sklearn_dpsearch.privacy import GaussianDP
 
 from .models import MODELS, STARTS, TABLE, ByAge, PriceByAge
@@ -69,7 +69,7 @@ def test_both_starts_and_all_rounds_are_paid_for(kind, monkeypatch):
     expected = GaussianDP(mu=0.7, neighboring="zero_out")
     assert model.privacy_spent_.guarantee == model.privacy_guarantee() == expected
     (loss, start), (_, each) = scales
-    rounds = Fraction(5, start**2) + Fraction(model.n_iter_ + model.n_iter_ // EVERY, each**2)
+    rounds = Fraction(5, start**2) + Fraction(model.n_iter_ + model.n_iter_ // STEP_ROUNDS, each**2)
     spent = squared_distance(loss, "zero_out") * base.UNIT**2 * rounds
     assert 0.9999 * 0.7**2 < spent <= Fraction(0.7) ** 2
 

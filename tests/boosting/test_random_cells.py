@@ -10,7 +10,12 @@ import pytest
 
 from sklearn_dpsearch.boosting._capacity import MOST_CELLS, parts_by_cell_width
 from sklearn_dpsearch.boosting._features import CodedColumns
-from sklearn_dpsearch.boosting._random_cells import BY_GAINS, EXPLORING, WHOLE, PartitionDraws
+from sklearn_dpsearch.boosting._random_cells import (
+    EXPLORATION,
+    GAIN_SHARE,
+    SINGLE_CELL,
+    PartitionDraws,
+)
 from sklearn_dpsearch.preprocessing import Schema
 
 from .tables import SCHEMA, table
@@ -45,8 +50,8 @@ def test_cells_of_records_are_sums_over_their_own_features():
 
 
 def test_the_start_has_one_cell_and_rounds_have_one_to_four_features():
-    assert WHOLE.n_cells == 1
-    assert set(WHOLE.cells(COLUMNS.codes(table(5)))) == {0}
+    assert SINGLE_CELL.n_cells == 1
+    assert set(SINGLE_CELL.cells(COLUMNS.codes(table(5)))) == {0}
     assert {len(partition.features) for partition in PARTITIONS} == set(GROUPS) == {1, 2, 3, 4}
     only = drawn(COLUMNS.features, 20, parts_by_cell_width(16, 1), np.random.default_rng(0))
     assert {len(partition.features) for partition in only} == {1}
@@ -96,14 +101,14 @@ def test_a_seed_repeats_the_cells(seed):
 
 def test_later_rounds_take_features_that_gained_more_often():
     draws = PartitionDraws(COLUMNS.features, 2000, {1: 8}, np.random.default_rng(0))
-    first = int(EXPLORING * 2000)
+    first = int(EXPLORATION * 2000)
     for partition in draws:
         draws.see({0: 4.0, 1: 1.0, 2: -50.0}.get(partition.features[0], 0.0))
     parts = draws.drawn[first:]
     counts = np.bincount([one.features[0] for one in parts], minlength=len(COLUMNS.features)) / 1600
-    equal = (1 - BY_GAINS) / len(COLUMNS.features)
+    equal = (1 - GAIN_SHARE) / len(COLUMNS.features)
     expected = [
-        equal + BY_GAINS * 2 / 3, equal + BY_GAINS / 3, *[equal] * (len(COLUMNS.features) - 2),
+        equal + GAIN_SHARE * 2 / 3, equal + GAIN_SHARE / 3, *[equal] * (len(COLUMNS.features) - 2),
     ]  # fmt: skip
     np.testing.assert_allclose(counts, expected, atol=0.05)
     parts = draws.drawn[:first]

@@ -13,10 +13,10 @@ from sklearn_dpsearch.boosting._capacity import parts_by_cell_width
 from sklearn_dpsearch.boosting._features import CodedColumns
 from sklearn_dpsearch.boosting._losses import BinaryLoss, SoftmaxLoss, SquaredLoss
 from sklearn_dpsearch.boosting._noise import UNIT, NoisySums, squared_distance
-from sklearn_dpsearch.boosting._random_cells import WHOLE, PartitionDraws
+from sklearn_dpsearch.boosting._random_cells import SINGLE_CELL, PartitionDraws
 from sklearn_dpsearch.boosting._rounds import (
     FIRST_SCALE,
-    UNMEASURED,
+    UNMEASURED_ROUNDS,
     KnownHessians,
     NoisyRecords,
     PriorScale,
@@ -51,7 +51,7 @@ def trained(loss, codes, targets, release, **changed):
         COLUMNS.features, 60, parts_by_cell_width(16, 4), np.random.default_rng(0)
     )
     boosted = boost(noisy, start, draws, **{**SETTINGS, **changed})
-    return boosted, [WHOLE, *draws.drawn]
+    return boosted, [SINGLE_CELL, *draws.drawn]
 
 
 def recorded(loss, codes, targets):
@@ -142,10 +142,10 @@ def test_each_thread_has_a_block_at_the_same_time(monkeypatch):
     monkeypatch.setattr(rounds, "BLOCK", 60)
     monkeypatch.setattr(rounds, "records_at", lambda *given: both.wait() < 2 and true(*given))
     with TrainingRecords(CODES, targets[:120], loss, n_threads=2) as records:
-        found = records.sums(np.zeros((1, 1)), WHOLE)
+        found = records.sums(np.zeros((1, 1)), SINGLE_CELL)
     monkeypatch.undo()
     assert np.array_equal(
-        found, TrainingRecords(CODES, targets[:120], loss).sums(np.zeros((1, 1)), WHOLE)
+        found, TrainingRecords(CODES, targets[:120], loss).sums(np.zeros((1, 1)), SINGLE_CELL)
     )
 
 
@@ -231,11 +231,11 @@ def see_rounds(prior, truth, noise, hessian, rounds, seed=0):
 
 def test_the_size_of_weights_is_measured_over_all_rounds():
     prior = PriorScale(1.5, smallest=0.01)
-    see_rounds(prior, 0.4, 20.0, 100.0, UNMEASURED - 1)
+    see_rounds(prior, 0.4, 20.0, 100.0, UNMEASURED_ROUNDS - 1)
     assert prior.value == pytest.approx(1.5 * FIRST_SCALE)
     see_rounds(prior, 0.4, 20.0, 100.0, 40)
     assert prior.value == pytest.approx(1.5 * 0.4, rel=0.1)
-    see_rounds(prior, 0.05, 20.0, 100.0, 40 + UNMEASURED - 1)
+    see_rounds(prior, 0.05, 20.0, 100.0, 40 + UNMEASURED_ROUNDS - 1)
     assert prior.value == pytest.approx(1.5 * np.sqrt((0.4**2 + 0.05**2) / 2), rel=0.1)
 
 

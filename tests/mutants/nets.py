@@ -65,7 +65,7 @@ MUTANTS = {
     "rounding not paid for": Mutant(
         mistake="Single-precision sums of clipped gradients count as exact.",
         file="nets/_engines/rounding.py",
-        old="    return 1.0 + OWN + single + DOUBLE * float(rows) ** 2\n",
+        old="    return 1.0 + NORM_EXCESS + single + DOUBLE_ROUNDING * float(rows) ** 2\n",
         new="    return 1.0\n",
         test="nets/engines/test_rounding.py::test_pieces_keep_the_bound_that_the_noise_pays_for",
     ),

@@ -36,7 +36,7 @@ MUTANTS = {
     "errors of other code as they are": Mutant(
         mistake="An error of a library in a training is shown, with the record that it quotes.",
         file="_process/containment.py",
-        old="    if _PUBLIC.get():\n        return work()\n",
+        old="    if _PUBLIC_RECORDS.get():\n        return work()\n",
         new="    if True:\n        return work()\n",
         test="data/test_direct_fits.py",
     ),
@@ -109,8 +109,8 @@ MUTANTS = {
     "only a rehearsal": Mutant(
         mistake="Trainings take the few steps of a rehearsal when it is over.",
         file="_process/containment.py",
-        old="min(planned, STEPS) if _REHEARSING.get() else planned",
-        new="min(planned, STEPS)",
+        old="min(planned, REHEARSAL_STEPS) if _REHEARSAL.get() else planned",
+        new="min(planned, REHEARSAL_STEPS)",
         test="search/test_rehearsal.py::test_rehearse_false_trains_on_private_records_alone",
     ),
     # --- randomness -------------------------------------------------------------------------------
@@ -198,11 +198,11 @@ MUTANTS = {
     "a table encoder that learns": Mutant(
         mistake="A subclass of the table encoder, which may learn ranges, seems to learn nothing.",
         file="adapters/_sklearn_steps.py",
-        old="    return LEARN_NOTHING.get((type(part).__module__",
+        old="    return STATELESS_STEPS.get((type(part).__module__",
         new="    for kind in type(part).__mro__:\n"
         '        name = (kind.__module__.partition(".")[0], kind.__name__)\n'
-        "        if name in LEARN_NOTHING:\n            return LEARN_NOTHING[name]\n"
-        "    return LEARN_NOTHING.get((type(part).__module__",
+        "        if name in STATELESS_STEPS:\n            return STATELESS_STEPS[name]\n"
+        "    return STATELESS_STEPS.get((type(part).__module__",
         test="search/test_tables.py::test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema",
     ),
     "classes from the records": Mutant(

@@ -54,7 +54,7 @@ TWO = pytest.mark.parametrize("name", ["logistic", "skorch"])
 @pytest.fixture
 def in_file(tmp_path, monkeypatch):
     """An array, in a file, and every such array large enough to stay there."""
-    monkeypatch.setitem(training_records.LARGE, "cpu", 0)
+    monkeypatch.setitem(training_records.MAPPED_BYTES, "cpu", 0)
 
     def written(values):
         np.save(tmp_path / "x.npy", values)

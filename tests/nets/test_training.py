@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from sklearn_dpsearch._process.containment import PRIVATE
+from sklearn_dpsearch._process.containment import PRIVATE_VARIABLE
 from sklearn_dpsearch.nets import _stacked_training as stack
 from sklearn_dpsearch.nets import _torch_settings as torch_settings
 from sklearn_dpsearch.nets import _training as module_under_test
@@ -80,7 +80,7 @@ def test_memory_for_few_records_changes_nothing(most):
 @pytest.mark.parametrize("ahead", [1, 50, 2**20])
 def test_how_far_ahead_batches_are_drawn_changes_nothing(ahead, monkeypatch):
     expected = alone(mixed())
-    monkeypatch.setattr(stack, "AHEAD", ahead)
+    monkeypatch.setattr(stack, "DRAWS_AHEAD", ahead)
     same(together(mixed()), expected)
 
 
@@ -289,7 +289,7 @@ def test_in_a_search_what_one_net_raises_is_its_own_failure_whatever_it_is(monke
             raise GeneratorExit
 
     tasks = [training(), training(Panics()), training()]
-    monkeypatch.setenv(PRIVATE, "1")
+    monkeypatch.setenv(PRIVATE_VARIABLE, "1")
     assert train_together(tasks, records(), max_physical_batch=100) == [True, False, True]
 
 

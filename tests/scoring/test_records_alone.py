@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import mean_squared_error
 
-from sklearn_dpsearch._process.containment import PRIVATE
+from sklearn_dpsearch._process.containment import PRIVATE_VARIABLE
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
 from sklearn_dpsearch.scoring._counts import BalancedAccuracyScorer
 from sklearn_dpsearch.scoring._r2 import R2Scorer
@@ -232,7 +232,7 @@ def test_whatever_a_record_raises_it_alone_counts_as_the_worst(error, monkeypatc
     ``Exception``."""
     X, y = np.zeros((300, 1)), np.zeros(300, int)
     X[7] = 13
-    monkeypatch.setenv(PRIVATE, "1")
+    monkeypatch.setenv(PRIVATE_VARIABLE, "1")
     assert ACCURACY.statistic(Refuses(error).fit(X), X, y, "replace_one") == [299]
 
 

@@ -20,18 +20,18 @@ from sklearn_dpsearch import DPRandomSearchCV, NoModelError, PrivacyLedger, _dur
 from sklearn_dpsearch._durable import write_whole
 from sklearn_dpsearch.privacy import BudgetExceededError, PrivacyError
 from sklearn_dpsearch.search import _checkpoint, _checkpoint_folder
-from sklearn_dpsearch.search._base import RELEASED
+from sklearn_dpsearch.search._base import RELEASED_ATTRIBUTES
 from sklearn_dpsearch.search._checkpoint import Checkpoint
 from sklearn_dpsearch.search._checkpoint_folder import (
-    DONE,
     LOCK,
     README,
     RELEASE,
+    RUN_PREFIX,
     STATE,
     FileOfSearch,
 )
 from sklearn_dpsearch.search._execution.job import Finished
-from sklearn_dpsearch.search._planning.plan import FROM_A_SECRET
+from sklearn_dpsearch.search._planning.plan import SECRET_SEED
 from sklearn_dpsearch.search._strategy import BestOfStrategy
 
 from .toys import NoisyCentroids, holds_a_release_alone, search_of, two_blobs
@@ -125,7 +125,7 @@ def test_a_search_that_was_cut_off_releases_what_it_would_have_released(
 ):
     seeded = partial(make, random_state=5)
     cut_off(seeded, folder, monkeypatch, after)
-    assert sum(path.name.startswith(DONE) for path in folder.iterdir()) == after + 1
+    assert sum(path.name.startswith(RUN_PREFIX) for path in folder.iterdir()) == after + 1
     assert released(seeded(checkpoint=folder).fit(X, y)) == released(seeded().fit(X, y))
     assert holds_a_release_alone(folder)
 
@@ -137,7 +137,7 @@ def test_without_a_seed_it_is_the_same_as_well(name, folder, tmp_path, monkeypat
     """From a copy made when it was cut off, without any finished run, comes the same release."""
     make = SEARCHES[name]
     cut_off(make, folder, monkeypatch)
-    shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{DONE}*"))
+    shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{RUN_PREFIX}*"))
     first, again = (make(checkpoint=one).fit(X, y) for one in (folder, tmp_path / "copy"))
     assert released(first) == released(again)
 
@@ -158,7 +158,7 @@ def test_a_foreign_pickle_is_not_opened(folder, monkeypatch, tmp_path):
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "evil"),)
 
-    for path in folder.glob(f"{DONE}*"):
+    for path in folder.glob(f"{RUN_PREFIX}*"):
         # all but the name of the search is known
         write_whole(path, b"\x00" * 32 + pickle.dumps(Evil()))
     make(checkpoint=folder).fit(X, y)
@@ -417,7 +417,7 @@ def test_an_interrupt_while_a_release_is_saved_shows_nothing(make, number, folde
         patched.setattr(Checkpoint, "keep", kept)
         with pytest.raises(KeyboardInterrupt):
             search.fit(X, y)
-    assert not [name for name in RELEASED if hasattr(search, name)]
+    assert not [name for name in RELEASED_ATTRIBUTES if hasattr(search, name)]
     assert search.privacy_spent_
     again = make(checkpoint=folder).fit(X, y)
     assert holds_a_release_alone(folder)
@@ -554,8 +554,8 @@ def test_a_search_in_which_all_candidates_fail_has_ended_too(folder):
 
 
 def test_the_statement_says_what_the_noise_rests_on(folder):
-    assert FROM_A_SECRET in made("random", checkpoint=folder).privacy_cost().assumptions
-    assert FROM_A_SECRET not in made("random").privacy_cost().assumptions
+    assert SECRET_SEED in made("random", checkpoint=folder).privacy_cost().assumptions
+    assert SECRET_SEED not in made("random").privacy_cost().assumptions
 
 
 def test_nothing_of_the_secret_stays_on_the_fitted_search(folder, monkeypatch):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch._durable import NEW, START, write_whole
+from sklearn_dpsearch._durable import NEW_SUFFIX, PAYLOAD_START, write_whole
 from sklearn_dpsearch.privacy import Fixed, PrivacyError
 from sklearn_dpsearch.search._checkpoint import Checkpoint
 from sklearn_dpsearch.search._checkpoint_folder import (
@@ -161,7 +161,7 @@ def test_a_search_that_never_began_leaves_no_folder(tmp_path):
 @POSIX
 def test_secrets_are_not_written_through_a_link(tmp_path):
     (tmp_path / "c").mkdir()
-    (tmp_path / "c" / (STATE + NEW)).symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "c" / (STATE + NEW_SUFFIX)).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="no way to write a checkpoint"):
         search(tmp_path / "c").fit(X, y)
     assert not (tmp_path / "elsewhere").exists()
@@ -185,4 +185,4 @@ def test_only_files_of_the_same_search_are_read(tmp_path):
     assert mine.beside("done-1").read() is None
     write_whole(tmp_path / RELEASE, b"content")
     assert mine.read() is None
-    assert (tmp_path / RELEASE).stat().st_size == START + len(b"content")
+    assert (tmp_path / RELEASE).stat().st_size == PAYLOAD_START + len(b"content")

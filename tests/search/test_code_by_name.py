@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.search._checkpoint_folder import DONE
+from sklearn_dpsearch.search._checkpoint_folder import RUN_PREFIX
 from sklearn_dpsearch.search._pickling import Code, code_of, pickled, unpickled
 from sklearn_dpsearch.search._private_process import PrivateProcessError, in_own_process, privately
 
@@ -171,7 +171,7 @@ def test_finished_runs_and_the_release_of_a_scripts_class_are_kept(tmp_path):
     """And read by the same script in another process, without any further training."""
     folder = tmp_path / "checkpoint"
     assert _script(folder, DIES="1") == ("", 3)
-    assert sum(path.name.startswith(DONE) for path in folder.iterdir()) == 4
+    assert sum(path.name.startswith(RUN_PREFIX) for path in folder.iterdir()) == 4
     told = ("True (1, 1) 0 0\n", 0)
     assert [_script(folder, FAILS="1") for _ in range(2)] == [told, told]
     assert holds_a_release_alone(folder)

@@ -10,7 +10,7 @@ import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Geometric
-from sklearn_dpsearch.search._base import RELEASED
+from sklearn_dpsearch.search._base import RELEASED_ATTRIBUTES
 
 from .toys import NoisyCentroids, search_of, two_blobs
 
@@ -39,7 +39,7 @@ def test_the_statement_names_what_is_released_and_nothing_else(name):
     while not getattr(search, "found_", True):  # a coin may end it before the first run
         search.fit(X, y)
     told = search.privacy_spent_.release
-    assert set(told.attributes) == set(RELEASED) & set(vars(search))
+    assert set(told.attributes) == set(RELEASED_ATTRIBUTES) & set(vars(search))
     expected = (type(search).__name__, "NoisyCentroids", False)
     assert (told.made_by, told.model, told.seeded) == expected
 
@@ -90,4 +90,4 @@ def test_the_box_reads_no_attribute_that_was_not_released():
     import sklearn_dpsearch.search._html_repr as shown
 
     names = set(re.findall(r"search\.(\w+_)\b", inspect.getsource(shown)))
-    assert names <= {*RELEASED, "privacy_spent_"}
+    assert names <= {*RELEASED_ATTRIBUTES, "privacy_spent_"}

@@ -72,7 +72,7 @@ def test_a_search_over_a_file_is_the_search_over_the_array(name, tmp_path, monke
     np.save(tmp_path / "x.npy", X)
     expected = released(search_of(name).fit(X, y))
     assert released(search_of(name).fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
-    monkeypatch.setitem(training_records.LARGE, "cpu", 0)
+    monkeypatch.setitem(training_records.MAPPED_BYTES, "cpu", 0)
     assert released(search_of(name).fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
 
 
@@ -93,7 +93,7 @@ def peak_of(fit):
 def test_a_search_holds_little_more_than_one_training(name, cv, where, tmp_path, monkeypatch):
     X, y = table(300_000, 50)  # 60 MB
     if where == "file":
-        monkeypatch.setitem(training_records.LARGE, "cpu", 0)
+        monkeypatch.setitem(training_records.MAPPED_BYTES, "cpu", 0)
         np.save(tmp_path / "x.npy", X)
         X = np.load(tmp_path / "x.npy", mmap_mode="r")
     search = search_of(name, **({} if cv is None else {"cv": cv}))

@@ -24,7 +24,7 @@ UNSIZED = PureDP(epsilon=50.0)
 @pytest.fixture(autouse=True)
 def _few_records(monkeypatch):
     """Some checks give fewer records than a subset search takes."""
-    monkeypatch.setattr(members, "HANDFUL", 0.1)
+    monkeypatch.setattr(members, "FEWEST_RECORDS", 0.1)
 
 
 FIXED = (

@@ -204,7 +204,7 @@ def test_every_record_joins_by_a_coin_of_its_own():
 def test_a_subset_above_its_public_bound_is_drawn_again(monkeypatch):
     """Whatever the others do, a record then joins at its rate, or, where they reach the bound, not
     at all."""
-    monkeypatch.setattr(members, "BEYOND", 0.3)
+    monkeypatch.setattr(members, "EXCESS_PROBABILITY", 0.3)
     most = members.most_members(3, 0.4)
     assert most == 2
     rng = np.random.default_rng(0)
@@ -262,7 +262,7 @@ def test_under_replace_one_a_score_is_divided_by_the_number_of_records_that_it_s
 @pytest.mark.parametrize("cv", [None, 7])
 def test_a_subset_too_small_to_be_split_is_not_an_error_of_its_own(cv, monkeypatch):
     """That would tell how many records it holds."""
-    monkeypatch.setattr(members, "HANDFUL", 0)
+    monkeypatch.setattr(members, "FEWEST_RECORDS", 0)
     tiny = {"guarantee": dp.PureDP(epsilon=1.0), "subset_fraction": 1e-6, "validate_on": "subset"}
     one = search(LogisticRegression(), {"C": [1.0]}, cv=cv, **tiny)
     with pytest.raises(NoModelError):
@@ -382,7 +382,7 @@ def outcome_of(estimator, X, y, **kwargs):
     "wrong parameter",
 ])  # fmt: skip
 def test_nothing_found_is_one_outcome_whatever_the_cause(estimator, records, kwargs, monkeypatch):
-    monkeypatch.setattr(members, "HANDFUL", 0)
+    monkeypatch.setattr(members, "FEWEST_RECORDS", 0)
     one, error = outcome_of(estimator, X[records], y[records], **kwargs)
     assert str(error).startswith(
         "No candidate could be trained and scored, so there is no model; the privacy cost in"

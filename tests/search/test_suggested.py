@@ -130,7 +130,7 @@ def test_where_no_space_is_known_it_is_said_before_records_are_used():
 @pytest.mark.parametrize("drawn_as", ["auto", (64, 64)])
 def test_layers_that_follow_the_number_of_records_are_decided_again(drawn_as, monkeypatch):
     """On a tenth of the records "auto" is one layer, on the rest two."""
-    monkeypatch.setattr(layers, "FROM", 100)
+    monkeypatch.setattr(layers, "MANY_RECORDS", 100)
     seen, choose = [], layers.hidden_layers_by_rule
 
     def watching(n):

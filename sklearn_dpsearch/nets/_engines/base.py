@@ -22,7 +22,7 @@ from .rounding import norms_from_squares
 #: caches.
 MEMORY_ELSEWHERE = 2**30
 #: Fewest and most records at once: with fewer, even large products wait for each other.
-LEAST, MOST = 4, 4096
+FEWEST_RECORDS, MOST_RECORDS = 4, 4096
 
 
 class Engine(ABC):
@@ -205,7 +205,7 @@ def restore_generators(device: torch.device, states: Sequence[Tensor]) -> None:
 
 def records_per_chunk(bytes_at_once: int, numbers: int, limit: int) -> int:
     """Number of records whose per-record gradients fit into memory at once."""
-    return max(LEAST, min(bytes_at_once // (4 * max(1, numbers)), limit))
+    return max(FEWEST_RECORDS, min(bytes_at_once // (4 * max(1, numbers)), limit))
 
 
 def finite_mask(norms: Tensor) -> Tensor | None:

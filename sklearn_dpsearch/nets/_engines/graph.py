@@ -225,7 +225,7 @@ def _kind_by_rule(
             kind = operations.LAYERS[type(layer)](layer, *args, **kwargs)
         elif node.op == "call_method":
             kind = _operation_rule(operations.METHODS, node.target)(*args, **kwargs)
-        elif node.target in operations.NUMBERS and {type(part) for part in args} <= {int, float}:
+        elif node.target in operations.ARITHMETIC and {type(part) for part in args} <= {int, float}:
             kind = node.target(*args)  # of parts of a shape, say, which are the same in every batch
         elif node.op == "call_function":
             kind = _operation_rule(operations.FUNCTIONS, node.target)(*args, **kwargs)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._named_tensors import Inputs
-from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, records_per_chunk
+from .base import MEMORY_ELSEWHERE, MOST_RECORDS, SingleNetEngine, records_per_chunk
 from .graph import Traced
 from .layer_gradients import RULES, LayerGradients
 
@@ -62,7 +62,7 @@ class LayeredEngine(SingleNetEngine):
             else:
                 layer.forward = functools.partial(_watched_forward, layer, layer.forward, watch)
         self.template.requires_grad_(False)
-        self.chunk_size = records_per_chunk(room, traced.numbers, MOST)
+        self.chunk_size = records_per_chunk(room, traced.numbers, MOST_RECORDS)
 
     def per_sample_gradients(self, inputs: Inputs, targets: Tensor) -> LayerGradients:
         """Contributions of each record to each trained parameter."""

@@ -20,7 +20,7 @@ aten = torch.ops.aten
 
 #: Element-wise layers, by exact type (a subclass may compute something else) ↦ (layer, gradient in
 #: the outputs, inputs, outputs) ↦ gradient in the inputs.
-ELEMENTWISE: dict[type[nn.Module], Callable[[Any, Tensor, Tensor, Tensor], Tensor]] = {
+ELEMENTWISE_LAYERS: dict[type[nn.Module], Callable[[Any, Tensor, Tensor, Tensor], Tensor]] = {
     nn.ELU: lambda m, g, x, y: aten.elu_backward(g, m.alpha, 1.0, 1.0, False, x),
     nn.GELU: lambda m, g, x, y: aten.gelu_backward(g, x, approximate=m.approximate),
     nn.Identity: lambda m, g, x, y: g,
@@ -134,7 +134,7 @@ class LinearEngine(Engine):
             layer = self.sequence[k]
             if not isinstance(layer, int):
                 before, after = activations[k], activations[k + 1]
-                grad_output = ELEMENTWISE[type(layer)](layer, grad_output, before, after)
+                grad_output = ELEMENTWISE_LAYERS[type(layer)](layer, grad_output, before, after)
                 continue
             passes.append((layer, activations[k], grad_output))
             if k > first:
@@ -191,7 +191,7 @@ def sequence_structure(module: nn.Module) -> Hashable | None:
 
     Modules of equal structure differ in their parameters alone.
     """
-    kinds = (nn.Sequential, nn.Linear, *ELEMENTWISE)
+    kinds = (nn.Sequential, nn.Linear, *ELEMENTWISE_LAYERS)
     if not all(type(layer) in kinds and not is_altered(layer) for layer in module.modules()):
         return None
     layers = flattened_layers(module)

@@ -20,7 +20,7 @@ _LABELS = (nn.BCEWithLogitsLoss, nn.MultiLabelSoftMarginLoss, nn.SoftMarginLoss)
 _NUMBERS = (nn.HuberLoss, nn.KLDivLoss, nn.L1Loss, nn.MSELoss, nn.PoissonNLLLoss, nn.SmoothL1Loss)
 #: Losses that PyTorch sums over records with reduction="sum", by exact type: with one class in each
 #: place, or one target for each output, as other shapes would be broadcast over the records.
-KNOWN: dict[type[nn.Module], Fits] = {
+SUMMED_LOSSES: dict[type[nn.Module], Fits] = {
     **dict.fromkeys(_CLASSES, lambda outputs, targets: bool(outputs) and outputs[1:] == targets),
     **dict.fromkeys((*_LABELS, *_NUMBERS), operator.eq),
 }
@@ -43,7 +43,7 @@ def sums_one_loss_per_record(criterion: nn.Module, outputs: Tensor, targets: Ten
     if type(criterion) is NLLOfProbabilities:
         inner = criterion.criterion
         return not is_altered(criterion) and sums_one_loss_per_record(inner, outputs, targets)
-    fits = KNOWN.get(type(criterion))
+    fits = SUMMED_LOSSES.get(type(criterion))
     if fits is None or is_altered(criterion) or getattr(criterion, "reduction", None) != "sum":
         return False
     trained = any(True for _ in criterion.parameters())
@@ -52,7 +52,7 @@ def sums_one_loss_per_record(criterion: nn.Module, outputs: Tensor, targets: Ten
 
 
 #: Classes up to which ``_fast_softmax`` runs over the other axis.
-SHORT = 32
+FEW_CLASSES = 32
 
 
 def loss_gradient(criterion: nn.Module, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ def _fast_softmax(logits: Tensor) -> Tensor:
 
     If that axis is short, PyTorch is ten times faster over another one.
     """
-    if logits.shape[-1] > SHORT:
+    if logits.shape[-1] > FEW_CLASSES:
         return torch.softmax(logits, dim=-1)
     return torch.softmax(logits.mT.contiguous(), dim=-2).mT
 

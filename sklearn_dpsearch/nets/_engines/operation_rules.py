@@ -90,7 +90,7 @@ Kind: TypeAlias = (
     Rows | Turned | Constant | Several | Named | Shape | _BatchSize | _Property | int | float
 )
 #: Constants of Python and PyTorch, by exact type.
-PLAIN = (
+LITERALS = (
     *(bool, int, float, str, type(None)),
     *(torch.dtype, torch.device, torch.memory_format, torch.layout, _Property),
 )
@@ -136,7 +136,7 @@ def require_constants(*values: object) -> None:
         if isinstance(value, (tuple, list)):
             require_constants(*value)
         else:
-            needs(type(value) in PLAIN, "an argument that depends on the batch")
+            needs(type(value) in LITERALS, "an argument that depends on the batch")
 
 
 def arguments_by_name(

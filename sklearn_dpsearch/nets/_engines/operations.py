@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._engines import operation_rules as rules
-from .operation_rules import PLAIN, OperationRule, rule_along_dims, rule_for_images
+from .operation_rules import LITERALS, OperationRule, rule_along_dims, rule_for_images
 
-_ELEMENTWISE = """
+_ELEMENTWISE_NAMES = """
 abs add addcdiv addcmul alpha_dropout asin asinh acos acosh atan atan2 atanh bitwise_and bitwise_not
 bitwise_or ceil celu clamp clamp_max clamp_min clip clone contiguous cos cosh detach div double
 dropout elu eq erf erfc exp expm1 float floor frac full_like ge gelu gt hardshrink hardsigmoid
@@ -29,14 +29,14 @@ randn_like reciprocal relu relu6 round rsqrt rsub selu sigmoid sign silu sin sin
 softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold to true_divide trunc
 type_as where zeros_like
 """
-_RANDOM = """
+_RANDOM_OPS = """
 alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout feature_dropout
 gumbel_softmax rand rand_like randn randn_like
 """
 #: Operations that draw random numbers: nets with one of them are trained alone.
-RANDOM = frozenset(_RANDOM.split())
+RANDOM_OPS = frozenset(_RANDOM_OPS.split())
 _REDUCTIONS = "all amax amin any argmax argmin cumprod cumsum logsumexp mean prod sum"
-_ALONG: dict[str, OperationRule] = {
+_AXIS_RULES: dict[str, OperationRule] = {
     **dict.fromkeys(_REDUCTIONS.split(), rule_along_dims("dim", "keepdim", "dtype")),
     **dict.fromkeys(
         ("softmax", "log_softmax", "softmin"), rule_along_dims("dim", "_stacklevel", "dtype")
@@ -58,7 +58,7 @@ _ALONG: dict[str, OperationRule] = {
     "glu": rule_along_dims("dim", default=-1),
     "normalize": rule_along_dims("p", "dim", "eps", default=1),
 }
-_SHAPES: dict[str, OperationRule] = {
+_SHAPE_RULES: dict[str, OperationRule] = {
     **dict.fromkeys(("cat", "concat"), rules.cat),
     "einsum": rules.einsum,
     "expand": rules.expand,
@@ -71,7 +71,7 @@ _SHAPES: dict[str, OperationRule] = {
     **dict.fromkeys(("swapaxes", "transpose"), rules.transpose),
     "unsqueeze": rules.unsqueeze,
 }
-_FUNCTIONAL: dict[str, OperationRule] = {
+_FUNCTIONAL_RULES: dict[str, OperationRule] = {
     "layer_norm": rules.layer_norm,
     "linear": rules.linear,
     "scaled_dot_product_attention": rules.attention,
@@ -85,10 +85,10 @@ _FUNCTIONAL: dict[str, OperationRule] = {
     },
     **{f"dropout{n}d": rule_for_images(n + 2) for n in (1, 2, 3)},
 }
-_NAMED: dict[str, OperationRule] = {
-    **dict.fromkeys(_ELEMENTWISE.split(), rules.elementwise),
-    **_ALONG,
-    **_SHAPES,
+_NAMED_RULES: dict[str, OperationRule] = {
+    **dict.fromkeys(_ELEMENTWISE_NAMES.split(), rules.elementwise),
+    **_AXIS_RULES,
+    **_SHAPE_RULES,
     **dict.fromkeys(("floor_divide", "fmod", "remainder"), rules.quotient),
     "div": rules.division,
     "where": rules.where,
@@ -99,12 +99,12 @@ _OPERATORS = "add and_ eq ge gt invert le lt mul ne neg or_ pow sub truediv xor"
 FUNCTIONS: dict[Any, OperationRule] = {
     **{
         getattr(torch, name): rule
-        for name, rule in {**_FUNCTIONAL, **_NAMED}.items()
+        for name, rule in {**_FUNCTIONAL_RULES, **_NAMED_RULES}.items()
         if callable(getattr(torch, name, None))
     },
     **{
         getattr(F, name): rules.out_of_place(getattr(F, name), rule)
-        for name, rule in {**_NAMED, **_FUNCTIONAL}.items()
+        for name, rule in {**_NAMED_RULES, **_FUNCTIONAL_RULES}.items()
         if hasattr(F, name)
     },
     **{getattr(operator, name): rules.elementwise for name in _OPERATORS.split()},
@@ -116,34 +116,34 @@ FUNCTIONS: dict[Any, OperationRule] = {
 }
 #: Methods of tensors ↦ rule.
 METHODS: dict[str, OperationRule] = {
-    **{name: rule for name, rule in _NAMED.items() if hasattr(Tensor, name)},
+    **{name: rule for name, rule in _NAMED_RULES.items() if hasattr(Tensor, name)},
     "new_zeros": lambda value, *sizes, **kwargs: rules.zeros(*sizes, **kwargs),
     "size": rules.size,
     "dim": lambda value: rules.require_rows(value).rank,
 }
 #: Operations allowed on numbers that are equal in every batch.
-_OF_NUMBERS = "add floordiv mod mul neg pow sub truediv"
-NUMBERS = {getattr(operator, name) for name in _OF_NUMBERS.split()}
+_ARITHMETIC = "add floordiv mod mul neg pow sub truediv"
+ARITHMETIC = {getattr(operator, name) for name in _ARITHMETIC.split()}
 
 # --- layers ---------------------------------------------------------------------------------------
 
-_ANY_SHAPE = """
+_LAYERS_OF_ANY_SHAPE = """
 AlphaDropout CELU Dropout ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU
 LogSigmoid Mish ReLU ReLU6 SELU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink Threshold
 """
 #: Layers with one, two and three dimensions besides records and channels.
-_SPATIAL = """
+_SPATIAL_LAYERS = """
 AdaptiveAvgPool AdaptiveMaxPool AvgPool ConstantPad Conv ConvTranspose Dropout InstanceNorm LPPool
 MaxPool ReflectionPad ReplicationPad ZeroPad
 """
-_LAYERS: dict[str, OperationRule] = {
-    **dict.fromkeys(_ANY_SHAPE.split(), rules.layer_of_any_shape),
+_LAYER_RULES: dict[str, OperationRule] = {
+    **dict.fromkeys(_LAYERS_OF_ANY_SHAPE.split(), rules.layer_of_any_shape),
     **dict.fromkeys(("GroupNorm", "Linear", "PReLU"), rules.rule_for_layers_of_rank(2)),
     **dict.fromkeys(("Upsample", "LocalResponseNorm"), rules.rule_for_layers_of_rank(3)),
     **{
         f"{kind}{n}d": rules.rule_for_layers_of_rank(n + 2, n + 2)
         for n in (1, 2, 3)
-        for kind in _SPATIAL.split()
+        for kind in _SPATIAL_LAYERS.split()
     },
     **dict.fromkeys(
         ("PixelShuffle", "PixelUnshuffle", "Softmax2d"), rules.rule_for_layers_of_rank(4, 4)
@@ -162,13 +162,13 @@ _LAYERS: dict[str, OperationRule] = {
         ("LayerNorm", "RMSNorm"),
         lambda layer, value: rules.layer_norm(value, layer.normalized_shape),
     ),
-    "Unflatten": lambda layer, value: _ALONG["unflatten"](
+    "Unflatten": lambda layer, value: _AXIS_RULES["unflatten"](
         value, layer.dim, tuple(layer.unflattened_size)
     ),
 }
 #: Layers of PyTorch, by exact type ↦ rule.
 LAYERS: dict[type[nn.Module], OperationRule] = {
-    getattr(nn, name): rule for name, rule in _LAYERS.items() if hasattr(nn, name)
+    getattr(nn, name): rule for name, rule in _LAYER_RULES.items() if hasattr(nn, name)
 }
 
 
@@ -178,12 +178,12 @@ def is_random_op(target: Callable[..., Any] | str, layer: nn.Module | None = Non
         return bool(layer.dropout)
     named = target if layer is None else type(layer)
     name = named if isinstance(named, str) else named.__name__
-    return name.lower() in {random_name.replace("_", "") for random_name in RANDOM} | RANDOM
+    return name.lower() in {random_name.replace("_", "") for random_name in RANDOM_OPS} | RANDOM_OPS
 
 
 def layer_constants(layer: nn.Module) -> dict[str, Any]:
     """Constants that a layer, or a criterion, was made with."""
-    return {name: value for name, value in vars(layer).items() if type(value) in (*PLAIN, tuple)}
+    return {name: value for name, value in vars(layer).items() if type(value) in (*LITERALS, tuple)}
 
 
 def layer_signature(layer: nn.Module) -> tuple[str, str]:

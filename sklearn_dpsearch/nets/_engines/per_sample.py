@@ -18,13 +18,13 @@ from torch.func import functional_call, grad, vmap
 from ...errors import TrainingError
 from ...privacy import LeakingEstimatorError
 from .._named_tensors import Inputs, map_tensors, net_name
-from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, records_per_chunk
+from .base import MEMORY_ELSEWHERE, MOST_RECORDS, SingleNetEngine, records_per_chunk
 from .layer_gradients import DenseGradients, LayerGradients
 
 #: Bytes of gradients held at once: on a CPU more would not fit into its caches, and be slower.
 MEMORY, MEMORY_OF_OPACUS = {"cpu": 2**23}, {"cpu": 2**26}
 #: Records at once: with more, activations need much memory.
-MOST_ON = {"cpu": 256}
+DEVICE_RECORDS = {"cpu": 256}
 
 
 class VmapEngine(SingleNetEngine):
@@ -56,7 +56,7 @@ class VmapEngine(SingleNetEngine):
         # gradients come from torch.func alone, and none is left on a module
         self.template.requires_grad_(False)
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
-        limit = MOST_ON.get(device.type, MOST)
+        limit = DEVICE_RECORDS.get(device.type, MOST_RECORDS)
         self.chunk_size = records_per_chunk(room, self.layout.trained, limit)
 
     def per_sample_gradients(self, inputs: Inputs, targets: Tensor) -> LayerGradients:
@@ -144,7 +144,7 @@ class OpacusEngine(SingleNetEngine):
             if type(layer) is nn.Embedding and layer.padding_idx is not None
         }
         room = MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE)
-        self.chunk_size = records_per_chunk(room, self.layout.trained, MOST)
+        self.chunk_size = records_per_chunk(room, self.layout.trained, MOST_RECORDS)
 
     def per_sample_gradients(self, inputs: Inputs, targets: Tensor) -> LayerGradients:
         with torch.enable_grad():

@@ -25,40 +25,40 @@ import torch
 from torch import Tensor
 
 #: Half the spacing of single-precision, and of double-precision numbers at 1.
-SINGLE, DOUBLE = 2.0**-24, 2.0**-53
+SINGLE_ROUNDING, DOUBLE_ROUNDING = 2.0**-24, 2.0**-53
 #: Relative excess of a record's contribution over the clipping norm, at most: its norm is rounded
 #: at most 270 times.
-OWN = 2.0**-15
+NORM_EXCESS = 2.0**-15
 #: Most numbers whose norm is taken in single precision; norms of longer vectors are combined in
 #: double.
-LONG = 128
+NORM_BLOCK = 128
 #: Share of the noise that single precision may add.
 LOSS = 2.0**-8
 #: Most rows of a chunk: more would make pieces too short to be fast, and on a CPU not fit into its
 #: caches.
 CHUNK = 640
 #: Above the norm of every vector of up to 1e9 numbers whose squares vanish in single precision.
-TINY = 1e-18
+TINY_NORM = 1e-18
 
 
 def records_per_piece(rows: int) -> int:
     """Number of records added in single precision before double takes over."""
     chunk = max(1, min(rows, CHUNK))
-    return math.floor(min(LOSS / (SINGLE * chunk) - 3.0, chunk))
+    return math.floor(min(LOSS / (SINGLE_ROUNDING * chunk) - 3.0, chunk))
 
 
 def noise_factor(rows: int) -> float:
     """Factor on the noise that covers all rounding in a clipped sum."""
-    single = SINGLE * min(rows, CHUNK) * (records_per_piece(rows) + 3.0)
-    return 1.0 + OWN + single + DOUBLE * float(rows) ** 2
+    single = SINGLE_ROUNDING * min(rows, CHUNK) * (records_per_piece(rows) + 3.0)
+    return 1.0 + NORM_EXCESS + single + DOUBLE_ROUNDING * float(rows) ** 2
 
 
 def row_norms(tables: Iterable[Tensor]) -> Tensor:
-    """Norms over the last axis of tensors, in double precision, plus ``TINY``.
+    """Norms over the last axis of tensors, in double precision, plus ``TINY_NORM``.
 
     Squares below 1e-45 vanish in single precision, and long sums lose too much.
     """
-    return torch.stack([_blockwise_norm(table) for table in tables]).add_(TINY)
+    return torch.stack([_blockwise_norm(table) for table in tables]).add_(TINY_NORM)
 
 
 def _blockwise_norm(table: Tensor) -> Tensor:
@@ -67,10 +67,10 @@ def _blockwise_norm(table: Tensor) -> Tensor:
     This is ten times faster than double precision throughout.
     """
     size = table.shape[-1]
-    if size <= LONG:
+    if size <= NORM_BLOCK:
         return torch.linalg.vector_norm(table, dim=-1).double()
-    multiple = size - size % LONG
-    blocks = torch.linalg.vector_norm(table[..., :multiple].unflatten(-1, (-1, LONG)), dim=-1)
+    multiple = size - size % NORM_BLOCK
+    blocks = torch.linalg.vector_norm(table[..., :multiple].unflatten(-1, (-1, NORM_BLOCK)), dim=-1)
     joined = torch.linalg.vector_norm(blocks.double(), dim=-1)
     if multiple == size:
         return joined
@@ -82,7 +82,7 @@ def norms_from_squares(squares: Tensor) -> Tensor:
 
     They are in single precision, and infinite beyond 1e19.
     """
-    return squares.sum(0).float().sqrt_().add_(TINY)
+    return squares.sum(0).float().sqrt_().add_(TINY_NORM)
 
 
 def add_products(sums: Tensor, first: Tensor, second: Tensor, piece: int) -> None:

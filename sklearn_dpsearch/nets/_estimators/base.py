@@ -25,7 +25,7 @@ from ...ledger._ledger_context import clone_with_ledger, enter_fit, state_in_blo
 from ...privacy import Guarantee, compose
 from ...privacy._checks import Neighboring, check_size_of_delta
 from ...privacy._mechanisms.release_sum import is_listened_to
-from ...privacy._spent import SEEDED, Component, PrivacySpent, cost_of_fit
+from ...privacy._spent import SEEDED_NOISE, Component, PrivacySpent, cost_of_fit
 from .._estimators import cost, step_size
 from .._fingerprint import words_of_training
 from .._optimizers import Memory, Table, UpdateRule, memory_on_cpu
@@ -46,7 +46,7 @@ from .settings import (
 )
 
 #: First assumption of a net with ``engine="opacus"``.
-OPACUS = (
+OPACUS_ENGINE = (
     "{}: per-sample gradients are Opacus's (engine='opacus'); that each is of one record alone was "
     "not checked."
 )
@@ -192,10 +192,10 @@ class DPSGDEstimator(BaseEstimator):
         name, seeded = type(self).__name__, self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"
         return (
-            *([OPACUS.format(name)] if getattr(self, "engine", "auto") == "opacus" else []),
+            *([OPACUS_ENGINE.format(name)] if getattr(self, "engine", "auto") == "opacus" else []),
             f"{name}: the number of {unit}s is public; batches and noise come from statistical "
             f"generators seeded by {source}, noise in double precision.",
-            *([f"{name}: {SEEDED}"] if seeded else []),
+            *([f"{name}: {SEEDED_NOISE}"] if seeded else []),
             *self._own_assumptions(),
         )
 
@@ -438,7 +438,7 @@ class DPSGDEstimator(BaseEstimator):
 
     @property
     def _step_rule(self) -> step_size.StepRule:
-        return step_size.OF_NUMBERS if isinstance(self, RegressorMixin) else step_size.OF_CLASSES
+        return step_size.NUMBER_RULE if isinstance(self, RegressorMixin) else step_size.CLASS_RULE
 
     @staticmethod
     def fit_together(

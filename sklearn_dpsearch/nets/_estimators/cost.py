@@ -22,12 +22,12 @@ from ...privacy._spent import Component, PrivacySpent
 from ...privacy._statement.content import Release
 from .._fingerprint import digest_of_arrays
 
-_FITTED = """
+_FITTED_ATTRIBUTES = """
 module_ privacy_spent_ n_steps_ noise_multiplier_ learning_rate_init_ max_grad_norm_ weight_noise_
 _inherited_ _known_parameters_ optimizer_memory_
 """
 #: Attributes of a net after a successful training.
-FITTED = frozenset(_FITTED.split())
+FITTED_ATTRIBUTES = frozenset(_FITTED_ATTRIBUTES.split())
 #: The attribute of a module, and the entry of saved parameters, that hold the note.
 NOTE = "_sklearn_dpsearch_spent"
 #: Note on a module: text, or a number and the statement itself if the statement cannot be written
@@ -113,7 +113,7 @@ def combined(spent: Sequence[PrivacySpent], delta: float) -> PrivacySpent:
 
 def remove_training(net: Any) -> None:
     """Remove all attributes of a failed training from a net."""
-    for name in FITTED & vars(net).keys():
+    for name in FITTED_ATTRIBUTES & vars(net).keys():
         delattr(net, name)  # skorch keeps lists of the attributes that it has set
     if "initialized_" in vars(net):
         net.initialized_ = False  # of a skorch net, whose module is gone

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._documentation import documented
 from ...preprocessing import ColumnShape, Schema
-from ...preprocessing._schema import MOST_SHOWN
+from ...preprocessing._schema import SHOWN_VALUES
 from .._estimators import layers
 from .layers import HiddenLayerSizes
 from .table_base import TableClassifier, TableNet, TableRegressor
@@ -70,7 +70,7 @@ class FrameNet(TableNet):
         """
         form = FrameRecords(self)
         target = (
-            [] if self.target is None else form.table.only(self.target).described({}, MOST_SHOWN)
+            [] if self.target is None else form.table.only(self.target).described({}, SHOWN_VALUES)
         )
         return [*form.encoder.columns_read(), *(f"{line} (the target)" for line in target)]
 

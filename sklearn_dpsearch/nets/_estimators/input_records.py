@@ -23,7 +23,7 @@ from ...data._records import check_same_number
 from ...data._rows import ChosenRows, array_in_memory, rows_in_file
 from .._named_tensors import Inputs, list_tensors, map_tensors
 from .._records import (
-    CHECKED,
+    CHECK_BLOCK,
     HeldRecords,
     MappedRecords,
     ReadRecords,
@@ -67,7 +67,7 @@ def tensors_from_arrays(X: Any) -> Inputs:
         For values other than numbers, and for parts of different lengths.
     """
     if isinstance(X, ChosenRows) and X.dtype.kind in "fiub":
-        return converted_rows(X, "single", zero_row(X).dtype, tensor_from_block, CHECKED)
+        return converted_rows(X, "single", zero_row(X).dtype, tensor_from_block, CHECK_BLOCK)
     named = arrays_by_name(X)
     if named is None:
         return tensor_from_block(array_in_memory(X))

@@ -28,16 +28,16 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
     "tanh": nn.Tanh,
 }
-FEW = (64,)
-MANY = (64, 64)
+ONE_LAYER = (64,)
+TWO_LAYERS = (64, 64)
 #: Number of records from which two layers are used.
-FROM = 25_000
+MANY_RECORDS = 25_000
 #: The same for nets for data frames, beside a linear part that has the bins: for classes, and for
 #: numbers.
-BESIDE_BINS, BESIDE_BINS_FOR_NUMBERS = (32,), (128, 64, 32)
-FROM_FOR_NUMBERS = 10_000
+DEEP_PART, DEEP_PART_FOR_NUMBERS = (32,), (128, 64, 32)
+MANY_RECORDS_FOR_NUMBERS = 10_000
 #: n·μ from which there are hidden layers beside a linear part: for classes, and for numbers.
-SUPPORTED, SUPPORTED_FOR_NUMBERS = 10_000, 1_000
+LEAST_SIGNAL, LEAST_SIGNAL_FOR_NUMBERS = 10_000, 1_000
 
 
 def zero_linear(fan_in: int, fan_out: int) -> nn.Linear:
@@ -191,7 +191,7 @@ def checked_hidden_layers(widths: Any) -> tuple[int, ...] | None:
 
 def hidden_layers_by_rule(n: float) -> tuple[int, ...]:
     """Widths of a perceptron's hidden layers, by the public number of records."""
-    return MANY if n >= FROM else FEW
+    return TWO_LAYERS if n >= MANY_RECORDS else ONE_LAYER
 
 
 def hidden_layers_beside_bins(n: float, signal: float, *, of_classes: bool) -> tuple[int, ...]:
@@ -205,9 +205,9 @@ def hidden_layers_beside_bins(n: float, signal: float, *, of_classes: bool) -> t
         n·μ.
     of_classes : bool
     """
-    if signal < (SUPPORTED if of_classes else SUPPORTED_FOR_NUMBERS):
+    if signal < (LEAST_SIGNAL if of_classes else LEAST_SIGNAL_FOR_NUMBERS):
         return ()
-    return BESIDE_BINS if of_classes or n < FROM_FOR_NUMBERS else BESIDE_BINS_FOR_NUMBERS
+    return DEEP_PART if of_classes or n < MANY_RECORDS_FOR_NUMBERS else DEEP_PART_FOR_NUMBERS
 
 
 def hidden_layer_space(widths: HiddenLayerSizes) -> dict[str, Any]:
@@ -221,5 +221,5 @@ def hidden_layer_space(widths: HiddenLayerSizes) -> dict[str, Any]:
     """
     sizes = checked_hidden_layers(widths)
     if sizes is None:
-        return {"hidden_layer_sizes": ["auto", MANY]}
-    return {"hidden_layer_sizes": [sizes, (*sizes, sizes[-1] if sizes else FEW[-1])]}
+        return {"hidden_layer_sizes": ["auto", TWO_LAYERS]}
+    return {"hidden_layer_sizes": [sizes, (*sizes, sizes[-1] if sizes else ONE_LAYER[-1])]}

@@ -22,7 +22,7 @@ MaxGradNorm: TypeAlias = float | Literal["rule"]
 NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")
 RATES = ("sample_rate", "batch_size", "max_epochs", "max_steps")
 #: Arguments of each way to state the noise.
-WAYS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
+NOISE_FORMS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
 #: Range of calibrated noise multipliers. Below it, ε is in the hundreds, and takes long to compute.
 LEAST_NOISE, MOST_NOISE = 2.0**-6, 2.0**20
 
@@ -136,7 +136,7 @@ class _WholeNumber(_Number):
         return f"a whole number >= {self.left}"
 
 
-_POSITIVE = _Number(numbers.Real, 0, None, closed="neither")
+_POSITIVE_NUMBER = _Number(numbers.Real, 0, None, closed="neither")
 #: Least clipping norm. Norms of gradients above 2e19 count as infinite, so that factors stay above
 #: 5e-32: below 1e-38 single precision has few digits, and a clipped gradient could be five times
 #: longer than its norm.
@@ -145,15 +145,15 @@ LEAST_NORM = 1e-12
 #: Largest clipping norm: longer gradients count as infinite.
 LARGEST_NORM = 1e19
 CONSTRAINTS: dict[str, list[Any]] = {
-    "noise_multiplier": [_POSITIVE, None],
-    "target_epsilon": [_POSITIVE, None],
+    "noise_multiplier": [_POSITIVE_NUMBER, None],
+    "target_epsilon": [_POSITIVE_NUMBER, None],
     "target_delta": [_Number(numbers.Real, 0, 1, closed="neither"), None],
-    "target_mu": [_POSITIVE, None],
+    "target_mu": [_POSITIVE_NUMBER, None],
     "max_grad_norm": [_Number(numbers.Real, 0, LARGEST_NORM, closed="right"), StrOptions({"rule"})],
     "sample_rate": [_Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
-    "batch_size": [_POSITIVE, None],
+    "batch_size": [_POSITIVE_NUMBER, None],
     "neighboring": [StrOptions(set(NEIGHBORING))],
-    "max_epochs": [_POSITIVE],
+    "max_epochs": [_POSITIVE_NUMBER],
     "max_steps": [_WholeNumber(numbers.Real, 1, None, closed="left"), None],
 }
 
@@ -195,7 +195,7 @@ def settings_of(net: Any, n: float | None = None) -> Settings:
     by_epochs = net.max_steps is None
     steps = max(1, round(net.max_epochs / rate)) if by_epochs else int(net.max_steps)
     target = {name: float(getattr(net, name)) for name in NOISE if getattr(net, name) is not None}
-    if set(target) not in WAYS:
+    if set(target) not in NOISE_FORMS:
         stated = target or f"none of {', '.join(NOISE)}"
         raise PrivacyError(
             f"Found {stated}; one way to state the noise is needed: noise_multiplier=..., or "

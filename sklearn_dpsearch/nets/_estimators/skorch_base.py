@@ -30,7 +30,7 @@ from .._estimators import cost, step_size
 from .._named_tensors import Inputs, input_names, list_tensors, map_tensors, wrap_for_named_inputs
 from .._optimizers import Table, UpdateRule, check_optimizer, lr_table
 from .._randomness import global_torch_seed, seed_sequence
-from .._records import ALONE, TrainingData, single_precision
+from .._records import RECORD_ALONE, TrainingData, single_precision
 from .base import DPSGDEstimator
 from .callbacks import callbacks_of_kind, freeze_parameters
 from .input_records import (
@@ -44,17 +44,16 @@ from .settings import Settings
 from .step_size import StepFacts, StepSize
 
 #: Arguments of all nets.
-SHARED = [argument for argument in fields(DPSGDEstimator) if argument.init]
+FIELDS = [argument for argument in fields(DPSGDEstimator) if argument.init]
 #: Arguments of a skorch net that would read or show records, with their only allowed value.
-FIXED: dict[str, Any] = {"train_split": None, "compile": False}
+FIXED_ARGUMENTS: dict[str, Any] = {"train_split": None, "compile": False}
 #: Assumption about modules and criteria of a user's own, until a fit has shown whether it is
 #: needed.
 OWN_CODE = (
     "where the code of module and criterion is not a graph of known operations, it runs on one "
     "record at a time and keeps nothing in files, or in other places that cannot be seen from them."
 )
-#: Records in a batch of predictions.
-PREDICTED = 1024
+PREDICTION_BATCH = 1024
 
 
 class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
@@ -114,7 +113,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self, module: Any, *, criterion: Any, lr: StepSize = "auto", lr_factor: float = 1.0,
         engine: str = "auto", example_input: Any = None, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        shared = {argument.name: kwargs.pop(argument.name, argument.default) for argument in SHARED}
+        shared = {argument.name: kwargs.pop(argument.name, argument.default) for argument in FIELDS}
         super().__init__(module, criterion=criterion, lr=lr, train_split=train_split, **kwargs)
         self.__dict__.update(
             shared, lr_factor=lr_factor, engine=engine, example_input=example_input
@@ -152,7 +151,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- before any data --------------------------------------------------------------------------
 
     def _check_net(self) -> None:
-        for name, only in FIXED.items():
+        for name, only in FIXED_ARGUMENTS.items():
             with_options = any(key.startswith(f"{name}__") for key in vars(self))
             if getattr(self, name) != only or with_options:
                 raise LeakingEstimatorError(
@@ -240,7 +239,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         """Batches for prediction; training draws its own."""
         size = self.batch_size
         # loaders need a whole number; the expected batch size may be a fraction
-        self.batch_size = PREDICTED
+        self.batch_size = PREDICTION_BATCH
         try:
             return super().get_iterator(dataset, training=False)
         finally:
@@ -318,7 +317,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             known_code = is_pytorchs_own(self.module) and is_pytorchs_own(self.criterion)
             if self.engine != "opacus" and not known_code:
                 sentences.append(OWN_CODE)
-            sentences.append(f"if records come from a Dataset, {ALONE}")
+            sentences.append(f"if records come from a Dataset, {RECORD_ALONE}")
         return tuple(f"{name}: {sentence}" for sentence in sentences)
 
     # --- fitting ----------------------------------------------------------------------------------
@@ -487,7 +486,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
 def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
     """Show the arguments of all skorch nets, its ``**kwargs``, in a constructor's signature."""
-    shared = [Parameter(arg.name, Parameter.KEYWORD_ONLY, default=arg.default) for arg in SHARED]
+    shared = [Parameter(arg.name, Parameter.KEYWORD_ONLY, default=arg.default) for arg in FIELDS]
     of_base = inspect.signature(SkorchNet.__init__).parameters
     of_class = inspect.signature(constructor).parameters
     named = {**of_base, **{parameter.name: parameter for parameter in shared}, **of_class}

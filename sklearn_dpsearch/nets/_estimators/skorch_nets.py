@@ -113,7 +113,7 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
         super().__init__(module, criterion=criterion, **kwargs)
 
     def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
-        known_loss = type(self.criterion_) in losses.KNOWN  # others may take other shapes
+        known_loss = type(self.criterion_) in losses.SUMMED_LOSSES  # others may take other shapes
         if known_loss and shape != targets.shape[1:]:
             raise ValueError(
                 f"Found outputs of shape {shape} and targets of shape {tuple(targets.shape[1:])} "

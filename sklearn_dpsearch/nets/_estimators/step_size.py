@@ -138,13 +138,13 @@ class StepRule:
 
 #: Residuals are √2 · (1 − probability of the record's own class) for two classes: gradients are
 #: clipped below a probability of 0.15. A searched step size grows to that of records of norm 10.
-OF_CLASSES = StepRule(
+CLASS_RULE = StepRule(
     noise=0.8, reach=100.0, longest=math.inf, longest_grown=10.0, residual=1.2,
     shortest_norm=3.0, shortest_path=25.0, dense=4.0,
 )  # fmt: skip
 #: Numbers are of size 1, and their residuals smaller. They suffer from noise that leaves a
 #: predicted class unchanged.
-OF_NUMBERS = StepRule(
+NUMBER_RULE = StepRule(
     noise=0.3, reach=10.0, longest=1.0, longest_grown=1.0, residual=0.5,
     shortest_norm=1.0, shortest_path=50.0, dense=1.5,
 )  # fmt: skip

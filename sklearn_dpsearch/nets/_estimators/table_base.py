@@ -44,7 +44,7 @@ from .table_records import Array, ArrayRecords, Bounds, FrameRecords, Limits, to
 FORM = "_records_form"
 #: Sampling rate by default.
 RATE = 0.02
-POSITIVE = Interval(numbers.Real, 0, None, closed="neither")
+POSITIVE_NUMBER = Interval(numbers.Real, 0, None, closed="neither")
 Solver: TypeAlias = Literal["sgd", "adam", "adamw"]
 
 
@@ -101,8 +101,8 @@ class TableNet(DPSGDEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "solver": [StrOptions({"sgd", "adam", "adamw"})],
         "learning_rate": [StrOptions({"linear", "constant"})],
-        "learning_rate_init": [POSITIVE, StrOptions({"auto"})],
-        "learning_rate_factor": [POSITIVE],
+        "learning_rate_init": [POSITIVE_NUMBER, StrOptions({"auto"})],
+        "learning_rate_factor": [POSITIVE_NUMBER],
         "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
         "alpha": [Interval(numbers.Real, 0, None, closed="left")],
         "warm_start": ["boolean"],

@@ -20,10 +20,10 @@ from ...data._lists import doubles
 from ...data._records import check_same_number, number_of_records
 from ...data._rows import ChosenRows, rows_in_file
 from ...preprocessing import Schema, TableEncoder
-from ...preprocessing._schema import PUBLIC
+from ...preprocessing._schema import PUBLIC_FACTS
 from .._estimators import layers, step_size
 from .._records import (
-    CHECKED,
+    CHECK_BLOCK,
     HeldRecords,
     MappedRecords,
     converted_rows,
@@ -81,7 +81,7 @@ class ArrayRecords:
 
     def blocks(self, X: Any) -> Iterator[torch.Tensor]:
         """Inputs of the module for unchecked records, in blocks."""
-        for _, block in ChosenRows(self._numbers(X, fresh=False, finite=True)).blocks(CHECKED):
+        for _, block in ChosenRows(self._numbers(X, fresh=False, finite=True)).blocks(CHECK_BLOCK):
             yield scaled_block(block, self.bounds)
 
     def _numbers(self, X: Any, fresh: bool, finite: bool) -> NDArray[Any]:
@@ -142,7 +142,7 @@ class FrameRecords:
         With ``schema``, ``target``, ``bins`` and ``indicators``.
     """
 
-    assumptions = (PUBLIC,)
+    assumptions = (PUBLIC_FACTS,)
 
     def __init__(self, net: Any) -> None:
         self.net, self.of_classes = net, not isinstance(net, RegressorMixin)
@@ -234,7 +234,7 @@ Limits: TypeAlias = tuple[ArrayLike, ArrayLike]
 
 #: Share of the way from lower to upper that is mapped to 0 for amounts: on MNIST and digits better
 #: than 0 or 0.5.
-OF_AMOUNTS = 0.25
+AMOUNT_ORIGIN = 0.25
 #: Records scaled at once.
 BLOCK = 128
 
@@ -266,7 +266,7 @@ class Bounds:
         """
         bounds = cls.of(name, stated)
         amounts = bounds.lower.ndim == 0 and bool(bounds.lower >= 0)
-        return cls(bounds.lower, bounds.upper, OF_AMOUNTS if amounts else 0.5)
+        return cls(bounds.lower, bounds.upper, AMOUNT_ORIGIN if amounts else 0.5)
 
     @classmethod
     def of(cls, name: str, stated: Limits) -> Bounds:

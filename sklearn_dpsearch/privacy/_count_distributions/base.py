@@ -62,7 +62,7 @@ MOST_TERMS = 10**6
 #: What is needed where something else was found.
 A_DISTRIBUTION = "a distribution of K, e.g. Geometric(10),"
 #: Bounds on the best of K runs that hold under a cap, and given K ≥ 1, if they hold without.
-OF_CAPPED, OF_CONDITIONED = ("Theorem 6",), ("Theorem 6", "PS22 Theorem 6", "KRW24 Theorem 5.7")
+CAP_BOUNDS, CONDITION_BOUNDS = ("Theorem 6",), ("Theorem 6", "PS22 Theorem 6", "KRW24 Theorem 5.7")
 
 
 @part_of_guarantees
@@ -280,7 +280,7 @@ class Capped(Finite):
 
     @property
     def theorems(self) -> tuple[str, ...]:
-        return tuple(name for name in self.distribution.theorems if name in OF_CAPPED)
+        return tuple(name for name in self.distribution.theorems if name in CAP_BOUNDS)
 
     @cached_property
     def _probabilities(self) -> Array:
@@ -325,7 +325,7 @@ class Conditioned(CountDistribution):
 
     @property
     def theorems(self) -> tuple[str, ...]:
-        return tuple(name for name in self.distribution.theorems if name in OF_CONDITIONED)
+        return tuple(name for name in self.distribution.theorems if name in CONDITION_BOUNDS)
 
     @property
     def without_condition(self) -> tuple[CountDistribution, float]:

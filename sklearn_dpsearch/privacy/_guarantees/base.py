@@ -29,24 +29,24 @@ from .risk import Accounted, TradeOff, trade_off
 #: Losses beyond it count as infinite where a profile becomes a pair.
 LARGEST_EPSILON = basic_mechanisms.LARGEST_LOSS
 #: ε beyond which a guarantee is reported as infinite.
-FURTHEST = 1e5
+FURTHEST_EPSILON = 1e5
 #: Some bounds pay only above this δ.
-NEAR = 0.02
+WORTHWHILE_DELTA = 0.02
 #: Stand-in for a δ of 0 on a logarithmic scale.
-SMALLEST = 1e-300
+SMALLEST_DELTA = 1e-300
 #: Least |log(δ(ε)/δ)|: 0 would end an inversion on a flat part of a profile, and far from its
 #: beginning.
-TINY = 1e-15
+FLOOR = 1e-15
 #: Least positive double with all its digits.
-TINIEST = float(np.finfo(float).tiny)
+LEAST_DOUBLE = float(np.finfo(float).tiny)
 #: Number of even points at which a costly profile is evaluated first.
-EVEN = 65
+EVEN_POINTS = 65
 #: Points at which the smallest of several profiles is evaluated in compositions.
-BOUNDS_AT = 1000
+ENVELOPE_POINTS = 1000
 #: Values of δ at which bounds are compared.
-COMPARED = (0.1, 1e-3, 1e-6, 1e-12)
+DELTAS = (0.1, 1e-3, 1e-6, 1e-12)
 #: Compositions of more parts are long: the ε of a few of them is kept.
-MANY = 64
+MANY_PARTS = 64
 
 #: ε ↦ δ, on arrays.
 Profile: TypeAlias = Callable[[Array], Array]
@@ -127,7 +127,7 @@ class Guarantee(Accounted, FrozenValue):
         """δ at checked values of ε."""
         values = self._profile(np.minimum(epsilon, 1e6))  # never rises: safe for infinity too
         # an underflow to 0 would claim pure privacy
-        return values if self.pure_epsilon is not None else np.maximum(values, TINIEST)
+        return values if self.pure_epsilon is not None else np.maximum(values, LEAST_DOUBLE)
 
     def _profile(self, epsilon: Array) -> Array:
         """δ at values of ε of at most 1e6, which may underflow."""
@@ -136,7 +136,7 @@ class Guarantee(Accounted, FrozenValue):
     def _far_profile(self, epsilon: Array) -> Array:
         """Upper bound of ``_profile`` that skips costly bounds.
 
-        These only pay where δ is above ``NEAR``.
+        These only pay where δ is above ``WORTHWHILE_DELTA``.
         """
         return self._profile(epsilon)
 
@@ -159,7 +159,7 @@ class Guarantee(Accounted, FrozenValue):
         """Smallest ε at δ, by inversion of the profile."""
         if delta == 0:
             return np.inf if self.pure_epsilon is None else self.pure_epsilon
-        profile = self._far_profile if delta < NEAR else self._profile
+        profile = self._far_profile if delta < WORTHWHILE_DELTA else self._profile
         return smallest_epsilon(profile, delta, self.pure_epsilon)
 
     def _known_epsilon(self, delta: float) -> float:
@@ -171,7 +171,7 @@ class Guarantee(Accounted, FrozenValue):
             hash(self)
         except TypeError:  # a user's own guarantee with a list in it
             return self._epsilon(delta)
-        cached = KNOWN if len(getattr(self, "parts", ())) <= MANY else KNOWN_OF_MANY
+        cached = EPSILONS if len(getattr(self, "parts", ())) <= MANY_PARTS else EPSILONS_OF_MANY
         return float(cached(self, delta))
 
     def to_dict(self) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def check_parts(guarantee: Guarantee, **parts: object) -> None:
 
 #: ε by guarantee and δ. A ledger asks for a longer composition at each entry, and each would keep
 #: all its parts.
-KNOWN, KNOWN_OF_MANY = (
+EPSILONS, EPSILONS_OF_MANY = (
     lru_cache(size)(lambda guarantee, delta: guarantee._epsilon(delta)) for size in (128, 4)
 )
 
@@ -283,13 +283,13 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
         if epsilon not in values:
             with np.errstate(over="ignore", invalid="ignore"):  # e^ε may leave the range of doubles
                 reached = float(profile(np.array([epsilon]))[0])
-            positive = max(1.0 if math.isnan(reached) else reached, SMALLEST)
+            positive = max(1.0 if math.isnan(reached) else reached, SMALLEST_DELTA)
             logarithm = math.log(positive) - math.log(delta)
-            values[epsilon] = min(logarithm, -TINY) if reached <= delta else max(logarithm, TINY)
+            values[epsilon] = min(logarithm, -FLOOR) if reached <= delta else max(logarithm, FLOOR)
         return values[epsilon]
 
-    start = 1.0 if pure_epsilon is None else min(pure_epsilon, FURTHEST)
-    rising = geometric(start, 2.0, FURTHEST)
+    start = 1.0 if pure_epsilon is None else min(pure_epsilon, FURTHEST_EPSILON)
+    rising = geometric(start, 2.0, FURTHEST_EPSILON)
     turn = bracket(lambda epsilon: excess(epsilon) < 0, start, falling=(0.0,), rising=rising)
     if turn.fails is not None and turn.holds is not None:
         optimize.brentq(excess, turn.fails, turn.holds, xtol=1e-10, rtol=1e-9, disp=False)
@@ -321,8 +321,8 @@ def adaptive_grid(curve: Profile, low: float, high: float, number: int) -> Array
 
     A chord over a gap g, over which the curve falls by a factor of e^{s·g}, costs about s·g²/8.
     """
-    even = np.linspace(low, high, EVEN)
-    falls = -np.diff(np.log(np.maximum(curve(even), SMALLEST)))
+    even = np.linspace(low, high, EVEN_POINTS)
+    falls = -np.diff(np.log(np.maximum(curve(even), SMALLEST_DELTA)))
     places = np.append(0.0, np.cumsum(np.sqrt(np.clip(falls, 0.1, 100.0))))
     return np.union1d(even, np.interp(np.linspace(0.0, places[-1], number), places, even))
 
@@ -408,7 +408,7 @@ class SmallestOf(Guarantee):
         compared = self._bounds_of_pair
         if len(compared) == 1:
             return False
-        crossed = [bound._known_epsilon(delta) for bound in compared[1:] for delta in COMPARED]
+        crossed = [bound._known_epsilon(delta) for bound in compared[1:] for delta in DELTAS]
         places = np.unique(np.minimum(crossed, LARGEST_EPSILON))
         values = np.array([bound._profile(places) for bound in compared])
         return not bool(np.any(np.all(values <= values.min(axis=0) * (1.0 + 1e-10), axis=1)))
@@ -431,4 +431,4 @@ class SmallestOf(Guarantee):
             return np.asarray(np.min(profiles + of_pairs, axis=0))
 
         curves = (partial(curve, direction) for direction in directions)
-        return discretize_profiles(*curves, number=BOUNDS_AT, adaptive=True)
+        return discretize_profiles(*curves, number=ENVELOPE_POINTS, adaptive=True)

@@ -33,13 +33,13 @@ from .single_mechanisms import DPSGD, ZCDP, GaussianDP, NonPrivate, ProfileDP, R
 POINTS = 4001
 #: Steps of the golden-section search for ε₁, each of which leaves 0.618 of the interval.
 STEPS = 50
-GOLDEN = 0.5 * (5**0.5 - 1)
+GOLDEN_RATIO = 0.5 * (5**0.5 - 1)
 #: Most records of one person: beyond, every bound is vacuous.
 MOST_RECORDS = 10**6
 #: Kinds of guarantees that keep their kind on a chain of m steps ↦ parameter, and the power of m
 #: that multiplies it. The parts of a composition are not converted one by one: the composition may
 #: be a mere bound (as ``gaussian_target`` is), and its parts would promise too much.
-MULTIPLIED: dict[type[Guarantee], tuple[str, int]] = {
+MULTIPLIED_PARAMETERS: dict[type[Guarantee], tuple[str, int]] = {
     PureDP: ("epsilon", 1),
     BoundedRangeDP: ("epsilon", 1),
     LaplaceDP: ("epsilon", 1),
@@ -50,7 +50,7 @@ MULTIPLIED: dict[type[Guarantee], tuple[str, int]] = {
 
 def _multiply_parameter(guarantee: Guarantee, steps: int) -> Guarantee:
     """Guarantee for a chain of neighbours, by multiplying its parameter."""
-    name, power = MULTIPLIED[type(guarantee)]
+    name, power = MULTIPLIED_PARAMETERS[type(guarantee)]
     number = getattr(guarantee, name)
     more = float_above(Fraction(number) * steps**power) if math.isfinite(number) else math.inf
     changed: dict[str, Any] = {name: more}
@@ -72,7 +72,7 @@ def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
     low, high = np.full_like(epsilon, -reach), np.full_like(epsilon, reach)
     best = np.minimum(bound(low), bound(high))
     for _ in range(STEPS):
-        lower, upper = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        lower, upper = high - GOLDEN_RATIO * (high - low), low + GOLDEN_RATIO * (high - low)
         at_lower, at_upper = bound(lower), bound(upper)
         best = np.minimum(best, np.minimum(at_lower, at_upper))
         low = np.where(at_lower < at_upper, low, lower)
@@ -112,10 +112,10 @@ def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
         return presence
     if type(presence) is Composition and all(type(part) is DPSGD for part in presence.parts):
         return compose(*(as_replace_one(part) for part in presence.parts))
-    if type(presence) in MULTIPLIED:
+    if type(presence) in MULTIPLIED_PARAMETERS:
         return replace(_multiply_parameter(presence, 2), neighboring="replace_one")
-    if type(presence) in CARRIED_OVER:
-        return CARRIED_OVER[type(presence)](presence)
+    if type(presence) in CONVERSIONS:
+        return CONVERSIONS[type(presence)](presence)
     return ChangedRecord(presence=presence)
 
 
@@ -178,7 +178,7 @@ def _renyi_of_changed_record(guarantee: Any) -> Guarantee:
 
 
 #: Further kinds of guarantees for changed records.
-CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
+CONVERSIONS: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
     RenyiDP: _renyi_of_changed_record,
     DPSGD: lambda guarantee: replace(guarantee, neighboring="replace_one"),
     NonPrivate: lambda guarantee: NonPrivate(neighboring="replace_one"),
@@ -264,7 +264,7 @@ def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
     require_whole(1, records=records)
     if records == 1 or isinstance(one_record, NonPrivate):
         return one_record
-    if type(one_record) in MULTIPLIED:
+    if type(one_record) in MULTIPLIED_PARAMETERS:
         return _multiply_parameter(one_record, int(records))
     return OfGroup(one_record=one_record, records=int(records), neighboring=one_record.neighboring)
 

@@ -25,7 +25,7 @@ from .._numerics.basic_mechanisms import LARGEST_LOSS, negligible_from
 from .._numerics.loss_distribution import ROUNDING, lower_hull
 
 #: δ and true positive rates below this count as 0: no lines are added for them.
-NEGLIGIBLE = 1e-13
+NEGLIGIBLE_RATE = 1e-13
 #: Lines are added until none lowers the true positive rate by more than this share of it.
 TOLERANCE = 1e-4
 #: Cells with which the search for lines begins, and how often they are halved at most.
@@ -109,7 +109,7 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
         The ε at which the profile becomes 0, where it is known.
     """
     if largest is None:  # a power of two has its cells where round ε are: profiles may bend there
-        largest = 2.0 ** np.ceil(np.log2(negligible_from(profile, NEGLIGIBLE)))
+        largest = 2.0 ** np.ceil(np.log2(negligible_from(profile, NEGLIGIBLE_RATE)))
     reach = min(largest, LARGEST_LOSS)
     epsilons = np.unique(np.append(np.linspace(0.0, reach, CELLS + 1), 0.0))
     deltas = profile(epsilons)
@@ -122,7 +122,7 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
         alpha = (deltas[cells] - deltas[cells + 1]) / (c * np.expm1(gaps))
         power = deltas[cells] + c * alpha
         lower = power - (middle_deltas + np.exp(middles) * alpha)
-        worth = (power > NEGLIGIBLE) & (lower > TOLERANCE * power)
+        worth = (power > NEGLIGIBLE_RATE) & (lower > TOLERANCE * power)
         epsilons = np.insert(epsilons, cells + 1, middles)
         deltas = np.insert(deltas, cells + 1, middle_deltas)
         first = (cells + np.arange(cells.size))[worth]  # where the left half of a cell is now

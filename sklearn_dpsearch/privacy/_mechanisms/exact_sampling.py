@@ -26,13 +26,12 @@ class IntegerSource(Protocol):
         ...
 
 
-#: The operating system's randomness.
-SYSTEM: IntegerSource = secrets.SystemRandom()
+SYSTEM_RANDOMNESS: IntegerSource = secrets.SystemRandom()
 ONE = Fraction(1)
 HALF = Fraction(1, 2)
 
 
-def bernoulli(p: Fraction, rng: IntegerSource = SYSTEM) -> bool:
+def bernoulli(p: Fraction, rng: IntegerSource = SYSTEM_RANDOMNESS) -> bool:
     """Draw a coin that is True with exactly probability p.
 
     Parameters
@@ -47,7 +46,7 @@ def bernoulli(p: Fraction, rng: IntegerSource = SYSTEM) -> bool:
     return rng.randrange(p.denominator) < p.numerator
 
 
-def bernoulli_exp(gamma: Fraction, rng: IntegerSource = SYSTEM) -> bool:
+def bernoulli_exp(gamma: Fraction, rng: IntegerSource = SYSTEM_RANDOMNESS) -> bool:
     """Draw a coin that is True with exactly probability exp(−γ).
 
     Algorithm 1. The whole part of γ is a row of exp(−1) coins, all of which must succeed; the rest
@@ -78,7 +77,7 @@ def _bernoulli_exp_below_one(gamma: Fraction, rng: IntegerSource) -> bool:
     return first_failure % 2 == 1
 
 
-def geometric_exp(rng: IntegerSource = SYSTEM) -> int:
+def geometric_exp(rng: IntegerSource = SYSTEM_RANDOMNESS) -> int:
     """Draw the number of successes of exp(−1) coins before a failure.
 
     Its distribution is P[v] = (1 − 1/e)·e^{−v}.
@@ -89,7 +88,7 @@ def geometric_exp(rng: IntegerSource = SYSTEM) -> int:
     return successes
 
 
-def discrete_laplace(scale: Fraction, rng: IntegerSource = SYSTEM) -> int:
+def discrete_laplace(scale: Fraction, rng: IntegerSource = SYSTEM_RANDOMNESS) -> int:
     """Draw an integer k with probability ∝ exp(−|k|/scale), exactly.
 
     This is Algorithm 2. The expected number of coins does not grow with the scale.
@@ -126,7 +125,7 @@ def _try_discrete_laplace(scale: Fraction, rng: IntegerSource) -> int | None:
     return -magnitude if negative else magnitude
 
 
-def discrete_gaussian(sigma_squared: Fraction, rng: IntegerSource = SYSTEM) -> int:
+def discrete_gaussian(sigma_squared: Fraction, rng: IntegerSource = SYSTEM_RANDOMNESS) -> int:
     """Draw an integer k with probability ∝ exp(−k²/(2σ²)), exactly.
 
     This is Algorithm 3: a discrete Laplace draw of scale ⌊σ⌋ + 1, accepted with the ratio of both

@@ -47,13 +47,13 @@ MOST_POINTS = 2**21
 #: Most grid points of a composition whose rare losses are not added apart.
 BULK_POINTS = 2**19
 #: Grid points to a standard deviation: of one step, of the intermediate sum, and of the result.
-OF_ONE, OF_SUM, OF_RESULT = 50, 4000, 400
+STEP_POINTS, SUM_POINTS, RESULT_POINTS = 50, 4000, 400
 #: Smallest interval of a grid, as a share of the largest possible sum.
 FINEST_STEP = 2.0**-40
 #: Steps above which a composition is composed of compositions.
 LONG_COMPOSITION = 2**16
 #: Smallest mass, in place of what underflows.
-TINY = 1e-300
+TINY_MASS = 1e-300
 #: The loss is infinite for certain.
 ALL_INFINITE = LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
 
@@ -132,7 +132,7 @@ class _Grid:
         infinity = min(1.0, _mass_at_infinity(parts, counts) + 2 * tail_mass)
         losses = np.asarray(np.arange(self.low, self.high + 1) * self.interval, dtype=float)
         masses = _bound_masses(self.steps, self.low, self.high, tail_mass)
-        factor = max(1, int(bulk_of(self.steps, 0.0)[1] / OF_RESULT))
+        factor = max(1, int(bulk_of(self.steps, 0.0)[1] / RESULT_POINTS))
         total = LossDistribution(losses, masses, infinity)
         return total if factor == 1 else coarser(total, self.interval * factor)
 
@@ -141,7 +141,7 @@ def _bound_masses(steps: Sequence[GridPart], low: int, high: int, tail_mass: flo
     """Upper bounds on the masses of a composition, over all tilts."""
     all_tilts = (*tilts(steps, low, high), *tilts_of_tails(steps, tail_mass))
     masses = reduce(np.minimum, (masses_by(tilt, steps, low, high) for tilt in all_tilts))
-    return np.asarray(np.maximum(masses, TINY))
+    return np.asarray(np.maximum(masses, TINY_MASS))
 
 
 def _mass_at_infinity(parts: Parts, counts: Counts) -> float:
@@ -166,7 +166,7 @@ def _grid_interval(parts: Parts, counts: Counts) -> float:
     total = math.sqrt(sum(count * pld.moments()[1] for pld, count in zip(parts, counts)))
     number = sum(counts)
     largest = number * max(float(np.max(np.abs(pld.losses))) for pld in parts)
-    wanted = min(total / math.sqrt(number) / OF_ONE, total / OF_SUM)
+    wanted = min(total / math.sqrt(number) / STEP_POINTS, total / SUM_POINTS)
     return max(wanted, largest * FINEST_STEP, 1e-14)
 
 
@@ -189,13 +189,13 @@ def _spread_on_growing_gaps(
     pld: LossDistribution, mean: float, deviation: float
 ) -> LossDistribution:
     """Spread on points whose gaps grow in proportion to the distance from the bulk."""
-    deviation = max(deviation, TINY)
-    ends = np.arcsinh((pld.losses[[0, -1]] - mean) / deviation) * OF_RESULT
+    deviation = max(deviation, TINY_MASS)
+    ends = np.arcsinh((pld.losses[[0, -1]] - mean) / deviation) * RESULT_POINTS
     steps = np.arange(np.floor(ends[0]) - 1, np.ceil(ends[1]) + 2)
     # losses that rounding cannot tell apart
     around = np.nextafter(pld.losses[[0, -1]], [-np.inf, np.inf])
-    points = np.unique(np.append(around, mean + deviation * np.sinh(steps / OF_RESULT)))
-    return LossDistribution(points, np.maximum(on_points(pld, points), TINY), pld.infinity)
+    points = np.unique(np.append(around, mean + deviation * np.sinh(steps / RESULT_POINTS)))
+    return LossDistribution(points, np.maximum(on_points(pld, points), TINY_MASS), pld.infinity)
 
 
 #: Losses farther from the mean than CUT standard deviations of the sum of all nearer ones are rare.
@@ -204,7 +204,7 @@ CUT = 2.0
 #: points to the smallest.
 RATIO = 64.0
 #: Smallest loss that is cut off.
-SMALLEST = 1e-12
+SMALLEST_LOSS = 1e-12
 #: Orders of Chernoff's bound, to a grid point. The largest loss of a level, RATIO² points, stays in
 #: the range of exp.
 ORDERS = np.geomspace(1e-5, 500.0 / RATIO**2, 40)
@@ -241,7 +241,7 @@ def cut_off(parts: Parts, counts: Counts) -> Cut:
 
     end = farthest = max(float(distance.max()) for distance in distances)
     deviation = deviation_up_to(end)
-    while SMALLEST < CUT * deviation < 0.7 * end:
+    while SMALLEST_LOSS < CUT * deviation < 0.7 * end:
         end = CUT * deviation
         deviation = deviation_up_to(end)
     close = [distance <= end for distance in distances]

@@ -23,12 +23,12 @@ STRIDE, TILTS = 5.0, 6
 #: Orders of Chernoff's bound, in standard deviations of the sum: rare large losses need small ones.
 ORDERS = np.geomspace(0.01, 60.0, 36)
 #: Points to a standard deviation of a part that is spread for bounds on its moments.
-OF_SPREAD = 16
+SPREAD_POINTS = 16
 #: Logarithm of a mass that is negligible for means. It affects the choice of tilts and so digits,
 #: never bounds.
-NEGLIGIBLE = -60.0
+NEGLIGIBLE_MASS = -60.0
 #: Logarithm of a power of a transform that is left out.
-LEFT_OUT = -90.0
+NEGLIGIBLE_POWER = -90.0
 EPS = float(np.finfo(float).eps)
 #: Tilted masses around a circle, and the error of each.
 Circle: TypeAlias = tuple[Array, float]
@@ -61,7 +61,7 @@ class GridPart:
 
         Each atom goes to the two points around it, with the same mean.
         """
-        gap = max(1, int(self.moments(0.0)[1] ** 0.5 / OF_SPREAD))
+        gap = max(1, int(self.moments(0.0)[1] ** 0.5 / SPREAD_POINTS))
         first = self.first // gap
         places, beyond = np.divmod(self.first - first * gap + np.arange(self.masses.size), gap)
         size = int(places[-1]) + 2
@@ -79,7 +79,7 @@ class GridPart:
         index, log_masses = self.atoms
         exponents = tilt * index + log_masses
         exponents -= exponents.max()
-        counted = exponents > NEGLIGIBLE
+        counted = exponents > NEGLIGIBLE_MASS
         index, weights = index[counted], np.exp(exponents[counted])
         weights /= weights.sum()
         mean = float(weights @ index)
@@ -145,7 +145,7 @@ def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> Circle:
         above = np.abs(transform) + rounding
         log_modulus += step.count * np.log(above)
         wrong += step.count / above
-    counts, modulus = log_modulus > LEFT_OUT, np.exp(log_modulus)
+    counts, modulus = log_modulus > NEGLIGIBLE_POWER, np.exp(log_modulus)
     product = np.zeros(size // 2 + 1, dtype=complex)
     powers = [transform[counts] ** step.count for step, transform in zip(steps, transforms)]
     product[counts] = np.prod(powers, axis=0)

@@ -24,7 +24,7 @@ from .arithmetic import safe_exp
 #: Relative slack added to every sum of floating-point numbers that leaves this file.
 ROUNDING = 1e-12
 #: Least loss: further below 0 the P-mass would underflow, and the Q-mass be lost.
-LOWEST = -600.0
+LEAST_LOSS = -600.0
 
 
 def sums_from_above(terms: Array) -> Array:
@@ -204,7 +204,7 @@ def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> Lo
     (up, masses_up, infinity), (down, masses_down, minus_infinity) = halves
     masses_up, infinity = _raise_total_variation(up, masses_up, infinity, -apart)
     masses_down, minus_infinity = _raise_total_variation(down, masses_down, minus_infinity, apart)
-    far = down > -LOWEST
+    far = down > -LEAST_LOSS
     minus_infinity += float(masses_down[far].sum())
     # the reversed curve carries Q-mass
     masses_down = np.where(far, 0.0, masses_down) * np.exp(-down)

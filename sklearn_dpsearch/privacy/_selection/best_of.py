@@ -23,7 +23,7 @@ from .._checks import Array, ArrayLike, cached_property, check_kind
 from .._count_distributions.base import A_DISTRIBUTION, CountDistribution
 from .._count_distributions.distributions import Fixed, as_count_distribution
 from .._guarantees.base import (
-    NEAR,
+    WORTHWHILE_DELTA,
     Guarantee,
     SmallestOf,
     Statement,
@@ -39,7 +39,7 @@ from .._guarantees.single_mechanisms import NonPrivate
 from .._numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from .._numerics.loss_distribution import DominatingPair, LossDistribution
 from .potentials import theorem_5
-from .prices_on_places import EVERYWHERE, PAIR, Anchors, Quantiles, prices_may_pay
+from .prices_on_places import FACTORS, PAIR_FACTORS, Anchors, Quantiles, prices_may_pay
 from .published_bounds import BEST_OF, pure_negative_binomial
 from .testing_region import (
     SLACK,
@@ -54,14 +54,15 @@ from .testing_region import (
 )
 
 #: A search that is composed with something else is evaluated at POINTS points, from every
-#: THINNED-th hinge.
-POINTS, THINNED = 500, 4
+#: THINNING-th hinge.
+POINTS, THINNING = 500, 4
 #: In a composition only every PLACES_APART-th place of Theorem 6 is used.
 PLACES_APART = 4
 #: Prices vary in quality between places. Raised by this factor, chords lie above the places in
 #: between.
-RAISED = 1.01
-#: Theorem 5 is used where the δ of Theorem 1 is above NEAR, with bounds at ANCHORS − 1 places.
+MARKUP = 1.01
+#: Theorem 5 is used where the δ of Theorem 1 is above WORTHWHILE_DELTA, with bounds at
+#: ANCHORS − 1 places.
 ANCHORS = 4
 
 
@@ -193,7 +194,7 @@ class TheoremOne(_OfManyRuns):
 
     def _pair(self) -> DominatingPair:
         sides = range(len(self._hinges))
-        curves = (partial(self.in_direction, side, every=THINNED) for side in sides)
+        curves = (partial(self.in_direction, side, every=THINNING) for side in sides)
         return discretize_profiles(*curves, number=POINTS, adaptive=True)
 
 
@@ -219,8 +220,8 @@ class TheoremFive(_KnownAtPlaces):
     """
 
     def _profile(self, epsilon: Array) -> Array:
-        if not np.any(self.first._profile(epsilon) > NEAR):
-            return np.full(np.shape(epsilon), NEAR)
+        if not np.any(self.first._profile(epsilon) > WORTHWHILE_DELTA):
+            return np.full(np.shape(epsilon), WORTHWHILE_DELTA)
         at, values = self._anchors
         chords: Array = np.interp(np.exp(np.minimum(epsilon, at[-1])), np.exp(at), values)
         return np.minimum(chords * (1.0 + SLACK), 1.0)
@@ -229,17 +230,17 @@ class TheoremFive(_KnownAtPlaces):
     def _anchors(self) -> tuple[Array, Array]:
         """Values of ε, and bounds on δ there by potentials.
 
-        They go up to where Theorem 1 reaches ``NEAR``, and the bounds never rise.
+        They go up to where Theorem 1 reaches ``WORTHWHILE_DELTA``, and the bounds never rise.
         """
-        end = smallest_epsilon(self.first._profile, NEAR)
+        end = smallest_epsilon(self.first._profile, WORTHWHILE_DELTA)
         pair, count = self.first.one_run.pair, self.first.count
         at = np.linspace(0.0, min(end, LARGEST_LOSS), ANCHORS)
         sides = range(len(pair.directions))
         values = [[theorem_5(pair, side, count, float(e)) for side in sides] for e in at[:-1]]
         bounds = np.minimum(np.max(values, axis=1), self.first._profile(at[:-1]))
         # where Theorem 1 reaches it, which may be beyond
-        last = NEAR if end <= LARGEST_LOSS else bounds[-1]
-        return at, np.append(np.maximum(np.minimum.accumulate(bounds), NEAR), last)
+        last = WORTHWHILE_DELTA if end <= LARGEST_LOSS else bounds[-1]
+        return at, np.append(np.maximum(np.minimum.accumulate(bounds), WORTHWHILE_DELTA), last)
 
     def _far_profile(self, epsilon: Array) -> Array:
         return np.ones(np.shape(epsilon))
@@ -266,7 +267,7 @@ class TheoremSix(_KnownAtPlaces):
         return self.first._zero_beyond_largest_loss(epsilon, np.reshape(values, np.shape(epsilon)))
 
     def _far_profile(self, epsilon: Array) -> Array:
-        return self._profile(epsilon) if self.gains(EVERYWHERE) else np.ones(np.shape(epsilon))
+        return self._profile(epsilon) if self.gains(FACTORS) else np.ones(np.shape(epsilon))
 
     def _epsilon(self, delta: float) -> float:
         return np.inf if delta == 0 else smallest_epsilon(self._profile, delta)
@@ -326,7 +327,7 @@ class BestOf(SmallestOf, _OfManyRuns):
         Chords of the pair may be a little below those of Theorem 6.
         """
         sixth = self.bounds.get("Theorem 6")
-        return (isinstance(sixth, TheoremSix) and sixth.gains(EVERYWHERE)) or super()._bounds_cross
+        return (isinstance(sixth, TheoremSix) and sixth.gains(FACTORS)) or super()._bounds_cross
 
     @property
     def _bounds_of_pair(self) -> list[Guarantee]:
@@ -345,9 +346,9 @@ class BestOf(SmallestOf, _OfManyRuns):
         sixth = self.bounds.get("Theorem 6")
 
         def curve(index: int, epsilon: Array) -> Array:
-            bounds = [first.in_direction(index, epsilon, every=THINNED)]
-            if isinstance(sixth, TheoremSix) and sixth.gains(PAIR):
-                bounds.append(sixth.anchors[index].profile(epsilon, every=PLACES_APART) * RAISED)
+            bounds = [first.in_direction(index, epsilon, every=THINNING)]
+            if isinstance(sixth, TheoremSix) and sixth.gains(PAIR_FACTORS):
+                bounds.append(sixth.anchors[index].profile(epsilon, every=PLACES_APART) * MARKUP)
             values = np.min([*bounds, *(bound._profile(epsilon) for bound in published)], axis=0)
             return np.asarray(values)
 

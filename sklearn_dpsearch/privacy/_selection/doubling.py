@@ -33,7 +33,7 @@ from ...errors import PrivacyError
 from .._checks import Array, Neighboring, cached_property, require, require_in, require_whole
 from .._guarantees.base import Guarantee
 from .._guarantees.pure import PureDP
-from .._mechanisms.exact_sampling import SYSTEM, IntegerSource, discrete_laplace
+from .._mechanisms.exact_sampling import SYSTEM_RANDOMNESS, IntegerSource, discrete_laplace
 from .._numerics.arithmetic import Number, float_above, fraction, positive_fraction
 from .._numerics.loss_distribution import ROUNDING, DominatingPair, pair_through
 
@@ -270,7 +270,7 @@ class AboveThreshold:
         assert self.grid is not None
         return ceil(self.sensitivity / self.grid)
 
-    def draw_threshold_noise(self, bits: IntegerSource = SYSTEM) -> int:
+    def draw_threshold_noise(self, bits: IntegerSource = SYSTEM_RANDOMNESS) -> int:
         """Draw discrete Laplace noise of scale 2Δ/ε for a threshold, in multiples of the grid."""
         return discrete_laplace(2 * self.steps / self.round_epsilon, bits)
 
@@ -278,7 +278,7 @@ class AboveThreshold:
         self,
         utilities: Sequence[Number],
         threshold: Number,
-        bits: IntegerSource = SYSTEM,
+        bits: IntegerSource = SYSTEM_RANDOMNESS,
         threshold_noise: int | None = None,
     ) -> int | None:
         """Index of the first candidate whose noisy utility reaches the noisy threshold, or None.
@@ -394,7 +394,7 @@ class DoublingRounds:
         granularity: Number,
         lower: Number = 0,
         threshold_noise: str = "fresh",
-        bits: IntegerSource = SYSTEM,
+        bits: IntegerSource = SYSTEM_RANDOMNESS,
     ) -> None:
         self.steps = steps
         self._question, self._bits = question, bits

@@ -18,7 +18,7 @@ from ...errors import PrivacyError
 from .._checks import Neighboring, require_whole
 from .._guarantees.base import Guarantee
 from .._guarantees.pure import BoundedRangeDP
-from .._mechanisms.exact_sampling import SYSTEM, IntegerSource, bernoulli_exp
+from .._mechanisms.exact_sampling import SYSTEM_RANDOMNESS, IntegerSource, bernoulli_exp
 from .._numerics.arithmetic import Number, float_above, fraction, positive_fraction
 
 
@@ -45,7 +45,7 @@ class GumbelNoise:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive_fraction(self.scale, "scale"))
 
-    def select(self, utilities: Sequence[Number], bits: IntegerSource = SYSTEM) -> int:
+    def select(self, utilities: Sequence[Number], bits: IntegerSource = SYSTEM_RANDOMNESS) -> int:
         """Draw the index of the candidate with the largest noisy utility.
 
         A fair candidate is accepted with probability exp((u_i − max u)/scale), or another one is

@@ -34,7 +34,7 @@ COLUMNS, DEPTH = 200, 26
 #: Largest sum of exponents of f(q) and f(q') in a potential, and of q and q' themselves.
 DEGREE, PLAIN_DEGREE = 4, 2
 #: Largest coefficient.
-LARGEST = 50.0
+MAX_COEF = 50.0
 #: Least margin of the mesh around the region: narrower triangles would have no digits.
 MARGIN = 1e-5
 #: Largest distance of losses; beyond, Theorem 1 is used.
@@ -173,7 +173,7 @@ def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -
         rows += [line, line[counts]]
         limits += [np.zeros(u.size), -min(1.0, t / c) * (gain[0] - gain[1] / t)[counts]]
     ends, _, _ = potential_basis(count, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
-    bounds = [(-LARGEST, LARGEST)] * ends.shape[1] + [(None, None)] * ratios.size
+    bounds = [(-MAX_COEF, MAX_COEF)] * ends.shape[1] + [(None, None)] * ratios.size
     cost = np.append(ends[0] - ends[1], masses)
     constraints, limit = np.vstack(rows), np.concatenate(limits)
     solution = linprog(cost, A_ub=constraints, b_ub=limit, bounds=bounds, method="highs")

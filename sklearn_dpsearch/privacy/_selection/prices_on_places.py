@@ -48,17 +48,17 @@ from .._numerics.loss_distribution import ROUNDING, LossDistribution, normalized
 from .testing_region import SLACK, Hinges, Nodes, composed, lower_edge
 
 #: Least mean of K: below, Theorem 1 is within 0.3 % of a certificate.
-FEWEST = 8.0
-#: The bound is computed where Theorem 1 reaches δ = e^{−k·STEP}, for k from FIRST to LAST; SHARED
-#: of these k have one slope.
-STEP, FIRST, LAST, SHARED = 0.25, 4, 128, 4
+LEAST_MEAN = 8.0
+#: The bound is computed where Theorem 1 reaches δ = e^{−k·STEP}, for k from FIRST_K to LAST_K;
+#: SLOPE_PLACES of these k have one slope.
+STEP, FIRST_K, LAST_K, SLOPE_PLACES = 0.25, 4, 128, 4
 #: k ↦ factor on δ from which prices are worth their time: in a pair, and (a stronger factor)
 #: everywhere.
-PAIR, EVERYWHERE = {28: 0.75, 56: 0.75}, {56: 0.6}
+PAIR_FACTORS, FACTORS = {28: 0.75, 56: 0.75}, {56: 0.6}
 #: At these k prices are tested; they gain if the bound is below this share of δ.
-ENDS, NOTHING = range(16, LAST, 16), 0.98
+ENDS, GAINING_SHARE = range(16, LAST_K, 16), 0.98
 #: Slopes tried: those of q_min at these 1 − q, and the number of refinements.
-SHARES, FINER = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4), 2
+SHARES, REFINEMENTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4), 2
 #: Cells of q, cells of room, and inverse ratios at which the largest gain is computed.
 QUANTILES, ROOMS, RATIOS = 200, 80, 80
 #: Gains below the largest by more than this (in nats) need no digits.
@@ -67,7 +67,7 @@ RANGE = 40.0
 
 def prices_may_pay(count: CountDistribution) -> bool:
     """Return whether K has many runs, and a tail no heavier than a Poisson's."""
-    return "Theorem 6" in count.theorems and count.mean >= FEWEST
+    return "Theorem 6" in count.theorems and count.mean >= LEAST_MEAN
 
 
 class Anchors:
@@ -85,7 +85,7 @@ class Anchors:
     def profile(self, epsilon: Array, every: int = 1) -> Array:
         """Upper bounds on δ(ε) by chords between one in ``every`` bound; 1 outside of them."""
         unpriced = np.maximum(self.unpriced(epsilon), 1e-300)
-        steps = np.minimum(-np.log(unpriced) // STEP, LAST).astype(int) // every * every
+        steps = np.minimum(-np.log(unpriced) // STEP, LAST_K).astype(int) // every * every
         return np.array([self._chord(float(e), int(k), every) for e, k in zip(epsilon, steps)])
 
     def _chord(self, epsilon: float, k: int, every: int) -> float:
@@ -94,31 +94,31 @@ class Anchors:
         Profiles are convex in e^ε, and never rise.
         """
         # both are rounded; left of its start a chord is no bound
-        while k >= FIRST and epsilon < self.epsilon(k):
+        while k >= FIRST_K and epsilon < self.epsilon(k):
             k -= every
-        if k < FIRST:
+        if k < FIRST_K:
             return 1.0
         start, delta = self.epsilon(k), self.delta(k)
-        if k >= LAST or not np.isfinite(end := self.epsilon(k + every)):
+        if k >= LAST_K or not np.isfinite(end := self.epsilon(k + every)):
             return delta
         share = min(math.expm1(epsilon - start) / math.expm1(end - start), 1.0)
         return (delta + (min(self.delta(k + every), delta) - delta) * share) * (1.0 + SLACK)
 
     def delta(self, k: int) -> float:
         """Upper bound on δ at the k-th ε, with prices where they gain; 1 if there is none."""
-        if k < FIRST or k > LAST or not self.epsilon(k) <= LARGEST_LOSS:
+        if k < FIRST_K or k > LAST_K or not self.epsilon(k) <= LARGEST_LOSS:
             return 1.0
         return self._priced(k) if k < self.end else math.exp(-k * STEP)
 
     def _bound(self, k: int) -> float:
-        """Upper bound on δ by prices at the k-th ε, with the slope of the first of SHARED k.
+        """Upper bound on δ by prices at the k-th ε, with the slope of the first of SLOPE_PLACES k.
 
         Where it gains nothing, that slope may be a bad one: then the one before is taken.
         """
-        unpriced, first = math.exp(-k * STEP), SHARED * (k // SHARED)
+        unpriced, first = math.exp(-k * STEP), SLOPE_PLACES * (k // SLOPE_PLACES)
         bound = bound_by_prices(self._room(first), self.epsilon(k))
-        if bound > NOTHING * unpriced:
-            bound = bound_by_prices(self._room(first - SHARED), self.epsilon(k))
+        if bound > GAINING_SHARE * unpriced:
+            bound = bound_by_prices(self._room(first - SLOPE_PLACES), self.epsilon(k))
         return min(bound, unpriced)
 
     @cached_property
@@ -128,8 +128,8 @@ class Anchors:
         Prices gain less at smaller δ.
         """
         finite = (k for k in ENDS if self.epsilon(k) <= LARGEST_LOSS)
-        useless = (k for k in finite if self._priced(k) > NOTHING * math.exp(-k * STEP))
-        return next(useless, LAST + 1)
+        useless = (k for k in finite if self._priced(k) > GAINING_SHARE * math.exp(-k * STEP))
+        return next(useless, LAST_K + 1)
 
     def gains(self, factors: dict[int, float]) -> bool:
         """Return whether prices reduce δ by a factor at some k."""
@@ -190,7 +190,7 @@ def best_room(quantiles: Quantiles, epsilon: float) -> Room:
         return estimates[log_slope]
 
     tried = np.unique(quantiles.log_slopes_of_edge(np.array(SHARES)))
-    for _ in range(FINER):
+    for _ in range(REFINEMENTS):
         best = int(np.argmin([estimate(float(log_slope)) for log_slope in tried]))
         around = tried[max(best - 1, 0) : best + 2]
         tried = np.sort(np.append(around, 0.5 * (around[1:] + around[:-1])))

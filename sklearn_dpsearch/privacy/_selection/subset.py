@@ -50,7 +50,7 @@ from .._guarantees.base import (
     discretize_profiles,
 )
 from .._guarantees.composition import compose, mixture
-from .._guarantees.neighboring_relations import CARRIED_OVER, ChangedRecord, as_replace_one
+from .._guarantees.neighboring_relations import CONVERSIONS, ChangedRecord, as_replace_one
 from .._guarantees.pure import PureDP
 from .._guarantees.single_mechanisms import NonPrivate
 from .._numerics.arithmetic import safe_exp
@@ -422,7 +422,7 @@ def _part_for_replaced_record(part: Guarantee) -> Guarantee:
     return as_replace_one(part)
 
 
-CARRIED_OVER[SubsetThenTrain] = lambda presence: ReplacedInSubset(presence=presence)
+CONVERSIONS[SubsetThenTrain] = lambda presence: ReplacedInSubset(presence=presence)
 
 
 # --- what is offered ------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ STEP_X, STEP_Y = 0.05, 0.015
 #: Cells of y' at most; where the stop probability is tiny they are wider.
 MOST_Y = 500
 #: Smallest probability of E that has a cell of its own, in units of the stop probability.
-SMALLEST = 1e-16
+SMALLEST_PROBABILITY = 1e-16
 
 
 class Polygon(NamedTuple):
@@ -175,7 +175,7 @@ def _cells_of_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Ar
     if not stop:
         positive = x > 0
         x, other = x[positive], other[positive]
-        first = min(SMALLEST * p, 0.5 * float(x[0]))
+        first = min(SMALLEST_PROBABILITY * p, 0.5 * float(x[0]))
         x, other = np.append(first, x), np.append(first * (other[0] / x[0]), other)
     fine = _with_corners_added(Polygon(x, other), x, STEP_X)
     raised = np.append((np.diff(fine.mass) / fine.mass[:-1]) ** 2 / 16, 0.0)

@@ -36,7 +36,7 @@ from .witness import (
 #: A refutation must exceed the claimed δ by this share of itself.
 MARGIN = 1e-9
 #: Largest excess of a witness over a bound by rounding: both are sums of many doubles.
-ROUNDED = 1e-13
+ROUNDING_EXCESS = 1e-13
 #: Atoms of a sampled Gaussian per standard deviation of one step's loss.
 ATOMS = 20
 
@@ -140,7 +140,7 @@ def verify(
         enough = 0.0 if certified <= delta else delta / (1.0 - MARGIN)
         floor = largest_delta(_known_mechanisms(one_run), distribution, epsilon, enough)
     floor *= 1.0 - MARGIN
-    if floor > certified + ROUNDED:
+    if floor > certified + ROUNDING_EXCESS:
         raise PrivacyError(
             f"Found a contradiction for the best of {distribution!r} runs of {one_run!r} at "
             f"epsilon={epsilon:g}: a mechanism with this guarantee has delta={floor:.6g}, and a "

@@ -36,14 +36,14 @@ from .._numerics.bisection import bracket, geometric, narrow, within
 from .._numerics.loss_distribution import LossDistribution, sums_from_above
 
 #: δ below which a numerical pair may have fewer digits than a Rényi curve.
-FAR = 1e-17
+TINY_DELTA = 1e-17
 #: Cuts at each end of the ratios. More cuts improve the order a little, and the time grows with
 #: their cube.
 CUTS = 50
 #: Mechanisms with at most this many outcomes are cut more finely: the split of their atoms matters.
-FEW = 30
+FEW_OUTCOMES = 30
 #: Kinds of guarantees with a largest loss ε, but for failures.
-WITH_EPSILON = (PureDP, LaplaceDP, BoundedRangeDP, ApproxDP)
+EPSILON_KINDS = (PureDP, LaplaceDP, BoundedRangeDP, ApproxDP)
 #: Cuts that are tried from one ε to the next.
 NEAR = (-5, -1, 0, 1, 5)
 
@@ -190,9 +190,9 @@ def _smallest_reliable_delta(one_run: Guarantee, distribution: CountDistribution
 
     Below it a Rényi curve may have more digits.
     """
-    if isinstance(one_run, (GaussianDP, ZCDP, NonPrivate, *WITH_EPSILON)):
+    if isinstance(one_run, (GaussianDP, ZCDP, NonPrivate, *EPSILON_KINDS)):
         return 0.0
-    return FAR * max(distribution.mean, 1.0)
+    return TINY_DELTA * max(distribution.mean, 1.0)
 
 
 def worst_tails(one_run: Guarantee) -> list[Tails]:
@@ -207,7 +207,7 @@ def worst_tails(one_run: Guarantee) -> list[Tails]:
     if isinstance(one_run, ZCDP):
         return [gaussian_tails(float(np.sqrt(2.0 * one_run.rho)))]
     # with losses below the numeric infinity it is a stronger guarantee
-    if isinstance(one_run, WITH_EPSILON):
+    if isinstance(one_run, EPSILON_KINDS):
         one_run = replace(one_run, epsilon=min(one_run.epsilon, LARGEST_EPSILON))
     return [cuts(probabilities(pld)) for pld in one_run.pair.directions]
 
@@ -402,7 +402,7 @@ class ManyGroups:
     """Search for the best order of many groups of outcomes of one mechanism, at each ε."""
 
     def __init__(self, outcomes: Outcomes, distribution: CountDistribution) -> None:
-        self.distribution, self.coarse = distribution, outcomes.p.size <= FEW
+        self.distribution, self.coarse = distribution, outcomes.p.size <= FEW_OUTCOMES
         cuts = 2 * CUTS if self.coarse else CUTS
         self.few = group_outcomes(outcomes, max(distribution.mean, 1.0), cuts)
         self.counting: int | None = None

@@ -18,11 +18,11 @@ from joblib.parallel import get_active_backend
 
 from ...privacy import PrivacyError
 from .. import _private_process as private_process
-from .workers import LOST, Counter, Tasks, Threads, Workers, uncounted
+from .workers import WORKER_LOSSES, Counter, Tasks, Threads, Workers, uncounted
 
 Result = TypeVar("Result")
 
-TRUSTED = (
+TRUSTED_CLUSTER = (
     "Candidates run on a cluster: its workers, schedulers, stores and connections are trusted as "
     "the caller is."
 )
@@ -61,7 +61,7 @@ class DaskWorkers(Workers):
             try:
                 return list(map(private_process.value_of, self._answers(pickled, counter)))
             except Exception as error:
-                if pause is None or type(error).__name__ not in LOST:
+                if pause is None or type(error).__name__ not in WORKER_LOSSES:
                     raise
             self._records = None
             time.sleep(pause)
@@ -152,7 +152,7 @@ class Workplace:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions about the workers, as plain sentences."""
-        return () if self.cluster is None else (TRUSTED,)
+        return () if self.cluster is None else (TRUSTED_CLUSTER,)
 
     @property
     def threads(self) -> int | None:

@@ -15,7 +15,7 @@ from ...privacy._checks import Neighboring
 from ...privacy._spent import PrivacySpent
 from ...scoring import Noise, PrivateScorer
 from ...scoring._validation import Fold
-from .._checkpoint_folder import DONE, FileOfSearch
+from .._checkpoint_folder import RUN_PREFIX, FileOfSearch
 from .._pickling import mark_of_code, pickled, unpickled
 from .._records import Candidates, PublicData, Scorer, Seed
 from .workers import Threads, Workers
@@ -54,7 +54,7 @@ class Finished:
     def _file(self, seed: Any) -> FileOfSearch | None:
         if self.beside is None or seed is None:
             return None
-        return self.beside.beside(f"{DONE}{'-'.join(map(str, seed.spawn_key))}")
+        return self.beside.beside(f"{RUN_PREFIX}{'-'.join(map(str, seed.spawn_key))}")
 
 
 NOTHING_FINISHED = Finished()

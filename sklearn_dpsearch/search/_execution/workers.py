@@ -31,7 +31,7 @@ TASKS_PER_WORKER = 8
 #: number of runs.
 GROWTH, REACH = 1.5, 3.0
 #: Errors of Dask if all workers that held the records are lost.
-LOST = frozenset({"CancelledError", "FutureCancelledError", "FuturesCancelledError"})
+WORKER_LOSSES = frozenset({"CancelledError", "FutureCancelledError", "FuturesCancelledError"})
 
 
 def uncounted(done: int) -> None:
@@ -143,9 +143,9 @@ class WorkersError(RuntimeError):
 
 CRASHES = (
     *("KilledWorker", "OutOfMemoryError", "WorkerCrashedError", "NodeDiedError", "ObjectLostError"),
-    *LOST,
+    *WORKER_LOSSES,
 )
-START = "The candidates could not be run, so there is no model."
+NO_RUNS = "The candidates could not be run, so there is no model."
 #: Names of errors and what they say: fixed sentences, as texts and names may come from code that
 #: saw the records.
 SENTENCES = {
@@ -161,7 +161,7 @@ SENTENCES = {
     "OSError": "The operating system refused a process, a file or a connection: see its limits on "
     "processes, open files and disks. Use fewer workers (n_jobs).",
 }
-OTHERWISE = (
+COMMON_REMEDY = (
     "Workers need enough memory, this library, and the modules of estimators and scorers. Try the "
     "search on public or made-up data with the same workers."
 )
@@ -202,7 +202,7 @@ def error_in_fixed_words(error: BaseException) -> Exception:
     if isinstance(error, (private_process.PrivateProcessError, PrivacyError)):
         return type(error)(str(error))
     names = (kind.__name__ for kind in type(error).__mro__)
-    return WorkersError(f"{START} {next(filter(None, map(SENTENCES.get, names)), OTHERWISE)}")
+    return WorkersError(f"{NO_RUNS} {next(filter(None, map(SENTENCES.get, names)), COMMON_REMEDY)}")
 
 
 def leak_error(name: str) -> LeakingEstimatorError:

@@ -46,8 +46,8 @@ MOST_RUNS = 10**6
 SMALLEST_BUDGET = 1e-100
 
 BUDGET = [None, Interval(numbers.Real, SMALLEST_BUDGET, None, closed="left")]
-SMALL = Interval(numbers.Real, SMALLEST_BUDGET, 1, closed="left")
-DELTA = [None, Options(numbers.Real, {0}), SMALL]
+SMALL_NUMBER = Interval(numbers.Real, SMALLEST_BUDGET, 1, closed="left")
+DELTA = [None, Options(numbers.Real, {0}), SMALL_NUMBER]
 RUNS = [Interval(numbers.Real, 1, MOST_RUNS, closed="both"), CountDistribution]
 PARTS = [None, Interval(numbers.Integral, 2, 10**6, closed="both")]
 
@@ -169,7 +169,7 @@ def values_of_space(space: object) -> Iterable[Any]:
 # --- public facts of the data ---------------------------------------------------------------------
 
 #: Kinds that neither records nor targets may have.
-REFUSED = {
+REFUSED_KINDS = {
     "c": "Complex data not supported: {0} has a complex dtype. Give real numbers, or labels.",
     "V": "Found a structured array as {0}; give an array of numbers, one label for each record, or "
     "a data frame.",
@@ -249,8 +249,8 @@ def _check_features(estimator: Any, name: str, records: Records, tags: Any) -> N
         raise ValueError(
             f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required."
         )
-    if kind in REFUSED:
-        raise ValueError(REFUSED[kind].format("X"))
+    if kind in REFUSED_KINDS:
+        raise ValueError(REFUSED_KINDS[kind].format("X"))
     # records may be single numbers, as custom modules may allow
     kinds = type(steps_of(estimator)[0]).__mro__
     of_skorch = any(base.__module__.startswith("skorch.") for base in kinds)
@@ -264,8 +264,8 @@ def _check_features(estimator: Any, name: str, records: Records, tags: Any) -> N
 
 def _check_targets(scorer: Scorer, declared: Sequence[Any], y: Any, kind: str) -> None:
     """Raise for targets that no class, and no label of the scorer, can equal."""
-    if kind in REFUSED:
-        raise ValueError(REFUSED[kind].format("y"))
+    if kind in REFUSED_KINDS:
+        raise ValueError(REFUSED_KINDS[kind].format("y"))
     width = (*getattr(y, "shape", ()), 1, 1)[1]
     if width > 1:  # classes are names of columns then
         if isinstance(scorer, PrivateScorer) and not scorer.several_targets:

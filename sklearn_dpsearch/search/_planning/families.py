@@ -21,14 +21,14 @@ from .._records import with_parameters
 from .space import Space, accepts, configured, is_part, listed
 
 #: Relation to which guarantees under any other relation can be converted.
-COMMON: Neighboring = "replace_one"
+RELATION: Neighboring = "replace_one"
 
 PUBLIC_SIZE = (
     "A guarantee about adding or removing a record is stated for blanking one in its place "
     "(zero_out): the number of records is public, and training ignores a blank record as it "
     "ignores one that is not there."
 )
-SEARCHED = (
+SEARCHED_NOISE = (
     "Found epsilon= for the whole search while the candidates vary {}, and with it {}, which "
     "calibration sets. Remove what differs in the noise alone from the space, or leave the "
     "search's epsilon=None to have the total reported."
@@ -69,7 +69,7 @@ def families_of(
         models=models,
         runs=runs,
         relations=relations,
-        restated=tuple((adapter.under(model, COMMON) or {}) if differ else {} for model in noisy),
+        restated=tuple((adapter.under(model, RELATION) or {}) if differ else {} for model in noisy),
         balance=(1.0,) * len(models),
     )
 
@@ -126,7 +126,7 @@ class Families:
     @property
     def relation(self) -> Neighboring:
         """Relation under which the search is stated."""
-        return self.relations[0] if len(set(self.relations)) == 1 else COMMON
+        return self.relations[0] if len(set(self.relations)) == 1 else RELATION
 
     def training_run(self, model: Any, n_samples: int | None = None) -> TrainingRun:
         """Guarantee of training a candidate, under the relation of the search.
@@ -143,7 +143,7 @@ class Families:
             self.adapter.for_records(model, self.n_samples)
         size = self.n_samples if n_samples is None else n_samples
         run = with_public_size(self.adapter.training_run(model, size))
-        if self.relation != COMMON:
+        if self.relation != RELATION:
             return run
         return replace(run, guarantee=as_replace_one(run.guarantee))
 
@@ -231,7 +231,7 @@ class Families:
             if families.setdefault(_description(dictionary, without=set(noise)), family) != family:
                 searched = list(_parts_of(dictionary))
             if searched:
-                raise PrivacyError(SEARCHED.format(searched, sorted(noise)))
+                raise PrivacyError(SEARCHED_NOISE.format(searched, sorted(noise)))
 
 
 def with_public_size(run: TrainingRun) -> TrainingRun:

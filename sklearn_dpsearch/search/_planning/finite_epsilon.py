@@ -13,7 +13,7 @@ from .._records import Parameters
 from .plan import Plan
 
 #: Largest δ that is suggested where the number of records is private, and steps of a bisection.
-LARGEST, STEPS = 0.1, 40
+LARGEST_DELTA, STEPS = 0.1, 40
 
 CURVE = (
     " An (epsilon, delta) is one point of a training's curve. Of DP-SGD declare the curve, "
@@ -77,7 +77,7 @@ def _fewer_runs(
 
 def _larger_delta(spent: PrivacySpent, n_samples: int | None) -> str:
     """Suggestion of the smallest δ with a finite ε, if it is below 1/n."""
-    largest = LARGEST if n_samples is None else 1.0 / n_samples
+    largest = LARGEST_DELTA if n_samples is None else 1.0 / n_samples
     low, high = spent.delta, largest
     if not low < high or not math.isfinite(spent.epsilon_at(high)):
         return ""

@@ -57,11 +57,11 @@ PUBLIC_VALIDATION = (
 )
 FIXED_FOLDS = "Which records train and which validate (cv) was fixed without a look at the records."
 
-CARRIED_OVER = (
+MIXED_RELATIONS = (
     "Candidates hold under different neighbouring relations ({}). All are stated under {}, so the "
     "number of records is public."
 )
-FROM_A_SECRET = (
+SECRET_SEED = (
     "With checkpoint= all random draws follow from a secret of the operating system through "
     "statistical generators; the secret stays in that folder, which is as secret as the records, "
     "until the release."
@@ -208,7 +208,7 @@ def make_plan(facts: Facts) -> Plan:
     delta = _stated_delta(facts, total)
     _size_of_delta(delta, facts)
     relations = sorted(set(facts.families.relations))
-    carried_over = CARRIED_OVER.format(" and ".join(relations), facts.families.relation)
+    carried_over = MIXED_RELATIONS.format(" and ".join(relations), facts.families.relation)
     notes = (
         *promises.assumptions,
         *(carried_over,) * (len(relations) > 1),
@@ -247,7 +247,7 @@ def assumptions_of_search(
             "fits with one seed share their noise. It is for tests only."
         )
     if search.checkpoint is not None:
-        notes.append(FROM_A_SECRET)
+        notes.append(SECRET_SEED)
     return tuple(notes)
 
 

@@ -15,7 +15,7 @@ from torch import nn
 from sklearn_dpsearch.nets._engines import base, graph, linear, per_sample
 from sklearn_dpsearch.nets._engines.linear import LinearEngine
 from sklearn_dpsearch.nets._engines.per_sample import OpacusEngine, VmapEngine
-from sklearn_dpsearch.nets._engines.rounding import OWN, row_norms
+from sklearn_dpsearch.nets._engines.rounding import NORM_EXCESS, row_norms
 from sklearn_dpsearch.nets._fingerprint import text_of_value
 from sklearn_dpsearch.nets._randomness import Secrets
 from sklearn_dpsearch.nets._records import TrainingData
@@ -126,12 +126,15 @@ def test_backward_of_every_activation_is_that_of_autograd(layer):
     outputs = layer(kept)
     expected = torch.autograd.grad((copy.deepcopy(layer)(inputs * 1.0) * slope).sum(), inputs)[0]
     torch.testing.assert_close(
-        linear.ELEMENTWISE[type(layer)](layer, slope, kept, outputs), expected, rtol=1e-5, atol=1e-6
+        linear.ELEMENTWISE_LAYERS[type(layer)](layer, slope, kept, outputs),
+        expected,
+        rtol=1e-5,
+        atol=1e-6,
     )
 
 
 def test_every_activation_of_the_table_is_tested():
-    assert {type(one) for one in ACTIVATIONS} == set(linear.ELEMENTWISE)
+    assert {type(one) for one in ACTIVATIONS} == set(linear.ELEMENTWISE_LAYERS)
 
 
 # --- the sums -------------------------------------------------------------------------------------
@@ -244,7 +247,7 @@ def worst(engine, net, targets, norm, stack, kinds=ADVERSARIAL):
 def test_no_record_moves_a_plain_net_by_more_than_the_norm(layer, criterion):
     net = nn.Sequential(nn.Linear(5, 6), copy.deepcopy(layer), nn.Linear(6, 3))
     targets = targets_for(criterion, table(33)[1])
-    assert worst(LinearEngine(net, criterion, CPU), net, targets, 0.5, 2) <= 0.5 * (1 + OWN)
+    assert worst(LinearEngine(net, criterion, CPU), net, targets, 0.5, 2) <= 0.5 * (1 + NORM_EXCESS)
 
 
 @pytest.mark.slow
@@ -255,14 +258,16 @@ def test_no_record_moves_a_plain_net_by_more_than_the_norm(layer, criterion):
 def test_no_record_moves_any_engine_by_more_than_the_norm(make, norm):
     net = make()
     for engine, stack in engines_of(net):
-        assert worst(engine, net, table(33)[1], norm, stack) <= norm * (1 + OWN)
+        assert worst(engine, net, table(33)[1], norm, stack) <= norm * (1 + NORM_EXCESS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", PER_SAMPLE.values(), ids=PER_SAMPLE)
 def test_no_record_moves_other_layers_by_more_than_the_norm(make):
     net = seeded(make)
-    assert worst(VmapEngine(net, CROSS_ENTROPY, CPU), net, table(33)[1], 0.5, 1) <= 0.5 * (1 + OWN)
+    assert worst(VmapEngine(net, CROSS_ENTROPY, CPU), net, table(33)[1], 0.5, 1) <= 0.5 * (
+        1 + NORM_EXCESS
+    )
 
 
 @pytest.mark.parametrize("answer", [0.0, 1e10, 3e38, -3e38])
@@ -274,7 +279,7 @@ def test_no_target_moves_a_regression_by_more_than_the_norm(answer):
     cases = (nn.MSELoss(reduction="sum"), nn.L1Loss(reduction="sum"), nn.HuberLoss(reduction="sum"))
     for criterion in cases:
         for engine, stack in engines_of(net, criterion):
-            assert moved_by(engine, net, inputs, targets, 0.5, stack) <= 0.5 * (1 + OWN)
+            assert moved_by(engine, net, inputs, targets, 0.5, stack) <= 0.5 * (1 + NORM_EXCESS)
 
 
 @pytest.mark.parametrize("value", [3e38, float("inf"), float("nan")])
@@ -312,7 +317,7 @@ def test_a_layer_used_twice_is_clipped_as_the_one_parameter_it_is():
     assert linear.sequence_structure(net) is None
     engine = engine_for(net, CROSS_ENTROPY, inputs, targets)
     check_sums(engine, net, CROSS_ENTROPY, inputs, targets, 0.1)
-    assert worst(engine, net, table(33)[1], 0.1, 1) <= 0.1 * (1 + OWN)
+    assert worst(engine, net, table(33)[1], 0.1, 1) <= 0.1 * (1 + NORM_EXCESS)
 
 
 @pytest.mark.parametrize("size", [100, 5_000, 1_000_000])
@@ -401,8 +406,11 @@ def test_the_engine_for_any_code_keeps_nothing_of_the_records(make):
 
 
 def test_memory_is_bounded_by_the_bytes_of_the_gradients():
-    assert VmapEngine(nn.Linear(2, 2), CROSS_ENTROPY, CPU).chunk_size == per_sample.MOST_ON["cpu"]
+    assert (
+        VmapEngine(nn.Linear(2, 2), CROSS_ENTROPY, CPU).chunk_size
+        == per_sample.DEVICE_RECORDS["cpu"]
+    )
     wide = VmapEngine(nn.Linear(10_000, 2), CROSS_ENTROPY, CPU)
-    assert base.LEAST < wide.chunk_size < 256
+    assert base.FEWEST_RECORDS < wide.chunk_size < 256
     assert wide.chunk_size * 4 * wide.layout.trained <= per_sample.MEMORY["cpu"]
-    assert VmapEngine(nn.Linear(3_000_000, 1), CROSS_ENTROPY, CPU).chunk_size == base.LEAST
+    assert VmapEngine(nn.Linear(3_000_000, 1), CROSS_ENTROPY, CPU).chunk_size == base.FEWEST_RECORDS

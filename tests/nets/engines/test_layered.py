@@ -12,7 +12,7 @@ from torch import nn
 from sklearn_dpsearch.nets._engines import graph, layer_gradients
 from sklearn_dpsearch.nets._engines.layered import LayeredEngine
 from sklearn_dpsearch.nets._engines.operation_rules import NotPerRecord
-from sklearn_dpsearch.nets._engines.rounding import OWN
+from sklearn_dpsearch.nets._engines.rounding import NORM_EXCESS
 
 from ..toys import (
     ADVERSARIAL,
@@ -256,8 +256,8 @@ def test_no_record_moves_the_sum_by_more_than_the_norm(make, shape):
             together = clipped_sums(engine, net, spoiled, targets, norm)
             without = clipped_sums(engine, net, spoiled[:-1], targets[:-1], norm)
             assert together.isfinite().all()
-            assert float(alone.norm()) <= norm * (1 + OWN)
-            assert float((together - without).norm()) <= norm * (1 + OWN)
+            assert float(alone.norm()) <= norm * (1 + NORM_EXCESS)
+            assert float((together - without).norm()) <= norm * (1 + NORM_EXCESS)
 
 
 def _spoiled(inputs):
@@ -287,7 +287,9 @@ def test_places_that_cancel_leave_a_gradient_that_is_clipped_as_it_was_rounded()
     loss = nn.MSELoss(reduction="sum")
     engine = engine_for(net, loss, inputs.repeat(8, 1, 1), targets.repeat(8, 1))
     assert type(engine) is LayeredEngine
-    assert float(clipped_sums(engine, net, inputs, targets, 1e-6).norm()) <= 1e-6 * (1 + OWN)
+    assert float(clipped_sums(engine, net, inputs, targets, 1e-6).norm()) <= 1e-6 * (
+        1 + NORM_EXCESS
+    )
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])

@@ -184,7 +184,7 @@ TRIED = [
     (VALUES, 2.0, 1),
 ]  # fmt: skip
 #: Random, or of the whole shape: not to be compared record by record.
-APART = operations.RANDOM | {"empty_like", "getattr", "zeros", "new_zeros"}
+APART = operations.RANDOM_OPS | {"empty_like", "getattr", "zeros", "new_zeros"}
 
 
 def described(one):

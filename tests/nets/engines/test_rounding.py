@@ -76,7 +76,7 @@ ENGINES = [LinearEngine, as_graph, VmapEngine, as_convolution]
 def test_records_chosen_for_it_move_a_sum_by_no_more_than_the_noise_covers(make, n):
     engine = make(nn.Linear(1, 1, bias=False), nn.MSELoss(reduction="sum"), CPU)
     assert moved(engine, n, rounding.records_per_piece(n)) <= rounding.noise_factor(n)
-    assert moved(engine, n, 1) <= 1 + rounding.OWN
+    assert moved(engine, n, 1) <= 1 + rounding.NORM_EXCESS
 
 
 @pytest.mark.parametrize("make", [mlp, lambda: seeded(Residual)], ids=["plain", "graph"])
@@ -121,9 +121,9 @@ def test_pieces_keep_the_bound_that_the_noise_pays_for(rows):
     assert piece > 0
     pieces = [piece] * (most // piece) + [most % piece]
     # in clipping norms, for one of the neighbours
-    each = [rounding.SINGLE * (b * b + 3 * b) / 2 for b in pieces]
-    double = rounding.DOUBLE * rows**2
-    assert 1 + rounding.OWN + 2 * sum(each) + double <= rounding.noise_factor(rows) < 1.004
+    each = [rounding.SINGLE_ROUNDING * (b * b + 3 * b) / 2 for b in pieces]
+    double = rounding.DOUBLE_ROUNDING * rows**2
+    assert 1 + rounding.NORM_EXCESS + 2 * sum(each) + double <= rounding.noise_factor(rows) < 1.004
 
 
 @pytest.mark.parametrize("order", [np.arange, lambda n: np.random.default_rng(0).permutation(n)])
@@ -139,7 +139,7 @@ def test_sums_of_products_err_by_less_than_the_bound(shape, order):
     for piece in (1, 50, 600):
         found = torch.zeros_like(exact)
         rounding.add_products(found, left, right, piece)
-        bound = rounding.SINGLE * 600 * (piece + 3) / 2
+        bound = rounding.SINGLE_ROUNDING * 600 * (piece + 3) / 2
         assert float((found - exact).norm()) <= bound * largest
 
 

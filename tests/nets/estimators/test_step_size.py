@@ -32,7 +32,7 @@ def model(kind=DPLogisticRegression, **changed):
 
 
 def wanted(features=50):
-    return step_size.OF_CLASSES.noise / features**0.25
+    return step_size.CLASS_RULE.noise / features**0.25
 
 
 @pytest.mark.slow

@@ -263,7 +263,7 @@ def test_bound_of_several_parts_is_above_their_exact_composition(seed: int) -> N
 @pytest.mark.usefixtures("several_grids")
 @pytest.mark.parametrize("seed", range(size(20, 5)))
 def test_compositions_of_compositions_are_above_the_exact_one(seed, monkeypatch):
-    monkeypatch.setattr(convolution, "LONG", 3)
+    monkeypatch.setattr(convolution, "LONG_COMPOSITION", 3)
     rng = np.random.default_rng(200 + seed)
     one, count = with_rare_outcomes(rng), int(rng.integers(4, 8))
     check_bound([one], [count], *composed_exactly([one], [count]))
