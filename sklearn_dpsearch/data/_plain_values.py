@@ -6,9 +6,10 @@ behind the door.
 
 from __future__ import annotations
 
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,14 @@ from ._lists import MAX_DEPTH, objects
 
 #: Types of plain values, exactly: a subclass may do anything.
 SCALAR_TYPES = frozenset(
-    {bool, int, float, complex, Decimal, Fraction}
-    | {str, bytes, type(None), datetime, date, time, timedelta}
+    {bool, int, float, complex, Decimal, Fraction} | {str, bytes, type(None), date, timedelta}
 )
 #: Containers of plain values: tokens of a text, features by name.
 CONTAINER_TYPES = (list, tuple, set, frozenset, dict)
+#: Scalars of pandas, by name, that have no time zone.
+PANDAS_SCALARS = ("Timedelta", "Period", "NaTType", "NAType")
+#: Libraries of time zones, whose code tells the offset of an instant.
+ZONE_LIBRARIES = ("zoneinfo", "pytz", "dateutil")
 
 
 def plain_objects(values: NDArray[np.object_]) -> NDArray[np.object_]:
@@ -38,17 +42,28 @@ def plain_value(value: Any, depth: int = 0) -> Any:
     if kind in SCALAR_TYPES:
         return value
     if kind.__module__ == "numpy" and isinstance(value, np.generic):
-        return str(value) if kind is np.str_ else value
-    if kind.__module__.startswith("pandas._libs.") and kind.__name__ in PANDAS_SCALARS:
+        return str(value) if kind is np.str_ else None if isinstance(value, np.void) else value
+    of_pandas = kind.__module__.startswith("pandas._libs.")
+    if kind in (datetime, time) or (of_pandas and kind.__name__ == "Timestamp"):
+        return _with_fixed_offset(value)
+    if of_pandas and kind.__name__ == "Interval":
+        return value if getattr(value.left, "tzinfo", None) is None else None
+    if of_pandas and kind.__name__ in PANDAS_SCALARS:
         return value
     if kind not in CONTAINER_TYPES or depth >= MAX_DEPTH:
         return None
+    plain = partial(plain_value, depth=depth + 1)
     if kind is dict:
-        pairs = value.items()
-        return {plain_value(name, MAX_DEPTH): plain_value(part, depth + 1) for name, part in pairs}
-    part_depth = MAX_DEPTH if kind in (set, frozenset) else depth + 1
-    return kind(plain_value(part, part_depth) for part in value)
+        return {plain(name): plain(part) for name, part in value.items()}
+    return kind(map(plain, value))
 
 
-#: Scalars of pandas, by name.
-PANDAS_SCALARS = ("Timestamp", "Timedelta", "Period", "Interval", "NaTType", "NAType")
+def _with_fixed_offset(value: Any) -> Any:
+    """The instant in a zone of a fixed offset; None where the zone may be anybody's code."""
+    zone = value.tzinfo
+    if zone is None or type(zone) is timezone:
+        return value
+    is_known = type(zone).__module__.partition(".")[0] in ZONE_LIBRARIES
+    if not is_known or type(value) is time:
+        return None
+    return value.replace(tzinfo=timezone(value.utcoffset()))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 import warnings
+from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
+from importlib import resources
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.data._persons import persons_in
+from sklearn_dpsearch.data._plain_values import plain_value
 from sklearn_dpsearch.data._records import Declared, read_parameter, read_records
 from sklearn_dpsearch.privacy import PureDP
 from sklearn_dpsearch.report import schema_report
@@ -50,7 +54,25 @@ def table(cell):
     return pd.DataFrame({"job": pd.Series(column, dtype=object), "age": np.arange(N)})
 
 
-ODD = [threading.Lock(), lambda: 1, (n for n in ()), "\ud800", b"\xff", [1, [2]], 10**5000]
+class Zone(tzinfo):
+    """A time zone of the user's own, which cannot be pickled."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def utcoffset(self, instant):
+        return timedelta(0)
+
+
+with (resources.files("tzdata") / "zoneinfo/Europe/Paris").open("rb") as file:
+    UNNAMED = ZoneInfo.from_file(file)  # which cannot be pickled either
+STRUCTURED = np.array([(1, threading.Lock())], [("a", int), ("b", object)])[0]
+NOON = datetime(2026, 1, 1, 12)
+ODD = [
+    *(threading.Lock(), lambda: 1, (n for n in ()), "\ud800", b"\xff", [1, [2]], 10**5000),
+    *(STRUCTURED, NOON.replace(tzinfo=Zone()), time(12, tzinfo=Zone()), NOON.astimezone(UNNAMED)),
+    *(pd.Timestamp(NOON, tz=Zone()), {NOON.replace(tzinfo=Zone()): 1}),
+]
 
 
 @pytest.mark.processes
@@ -62,6 +84,17 @@ def test_a_cell_of_any_type_makes_no_search_fail(cell):
         warnings.simplefilter("error")
         search.fit(table(cell), LABELS)
     assert hasattr(search, "best_estimator_")
+
+
+def test_plain_values_are_what_they_were_and_instants_stay():
+    paris, fixed = NOON.astimezone(ZoneInfo("Europe/Paris")), NOON.astimezone(UTC)
+    period = pd.Interval(pd.Timestamp(NOON), pd.Timestamp(paris.replace(tzinfo=None)))
+    cells = [1, "a", None, NOON, time(12), fixed, {("a", 1): 2, ("b", 2): 3}, {(1, 2)}, period]
+    assert [plain_value(cell) for cell in cells] == cells
+    assert plain_value(paris) == paris
+    assert plain_value(pd.Timestamp(paris)) == pd.Timestamp(paris)
+    assert {type(plain_value(zoned).tzinfo) for zoned in (paris, fixed)} == {timezone}
+    assert plain_value({("a", Zone()): 1, ("b",): [Zone()]}) == {("a", None): 1, ("b",): [None]}
 
 
 @pytest.mark.parametrize("long", ["c" * 1000, "c"])
