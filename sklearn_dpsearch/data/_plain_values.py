@@ -43,7 +43,7 @@ def plain_value(value: Any, depth: int = 0) -> Any:
         return value
     if kind.__module__ == "numpy" and isinstance(value, np.generic):
         return str(value) if kind is np.str_ else None if isinstance(value, np.void) else value
-    of_pandas = kind.__module__.startswith("pandas._libs.")
+    of_pandas = kind.__module__.partition(".")[0] == "pandas"
     if kind in (datetime, time) or (of_pandas and kind.__name__ == "Timestamp"):
         return _with_fixed_offset(value)
     if of_pandas and kind.__name__ == "Interval":

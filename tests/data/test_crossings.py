@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import struct
 import threading
 import warnings
 from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
-from importlib import resources
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -64,8 +65,9 @@ class Zone(tzinfo):
         return timedelta(0)
 
 
-with (resources.files("tzdata") / "zoneinfo/Europe/Paris").open("rb") as file:
-    UNNAMED = ZoneInfo.from_file(file)  # which cannot be pickled either
+#: An hour before UTC, in a zone from a file, which cannot be pickled either.
+FILE = b"TZif" + bytes(16) + struct.pack(">6l lbb 4s", 0, 0, 0, 0, 1, 4, 3600, 0, 0, b"ONE")
+UNNAMED = ZoneInfo.from_file(io.BytesIO(FILE))
 STRUCTURED = np.array([(1, threading.Lock())], [("a", int), ("b", object)])[0]
 NOON = datetime(2026, 1, 1, 12)
 ODD = [
@@ -87,13 +89,15 @@ def test_a_cell_of_any_type_makes_no_search_fail(cell):
 
 
 def test_plain_values_are_what_they_were_and_instants_stay():
-    paris, fixed = NOON.astimezone(ZoneInfo("Europe/Paris")), NOON.astimezone(UTC)
-    period = pd.Interval(pd.Timestamp(NOON), pd.Timestamp(paris.replace(tzinfo=None)))
-    cells = [1, "a", None, NOON, time(12), fixed, {("a", 1): 2, ("b", 2): 3}, {(1, 2)}, period]
+    instant, zoned = pd.Timestamp(NOON), NOON.replace(tzinfo=UTC).astimezone(UNNAMED)
+    of_pandas = [instant, instant - instant, instant.to_period("D"), pd.Interval(instant, instant)]
+    tuples = [{("a", 1): 2, ("b", 2): 3}, {(1, 2)}]
+    cells = [1, "a", None, NOON, time(12), NOON.replace(tzinfo=UTC), *tuples, *of_pandas]
     assert [plain_value(cell) for cell in cells] == cells
-    assert plain_value(paris) == paris
-    assert plain_value(pd.Timestamp(paris)) == pd.Timestamp(paris)
-    assert {type(plain_value(zoned).tzinfo) for zoned in (paris, fixed)} == {timezone}
+    assert plain_value(pd.NaT) is pd.NaT
+    assert plain_value(zoned) == plain_value(pd.Timestamp(zoned)) == NOON.replace(tzinfo=UTC)
+    assert type(plain_value(zoned).tzinfo) is timezone
+    assert plain_value(pd.Interval(pd.Timestamp(zoned), pd.Timestamp(zoned))) is None
     assert plain_value({("a", Zone()): 1, ("b",): [Zone()]}) == {("a", None): 1, ("b",): [None]}
 
 
