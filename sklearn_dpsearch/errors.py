@@ -117,8 +117,9 @@ def check_arguments_of(kind: type, named: Iterable[str]) -> None:
         for base in kind.__mro__
         if "__init__" in vars(base) and base is not object
     ]
-    signatures = [signature(constructor).parameters.values() for constructor in constructors]
-    names = {parameter.name for parameters in signatures for parameter in parameters}
+    signatures = [list(signature(init).parameters.values())[1:] for init in constructors]
+    parameters = [parameter for own in signatures for parameter in own]
+    names = {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signatures[0])
     strange = [
         name
@@ -159,5 +160,7 @@ def not_once(columns: Sequence[str], wanted: Iterable[str]) -> str:
     ]
     if not mistakes:
         return ""
-    hints = "".join(dict.fromkeys(did_you_mean(name, columns) for name in missing))
-    return f"Found {' and '.join(mistakes)}, whose columns are {list(columns)}.{hints}"
+    hints = (did_you_mean(name, columns).replace("?", f" for {name!r}?") for name in missing)
+    remedy = " Give each column a name of its own." * bool(twice)
+    found = f"Found {' and '.join(mistakes)}, whose columns are {list(columns)}."
+    return "".join((found, *dict.fromkeys(hints), remedy))

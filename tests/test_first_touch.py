@@ -42,6 +42,8 @@ def test_all_unknown_arguments_are_named_at_once():
     match = r"epsilon; target_epsilon .*delta; target_delta .*epochs; max_epochs"
     with pytest.raises(TypeError, match=match):
         net(epsilon=3.0, delta=1e-5, epochs=5)
+    with pytest.raises(TypeError, match=r"Unknown: itself\.$"):  # self is no argument
+        DPGradientBoostingClassifier(itself=3)
 
 
 def test_arguments_of_parts_and_of_subclasses_are_taken():

@@ -127,10 +127,11 @@ def calibrate(
                 f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is "
                 "needed. Give delta, well below 1 divided by the number of records."
             )
+        wider = "" if bracket is None else f"another bracket than {bracket}, or "
         raise BudgetUnreachableError(
             f"The target epsilon={target_epsilon:g} at delta={delta:g} is out of reach: the "
-            f"smallest epsilon possible here is {smallest:.4g}. Give a larger epsilon or delta, "
-            "fewer runs (n_iter), or a noisier estimator."
+            f"smallest epsilon possible here is {smallest:.4g}. Give {wider}a larger epsilon or "
+            "delta, fewer runs (n_iter), or a noisier estimator."
         )
     if ends.unsafe is None:
         return ends.safe
@@ -362,7 +363,7 @@ def noise_multiplier_under(
     >>> round(noise_multiplier_under(0.5, 0.01, 1000), 2) < 1.5
     True
     """
-    require_in("(0, inf)", mu=mu)
+    require_in("(0, inf)", mu=mu, sample_rate=sample_rate, steps=steps)
 
     def enough(noise: float) -> bool:
         run = DPSGD(
@@ -389,8 +390,8 @@ def noise_multiplier_under(
     return enough_noise
 
 
-def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
-    """Return whether a privacy profile is at most a target's at every ε ≥ 0.
+def covers(target: Guarantee, guarantee: Guarantee, slack: float) -> bool:
+    """Return whether a privacy profile is at most slack + (1 − slack)·target at every ε ≥ 0.
 
     By duality this also holds at every real ε. Both profiles fall in ε: between two points of the
     grid, the guarantee's value at the left is compared with the target's at the right.

@@ -125,7 +125,7 @@ def _in_one_form(frame: Any, exact: Collection[str]) -> Any:
     """
     import pandas as pd
 
-    # with its type, for pandas makes text of objects, or fails to
+    # pandas would infer text from objects, or fail
     def form(name: str, values: np.ndarray) -> Any:
         dtype = object if name in exact else FORMS.get(values.dtype.kind, object)
         return pd.Series(values, dtype=dtype)
@@ -138,7 +138,7 @@ def look_at_partitions(
 ) -> Records:
     """Refuse partitions with which a search cannot succeed, and count their records.
 
-    Nothing else is read.
+    Workers count and digest them; no row leaves its worker.
 
     Raises
     ------
@@ -153,10 +153,11 @@ def look_at_partitions(
     of_library = all(is_ours(type(model)) for model in strategy.kinds)
     takes_them = all(getattr(model, "takes_partitions", False) is True for model in strategy.kinds)
     if search.guarantee is not None or not (of_library and takes_them):
+        kinds = " or ".join(dict.fromkeys(type(model).__name__ for model in strategy.kinds))
         raise PrivacyError(
-            f"Found partitions of Dask and {type(search.estimator).__name__}, which cannot train "
-            "on them: boosting of this library is needed, not inside of a pipeline and without "
-            "guarantee=, or records in one place: X.compute(). Nothing was spent."
+            f"Found partitions of Dask, {kinds} and guarantee={search.guarantee!r}; only boosting "
+            "of this library, not inside of a pipeline and without guarantee=, trains on them. "
+            "Give that, or records in one place: X.compute(). Nothing was spent."
         )
     if params:
         raise PrivacyError(

@@ -106,7 +106,7 @@ class Code:
     @property
     def mark(self) -> bytes:
         """Digest of the names, by which a checkpoint knows that the numbers are the same."""
-        parts = ("__module__", "__qualname__")
+        parts = ("__module__", "__qualname__", "__name__")  # modules have the last alone
         names = [tuple(getattr(obj, part, "") for part in parts) for obj in self.objects]
         return hashlib.sha256(repr(names).encode()).digest()
 

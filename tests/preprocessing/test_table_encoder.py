@@ -157,10 +157,13 @@ WRONG = [
         pd.DataFrame(ROWS).drop(columns="job"), ValueError,
         r"'job' of the schema missing.*\['age', 'since'\]",
     ),
-    (pd.DataFrame(ROWS).rename(columns={"job": "jobs"}), ValueError, "Did you mean 'jobs'"),
+    (
+        pd.DataFrame(ROWS).rename(columns={"job": "jobs", "age": "aged"}), ValueError,
+        "Did you mean 'aged' for 'age'.*Did you mean 'jobs' for 'job'",
+    ),
     (
         pd.DataFrame(np.zeros((2, 4)), columns=["age", "job", "since", "age"]), ValueError,
-        "'age' of the schema twice",
+        "'age' of the schema twice.*a name of its own",
     ),
     (np.zeros((3, 2)), ValueError, r"shape \(3, 2\) without names; the schema has 3"),
     (csr_matrix(np.eye(3)), TypeError, "csr_matrix|csr_array"),

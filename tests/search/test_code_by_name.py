@@ -10,6 +10,7 @@ import subprocess
 import sys
 from copy import copy
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -30,6 +31,11 @@ ROOT = Path(__file__).parents[2]
 X, y = two_blobs(60)
 #: Lists that functions of the tests use as globals.
 SEEN, NAMES = [], []
+
+
+def test_numbers_of_other_modules_have_another_mark():
+    marks = {Code([ModuleType(name)]).mark for name in ("a", "b")}
+    assert len(marks) == 2
 
 
 def script():

@@ -42,10 +42,12 @@ def test_each_kind_has_its_own_remedy(name):
     assert SECRET not in text
 
 
-def test_fixed_words_of_the_library_are_kept():
+def test_fixed_words_of_the_library_alone_are_kept():
     for error in (EndedError("ended"), PrivacyError("refused")):
         assert type(error_in_fixed_words(error)) is type(error)
         assert str(error_in_fixed_words(error)) == str(error)
+    of_user = type("OfUser", (PrivacyError,), {})
+    assert SECRET not in str(error_in_fixed_words(of_user(SECRET)))
 
 
 def test_names_of_classes_are_not_told_either():

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from joblib import parallel_config
 
+from ...adapters._adapter import is_ours
 from ...privacy import LeakingEstimatorError, PrivacyError
 from .. import _private_process as private_process
 
@@ -186,7 +187,7 @@ def in_parallel(
 ) -> list[Result]:
     """Results of the tasks, in order.
 
-    Errors have fixed words, with the type of the estimator at most.
+    Errors have fixed words, with the type of the estimator at most, or those of the library's own.
     """
     try:
         return workers.run(tasks, counter)
@@ -198,8 +199,9 @@ def in_parallel(
 
 
 def error_in_fixed_words(error: BaseException) -> Exception:
-    """Error with fixed words, to be raised outside of the handler."""
-    if isinstance(error, (private_process.PrivateProcessError, PrivacyError)):
+    """Error with fixed words or those of the library, to be raised outside of the handler."""
+    own = (private_process.PrivateProcessError, PrivacyError)
+    if isinstance(error, own) and is_ours(type(error)):
         return type(error)(str(error))
     names = (kind.__name__ for kind in type(error).__mro__)
     return WorkersError(f"{NO_RUNS} {next(filter(None, map(SENTENCES.get, names)), COMMON_REMEDY)}")
