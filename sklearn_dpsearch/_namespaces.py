@@ -152,12 +152,5 @@ def _read_only(writes: Sequence[str]) -> None:
 
 def _set_mounts(folder: str, which: int, on: int, off: int) -> bool:
     change = struct.pack("=4Q", on, off, 0, 0)
-    return _call(
-        "syscall",
-        SET_MOUNTS,
-        CURRENT_FOLDER,
-        os.fsencode(folder),
-        which,
-        change,
-        ctypes.c_size_t(len(change)),
-    )
+    size = ctypes.c_size_t(len(change))
+    return _call("syscall", SET_MOUNTS, CURRENT_FOLDER, os.fsencode(folder), which, change, size)

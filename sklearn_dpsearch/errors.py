@@ -112,11 +112,8 @@ def check_arguments_of(kind: type, named: Iterable[str]) -> None:
 
     A class with open arguments checks names of parts, which have two underscores, by itself.
     """
-    constructors = [
-        vars(base)["__init__"]
-        for base in kind.__mro__
-        if "__init__" in vars(base) and base is not object
-    ]
+    classes = [vars(base) for base in kind.__mro__ if base is not object]
+    constructors = [members["__init__"] for members in classes if "__init__" in members]
     signatures = [list(signature(init).parameters.values())[1:] for init in constructors]
     parameters = [parameter for own in signatures for parameter in own]
     names = {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}

@@ -26,11 +26,11 @@ class ClippedLinearRegression(LinearRegression):
 class _InDoubles:
     """Mixin that converts features to double precision.
 
-    Of integers diffprivlib truncates the bounds to integers.
+    diffprivlib writes clipped values back into X, and so truncates those of whole numbers.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Train as the model does."""
+        """Convert X to double precision, then train as the model does."""
         X = X.astype(np.float64) if hasattr(X, "astype") else np.asarray(X, dtype=np.float64)
         return super().fit(X, y, sample_weight=sample_weight)  # type: ignore[misc]
 
@@ -46,7 +46,7 @@ class GaussianNBInDoubles(_InDoubles, GaussianNB):
 class LinearRegressionInDoubles(_InDoubles, LinearRegression):
     """diffprivlib's ``LinearRegression``, trained in double precision.
 
-    Its targets are converted to double precision too.
+    diffprivlib converts the targets to the type of X.
     """
 
 

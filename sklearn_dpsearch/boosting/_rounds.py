@@ -170,6 +170,7 @@ class Boosted(NamedTuple):
     ``weights`` has an array of shape (n_outputs, n_cells) for each partition, ``gains`` a number.
     ``noise`` has the standard deviation of the noise in each weight, to first order, and
     ``hessians`` the sums of each cell as they are known: both of rounds alone, without the start.
+    ``gains`` and ``noise`` are those of a step before a rule changes it.
     """
 
     weights: list[Array]
@@ -334,7 +335,7 @@ class TrainingRecords:
         self.outputs += way * MOST_DISTANCE * self._line_direction(constant, slice(None))
 
     def sums_on_line(self, constant: Array, way: float | None = None) -> NDArray[np.int64]:
-        """Sum of the loss's slopes along the line to a public model.
+        """Sum of the loss's scores, minus its slopes, along the line to a public model.
 
         The direction is between −1 and 1: so no record adds more than at any other release.
 
@@ -407,11 +408,9 @@ class TrainingRecords:
 class BoostingStart(NamedTuple):
     """Outputs at which boosting starts, and what their release tells.
 
-    It tells the sum of the Hessians there with the square of its error, and a noisy number of
-    records.
-
-    ``outputs``, ``total`` and ``variance`` have the shape (n_outputs, 1). The number of records is
-    a noisy one.
+    It tells the sum of the Hessians there, with the square of its error. ``outputs``, ``total`` and
+    ``variance`` have the shape (n_outputs, 1). ``n_records`` is the public number of records, or a
+    noisy one.
     """
 
     outputs: Array
@@ -460,7 +459,8 @@ class PublicLine:
     def start(self, noisy: NoisyRecords, n_records: float) -> BoostingStart:
         """Go along the line as noisy slopes say, and release a start.
 
-        The loss is convex, so its slope along the line falls: the way ends where it would cross 0.
+        The loss is convex, so its score, minus the slope, falls along the line: the way ends where
+        it would cross 0.
         """
         slopes = [self._slope(noisy, way) for way in SHARES]
         falling = isotonic_regression(slopes, increasing=False)

@@ -48,7 +48,7 @@ def number_in(interval: str, **number: Any) -> float:
 
 
 def require_whole(minimum: int, **values: Any) -> None:
-    """Raise unless each of these is a whole number of at least ``minimum``, of any numeric type."""
+    """Raise unless each of these is a whole number of at least ``minimum``, of Python or NumPy."""
     for name, value in values.items():
         plain_number(name, value)
         valid = float(value).is_integer() and value >= minimum
@@ -96,7 +96,7 @@ def as_numbers(name: str, values: Any) -> Array:
 
 
 def plain_number(name: str, value: Any) -> float:
-    """Number of Python's types.
+    """Python's int or float of a number; ``TypeError`` for all else, a bool included.
 
     NumPy's integers wrap around, and its single precision would round what follows.
     """
@@ -112,9 +112,7 @@ if TYPE_CHECKING:
 else:
 
     def cached_property(function: Callable[[Any], Any]) -> functools.cached_property[Any]:
-        """``functools.cached_property`` without its lock.
-
-        Two threads at once may both compute the value.
+        """``functools.cached_property`` without its lock: two threads may both compute the value.
 
         In Python 3.11 it holds one lock for all objects of a class. A process that was forked while
         another thread held it would wait for ever, and threads would wait for each other's objects.
@@ -125,9 +123,9 @@ else:
 
 
 class FrozenValue:
-    """Frozen dataclass that checks itself when built.
+    """Base of frozen dataclasses that check themselves when built.
 
-    Its pickle holds fields alone; cached values are recomputed.
+    Numbers become Python's. Pickles hold fields alone; cached values are recomputed.
     """
 
     if TYPE_CHECKING:  # of subclasses, which are dataclasses

@@ -44,9 +44,9 @@ LOCAL_CODE = (
     "it is, or holds, a class or function that was made inside of a function; define it at the top "
     "of a script"
 )
-#: Whether a module's name leads to code, as cloudpickle says it; kinds of code, and of functions
-#: with a cache.
+#: Whether a module's name leads to code, as cloudpickle says it.
 is_importable = cloudpickle.cloudpickle._should_pickle_by_reference
+#: Kind of functions with a cache, and all kinds of code.
 CACHED_FUNCTION = type(functools.lru_cache(len))
 CODE = (type, FunctionType, ModuleType, CACHED_FUNCTION)
 
@@ -384,7 +384,7 @@ class MappedArray:
 
 
 def place_of(array: np.memmap) -> MappedArray | None:
-    """Place of an array that fills its file.
+    """Place of an array as ``numpy.memmap`` made it.
 
     It is None for parts of such an array, and for arrays that are changed in memory alone.
     """

@@ -29,14 +29,7 @@ from ._planning.space_guarantee import SpaceGuarantee
 from ._records import Candidate, Candidates, Distributions, Parameters, Scorer, Seed
 
 #: Attributes of every fit that ends with a model.
-ATTRIBUTES = (
-    "best_params_",
-    "best_index_",
-    "best_score_",
-    "cv_results_",
-    "scorer_",
-    "n_splits_",
-)
+RESULTS = ("best_params_", "best_index_", "best_score_", "cv_results_", "scorer_", "n_splits_")
 
 
 class Strategy(ABC):
@@ -157,7 +150,7 @@ class Strategy(ABC):
         release = Release(
             made_by=type(search).__name__,
             model=" or ".join(dict.fromkeys(map(class_of, self.kinds))),
-            attributes=(*ATTRIBUTES, *self.shows, *(("best_estimator_",) if refits else ())),
+            attributes=(*RESULTS, *self.shows, *(("best_estimator_",) if refits else ())),
             tuned=True,
             seeded=search.random_state is not None,
             kept=search.checkpoint is not None,
@@ -236,10 +229,9 @@ def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candid
 
 
 def checked_candidates(plan: Plan, numbered: Sequence[tuple[int, Candidate]]) -> list[Candidate]:
-    """Raise for a candidate outside the plan.
+    """Candidates, without the numbers of their dictionaries in the space.
 
-    Each comes with the number of its dictionary in the space; candidates of the same objects are
-    checked once.
+    One that the plan does not cover is an error; those of the same objects are checked once.
     """
     different = {
         (which, *map(id, candidate.values())): (which, candidate) for which, candidate in numbered
@@ -269,7 +261,8 @@ def cost_of_runs(
     Parameters
     ----------
     promises, scoring, final
-        As for ``Cost``.
+        Guarantees of candidates, of one private score (None on public data), and of a training
+        after the choice.
     name : str
         Name of the release.
     theorem : callable
@@ -292,7 +285,7 @@ def all_of(one_run: Guarantee, number: int) -> Guarantee:
 
 
 class BestOfStrategy(Strategy):
-    """Draw K, draw K candidates, run them all, and return the best."""
+    """Run candidates, drawn or each of a grid, and release the best, or all."""
 
     #: Whether every run is released, so that their number is public.
     releases_all = False

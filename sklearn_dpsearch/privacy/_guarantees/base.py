@@ -77,8 +77,8 @@ def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
     )
 
 
+# of subclasses that are no dataclasses an object equals itself alone
 @part_of_guarantees
-# of a class that is no dataclass each object is one of its own
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Guarantee(Accounted, FrozenValue):
     """A differential-privacy guarantee under one neighbouring relation.
@@ -260,11 +260,10 @@ def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:
 def check_parts(guarantee: Guarantee, **parts: object) -> None:
     """Raise unless parts are guarantees under the relation of the whole."""
     for name, part in parts.items():
-        if not isinstance(part, Guarantee):
-            needed = "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),"
-            check_kind(name, part, Guarantee, needed)
-        elif part.neighboring != guarantee.neighboring:
-            check_same_neighbors((guarantee, part))
+        needed = "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),"
+        check_kind(name, part, Guarantee, needed)
+        assert isinstance(part, Guarantee)
+        check_same_neighbors((guarantee, part))
 
 
 #: ε by guarantee and δ. A ledger asks for a longer composition at each entry, and each would keep
@@ -292,6 +291,7 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     rising = geometric(start, 2.0, FURTHEST_EPSILON)
     turn = bracket(lambda epsilon: excess(epsilon) < 0, start, falling=(0.0,), rising=rising)
     if turn.fails is not None and turn.holds is not None:
+        # run for the points that it tries, which ``values`` keeps
         optimize.brentq(excess, turn.fails, turn.holds, xtol=1e-10, rtol=1e-9, disp=False)
     largest = np.inf if pure_epsilon is None else pure_epsilon
     return min((epsilon for epsilon, log_ratio in values.items() if log_ratio < 0), default=largest)

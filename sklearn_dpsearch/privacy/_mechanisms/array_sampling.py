@@ -30,7 +30,7 @@ from .._numerics.arithmetic import Number, fraction
 
 #: Number of bytes ↦ secret random bytes.
 RandomBytes = Callable[[int], bytes]
-#: Draws at once.
+#: Values drawn at once.
 BLOCK = 2**16
 
 

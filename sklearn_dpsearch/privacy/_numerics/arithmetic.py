@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, nextafter
+from math import inf, isfinite, nextafter
 from numbers import Rational
 from typing import TypeAlias
 
@@ -16,8 +16,11 @@ Number: TypeAlias = Fraction | int | float
 
 
 def fraction(value: Number) -> Fraction:
-    """Exact fraction of a number; infinities and not-a-number raise."""
-    return _ratio(value) if isinstance(value, Rational) else Fraction(float(value))
+    """Exact fraction of a number; infinities and not-a-number raise ``ValueError``."""
+    if isinstance(value, Rational):
+        return _ratio(value)
+    require(isfinite(value), "a finite number", number=value)
+    return Fraction(float(value))
 
 
 def _ratio(value: Rational | Fraction | int) -> Fraction:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import PrivacyError
-from .._checks import Neighboring, require_whole
+from .._checks import Neighboring, require, require_whole
 from .._guarantees.base import Guarantee
 from .._guarantees.pure import BoundedRangeDP
 from .._mechanisms.exact_sampling import SYSTEM_RANDOMNESS, IntegerSource, bernoulli_exp
@@ -59,6 +59,7 @@ class GumbelNoise:
         bits : IntegerSource
             Source of fair integers; by default the operating system.
         """
+        require(len(utilities) > 0, "at least one utility", utilities=utilities)
         exact = [fraction(utility) for utility in utilities]
         largest = max(exact)
         below = [(largest - utility) / self.scale for utility in exact]

@@ -89,8 +89,8 @@ def witness(
     Returns
     -------
     float
-        The δ, rounded down; 0 where it is below 1e-17 and the pair has fewer digits than the
-        guarantee.
+        The δ, rounded down; 0 where it is below 1e-17 times the mean of K and the pair has fewer
+        digits than the guarantee.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def worst_tails(one_run: Guarantee) -> list[Tails]:
     if isinstance(one_run, RenyiDP):
         raise PrivacyError(
             "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee "
-            "with one."
+            "that has one, e.g. GaussianDP or PureDP."
         )
     if isinstance(one_run, GaussianDP):
         return [gaussian_tails(one_run.mu)]
@@ -238,8 +238,8 @@ def _normal_probabilities(edges: Array) -> Array:
 def probabilities(pld: LossDistribution) -> Outcomes:
     """Outcomes of a loss distribution, normalized to probabilities.
 
-    They are sorted by rising likelihood ratio, with totals of 1. Their curve is max(1 − c, H_c ÷
-    total), nowhere above H_c.
+    They are sorted by rising likelihood ratio, with totals of 1. Their hockey-stick divergence at
+    c = e^ε is max(1 − c, H_c ÷ total), nowhere above that of the masses, H_c.
 
     Masses that were rounded up may have totals above 1. All masses are divided by the total of the
     P-masses. If the Q-masses still exceed 1, the outcomes of lowest ratio are merged into one with
@@ -327,7 +327,7 @@ def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> t
     return np.maximum(rises - 4e-15, low * (1 - 1e-12)), above
 
 
-def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
+def group_outcomes(outcomes: Outcomes, mean: float, n_cuts: int = CUTS) -> Outcomes:
     """Outcomes merged into few groups, narrow where it matters.
 
     Groups are narrow where a search with ``mean`` runs on average decides. Atoms may be split.
@@ -336,9 +336,11 @@ def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcome
     places = np.arange(p.size + 1.0)
     below_p, below_q = np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q))
     above_p, above_q = sums_from_above(p), sums_from_above(q)
-    narrow = 1e-2 / mean
-    ends = np.append(np.geomspace(1e-10, narrow, cuts // 2), np.geomspace(narrow, 0.5, cuts))
-    shares = np.append(ends, np.linspace(0.0, 1.0, cuts // 2))
+    deciding = 1e-2 / mean
+    ends = np.append(
+        np.geomspace(1e-10, deciding, n_cuts // 2), np.geomspace(deciding, 0.5, n_cuts)
+    )
+    shares = np.append(ends, np.linspace(0.0, 1.0, n_cuts // 2))
     at_p = np.append(_positions(shares, below_p), p.size - _positions(ends, above_p[::-1]))
     at = np.unique(np.append(at_p, _positions(shares, below_q)))
     sides = ((below_p, above_p), (below_q, above_q))
@@ -402,9 +404,9 @@ class ManyGroups:
     """Search for the best order of many groups of outcomes of one mechanism, at each ε."""
 
     def __init__(self, outcomes: Outcomes, distribution: CountDistribution) -> None:
-        self.distribution, self.coarse = distribution, outcomes.p.size <= FEW_OUTCOMES
-        cuts = 2 * CUTS if self.coarse else CUTS
-        self.few = group_outcomes(outcomes, max(distribution.mean, 1.0), cuts)
+        self.distribution, self.has_few = distribution, outcomes.p.size <= FEW_OUTCOMES
+        n_cuts = 2 * CUTS if self.has_few else CUTS
+        self.few = group_outcomes(outcomes, max(distribution.mean, 1.0), n_cuts)
         self.counting: int | None = None
 
     def gain(self, epsilon: float) -> float:
@@ -425,10 +427,11 @@ class ManyGroups:
 
     def gain_near(self, epsilon: float) -> float:
         """Largest certified δ over cuts near the last good one."""
-        if self.coarse or self.counting is None:
+        if self.has_few or self.counting is None:
             return self.gain(epsilon)
-        cuts = [self.counting + step for step in NEAR if 0 < self.counting + step < self.few.p.size]
-        tried = {cut: self._gain(cut, epsilon) for cut in cuts}
+        number = self.few.p.size
+        nearby = [self.counting + step for step in NEAR if 0 < self.counting + step < number]
+        tried = {cut: self._gain(cut, epsilon) for cut in nearby}
         best = max(tried, key=lambda cut: tried[cut])
         if tried[best] > 0:
             self.counting = best

@@ -182,10 +182,8 @@ def _train_and_score(job: Job, candidates: Candidates, seeds: Seeds) -> list[Run
         reseed(seeds[0])
         # of each run: seeds for the training, and for the score, of each fold
         n_folds = len(job.split.folds)
-        streams = [
-            [models.spawn_seeds(part, n_folds) for part in models.spawn_seeds(seed, 2)]
-            for seed in seeds
-        ]
+        halves = [models.spawn_seeds(seed, 2) for seed in seeds]
+        streams = [[models.spawn_seeds(part, n_folds) for part in pair] for pair in halves]
         fitted = [
             models.all_fitted(job, candidates, [trainings[fold] for trainings, _ in streams], train)
             for fold, (train, _) in enumerate(job.split.folds)

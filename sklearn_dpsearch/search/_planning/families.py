@@ -136,7 +136,8 @@ class Families:
         model : estimator
             With its noise set.
         n_samples : int, optional
-            Number of records that train, if not all: rates and numbers of steps stay as planned.
+            Number of records that train, if not all: rates and numbers of steps of the model are
+            set as planned.
         """
         if n_samples not in (None, self.n_samples):
             assert self.n_samples is not None
@@ -239,7 +240,7 @@ def with_public_size(run: TrainingRun) -> TrainingRun:
     if run.guarantee.neighboring != "add_remove":
         return run
     assumptions = (*run.assumptions, PUBLIC_SIZE)
-    return TrainingRun(guarantee=as_zero_out(run.guarantee), assumptions=assumptions)
+    return replace(run, guarantee=as_zero_out(run.guarantee), assumptions=assumptions)
 
 
 def _parts_of(dictionary: Mapping[str, Any]) -> dict[str, Any]:
@@ -279,14 +280,11 @@ def _owner_of(name: str, parameters: Mapping[str, Any]) -> str:
 
 
 def _description(dictionary: Mapping[str, Any], without: Set[str] = frozenset()) -> tuple[Any, ...]:
-    """Text that tells families apart, without some parameters of their parts."""
+    """Key that tells families apart, without some parameters of their parts."""
     words: list[Any] = []
     for owner, values in sorted(dictionary.items()):
         inner = values[0].get_params(deep=True) if is_part(values) else {}
         words.append((owner, type(values[0]) if is_part(values) else repr(values)))
-        words += [
-            (owner, name, repr(inner[name]))
-            for name in sorted(inner)
-            if f"{owner}__{name}" not in without
-        ]
+        names = (name for name in sorted(inner) if f"{owner}__{name}" not in without)
+        words += [(owner, name, repr(inner[name])) for name in names]
     return tuple(words)

@@ -129,11 +129,8 @@ class Space:
         if all(len(families) == 1 for families in split):
             return self
         shares = math.lcm(*(len(families) for families in split))
-        weights = [
-            weight * shares // len(families)
-            for weight, families in zip(self._weights, split)
-            for _ in families
-        ]
+        pairs = zip(self._weights, split)
+        weights = [weight * shares // len(part) for weight, part in pairs for _ in part]
         return Space(tuple(itertools.chain(*split)), tuple(weights))
 
     def draw(self, rng: np.random.RandomState) -> tuple[int, dict[str, Any]]:
@@ -233,11 +230,8 @@ def _by_parts(dictionary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             f"Found {number} combinations of estimators in {sorted(parts)}; at most "
             f"{MOST_FAMILIES} are looked up. Give fewer, or vary their parameters instead."
         )
-    combinations = itertools.product(*(dictionary[name] for name in parts))
-    return [
-        {**dictionary, **{name: [value] for name, value in zip(parts, values)}}
-        for values in combinations
-    ]
+    combinations = itertools.product(*([[value] for value in dictionary[name]] for name in parts))
+    return [{**dictionary, **dict(zip(parts, values))} for values in combinations]
 
 
 def _possible_owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str, Any]]:

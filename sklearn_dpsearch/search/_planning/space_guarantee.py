@@ -143,10 +143,8 @@ class SpaceGuarantee:
         """Raise unless a candidate from the dictionary ``which`` keeps its point's guarantee."""
         planned = self.runs[which][0].guarantee
         if len(self.runs[which]) > 1:
-            point = {
-                name: candidate[name] if len(axis) > 1 else axis[0]
-                for name, axis in self.axes[which].items()
-            }
+            axes = self.axes[which].items()
+            point = {name: candidate[name] if len(axis) > 1 else axis[0] for name, axis in axes}
             planned = self.promise_of(self.configured(point))
         model = self.configured(candidate)
         if not self.keeps(model, planned):

@@ -130,6 +130,12 @@ def test_only_exact_numbers_are_accepted(value) -> None:
         noisy_max(3, value, GumbelNoise(scale=Fraction(1)))
 
 
+@pytest.mark.parametrize("utilities", [[], [1.0, float("inf")], [float("nan")]])
+def test_utilities_are_finite_and_at_least_one(utilities) -> None:
+    with pytest.raises(ValueError, match="Expected a finite number|Expected at least one"):
+        GumbelNoise(scale=Fraction(1)).select(utilities)
+
+
 def test_impossible_numbers_are_refused() -> None:
     with pytest.raises(ValueError, match="scale"):
         GumbelNoise(scale=Fraction(-1))
