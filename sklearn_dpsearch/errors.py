@@ -45,6 +45,10 @@ class MissingDeltaError(PrivacyError):
     """A δ is needed, because the guarantee is not pure."""
 
 
+class TrainingError(ValueError):
+    """Error of a training in words of the library, which tell nothing of a record."""
+
+
 #: Arguments of other libraries ↦ arguments of ours.
 SYNONYMS = {
     name: argument
@@ -101,10 +105,6 @@ def missing_name(module: str, name: str) -> AttributeError:
     return AttributeError(
         " ".join(filter(None, [f"module {module!r} has no attribute {name!r}", REMOVALS.get(name)]))
     )
-
-
-class TrainingError(ValueError):
-    """Error of a training in words of the library, which tell nothing of a record."""
 
 
 def check_arguments_of(kind: type, named: Iterable[str]) -> None:
