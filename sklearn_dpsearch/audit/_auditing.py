@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from .._process import reseed
 from ..adapters._adapter import Estimator
@@ -149,7 +149,8 @@ def audit(
     claim = claim_about(estimator, n, public, stated, delta, neighboring)
     relation = claim.neighboring
     if other is None:
-        pair = worst_case(X, y, groups, neighboring=relation, absent=absent)
+        options = {"absent": absent, "classification": is_classifier(estimator)}
+        pair = worst_case(X, y, groups, neighboring=relation, **options)
     else:
         data = (X, y) if groups is None else (X, y, groups)
         pair = Neighbours.of(data, other, relation, absent)

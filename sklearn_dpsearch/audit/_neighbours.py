@@ -11,8 +11,8 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import type_of_target
 
-from ..data._labels import as_array
-from ..data._persons import persons_in
+from ..data._labels import as_array, column_of
+from ..data._persons import missing_among, persons_in
 from ..data._records import dense_numbers
 from ..data._rows import stacked
 from ..privacy import PrivacyError
@@ -62,10 +62,12 @@ class Neighbours:
     ) -> Neighbours:
         """Check that two data sets are neighbours.
 
-        They are given as (X, y), or as (X, y, groups) for neighbours that differ in one person.
-
         Parameters
         ----------
+        data, other : (X, y) or (X, y, groups)
+            The data sets; with groups they differ in one person.
+        neighboring : {"add_remove", "zero_out", "replace_one"}
+            Neighbouring relation.
         absent : bool, default=False
             Under zero-out, the caller's assurance that one value of the changed record contributes
             nothing.
@@ -98,6 +100,7 @@ def worst_case(
     neighboring: Neighboring,
     scale: float = 1.0,
     absent: bool = False,
+    classification: bool | None = None,
 ) -> Neighbours:
     """Build neighbours that differ in one extreme record, or person.
 
@@ -120,11 +123,20 @@ def worst_case(
         values beyond its stated bounds.
     absent : bool, default=False
         Under zero-out, the caller's assurance that a record of zeros contributes nothing.
+    classification : bool, optional
+        Whether numbers in ``y`` are labels, of which the canary gets the rarest; else it gets an
+        end of their range. None: they are if all are whole, as for scikit-learn's
+        ``type_of_target``. ``audit`` asks the estimator.
 
     Returns
     -------
     Neighbours
         Both data sets, and the record in which they differ.
+
+    Raises
+    ------
+    ValueError
+        For records or targets from which no canary can be built.
 
     Examples
     --------
@@ -133,8 +145,8 @@ def worst_case(
     (3, 4, [[2.0, 3.0]])
     """
     check_neighboring(neighboring)
-    values, target = _numeric_table(X), None if y is None else np.array(as_array(y).tolist())
-    record, label, opposite, other_label = _extreme_record(values, target, scale)
+    values, target = _numeric_table(X), None if y is None else _typed(as_array(y))
+    record, label, opposite, other_label = _extreme_record(values, target, scale, classification)
     persons = np.arange(len(values)) if groups is None else persons_in(groups, len(values))
     counts = np.bincount(persons)
     if neighboring == "add_remove":
@@ -143,12 +155,19 @@ def worst_case(
         added = np.vstack([values, np.tile(record, (size, 1))])
         other_target = target
         if target is not None:
-            other_target = np.append(target, np.full(size, label, target.dtype))
+            added_target = np.full((size, *target.shape[1:]), label, target.dtype)
+            other_target = np.concatenate([target, added_target])
         other = added, other_target, np.append(persons, np.full(size, len(counts)))
     else:
         places = np.flatnonzero(persons == counts.argmax())
         if neighboring == "zero_out":
             opposite, other_label = np.zeros_like(record), label
+        if np.array_equal(record, opposite) and label == other_label:
+            raise ValueError(
+                "Found X and y from which no canary can be built: the extreme record equals the "
+                f"record that it replaces under {neighboring!r}; a column of X that varies is "
+                "needed. Give other=(X, y), a neighbour of your own."
+            )
         data, other = (
             (_with_at(values, places, row), _with_at(target, places, y_of_row), persons)
             for row, y_of_row in ((opposite, other_label), (record, label))
@@ -157,44 +176,51 @@ def worst_case(
     return Neighbours.of(data[:end], other[:end], neighboring, absent)
 
 
+def _typed(targets: Records) -> Records:
+    """Array of numbers or of texts; of objects where they are mixed."""
+    typed = np.array(targets.tolist())
+    is_changed = typed.ndim == 1 and typed.dtype.kind in "US" and typed.tolist() != targets.tolist()
+    return targets if is_changed else typed
+
+
 def _extreme_record(
-    values: Array, y: Records | None, scale: float
+    values: Array, y: Records | None, scale: float, classification: bool | None
 ) -> tuple[Array, Any, Array, Any]:
-    """Extreme record for a canary, and the record it replaces, each with its target."""
+    """Extreme record for a canary, and the record it replaces, each with its target.
+
+    The targets are the two rarest classes, or the ends of the range.
+    """
     low, high = values.min(axis=0), values.max(axis=0)
     middle, reach = (low + high) / 2, scale * (high - low) / 2
     if y is None:
         return middle + reach, None, middle - reach, None
-    label, other_label = _extreme_targets(y)
-    if y.dtype.kind in "fiu" and not _are_class_labels(y):
-        centred = y.astype(float) - y.astype(float).mean()
+    targets = column_of(y)
+    present = ~missing_among(targets)
+    if targets.ndim > 1 or not present.any():
+        raise ValueError(
+            "Found several targets for each record, or none for all of them; one for each is "
+            "needed. Give other=(X, y), a neighbour of your own."
+        )
+    values, targets = values[present], _typed(targets[present])
+    if classification is None:
+        classification = type_of_target(targets) in ("binary", "multiclass")
+    if targets.dtype.kind in "fiu" and not classification:
+        label, other_label = targets.max(), targets.min()
+        centred = targets.astype(float) - targets.astype(float).mean()
         against = -np.sign(centred @ (values - values.mean(axis=0)))
     else:
-        against = np.sign(values.mean(axis=0) - values[y == label].mean(axis=0))
+        label, other_label = _rarest_classes(targets)
+        against = np.sign(values.mean(axis=0) - values[targets == label].mean(axis=0))
     record = middle + np.where(against >= 0, reach, -reach)
     opposite = middle - (record - middle) if label == other_label else record
     return record, label, opposite, other_label
 
 
-def _extreme_targets(y: Records) -> tuple[Any, Any]:
-    """Target for a canary, and one as far away as possible.
-
-    They are the two rarest classes, or the ends of the range.
-    """
-    if y.ndim > 1:
-        raise ValueError(
-            "Found several targets for each record; give other=(X, y), a neighbour of your own."
-        )
-    if not _are_class_labels(y):
-        return y.max(), y.min()
-    classes, counts = np.unique(y, return_counts=True)
-    order = np.argsort(counts, kind="stable")
-    return classes[order[0]], classes[order[min(1, len(order) - 1)]]
-
-
-def _are_class_labels(y: Records) -> bool:
-    """Return whether targets are class labels."""
-    return str(type_of_target(y)) in ("binary", "multiclass")
+def _rarest_classes(labels: Records) -> Records:
+    """Two rarest classes, or the only one twice."""
+    names = np.array(list(map(repr, labels))) if labels.dtype.kind == "O" else labels
+    _, places, counts = np.unique(names, return_index=True, return_counts=True)
+    return labels[places[np.argsort(counts, kind="stable")[:2]]][[0, -1]]
 
 
 def _with_at(values: Any, places: npt.NDArray[np.intp], value: Any) -> Any:
@@ -208,11 +234,15 @@ def _with_at(values: Any, places: npt.NDArray[np.intp], value: Any) -> Any:
 
 def _numeric_table(X: Any) -> Array:
     """Records as a table of floats, or an error."""
-    values = dense_numbers(X)
-    if values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
+    values, problem = dense_numbers(X), ""
+    if values.ndim != 2 or len(values) < 2:
+        problem = f"of shape {values.shape}"
+    elif values.dtype.kind not in "biuf" or not np.isfinite(values).all():
+        problem = "with values that are not finite numbers"
+    if problem:
         raise ValueError(
-            f"Found X of shape {values.shape}; a canary can be built for a table of numbers "
-            "with two records or more. Give other=(X, y), a neighbour of your own."
+            f"Found X {problem}; a table of finite numbers with two records or more is needed to "
+            "build a canary. Give other=(X, y), a neighbour of your own."
         )
     return values.astype(float)
 
@@ -271,8 +301,12 @@ def _places_of_record(first: Records, second: Records, added: bool) -> Places | 
 
 def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
     """Mask of equal rows; missing values are equal."""
-    equal = (first == second) | ((first != first) & (second != second))
-    return np.asarray(np.asarray(equal, dtype=bool).all(axis=1))
+    missing, other_missing = (
+        missing_among(rows.ravel()).reshape(rows.shape) for rows in (first, second)
+    )
+    equal, present = missing & other_missing, ~(missing | other_missing)
+    equal[present] = first[present] == second[present]
+    return np.asarray(equal.all(axis=1))
 
 
 #: Relation adds a record ↦ what is needed of records, and of persons.
