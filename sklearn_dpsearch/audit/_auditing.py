@@ -237,7 +237,6 @@ def _fit_batch(
     outcomes, spent, error = list[Any](), list[PrivacySpent](), None
     for seed in seeds:
         model = unfitted_copy(estimator, seed)
-        reseed(seed)
         try:
             model.fit(X, *([] if y is None else [y]), **params)
         except Exception as failure:  # a failure reveals something about the data
@@ -264,8 +263,12 @@ def without_seeds(estimator: Estimator) -> tuple[Any, tuple[str, ...]]:
 
 
 def unfitted_copy(estimator: Estimator, seed: Seed | None) -> Any:
-    """Unfitted copy of an estimator, seeded for tests."""
+    """Unfitted copy of an estimator, which and the global generators are seeded for tests.
+
+    Without a seed these generators get a state from the operating system.
+    """
     model = clone(estimator)
+    reseed(seed)
     if seed is None:
         return model
     names = seed_names(model)
