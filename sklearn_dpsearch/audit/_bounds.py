@@ -13,7 +13,7 @@ import math
 import numpy as np
 from scipy.stats import beta
 
-from ..privacy._checks import Array, ArrayLike, require_in
+from ..privacy._checks import Array, ArrayLike, require_in, require_whole
 from ..privacy._numerics.bisection import bracket, geometric, narrow, whole_midpoint, within
 
 
@@ -30,7 +30,7 @@ def certified_epsilon(
     Parameters
     ----------
     hits, runs : int or array-like
-        Number of runs on one data set with the event, and number of all its runs.
+        Number of runs in which the event happened, and number of all runs, on one data set.
     other_hits, other_runs : int or array-like
         Both numbers on its neighbour.
     delta : float
@@ -76,6 +76,9 @@ def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float 
     >>> [round(largest_provable_epsilon(n), 1) for n in (100, 1000, 10_000)]
     [2.6, 4.9, 7.2]
     """
+    require_whole(1, n_runs=n_runs)
+    require_in("[0, 1)", delta=delta)
+    require_in("(0, 1)", confidence=confidence)
     m = n_counted_runs(n_runs)
     return float(certified_epsilon(m, m, 0, m, delta, confidence))
 
@@ -103,11 +106,11 @@ def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) ->
     (23, 151, 1095)
     """
     require_in("[0, 30)", epsilon=epsilon)
-    require_in("[0, 1)", delta=delta)
-    require_in("(0, 1)", confidence=confidence)
 
     def reached(n_runs: float) -> bool:
         return largest_provable_epsilon(int(n_runs), delta, confidence) >= epsilon
 
     doubled = bracket(reached, 2, [], geometric(2, 2, math.inf))
-    return int(narrow(reached, doubled, within(absolute=1), whole_midpoint).holds or 0)
+    fewest = narrow(reached, doubled, within(absolute=1), whole_midpoint).holds
+    assert fewest is not None  # the largest provable ε grows with the number of runs, past 30
+    return int(fewest)
