@@ -55,6 +55,12 @@ def test_the_smallest_epsilon_from_which_on_the_score_is_reached_is_found():
     assert "epsilon = 1 is needed" in str(found)
 
 
+def test_targets_of_a_regressor_that_are_whole_are_no_classes():
+    prices = 1000.0 * np.arange(len(X))
+    tried = needed_epsilon(Numbers(), X, prices, n_samples=100, at_least=0.0, epsilons=[1.0])
+    assert tried.scores.shape == (1, 5)
+
+
 def test_fits_have_the_number_of_private_records_and_are_scored_on_others():
     SEEN.clear()
     needed_epsilon(Told(), X, y, n_samples=1000, at_least=0.5, epsilons=[1.0], n_fits=3)
