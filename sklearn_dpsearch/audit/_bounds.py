@@ -9,19 +9,23 @@ stated confidence.
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import beta
 
-from ..privacy._checks import Array, ArrayLike, require_in, require_whole
+from ..privacy._checks import Array, require_in, require_whole
 from ..privacy._numerics.bisection import bracket, geometric, narrow, whole_midpoint, within
+
+Counts: TypeAlias = int | npt.NDArray[np.int64]
 
 
 def certified_epsilon(
-    hits: ArrayLike,
-    runs: ArrayLike,
-    other_hits: ArrayLike,
-    other_runs: ArrayLike,
+    hits: Counts,
+    runs: Counts,
+    other_hits: Counts,
+    other_runs: Counts,
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> Array:
@@ -29,9 +33,9 @@ def certified_epsilon(
 
     Parameters
     ----------
-    hits, runs : int or array-like
+    hits, runs : int or ndarray
         Number of runs in which the event happened, and number of all runs, on one data set.
-    other_hits, other_runs : int or array-like
+    other_hits, other_runs : int or ndarray
         Both numbers on its neighbour.
     delta : float
         δ at which ε is bounded.
@@ -39,8 +43,6 @@ def certified_epsilon(
         Probability with which the bound holds, for an event that was chosen without these counts.
     """
     level = 1.0 - math.sqrt(confidence)
-    hits, runs = np.asarray(hits), np.asarray(runs)
-    other_hits, other_runs = np.asarray(other_hits), np.asarray(other_runs)
     with np.errstate(divide="ignore", invalid="ignore"):
         low = np.where(hits > 0, beta.ppf(level, hits, runs - hits + 1), 0.0)
         high = beta.ppf(1.0 - level, other_hits + 1, other_runs - other_hits)

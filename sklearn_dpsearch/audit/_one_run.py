@@ -8,7 +8,7 @@ with chance e^ε/(1 + e^ε) (Steinke, Nasr & Jagielski 2023). So one fit bounds 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -213,8 +213,7 @@ def audit_one_run(
     coins, scores, spent = [], [], []
     for seed in np.random.SeedSequence(random_state).spawn(n_fits):
         joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
-        left_out = relation == "add_remove"
-        data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out)
+        data = _with_canaries(X, y, canaries, targets, other_targets, joins, relation)
         fit_seed = None if random_state is None else seed
         work = partial(_fit_with_seed, estimator, *data, params, fit_seed)
         model = run_publicly(work, [part for part in data if part is not None])
@@ -232,9 +231,7 @@ def audit_one_run(
         epsilon_lower=max(epsilons),
         delta=claim.delta,
         confidence=float(confidence),
-        n_canaries=best.n_canaries,
-        n_guesses=best.n_guesses,
-        n_right=best.n_right,
+        **asdict(best),
         stated_epsilon=smallest_stated_epsilon(claim, spent, steps),
         ratio_lower=None if ratios is None else max(ratios),
         neighboring=relation,
@@ -261,17 +258,17 @@ def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
 
 
 def _with_canaries(
-    X: Any, y: Any, canaries: Array, targets: Any, other_targets: Any, joins: Any, left_out: bool
+    X: Any, y: Any, canaries: Array, targets: Any, other_targets: Any, joins: Any, relation: str
 ) -> tuple[Array, Array | None]:
     """Records together with canaries that join by their coins.
 
-    Those that do not join are left out, or replaced.
+    Those that do not join are left out under add-remove, else replaced.
     """
     if y is not None and targets is None:
         raise ValueError(
             "Found y, but no targets of the canaries. Give targets, one for each canary."
         )
-    if left_out:
+    if relation == "add_remove":
         shown, named = canaries[joins], None if targets is None else targets[joins]
     elif other_targets is not None:
         shown, named = canaries, np.where(joins, targets, other_targets)

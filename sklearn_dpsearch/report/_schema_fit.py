@@ -5,7 +5,6 @@ It states the shares of missing, unknown and clipped values.
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,8 +25,7 @@ from ..privacy._checks import (
     check_kind,
     check_neighboring,
     check_size_of_delta,
-    plain_number,
-    require,
+    number_in,
 )
 from ..privacy._mechanisms.release_sum import release_sum
 from ..privacy._spent import Component, PrivacySpent
@@ -144,9 +142,7 @@ def schema_report(
     >>> round(report.shares["job"]["unknown"], 1), round(report.shares["age"]["missing"], 2)
     (0.5, 0.25)
     """
-    epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
-    require(0 < epsilon < math.inf, "0 < epsilon < inf", epsilon=epsilon)
-    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    epsilon, delta = number_in("(0, inf)", epsilon=epsilon), number_in("[0, 1)", delta=delta)
     check_neighboring(neighboring)
     checked = Schema.of(schema)
     columns = checked.read_columns(X)

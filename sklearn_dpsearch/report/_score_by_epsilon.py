@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils._param_validation import Interval, validate_params
 
 from ..ledger._ledger_context import counted
-from ..privacy._checks import Array
+from ..privacy._checks import Array, plain_number, require_whole
 from ._drawing import LOOKS, Display
 
 #: Share of the fits that must reach a score.
@@ -105,14 +103,6 @@ class NeededEpsilon(Display):
         return self
 
 
-@validate_params(
-    {
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "n_fits": [Interval(Integral, 1, None, closed="left")],
-        "at_least": [Real],
-    },
-    prefer_skip_nested_validation=False,
-)
 def needed_epsilon(
     estimator: Any,
     X_public: Any,
@@ -159,8 +149,8 @@ def needed_epsilon(
 
     Raises
     ------
-    ValueError
-        For an estimator without a target for ε.
+    ValueError, TypeError
+        For an estimator without a target for ε, and for numbers that cannot be.
 
     Examples
     --------
@@ -175,7 +165,9 @@ def needed_epsilon(
     ... ).epsilon
     1.0
     """
-    name = _epsilon_parameter(estimator)
+    require_whole(1, n_samples=n_samples, n_fits=n_fits)
+    n_samples, n_fits = int(n_samples), int(n_fits)
+    at_least, name = plain_number("at_least", at_least), _epsilon_parameter(estimator)
     values = np.sort(np.asarray(epsilons, dtype=float))
     rng = check_random_state(random_state)
     with counted():
