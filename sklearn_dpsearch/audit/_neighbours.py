@@ -78,17 +78,16 @@ class Neighbours:
             If the data sets are not neighbours.
         """
         check_neighboring(neighboring)
-        (X, y, *groups), (other_X, other_y, *other_groups) = data, other
         first, second = _record_rows(*data), _record_rows(*other)
-        find = _places_of_person if groups or other_groups else _places_of_record
-        places = find(first, second, neighboring == "add_remove")
+        of_persons = len(data) > 2 or len(other) > 2
+        places = _places_of_change(first, second, of_persons, neighboring == "add_remove")
         if places is None:
-            raise _not_neighbours(first, second, neighboring, find is _places_of_person)
-        changed = [(part, place) for part, place in zip((X, other_X), places) if place.size]
+            raise _not_neighbours(first, second, neighboring, of_persons)
+        changed = [(part[0], place) for part, place in zip((data, other), places) if place.size]
         shown = [_safe_indexing(part, place[:1]) for part, place in changed]
         steps = 2 if neighboring == "zero_out" and not absent else 1
-        fields = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
-        fields |= {"X": X, "y": y, "other_X": other_X, "other_y": other_y}
+        fields = dict(zip(("X", "y", "groups"), data))
+        fields |= dict(zip(("other_X", "other_y", "other_groups"), other))
         return cls(neighboring=neighboring, steps=steps, canary=stacked(shown), **fields)
 
 
@@ -149,17 +148,14 @@ def worst_case(
     record, label, opposite, other_label = _extreme_record(values, target, scale, classification)
     persons = np.arange(len(values)) if groups is None else persons_in(groups, len(values))
     counts = np.bincount(persons)
-    if neighboring == "add_remove":
-        size = int(counts.max())
-        data = values, target, persons
-        added = np.vstack([values, np.tile(record, (size, 1))])
-        other_target = target
-        if target is not None:
-            added_target = np.full((size, *target.shape[1:]), label, target.dtype)
-            other_target = np.concatenate([target, added_target])
-        other = added, other_target, np.append(persons, np.full(size, len(counts)))
+    places = np.flatnonzero(persons == counts.argmax())
+    data: Dataset = values, target, persons
+    if neighboring == "add_remove":  # one person more, with as many records
+        rows = np.append(np.arange(len(values)), places)
+        values, target = values[rows], None if target is None else target[rows]
+        persons = np.append(persons, np.full(len(places), len(counts)))
+        places = np.arange(len(rows) - len(places), len(rows))
     else:
-        places = np.flatnonzero(persons == counts.argmax())
         if neighboring == "zero_out":
             opposite, other_label = np.zeros_like(record), label
         if np.array_equal(record, opposite) and label == other_label:
@@ -168,10 +164,8 @@ def worst_case(
                 f"record that it replaces under {neighboring!r}; a column of X that varies is "
                 "needed. Give other=(X, y), a neighbour of your own."
             )
-        data, other = (
-            (_with_at(values, places, row), _with_at(target, places, y_of_row), persons)
-            for row, y_of_row in ((opposite, other_label), (record, label))
-        )
+        data = _with_at(values, places, opposite), _with_at(target, places, other_label), persons
+    other = _with_at(values, places, record), _with_at(target, places, label), persons
     end = 2 if groups is None else 3
     return Neighbours.of(data[:end], other[:end], neighboring, absent)
 
@@ -251,7 +245,7 @@ def _numeric_table(X: Any) -> Array:
 
 
 def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
-    """Records as rows of objects, with targets and persons.
+    """Records as rows of objects, with targets and persons; None for each missing value.
 
     Persons are the last column.
     """
@@ -263,50 +257,49 @@ def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
             if len(parts[-1]) != len(table):
                 numbers = f"{len(table)} records and {len(part)} {name}"
                 raise ValueError(f"Found {numbers} in one data set; give one for each.")
-    return np.hstack(parts)
+    rows = np.hstack(parts)
+    rows[missing_among(rows.ravel()).reshape(rows.shape)] = None
+    return rows
 
 
-def _places_of_person(first: Records, second: Records, added: bool) -> Places | None:
-    """Places of the only person in whom two data sets differ, or whom one lacks."""
-    codes = persons_in(np.append(first[:, -1], second[:, -1]), len(first) + len(second))
-    who = codes[: len(first)], codes[len(first) :]
-    candidates = np.setxor1d(*who)
-    if not candidates.size and first.shape == second.shape:
-        candidates = who[0][~_equal_rows(first, second)][:1]
+def _places_of_change(
+    first: Records, second: Records, of_persons: bool, added: bool
+) -> Places | None:
+    """Places of the only record or person in which data sets differ, or which one of them lacks."""
+    if first.shape[1] != second.shape[1]:
+        return None
+    codes, other_codes = (_person_codes if of_persons else _record_codes)(first, second)
+    candidates = np.setxor1d(codes, other_codes)
+    if not candidates.size and len(first) == len(second):
+        candidates = codes[~_equal_rows(first, second)][:1]
     if candidates.size != 1:
         return None
-    places = np.flatnonzero(who[0] == candidates), np.flatnonzero(who[1] == candidates)
+    places = np.flatnonzero(codes == candidates), np.flatnonzero(other_codes == candidates)
     remaining = [np.delete(rows, place, axis=0) for rows, place in zip((first, second), places)]
-    if remaining[0].shape != remaining[1].shape or not _equal_rows(*remaining).all():
+    if len(remaining[0]) != len(remaining[1]) or not _equal_rows(*remaining).all():
         return None
     sizes = {place.size for place in places}
     return places if (0 in sizes if added else len(sizes) == 1) else None
 
 
-def _places_of_record(first: Records, second: Records, added: bool) -> Places | None:
-    """Places of the only record that differs between data sets, or that only one of them has."""
-    if not added and first.shape == second.shape:
-        changed = np.flatnonzero(~_equal_rows(first, second))
-        return (changed, changed) if changed.size == 1 else None
-    longer, shorter = (first, second) if len(first) > len(second) else (second, first)
-    if not added or (len(longer) - 1, longer.shape[1]) != shorter.shape:
-        return None
-    equal = _equal_rows(longer[:-1], shorter)
-    place = len(shorter) if equal.all() else int(np.argmin(equal))
-    if not _equal_rows(np.delete(longer, place, axis=0), shorter).all():
-        return None
-    places = np.array([place]), np.array([], int)
-    return places if longer is first else places[::-1]
+def _person_codes(first: Records, second: Records) -> list[npt.NDArray[np.int64]]:
+    """Codes of the persons of all records in two data sets."""
+    persons = np.append(first[:, -1], second[:, -1])
+    return np.split(persons_in(persons, len(persons)), [len(first)])
+
+
+def _record_codes(first: Records, second: Records) -> list[npt.NDArray[np.int64]]:
+    """Codes of records by their places, as if the longer data set had more at the first change."""
+    n = min(len(first), len(second))
+    place = int(np.argmin([*_equal_rows(first[:n], second[:n]), False]))
+    codes = [np.arange(len(rows)) for rows in (first, second)]
+    codes[len(first) > len(second)][place:] += abs(len(first) - len(second))
+    return codes
 
 
 def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
-    """Mask of equal rows; missing values are equal."""
-    missing, other_missing = (
-        missing_among(rows.ravel()).reshape(rows.shape) for rows in (first, second)
-    )
-    equal, present = missing & other_missing, ~(missing | other_missing)
-    equal[present] = first[present] == second[present]
-    return np.asarray(equal.all(axis=1))
+    """Mask of equal rows."""
+    return np.asarray(np.asarray(first == second, dtype=bool).all(axis=1))
 
 
 #: Relation adds a record ↦ what is needed of records, and of persons.
