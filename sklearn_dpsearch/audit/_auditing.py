@@ -143,10 +143,9 @@ def audit(
     check_levels(0.0 if delta is None else delta, confidence)
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
-    public = params.get("X_public") is not None
     n = number_of_records(X)
     n = n if groups is None else number_of_persons(persons_in(groups, n))
-    claim = claim_about(estimator, n, public, stated, delta, neighboring)
+    claim = claim_about(estimator, n, params, stated, delta, neighboring)
     relation = claim.neighboring
     if other is None:
         options = {"absent": absent, "classification": is_classifier(estimator)}

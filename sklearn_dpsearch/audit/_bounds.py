@@ -9,23 +9,19 @@ stated confidence.
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import beta
 
 from ..privacy._checks import Array, require_in, require_whole
 from ..privacy._numerics.bisection import bracket, geometric, narrow, whole_midpoint, within
 
-Counts: TypeAlias = int | npt.NDArray[np.int64]
-
 
 def certified_epsilon(
-    hits: Counts,
-    runs: Counts,
-    other_hits: Counts,
-    other_runs: Counts,
+    hits: int | Array,
+    runs: int | Array,
+    other_hits: int | Array,
+    other_runs: int | Array,
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> Array:

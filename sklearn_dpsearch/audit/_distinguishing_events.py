@@ -271,8 +271,7 @@ def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels
         shares = [(sample[label] + 0.5) / (sum(sample.values()) + 1) for sample in samples]
         return float(np.log(shares[0]) - np.log(shares[1]))
 
-    different = sorted({*samples[0], *samples[1]})
-    return Labels(names, {label: ratio(label) for label in different})
+    return Labels(names, {label: ratio(label) for sample in samples for label in sample})
 
 
 def counts(event: Event, first: Table, second: Table) -> Counts:

@@ -302,30 +302,18 @@ def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
     return np.asarray(np.asarray(first == second, dtype=bool).all(axis=1))
 
 
-#: Relation adds a record ↦ what is needed of records, and of persons.
-REQUIREMENTS = {
-    True: (
-        "one record more in one of them, the others in the same order",
-        "one person more in one of them, the other records equal and in the same order",
-    ),
-    False: (
-        "the same number of records, one of them with other values",
-        "other values in the records of one person, the other records equal and in the same order",
-    ),
-}
-
-
 def _not_neighbours(
     first: Records, second: Records, relation: Neighboring, of_persons: bool
 ) -> PrivacyError:
     """Error for two data sets that are no neighbours."""
     difference = f"shapes {first.shape} and {second.shape}, targets included"
     if first.shape == second.shape:
-        n_different = int(np.sum(~_equal_rows(first, second)))
-        difference = f"{n_different} of {len(first)} records differ"
-    needed = REQUIREMENTS[relation == "add_remove"][of_persons]
+        difference = f"{np.sum(~_equal_rows(first, second))} of {len(first)} records differ"
+    unit = "person" if of_persons else "record"
+    added, changed = f"one {unit} more in one of them", f"other values of one {unit} alone"
     return PrivacyError(
         f"The two data sets are not neighbours under {relation!r}: {difference}; needed are "
-        f"{needed}. Give such a pair, name the relation that holds (neighboring=), or leave other "
-        "out to have a canary built."
+        f"{added if relation == 'add_remove' else changed}, with all other records equal and in "
+        "the same order. Give such a pair, name the relation that holds (neighboring=), or leave "
+        "other out to have a canary built."
     )

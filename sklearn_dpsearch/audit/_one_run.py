@@ -197,13 +197,12 @@ def audit_one_run(
         raise ValueError(f"Found {len(canaries)} canaries; {needed}")
     for name, labels in (("targets", targets), ("other_targets", other_targets)):
         if labels is not None and len(labels) != len(canaries):
-            found = f"{len(labels)} {name} for {len(canaries)} canaries"
-            raise ValueError(f"Found {found}; one for each canary is needed.")
+            sizes = f"{len(labels)} {name} for {len(canaries)} canaries"
+            raise ValueError(f"Found {sizes}; one for each canary is needed.")
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
     n = number_of_records(X) + len(canaries)
-    public = params.get("X_public") is not None
-    claim = claim_about(estimator, n, public, stated, delta, neighboring)
+    claim = claim_about(estimator, n, params, stated, delta, neighboring)
     relation = claim.neighboring
     if other_targets is not None and (relation != "replace_one" or targets is None):
         raise ValueError(
@@ -265,9 +264,7 @@ def _with_canaries(
     Those that do not join are left out under add-remove, else replaced.
     """
     if y is not None and targets is None:
-        raise ValueError(
-            "Found y, but no targets of the canaries. Give targets, one for each canary."
-        )
+        raise ValueError("Found y, but no targets of the canaries. Give one for each canary.")
     if relation == "add_remove":
         shown, named = canaries[joins], None if targets is None else targets[joins]
     elif other_targets is not None:
@@ -282,8 +279,7 @@ def _fit_with_seed(
     estimator: Any, X: Array, y: Array | None, params: Mapping[str, Any], seed: Any
 ) -> Any:
     """Model fitted on records with canaries."""
-    model = unfitted_copy(estimator, seed)
-    return model.fit(X, *([] if y is None else [y]), **params)
+    return unfitted_copy(estimator, seed).fit(X, *([] if y is None else [y]), **params)
 
 
 def _canary_scores(
@@ -291,12 +287,10 @@ def _canary_scores(
 ) -> Array:
     """Scores of the canaries by a fitted model, checked."""
     scores = np.asarray((score or target_score)(model, canaries, targets), float)
-    is_missing = ~np.isfinite(scores)
-    if scores.shape != (len(canaries),) or is_missing.any():
-        count = f"which {is_missing.sum()} are not finite"
-        problem = count if is_missing.any() else f"shape {scores.shape}"
+    n_finite = int(np.isfinite(scores).sum())
+    if scores.shape != (len(canaries),) or n_finite < len(scores):
         needed = f"one finite number for each of {len(canaries)} canaries is needed."
-        raise ValueError(f"Found scores of {problem}; {needed} Give another score=.")
+        raise ValueError(f"Found {n_finite} finite scores of shape {scores.shape}; {needed}")
     return scores
 
 
@@ -312,8 +306,7 @@ def target_score(model: Any, canaries: Array, targets: Array | None) -> Array:
         raise ValueError("Found no targets of the canaries, so that score= is needed.")
     method = "predict_proba" if is_classifier(model) else "predict"
     if not hasattr(model, method):
-        name = type(model).__name__
-        raise ValueError(f"Found a {name} without {method}, so that score= is needed.")
+        raise ValueError(f"Found {type(model).__name__} without {method}; score= is needed.")
     predictions = np.asarray(getattr(model, method)(canaries), float)
     if method == "predict":
         return -np.abs(predictions - targets)

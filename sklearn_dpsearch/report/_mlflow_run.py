@@ -45,10 +45,7 @@ def log_to_mlflow(search: Any, *, name: str = "model") -> None:
     try:
         import mlflow
     except ImportError as error:
-        raise ImportError(
-            "log_to_mlflow needs mlflow>=3. Install it: pip install 'mlflow>=3'"
-        ) from error
-
+        raise ImportError("log_to_mlflow needs mlflow>=3: pip install 'mlflow>=3'") from error
     check_is_fitted(search, "privacy_spent_")
     spent = search.privacy_spent_
     metrics = {"epsilon": spent.epsilon, "delta": spent.delta}
@@ -60,15 +57,14 @@ def log_to_mlflow(search: Any, *, name: str = "model") -> None:
         mlflow.set_tags({"neighboring": spent.neighboring, "unit": spent.unit})
         mlflow.log_dict(spent.to_dict(), "privacy.json")
         mlflow.log_text(str(spent.report()), "statement.html")
-        if getattr(search, "refit", None) is False:
-            return
-        model = getattr(search, "best_estimator_", search)
-        mlflow.sklearn.log_model(
-            model,
-            name=name,
-            serialization_format="cloudpickle",
-            pip_requirements=[_requirement(model)],
-        )
+        if getattr(search, "refit", None) is not False:
+            model = getattr(search, "best_estimator_", search)
+            mlflow.sklearn.log_model(
+                model,
+                name=name,
+                serialization_format="cloudpickle",
+                pip_requirements=[_requirement(model)],
+            )
 
 
 def _requirement(model: Any) -> str:

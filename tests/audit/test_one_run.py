@@ -202,13 +202,13 @@ def test_what_is_missing_is_named():
         {"other_targets": np.ones(1), "neighboring": "replace_one"},
         "Found 1 other_targets for 30 canaries; one for each",
     ),
-    (Histogram, {}, "Found a Histogram without predict, so that score= is needed"),
-    (Guessing, {}, "Found a Guessing without predict_proba, so that score= is needed"),
+    (Histogram, {}, "Found Histogram without predict; score= is needed"),
+    (Guessing, {}, "Found Guessing without predict_proba; score= is needed"),
     (Classifying, {"targets": np.full(30, 7)}, "Found no target of a canary among the classes"),
     (
         Histogram,
         {"score": lambda *_: np.where(np.arange(30) < 2, np.nan, 1.0)},
-        "Found scores of which 2 are not finite; one finite number for each of 30 canaries",
+        r"Found 28 finite scores of shape \(30,\); one finite number for each of 30 canaries",
     ),
 ])  # fmt: skip
 def test_targets_models_and_scores_that_cannot_be_used_are_named(kind, change, match):

@@ -107,7 +107,7 @@ def test_extras_are_those_of_the_package():
 
 def test_without_mlflow_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    with pytest.raises(ImportError, match=r"needs mlflow>=3. Install it: pip install 'mlflow>=3'"):
+    with pytest.raises(ImportError, match=r"needs mlflow>=3: pip install 'mlflow>=3'"):
         log_to_mlflow(MODEL)
 
 
