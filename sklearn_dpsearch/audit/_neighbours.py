@@ -268,7 +268,11 @@ def _places_of_change(
     """Places of the only record or person in which data sets differ, or which one of them lacks."""
     if first.shape[1] != second.shape[1]:
         return None
-    codes, other_codes = (_person_codes if of_persons else _record_codes)(first, second)
+    if of_persons:
+        persons = np.append(first[:, -1], second[:, -1])
+        codes, other_codes = np.split(persons_in(persons, len(persons)), [len(first)])
+    else:
+        codes, other_codes = _record_codes(first, second)
     candidates = np.setxor1d(codes, other_codes)
     if not candidates.size and len(first) == len(second):
         candidates = codes[~_equal_rows(first, second)][:1]
@@ -280,12 +284,6 @@ def _places_of_change(
         return None
     sizes = {place.size for place in places}
     return places if (0 in sizes if added else len(sizes) == 1) else None
-
-
-def _person_codes(first: Records, second: Records) -> list[npt.NDArray[np.int64]]:
-    """Codes of the persons of all records in two data sets."""
-    persons = np.append(first[:, -1], second[:, -1])
-    return np.split(persons_in(persons, len(persons)), [len(first)])
 
 
 def _record_codes(first: Records, second: Records) -> list[npt.NDArray[np.int64]]:
