@@ -79,7 +79,7 @@ class Neighbours:
         """
         check_neighboring(neighboring)
         first, second = _record_rows(*data), _record_rows(*other)
-        of_persons = len(data) > 2 or len(other) > 2
+        of_persons = any(groups is not None for groups in (*data[2:], *other[2:]))
         places = _places_of_change(first, second, of_persons, neighboring == "add_remove")
         if places is None:
             raise _not_neighbours(first, second, neighboring, of_persons)
