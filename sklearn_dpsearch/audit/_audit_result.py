@@ -151,13 +151,12 @@ def lower_bound(
     first, second = tabulate(outcomes, others)
     choosing, counted = _split_runs(first, rng)
     other_choosing, other_counted = _split_runs(second, rng)
-    event, epsilon = choose(choosing, other_choosing, delta), 0.0
+    event = choose(choosing, other_choosing, delta)
     hits_and_runs = (0, n_counted_runs(len(outcomes)), 0, n_counted_runs(len(others)))
     if event is not None:
         hits_and_runs = counts(event, counted, other_counted)
-        epsilon = float(certified_epsilon(*hits_and_runs, delta, confidence))
     return AuditResult(
-        epsilon_lower=epsilon,
+        epsilon_lower=float(certified_epsilon(*hits_and_runs, delta, confidence)),
         delta=float(delta),
         confidence=float(confidence),
         n_runs=n_runs,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from .._process import reseed
 from ..adapters._adapter import Estimator
@@ -143,13 +143,13 @@ def audit(
     check_levels(0.0 if delta is None else delta, confidence)
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
-    public = params.get("X_public") is not None
     n = number_of_records(X)
     n = n if groups is None else number_of_persons(persons_in(groups, n))
-    claim = claim_about(estimator, n, public, stated, delta, neighboring)
+    claim = claim_about(estimator, n, params, stated, delta, neighboring)
     relation = claim.neighboring
     if other is None:
-        pair = worst_case(X, y, groups, neighboring=relation, absent=absent)
+        options = {"absent": absent, "classification": is_classifier(estimator)}
+        pair = worst_case(X, y, groups, neighboring=relation, **options)
     else:
         data = (X, y) if groups is None else (X, y, groups)
         pair = Neighbours.of(data, other, relation, absent)
@@ -236,7 +236,6 @@ def _fit_batch(
     outcomes, spent, error = list[Any](), list[PrivacySpent](), None
     for seed in seeds:
         model = unfitted_copy(estimator, seed)
-        reseed(seed)
         try:
             model.fit(X, *([] if y is None else [y]), **params)
         except Exception as failure:  # a failure reveals something about the data
@@ -263,8 +262,12 @@ def without_seeds(estimator: Estimator) -> tuple[Any, tuple[str, ...]]:
 
 
 def unfitted_copy(estimator: Estimator, seed: Seed | None) -> Any:
-    """Unfitted copy of an estimator, seeded for tests."""
+    """Unfitted copy of an estimator, which and the global generators are seeded for tests.
+
+    Without a seed these generators get a state from the operating system.
+    """
     model = clone(estimator)
+    reseed(seed)
     if seed is None:
         return model
     names = seed_names(model)

@@ -13,15 +13,15 @@ import math
 import numpy as np
 from scipy.stats import beta
 
-from ..privacy._checks import Array, ArrayLike, require_in
+from ..privacy._checks import Array, require_in, require_whole
 from ..privacy._numerics.bisection import bracket, geometric, narrow, whole_midpoint, within
 
 
 def certified_epsilon(
-    hits: ArrayLike,
-    runs: ArrayLike,
-    other_hits: ArrayLike,
-    other_runs: ArrayLike,
+    hits: int | Array,
+    runs: int | Array,
+    other_hits: int | Array,
+    other_runs: int | Array,
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> Array:
@@ -29,9 +29,9 @@ def certified_epsilon(
 
     Parameters
     ----------
-    hits, runs : int or array-like
-        Number of runs on one data set with the event, and number of all its runs.
-    other_hits, other_runs : int or array-like
+    hits, runs : int or ndarray
+        Number of runs in which the event happened, and number of all runs, on one data set.
+    other_hits, other_runs : int or ndarray
         Both numbers on its neighbour.
     delta : float
         δ at which ε is bounded.
@@ -39,8 +39,6 @@ def certified_epsilon(
         Probability with which the bound holds, for an event that was chosen without these counts.
     """
     level = 1.0 - math.sqrt(confidence)
-    hits, runs = np.asarray(hits), np.asarray(runs)
-    other_hits, other_runs = np.asarray(other_hits), np.asarray(other_runs)
     with np.errstate(divide="ignore", invalid="ignore"):
         low = np.where(hits > 0, beta.ppf(level, hits, runs - hits + 1), 0.0)
         high = beta.ppf(1.0 - level, other_hits + 1, other_runs - other_hits)
@@ -76,6 +74,9 @@ def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float 
     >>> [round(largest_provable_epsilon(n), 1) for n in (100, 1000, 10_000)]
     [2.6, 4.9, 7.2]
     """
+    require_whole(1, n_runs=n_runs)
+    require_in("[0, 1)", delta=delta)
+    require_in("(0, 1)", confidence=confidence)
     m = n_counted_runs(n_runs)
     return float(certified_epsilon(m, m, 0, m, delta, confidence))
 
@@ -103,11 +104,11 @@ def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) ->
     (23, 151, 1095)
     """
     require_in("[0, 30)", epsilon=epsilon)
-    require_in("[0, 1)", delta=delta)
-    require_in("(0, 1)", confidence=confidence)
 
     def reached(n_runs: float) -> bool:
         return largest_provable_epsilon(int(n_runs), delta, confidence) >= epsilon
 
     doubled = bracket(reached, 2, [], geometric(2, 2, math.inf))
-    return int(narrow(reached, doubled, within(absolute=1), whole_midpoint).holds or 0)
+    fewest = narrow(reached, doubled, within(absolute=1), whole_midpoint).holds
+    assert fewest is not None  # the largest provable ε grows with the number of runs, past 30
+    return int(fewest)

@@ -103,14 +103,15 @@ class Labels(OutcomeScore):
     """
 
     names: tuple[str, ...]
-    ratios: tuple[tuple[str, float], ...]
+    ratios: Mapping[str, float]
 
     def of(self, table: Table) -> Array:
-        ratios = dict(self.ratios)
-        return np.array([ratios.get(label, 0.0) for label in joined_labels(table, self.names)])
+        return np.array([self.ratios.get(label, 0.0) for label in joined_labels(table, self.names)])
 
     def described(self, threshold: float, above: bool) -> str:
-        chosen = sorted(label for label, ratio in self.ratios if (ratio > threshold) == above)
+        chosen = sorted(
+            label for label, ratio in self.ratios.items() if (ratio > threshold) == above
+        )
         more = [] if len(chosen) <= SHOWN_LABELS else [f"… {len(chosen) - SHOWN_LABELS} more"]
         return f"{' and '.join(self.names)} in {{{', '.join([*chosen[:SHOWN_LABELS], *more])}}}"
 
@@ -169,16 +170,13 @@ Counts = tuple[int, int, int, int]
 
 def choose(first: Table, second: Table, delta: float) -> Event | None:
     """Choose the event with the largest certified ε on some runs, or None if all are equal."""
-    best_rank: Rank = (-1.0, -1.0)
-    best_event = None
-    for score in candidate_scores(first, second):
-        for missing in (-np.inf, np.inf):
-            rank, event = _best_cut(score, first, second, delta, missing)
-            if rank > best_rank:
-                best_rank, best_event = rank, event
-            if not np.isnan(score.of(first)).any() and not np.isnan(score.of(second)).any():
-                break
-    return best_event
+    ranked_events = (
+        _best_cut(score, first, second, delta, missing)
+        for score in candidate_scores(first, second)
+        for missing in (-np.inf, np.inf)
+        if missing < 0 or np.isnan(np.concatenate([score.of(first), score.of(second)])).any()
+    )
+    return max(ranked_events, key=lambda ranked: ranked[0], default=(None, None))[1]
 
 
 def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
@@ -273,8 +271,7 @@ def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels
         shares = [(sample[label] + 0.5) / (sum(sample.values()) + 1) for sample in samples]
         return float(np.log(shares[0]) - np.log(shares[1]))
 
-    different = sorted({*samples[0], *samples[1]})
-    return Labels(names, tuple((label, ratio(label)) for label in different))
+    return Labels(names, {label: ratio(label) for sample in samples for label in sample})
 
 
 def counts(event: Event, first: Table, second: Table) -> Counts:

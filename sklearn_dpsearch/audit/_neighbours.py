@@ -11,8 +11,8 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import type_of_target
 
-from ..data._labels import as_array
-from ..data._persons import persons_in
+from ..data._labels import as_array, column_of
+from ..data._persons import missing_among, persons_in
 from ..data._records import dense_numbers
 from ..data._rows import stacked
 from ..privacy import PrivacyError
@@ -62,10 +62,12 @@ class Neighbours:
     ) -> Neighbours:
         """Check that two data sets are neighbours.
 
-        They are given as (X, y), or as (X, y, groups) for neighbours that differ in one person.
-
         Parameters
         ----------
+        data, other : (X, y) or (X, y, groups)
+            The data sets; with groups they differ in one person.
+        neighboring : {"add_remove", "zero_out", "replace_one"}
+            Neighbouring relation.
         absent : bool, default=False
             Under zero-out, the caller's assurance that one value of the changed record contributes
             nothing.
@@ -76,17 +78,16 @@ class Neighbours:
             If the data sets are not neighbours.
         """
         check_neighboring(neighboring)
-        (X, y, *groups), (other_X, other_y, *other_groups) = data, other
         first, second = _record_rows(*data), _record_rows(*other)
-        find = _places_of_person if groups or other_groups else _places_of_record
-        places = find(first, second, neighboring == "add_remove")
+        of_persons = any(groups is not None for groups in (*data[2:], *other[2:]))
+        places = _places_of_change(first, second, of_persons, neighboring == "add_remove")
         if places is None:
-            raise _not_neighbours(first, second, neighboring, find is _places_of_person)
-        changed = [(part, place) for part, place in zip((X, other_X), places) if place.size]
+            raise _not_neighbours(first, second, neighboring, of_persons)
+        changed = [(part[0], place) for part, place in zip((data, other), places) if place.size]
         shown = [_safe_indexing(part, place[:1]) for part, place in changed]
         steps = 2 if neighboring == "zero_out" and not absent else 1
-        fields = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
-        fields |= {"X": X, "y": y, "other_X": other_X, "other_y": other_y}
+        fields = dict(zip(("X", "y", "groups"), data))
+        fields |= dict(zip(("other_X", "other_y", "other_groups"), other))
         return cls(neighboring=neighboring, steps=steps, canary=stacked(shown), **fields)
 
 
@@ -98,6 +99,7 @@ def worst_case(
     neighboring: Neighboring,
     scale: float = 1.0,
     absent: bool = False,
+    classification: bool | None = None,
 ) -> Neighbours:
     """Build neighbours that differ in one extreme record, or person.
 
@@ -120,11 +122,20 @@ def worst_case(
         values beyond its stated bounds.
     absent : bool, default=False
         Under zero-out, the caller's assurance that a record of zeros contributes nothing.
+    classification : bool, optional
+        Whether numbers in ``y`` are labels, of which the canary gets the rarest; else it gets an
+        end of their range. None: they are if all are whole, as for scikit-learn's
+        ``type_of_target``. ``audit`` asks the estimator.
 
     Returns
     -------
     Neighbours
         Both data sets, and the record in which they differ.
+
+    Raises
+    ------
+    ValueError
+        For records or targets from which no canary can be built.
 
     Examples
     --------
@@ -133,68 +144,77 @@ def worst_case(
     (3, 4, [[2.0, 3.0]])
     """
     check_neighboring(neighboring)
-    values, target = _numeric_table(X), None if y is None else np.array(as_array(y).tolist())
-    record, label, opposite, other_label = _extreme_record(values, target, scale)
+    values, target = _numeric_table(X), None if y is None else _typed(as_array(y))
+    record, label, opposite, other_label = _extreme_record(values, target, scale, classification)
     persons = np.arange(len(values)) if groups is None else persons_in(groups, len(values))
     counts = np.bincount(persons)
-    if neighboring == "add_remove":
-        size = int(counts.max())
-        data = values, target, persons
-        added = np.vstack([values, np.tile(record, (size, 1))])
-        other_target = target
-        if target is not None:
-            other_target = np.append(target, np.full(size, label, target.dtype))
-        other = added, other_target, np.append(persons, np.full(size, len(counts)))
+    places = np.flatnonzero(persons == counts.argmax())
+    data: Dataset = values, target, persons
+    if neighboring == "add_remove":  # one person more, with as many records
+        rows = np.append(np.arange(len(values)), places)
+        values, target = values[rows], None if target is None else target[rows]
+        persons = np.append(persons, np.full(len(places), len(counts)))
+        places = np.arange(len(rows) - len(places), len(rows))
     else:
-        places = np.flatnonzero(persons == counts.argmax())
         if neighboring == "zero_out":
             opposite, other_label = np.zeros_like(record), label
-        data, other = (
-            (_with_at(values, places, row), _with_at(target, places, y_of_row), persons)
-            for row, y_of_row in ((opposite, other_label), (record, label))
-        )
+        if np.array_equal(record, opposite) and label == other_label:
+            raise ValueError(
+                "Found X and y from which no canary can be built: the extreme record equals the "
+                f"record that it replaces under {neighboring!r}; a column of X that varies is "
+                "needed. Give other=(X, y), a neighbour of your own."
+            )
+        data = _with_at(values, places, opposite), _with_at(target, places, other_label), persons
+    other = _with_at(values, places, record), _with_at(target, places, label), persons
     end = 2 if groups is None else 3
     return Neighbours.of(data[:end], other[:end], neighboring, absent)
 
 
+def _typed(targets: Records) -> Records:
+    """Array of numbers or of texts; of objects where they are mixed."""
+    typed = np.array(targets.tolist())
+    is_changed = typed.ndim == 1 and typed.dtype.kind in "US" and typed.tolist() != targets.tolist()
+    return targets if is_changed else typed
+
+
 def _extreme_record(
-    values: Array, y: Records | None, scale: float
+    values: Array, y: Records | None, scale: float, classification: bool | None
 ) -> tuple[Array, Any, Array, Any]:
-    """Extreme record for a canary, and the record it replaces, each with its target."""
+    """Extreme record for a canary, and the record it replaces, each with its target.
+
+    The targets are the two rarest classes, or the ends of the range.
+    """
     low, high = values.min(axis=0), values.max(axis=0)
     middle, reach = (low + high) / 2, scale * (high - low) / 2
     if y is None:
         return middle + reach, None, middle - reach, None
-    label, other_label = _extreme_targets(y)
-    if y.dtype.kind in "fiu" and not _are_class_labels(y):
-        centred = y.astype(float) - y.astype(float).mean()
+    targets = column_of(y)
+    present = ~missing_among(targets)
+    if targets.ndim > 1 or not present.any():
+        raise ValueError(
+            "Found several targets for each record, or none for all of them; one for each is "
+            "needed. Give other=(X, y), a neighbour of your own."
+        )
+    values, targets = values[present], _typed(targets[present])
+    if classification is None:
+        classification = type_of_target(targets) in ("binary", "multiclass")
+    if targets.dtype.kind in "fiu" and not classification:
+        label, other_label = targets.max(), targets.min()
+        centred = targets.astype(float) - targets.astype(float).mean()
         against = -np.sign(centred @ (values - values.mean(axis=0)))
     else:
-        against = np.sign(values.mean(axis=0) - values[y == label].mean(axis=0))
+        label, other_label = _rarest_classes(targets)
+        against = np.sign(values.mean(axis=0) - values[targets == label].mean(axis=0))
     record = middle + np.where(against >= 0, reach, -reach)
     opposite = middle - (record - middle) if label == other_label else record
     return record, label, opposite, other_label
 
 
-def _extreme_targets(y: Records) -> tuple[Any, Any]:
-    """Target for a canary, and one as far away as possible.
-
-    They are the two rarest classes, or the ends of the range.
-    """
-    if y.ndim > 1:
-        raise ValueError(
-            "Found several targets for each record; give other=(X, y), a neighbour of your own."
-        )
-    if not _are_class_labels(y):
-        return y.max(), y.min()
-    classes, counts = np.unique(y, return_counts=True)
-    order = np.argsort(counts, kind="stable")
-    return classes[order[0]], classes[order[min(1, len(order) - 1)]]
-
-
-def _are_class_labels(y: Records) -> bool:
-    """Return whether targets are class labels."""
-    return str(type_of_target(y)) in ("binary", "multiclass")
+def _rarest_classes(labels: Records) -> Records:
+    """Two rarest classes, or the only one twice."""
+    names = np.array(list(map(repr, labels))) if labels.dtype.kind == "O" else labels
+    _, places, counts = np.unique(names, return_index=True, return_counts=True)
+    return labels[places[np.argsort(counts, kind="stable")[:2]]][[0, -1]]
 
 
 def _with_at(values: Any, places: npt.NDArray[np.intp], value: Any) -> Any:
@@ -208,11 +228,15 @@ def _with_at(values: Any, places: npt.NDArray[np.intp], value: Any) -> Any:
 
 def _numeric_table(X: Any) -> Array:
     """Records as a table of floats, or an error."""
-    values = dense_numbers(X)
-    if values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
+    values, problem = dense_numbers(X), ""
+    if values.ndim != 2 or len(values) < 2:
+        problem = f"of shape {values.shape}"
+    elif values.dtype.kind not in "biuf" or not np.isfinite(values).all():
+        problem = "with values that are not finite numbers"
+    if problem:
         raise ValueError(
-            f"Found X of shape {values.shape}; a canary can be built for a table of numbers "
-            "with two records or more. Give other=(X, y), a neighbour of your own."
+            f"Found X {problem}; a table of finite numbers with two records or more is needed to "
+            "build a canary. Give other=(X, y), a neighbour of your own."
         )
     return values.astype(float)
 
@@ -221,7 +245,7 @@ def _numeric_table(X: Any) -> Array:
 
 
 def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
-    """Records as rows of objects, with targets and persons.
+    """Records as rows of objects, with targets and persons; None for each missing value.
 
     Persons are the last column.
     """
@@ -233,59 +257,47 @@ def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
             if len(parts[-1]) != len(table):
                 numbers = f"{len(table)} records and {len(part)} {name}"
                 raise ValueError(f"Found {numbers} in one data set; give one for each.")
-    return np.hstack(parts)
+    rows = np.hstack(parts)
+    rows[missing_among(rows.ravel()).reshape(rows.shape)] = None
+    return rows
 
 
-def _places_of_person(first: Records, second: Records, added: bool) -> Places | None:
-    """Places of the only person in whom two data sets differ, or whom one lacks."""
-    codes = persons_in(np.append(first[:, -1], second[:, -1]), len(first) + len(second))
-    who = codes[: len(first)], codes[len(first) :]
-    candidates = np.setxor1d(*who)
-    if not candidates.size and first.shape == second.shape:
-        candidates = who[0][~_equal_rows(first, second)][:1]
+def _places_of_change(
+    first: Records, second: Records, of_persons: bool, added: bool
+) -> Places | None:
+    """Places of the only record or person in which data sets differ, or which one of them lacks."""
+    if first.shape[1] != second.shape[1]:
+        return None
+    if of_persons:
+        persons = np.append(first[:, -1], second[:, -1])
+        codes, other_codes = np.split(persons_in(persons, len(persons)), [len(first)])
+    else:
+        codes, other_codes = _record_codes(first, second)
+    candidates = np.setxor1d(codes, other_codes)
+    if not candidates.size and len(first) == len(second):
+        candidates = codes[~_equal_rows(first, second)][:1]
     if candidates.size != 1:
         return None
-    places = np.flatnonzero(who[0] == candidates), np.flatnonzero(who[1] == candidates)
+    places = np.flatnonzero(codes == candidates), np.flatnonzero(other_codes == candidates)
     remaining = [np.delete(rows, place, axis=0) for rows, place in zip((first, second), places)]
-    if remaining[0].shape != remaining[1].shape or not _equal_rows(*remaining).all():
+    if len(remaining[0]) != len(remaining[1]) or not _equal_rows(*remaining).all():
         return None
     sizes = {place.size for place in places}
     return places if (0 in sizes if added else len(sizes) == 1) else None
 
 
-def _places_of_record(first: Records, second: Records, added: bool) -> Places | None:
-    """Places of the only record that differs between data sets, or that only one of them has."""
-    if not added and first.shape == second.shape:
-        changed = np.flatnonzero(~_equal_rows(first, second))
-        return (changed, changed) if changed.size == 1 else None
-    longer, shorter = (first, second) if len(first) > len(second) else (second, first)
-    if not added or (len(longer) - 1, longer.shape[1]) != shorter.shape:
-        return None
-    equal = _equal_rows(longer[:-1], shorter)
-    place = len(shorter) if equal.all() else int(np.argmin(equal))
-    if not _equal_rows(np.delete(longer, place, axis=0), shorter).all():
-        return None
-    places = np.array([place]), np.array([], int)
-    return places if longer is first else places[::-1]
+def _record_codes(first: Records, second: Records) -> list[npt.NDArray[np.int64]]:
+    """Codes of records by their places, as if the longer data set had more at the first change."""
+    n = min(len(first), len(second))
+    place = int(np.argmin([*_equal_rows(first[:n], second[:n]), False]))
+    codes = [np.arange(len(rows)) for rows in (first, second)]
+    codes[len(first) > len(second)][place:] += abs(len(first) - len(second))
+    return codes
 
 
 def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
-    """Mask of equal rows; missing values are equal."""
-    equal = (first == second) | ((first != first) & (second != second))
-    return np.asarray(np.asarray(equal, dtype=bool).all(axis=1))
-
-
-#: Relation adds a record ↦ what is needed of records, and of persons.
-REQUIREMENTS = {
-    True: (
-        "one record more in one of them, the others in the same order",
-        "one person more in one of them, the other records equal and in the same order",
-    ),
-    False: (
-        "the same number of records, one of them with other values",
-        "other values in the records of one person, the other records equal and in the same order",
-    ),
-}
+    """Mask of equal rows."""
+    return np.asarray(np.asarray(first == second, dtype=bool).all(axis=1))
 
 
 def _not_neighbours(
@@ -294,11 +306,12 @@ def _not_neighbours(
     """Error for two data sets that are no neighbours."""
     difference = f"shapes {first.shape} and {second.shape}, targets included"
     if first.shape == second.shape:
-        n_different = int(np.sum(~_equal_rows(first, second)))
-        difference = f"{n_different} of {len(first)} records differ"
-    needed = REQUIREMENTS[relation == "add_remove"][of_persons]
+        difference = f"{np.sum(~_equal_rows(first, second))} of {len(first)} records differ"
+    unit = "person" if of_persons else "record"
+    added, changed = f"one {unit} more in one of them", f"other values of one {unit} alone"
     return PrivacyError(
         f"The two data sets are not neighbours under {relation!r}: {difference}; needed are "
-        f"{needed}. Give such a pair, name the relation that holds (neighboring=), or leave other "
-        "out to have a canary built."
+        f"{added if relation == 'add_remove' else changed}, with all other records equal and in "
+        "the same order. Give such a pair, name the relation that holds (neighboring=), or leave "
+        "other out to have a canary built."
     )

@@ -8,14 +8,14 @@ with chance e^ε/(1 + e^ε) (Steinke, Nasr & Jagielski 2023). So one fit bounds 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from .._process import reseed
+from ..data._labels import positions
 from ..data._records import number_of_records
 from ..ledger._ledger_context import refuse_in_block
 from ..privacy import Guarantee
@@ -49,7 +49,8 @@ class OneRunResult(LowerBound):
     delta, confidence : float
         δ at which ε is bounded, and the probability with which the bound holds.
     n_canaries, n_guesses, n_right : int
-        Canaries of all fits, guesses about them, and right guesses, of the test that proves most.
+        Canaries of all fits, guesses about them, and right guesses, of the test with the largest
+        ratio (or, if nothing is stated, the largest ε). ``epsilon_lower`` may come from another.
     stated_epsilon : float or None
         ε that the estimator states at ``delta`` for one canary; None if nothing is stated.
     ratio_lower : float or None
@@ -140,8 +141,8 @@ def audit_one_run(
         The claim. By default the smallest that the estimator states, as for ``audit``.
     score : callable, optional
         (fitted model, canaries, targets) ↦ an array of shape (m,): the larger, the likelier a
-        canary was a record. By default the logarithm of the probability of its target, or minus the
-        absolute error.
+        canary was a record. By default the logarithm of the probability of its target (0 for a
+        class that the model has not learnt), or minus the absolute error.
     fit_params : dict, optional
         Further arguments of ``fit``, such as ``X_public`` and ``y_public``.
     random_state : int, optional
@@ -157,7 +158,8 @@ def audit_one_run(
     PrivacyError
         If no relation is stated or given, or ``neighboring`` is not the stated one.
     ValueError
-        With too few canaries, or scores of another shape.
+        With too few canaries or targets, without a score for this kind of model, and for scores of
+        another shape or that are not finite.
 
     Notes
     -----
@@ -193,11 +195,14 @@ def audit_one_run(
     if len(canaries) < FEWEST_CANARIES:
         needed = f"at least {FEWEST_CANARIES} are needed, best hundreds."
         raise ValueError(f"Found {len(canaries)} canaries; {needed}")
+    for name, labels in (("targets", targets), ("other_targets", other_targets)):
+        if labels is not None and len(labels) != len(canaries):
+            sizes = f"{len(labels)} {name} for {len(canaries)} canaries"
+            raise ValueError(f"Found {sizes}; one for each canary is needed.")
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
     n = number_of_records(X) + len(canaries)
-    public = params.get("X_public") is not None
-    claim = claim_about(estimator, n, public, stated, delta, neighboring)
+    claim = claim_about(estimator, n, params, stated, delta, neighboring)
     relation = claim.neighboring
     if other_targets is not None and (relation != "replace_one" or targets is None):
         raise ValueError(
@@ -207,8 +212,7 @@ def audit_one_run(
     coins, scores, spent = [], [], []
     for seed in np.random.SeedSequence(random_state).spawn(n_fits):
         joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
-        left_out = relation == "add_remove"
-        data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out)
+        data = _with_canaries(X, y, canaries, targets, other_targets, joins, relation)
         fit_seed = None if random_state is None else seed
         work = partial(_fit_with_seed, estimator, *data, params, fit_seed)
         model = run_publicly(work, [part for part in data if part is not None])
@@ -226,9 +230,7 @@ def audit_one_run(
         epsilon_lower=max(epsilons),
         delta=claim.delta,
         confidence=float(confidence),
-        n_canaries=best.n_canaries,
-        n_guesses=best.n_guesses,
-        n_right=best.n_right,
+        **asdict(best),
         stated_epsilon=smallest_stated_epsilon(claim, spent, steps),
         ratio_lower=None if ratios is None else max(ratios),
         neighboring=relation,
@@ -244,28 +246,26 @@ def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
     """
     fits, m = coins.shape
     order, guesses = np.argsort(scores, axis=1, kind="stable"), []
+    ranked = np.take_along_axis(coins, order, axis=1)
     for place, share in enumerate(SHARES):
         if place >= FEWEST_SHARES and share * m * fits < FEWEST_GUESSES:
             break
         half = max(1, int(share * m / 2))
-        ranked = np.take_along_axis(coins, order, axis=1)
         right = int(ranked[:, m - half :].sum()) + half * fits - int(ranked[:, :half].sum())
         guesses.append(Guesses(m * fits, 2 * half * fits, right))
     return guesses
 
 
 def _with_canaries(
-    X: Any, y: Any, canaries: Array, targets: Any, other_targets: Any, joins: Any, left_out: bool
+    X: Any, y: Any, canaries: Array, targets: Any, other_targets: Any, joins: Any, relation: str
 ) -> tuple[Array, Array | None]:
     """Records together with canaries that join by their coins.
 
-    Those that do not join are left out, or replaced.
+    Those that do not join are left out under add-remove, else replaced.
     """
     if y is not None and targets is None:
-        raise ValueError(
-            "Found y, but no targets of the canaries. Give targets, one for each canary."
-        )
-    if left_out:
+        raise ValueError("Found y, but no targets of the canaries. Give one for each canary.")
+    if relation == "add_remove":
         shown, named = canaries[joins], None if targets is None else targets[joins]
     elif other_targets is not None:
         shown, named = canaries, np.where(joins, targets, other_targets)
@@ -279,9 +279,7 @@ def _fit_with_seed(
     estimator: Any, X: Array, y: Array | None, params: Mapping[str, Any], seed: Any
 ) -> Any:
     """Model fitted on records with canaries."""
-    model = unfitted_copy(estimator, seed)
-    reseed(seed)
-    return model.fit(X, *([] if y is None else [y]), **params)
+    return unfitted_copy(estimator, seed).fit(X, *([] if y is None else [y]), **params)
 
 
 def _canary_scores(
@@ -289,9 +287,10 @@ def _canary_scores(
 ) -> Array:
     """Scores of the canaries by a fitted model, checked."""
     scores = np.asarray((score or target_score)(model, canaries, targets), float)
-    if scores.shape != (len(canaries),):
-        needed = f"one number for each of {len(canaries)} canaries is needed."
-        raise ValueError(f"Found scores of shape {scores.shape}; {needed}")
+    n_finite = int(np.isfinite(scores).sum())
+    if scores.shape != (len(canaries),) or n_finite < len(scores):
+        needed = f"one finite number for each of {len(canaries)} canaries is needed."
+        raise ValueError(f"Found {n_finite} finite scores of shape {scores.shape}; {needed}")
     return scores
 
 
@@ -301,14 +300,21 @@ def target_score(model: Any, canaries: Array, targets: Array | None) -> Array:
     Raises
     ------
     ValueError
-        Without targets.
+        Without targets, or the model's predictions of them.
     """
     if targets is None:
         raise ValueError("Found no targets of the canaries, so that score= is needed.")
-    if not is_classifier(model):
-        return -np.abs(np.asarray(model.predict(canaries), float) - targets)
-    classes = list(model.classes_)
-    chances = np.asarray(model.predict_proba(canaries))
-    columns = [classes.index(target) for target in targets]
-    of_targets: Array = chances[np.arange(len(canaries)), columns]
+    method = "predict_proba" if is_classifier(model) else "predict"
+    if not hasattr(model, method):
+        raise ValueError(f"Found {type(model).__name__} without {method}; score= is needed.")
+    predictions = np.asarray(getattr(model, method)(canaries), float)
+    if method == "predict":
+        return -np.abs(predictions - targets)
+    columns = positions(targets, model.classes_)
+    if np.all(columns < 0):
+        raise ValueError(
+            f"Found no target of a canary among the classes {list(model.classes_)} that the model "
+            "has learnt; targets among them are needed. Give them, or score=."
+        )
+    of_targets = np.where(columns < 0, 0.0, predictions[np.arange(len(canaries)), columns])
     return np.asarray(np.log(np.maximum(of_targets, 1e-300)))

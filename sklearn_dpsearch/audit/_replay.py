@@ -201,8 +201,7 @@ def replay(
 def _steps_between(estimator: Any, first: tuple[Any, Any], other: tuple[Any, Any]) -> int:
     """Number of records zeroed out between two data sets, which differ in one record."""
     params = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    stated = (name for name in params if name.rpartition("__")[2] == "neighboring")
-    relations = {params[name] for name in stated}
+    relations = {params[name] for name in params if name.rpartition("__")[2] == "neighboring"}
     if is_partitioned(first[0]) or relations != {"zero_out"}:
         return 1
     present = [number_of_records(X) - _without_target(y) for X, y in (first, other)]

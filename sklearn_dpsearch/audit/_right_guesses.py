@@ -25,7 +25,7 @@ import numpy as np
 from scipy import stats
 
 from ..privacy._checks import Array, require
-from ..privacy._numerics.bisection import Turn, bracket, geometric, narrow, within
+from ..privacy._numerics.bisection import bracket, geometric, narrow, within
 from ._audit_result import check_levels
 
 #: Relative error of a bound, which is rounded down.
@@ -126,9 +126,7 @@ class Guesses:
         def holds(epsilon: float) -> bool:
             return not self.refute(ClaimedCurve(np.array([epsilon]), np.array([delta])), level)
 
-        if holds(0.0):
-            return 0.0
-        turn = Turn(0.0, LARGEST_EPSILON)
+        turn = bracket(holds, 0.0, [], [LARGEST_EPSILON])
         return narrow(holds, turn, within(RELATIVE_ERROR, RELATIVE_ERROR**2)).fails or 0.0
 
     def ratio(self, curve: ClaimedCurve, level: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ class Claim:
 def claim_about(
     estimator: Any,
     n_samples: int,
-    public: bool,
+    fit_params: Mapping[str, Any],
     stated: object,
     delta: float | None,
     neighboring: Neighboring | None,
@@ -45,6 +46,7 @@ def claim_about(
     """
     claimed: Any = stated
     if stated is None and callable(getattr(estimator, "privacy_cost", None)):  # a search
+        public = fit_params.get("X_public") is not None
         claimed = estimator.privacy_cost(n_samples, delta, public=public)
     elif stated is None:
         with contextlib.suppress(UnknownGuaranteeError):

@@ -437,7 +437,9 @@ class GradientBoosting(BaseEstimator):
         ) as records:
             # else their number is private
             if self.target_delta is not None and self.neighboring != "add_remove":
-                check_size_of_delta("target_delta", float(self.target_delta), records.n_units)
+                unit = "person" if records.of_persons else "record"
+                delta = float(self.target_delta)
+                check_size_of_delta("target_delta", delta, records.n_units, unit)
             self._note_features(X)
             spent = self._cost_of_fit(records)
             enter_fit(self, spent, list(self._facts.features))

@@ -67,15 +67,15 @@ def check_neighboring(neighboring: object) -> None:
         require(False, f"neighboring to be one of {NEIGHBORING}", neighboring=neighboring)
 
 
-def check_size_of_delta(name: str, delta: float, n: float) -> None:
-    """Raise for a δ that is meaningless for n records, a public number.
+def check_size_of_delta(name: str, delta: float, n: float, unit: str = "record") -> None:
+    """Raise for a δ that is meaningless for n records or persons, a public number.
 
-    Publishing one record, picked at random, in full is (0, 1/n)-private.
+    Publishing one of them, picked at random, in full is (0, 1/n)-private.
     """
     # 1/n is refused for every n: in doubles (1/32561)·32561 is less than 1
     if delta * n >= 1 - 1e-9:
         raise PrivacyError(
-            f"Found {name}={delta:g} for {n:g} records: publishing one of them in full, picked at "
+            f"Found {name}={delta:g} for {n:g} {unit}s: publishing one of them in full, picked at "
             f"random, is private at delta = 1/n = {1 / n:.3g}, so this delta promises nothing. "
             f"Give a delta well below it, e.g. {name}={0.01 / n:.0e}."
         )

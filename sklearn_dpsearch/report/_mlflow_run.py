@@ -9,6 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
 
+#: Extra of this package ↦ modules of the models and parts of models that it installs.
+EXTRAS = {
+    "nets": ("sklearn_dpsearch.nets", "torch", "skorch", "opacus"),
+    "diffprivlib": ("diffprivlib",),
+    "ebm": ("interpret",),
+}
+
 
 def log_to_mlflow(search: Any, *, name: str = "model") -> None:
     """Log what a search, or one private fit, released.
@@ -26,16 +33,19 @@ def log_to_mlflow(search: Any, *, name: str = "model") -> None:
     Raises
     ------
     ImportError
-        Without MLflow: ``pip install mlflow``, or ``mlflow-skinny``.
+        Without MLflow 3: ``pip install 'mlflow>=3'``, or ``'mlflow-skinny>=3'``.
 
     Notes
     -----
     Metrics are ``epsilon``, ``delta`` and, of a search, its private ``score``; tags are
     ``neighboring`` and ``unit``; files are ``privacy.json``, whose ``"guarantee"``
-    ``privacy.from_dict`` reads, and ``statement.html``.
+    ``privacy.from_dict`` reads, and ``statement.html``. A search with ``refit=False`` has no model
+    to log. The requirements of a model name this package, with the extra for the model's library.
     """
-    import mlflow
-
+    try:
+        import mlflow
+    except ImportError as error:
+        raise ImportError("log_to_mlflow needs mlflow>=3: pip install 'mlflow>=3'") from error
     check_is_fitted(search, "privacy_spent_")
     spent = search.privacy_spent_
     metrics = {"epsilon": spent.epsilon, "delta": spent.delta}
@@ -47,9 +57,24 @@ def log_to_mlflow(search: Any, *, name: str = "model") -> None:
         mlflow.set_tags({"neighboring": spent.neighboring, "unit": spent.unit})
         mlflow.log_dict(spent.to_dict(), "privacy.json")
         mlflow.log_text(str(spent.report()), "statement.html")
-        mlflow.sklearn.log_model(
-            getattr(search, "best_estimator_", search),
-            name=name,
-            serialization_format="cloudpickle",
-            pip_requirements=[f"sklearn-dpsearch=={__version__}"],
-        )
+        if getattr(search, "refit", None) is not False:
+            model = getattr(search, "best_estimator_", search)
+            mlflow.sklearn.log_model(
+                model,
+                name=name,
+                serialization_format="cloudpickle",
+                pip_requirements=[_requirement(model)],
+            )
+
+
+def _requirement(model: Any) -> str:
+    """Requirement of this package that can load a model, with extras for its parts."""
+    parts = [model, *model.get_params().values()]
+    modules = {kind.__module__ for part in parts for kind in type(part).__mro__}
+    extras = [
+        extra
+        for extra, libraries in EXTRAS.items()
+        if any(module.startswith(libraries) for module in modules)
+    ]
+    suffix = f"[{','.join(extras)}]" if extras else ""
+    return f"sklearn-dpsearch{suffix}=={__version__}"

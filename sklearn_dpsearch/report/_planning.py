@@ -35,7 +35,7 @@ MANY_RECORDS, FEW_RECORDS, SMALL_EPSILON = 30_000, 5_000, 1.0
 FIT, RANDOM, SUBSET, GRID = "one fit", "random", "subset", "grid"
 #: First guess of a rough plan, in multiples of the loss of a single fit. A bad guess costs only
 #: time.
-GUESSES = {FIT: None, RANDOM: 0.7, SUBSET: 1.02, GRID: 0.83}
+GUESSES = {RANDOM: 0.7, SUBSET: 1.02, GRID: 0.83}
 REASONS = {
     SUBSET: f"{MANY_RECORDS:,} records or more: the final model of a subset search has nearly all "
     "of ε, so it costs little even where there was nothing to find.",
@@ -214,15 +214,13 @@ def _requested_searches(
 def _first_factor(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) -> float | None:
     """First guess of the factor on the loss of an estimator.
 
-    That of the previous row of the kind, or a multiple of a single fit's factor.
+    That of the previous row of the kind, or a multiple of a single fit's factor, which comes first.
     """
     factors = [plan.factor for other, _, plan in plans.values() if other.kind == asked.kind]
     if factors:
         return factors[-1]
-    fit, multiple = plans.get(FIT), GUESSES[asked.kind]
-    if fit is None or fit[-1].factor is None or multiple is None:
-        return None
-    return multiple * fit[-1].factor
+    factor = plans[FIT][-1].factor if FIT in plans else None
+    return None if factor is None else GUESSES[asked.kind] * factor
 
 
 def _plan_row(name: str, asked: Asked, strategy: Any, plan: Plan, budget: Mapping[str, Any]) -> Row:

@@ -5,7 +5,6 @@ It states the shares of missing, unknown and clipped values.
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,8 +25,7 @@ from ..privacy._checks import (
     check_kind,
     check_neighboring,
     check_size_of_delta,
-    plain_number,
-    require,
+    number_in,
 )
 from ..privacy._mechanisms.release_sum import release_sum
 from ..privacy._spent import Component, PrivacySpent
@@ -50,7 +48,7 @@ class SchemaReport:
     shares : dict of str to dict
         Column ↦ "missing", "unknown", "below" or "above" ↦ share of the records, from 0 to 1.
     std : float
-        Standard deviation of a share through the noise, about.
+        Approximate standard deviation of the noise in a share.
     privacy_spent_ : PrivacySpent
         The cost of the report.
     """
@@ -140,20 +138,19 @@ def schema_report(
     >>> import pandas as pd
     >>> ages, jobs = [30, 40, None, 210] * 5000, ["Clerk", "nurse"] * 10000
     >>> people = pd.DataFrame({"age": ages, "job": jobs})
-    >>> report = schema_report(people, {"age": (17, 90), "job": ["clerk", "nurse"]}, epsilon=0.1)
+    >>> report = schema_report(people, {"age": (17, 90), "job": ["clerk", "nurse"]}, epsilon=0.5)
     >>> round(report.shares["job"]["unknown"], 1), round(report.shares["age"]["missing"], 2)
     (0.5, 0.25)
     """
-    epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
-    require(0 < epsilon < math.inf, "0 < epsilon < inf", epsilon=epsilon)
-    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    epsilon, delta = number_in("(0, inf)", epsilon=epsilon), number_in("[0, 1)", delta=delta)
     check_neighboring(neighboring)
     checked = Schema.of(schema)
     columns = checked.read_columns(X)
     number = len(next(iter(columns.values())).values)
+    unit = "record" if groups is None else "person"
     persons = np.arange(number) if groups is None else persons_in(groups, number)
     if neighboring != "add_remove":
-        check_size_of_delta("delta", delta, max(number_of_persons(persons), 1))
+        check_size_of_delta("delta", delta, max(number_of_persons(persons), 1), unit)
 
     noise, guarantee = _count_noise(len(checked), epsilon, delta, neighboring)
     part = Component(name=f"report on {len(checked)} columns of a schema", guarantee=guarantee)
@@ -162,7 +159,7 @@ def schema_report(
         delta=delta,
         components=(part,),
         assumptions=(PUBLIC_FACTS,),
-        unit="record" if groups is None else "person",
+        unit=unit,
     )
     book = ledger_here() if ledger is None else ledger
     if book is not None:
@@ -191,7 +188,7 @@ def _count_noise(
     columns: int, epsilon: float, delta: float, neighboring: Neighboring
 ) -> tuple[Noise, Guarantee]:
     """Noise of one count, and the guarantee of all counts."""
-    # counts of one pair of neighbours, each by 1
+    # two neighbours differ in this many counts, in each by 1
     moved = (2 if neighboring == "replace_one" else 1) * columns
     sensitivity = Sensitivity(moved, moved, (1,) * moved)
     wanted: Guarantee = PureDP(epsilon=epsilon, neighboring=neighboring)

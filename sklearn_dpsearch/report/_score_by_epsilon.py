@@ -8,19 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils._param_validation import Interval, validate_params
-from sklearn.utils.multiclass import type_of_target
 
 from ..ledger._ledger_context import counted
-from ..privacy._checks import Array
+from ..privacy._checks import Array, plain_number, require_whole
 from ._drawing import LOOKS, Display
 
 #: Share of the fits that must reach a score.
@@ -106,14 +103,6 @@ class NeededEpsilon(Display):
         return self
 
 
-@validate_params(
-    {
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "n_fits": [Interval(Integral, 1, None, closed="left")],
-        "at_least": [Real],
-    },
-    prefer_skip_nested_validation=False,
-)
 def needed_epsilon(
     estimator: Any,
     X_public: Any,
@@ -160,8 +149,8 @@ def needed_epsilon(
 
     Raises
     ------
-    ValueError
-        For an estimator without a target for ε.
+    ValueError, TypeError
+        For an estimator without a target for ε, and for numbers that cannot be.
 
     Examples
     --------
@@ -176,12 +165,14 @@ def needed_epsilon(
     ... ).epsilon
     1.0
     """
-    name = _epsilon_parameter(estimator)
+    require_whole(1, n_samples=n_samples, n_fits=n_fits)
+    n_samples, n_fits = int(n_samples), int(n_fits)
+    at_least, name = plain_number("at_least", at_least), _epsilon_parameter(estimator)
     values = np.sort(np.asarray(epsilons, dtype=float))
     rng = check_random_state(random_state)
     with counted():
         models = [clone(estimator).set_params(**{name: float(epsilon)}) for epsilon in values]
-        splits = _splits(X_public, y_public, n_samples, n_fits, rng)
+        splits = _splits(X_public, y_public, n_samples, n_fits, is_classifier(estimator), rng)
         scores = [
             [check_scoring(model, scoring)(clone(model).fit(X, y), *test) for model in models]
             for X, y, *test in splits
@@ -203,14 +194,14 @@ def _epsilon_parameter(estimator: Any) -> str:
 
 
 def _splits(
-    X: Any, y: Any, n_samples: int, n_fits: int, rng: np.random.RandomState
+    X: Any, y: Any, n_samples: int, n_fits: int, stratified: bool, rng: np.random.RandomState
 ) -> Iterator[tuple[Any, ...]]:
     """Splits of public records for fitting and scoring: X and y of both.
 
-    ``n_samples`` records are there to fit on; classes are spread evenly.
+    ``n_samples`` records are there to fit on; if ``stratified``, classes are spread evenly.
     """
     places, labels = np.arange(len(y)), np.asarray(y)
-    stratify = None if type_of_target(labels).startswith("continuous") else labels
+    stratify = labels if stratified else None
     for _ in range(n_fits):
         pool, test = train_test_split(places, test_size=1 / 3, stratify=stratify, random_state=rng)
         drawn = rng.choice(pool, n_samples)

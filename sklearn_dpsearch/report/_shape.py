@@ -101,8 +101,7 @@ class ShapeDisplay(Display):
         -------
         self : object
         """
-        axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-        self.axes_ = self._panels() if ax is None else list(axes)
+        self.axes_ = self._panels() if ax is None else list(np.atleast_1d(ax).ravel())
         if len(self.axes_) != len(self.shapes):
             needed = f"{len(self.shapes)} are needed, one for each panel."
             raise ValueError(f"Found {len(self.axes_)} axes; {needed}")

@@ -47,3 +47,14 @@ def test_fewer_runs_than_needed_cannot_prove_it(epsilon, delta) -> None:
 def test_runs_needed_refuses_what_no_number_of_runs_could_prove() -> None:
     with pytest.raises(ValueError, match="0 <= epsilon < 30"):
         runs_needed(-1.0)
+    with pytest.raises(ValueError, match="0 < confidence < 1"):
+        runs_needed(1.0, confidence=2)
+
+
+@pytest.mark.parametrize(
+    "change", [{"n_runs": 0}, {"n_runs": 2.5}, {"delta": 1.0}, {"confidence": 2}]
+)
+def test_the_largest_provable_epsilon_is_of_levels_and_runs_that_exist(change) -> None:
+    (name,) = change
+    with pytest.raises(ValueError, match=f"{name}.*, got {name}="):
+        largest_provable_epsilon(**{"n_runs": 100, **change})

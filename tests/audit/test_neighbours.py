@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from sklearn_dpsearch.audit import Neighbours, worst_case
-from sklearn_dpsearch.privacy import PrivacyError
+from sklearn_dpsearch.audit import Neighbours, audit, worst_case
+from sklearn_dpsearch.privacy import PrivacyError, PureDP
 
 X = np.arange(12.0).reshape(6, 2)
 Y = np.array([0, 1, 0, 1, 1, 1])
@@ -40,11 +41,18 @@ def test_a_changed_target_is_a_changed_record_and_missing_values_are_equal() -> 
     labels = Y.copy()
     labels[4] = 0
     assert Neighbours.of((with_missing, Y), (with_missing.copy(), labels), "replace_one").steps == 1
+    of_pandas = pd.DataFrame(X).astype("Int64")
+    of_pandas.iloc[1, 1] = pd.NA
+    other = of_pandas.copy()
+    other.iloc[4, 0] = pd.NA
+    shown = Neighbours.of((of_pandas, Y), (other, Y), "replace_one").canary
+    assert shown.index.tolist() == [4, 4]
 
 
 @pytest.mark.parametrize(("absent", "steps"), [(False, 2), (True, 1)])
 def test_two_values_of_a_record_are_two_steps_of_zero_out_unless_one_is_absent(absent, steps):
     assert Neighbours.of((X, Y), changed(X, Y), "zero_out", absent).steps == steps
+    assert Neighbours.of((X, Y), (*changed(X, Y), None), "zero_out", absent).steps == steps
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
@@ -92,11 +100,83 @@ def test_a_canary_contradicts_what_the_others_say() -> None:
     assert np.all(np.abs(far.canary) > 5)
 
 
-def test_without_numbers_no_canary_is_built() -> None:
-    with pytest.raises(ValueError, match="Give other="):
-        worst_case([["a", "b"], ["c", "d"]], neighboring="add_remove")
-    with pytest.raises(ValueError, match="several targets"):
-        worst_case(X, np.ones((6, 2)), neighboring="add_remove")
+COUNTS = np.array([5.0, 3080.0, 12.0, 3080.0, 40.0, 7.0])
+
+
+class Recording(BaseEstimator):
+    """Model that keeps the targets of each fit."""
+
+    targets = []
+
+    def fit(self, X, y):
+        self.targets.append(y)
+        self.count_ = float(len(X))
+        return self
+
+
+class Regressor(RegressorMixin, Recording):
+    targets = []
+
+
+class Classifier(ClassifierMixin, Recording):
+    targets = []
+
+
+@pytest.mark.parametrize(
+    ("kind", "different"),
+    [(Regressor, {5.0, 3080.0}), (Recording, {5.0, 3080.0}), (Classifier, {5.0, 7.0})],
+)
+def test_targets_are_labels_for_a_classifier_alone(kind, different) -> None:
+    kind.targets.clear()
+    stated = PureDP(epsilon=1.0, neighboring="replace_one")
+    options = {"stated": stated, "n_runs": 10, "statistic": lambda model: model.targets[-1]}
+    audit(kind(), X, COUNTS, **options)
+    first, other = kind.targets[0], kind.targets[-1]
+    assert {*first[first != other], *other[first != other]} == different
+
+
+@pytest.mark.parametrize(
+    ("classification", "targets"), [(None, [7.0, 5.0]), (True, [7.0, 5.0]), (False, [5.0, 3080.0])]
+)
+def test_without_an_estimator_whole_numbers_are_labels_unless_the_caller_says(
+    classification, targets
+) -> None:
+    pair = worst_case(X, COUNTS, neighboring="replace_one", classification=classification)
+    place = np.flatnonzero(pair.y != pair.other_y)
+    assert [*pair.y[place], *pair.other_y[place]] == targets
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
+@pytest.mark.parametrize("y", [
+    [1, "a", 1, "a", "b", 1], ["a", None, "a", "b", "b", "b"],
+    pd.Series(["a", np.nan, "a", "b", "b", "b"]), pd.Series([1, None, 1, 2, 2, 2], dtype="Int64"),
+    [1.5, None, 1.5, 2.0, 3.0, 2.0], COUNTS.reshape(-1, 1),
+], ids=["mixed", "None", "nan", "NA", "numbers", "a column"])  # fmt: skip
+def test_targets_keep_their_types_and_a_canary_has_none_that_is_missing(relation, y) -> None:
+    given = list(y.ravel() if isinstance(y, np.ndarray) else y)
+    pair = worst_case(X, y, neighboring=relation)
+    changed_place = len(X) if relation == "add_remove" else 0
+    assert pair.other_y.shape[1:] == np.shape(y)[1:]
+    for label, expected in zip(pair.other_y.ravel()[1:6], given[1:]):
+        assert pd.isna(label) if pd.isna(expected) else label == expected
+    assert pair.other_y.ravel()[changed_place] in [label for label in given if not pd.isna(label)]
+
+
+@pytest.mark.parametrize(("table", "y", "relation", "match"), [
+    ([["a", "b"], ["c", "d"]], None, "add_remove", "values that are not finite numbers"),
+    (np.array([["a", "b"], ["c", "d"]]), None, "add_remove", "values that are not finite numbers"),
+    (np.where(X == 3.0, np.nan, X), Y, "add_remove", "values that are not finite numbers"),
+    (X[:1], None, "add_remove", r"shape \(1, 2\); a table of finite numbers .* Give other="),
+    (X, np.ones((6, 2)), "add_remove", "several targets"),
+    (X, [None] * 6, "add_remove", "or none for all of them"),
+    (0 * X, None, "zero_out", "equals the record that it replaces under 'zero_out'; .* Give "),
+    (0 * X + 3.0, None, "replace_one", "equals the record that it replaces under 'replace_one'"),
+    (0 * X, 0 * Y, "replace_one", "equals the record that it replaces under 'replace_one'"),
+])  # fmt: skip
+def test_records_from_which_no_canary_can_be_built_are_named(table, y, relation, match) -> None:
+    with pytest.raises(ValueError, match=match) as error:
+        worst_case(table, y, neighboring=relation)
+    assert "leave other out" not in str(error.value)
 
 
 GROUPS = np.array(["a", "b", "a", "c", "b", "b"])

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch import DPRandomSearchCV, PrivacyError
 from sklearn_dpsearch.audit import audit_one_run, epsilon_of_guesses
+from sklearn_dpsearch.audit._one_run import target_score
 from sklearn_dpsearch.privacy import GaussianDP, PureDP, calibrate
 from sklearn_dpsearch.privacy._spent import PrivacySpent
 
@@ -166,6 +167,10 @@ def test_a_statement_of_a_tenth_of_the_loss_is_refuted_by_one_fit(kind, score):
     assert "REFUTED" in str(found)
 
 
+class Guessing(ClassifierMixin, Predicting):
+    """Predicts labels alone."""
+
+
 # --- bad input ------------------------------------------------------------------------------------
 
 
@@ -173,7 +178,7 @@ def test_what_is_missing_is_named():
     one = Histogram()
     with pytest.raises(ValueError, match="Found 10 canaries; at least 20"):
         audit_one_run(one, NONE, None, np.eye(10), score=sums, delta=1e-5)
-    with pytest.raises(ValueError, match=r"shape \(2000,\); one number for each of 30"):
+    with pytest.raises(ValueError, match=r"shape \(2000,\); one finite number for each of 30"):
         audit_one_run(one, NONE, None, np.eye(2000)[:30], score=sums, delta=1e-5)
     with pytest.raises(ValueError, match="no targets of the canaries, so that score="):
         audit_one_run(one, NONE, None, np.eye(2000)[:30], delta=1e-5)
@@ -188,6 +193,36 @@ def test_what_is_missing_is_named():
         audit_one_run(one, NONE, None, np.eye(2000)[:30], **settings)
     with pytest.raises(PrivacyError, match="neither a stated guarantee nor neighboring"):
         audit_one_run(BaseEstimator(), NONE, None, np.eye(2000)[:30], score=sums, delta=0.0)
+
+
+@pytest.mark.parametrize(("kind", "change", "match"), [
+    (Predicting, {"targets": np.ones(20)}, "Found 20 targets for 30 canaries; one for each"),
+    (
+        Predicting,
+        {"other_targets": np.ones(1), "neighboring": "replace_one"},
+        "Found 1 other_targets for 30 canaries; one for each",
+    ),
+    (Histogram, {}, "Found Histogram without predict; score= is needed"),
+    (Guessing, {}, "Found Guessing without predict_proba; score= is needed"),
+    (Classifying, {"targets": np.full(30, 7)}, "Found no target of a canary among the classes"),
+    (
+        Histogram,
+        {"score": lambda *_: np.where(np.arange(30) < 2, np.nan, 1.0)},
+        r"Found 28 finite scores of shape \(30,\); one finite number for each of 30 canaries",
+    ),
+])  # fmt: skip
+def test_targets_models_and_scores_that_cannot_be_used_are_named(kind, change, match):
+    options = {"targets": np.ones(30, int), "delta": 1e-5, **change}
+    with pytest.raises(ValueError, match=match):
+        audit_one_run(kind(), NONE, np.zeros(5), np.eye(2000)[:30], **options)
+
+
+def test_a_target_that_a_model_has_not_learnt_has_no_chance():
+    """Whether a model knows a rare class may depend on the coins."""
+    targets = np.array([1] * 29 + [7])
+    scores = target_score(Classifying().fit(NONE), np.eye(2000)[:30], targets)
+    assert np.isfinite(scores).all()
+    assert scores[-1] < scores[:-1].min() - 100
 
 
 def test_what_a_fitted_model_states_counts_under_its_own_relation_alone():

@@ -276,8 +276,9 @@ def test_delta_is_compared_with_the_number_of_persons():
     model = MODELS["two classes"](target_mu=None, **options)
     few = TABLE.head(90)
     model.fit(few, few["pay"], groups=np.arange(90) % 80)
-    with pytest.raises(PrivacyError, match="target_delta"):
-        model.fit(few, few["pay"])
+    for groups, units in ((None, "90 records"), (np.arange(90) % 70, "70 persons")):
+        with pytest.raises(PrivacyError, match=f"Found target_delta=0.0[0-9]+ for {units}"):
+            model.set_params(target_delta=0.02).fit(few, few["pay"], groups=groups)
 
 
 def test_groups_leave_no_trace():

@@ -199,6 +199,9 @@ def test_without_several_records_a_report_is_that_of_records(monkeypatch):
 
 
 def test_delta_is_compared_with_the_number_of_persons():
-    schema_report(PEOPLE, SCHEMA, epsilon=1.0, delta=0.2, groups=[1, 1, 2, 2, 3, 3, 4, 4])
-    with pytest.raises(PrivacyError, match="delta"):
+    groups = [1, 1, 2, 2, 3, 3, 4, 4]
+    schema_report(PEOPLE, SCHEMA, epsilon=1.0, delta=0.2, groups=groups)
+    with pytest.raises(PrivacyError, match=r"Found delta=0.2 for 8 records: .* 1/n = 0.125"):
         schema_report(PEOPLE, SCHEMA, epsilon=1.0, delta=0.2)
+    with pytest.raises(PrivacyError, match=r"Found delta=0.3 for 4 persons: .* 1/n = 0.25"):
+        schema_report(PEOPLE, SCHEMA, epsilon=1.0, delta=0.3, groups=groups)

@@ -55,6 +55,12 @@ def test_the_smallest_epsilon_from_which_on_the_score_is_reached_is_found():
     assert "epsilon = 1 is needed" in str(found)
 
 
+def test_targets_of_a_regressor_that_are_whole_are_no_classes():
+    prices = 1000.0 * np.arange(len(X))
+    tried = needed_epsilon(Numbers(), X, prices, n_samples=100, at_least=0.0, epsilons=[1.0])
+    assert tried.scores.shape == (1, 5)
+
+
 def test_fits_have_the_number_of_private_records_and_are_scored_on_others():
     SEEN.clear()
     needed_epsilon(Told(), X, y, n_samples=1000, at_least=0.5, epsilons=[1.0], n_fits=3)
@@ -102,8 +108,12 @@ def test_a_model_whose_epsilon_cannot_be_set_is_refused():
         needed_epsilon(LogisticRegression(), X, y, n_samples=50, at_least=0.9)
 
 
-@pytest.mark.parametrize("wrong", [{"n_samples": 0}, {"n_fits": 0}, {"at_least": "good"}])
-def test_wrong_arguments_are_named(wrong):
-    match = f"The '{next(iter(wrong))}' parameter of needed_epsilon must be"
-    with pytest.raises(ValueError, match=match):
+@pytest.mark.parametrize(("wrong", "error", "match"), [
+    ({"n_samples": 0}, ValueError, "Expected an integer n_samples >= 1, got n_samples=0"),
+    ({"n_samples": 1.5}, ValueError, "Expected an integer n_samples >= 1, got n_samples=1.5"),
+    ({"n_fits": 0}, ValueError, "Expected an integer n_fits >= 1, got n_fits=0"),
+    ({"at_least": "good"}, TypeError, "Found at_least='good' .* a number is needed"),
+])  # fmt: skip
+def test_wrong_arguments_are_named(wrong, error, match):
+    with pytest.raises(error, match=match):
         needed_epsilon(Told(), X, y, **{"n_samples": 50, "at_least": 0.9, **wrong})

@@ -400,7 +400,7 @@ class DPSGDEstimator(BaseEstimator):
         settings = settings_of(self, records.units)
         if self.target_delta is not None:
             expected = settings.expected_number(records.units)
-            check_size_of_delta("target_delta", float(self.target_delta), expected)
+            check_size_of_delta("target_delta", float(self.target_delta), expected, unit)
         costs = cost.costs_before(self, fresh)
         foreign = () if fresh else cost.foreign_parameters(self)
         cost.check_same_unit(costs, unit)
