@@ -89,8 +89,8 @@ class DPSGDEstimator(BaseEstimator):
         Seeds the initial parameters, which are public. Never the batches or the noise.
     noise_seed : None, int or RandomState
         For tests only: it voids the guarantee. Batches and noise follow from the seed, the records,
-        the initial parameters, all arguments and the number of earlier trainings: trainings that
-        differ share no noise.
+        module and criterion, each with its code, the settings of the training and the number of
+        earlier ones: trainings that differ share no noise.
     verbose : {0, 1}, default=0
         1 shows on standard error how many steps are done, of a public number.
 
@@ -331,13 +331,7 @@ class DPSGDEstimator(BaseEstimator):
 
     # --- training ---------------------------------------------------------------------------------
 
-    def _task(
-        self,
-        settings: Settings,
-        records: TrainingData,
-        costs: Sequence[PrivacySpent],
-        places: int | None = None,
-    ) -> TrainingTask:
+    def _task(self, settings: Settings, records: TrainingData, places: int | None) -> TrainingTask:
         """Training task of a net, by its arguments and its records."""
         expected = settings.expected_batch_size(records.units)
         facts, rule = self._step_facts(settings), self._step_rule
@@ -364,14 +358,7 @@ class DPSGDEstimator(BaseEstimator):
             places=places,
             schedule=self._schedule(settings, facts.decay),
             engine=getattr(self, "engine", "auto"),
-            seed=seed_sequence(),
         )
-        if self.noise_seed is not None:
-            arguments = {"class": type(self), **self.get_params(deep=False)}
-            n_earlier = sum(len(spent.components) for spent in costs)
-            words = words_of_training(task.module, arguments, records, n_earlier)
-            seed = seed_of_training(self.noise_seed, () if is_listened_to() else words)
-            task = replace(task, seed=seed)
         self._before_training(task, facts.decay)
         return task
 
@@ -406,9 +393,15 @@ class DPSGDEstimator(BaseEstimator):
         cost.check_same_unit(costs, unit)
         # fails for relations that do not compose
         compose(*(spent.guarantee for spent in costs), settings.guarantee)
-        task = self._task(settings, records, costs, places)
+        task = self._task(settings, records, places)
         if not fresh and not foreign:
             task.memory.update(vars(self).get("optimizer_memory_", {}))
+        seed = seed_sequence()
+        if self.noise_seed is not None:
+            n_earlier = sum(len(spent.components) for spent in costs)
+            words = () if is_listened_to() else words_of_training(task, records, n_earlier)
+            seed = seed_of_training(self.noise_seed, words)
+        task = replace(task, seed=seed)
         device = checked_device(self.device)
         return PreparedTraining(self, records, device, settings, costs, foreign, task, unit)
 
