@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..privacy import PrivacyError
 from ._named_tensors import list_tensors
@@ -39,13 +39,21 @@ def text_of_value(value: Any, numbers: Numbers | None = None) -> str:
     if type(value) in (set, frozenset):
         return f"set{sorted(map(text_of_value, value))}"
     if type(value) is dict:
-        value = ["dict", *value.items()]
+        value = ["dict", *((name, part) for name, part in value.items() if name != NOTE)]
     if type(value) in (list, tuple):
         return f"{type(value).__name__}({', '.join(text_of_value(v, numbers) for v in value)})"
     if id(value) in numbers:
         return f"object {numbers[id(value)][0]}"
     numbers[id(value)] = len(numbers), value
-    return f"object of {text_of_value(_parts(value), numbers)}"
+    try:
+        parts = _parts(value)
+    except (TypeError, ValueError) as error:
+        raise PrivacyError(
+            f"Found {value!r} in a training with noise_seed ({error}); noise_seed needs parts that "
+            "a pickle can hold: another training with the same noise could not be told from this "
+            "one, and the difference of the two would have no noise. Leave noise_seed=None."
+        ) from None
+    return f"object of {text_of_value(parts, numbers)}"
 
 
 def _parts(value: Any) -> Any:
@@ -56,7 +64,7 @@ def _parts(value: Any) -> Any:
 
     Raises
     ------
-    PrivacyError
+    TypeError, ValueError
         For an object without such parts.
     """
     if isinstance(value, Tensor):
@@ -69,31 +77,14 @@ def _parts(value: Any) -> Any:
         return type(value), value.__func__
     if isinstance(value, property):
         return value.fget, value.fset
-    try:
-        if isinstance(value, (FunctionType, type)):
-            return _parts_of_code(value)
-        if isinstance(value, nn.Module):
-            state = value.__getstate__()
-            return type(value), {name: part for name, part in state.items() if name != NOTE}
+    if not isinstance(value, (FunctionType, type)):
         return getattr(value, "__module__", None), value.__reduce_ex__(4)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise PrivacyError(
-            f"Found {value!r} in a training with noise_seed ({error}); noise_seed needs parts that "
-            "a pickle can hold: another training with the same noise could not be told from this "
-            "one, and the difference of the two would have no noise. Leave noise_seed=None."
-        ) from None
-
-
-def _parts_of_code(value: FunctionType | type) -> Any:
-    """Name of a function or class of a library; of others also code, and what it reads."""
     name = f"{value.__module__}.{value.__qualname__}"
     if name.partition(".")[0] in LIBRARIES and "<" not in name:
         return name
     if isinstance(value, type):
-        own = vars(value).items()
-        # Python's own entries hold no code
-        named = {k: v for k, v in own if isinstance(v, FunctionType) or k[:2] != "__"}
-        return name, value.__bases__, {k: v for k, v in named.items() if k != "_abc_impl"}
+        own = {k: v for k, v in vars(value).items() if k[:2] != "__" or isinstance(v, FunctionType)}
+        return name, value.__bases__, {k: v for k, v in own.items() if k != "_abc_impl"}
     cells = [cell.cell_contents for cell in value.__closure__ or ()]
     names = sorted(_global_names(value.__code__) & value.__globals__.keys())
     read = [cells, {key: value.__globals__[key] for key in names}]

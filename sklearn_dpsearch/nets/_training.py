@@ -90,14 +90,11 @@ def _train_stack(
 ) -> list[TrainingTask]:
     """Train nets as one stack; return those left unfinished, with their initial parameters."""
     stack = None
-    with exact_arithmetic(records.device):
-        with contained():  # nothing has been trained yet; a schedule may fail
-            engine_of, task = _choice_for_task(tasks[0], records).engine, tasks[0]
-            engine = engine_of(task.module, task.criterion, records.device)
-            stack = Stack(tasks, engine, records, max_physical_batch)
-        with contained():
-            if stack is not None:
-                stack.run()
+    with exact_arithmetic(records.device), contained():
+        engine_of, task = _choice_for_task(tasks[0], records).engine, tasks[0]
+        engine = engine_of(task.module, task.criterion, records.device)
+        stack = Stack(tasks, engine, records, max_physical_batch)  # a schedule may fail
+        stack.run()
     return tasks if stack is None else stack.tasks
 
 
@@ -136,15 +133,14 @@ def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) 
 
 def _stack_key(task: TrainingTask, records: TrainingData) -> Hashable | None:
     """Key that is equal for nets that can train as one stack; None for a net that trains alone."""
-    key = None
     if not records.stacks:
         return None
     with contained():  # this net will fail, alone
         structure = _choice_for_task(task, records).stack_key
         if structure is not None:
             hash(structure)  # raises for a layer with a constant that cannot be compared
-            key = (structure, task.optimizer.structure)
-    return key
+            return structure, task.optimizer.structure
+    return None
 
 
 def _split_by_batch_size(members: list[int], sizes: list[int], limit: float) -> list[list[int]]:

@@ -277,9 +277,8 @@ def _made_up_tensor(values: Tensor, rng: torch.Generator) -> Tensor:
 
 def made_up_labels(outputs: Tensor | None, labels: Tensor) -> Tensor:
     """Made-up labels that reach from the first class to the last."""
-    if outputs is None or outputs.dim() != 2 or outputs.shape[1] <= 2:
-        return labels
-    if labels.is_floating_point() or labels.dim() > 1:
+    are_codes = labels.dim() == 1 and not labels.is_floating_point()
+    if not are_codes or outputs is None or outputs.dim() != 2 or outputs.shape[1] <= 2:
         return labels
     codes = torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device)
     return codes.round().to(labels.dtype)

@@ -142,17 +142,17 @@ class OpacusEngine(SingleNetEngine):
         self._running = GradSampleModule(self.template, batch_first=True, loss_reduction="sum")
         parameters = self.template.named_parameters()
         self._parameters = {name: p for name, p in parameters if p.requires_grad}
-        self._paddings = {
-            f"{name}.weight": layer.padding_idx
-            for name, layer in self.template.named_modules()
-            if type(layer) is nn.Embedding and layer.padding_idx is not None
-        }
         room = MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE)
         self.chunk_size = records_per_chunk(room, self.layout.trained, MOST_RECORDS)
 
     def per_sample_gradients(self, inputs: Inputs, targets: Tensor) -> LayerGradients:
         with torch.enable_grad():
             self.criterion(self._running(inputs), targets).sum().backward()
+        for layer in self.template.modules():
+            padded = type(layer) is nn.Embedding and layer.padding_idx is not None
+            if padded and torch.is_tensor(getattr(layer.weight, "grad_sample", None)):
+                # PyTorch's embeddings have no gradient there
+                layer.weight.grad_sample[:, layer.padding_idx] = 0.0
         gradients = {name: p.grad_sample for name, p in self._parameters.items()}
         self._forget_gradients()
         n = len(targets)
@@ -161,9 +161,6 @@ class OpacusEngine(SingleNetEngine):
             raise TrainingError(
                 f"Opacus found no gradient of each record for {missing}; freeze them, or use them."
             )
-        for name in gradients.keys() & self._paddings:
-            # PyTorch's embeddings have no gradient there
-            gradients[name][:, self._paddings[name]] = 0.0
         return {name: DenseGradients(gradient.detach()) for name, gradient in gradients.items()}
 
     def recover(self) -> None:

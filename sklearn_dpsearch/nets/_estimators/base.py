@@ -6,6 +6,7 @@ import copy
 import math
 import numbers
 from abc import abstractmethod
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -279,9 +280,9 @@ class DPSGDEstimator(BaseEstimator):
     def _check_settings(self) -> None:
         """Raise for arguments of a net that are wrong whatever the schema."""
         # Not _validate_params: skorch has a method of this name.
-        validate_parameter_constraints(
-            all_constraints(type(self)), self.get_params(deep=False), type(self).__name__
-        )
+        stated = (vars(kind).get("_parameter_constraints", {}) for kind in type(self).__mro__)
+        name = type(self).__name__
+        validate_parameter_constraints(ChainMap(*stated), self.get_params(deep=False), name)
         settings_of(self, self.batch_size)
         self._check_net()
 
@@ -510,12 +511,6 @@ class PreparedTraining:
             n_samples=self.records.units,
             columns=tuple(map(str, getattr(self.net, "feature_names_in_", ()))),
         )
-
-
-def all_constraints(kind: type) -> dict[str, Any]:
-    """Parameter constraints of an estimator and of all classes above it."""
-    stated = (vars(parent).get("_parameter_constraints", {}) for parent in reversed(kind.__mro__))
-    return {name: allowed for part in stated for name, allowed in part.items()}
 
 
 # --- several nets on the same records -------------------------------------------------------------

@@ -222,7 +222,6 @@ def rate_of(net: Any, n: float | None = None) -> float:
                 "batch), or sample_rate (the probability of each record to be in a batch)."
             )
         return float(rate)
-    assert net.batch_size is not None
     if n is None:
         raise PrivacyError(
             f"Found batch_size={net.batch_size} and no number of records: the sampling rate is "

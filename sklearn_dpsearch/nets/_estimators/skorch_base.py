@@ -518,13 +518,10 @@ def check_module_args(
 def check_labels_differ(classes: ArrayLike | None) -> None:
     """Raise for a label that is declared twice."""
     labels = [] if classes is None else np.asarray(classes).tolist()
-    for label in labels:
-        if labels.count(label) > 1:
-            raise ValueError(
-                f"Found classes={labels!r}, with {label!r} twice; each label needs a name of its "
-                "own, as records with a label that is not declared add nothing. Correct one of "
-                "the two."
-            )
+    repeated = [label for label in labels if labels.count(label) > 1]
+    if repeated:
+        needed = "each label needs a name of its own, as undeclared ones add nothing. Correct one."
+        raise ValueError(f"Found classes={labels!r}, with {repeated[0]!r} twice; {needed}")
 
 
 def convert_to_single_precision(module: torch.nn.Module) -> None:

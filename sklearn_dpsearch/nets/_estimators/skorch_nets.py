@@ -276,15 +276,15 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
         return np.arange(self.n_labels_) if self.classes is None else np.asarray(self.classes)
 
     def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
-        labels = targets.shape[1]
-        if self.classes is not None and len(np.asarray(self.classes)) != labels:
-            n_classes = len(np.asarray(self.classes))
+        labels, n_classes = targets.shape[1], len(self.classes_)
+        if n_classes != labels:
             needed = "one name for each is needed."
             raise ValueError(f"Found {labels} columns in y and {n_classes} classes; {needed}")
         if shape != (labels,):
             needed = "the module needs one logit for each."
-            columns = f"{labels} columns in y"
-            raise ValueError(f"Found outputs of shape {shape} per record and {columns}; {needed}")
+            raise ValueError(
+                f"Found outputs of shape {shape} per record and {labels} columns in y; {needed}"
+            )
 
     def _targets(self, y: Any) -> Tensor:
         indicators = label_indicators(y)
