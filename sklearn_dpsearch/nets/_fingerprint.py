@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copyreg
 import dis
 import hashlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -21,27 +23,32 @@ from ._stacked_training import TrainingTask
 #: The attribute of a module, and the entry of saved parameters, that hold the notes of its privacy
 #: cost. They have random numbers, and change no training.
 NOTE = "_sklearn_dpsearch_spent"
-#: Packages whose functions and classes are known by their names.
-LIBRARIES = sys.stdlib_module_names | {"numpy", "sklearn_dpsearch", "torch"}
-PLAIN_TYPES = (bool, bytes, complex, float, int, str, type(None))
-#: Object by its address ↦ its number; kept, so that no address is used again.
-Numbers = dict[int, tuple[int, object]]
+#: Packages, beside installed ones, whose functions and classes are known by their names.
+LIBRARIES = sys.stdlib_module_names | {"sklearn_dpsearch"}
+#: Folders of installed packages.
+INSTALLED = {"dist-packages", "site-packages"}
 
 
-def text_of_value(value: Any, numbers: Numbers | None = None) -> str:
+def text_of_value(value: Any, numbers: dict[int, tuple[int, object]] | None = None) -> str:
     """Text of a value for a fingerprint, equal in every process.
 
-    An object that occurs again is a number: shared parameters are not equal ones.
+    An object that occurs again is a number: shared parameters are not equal ones. Numbers are by
+    address, beside the object itself, so that no address is used again.
+
+    Raises
+    ------
+    PrivacyError
+        For an object that could not be told from another.
     """
     numbers = {} if numbers is None else numbers
-    if type(value) in PLAIN_TYPES:
+    if type(value) in (bool, bytes, complex, float, int, str, type(None)):
         return repr(value)
     if type(value) in (set, frozenset):
         return f"set{sorted(map(text_of_value, value))}"
-    if type(value) is dict:
-        value = ["dict", *((name, part) for name, part in value.items() if name != NOTE)]
-    if type(value) in (list, tuple):
-        return f"{type(value).__name__}({', '.join(text_of_value(v, numbers) for v in value)})"
+    if type(value) in (dict, list, tuple):
+        entries = [e for e in value.items() if e[0] != NOTE] if type(value) is dict else value
+        texts = ", ".join(text_of_value(entry, numbers) for entry in entries)
+        return f"{type(value).__name__}({texts})"
     if id(value) in numbers:
         return f"object {numbers[id(value)][0]}"
     numbers[id(value)] = len(numbers), value
@@ -59,8 +66,8 @@ def text_of_value(value: Any, numbers: Numbers | None = None) -> str:
 def _parts(value: Any) -> Any:
     """Parts that tell an object from others.
 
-    Functions and classes of libraries have a name, others have code and what it reads; all other
-    objects have what a pickle would hold.
+    Functions and classes of installed packages have a name, others have code and what it reads;
+    all other objects have what a pickle would hold.
 
     Raises
     ------
@@ -78,9 +85,14 @@ def _parts(value: Any) -> Any:
     if isinstance(value, property):
         return value.fget, value.fset
     if not isinstance(value, (FunctionType, type)):
-        return getattr(value, "__module__", None), value.__reduce_ex__(4)
+        reduce = copyreg.dispatch_table.get(type(value))
+        held = value.__reduce_ex__(4) if reduce is None else reduce(value)
+        # lru_cache: a pickle would hold the name alone
+        return getattr(value, "__module__", None), getattr(value, "__wrapped__", None), held
     name = f"{value.__module__}.{value.__qualname__}"
-    if name.partition(".")[0] in LIBRARIES and "<" not in name:
+    package = name.partition(".")[0]
+    folders = Path(getattr(sys.modules.get(package), "__file__", None) or "").parts
+    if (package in LIBRARIES or INSTALLED & {*folders}) and "<" not in name:
         return name
     if isinstance(value, type):
         own = {k: v for k, v in vars(value).items() if k[:2] != "__" or isinstance(v, FunctionType)}
@@ -109,7 +121,7 @@ def digest_of_tensors(*tensors: Tensor) -> str:
     return digest.hexdigest()
 
 
-def words_of_training(task: TrainingTask, records: TrainingData, trainings: int) -> Sequence[int]:
+def words_of_training(task: TrainingTask, records: TrainingData) -> Sequence[int]:
     """Fingerprint of a training, as words for a seed.
 
     Trainings that differ share no noise.
@@ -122,8 +134,6 @@ def words_of_training(task: TrainingTask, records: TrainingData, trainings: int)
     task : TrainingTask
         Without a seed; its module has the initial parameters.
     records : TrainingData
-    trainings : int
-        Number of earlier trainings of these parameters.
 
     Raises
     ------
@@ -131,5 +141,5 @@ def words_of_training(task: TrainingTask, records: TrainingData, trainings: int)
         For module or criterion with a part that cannot be told from another.
     """
     forms = [values[:0] for values in (*list_tensors(records.inputs), records.targets)]
-    text = text_of_value([task, trainings, forms, *records.digests()])
+    text = text_of_value([task, forms, *records.digests()])
     return [int(word) for word in np.frombuffer(hashlib.sha256(text.encode()).digest(), np.uint32)]

@@ -89,12 +89,11 @@ def choose_engine(
     targets = made_up_labels(outputs, labels.to(device))
     if outputs is not None:
         losses.check_criterion_outputs(criterion, outputs)
-    sums_losses = losses.sums_one_loss_per_record
-    known_loss = outputs is not None and sums_losses(criterion, outputs, targets)
-    if known_loss and sequence is not None:
+    is_sum = outputs is not None and losses.sums_one_loss_per_record(criterion, outputs, targets)
+    if is_sum and sequence is not None:
         return EngineChoice(LinearEngine, (sequence, *_criterion_signature(criterion)))
     traced, reason = _checked_graph(module, rows, outputs)
-    if not known_loss or traced is None:
+    if not is_sum or traced is None:
         _check_vmap_on_made_up(reason, module, criterion, rows, targets)
         trust = TRUST.format(module=net_name(module), criterion=type(criterion).__name__)
         return EngineChoice(VmapEngine, None, (trust,))

@@ -90,8 +90,8 @@ class DPSGDEstimator(BaseEstimator):
         Seeds the initial parameters, which are public. Never the batches or the noise.
     noise_seed : None, int or RandomState
         For tests only: it voids the guarantee. Batches and noise follow from the seed, the records,
-        module and criterion, each with its code, the settings of the training and the number of
-        earlier ones: trainings that differ share no noise.
+        initial parameters, module and criterion, each with its code, and the settings of the
+        training: trainings that differ share no noise. Code of installed packages counts by name.
     verbose : {0, 1}, default=0
         1 shows on standard error how many steps are done, of a public number.
 
@@ -399,8 +399,7 @@ class DPSGDEstimator(BaseEstimator):
             task.memory.update(vars(self).get("optimizer_memory_", {}))
         seed = seed_sequence()
         if self.noise_seed is not None:
-            n_earlier = sum(len(spent.components) for spent in costs)
-            words = () if is_listened_to() else words_of_training(task, records, n_earlier)
+            words = () if is_listened_to() else words_of_training(task, records)
             seed = seed_of_training(self.noise_seed, words)
         task = replace(task, seed=seed)
         device = checked_device(self.device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import threading
 import numpy as np
 import pytest
 import torch
+from opacus.layers import DPLSTM
 from sklearn.base import clone
 from torch import nn
 
@@ -167,6 +169,9 @@ DIFFERENCES = {
     "a tensor": lambda size: {
         "module": lambda: Scaled(functools.partial(times, torch.tensor(size, dtype=torch.bfloat16)))
     },
+    "a cached function": lambda size: {
+        "module": lambda: Scaled(functools.lru_cache(lambda value: size * value))
+    },
     "a bound method": lambda size: {"module": lambda: Scaled(Slotted(size).times)},
     "a local class": lambda size: {"module": local_class(size)},
     "a constant of a class": lambda size: {"module": class_with_constant(size)},
@@ -197,6 +202,7 @@ def test_what_cannot_be_told_apart_is_an_error_with_a_seed_alone():
 def seed_of_many_kinds():
     module = local_class(2.0)(functools.partial(times, 3.0))
     module.names, module.recurrent = {"a", "b", "c", "d"}, nn.LSTM(2, 2)
+    module.pattern, module.of_opacus = re.compile("a"), DPLSTM(2, 2)
     for parameter in module.parameters():
         nn.init.zeros_(parameter)
     return seed_of(module)
