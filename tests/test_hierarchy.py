@@ -41,13 +41,15 @@ DEFAULTS = {
     # what most scorers and columns do
     "PrivateScorer": {"plain"}, "HistogramScorer": {"plain"}, "Range": {"auto_edges", "edge_label"},
     "TrainingData": {"opened"}, "DenseGradients": {"add"},
+    # targets of some nets have a shape of their own, which is noted
+    "SkorchNet": {"_targets"},
     # after a record that failed; an engine with hooks takes them away
     "SingleNetEngine": {"recover"},
     # what most estimators that speak for themselves do; a net of Opacus adds what its noise leaves
     # out
     "ProtocolAdapter": {"recognises", "training_run"},
     # further checks and sentences, after those of all
-    "GradientBoosting": {"_check_arguments", "_assumptions"}, "_Number": {"is_satisfied_by"},
+    "GradientBoosting": {"_check_arguments", "_assumptions"}, "Number": {"is_satisfied_by"},
 }  # fmt: skip
 
 

@@ -79,7 +79,7 @@ INSIDE_NETS = {
         "_records", "_stacked_training", "_engines", "_optimizers", "_named_tensors", "_randomness",
         "_torch_settings",
     },
-    "_fingerprint": {"_engines", "_records"},
+    "_fingerprint": {"_named_tensors", "_records", "_stacked_training"},
 }  # fmt: skip
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of
 #: them.

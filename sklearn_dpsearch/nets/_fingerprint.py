@@ -2,59 +2,126 @@
 
 from __future__ import annotations
 
+import copyreg
+import dis
 import hashlib
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+import torch
+from torch import Tensor
 
-from ._engines.operations import layer_constants
+from ..privacy import PrivacyError
+from ._named_tensors import list_tensors
 from ._records import TrainingData
+from ._stacked_training import TrainingTask
 
-#: Arguments that change no result beyond rounding, or that show in the initial parameters.
-IGNORED_NAMES = frozenset({"verbose", "noise_seed", "random_state", "device", "max_physical_batch"})
+#: The attribute of a module, and the entry of saved parameters, that hold the notes of its privacy
+#: cost. They have random numbers, and change no training.
+NOTE = "_sklearn_dpsearch_spent"
+#: Packages, beside installed ones, whose functions and classes are known by their names.
+LIBRARIES = sys.stdlib_module_names | {"sklearn_dpsearch"}
+#: Folders of installed packages.
+INSTALLED = {"dist-packages", "site-packages"}
 
 
-def text_of_value(value: Any) -> str:
+def text_of_value(value: Any, numbers: dict[int, tuple[int, object]] | None = None) -> str:
     """Text of a value for a fingerprint, equal in every process.
 
-    Of modules it has types and constants without parameters, of classes and functions the names,
-    and of all other objects types and attributes.
+    An object that occurs again is a number: shared parameters are not equal ones. Numbers are by
+    address, beside the object itself, so that no address is used again.
+
+    Raises
+    ------
+    PrivacyError
+        For an object that could not be told from another.
     """
-    if isinstance(value, (np.ndarray, Tensor)) and value.dtype != object:
-        return digest_of_arrays(value)
-    if isinstance(value, Mapping):
-        pairs = (f"{text_of_value(key)}: {text_of_value(entry)}" for key, entry in value.items())
-        return f"{{{', '.join(pairs)}}}"
-    if isinstance(value, (set, frozenset)):
+    numbers = {} if numbers is None else numbers
+    if type(value) in (bool, bytes, complex, float, int, str, type(None)):
+        return repr(value)
+    if type(value) in (set, frozenset):
         return f"set{sorted(map(text_of_value, value))}"
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return f"{type(value).__name__}({', '.join(map(text_of_value, value))})"
-    if isinstance(value, nn.Module):
-        layers = value.named_modules()
-        return text_of_value([(name, type(part), layer_constants(part)) for name, part in layers])
-    if named := getattr(value, "__qualname__", None):
-        return f"{value.__module__}.{named}"
-    if attributes := getattr(value, "__dict__", None):
-        return f"{text_of_value(type(value))}{text_of_value(attributes)}"
-    return text_of_value(type(value)) if " at 0x" in repr(value) else repr(value)
+    if type(value) in (dict, list, tuple):
+        entries = [e for e in value.items() if e[0] != NOTE] if type(value) is dict else value
+        texts = ", ".join(text_of_value(entry, numbers) for entry in entries)
+        return f"{type(value).__name__}({texts})"
+    if id(value) in numbers:
+        return f"object {numbers[id(value)][0]}"
+    numbers[id(value)] = len(numbers), value
+    try:
+        parts = _parts(value)
+    except (TypeError, ValueError) as error:
+        raise PrivacyError(
+            f"Found {value!r} in a training with noise_seed ({error}); noise_seed needs parts that "
+            "a pickle can hold: another training with the same noise could not be told from this "
+            "one, and the difference of the two would have no noise. Leave noise_seed=None."
+        ) from None
+    return f"object of {text_of_value(parts, numbers)}"
 
 
-def digest_of_arrays(*tensors: np.ndarray | Tensor) -> str:
-    """SHA-256 digest of the contents of tensors, or arrays, in order."""
+def _parts(value: Any) -> Any:
+    """Parts that tell an object from others.
+
+    Functions and classes of installed packages have a name, others have code and what it reads;
+    all other objects have what a pickle would hold.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an object without such parts.
+    """
+    if isinstance(value, Tensor):
+        return digest_of_tensors(value), value.requires_grad
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if isinstance(value, CodeType):
+        return value.co_code, value.co_consts, value.co_names
+    if isinstance(value, (classmethod, staticmethod)):
+        return type(value), value.__func__
+    if isinstance(value, property):
+        return value.fget, value.fset
+    if not isinstance(value, (FunctionType, type)):
+        reduce = copyreg.dispatch_table.get(type(value))
+        held = value.__reduce_ex__(4) if reduce is None else reduce(value)
+        # lru_cache: a pickle would hold the name alone
+        return getattr(value, "__module__", None), getattr(value, "__wrapped__", None), held
+    name = f"{value.__module__}.{value.__qualname__}"
+    package = name.partition(".")[0]
+    folders = Path(getattr(sys.modules.get(package), "__file__", None) or "").parts
+    if (package in LIBRARIES or INSTALLED & {*folders}) and "<" not in name:
+        return name
+    if isinstance(value, type):
+        own = {k: v for k, v in vars(value).items() if k[:2] != "__" or isinstance(v, FunctionType)}
+        return name, value.__bases__, {k: v for k, v in own.items() if k != "_abc_impl"}
+    cells = [cell.cell_contents for cell in value.__closure__ or ()]
+    names = sorted(_global_names(value.__code__) & value.__globals__.keys())
+    read = [cells, {key: value.__globals__[key] for key in names}]
+    return name, value.__code__, value.__defaults__, value.__kwdefaults__, vars(value), read
+
+
+def _global_names(code: CodeType) -> set[str]:
+    """Names that code, and the code inside of it, reads from its module."""
+    steps = dis.get_instructions(code)
+    names = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return names.union(*(_global_names(c) for c in code.co_consts if isinstance(c, CodeType)))
+
+
+def digest_of_tensors(*tensors: Tensor) -> str:
+    """SHA-256 digest of the contents of tensors, in order."""
     digest = hashlib.sha256()
     for tensor in tensors:
-        array = tensor.detach().cpu().numpy() if isinstance(tensor, Tensor) else tensor
-        values = np.ascontiguousarray(array)
-        digest.update(f"{values.dtype}{values.shape}".encode())
-        digest.update(values.reshape(-1).view(np.uint8).data)
+        values = tensor.detach().cpu().contiguous()
+        kind = str(values.dtype).removeprefix("torch.")
+        digest.update(f"{kind}{tuple(values.shape)}".encode())
+        digest.update(values.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
-def words_of_training(
-    module: nn.Module, arguments: Mapping[str, Any], records: TrainingData, trainings: int
-) -> Sequence[int]:
+def words_of_training(task: TrainingTask, records: TrainingData) -> Sequence[int]:
     """Fingerprint of a training, as words for a seed.
 
     Trainings that differ share no noise.
@@ -64,15 +131,15 @@ def words_of_training(
 
     Parameters
     ----------
-    module : Module
-        With its initial parameters.
-    arguments : mapping
-        Names to the arguments of the net.
-    given : records
-    trainings : int
-        Number of earlier trainings of these parameters.
+    task : TrainingTask
+        Without a seed; its module has the initial parameters.
+    records : TrainingData
+
+    Raises
+    ------
+    PrivacyError
+        For module or criterion with a part that cannot be told from another.
     """
-    named = {name: value for name, value in sorted(arguments.items()) if name not in IGNORED_NAMES}
-    start = digest_of_arrays(*module.state_dict().values())
-    text = text_of_value([named, start, trainings, *records.digests()])
+    forms = [values[:0] for values in (*list_tensors(records.inputs), records.targets)]
+    text = text_of_value([task, forms, *records.digests()])
     return [int(word) for word in np.frombuffer(hashlib.sha256(text.encode()).digest(), np.uint32)]

@@ -242,9 +242,8 @@ class MappedRecords(TrainingData):
     def are(self, other: TrainingData) -> bool:
         if not isinstance(other, MappedRecords):
             return False
-        same_rows = self.rows is other.rows and self.how == other.how
-        same_persons = self.persons is other.persons
-        return same_rows and same_persons and _equal_tensors(self.targets, other.targets)
+        equal = (self.rows is other.rows, self.how == other.how, self.persons is other.persons)
+        return all(equal) and _equal_tensors(self.targets, other.targets)
 
 
 # --- one by one -----------------------------------------------------------------------------------

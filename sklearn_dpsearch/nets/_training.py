@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from .._process import Stage, contained
-from ._engines import engine_choice, rounding
+from ._engines import rounding
+from ._engines.engine_choice import EngineChoice, choose_engine
 from ._engines.per_sample import OpacusEngine
 from ._randomness import global_torch_seed
 from ._records import TrainingData
@@ -20,8 +21,8 @@ from ._torch_settings import exact_arithmetic
 #: be slower than its nets alone (``examples/benchmarks/nets_at_real_size.py``). A GPU gains from
 #: every increase.
 CACHE = {"cpu": 6 * 2**20}
-#: Fewest nets in a stack: a smaller one gains less than padding its batches costs, so each net is
-#: trained alone.
+#: Fewest nets that must fit into ``CACHE``, so that any are stacked: where fewer fit, padding their
+#: batches would cost more than a stack gains, and each net is trained alone.
 FEWEST_NETS = 4
 
 
@@ -40,28 +41,34 @@ def train(
         For a net that may mix records.
     """
     with exact_arithmetic(records.device):
-        way = _engine_choice(task, records)
-        engine = way.engine(task.module, task.criterion, records.device)
+        choice = _choice_for_task(task, records)
+        engine = choice.engine(task.module, task.criterion, records.device)
         # Seeded for dropout.
         with records.opened(task.seed) as opened, global_torch_seed(task.seed, records.device):
             Stack([task], engine, opened, max_physical_batch, tell).run()
-    task.notes[:] = (*way.assumptions, *records.assumptions())
+    task.notes[:] = (*choice.assumptions, *records.assumptions())
 
 
-def _engine_choice(task: TrainingTask, records: TrainingData) -> engine_choice.EngineChoice:
+def _choice_for_task(task: TrainingTask, records: TrainingData) -> EngineChoice:
+    """Engine of a training task: Opacus's if its argument says so, or else the fastest of ours."""
     if task.engine == "opacus":
-        return engine_choice.EngineChoice(OpacusEngine)
-    return engine_choice.choose_engine(task.module, task.criterion, records.inputs, records.targets)
+        return EngineChoice(OpacusEngine)
+    return choose_engine(task.module, task.criterion, records.inputs, records.targets)
 
 
 def train_together(
     tasks: Sequence[TrainingTask], records: TrainingData, *, max_physical_batch: int
 ) -> list[bool]:
-    """Train several nets in place, as stacks of equal architecture; return whether each succeeded.
+    """Train several nets in place, as stacks of equal architecture.
 
     Each net has its own batches, noise, rates and number of steps; grouping changes time, never
     results. A failing net does not affect the others: the unfinished nets of its stack start again,
     each by itself, with the secrets that they would have had alone.
+
+    Returns
+    -------
+    list of bool
+        Whether each net succeeded.
     """
     done = [False] * len(tasks)
     for group in _group_into_stacks(tasks, records, max_physical_batch):
@@ -83,14 +90,11 @@ def _train_stack(
 ) -> list[TrainingTask]:
     """Train nets as one stack; return those left unfinished, with their initial parameters."""
     stack = None
-    with exact_arithmetic(records.device):
-        with contained():  # nothing has been trained yet; a schedule may fail
-            engine_of, task = _engine_choice(tasks[0], records).engine, tasks[0]
-            engine = engine_of(task.module, task.criterion, records.device)
-            stack = Stack(tasks, engine, records, max_physical_batch)
-        with contained():
-            if stack is not None:
-                stack.run()
+    with exact_arithmetic(records.device), contained():
+        engine_of, task = _choice_for_task(tasks[0], records).engine, tasks[0]
+        engine = engine_of(task.module, task.criterion, records.device)
+        stack = Stack(tasks, engine, records, max_physical_batch)  # a schedule may fail
+        stack.run()
     return tasks if stack is None else stack.tasks
 
 
@@ -129,15 +133,14 @@ def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) 
 
 def _stack_key(task: TrainingTask, records: TrainingData) -> Hashable | None:
     """Key that is equal for nets that can train as one stack; None for a net that trains alone."""
-    key = None
     if not records.stacks:
         return None
     with contained():  # this net will fail, alone
-        structure = _engine_choice(task, records).stack_key
+        structure = _choice_for_task(task, records).stack_key
         if structure is not None:
             hash(structure)  # raises for a layer with a constant that cannot be compared
-            key = (structure, task.optimizer.structure)
-    return key
+            return structure, task.optimizer.structure
+    return None
 
 
 def _split_by_batch_size(members: list[int], sizes: list[int], limit: float) -> list[list[int]]:

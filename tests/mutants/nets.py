@@ -86,7 +86,7 @@ MUTANTS = {
     "one noise for two trainings": Mutant(
         mistake="Trainings on two data sets with one seed have the same batches and noise.",
         file="nets/_estimators/base.py",
-        old="seed_of_training(self.noise_seed, () if is_listened_to() else words)",
+        old="seed_of_training(self.noise_seed, words)",
         new="seed_sequence(self.noise_seed)",
         test="nets/estimators/test_seeded_noise.py",
     ),

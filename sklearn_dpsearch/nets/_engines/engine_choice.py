@@ -89,12 +89,11 @@ def choose_engine(
     targets = made_up_labels(outputs, labels.to(device))
     if outputs is not None:
         losses.check_criterion_outputs(criterion, outputs)
-    sums_losses = losses.sums_one_loss_per_record
-    known_loss = outputs is not None and sums_losses(criterion, outputs, targets)
-    if known_loss and sequence is not None:
+    is_sum = outputs is not None and losses.sums_one_loss_per_record(criterion, outputs, targets)
+    if is_sum and sequence is not None:
         return EngineChoice(LinearEngine, (sequence, *_criterion_signature(criterion)))
     traced, reason = _checked_graph(module, rows, outputs)
-    if not known_loss or traced is None:
+    if not is_sum or traced is None:
         _check_vmap_on_made_up(reason, module, criterion, rows, targets)
         trust = TRUST.format(module=net_name(module), criterion=type(criterion).__name__)
         return EngineChoice(VmapEngine, None, (trust,))
@@ -277,9 +276,8 @@ def _made_up_tensor(values: Tensor, rng: torch.Generator) -> Tensor:
 
 def made_up_labels(outputs: Tensor | None, labels: Tensor) -> Tensor:
     """Made-up labels that reach from the first class to the last."""
-    if outputs is None or outputs.dim() != 2 or outputs.shape[1] <= 2:
-        return labels
-    if labels.is_floating_point() or labels.dim() > 1:
+    are_codes = labels.dim() == 1 and not labels.is_floating_point()
+    if not are_codes or outputs is None or outputs.dim() != 2 or outputs.shape[1] <= 2:
         return labels
     codes = torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device)
     return codes.round().to(labels.dtype)

@@ -33,7 +33,17 @@ class PerSampleGradients(ABC):
 
     @abstractmethod
     def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
-        """Add the sum of the records' gradients, each times its factor."""
+        """Add the sum of the records' gradients, each times its factor.
+
+        Parameters
+        ----------
+        sums : tensor of the parameter's shape, in double precision
+        factors : tensor of shape (B,)
+        finite : tensor of shape (B,), optional
+            Mask of records with a finite norm; None if all have one.
+        piece : int
+            Records per sum in single precision (``rounding``).
+        """
 
 
 #: Gradients of the parameters of a layer, by their names.
@@ -115,7 +125,7 @@ class EmbeddingGradients(PerSampleGradients):
 
     def add(self, sums: Tensor, factors: Tensor, finite: Tensor | None, piece: int) -> None:
         rows = _without_dropped(self.rows, None if finite is None else finite[self.owners])
-        # in double precision, any order
+        # In double precision any order of additions keeps the bound.
         sums.index_add_(0, self.words, rows.double() * factors[self.owners, None])
 
 
@@ -131,6 +141,7 @@ def _without_dropped(rows: Tensor, finite: Tensor | None) -> Tensor:
 
 
 def _linear_gradients(layer: nn.Module, inputs: Tensor, grad_outputs: Tensor) -> LayerGradients:
+    """Per-record gradients of an affine map; inputs of shape (B, ..., features)."""
     if inputs.dim() == 2:
         return {"weight": OuterProducts(grad_outputs, inputs), "bias": DenseGradients(grad_outputs)}
     inputs, grad_outputs = inputs.flatten(1, -2), grad_outputs.flatten(1, -2)
@@ -149,6 +160,7 @@ def _recurrent_gradients(layer: nn.RNNBase, inputs: Tensor, grad_outputs: Tensor
 def _convolution_gradients(
     layer: Convolution, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
+    """Per-record gradients of a convolution; inputs of shape (B, channels, ...)."""
     # (B · groups, places, numbers in a window)
     windows = _convolution_windows(layer, inputs, grad_outputs.shape[2:])
     places = grad_outputs.flatten(2).reshape(len(windows), -1, windows.shape[1])
@@ -188,6 +200,7 @@ def _convolution_padding(layer: Convolution) -> list[int]:
 def _embedding_gradients(
     layer: nn.Embedding, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
+    """Per-record gradients of an embedding; inputs are words, of shape (B, ...)."""
     words = inputs.reshape(len(inputs), -1)
     grad_outputs = grad_outputs.reshape(len(inputs), -1, layer.embedding_dim)
     if layer.padding_idx is not None:
@@ -198,6 +211,7 @@ def _embedding_gradients(
 def _layer_norm_gradients(
     layer: nn.LayerNorm, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
+    """Per-record gradients of a layer norm; inputs of shape (B, ..., *normalized_shape)."""
     scaled = F.layer_norm(inputs, layer.normalized_shape, eps=layer.eps)
     size = math.prod(layer.normalized_shape)
     scaled, grad_outputs = (rows.reshape(len(inputs), -1, size) for rows in (scaled, grad_outputs))
@@ -207,6 +221,7 @@ def _layer_norm_gradients(
 def _group_norm_gradients(
     layer: nn.GroupNorm, inputs: Tensor, grad_outputs: Tensor
 ) -> LayerGradients:
+    """Per-record gradients of a group norm; inputs of shape (B, channels, ...)."""
     scaled = F.group_norm(inputs, layer.num_groups, eps=layer.eps)
     scaled, grad_outputs = (rows.unsqueeze(-1).flatten(2) for rows in (scaled, grad_outputs))
     return _scale_and_shift_gradients(scaled, grad_outputs, 2)

@@ -181,11 +181,7 @@ def is_random_op(target: Callable[..., Any] | str, layer: nn.Module | None = Non
     return name.lower() in {random_name.replace("_", "") for random_name in RANDOM_OPS} | RANDOM_OPS
 
 
-def layer_constants(layer: nn.Module) -> dict[str, Any]:
-    """Constants that a layer, or a criterion, was made with."""
-    return {name: value for name, value in vars(layer).items() if type(value) in (*LITERALS, tuple)}
-
-
 def layer_signature(layer: nn.Module) -> tuple[str, str]:
     """Type and constants of a layer, or a criterion, to compare."""
-    return type(layer).__name__, repr(sorted(layer_constants(layer).items()))
+    constants = [item for item in vars(layer).items() if type(item[1]) in (*LITERALS, tuple)]
+    return type(layer).__name__, repr(sorted(constants))

@@ -21,7 +21,8 @@ from .._named_tensors import Inputs, map_tensors, net_name
 from .base import MEMORY_ELSEWHERE, MOST_RECORDS, SingleNetEngine, records_per_chunk
 from .layer_gradients import DenseGradients, LayerGradients
 
-#: Bytes of gradients held at once: on a CPU more would not fit into its caches, and be slower.
+#: Bytes of gradients held at once, under ``vmap`` and by Opacus: under ``vmap`` more would not fit
+#: into the caches of a CPU, and be slower.
 MEMORY, MEMORY_OF_OPACUS = {"cpu": 2**23}, {"cpu": 2**26}
 #: Records at once: with more, activations need much memory.
 DEVICE_RECORDS = {"cpu": 256}
@@ -73,7 +74,10 @@ class VmapEngine(SingleNetEngine):
         return {name: DenseGradients(gradient.detach()) for name, gradient in gradients.items()}
 
     def _fresh(self) -> tuple[nn.Module, nn.Module]:
-        """Copy module and criterion in their initial state, with the given parameters."""
+        """Module and criterion in their initial state: copies, or themselves without own code.
+
+        A copy of the module shares its parameters.
+        """
         if not self.own_code:
             return self.template, self.criterion
         memo: dict[int, Any] = {id(p): p for p in self.template.parameters()}
@@ -138,24 +142,21 @@ class OpacusEngine(SingleNetEngine):
         self._running = GradSampleModule(self.template, batch_first=True, loss_reduction="sum")
         parameters = self.template.named_parameters()
         self._parameters = {name: p for name, p in parameters if p.requires_grad}
-        self._paddings = {
-            f"{name}.weight": layer.padding_idx
-            for name, layer in self.template.named_modules()
-            if type(layer) is nn.Embedding and layer.padding_idx is not None
-        }
         room = MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE)
         self.chunk_size = records_per_chunk(room, self.layout.trained, MOST_RECORDS)
 
     def per_sample_gradients(self, inputs: Inputs, targets: Tensor) -> LayerGradients:
         with torch.enable_grad():
             self.criterion(self._running(inputs), targets).sum().backward()
+        for layer in self.template.modules():
+            padded = type(layer) is nn.Embedding and layer.padding_idx is not None
+            if padded and torch.is_tensor(getattr(layer.weight, "grad_sample", None)):
+                # PyTorch's embeddings have no gradient there
+                layer.weight.grad_sample[:, layer.padding_idx] = 0.0
         gradients = {name: p.grad_sample for name, p in self._parameters.items()}
         self._forget_gradients()
-        for name, place in self._paddings.items():
-            if name in gradients:
-                gradients[name][:, place] = 0.0  # PyTorch's embeddings have no gradient there
-        n, tensors = len(targets), {name for name in gradients if torch.is_tensor(gradients[name])}
-        missing = [name for name in gradients if name not in tensors or len(gradients[name]) != n]
+        n = len(targets)
+        missing = [name for name, g in gradients.items() if not torch.is_tensor(g) or len(g) != n]
         if missing:
             raise TrainingError(
                 f"Opacus found no gradient of each record for {missing}; freeze them, or use them."

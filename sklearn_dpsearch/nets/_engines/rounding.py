@@ -93,7 +93,7 @@ def add_products(sums: Tensor, first: Tensor, second: Tensor, piece: int) -> Non
     Parameters
     ----------
     sums : tensor of shape (M, p, q)
-    left, right : tensors of shape (M, B, p) and (M, B, q)
+    first, second : tensors of shape (M, B, p) and (M, B, q)
     """
     for start in range(0, first.shape[1], piece):
         part = slice(start, start + piece)

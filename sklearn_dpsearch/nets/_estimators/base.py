@@ -6,6 +6,7 @@ import copy
 import math
 import numbers
 from abc import abstractmethod
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -89,8 +90,8 @@ class DPSGDEstimator(BaseEstimator):
         Seeds the initial parameters, which are public. Never the batches or the noise.
     noise_seed : None, int or RandomState
         For tests only: it voids the guarantee. Batches and noise follow from the seed, the records,
-        the initial parameters, all arguments and the number of earlier trainings: trainings that
-        differ share no noise.
+        initial parameters, module and criterion, each with its code, and the settings of the
+        training: trainings that differ share no noise. Code of installed packages counts by name.
     verbose : {0, 1}, default=0
         1 shows on standard error how many steps are done, of a public number.
 
@@ -279,9 +280,9 @@ class DPSGDEstimator(BaseEstimator):
     def _check_settings(self) -> None:
         """Raise for arguments of a net that are wrong whatever the schema."""
         # Not _validate_params: skorch has a method of this name.
-        validate_parameter_constraints(
-            all_constraints(type(self)), self.get_params(deep=False), type(self).__name__
-        )
+        stated = (vars(kind).get("_parameter_constraints", {}) for kind in type(self).__mro__)
+        name = type(self).__name__
+        validate_parameter_constraints(ChainMap(*stated), self.get_params(deep=False), name)
         settings_of(self, self.batch_size)
         self._check_net()
 
@@ -331,13 +332,7 @@ class DPSGDEstimator(BaseEstimator):
 
     # --- training ---------------------------------------------------------------------------------
 
-    def _task(
-        self,
-        settings: Settings,
-        records: TrainingData,
-        costs: Sequence[PrivacySpent],
-        places: int | None = None,
-    ) -> TrainingTask:
+    def _task(self, settings: Settings, records: TrainingData, places: int | None) -> TrainingTask:
         """Training task of a net, by its arguments and its records."""
         expected = settings.expected_batch_size(records.units)
         facts, rule = self._step_facts(settings), self._step_rule
@@ -364,14 +359,7 @@ class DPSGDEstimator(BaseEstimator):
             places=places,
             schedule=self._schedule(settings, facts.decay),
             engine=getattr(self, "engine", "auto"),
-            seed=seed_sequence(),
         )
-        if self.noise_seed is not None:
-            arguments = {"class": type(self), **self.get_params(deep=False)}
-            n_earlier = sum(len(spent.components) for spent in costs)
-            words = words_of_training(task.module, arguments, records, n_earlier)
-            seed = seed_of_training(self.noise_seed, () if is_listened_to() else words)
-            task = replace(task, seed=seed)
         self._before_training(task, facts.decay)
         return task
 
@@ -406,9 +394,14 @@ class DPSGDEstimator(BaseEstimator):
         cost.check_same_unit(costs, unit)
         # fails for relations that do not compose
         compose(*(spent.guarantee for spent in costs), settings.guarantee)
-        task = self._task(settings, records, costs, places)
+        task = self._task(settings, records, places)
         if not fresh and not foreign:
             task.memory.update(vars(self).get("optimizer_memory_", {}))
+        seed = seed_sequence()
+        if self.noise_seed is not None:
+            words = () if is_listened_to() else words_of_training(task, records)
+            seed = seed_of_training(self.noise_seed, words)
+        task = replace(task, seed=seed)
         device = checked_device(self.device)
         return PreparedTraining(self, records, device, settings, costs, foreign, task, unit)
 
@@ -517,12 +510,6 @@ class PreparedTraining:
             n_samples=self.records.units,
             columns=tuple(map(str, getattr(self.net, "feature_names_in_", ()))),
         )
-
-
-def all_constraints(kind: type) -> dict[str, Any]:
-    """Parameter constraints of an estimator and of all classes above it."""
-    stated = (vars(parent).get("_parameter_constraints", {}) for parent in reversed(kind.__mro__))
-    return {name: allowed for part in stated for name, allowed in part.items()}
 
 
 # --- several nets on the same records -------------------------------------------------------------

@@ -20,7 +20,7 @@ from torch import nn
 from ...privacy import PrivacyError, compose, from_dict
 from ...privacy._spent import Component, PrivacySpent
 from ...privacy._statement.content import Release
-from .._fingerprint import digest_of_arrays
+from .._fingerprint import NOTE, digest_of_tensors
 
 _FITTED_ATTRIBUTES = """
 module_ privacy_spent_ n_steps_ noise_multiplier_ learning_rate_init_ max_grad_norm_ weight_noise_
@@ -28,8 +28,6 @@ _inherited_ _known_parameters_ optimizer_memory_
 """
 #: Attributes of a net after a successful training.
 FITTED_ATTRIBUTES = frozenset(_FITTED_ATTRIBUTES.split())
-#: The attribute of a module, and the entry of saved parameters, that hold the note.
-NOTE = "_sklearn_dpsearch_spent"
 #: Note on a module: text, or a number and the statement itself if the statement cannot be written
 #: as text.
 Note: TypeAlias = str | tuple[str, PrivacySpent]
@@ -74,13 +72,13 @@ def costs_before(net: Any, fresh: bool) -> list[PrivacySpent]:
 
 def remember_parameters(net: Any) -> None:
     """Remember a digest of a net's parameters, to recognise foreign ones."""
-    net._known_parameters_ = digest_of_arrays(*net.module_.state_dict().values())
+    net._known_parameters_ = digest_of_tensors(*net.module_.state_dict().values())
 
 
 def foreign_parameters(net: Any) -> tuple[str, ...]:
     """Assumptions about parameters put into a net's module from elsewhere."""
     digest = vars(net).get("_known_parameters_")
-    if digest is None or digest == digest_of_arrays(*net.module_.state_dict().values()):
+    if digest is None or digest == digest_of_tensors(*net.module_.state_dict().values()):
         return ()
     name = type(net).__name__
     return (f"{name}: parameters put into module_ from elsewhere hold nothing of the records.",)

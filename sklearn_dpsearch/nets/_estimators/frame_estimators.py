@@ -113,8 +113,8 @@ class FrameNet(TableNet):
             … The noise is that of ``weight_noise_``.
         """
         check_is_fitted(self, "module_")
-        records = FrameRecords(self)
-        layer = layers.linear_part(self.module_)
+        records, module = FrameRecords(self), self.module_
+        layer = module.wide if isinstance(module, layers.WideAndDeep) else module[0]
         contrasts = self._curves_of_outputs()
         weights = np.empty(layer.weight.shape)
         weights[:, records.order] = layer.weight.detach().cpu().numpy()

@@ -168,8 +168,7 @@ def dataset_records(source: RecordSource, facts: OneByOne) -> ReadRecords:
         needed = "a tensor, an array or a dict of such is needed."
         raise ValueError(f"Found example_input that holds no numbers; {needed}")
     zeros = map_tensors(lambda part: single_precision(torch.zeros_like(part).unsqueeze(0)), row)
-    inputs = facts.convert(zeros)
-    targets = facts.blank_target()
+    inputs, targets = facts.convert(zeros), facts.blank_target()
     return ReadRecords(source=source, encode=facts.encode, inputs=inputs, targets=targets)
 
 
@@ -204,8 +203,7 @@ def check_input_names(module: nn.Module, names: Sequence[str]) -> None:
     accepted = inspect.signature(module.forward).parameters
     if any(argument.kind is inspect.Parameter.VAR_KEYWORD for argument in accepted.values()):
         return
-    empty = inspect.Parameter.empty
-    needed = {name for name, argument in accepted.items() if argument.default is empty}
+    needed = {name for name, arg in accepted.items() if arg.default is inspect.Parameter.empty}
     if not needed <= set(names) <= set(accepted):
         raise ValueError(
             f"Found inputs {sorted(names)} for {type(module).__name__}.forward, which takes "

@@ -132,12 +132,6 @@ def squared_gradient_of_perceptron(
     return total
 
 
-def linear_part(module: nn.Module) -> nn.Linear:
-    """Linear part of a module made by ``wide_and_deep``."""
-    part: nn.Linear = module.wide if isinstance(module, WideAndDeep) else next(module.children())
-    return part
-
-
 def wide_and_deep(
     wide: Sequence[int],
     deep: Sequence[int],

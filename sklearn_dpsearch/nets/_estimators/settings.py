@@ -119,14 +119,14 @@ def noise_multiplier_for(
 # --- checking -------------------------------------------------------------------------------------
 
 
-class _Number(Interval):
+class Number(Interval):
     """Finite numbers without True and False, which are numbers to Python and mistakes here."""
 
     def is_satisfied_by(self, val: Any) -> bool:
         return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
 
 
-class _WholeNumber(_Number):
+class _WholeNumber(Number):
     """Whole numbers, also as floats like those of np.geomspace(...).round()."""
 
     def is_satisfied_by(self, val: Any) -> bool:
@@ -136,7 +136,7 @@ class _WholeNumber(_Number):
         return f"a whole number >= {self.left}"
 
 
-_POSITIVE_NUMBER = _Number(numbers.Real, 0, None, closed="neither")
+_POSITIVE_NUMBER = Number(numbers.Real, 0, None, closed="neither")
 #: Least clipping norm. Norms of gradients above 2e19 count as infinite, so that factors stay above
 #: 5e-32: below 1e-38 single precision has few digits, and a clipped gradient could be five times
 #: longer than its norm.
@@ -147,10 +147,10 @@ LARGEST_NORM = 1e19
 CONSTRAINTS: dict[str, list[Any]] = {
     "noise_multiplier": [_POSITIVE_NUMBER, None],
     "target_epsilon": [_POSITIVE_NUMBER, None],
-    "target_delta": [_Number(numbers.Real, 0, 1, closed="neither"), None],
+    "target_delta": [Number(numbers.Real, 0, 1, closed="neither"), None],
     "target_mu": [_POSITIVE_NUMBER, None],
-    "max_grad_norm": [_Number(numbers.Real, 0, LARGEST_NORM, closed="right"), StrOptions({"rule"})],
-    "sample_rate": [_Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
+    "max_grad_norm": [Number(numbers.Real, 0, LARGEST_NORM, closed="right"), StrOptions({"rule"})],
+    "sample_rate": [Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
     "batch_size": [_POSITIVE_NUMBER, None],
     "neighboring": [StrOptions(set(NEIGHBORING))],
     "max_epochs": [_POSITIVE_NUMBER],
@@ -222,7 +222,6 @@ def rate_of(net: Any, n: float | None = None) -> float:
                 "batch), or sample_rate (the probability of each record to be in a batch)."
             )
         return float(rate)
-    assert net.batch_size is not None
     if n is None:
         raise PrivacyError(
             f"Found batch_size={net.batch_size} and no number of records: the sampling rate is "

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import skorch
 import torch
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.callbacks import LRScheduler, ProgressBar
@@ -169,6 +170,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                 "known bound. Give a number: 1.0 for accuracy, several times that for honest "
                 "probabilities (docs/learn/probabilities.md)."
             )
+        check_labels_differ(getattr(self, "classes", None))
         self._check_target()
 
     # --- skorch's own steps -----------------------------------------------------------------------
@@ -410,9 +412,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _check_target(self) -> None:
         """Raise for arguments about the target that are wrong for all records."""
 
-    @abstractmethod
     def _targets(self, y: Any) -> Tensor:
         """Targets of all records as a tensor for the loss; their public shape is noted."""
+        return self._encoded_targets(y)
 
     @abstractmethod
     def _encoded_targets(self, y: Any) -> Tensor:
@@ -420,7 +422,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     @abstractmethod
     def _blank_target(self) -> Tensor:
-        """One row of zeros, of the shape and kind of targets for the module's outputs."""
+        """Row of zeros, like targets for the module's outputs; its shape is noted as theirs."""
 
     @abstractmethod
     def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
@@ -511,6 +513,15 @@ def check_module_args(
             f"Found {[f'module__{name}' for name in unknown]}, which {target.__name__} does not "
             f"take; it takes {[f'module__{name}' for name in accepted]}."
         )
+
+
+def check_labels_differ(classes: ArrayLike | None) -> None:
+    """Raise for a label that is declared twice."""
+    labels = [] if classes is None else np.asarray(classes).tolist()
+    repeated = [label for label in labels if labels.count(label) > 1]
+    if repeated:
+        needed = "each label needs a name of its own, as undeclared ones add nothing. Correct one."
+        raise ValueError(f"Found classes={labels!r}, with {repeated[0]!r} twice; {needed}")
 
 
 def convert_to_single_precision(module: torch.nn.Module) -> None:

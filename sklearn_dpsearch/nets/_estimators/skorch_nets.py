@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+import numbers
+from typing import Any, ClassVar
 
 import numpy as np
 import skorch
@@ -15,7 +15,8 @@ from ..._documentation import documented
 from ...data._columns import array_of
 from .._engines import losses
 from .._records import label_targets
-from .input_records import numeric_array
+from .input_records import KINDS, numeric_array
+from .settings import Number
 from .skorch_base import SkorchNet, with_shared_arguments
 
 
@@ -76,9 +77,6 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
                 "occur). For one logit use DPNeuralNetBinaryClassifier."
             )
 
-    def _targets(self, y: Any) -> Tensor:
-        return self._encoded_targets(y)
-
     def _encoded_targets(self, y: Any) -> Tensor:
         return label_targets(y, np.asarray(self.classes))
 
@@ -137,7 +135,8 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted values, in the shape of the y that was fitted."""
         values: NDArray[Any] = super().predict(X)
-        return values if getattr(self, "y_is_column_", True) else values[:, 0]
+        columns = values[:, None] if values.ndim == 1 else values
+        return columns if getattr(self, "y_is_column_", True) else columns[:, 0]
 
 
 # --- one logit per label --------------------------------------------------------------------------
@@ -154,6 +153,10 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
 
     outputs = "logits"
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "threshold": [Number(numbers.Real, 0, 1, closed="both")],
+    }
+
     @with_shared_arguments
     def __init__(
         self, module: Any, *, criterion: Any = nn.BCEWithLogitsLoss,
@@ -161,16 +164,6 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
     ) -> None:  # fmt: skip
         super().__init__(module, criterion=criterion, threshold=threshold, **kwargs)
         self.classes = classes
-
-    def _check_target(self) -> None:
-        self._check_classes()
-        if isinstance(self.threshold, bool) or not 0 <= float(self.threshold) <= 1:
-            needed = "a probability, in [0, 1], is needed."
-            raise ValueError(f"Found threshold={self.threshold!r}; {needed}")
-
-    @abstractmethod
-    def _check_classes(self) -> None:
-        """Raise for wrong names of labels."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -216,9 +209,9 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
         """Two labels."""
         return np.asarray([0, 1] if self.classes is None else self.classes)
 
-    def _check_classes(self) -> None:
+    def _check_target(self) -> None:
         labels = self.classes_.tolist()
-        if len(labels) != 2 or labels[0] == labels[1]:
+        if len(labels) != 2:
             raise ValueError(
                 f"Found classes={labels}; {type(self).__name__} needs two labels. For more of them "
                 "use DPNeuralNetClassifier with one output per class."
@@ -230,9 +223,6 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
                 f"Found outputs of shape {shape} per record; one logit is needed, shape (n,) or "
                 "(n, 1). For one output per class use DPNeuralNetClassifier."
             )
-
-    def _targets(self, y: Any) -> Tensor:
-        return self._encoded_targets(y)
 
     def _blank_target(self) -> Tensor:
         return self._encoded_targets([self.classes_[0]])
@@ -285,22 +275,16 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
         """Names or numbers of the labels."""
         return np.arange(self.n_labels_) if self.classes is None else np.asarray(self.classes)
 
-    def _check_classes(self) -> None:
-        names = [] if self.classes is None else self.classes_.tolist()
-        if len(set(names)) != len(names):
-            needed = "a name of its own for each label is needed."
-            raise ValueError(f"Found classes={self.classes!r}; {needed}")
-
     def _check_outputs(self, shape: tuple[int, ...], targets: Tensor) -> None:
-        labels = targets.shape[1]
-        if self.classes is not None and len(np.asarray(self.classes)) != labels:
-            n_classes = len(np.asarray(self.classes))
+        labels, n_classes = targets.shape[1], len(self.classes_)
+        if n_classes != labels:
             needed = "one name for each is needed."
             raise ValueError(f"Found {labels} columns in y and {n_classes} classes; {needed}")
         if shape != (labels,):
             needed = "the module needs one logit for each."
-            columns = f"{labels} columns in y"
-            raise ValueError(f"Found outputs of shape {shape} per record and {columns}; {needed}")
+            raise ValueError(
+                f"Found outputs of shape {shape} per record and {labels} columns in y; {needed}"
+            )
 
     def _targets(self, y: Any) -> Tensor:
         indicators = label_indicators(y)
@@ -343,6 +327,7 @@ def label_indicators(y: Any) -> Tensor:
         needed = "a column for each label, shape (n_samples, n_labels)"
         raise ValueError(f"Expected y with {needed}, got {array.shape}.")
     if array.dtype.kind not in "biuf":
-        remedy = "whether a record has each label (sklearn's MultiLabelBinarizer)."
-        raise ValueError(f"Expected y of 0 and 1: {remedy}")
+        kind = KINDS.get(array.dtype.kind, "others")
+        remedy = "whether a record has each label (sklearn's MultiLabelBinarizer)"
+        raise ValueError(f"Found y of {kind}; 0 and 1 are needed: {remedy}.")
     return torch.from_numpy(np.where(np.isin(array, (0, 1)), array, np.nan).astype(np.float32))

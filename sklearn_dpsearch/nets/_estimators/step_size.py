@@ -165,14 +165,6 @@ def largest_record_norm(n_features: int) -> float:
     return math.sqrt(max(n_features, 1))
 
 
-def likely_record_norm(n_features: int) -> float:
-    """Likely norm of a record of ``n_features`` features, for the clipping norm.
-
-    Between 1, one feature alone, and the bound, all features at their ends, by the geometric mean.
-    """
-    return math.sqrt(largest_record_norm(n_features))
-
-
 # --- search space ---------------------------------------------------------------------------------
 
 

@@ -120,8 +120,12 @@ class ArrayRecords:
         return layers.perceptron([self.net.n_features_in_, *widths], activation, generator)
 
     def gradient_norm(self, widths: Sequence[int]) -> float:
-        """Norm of a long record's gradient for a residual of norm 1, for the clipping norm."""
-        return math.hypot(step_size.likely_record_norm(self.net.n_features_in_), 1.0)
+        """Norm of a long record's gradient for a residual of norm 1, for the clipping norm.
+
+        The likely norm of a record lies between 1, one feature alone, and the bound, all features
+        at their ends: the geometric mean.
+        """
+        return math.hypot(math.sqrt(self.bound_on_norm()), 1.0)
 
     def bound_on_norm(self) -> float:
         """Bound on the norm of a record of as many dense features, for the step size."""

@@ -10,6 +10,7 @@ from opacus.layers import DPLSTM, DPMultiheadAttention
 from opacus.optimizers import DPOptimizer
 from torch import nn
 
+from sklearn_dpsearch.errors import TrainingError
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.nets._engines.per_sample import OpacusEngine
 from sklearn_dpsearch.nets._optimizers import UpdateRule
@@ -98,6 +99,14 @@ def test_frozen_parameters_and_buffers_stay():
     train(training(module, engine="opacus"), records(), max_physical_batch=10_000)
     assert torch.equal(module[0].weight, before)
     assert module[0].weight.requires_grad is False
+
+
+@pytest.mark.parametrize("padding", [None, 0])
+def test_an_embedding_that_is_never_used_is_an_error_with_what_to_do(padding):
+    module = seeded(Residual)
+    module.unused = nn.Embedding(3, 2, padding_idx=padding)
+    with pytest.raises(TrainingError, match=r"no gradient .*unused.weight.*; freeze them, or use"):
+        clipped_sums(OpacusEngine(module, SUM, CPU), module, *table(6))
 
 
 # --- estimators -----------------------------------------------------------------------------------

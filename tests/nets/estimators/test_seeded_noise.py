@@ -3,11 +3,22 @@ noise."""
 
 from __future__ import annotations
 
+import functools
+import os
+import re
+import subprocess
+import sys
+import threading
+
 import numpy as np
 import pytest
+import torch
+from opacus.layers import DPLSTM
 from sklearn.base import clone
+from torch import nn
 
-from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
+from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier
+from sklearn_dpsearch.privacy import PrivacyError
 
 RNG = np.random.default_rng(0)
 X, y = RNG.uniform(-1, 1, (60, 400)), RNG.integers(0, 2, 60)
@@ -71,6 +82,138 @@ def test_other_initial_parameters_have_other_noise():
 
     assert np.array_equal(change(0), change(0))
     assert abs(likeness(change(0), change(1))) < 0.3
+
+
+class Scaled(nn.Module):
+    """Logits times something that is neither a parameter nor a buffer."""
+
+    def __init__(self, factor=1.0):
+        super().__init__()
+        self.last, self.factor = nn.Linear(4, 2), factor
+
+    def forward(self, inputs):
+        factor = self.factor
+        return self.last(inputs) * (factor(1.0) if callable(factor) else factor)
+
+
+class Slotted:
+    __slots__ = ("size",)
+
+    def __init__(self, size):
+        self.size = size
+
+    def times(self, value):
+        return self.size * value
+
+    __call__ = times
+
+
+def times(size, value):
+    return size * value
+
+
+def local_class(size):
+    class Local(Scaled):
+        def forward(self, inputs):
+            return super().forward(inputs) * size
+
+    return Local
+
+
+def class_with_constant(size):
+    class Local(Scaled):
+        constant = size
+
+        def forward(self, inputs):
+            return super().forward(inputs) * self.constant
+
+    return Local
+
+
+class Tied(nn.Module):
+    def __init__(self, tied):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 4)
+        with torch.no_grad():
+            self.last.weight.copy_(self.first.weight)
+        if tied:
+            self.last.weight = self.first.weight
+
+    def forward(self, inputs):
+        return self.last(self.first(inputs))[:, :2]
+
+
+def weighted(size):
+    return {"criterion": nn.CrossEntropyLoss(weight=torch.tensor([1.0, size]))}
+
+
+def seed_of(module=Scaled, inputs=X[:, :4], **changed):
+    """Seed of a training, which is not run."""
+    options = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 2, "classes": [0, 1]}
+    one = DPNeuralNetClassifier(
+        module, **{**options, "random_state": 3, "noise_seed": 0, **changed}
+    )
+    return one._prepare_fit(inputs, y, True, None).task.seed.entropy
+
+
+DIFFERENCES = {
+    "a factory": lambda size: {"module": lambda: Scaled(size)},
+    "a partial": lambda size: {"module": lambda: Scaled(functools.partial(times, size))},
+    "slots": lambda size: {"module": lambda: Scaled(Slotted(size))},
+    "a closure": lambda size: {"module": lambda: Scaled(lambda value: size * value)},
+    "a default": lambda size: {"module": lambda: Scaled(lambda value, size=size: size * value)},
+    "code": lambda size: {"module": lambda: Scaled(eval(f"lambda value: {size} * value"))},
+    "a global": lambda size: {
+        "module": lambda: Scaled(eval("lambda value: size * value", {"size": size}))
+    },
+    "a tensor": lambda size: {
+        "module": lambda: Scaled(functools.partial(times, torch.tensor(size, dtype=torch.bfloat16)))
+    },
+    "a cached function": lambda size: {
+        "module": lambda: Scaled(functools.lru_cache(lambda value: size * value))
+    },
+    "a bound method": lambda size: {"module": lambda: Scaled(Slotted(size).times)},
+    "a local class": lambda size: {"module": local_class(size)},
+    "a constant of a class": lambda size: {"module": class_with_constant(size)},
+    "shared parameters": lambda size: {"module": lambda: Tied(size > 1)},
+    "weights of a criterion": weighted,
+    "shapes": lambda size: {
+        "module": lambda: nn.Sequential(nn.Flatten(), Scaled()),
+        "inputs": X[:, :4].reshape(-1, *((2, 2) if size > 1 else (1, 4))),
+    },
+}
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES)
+def test_trainings_that_differ_share_no_noise(difference):
+    make = DIFFERENCES[difference]
+    assert seed_of(**make(1.0)) == seed_of(**make(1.0))
+    assert seed_of(**make(1.0)) != seed_of(**make(3.0))
+
+
+def test_what_cannot_be_told_apart_is_an_error_with_a_seed_alone():
+    lock = threading.Lock()
+    make = lambda: Scaled(lambda value: value if lock else 0.0)  # noqa: E731
+    with pytest.raises(PrivacyError, match="Found .*lock.*; noise_seed needs .*noise_seed=None"):
+        seed_of(make)
+    assert seed_of(make, noise_seed=None) != seed_of(make, noise_seed=None)
+
+
+def seed_of_many_kinds():
+    module = local_class(2.0)(functools.partial(times, 3.0))
+    module.names, module.recurrent = {"a", "b", "c", "d"}, nn.LSTM(2, 2)
+    module.pattern, module.of_opacus = re.compile("a"), DPLSTM(2, 2)
+    for parameter in module.parameters():
+        nn.init.zeros_(parameter)
+    return seed_of(module)
+
+
+def test_a_training_has_the_same_noise_in_another_process():
+    """Sets of texts have another order there, and objects other addresses."""
+    code = f"from {__name__} import seed_of_many_kinds; print(seed_of_many_kinds())"
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment)
+    assert run.stdout.decode().strip() == str(seed_of_many_kinds()), run.stderr.decode()
 
 
 def test_the_statement_says_that_a_seed_voids_the_guarantee_for_everybody():

@@ -129,9 +129,12 @@ def test_a_weight_of_the_positive_label_is_a_constant():
 
 @pytest.mark.parametrize(("changed", "match"), [
     ({"classes": [0, 1, 2]}, "(?s)classes=.*two labels.*DPNeuralNetClassifier"),
-    ({"classes": ["a", "a"]}, "two labels"),
+    ({"classes": ["a", "a"]}, "'a' twice.*a name of its own"),
     ({"criterion": nn.CrossEntropyLoss}, "(?s)one output per class.*BCEWithLogitsLoss"),
-    ({"threshold": 2.0}, "threshold=2.0"),
+    *[
+        ({"threshold": value}, rf"threshold.*\[0.0, 1.0\].*Got {value!r}")
+        for value in (2.0, "x", None, True, float("nan"))
+    ],
     ({"module__outputs": 2}, r"(?s)outputs of shape \(2,\).*one logit"),
 ])  # fmt: skip
 def test_bad_arguments_of_binary_nets_are_refused(changed, match):
@@ -165,10 +168,10 @@ def test_labels_are_predicted_in_the_shape_that_scikit_learn_has(kind):
 
 @pytest.mark.parametrize(("changed", "targets", "match"), [
     ({}, y, "a column for each label"),
-    ({}, many.astype(str), "0 and 1"),
+    ({}, many.astype(str), "y of text.*0 and 1"),
     ({}, many[:, :2], "(?s)2 columns in y.*one logit for each"),
     ({"classes": ["a", "b"]}, many, "(?s)3 columns in y and 2 classes"),
-    ({"classes": ["a", "a", "b"]}, many, "a name of its own"),
+    ({"classes": ["a", "a", "b"]}, many, "'a' twice.*a name of its own"),
 ])  # fmt: skip
 def test_bad_labels_are_refused(changed, targets, match):
     one = labelled(**changed)

@@ -28,12 +28,11 @@ from ..user_nets import Centred, Small, X, net, parameters, y
 rng = np.random.default_rng(0)
 
 
-def regressor(**changed):
-    arguments = {
-        "noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "module__outputs": 1,
-        **changed,
-    }  # fmt: skip
-    return DPNeuralNetRegressor(Small, **arguments)
+def regressor(module=None, **changed):
+    arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, **changed}
+    if module is None:
+        module, arguments = Small, {"module__outputs": 1, **arguments}
+    return DPNeuralNetRegressor(module, **arguments)
 
 
 # --- scikit-learn's customs -----------------------------------------------------------------------
@@ -115,10 +114,21 @@ def test_labels_are_in_the_declared_order_even_if_some_never_occur():
     assert one.score(X, names) > 0.6
 
 
+class Squares(nn.Module):
+    """A criterion that takes outputs with and without a column."""
+
+    def forward(self, outputs, targets):
+        return (outputs.reshape(-1) - targets.reshape(-1)).square().sum()
+
+
 def test_a_regressor_predicts_in_the_shape_it_was_given():
     assert regressor().fit(X, X[:, 0]).predict(X).shape == (120,)
     assert regressor(module__outputs=2).fit(X, X[:, :2]).predict(X).shape == (120, 2)
     assert regressor().fit(X, X[:, :1]).predict(X).shape == (120, 1)
+    module = nn.Sequential(nn.Linear(4, 1), nn.Flatten(0))
+    loose = {"module": module, "criterion": Squares}
+    assert regressor(**loose).fit(X, X[:, 0]).predict(X).shape == (120,)
+    assert regressor(**loose).fit(X, X[:, :1]).predict(X).shape == (120, 1)
 
 
 @pytest.mark.slow
@@ -430,6 +440,7 @@ UNREAD = [
     ("no clipping", {"max_grad_norm": math.inf}, ValueError, "max_grad_norm.*Got inf"),
     ("delta of 1", {**TARGET, "target_delta": 1.0}, ValueError, "target_delta.*Got 1.0"),
     ("no classes", {"classes": None}, ValueError, "(?s)needs classes=.*which labels occur"),
+    ("one class twice", {"classes": ["no", "no"]}, ValueError, "'no' twice.*a name of its own"),
     (
         "no such device", {"device": "cuda:99"}, ValueError,
         "(?s)device='cuda:99'.*not available.*device='cpu'",
