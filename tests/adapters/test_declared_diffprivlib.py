@@ -58,11 +58,8 @@ MODELS = {
 
 
 def logistic_parts(model):
-    return [
-        part
-        for part in fitted_parts(model)
-        if isinstance(part, LogisticRegression) and hasattr(part, "coef_")
-    ]
+    parts = (part for part in fitted_parts(model) if isinstance(part, LogisticRegression))
+    return [part for part in parts if hasattr(part, "coef_")]
 
 
 @pytest.mark.slow

@@ -158,15 +158,10 @@ def test_a_remainder_that_learns_is_refused():
 
 
 def test_a_cache_is_refused_at_any_depth(tmp_path):
-    refused(
-        LeakingEstimatorError, chain(memory=str(tmp_path)), "memory=", "same noise", "memory=None"
-    )
-    refused(
-        LeakingEstimatorError,
-        make_pipeline(chain(memory=str(tmp_path))),
-        "In step 'pipeline'",
-        "memory=None",
-    )
+    cached = chain(memory=str(tmp_path))
+    refused(LeakingEstimatorError, cached, "memory=", "same noise", "memory=None")
+    nested = make_pipeline(cached)
+    refused(LeakingEstimatorError, nested, "In step 'pipeline'", "memory=None")
 
 
 @pytest.mark.parametrize("base", [Pipeline, FeatureUnion, ColumnTransformer])

@@ -102,12 +102,8 @@ def state(part):
         return [state(value) for value in part]
     if isinstance(part, dict):
         return {key: state(value) for key, value in part.items()}
-    kept = (
-        vars(part)
-        if hasattr(part, "get_params") and not isinstance(part, (type, NoisyCentroids))
-        else None
-    )
-    return (type(part).__name__, repr(part) if kept is None else state(kept))
+    is_step = hasattr(part, "get_params") and not isinstance(part, (type, NoisyCentroids))
+    return (type(part).__name__, state(vars(part)) if is_step else repr(part))
 
 
 def releases(step, name, kind=DPRandomSearchCV, **more):
@@ -155,11 +151,8 @@ def test_released_pipelines_are_scikit_learns_own_and_read_new_records(declared)
     )
     table = pd.DataFrame({"a": WHOLE, "c": RNG.normal(size=N)})
     guarantee = PureDP(epsilon=1.0) if declared else None
-    found = (
-        DPRandomSearchCV(model, {}, n_iter=2, guarantee=guarantee)
-        .fit(table, LABELS)
-        .best_estimator_
-    )
+    search = DPRandomSearchCV(model, {}, n_iter=2, guarantee=guarantee)
+    found = search.fit(table, LABELS).best_estimator_
     assert [type(step) for _, step in found.steps] == [ColumnTransformer, NoisyCentroids]
     actual = {type(step) for _, step, _ in (*found[0].transformers, *found[0].transformers_)}
     assert actual == {OneHotEncoder, SimpleImputer}
@@ -211,12 +204,8 @@ def test_parts_that_keep_nothing_of_the_records_are_free(part):
 )
 def test_encoders_that_raise_at_an_unknown_category_are_refused(part):
     """One record would make every candidate fail, and show."""
-    refused(
-        LeakingEstimatorError,
-        make_pipeline(part, NoisyCentroids()),
-        "handle_unknown='error'",
-        "Give it handle_",
-    )
+    model = make_pipeline(part, NoisyCentroids())
+    refused(LeakingEstimatorError, model, "handle_unknown='error'", "Give it handle_")
 
 
 @pytest.mark.parametrize(("part", "remedy"), LEARNING, ids=repr)

@@ -212,11 +212,8 @@ def test_a_meaningless_delta_is_refused_where_the_number_of_records_is_public(ki
 @pytest.mark.slow
 def test_cells_do_not_depend_on_the_records(kind):
     model = MODELS[kind](random_state=0, parts=16).fit(TABLE, TABLE[FITTED[kind].target])
-    other = (
-        clone(model)
-        .set_params(random_state=0)
-        .fit(table(90, seed=5), table(90, seed=5)[model.target])
-    )
+    others = table(90, seed=5)
+    other = clone(model).set_params(random_state=0).fit(others, others[model.target])
     same = 1 + int(EXPLORATION * model.n_iter_)  # later ones follow what is released
     for mine, theirs in zip(model.partitions_[:same], other.partitions_[:same]):
         assert mine[0] == theirs[0]

@@ -105,11 +105,8 @@ def test_softmax_of_two_classes_is_the_binary_loss():
 def test_a_record_adds_the_same_bits_wherever_it_stands(loss):
     """Otherwise the presence of one record would change what another one adds."""
     outputs = predictions(loss.n_outputs, 300)
-    targets = (
-        rng.choice([-1.0, 1.0], 300)
-        if loss.n_outputs == 1
-        else rng.integers(0, loss.n_outputs, 300) * 1.0
-    )
+    classes = [-1.0, 1.0] if loss.n_outputs == 1 else np.arange(1.0 * loss.n_outputs)
+    targets = rng.choice(classes, 300)
     among = loss.derivatives(outputs, targets)
     for place in range(300):
         alone, behind = (slice(place, place + 1), slice(place, None))

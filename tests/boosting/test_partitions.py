@@ -158,11 +158,8 @@ def test_no_date_of_a_file_decides_how_others_are_read(odd, tmp_path):
 
     def codes(rows):
         pd.DataFrame({"day": rows, "label": 1}).to_csv(tmp_path / "table.csv", index=False)
-        return (
-            PartitionReader("fit", model, "label", None, b"key")
-            .records(str(tmp_path / "table.csv"))[0]
-            ._codes
-        )
+        reader = PartitionReader("fit", model, "label", None, b"key")
+        return reader.records(str(tmp_path / "table.csv"))[0]._codes
 
     np.testing.assert_array_equal(codes(dates)[:, :3], codes(dates[:3]))
     assert (codes(dates)[0, :3] < codes([""])[0]).all()  # none of them is missing

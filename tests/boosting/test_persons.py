@@ -67,11 +67,8 @@ def test_no_person_adds_more_than_one_record_may(name, n_cells, sizes):
     numbers = np.repeat(np.arange(len(sizes)), sizes)
     n = len(numbers)
     one = labels_of(1).repeat(n)
-    cases = [
-        added(loss, labels_of(n)),
-        added(loss, one),
-        added(loss, one, outputs=np.zeros((loss.n_outputs, n))),
-    ]
+    zeros = np.zeros((loss.n_outputs, n))
+    cases = [added(loss, labels_of(n)), added(loss, one), added(loss, one, outputs=zeros)]
     for values in cases:
         for cells in (rng.integers(0, n_cells, n), np.zeros(n, np.int64), np.arange(n) % n_cells):
             found = clip_persons(values.copy(), cells, n_cells, numbers, loss)

@@ -127,12 +127,9 @@ def test_the_weights_add_up_to_the_outputs_of_training(name, monkeypatch):
         lambda outputs, *given: seen.append(outputs.copy()) or true(outputs, *given),
     )
     _, _, boosted, partitions = recorded(loss, CODES, targets[:120])
-    staged = [
-        one.copy()
-        for one in staged_outputs(
-            partitions, boosted.weights, CODES, np.zeros((loss.n_outputs, CODES.shape[1]))
-        )
-    ]
+    start = np.zeros((loss.n_outputs, CODES.shape[1]))
+    stages = staged_outputs(partitions, boosted.weights, CODES, start)
+    staged = [outputs.copy() for outputs in stages]
     np.testing.assert_allclose(seen[1:], staged[:-1], atol=1e-12)
 
 

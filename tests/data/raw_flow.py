@@ -165,12 +165,9 @@ class Flow:
         for _, value in given:
             self._use(value, function, names, kept=True)
         places = [place for place, value in given if is_among(value, names)]
-        name = (
-            node.func.attr
-            if isinstance(node.func, ast.Attribute)
-            else getattr(node.func, "id", "?")
-        )
-        is_method, is_users = isinstance(node.func, ast.Attribute), name in function.parameters
+        is_method = isinstance(node.func, ast.Attribute)
+        name = node.func.attr if is_method else getattr(node.func, "id", "?")
+        is_users = name in function.parameters
         if not places or name in HARMLESS | FROZEN or (name in ENTRIES if is_method else is_users):
             return
         targets = list(self._targets(node, function, name))

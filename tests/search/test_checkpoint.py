@@ -86,11 +86,9 @@ class Lights:
 
 def released(search):
     """All that a fit leaves behind, in a form that can be compared."""
-    kept = {
-        name: value
-        for name, value in vars(search).items()
-        if name.endswith("_") and name != "privacy_spent_"
-    }
+    fitted = vars(search).items()
+    kept = {name: value for name, value in fitted if name.endswith("_")}
+    kept.pop("privacy_spent_")
     model = kept.pop("best_estimator_", None)
     table = {
         name: np.asarray(value).tolist() for name, value in kept.pop("cv_results_", {}).items()

@@ -16,13 +16,8 @@ from .toys import NoisyCentroids
 
 SCHEMA = {"age": (18, 90), "job": [f"job {number}" for number in range(9)], "paid": ["no", "yes"]}
 RNG = np.random.default_rng(0)
-TABLE = pd.DataFrame(
-    {
-        "age": RNG.integers(18, 90, 200),
-        "job": RNG.choice(SCHEMA["job"], 200),
-        "paid": RNG.choice(["no", "yes"], 200),
-    }
-)
+AGES, JOB, PAID = RNG.integers(18, 90, 200), *(RNG.choice(SCHEMA[n], 200) for n in ("job", "paid"))
+TABLE = pd.DataFrame({"age": AGES, "job": JOB, "paid": PAID})
 JOBS = "job: one of 9 values: 'job 0', 'job 1', 'job 2', 'job 3', 'job 4', 'job 5' and 3 more"
 
 

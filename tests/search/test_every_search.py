@@ -108,11 +108,8 @@ def test_records_in_any_sparse_format_are_those_of_compressed_rows(kind):
             tags.input_tags.sparse = True
             return tags
 
-    given = {
-        "guarantee": PureDP(epsilon=1.0, neighboring="replace_one"),
-        **SUCCEEDS.get(kind, {}),
-        "random_state": 0,
-    }
+    guarantee = PureDP(epsilon=1.0, neighboring="replace_one")
+    given = {"guarantee": guarantee, **SUCCEEDS.get(kind, {}), "random_state": 0}
     models = [
         search_of(kind, OfSparse(), SPACE, **given)
         .fit(container(X), y)

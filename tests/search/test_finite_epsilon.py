@@ -67,12 +67,9 @@ def test_the_suggested_numbers_are_the_last_and_the_first_that_do(n_iter):
 
 @pytest.mark.slow
 def test_no_delta_of_one_in_n_is_suggested():
+    guarantee = ApproxDP(epsilon=2.0, delta=1e-5, neighboring="zero_out")
     with pytest.raises(BudgetUnreachableError) as caught:
-        made(
-            n_iter=20,
-            delta=1e-4,
-            guarantee=ApproxDP(epsilon=2.0, delta=1e-5, neighboring="zero_out"),
-        ).privacy_cost(9000)
+        made(n_iter=20, delta=1e-4, guarantee=guarantee).privacy_cost(9000)
     assert "n_iter=" in str(caught.value)
     assert "The smallest delta" not in str(caught.value)
 

@@ -130,11 +130,8 @@ def largest_move(relation, score, trials, k=3, broken=False):
         drawn = rng.integers(0, 4 * k, 40)
         moved = []
         for data, target, present in neighbours(rng, relation=relation):
-            folds = (
-                everything_everywhere(len(data), k, False, None)
-                if broken
-                else folds_of(drawn, present, k)
-            )
+            folds = folds_of(drawn, present, k)
+            folds = everything_everywhere(len(data), k, False, None) if broken else folds
             moved.append(utilities_in_the_open(one, data, target, folds, labels))
         largest = max(largest, *(abs(a - b) for a, b in zip(*moved)))
     return largest
@@ -244,11 +241,8 @@ def test_utilities_leave_no_trace(monkeypatch):
     """Two fits that differ in their utilities and agree in their choice leave the same object."""
 
     def trace(utilities):
-        monkeypatch.setattr(
-            _aggregated,
-            "utilities_of",
-            lambda *args, **kwargs: [Fraction(one) for one in utilities],
-        )
+        exact = [Fraction(utility) for utility in utilities]
+        monkeypatch.setattr(_aggregated, "utilities_of", lambda *args, **kwargs: exact)
         one = search(RandomizedResponse(), {"label": [0, 1]}, selection_epsilon=1e6).fit(X, y)
         del one.best_estimator_
         return pickle.dumps(one)

@@ -129,12 +129,8 @@ def test_training_together_gives_what_training_one_by_one_gives(kind, cv, monkey
     alone = outcome()
     assert together.best_params_ == alone.best_params_
     assert together.best_score_ == alone.best_score_
-    torch.testing.assert_close(
-        parameters(together.best_estimator_),
-        parameters(alone.best_estimator_),
-        rtol=1e-5,
-        atol=2e-6,
-    )
+    trained = [parameters(search.best_estimator_) for search in (together, alone)]
+    torch.testing.assert_close(*trained, rtol=1e-5, atol=2e-6)
 
 
 @pytest.mark.slow

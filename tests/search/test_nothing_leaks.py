@@ -151,11 +151,8 @@ def test_what_an_adapter_does_after_training_fails_for_one_alone(make, together,
     monkeypatch.setattr(ProtocolAdapter, "trains_together", lambda self, estimator: together)
     monkeypatch.setattr(ProtocolAdapter, "fit_together", fit_together)
     monkeypatch.setattr(ProtocolAdapter, "finish", finish)
-    number = (
-        {"n_iter": Fixed(12), "random_state": 0}
-        if make is DPRandomSearchCV
-        else {"selection_epsilon": 1e4}
-    )
+    runs, choice = {"n_iter": Fixed(12), "random_state": 0}, {"selection_epsilon": 1e4}
+    number = runs if make is DPRandomSearchCV else choice
     one = make(NoisyCentroids(epsilon=100.0), {"shrink": [0.0, 0.5]}, **number).fit(X, y)
     assert one.best_params_ == {"shrink": 0.0}
 

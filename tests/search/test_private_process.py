@@ -4,6 +4,7 @@ asked for it."""
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -64,11 +65,8 @@ def start(request, monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_nothing_that_a_process_can_see_tells_how_many_runs_there_were(tmp_path):
     code = "from tests.search.seen_from_outside import main; main()"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
-        "TMPDIR": str(tmp_path),
-    }
+    path = os.pathsep.join([str(ROOT), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path)}
     options = {"cwd": ROOT, "capture_output": True, "check": True}
     done = subprocess.run([sys.executable, "-c", code], env=environment, **options)
     assert b"secret" not in done.stdout + done.stderr
@@ -93,11 +91,8 @@ def of_this_module():
 @pytest.mark.slow
 def test_runs_side_by_side_share_the_processors():
     def threads():
-        return [
-            in_own_process(partial(threads_now, n_jobs), most)
-            for n_jobs in (-1, 10**6, None)
-            for most in (None, 1)
-        ]
+        pairs = itertools.product((-1, 10**6, None), (None, 1))
+        return [in_own_process(partial(threads_now, n_jobs), most) for n_jobs, most in pairs]
 
     assert privately(threads) == [cpu_count(), 1, cpu_count(), 1, 1, 1]
 
@@ -426,11 +421,8 @@ def test_threads_that_ask_first_at_the_same_time_share_a_server(monkeypatch):
 
 
 def fitted(n_jobs=None):
-    return (
-        DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, n_jobs=n_jobs, random_state=0)
-        .fit(X, y)
-        .best_score_
-    )
+    options = {"n_iter": 3, "n_jobs": n_jobs, "random_state": 0}
+    return DPRandomSearchCV(NoisyCentroids(), SPACE, **options).fit(X, y).best_score_
 
 
 @pytest.mark.slow

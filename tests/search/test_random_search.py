@@ -184,11 +184,8 @@ def test_a_search_around_a_search_rests_on_what_the_inner_one_rests_on():
     inner = DPRandomSearchCV(
         LogisticRegression(), {"C": [1.0]}, guarantee=dp.PureDP(epsilon=1.0), random_state=0
     )
-    told = (
-        DPRandomSearchCV(inner, {"estimator__C": [0.1, 1.0]}, n_iter=2)
-        .privacy_cost(len(X))
-        .assumptions
-    )
+    outer = DPRandomSearchCV(inner, {"estimator__C": [0.1, 1.0]}, n_iter=2)
+    told = outer.privacy_cost(len(X)).assumptions
     assert any("The caller declared that one fit of LogisticRegression" in text for text in told)
     assert not any("seed" in text for text in told)  # the outer search replaces it
 

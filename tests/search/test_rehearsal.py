@@ -213,13 +213,8 @@ def test_only_names_shapes_and_types_are_read(kind):
 
 def test_a_table_is_made_up_with_its_own_columns_and_types():
     encoder = make_pipeline(TableEncoder(SCHEMA), NoisyCentroids())
-    more = frame_of(
-        FRAME.assign(
-            kind=pd.Categorical(FRAME["job"]),
-            flag=FRAME["age"] > 30,
-            size=FRAME["age"].astype("Int64"),
-        )
-    )
+    kind, ages = pd.Categorical(FRAME["job"]), FRAME["age"]
+    more = frame_of(FRAME.assign(kind=kind, flag=ages > 30, size=ages.astype("Int64")))
     made, targets = made_up(encoder, ACCURACY, emptied(more))
     assert list(made.columns) == list(more.columns)
     assert list(made.dtypes) == list(more.dtypes)

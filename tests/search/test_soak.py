@@ -85,11 +85,8 @@ def left(before, within=60.0):
     end = time.monotonic() + within
     while True:
         now = taken()  # idle workers of other tests may have ended meanwhile
-        more = {
-            name: value
-            for name, value in now.items()
-            if value != before[name] and not is_less(value, before[name])
-        }
+        other = {name: value for name, value in now.items() if value != before[name]}
+        more = {name: value for name, value in other.items() if not is_less(value, before[name])}
         if not more or time.monotonic() > end:
             return more
         time.sleep(0.05)

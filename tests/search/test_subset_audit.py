@@ -40,11 +40,8 @@ def both(model):
 
 def found(one, X, other, runs=RUNS, confidence=0.999):
     labels = np.zeros(30, dtype=int)
-    more = {
-        "confidence": confidence,
-        "fit_params": PUBLIC,
-        "absent": one.estimator.neighboring == "zero_out",
-    }
+    absent = one.estimator.neighboring == "zero_out"
+    more = {"confidence": confidence, "fit_params": PUBLIC, "absent": absent}
     return audited(one, both, runs, data=(X, labels), other=(other, labels), **more)
 
 

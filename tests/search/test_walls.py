@@ -52,11 +52,8 @@ class Looking(NoisyCentroids):
     """Keeps all that tells of other processes, and leaves traces for them."""
 
     def fit(self, X, y):
-        processes = (
-            [one for one in os.listdir("/proc") if one.isdigit()]
-            if os.readlink("/proc/self") == "1"
-            else []
-        )
+        is_first = os.readlink("/proc/self") == "1"
+        processes = [name for name in os.listdir("/proc") if name.isdigit()] if is_first else []
         self.seen_ = [
             os.getpid(), os.getppid(), tempfile.gettempdir(),
             sorted(os.listdir(tempfile.gettempdir())), sorted(os.listdir("/dev/shm")), processes,

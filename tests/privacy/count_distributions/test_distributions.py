@@ -117,17 +117,18 @@ def test_generating_function_ends_at_one_and_its_slope_is_convex(distribution: C
         assert distribution.log_pgf_slope(0.5) == pytest.approx(np.log(distribution.pgf_slope(0.5)))
 
 
+def first_mass(gamma: mpmath.mpf, eta: mpmath.mpf) -> mpmath.mpf:
+    """P[K = 1] of the negative binomial distribution."""
+    return (1 - gamma) * (-1 / mpmath.log(gamma) if eta == 0 else eta / (gamma**-eta - 1))
+
+
 @pytest.mark.parametrize("shape", [-0.9, -0.5, -1e-7, 0.0, 1e-7, 0.5, 1.0, 2.5, 5.9])
 @pytest.mark.parametrize("mean", [1.01, 1.5, 10.0, 1e3, 1e6])
 def test_mean_is_met_to_nine_digits(shape: float, mean: float) -> None:
     distribution = NegativeBinomial(shape, mean)
     with mpmath.workdps(80):
         gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(shape)
-        first = (
-            (1 - gamma) / -mpmath.log(gamma)
-            if shape == 0
-            else eta * (1 - gamma) / (gamma**-eta - 1)
-        )
+        first = first_mass(gamma, eta)
         assert float(first * gamma ** -(1 + eta)) == pytest.approx(mean, rel=1e-9)
     assert distribution.pgf_slope(1.0) == pytest.approx(mean, rel=1e-9)
 
@@ -156,11 +157,7 @@ def test_probabilities_far_out_keep_their_digits(distribution: CountDistribution
     """Where Γ-functions would cancel: against 50 digits."""
     with mpmath.workdps(50):
         gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(distribution.eta)
-        first = (
-            (1 - gamma) / -mpmath.log(gamma)
-            if distribution.eta == 0
-            else eta * (1 - gamma) / (gamma**-eta - 1)
-        )
+        first = first_mass(gamma, eta)
         for k in (1, 50, 99_999, 100_001, 10**6, 5 * 10**6):
             exact = first * (1 - gamma) ** (k - 1) * mpmath.gammaprod([k + eta], [1 + eta, k + 1])
             assert distribution.pmf(k) == pytest.approx(float(exact), rel=1e-9)
@@ -364,11 +361,8 @@ def test_generating_function_keeps_its_digits_where_one_run_is_nearly_certain(sh
         gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(shape)
         for z in (1e-9, 0.1, 0.5, 0.9, 1 - 1e-9):
             base = 1 - (1 - gamma) * mpmath.mpf(z)
-            exact = (
-                mpmath.log(base) / mpmath.log(gamma)
-                if shape == 0
-                else (base**-eta - 1) / (gamma**-eta - 1)
-            )
+            logarithmic = mpmath.log(base) / mpmath.log(gamma)
+            exact = (base**-eta - 1) / (gamma**-eta - 1) if shape else logarithmic
             assert abs(distribution.pgf(z) - exact) <= 2e-15
 
 

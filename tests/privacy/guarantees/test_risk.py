@@ -99,11 +99,8 @@ def test_a_small_rate_keeps_its_digits() -> None:
 
 def test_a_profile_that_is_no_longer_convex_is_still_read_on_the_safe_side() -> None:
     """A step instead of a slope: the smallest of several bounds may look like this."""
-    curve = trade_off(
-        lambda epsilon: np.where(
-            epsilon < 1.0, 0.9, np.maximum(delta_of_gaussian(1.0, epsilon), 1e-6)
-        )
-    )
+    gaussian = lambda epsilon: np.maximum(delta_of_gaussian(1.0, epsilon), 1e-6)  # noqa: E731
+    curve = trade_off(lambda epsilon: np.where(epsilon < 1.0, 0.9, gaussian(epsilon)))
     bound = (np.e - 1 + 2 * delta_of_gaussian(1.0, np.array(1.0))) / (np.e + 1) * (1 + 1e-4)
     assert curve.advantage() <= bound
     for rate in ALL_RATES[1:-1]:

@@ -157,13 +157,8 @@ def test_a_large_scale_loses_no_digits():
 @pytest.mark.slow
 def test_quantiles_of_scipy_are_far_more_accurate_than_is_assumed():
     rng, few = np.random.default_rng(0), size(500, 100)
-    tails = np.concatenate(
-        [
-            rng.uniform(0, 0.5, few),
-            0.5 * 10.0 ** -rng.uniform(0, 19, 2 * few),
-            0.5 - 10.0 ** -rng.uniform(1, 15, few),
-        ]
-    )
+    small, large = 0.5 * 10.0 ** -rng.uniform(0, 19, 2 * few), 10.0 ** -rng.uniform(1, 15, few)
+    tails = np.concatenate([rng.uniform(0, 0.5, few), small, 0.5 - large])
     with mpmath.workprec(200):
         errors = [abs(quantile(tail) + float(ndtri(tail))) / (1 + quantile(tail)) for tail in tails]
     assert max(errors) < ACCURACY / 25

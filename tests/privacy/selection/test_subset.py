@@ -35,11 +35,7 @@ DELTA = 1e-5
 
 def theorem(search: Search, fraction: float, train_on: str, share: float = 1.0) -> TheoremFour:
     """Theorem 4, or Theorem 2 where nothing validates."""
-    parts = {
-        "tune": search.tune_guarantee,
-        "validate": search.validate_guarantee,
-        "train": search.train_guarantee,
-    }
+    parts = {name: getattr(search, f"{name}_guarantee") for name in ("tune", "validate", "train")}
     return TheoremFour(**parts, fraction=fraction, share=share, train_on=train_on)
 
 
@@ -125,11 +121,8 @@ def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached(s
             1,
             *(dp.PureDP(epsilon=float(one)) for one in (a, b, d)),
         )
-        given = (
-            {}
-            if share is None
-            else {"validate": dp.PureDP(epsilon=float(b)), "validated_share": share}
-        )
+        given = {"validate": dp.PureDP(epsilon=float(b)), "validated_share": share}
+        given = {} if share is None else given
         for train_on in VARIANTS:
             bound = dp.subset_then_train(
                 search.tune_guarantee, search.train_guarantee, fraction, train_on, **given
@@ -257,13 +250,8 @@ def test_publishing_who_was_in_the_subset_costs_the_mixture_and_is_caught(train_
     for _ in range(30):
         search = subset_search.of_one_record(rng, "silent")
         told = neighbours(search, 0.3, train_on, reveal=True)
-        check(
-            dp.subset_then_train(
-                search.tune_guarantee, search.train_guarantee, 0.3, train_on,
-                secret_membership=False,
-            ),
-            *told,
-        )  # fmt: skip
+        parts = search.tune_guarantee, search.train_guarantee
+        check(dp.subset_then_train(*parts, 0.3, train_on, secret_membership=False), *told)
         try:
             check(theorem(search, 0.3, train_on), *told)
         except Violation:

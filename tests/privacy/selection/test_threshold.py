@@ -193,11 +193,8 @@ def test_published_curve_is_the_smallest_for_weak_bases_and_long_searches() -> N
 
 
 def brute_force_curve(one: Mechanism) -> dp.RenyiDP:
-    orders = np.unique(
-        np.concatenate(
-            [1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]
-        )
-    )
+    small, large = 1 + np.geomspace(0.05, 8, 60), np.geomspace(65, 4096, 40)
+    orders = np.unique(np.concatenate([small, np.arange(2, 65), large]))
     worst = []
     for order in orders:
         both = np.log(one.p) - np.log(one.q)
