@@ -170,9 +170,8 @@ def private_fit(
         n, unit = number_of_persons(persons), "person"
     trusted = (*workplace.assumptions, *(TRUSTED_WORKERS,) * is_of_dask(X))
     with planning(type(search).__name__, search.verbose):
-        plan = strategy.plan(n, is_public, search.delta)
+        plan = strategy.plan(n, is_public, search.delta, unit=unit).assuming(*trusted)
         check_finite(search, plan, plan.spent, n, is_public)
-    plan = replace(plan, spent=replace(plan.spent, unit=unit)).assuming(*trusted)
     if search.verbose:
         print(plan_in_words(search, plan))
     search.ledger = search.checkpoint = None  # the user's process keeps both

@@ -98,9 +98,7 @@ class Strategy(ABC):
     # --- plan -------------------------------------------------------------------------------------
 
     @np.errstate(under="ignore")  # the user may have made it an error
-    def plan(
-        self, n_samples: int | None, public: bool, delta: float | None, guess: float | None = None
-    ) -> Plan:
+    def plan(self, n_samples: int | None, public: bool, delta: float | None, **stated: Any) -> Plan:
         """Plan for a number of records, and for public or private validation data.
 
         Parameters
@@ -109,10 +107,10 @@ class Strategy(ABC):
         public : bool
         delta : float or None
             δ at which ε is stated.
-        guess : float, optional
-            A guess of the noise factor, with which the plan is rough.
+        **stated
+            ``guess`` and ``unit``, as in ``Facts``.
         """
-        return make_plan(replace(self.facts(n_samples, public), delta=delta, guess=guess))
+        return make_plan(replace(self.facts(n_samples, public), delta=delta, **stated))
 
     @abstractmethod
     def facts(self, n_samples: int | None, public: bool) -> Facts:

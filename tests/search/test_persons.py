@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -131,7 +132,10 @@ def test_delta_is_compared_with_the_number_of_persons():
     few = TABLE.head(400)
     search = DPSubsetSearchCV(classifier(), SPACE, epsilon=1.0, delta=0.004, rehearse=False)
     search._prepared(few, few["pay"], None, None, {"groups": np.arange(400) % 200})
-    with pytest.raises(PrivacyError, match="delta"):
+    with pytest.raises(PrivacyError, match="delta=0.004 for 400 records"):
         search._prepared(few, few["pay"], None, None, {})
+    with pytest.raises(PrivacyError, match="delta=0.01 for 200 persons"):
+        large = clone(search).set_params(delta=0.01)
+        large._prepared(few, few["pay"], None, None, {"groups": np.arange(400) % 200})
     with pytest.raises(ValueError, match=r"Found groups of shape \(399,\) for 400 records"):
         search._prepared(few, few["pay"], None, None, {"groups": np.arange(399)})

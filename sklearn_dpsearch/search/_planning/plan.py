@@ -109,6 +109,8 @@ class Facts:
         Public amount of work: the beginning of the line that ``verbose`` prints.
     guess : float or None
         A guess of the noise factor, with which the plan is rough.
+    unit : {"record", "person"}
+        What the number of records counts, and the guarantee protects.
     """
 
     families: Families
@@ -128,6 +130,7 @@ class Facts:
     tuning_share: float = 1.0
     work: str = ""
     guess: float | None = None
+    unit: str = "record"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,9 +218,8 @@ def make_plan(facts: Facts) -> Plan:
         *facts.notes,
         *(ROWS_ALONE,) * (noise is not None),
     )
-    spent = PrivacySpent(
-        guarantee=total, delta=delta, components=releases, assumptions=notes, release=facts.release
-    )
+    stated: Any = {"components": releases, "assumptions": notes, "release": facts.release}
+    spent = PrivacySpent(guarantee=total, delta=delta, unit=facts.unit, **stated)
     return Plan(
         **vars(facts),
         promises=promises,
@@ -379,7 +381,7 @@ def _stated_delta(facts: Facts, total: Guarantee) -> float:
 def _size_of_delta(delta: float, facts: Facts) -> None:
     """Raise for a δ too large for the number of records."""
     if facts.families.n_samples is not None:
-        check_size_of_delta("delta", delta, facts.families.n_samples)
+        check_size_of_delta("delta", delta, facts.families.n_samples, facts.unit)
 
 
 _NEED_DELTA = (
