@@ -97,11 +97,7 @@ PROTOCOL = ProtocolAdapter()
 #: Adapters of models without parts, for a declared guarantee.
 MODEL_ADAPTERS: tuple[Adapter, ...] = (*LIBRARIES, SkorchAdapter(declared=True), PROTOCOL)
 
+#: Adapters of compositions, and of nets of others.
+COMPOSED: tuple[Adapter, ...] = (CompositeAdapter(adapter_for), SkorchAdapter(), OpacusAdapter())
 #: Adapters in the order of asking; each recognises exact types only.
-ADAPTERS: tuple[Adapter, ...] = (
-    *LIBRARIES,
-    CompositeAdapter(adapter_for),
-    SkorchAdapter(),
-    OpacusAdapter(),
-    PROTOCOL,
-)
+ADAPTERS: tuple[Adapter, ...] = (*LIBRARIES, *COMPOSED, PROTOCOL)

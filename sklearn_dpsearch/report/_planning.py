@@ -430,10 +430,8 @@ class Comparison:
     def __str__(self) -> str:
         table = [list(COLUMNS), *self._cells]
         widths = [max(len(line[place]) for line in table) for place in range(len(COLUMNS))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
-            for line in table
-        ]
+        aligned = ([*map(str.ljust, line, widths)] for line in table)
+        lines = ["  ".join(cells).rstrip() for cells in aligned]
         lines += [f"left out: {name}: {reason}" for name, reason in self.left_out.items()]
         lines += [f"recommended: {self._recommended}", self.why]
         if self.columns:

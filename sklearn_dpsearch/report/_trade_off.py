@@ -138,10 +138,8 @@ class TradeOffDisplay(Display):
 
     def _draw_readings(self, ax: Any, color: str) -> None:
         """Mark readings on the curve, with text in the legend, where no line crosses it."""
-        lines = [
-            f"{percent_up(power)} found, {100 * rate:g} % accused"
-            for rate, power in self.readings.items()
-        ]
+        pairs = self.readings.items()
+        lines = [f"{percent_up(power)} found, {100 * rate:g} % accused" for rate, power in pairs]
         lines.append(f"advantage {percent_up(self.advantage)}")
         rates, powers = list(self.readings), list(self.readings.values())
         ax.plot(rates, powers, "o", color=color, label="\n".join(lines))

@@ -134,8 +134,8 @@ def test_delta_is_compared_with_the_number_of_persons():
     search._prepared(few, few["pay"], None, None, {"groups": np.arange(400) % 200})
     with pytest.raises(PrivacyError, match="delta=0.004 for 400 records"):
         search._prepared(few, few["pay"], None, None, {})
+    large = clone(search).set_params(delta=0.01)
     with pytest.raises(PrivacyError, match="delta=0.01 for 200 persons"):
-        large = clone(search).set_params(delta=0.01)
         large._prepared(few, few["pay"], None, None, {"groups": np.arange(400) % 200})
     with pytest.raises(ValueError, match=r"Found groups of shape \(399,\) for 400 records"):
         search._prepared(few, few["pay"], None, None, {"groups": np.arange(399)})
