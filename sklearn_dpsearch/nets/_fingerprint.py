@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..privacy import PrivacyError
 from ._named_tensors import list_tensors
@@ -23,6 +23,8 @@ from ._stacked_training import TrainingTask
 #: The attribute of a module, and the entry of saved parameters, that hold the notes of its privacy
 #: cost. They have random numbers, and change no training.
 NOTE = "_sklearn_dpsearch_spent"
+#: Attributes of modules with hooks by numbers, which differ from process to process.
+HOOK_NAMES = sorted(name for name in vars(nn.Module()) if "_hooks" in name)
 #: Packages, beside installed ones, whose functions and classes are known by their names.
 LIBRARIES = sys.stdlib_module_names | {"sklearn_dpsearch"}
 #: Folders of installed packages.
@@ -46,7 +48,7 @@ def text_of_value(value: Any, numbers: dict[int, tuple[int, object]] | None = No
     if type(value) in (set, frozenset):
         return f"set{sorted(map(text_of_value, value))}"
     if type(value) in (dict, list, tuple):
-        entries = [e for e in value.items() if e[0] != NOTE] if type(value) is dict else value
+        entries = value.items() if type(value) is dict else value
         texts = ", ".join(text_of_value(entry, numbers) for entry in entries)
         return f"{type(value).__name__}({texts})"
     if id(value) in numbers:
@@ -54,7 +56,7 @@ def text_of_value(value: Any, numbers: dict[int, tuple[int, object]] | None = No
     numbers[id(value)] = len(numbers), value
     try:
         parts = _parts(value)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # of methods for pickles, which may be the user's
         raise PrivacyError(
             f"Found {value!r} in a training with noise_seed ({error}); noise_seed needs parts that "
             "a pickle can hold: another training with the same noise could not be told from this "
@@ -71,11 +73,14 @@ def _parts(value: Any) -> Any:
 
     Raises
     ------
-    TypeError, ValueError
+    Exception
         For an object without such parts.
     """
     if isinstance(value, Tensor):
         return digest_of_tensors(value), value.requires_grad
+    if isinstance(value, nn.Module):
+        state = {name: part for name, part in value.__getstate__().items() if name != NOTE}
+        return type(value), state | {name: [*state[name].values()] for name in HOOK_NAMES}
     if isinstance(value, ModuleType):
         return value.__name__
     if isinstance(value, CodeType):
@@ -115,8 +120,7 @@ def digest_of_tensors(*tensors: Tensor) -> str:
     digest = hashlib.sha256()
     for tensor in tensors:
         values = tensor.detach().cpu().contiguous()
-        kind = str(values.dtype).removeprefix("torch.")
-        digest.update(f"{kind}{tuple(values.shape)}".encode())
+        digest.update(f"{values.dtype}{tuple(values.shape)}".removeprefix("torch.").encode())
         digest.update(values.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 

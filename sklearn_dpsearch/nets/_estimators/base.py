@@ -344,7 +344,8 @@ class DPSGDEstimator(BaseEstimator):
             # each gradient moves by 1 ÷ (1 − momentum) steps in total
             step = step * (1.0 - facts.momentum) / norm
         else:
-            step = rule.adam_step(facts)
+            # of Adam: where gradients are mostly noise, each moves a weight by about its size
+            step = rule.noise / math.sqrt(facts.bound) / math.hypot(*facts.decay)
         self.learning_rate_init_ = facts.factor * step
         task = TrainingTask(
             module=self._module_in_training(),

@@ -91,8 +91,7 @@ class WideAndDeep(nn.Module):
 
     def __init__(self, wide: nn.Linear, deep: nn.Sequential) -> None:
         super().__init__()
-        self.wide = wide
-        self.deep = deep
+        self.wide, self.deep = wide, deep
         self.first = deep[0].in_features
 
     def forward(self, inputs: Tensor) -> Tensor:

@@ -112,13 +112,6 @@ class StepRule:
         allowed = self.noise / math.sqrt(facts.bound)  # in each weight at the end
         return min(allowed / per_step, self.reach / facts.bound, self.longest)
 
-    def adam_step(self, facts: StepFacts) -> float:
-        """Derived step size of Adam.
-
-        Where gradients are mostly noise, each step moves a weight by about the step size.
-        """
-        return self.noise / math.sqrt(facts.bound) / math.hypot(*facts.decay)
-
     def clipping_norm(self, unclipped_step: float, facts: StepFacts) -> float:
         """Clipping norm by rule, from a step for norm 1.
 
