@@ -96,8 +96,8 @@ def _parts(value: Any) -> Any:
         return getattr(value, "__module__", None), getattr(value, "__wrapped__", None), held
     name = f"{value.__module__}.{value.__qualname__}"
     package = name.partition(".")[0]
-    folders = Path(getattr(sys.modules.get(package), "__file__", None) or "").parts
-    if (package in LIBRARIES or INSTALLED & {*folders}) and "<" not in name:
+    path = Path(getattr(sys.modules.get(package), "__file__", None) or "").parts
+    if package != "__main__" and "<" not in name and (package in LIBRARIES or INSTALLED & {*path}):
         return name
     if isinstance(value, type):
         own = {k: v for k, v in vars(value).items() if k[:2] != "__" or isinstance(v, FunctionType)}
