@@ -115,7 +115,7 @@ def check_arguments_of(kind: type, named: Iterable[str]) -> None:
     classes = [vars(base) for base in kind.__mro__ if base is not object]
     constructors = [members["__init__"] for members in classes if "__init__" in members]
     signatures = [list(signature(init).parameters.values())[1:] for init in constructors]
-    parameters = [parameter for own in signatures for parameter in own]
+    parameters = [parameter for signed in signatures for parameter in signed]
     names = {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signatures[0])
     strange = [
@@ -159,5 +159,5 @@ def not_once(columns: Sequence[str], wanted: Iterable[str]) -> str:
         return ""
     hints = (did_you_mean(name, columns).replace("?", f" for {name!r}?") for name in missing)
     remedy = " Give each column a name of its own." * bool(twice)
-    found = f"Found {' and '.join(mistakes)}, whose columns are {list(columns)}."
-    return "".join((found, *dict.fromkeys(hints), remedy))
+    message = f"Found {' and '.join(mistakes)}, whose columns are {list(columns)}."
+    return "".join((message, *dict.fromkeys(hints), remedy))

@@ -100,8 +100,10 @@ def _parts(value: Any) -> Any:
     if package != "__main__" and "<" not in name and (package in LIBRARIES or INSTALLED & {*path}):
         return name
     if isinstance(value, type):
-        own = {k: v for k, v in vars(value).items() if k[:2] != "__" or isinstance(v, FunctionType)}
-        return name, value.__bases__, {k: v for k, v in own.items() if k != "_abc_impl"}
+        members = {
+            k: v for k, v in vars(value).items() if k[:2] != "__" or isinstance(v, FunctionType)
+        }
+        return name, value.__bases__, {k: v for k, v in members.items() if k != "_abc_impl"}
     cells = [cell.cell_contents for cell in value.__closure__ or ()]
     names = sorted(_global_names(value.__code__) & value.__globals__.keys())
     read = [cells, {key: value.__globals__[key] for key in names}]

@@ -200,8 +200,8 @@ def in_parallel(
 
 def error_in_fixed_words(error: BaseException) -> Exception:
     """Error with fixed words or those of the library, to be raised outside of the handler."""
-    own = (private_process.PrivateProcessError, PrivacyError)
-    if isinstance(error, own) and is_ours(type(error)):
+    kinds = (private_process.PrivateProcessError, PrivacyError)
+    if isinstance(error, kinds) and is_ours(type(error)):
         return type(error)(str(error))
     names = (kind.__name__ for kind in type(error).__mro__)
     return WorkersError(f"{NO_RUNS} {next(filter(None, map(SENTENCES.get, names)), COMMON_REMEDY)}")
