@@ -1,6 +1,7 @@
 """Errors of the library: each message says what was found, what is needed and the remedy."""
 
 import difflib
+import itertools
 from collections.abc import Iterable, Sequence
 from inspect import signature
 
@@ -115,7 +116,7 @@ def check_arguments_of(kind: type, named: Iterable[str]) -> None:
     classes = [vars(base) for base in kind.__mro__ if base is not object]
     constructors = [members["__init__"] for members in classes if "__init__" in members]
     signatures = [list(signature(init).parameters.values())[1:] for init in constructors]
-    parameters = [parameter for signed in signatures for parameter in signed]
+    parameters = itertools.chain(*signatures)
     names = {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signatures[0])
     strange = [
