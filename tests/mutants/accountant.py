@@ -164,7 +164,7 @@ MUTANTS = {
         mistake="The record is only ever removed, never added.",
         file="privacy/_numerics/basic_mechanisms.py",
         old="combine([step], lambda parts, _: convolve(parts, [steps]))",
-        new="symmetric(convolve([step.added], [steps]))",
+        new="symmetric_pair(convolve([step.added], [steps]))",
         test="privacy/numerics/test_basic_mechanisms.py::test_dpsgd_agrees_with_dp_accounting",
     ),
     "search in one direction": Mutant(
@@ -306,7 +306,7 @@ MUTANTS = {
         mistake="An ε of 2.4541 is stated as 2.454.",
         file="privacy/_statement/content.py",
         old="quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT_CONTEXT)",
-        new="quantize(Decimal(1).scaleb(-digits), 'ROUND_HALF_EVEN', EXACT)",
+        new="quantize(Decimal(1).scaleb(-digits), 'ROUND_HALF_EVEN', EXACT_CONTEXT)",
         test="privacy/statement/test_report.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",
     ),
 }

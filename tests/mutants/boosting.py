@@ -24,7 +24,7 @@ MUTANTS = {
             "information, size = self._mu() * float(start.total.mean()), self._mu() * "
             "start.n_records"
         ),
-        new="information, size = self._mu() * codes.shape[1] / 2, self._mu() * codes.shape[1]",
+        new="information, size = self._mu() * records.n_units / 2, self._mu() * records.n_units",
         test="boosting/test_capacity.py::test_what_can_be_learned_is_counted_by_the_rarer_class",
     ),
     "a round more than is paid for": Mutant(

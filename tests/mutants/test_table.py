@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+
 import pytest
 
 from .mutant import ROOT, Mutant
@@ -9,9 +12,23 @@ from .run import killer_of
 from .table import MUTANTS
 
 
+def unbound_names(source):
+    """Names that a module reads and nowhere binds."""
+    nodes = list(ast.walk(ast.parse(source)))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    bound |= {(node.asname or node.name).split(".")[0] for node in nodes if type(node) is ast.alias}
+    bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    return {node.id for node in names} - bound - set(dir(builtins))
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
 def test_a_mutant_fits_the_library_as_it_is(mutant):
-    mutant.check((ROOT / "sklearn_dpsearch" / mutant.file).read_text())
+    text = (ROOT / "sklearn_dpsearch" / mutant.file).read_text()
+    mutant.check(text)
+    # a name that is gone would be noticed, and not the mistake
+    assert unbound_names(text.replace(mutant.old, mutant.new)) <= unbound_names(text)
     file, _, function = mutant.test.partition("::")
     assert f"def {function.partition('[')[0]}" in (ROOT / "tests" / file).read_text()
     assert mutant.mistake.endswith(".")
