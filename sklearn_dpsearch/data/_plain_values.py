@@ -6,6 +6,7 @@ behind the door.
 
 from __future__ import annotations
 
+import contextlib
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -59,11 +60,12 @@ def plain_value(value: Any, depth: int = 0) -> Any:
 
 
 def _with_fixed_offset(value: Any) -> Any:
-    """The instant in a zone of a fixed offset; None where the zone may be anybody's code."""
+    """The instant in a zone of a fixed offset; None where the zone may be code, or has none."""
     zone = value.tzinfo
     if zone is None or type(zone) is timezone:
         return value
     is_known = type(zone).__module__.partition(".")[0] in ZONE_LIBRARIES
-    if not is_known or type(value) is time:
-        return None
-    return value.replace(tzinfo=timezone(value.utcoffset()))
+    with contextlib.suppress(Exception):  # an offset of more than a day
+        if is_known and type(value) is not time:
+            return value.replace(tzinfo=timezone(value.utcoffset()))
+    return None

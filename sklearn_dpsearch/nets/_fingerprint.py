@@ -56,10 +56,10 @@ def text_of_value(value: Any, numbers: dict[int, tuple[int, object]] | None = No
     numbers[id(value)] = len(numbers), value
     try:
         parts = _parts(value)
-    except Exception as error:  # of methods for pickles, which may be the user's
+    except Exception:  # of methods for pickles, which may be the user's, and so their texts
         raise PrivacyError(
-            f"Found {value!r} in a training with noise_seed ({error}); noise_seed needs parts that "
-            "a pickle can hold: another training with the same noise could not be told from this "
+            f"Found {type(value).__name__} in a training with noise_seed, which needs parts that a "
+            "pickle can hold: another training with the same noise could not be told from this "
             "one, and the difference of the two would have no noise. Leave noise_seed=None."
         ) from None
     return f"object of {text_of_value(parts, numbers)}"

@@ -24,6 +24,7 @@ from sklearn_dpsearch.privacy import PureDP
 from sklearn_dpsearch.report import schema_report
 
 pd = pytest.importorskip("pandas")
+dateutil_tz = pytest.importorskip("dateutil.tz")
 
 N = 80
 WEAK = PureDP(epsilon=1.0)
@@ -74,6 +75,7 @@ ODD = [
     *(threading.Lock(), lambda: 1, (n for n in ()), "\ud800", b"\xff", [1, [2]], 10**5000),
     *(STRUCTURED, NOON.replace(tzinfo=Zone()), time(12, tzinfo=Zone()), NOON.astimezone(UNNAMED)),
     *(pd.Timestamp(NOON, tz=Zone()), {NOON.replace(tzinfo=Zone()): 1}),
+    NOON.replace(tzinfo=dateutil_tz.tzoffset(None, 10**6)),  # of more than a day
 ]
 
 
