@@ -194,7 +194,8 @@ def test_trainings_that_differ_share_no_noise(difference):
 def test_what_cannot_be_told_apart_is_an_error_with_a_seed_alone():
     lock = threading.Lock()
     make = lambda: Scaled(lambda value: value if lock else 0.0)  # noqa: E731
-    with pytest.raises(PrivacyError, match="Found lock in a training with noise_seed, which needs .*noise_seed=None"):
+    needed = "Found lock in a training with noise_seed, which needs .*noise_seed=None"
+    with pytest.raises(PrivacyError, match=needed):
         seed_of(make)
     assert seed_of(make, noise_seed=None) != seed_of(make, noise_seed=None)
 
