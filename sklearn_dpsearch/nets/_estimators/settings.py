@@ -136,24 +136,24 @@ class _WholeNumber(Number):
         return f"a whole number >= {self.left}"
 
 
-_POSITIVE_NUMBER = Number(numbers.Real, 0, None, closed="neither")
+POSITIVE_NUMBER = Number(numbers.Real, 0, None, closed="neither")
 #: Least clipping norm. Norms of gradients above 2e19 count as infinite, so that factors stay above
 #: 5e-32: below 1e-38 single precision has few digits, and a clipped gradient could be five times
 #: longer than its norm.
 LEAST_NORM = 1e-12
-#: scikit-learn's constraints on the arguments that decide about privacy.
 #: Largest clipping norm: longer gradients count as infinite.
 LARGEST_NORM = 1e19
+#: scikit-learn's constraints on the arguments that decide about privacy.
 CONSTRAINTS: dict[str, list[Any]] = {
-    "noise_multiplier": [_POSITIVE_NUMBER, None],
-    "target_epsilon": [_POSITIVE_NUMBER, None],
+    "noise_multiplier": [POSITIVE_NUMBER, None],
+    "target_epsilon": [POSITIVE_NUMBER, None],
     "target_delta": [Number(numbers.Real, 0, 1, closed="neither"), None],
-    "target_mu": [_POSITIVE_NUMBER, None],
+    "target_mu": [POSITIVE_NUMBER, None],
     "max_grad_norm": [Number(numbers.Real, 0, LARGEST_NORM, closed="right"), StrOptions({"rule"})],
     "sample_rate": [Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
-    "batch_size": [_POSITIVE_NUMBER, None],
+    "batch_size": [POSITIVE_NUMBER, None],
     "neighboring": [StrOptions(set(NEIGHBORING))],
-    "max_epochs": [_POSITIVE_NUMBER],
+    "max_epochs": [POSITIVE_NUMBER],
     "max_steps": [_WholeNumber(numbers.Real, 1, None, closed="left"), None],
 }
 

@@ -36,7 +36,7 @@ from .._records import TrainingData, label_targets
 from .._sampling import RecordsOfPersons
 from .._stacked_training import TrainingTask
 from .base import DPSGDEstimator
-from .settings import MaxGradNorm, Settings
+from .settings import POSITIVE_NUMBER, MaxGradNorm, Settings
 from .step_size import Decay, StepFacts, StepSize
 from .table_records import Array, ArrayRecords, Bounds, FrameRecords, Limits, to_single_precision
 
@@ -44,7 +44,6 @@ from .table_records import Array, ArrayRecords, Bounds, FrameRecords, Limits, to
 FORM = "_records_form"
 #: Sampling rate by default.
 RATE = 0.02
-POSITIVE_NUMBER = Interval(numbers.Real, 0, None, closed="neither")
 Solver: TypeAlias = Literal["sgd", "adam", "adamw"]
 
 
@@ -118,7 +117,7 @@ class TableNet(DPSGDEstimator):
         },
     }
     default_rate: ClassVar[float | None] = RATE
-    #: RecordsOfPersons may come as ``groups``: a search hands them on.
+    #: Persons may come as ``groups``: a search hands them on.
     takes_groups = True
     #: Form of the records.
     records_of: ClassVar[type[ArrayRecords | FrameRecords]] = ArrayRecords
