@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
 from ..data._labels import as_array, column_of
@@ -145,6 +145,7 @@ def worst_case(
     """
     check_neighboring(neighboring)
     values, target = _numeric_table(X), None if y is None else _typed(as_array(y))
+    check_consistent_length(values, target)
     record, label, opposite, other_label = _extreme_record(values, target, scale, classification)
     persons = np.arange(len(values)) if groups is None else persons_in(groups, len(values))
     counts = np.bincount(persons)

@@ -169,6 +169,7 @@ def test_targets_keep_their_types_and_a_canary_has_none_that_is_missing(relation
     (np.where(X == 3.0, np.nan, X), Y, "add_remove", "values that are not finite numbers"),
     (X[:1], None, "add_remove", r"shape \(1, 2\); a table of finite numbers .* Give other="),
     (X, np.ones((6, 2)), "add_remove", "several targets"),
+    (X, Y[:5], "add_remove", "inconsistent numbers of samples"),
     (X, [None] * 6, "add_remove", "or none for all of them"),
     (0 * X, None, "zero_out", "equals the record that it replaces under 'zero_out'; .* Give "),
     (0 * X + 3.0, None, "replace_one", "equals the record that it replaces under 'replace_one'"),
