@@ -123,7 +123,7 @@ def check_kind(classes: Any, kind: str) -> None:
         raise ValueError(
             f"Found classes={list(classes)!r} ({words[declared in TEXT]}) for labels in y that are "
             f"{words[kind in TEXT]}: none of them is declared. Give classes of the same kind as y, "
-            "here or in the schema."
+            "here or in the schema (scikit-learn's ensembles make numbers from 0 of labels)."
         )
 
 

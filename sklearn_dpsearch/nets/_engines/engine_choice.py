@@ -15,6 +15,8 @@ import traceback
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -95,6 +97,8 @@ def choose_engine(
     traced, reason = _checked_graph(module, rows, outputs)
     if not is_sum or traced is None:
         _check_vmap_on_made_up(reason, module, criterion, rows, targets)
+    check_predictions_are_of_records(module, rows)
+    if not is_sum or traced is None:
         trust = TRUST.format(module=net_name(module), criterion=type(criterion).__name__)
         return EngineChoice(VmapEngine, None, (trust,))
     if traced.linear:
@@ -281,6 +285,36 @@ def made_up_labels(outputs: Tensor | None, labels: Tensor) -> Tensor:
         return labels
     codes = torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device)
     return codes.round().to(labels.dtype)
+
+
+def check_predictions_are_of_records(module: nn.Module, rows: Inputs) -> None:
+    """Raise if a record of a batch changes predictions for others.
+
+    Training sees one record at a time, and predictions do not. What a module draws from elsewhere
+    than PyTorch's generators makes it incomparable.
+
+    Raises
+    ------
+    LeakingEstimatorError
+    """
+    places = torch.arange(ROWS)
+    changed = [torch.where(places == i, (i + 1) % ROWS, places) for i in (0, ROWS // 2, ROWS - 1)]
+    outputs: list[Any] = []
+    for order in (places, places, *changed):
+        net = copy_with_same_parameters(module).eval()
+        outputs.append(outputs_on_made_up(net, map_tensors(itemgetter(order), rows)))
+    if any(values is None or values.shape[:1] != places.shape for values in outputs):
+        return
+    close = partial(torch.allclose, rtol=TOLERANCE, atol=1e-6, equal_nan=True)
+    expected, again, *others = outputs
+    unchanged = [order == places for order in changed]
+    same = (close(values[rest], expected[rest]) for values, rest in zip(others, unchanged))
+    if close(again, expected) and not all(same):
+        raise LeakingEstimatorError(
+            f"Another record of a table changes predictions of {net_name(module)}: something "
+            "couples them (a mean over the batch, a recurrent layer without batch_first=True). "
+            "Compute each record's output from that record alone."
+        )
 
 
 def check_batch_is_sum_of_records(

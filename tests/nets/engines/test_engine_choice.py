@@ -283,6 +283,51 @@ def test_an_altered_layer_that_mixes_records_sees_one_at_a_time(make, data, monk
         engine_for(make(), SUM, *data)
 
 
+class ByPlace(nn.Module):
+    """Records become one another's parts where a batch is read as a sequence."""
+
+    def __init__(self, mixed, *, recurrent=False):
+        super().__init__()
+        self.mixed = mixed
+        self.first = nn.RNN(5, 5) if recurrent else nn.Identity()
+        self.last = nn.Linear(20, 3)
+
+    def forward(self, inputs):
+        hidden = self.first(inputs)
+        return self.last(self.mixed(self, hidden[0] if isinstance(hidden, tuple) else hidden))
+
+
+def rows_of(net, inputs):
+    return inputs.reshape(len(inputs), -1)
+
+
+BY_PLACE = {
+    "time and batch change places": ByPlace(
+        lambda net, x: rows_of(net, x.transpose(0, 1).reshape(x.shape))
+    ),
+    "a running sum over records": ByPlace(lambda net, x: rows_of(net, x.cumsum(0))),
+    "a running sum from the end": ByPlace(lambda net, x: rows_of(net, x.flip(0).cumsum(0).flip(0))),
+    "the first record is taken away": ByPlace(lambda net, x: rows_of(net, x - x[:1])),
+    "batches in evaluation": ByPlace(
+        lambda net, x: rows_of(net, x - x.mean(0) * (not net.training))
+    ),
+    "a recurrent layer that has time first": ByPlace(rows_of, recurrent=True),
+}
+
+
+@pytest.mark.parametrize("net", BY_PLACE.values(), ids=BY_PLACE)
+def test_a_module_whose_predictions_depend_on_other_records_is_refused(net):
+    torch.manual_seed(0)
+    data = torch.randn(SIZE, 4, 5), torch.randint(0, 3, (SIZE,))
+    with pytest.raises(LeakingEstimatorError, match="couples them"):
+        engine_for(net, SUM, *data)
+
+
+def test_numbers_that_are_drawn_by_place_couple_no_records():
+    net = ByPlace(lambda net, x: rows_of(net, x + torch.randn_like(x)))
+    engine_for(net, SUM, torch.randn(SIZE, 4, 5), torch.zeros(SIZE, dtype=torch.long))
+
+
 class Batchwise(torch.Tensor):
     """A subclass sees whole batches wherever it meets them."""
 
