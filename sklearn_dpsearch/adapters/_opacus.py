@@ -61,19 +61,14 @@ class OpacusPlan:
     noise_multiplier: float = 0.0
 
     @property
-    def batches_drawn(self) -> int:
-        """Number of batches in an epoch: Opacus rounds 1/(1/batches) down, to 92 for 93."""
-        return int(1 / (1 / self.batches))
-
-    @property
     def sample_rate(self) -> float:
         """Sampling rate in Opacus's history."""
-        return 1 / self.batches_drawn
+        return 1 / self.batches
 
     @property
     def steps(self) -> int:
         """Number of steps in Opacus's history."""
-        return self.epochs * self.batches_drawn
+        return self.epochs * self.batches
 
     @property
     def guarantee(self) -> DPSGD:
@@ -108,14 +103,14 @@ class PlannedBatches:
     batches: int
 
     def __call__(self, dataset: Any, **options: Any) -> Any:
-        loader, batches = self.iterator(dataset, **options), self.batches
+        return of_batches(self.iterator(dataset, **options), self.batches)
 
-        def __len__(self: Any) -> int:
-            return batches
 
-        methods = {"__len__": __len__, "__iter__": _not_drawn}
-        loader.__class__ = type("PlannedLoader", (type(loader),), methods)
-        return loader
+def of_batches(loader: Any, batches: int) -> Any:
+    """Loader with a planned number of batches, none of which it draws itself."""
+    methods = {"__len__": lambda loader: batches, "__iter__": _not_drawn}
+    loader.__class__ = type("PlannedLoader", (type(loader),), methods)
+    return loader
 
 
 def _not_drawn(loader: Any) -> NoReturn:
@@ -234,7 +229,10 @@ def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
 def _number_of_batches(parameters: Mapping[str, Any], n: int) -> int:
     size = parameters.get("iterator_train__batch_size", parameters["batch_size"])
     # -1: skorch's word for all records
-    return 1 if size == -1 else math.ceil(n / _whole_number("batch_size", size))
+    batches = 1 if size == -1 else math.ceil(n / _whole_number("batch_size", size))
+    while int(1 / (1 / batches)) < batches:  # Opacus would draw 92 for a loader of 93
+        batches -= 1
+    return batches
 
 
 def _whole_number(name: str, value: Any) -> int:

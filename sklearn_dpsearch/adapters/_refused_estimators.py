@@ -5,7 +5,7 @@ Several of them are joined in one error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..privacy import (
@@ -96,6 +96,29 @@ def error_in_step(name: str, error: PrivacyError) -> PrivacyError:
     outer = type(error)(named(str(error)))
     outer.listed = tuple(map(named, error.listed))
     return outer
+
+
+def is_per_record(name: str, value: Any) -> bool:
+    """Return whether a parameter of ``fit`` may hold a value for each record.
+
+    Sample weights always may.
+    """
+    if name.rpartition("__")[2] == "sample_weight":
+        return value is not None
+    return hasattr(value, "__len__") and not isinstance(value, (str, dict))
+
+
+def refuse_values_of_records(params: Mapping[str, Any]) -> None:
+    """Raise for parameters of ``fit`` with a value for each record."""
+    per_record = sorted(name for name, value in params.items() if is_per_record(name, value))
+    if per_record:
+        raise PrivacyError(
+            f"Found {', '.join(per_record)} with one value per record: weights and the like "
+            "change how much one record matters, and with it the guarantee. Leave them out, or "
+            "declare guarantee= of a search for a fit that uses them (private scores never do). "
+            "Weights of whole classes that are public constants are fine: our nets take "
+            "class_weight={label: weight}."
+        )
 
 
 def check_all(checks: Iterable[Callable[[], Any]]) -> list[Any]:

@@ -134,10 +134,13 @@ def enter_fit(model: Any, spent: PrivacySpent, columns: Sequence[str] | int | No
     BudgetExceededError
         If it would cost more than the budget allows; no record was used then.
     """
-    travelled = vars(model).get(LEDGER_ATTRIBUTE)
-    ledger = ledger_here() or (None if is_counted() else travelled)
-    if ledger is not None:
+    if (ledger := ledger_of_fit(model)) is not None:
         ledger._spend_fit(type(model).__name__, spent, about=in_words(columns))
+
+
+def ledger_of_fit(model: Any) -> Ledger | None:
+    """Ledger in which a fit of a model counts: of the block around, or of one that travelled."""
+    return None if is_counted() else ledger_here() or vars(model).get(LEDGER_ATTRIBUTE)
 
 
 def state_in_block(state: dict[str, Any]) -> dict[str, Any]:

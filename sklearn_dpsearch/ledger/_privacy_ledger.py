@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from sklearn.base import clone
+
+from .._process import generators_kept, in_fixed_words, reseed
 from .._version import __version__
-from ..adapters import training_run
+from ..adapters import Adapter, adapter_for
 from ..adapters._adapter import is_ours
+from ..adapters._refused_estimators import refuse_values_of_records
+from ..adapters._seeds import forget_seeds, seed_names
 from ..data._columns import names_of
-from ..data._records import number_of_records
+from ..data._records import Declared, Records, read_records
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
 from ..privacy._checks import (
     Neighboring,
@@ -288,22 +296,25 @@ class PrivacyLedger:
     def fit(self, model: Any, X: Any, y: Any = None, **params: Any) -> Any:
         """Enter the fit of any estimator whose guarantee is known, and fit it.
 
-        For models of other libraries (diffprivlib, DP-EBM, a pipeline with one of them), whose fits
-        a block cannot see. Models and searches of this library enter themselves.
+        For models of other libraries (diffprivlib, DP-EBM, Opacus, a pipeline with one of them),
+        whose fits a block cannot see. They are fitted as in a search: with fresh randomness,
+        whatever their seeds are, and the settings that the guarantee needs; what was not done as
+        planned is an error, and exact statistics are not kept. Models and searches of this library
+        enter themselves.
 
         Parameters
         ----------
         model : estimator
-            Not fitted.
+            Not fitted. Of another library it stays so.
         X, y : array-like
             Records, and their targets.
         **params : dict
-            Passed to its ``fit``.
+            Passed to its ``fit``; of another library none with a value for each record.
 
         Returns
         -------
         estimator
-            The model, fitted.
+            The model, fitted; of another library a clone of it.
 
         Raises
         ------
@@ -311,20 +322,29 @@ class PrivacyLedger:
             If nothing is known about what a fit promises: enter it with ``spend``.
         BudgetExceededError
             If it would cost more than the budget allows. Nothing is read then.
+        LeakingEstimatorError
+            If a fit did something else than it promised. Its entry stays.
         """
         if is_ours(type(model)):
             with self:
                 return model.fit(X, *([] if y is None else [y]), **params)
-        run = training_run(model, number_of_records(X))
+        refuse_values_of_records(params)
+        name, records, adapter = (
+            type(model).__name__,
+            read_records(X, y, Declared()),
+            adapter_for(model),
+        )
+        run = adapter.training_run(model, records.n)
         spent = PrivacySpent(
             guarantee=run.guarantee,
             delta=self.delta,
-            components=(Component(name=type(model).__name__, guarantee=run.guarantee),),
+            components=(Component(name=name, guarantee=run.guarantee),),
             assumptions=run.assumptions,
         )
-        self._spend_fit(type(model).__name__, spent, about=in_words(names_of(X)))
-        with counted():
-            return model.fit(X, *([] if y is None else [y]), **params)
+        self._spend_fit(name, spent, about=in_words(names_of(X)))
+        with counted(), generators_kept(), redirect_stdout(io.StringIO()):  # losses
+            reseed()
+            return in_fixed_words(name, partial(_trained_clone, adapter, model, records, params))
 
     def _spend_fit(
         self, name: str, spent: PrivacySpent, entry: str | None = None, about: str = ""
@@ -425,3 +445,19 @@ class PrivacyLedger:
 
     def _repr_html_(self) -> str:
         return self.spent()._repr_html_()
+
+
+def _trained_clone(
+    adapter: Adapter, model: Any, records: Records, params: Mapping[str, Any]
+) -> Any:
+    """Train a clone of a model as its adapter promises."""
+    trained = clone(model)
+    adapter.for_records(trained, records.n)
+    seeds = dict.fromkeys(seed_names(trained))
+    trained.set_params(**{**seeds, **adapter.fresh_randomness(trained)})
+    adapter.prepare(trained)
+    trained.fit(records.X, *([] if records.y is None else [records.y]), **params)
+    adapter.finish(trained)
+    adapter.scrub(trained)
+    forget_seeds(trained)
+    return trained

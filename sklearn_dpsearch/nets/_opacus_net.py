@@ -6,7 +6,8 @@ from typing import Any
 
 from opacus import PrivacyEngine
 
-from ..adapters._opacus import plan_of
+from ..adapters._opacus import of_batches, plan_of
+from ..ledger._ledger_context import clone_with_ledger, ledger_of_fit, state_in_block
 from ..privacy import Guarantee, PrivacyError
 
 
@@ -69,14 +70,28 @@ class OpacusNet:
             raise PrivacyError("The number of records decides the sampling rate. Give n_samples.")
         return planned.guarantee
 
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickles, with the ledger of a block around: worker processes do not see it."""
+        return state_in_block(super().__getstate__())  # type: ignore[arg-type]
+
+    def __sklearn_clone__(self) -> Any:
+        return clone_with_ledger(self, super().__sklearn_clone__())  # type: ignore[misc]
+
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Batches of skorch; for a training module, optimizer and batches become Opacus's."""
         loader = super().get_iterator(dataset, training=training)  # type: ignore[misc]
         planned = plan_of(self, len(dataset)) if training else None
         if planned is None:
             return loader
+        if (ledger := ledger_of_fit(self)) is not None:
+            raise PrivacyError(
+                f"Found a fit of {type(self).__name__} in a block of {ledger!r}, which cannot see "
+                "whether Opacus trains as planned. Write ledger.fit(net, X, y), which enters the "
+                "fit and compares."
+            )
         self.module_, self.optimizer_, loader = PrivacyEngine().make_private(
-            module=self.module_, optimizer=self.optimizer_, data_loader=loader,
+            module=self.module_, optimizer=self.optimizer_,
+            data_loader=of_batches(loader, planned.batches),
             noise_multiplier=planned.noise_multiplier, max_grad_norm=self.max_grad_norm,
         )  # fmt: skip
         # Opacus rounds it down, perhaps to 0

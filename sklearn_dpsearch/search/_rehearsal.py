@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._process import public_records, rehearsing
+from ..adapters._refused_estimators import is_per_record
 from ..data._records import Records, number_of_records
 from ..ledger._ledger_context import counted
 from . import _private_process as private_process
@@ -22,7 +23,7 @@ from ._execution.job import Job, Split
 from ._execution.randomness import Randomness
 from ._execution.workers import is_leak, leak_error, task_context
 from ._pickling import pickled, unpickled
-from ._planning.checks import first_look, is_per_record
+from ._planning.checks import first_look
 from ._planning.plan import Plan
 from ._private_fit import PrivateFit, job_of
 from ._private_process import imported, privately

@@ -51,16 +51,17 @@ class Own(skorch.NeuralNetClassifier):
 class ByEpsilon(skorch.NeuralNetClassifier):
     """A net whose engine calibrates its noise."""
 
-    def __init__(self, *args, target_epsilon=3.0, target_delta=1e-4, **kwargs):
+    def __init__(self, *args, target_epsilon=3.0, target_delta=1e-4, accountant="rdp", **kwargs):
         super().__init__(*args, **kwargs)
         self.target_epsilon, self.target_delta = target_epsilon, target_delta
+        self.accountant = accountant
 
     def get_iterator(self, dataset, training=False):
         loader = super().get_iterator(dataset, training)
         if not training:
             return loader
         options = {"target_epsilon": self.target_epsilon, "target_delta": self.target_delta}
-        engine = PrivacyEngine(accountant="rdp")
+        engine = PrivacyEngine(accountant=self.accountant)
         self.module_, self.optimizer_, loader = engine.make_private_with_epsilon(
             module=self.module_, optimizer=self.optimizer_, data_loader=loader,
             epochs=self.max_epochs, max_grad_norm=1.0, **options,

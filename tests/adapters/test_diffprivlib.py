@@ -16,6 +16,7 @@ import sklearn_dpsearch.privacy as dp
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
 from sklearn_dpsearch.adapters._diffprivlib import MODELS, SystemRandomState
+from sklearn_dpsearch.ledger import PrivacyLedger
 
 pytest.importorskip("diffprivlib")
 from diffprivlib import models
@@ -261,3 +262,19 @@ def test_candidates_train_in_double_precision(estimator, released, piped, kind, 
     assert np.asarray(seen[0]).dtype == np.float64
     assert isinstance(estimator, released)
     assert not type(estimator).__name__.endswith("InDoubles")
+
+
+# --- in a ledger ----------------------------------------------------------------------------------
+
+
+def test_a_ledger_fits_with_fresh_noise_and_the_settings_that_the_promise_needs(cancer, tmp_path):
+    X, y = cancer
+    ledger = PrivacyLedger(tmp_path / "l", epsilon=9.0, delta=0.0, neighboring="replace_one")
+    first, second = (ledger.fit(bayes(random_state=0), X, y) for _ in range(2))
+    assert not np.array_equal(first.theta_, second.theta_)
+    model = ledger.fit(logistic(), X / np.sqrt(30), y)
+    assert model.tol == MODELS["LogisticRegression"].settings["tol"]
+    assert not hasattr(model, "n_iter_")
+    with pytest.raises(dp.PrivacyError, match="sample_weight with one value per record"):
+        ledger.fit(bayes(), X, y, sample_weight=np.ones(len(y)))
+    assert [entry.name for entry in ledger.entries()] == ["GaussianNB"] * 2 + ["LogisticRegression"]

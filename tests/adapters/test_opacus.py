@@ -30,6 +30,7 @@ from sklearn_dpsearch.adapters import _opacus as opacus
 from sklearn_dpsearch.adapters import adapter_for, training_run
 from sklearn_dpsearch.adapters._foreign_skorch_nets import SkorchAdapter
 from sklearn_dpsearch.adapters._opacus import OpacusAdapter, OpacusPlan, history_of, plan_of
+from sklearn_dpsearch.ledger import PrivacyLedger
 
 from ..adapters import opacus_nets as nets
 from ..search.toys import search_of
@@ -83,15 +84,15 @@ def test_the_stated_epsilon_is_that_of_dp_accounting_for_the_history_of_opacus(k
 @pytest.mark.parametrize("batches", [1, 2, 49, 92, 93, 99, 211, 1000])
 def test_the_plan_has_the_rate_and_the_steps_of_opacus(batches):
     data = torch.utils.data.TensorDataset(torch.zeros(batches, 2))
+    planned = plan_of(net(noise_multiplier=1.0, batch_size=1, max_epochs=1), batches)
     module = nn.Linear(2, 1)
     _, optimizer, loader = PrivacyEngine(accountant="rdp").make_private(
         module=module,
         optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
-        data_loader=torch.utils.data.DataLoader(data, batch_size=1),
+        data_loader=opacus.of_batches(DataLoader(data, batch_size=1), planned.batches),
         noise_multiplier=1.0,
         max_grad_norm=1.0,
     )
-    planned = OpacusPlan(batches=batches, epochs=1, noise_multiplier=1.0)
     noted = optimizer.step_hook.__closure__
     rates = [cell.cell_contents for cell in noted if isinstance(cell.cell_contents, float)]
     assert rates == [planned.sample_rate]
@@ -232,6 +233,14 @@ def test_a_training_as_planned_passes(kind):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("batches", [93, 211])
+def test_a_net_whose_engine_calibrates_its_noise_has_at_least_the_planned_noise(batches):
+    records = blobs(40 * batches)
+    options = {"accountant": "prv", "batch_size": 40, "max_epochs": 1, "target_epsilon": 8.0}
+    OPACUS.finish(trained(net(nets.ByEpsilon, **options), len(records[1]), *records))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "text"), [
     (nets.LessNoise, r"\(0\.5, 0\.25, 12\)"), (nets.Longer, r"\(1\.0, 0\.25, 16\)"),
     (nets.InTwoParts, r"\(1\.0, 0\.25, 4\)"), (nets.SmallerBatches, r"\(1\.0, 0\.025, 120\)"),
@@ -241,6 +250,49 @@ def test_a_training_as_planned_passes(kind):
 def test_another_training_than_the_planned_one_is_refused(kind, text):
     with pytest.raises(dp.LeakingEstimatorError, match=text):
         OPACUS.finish(trained(net(kind, noise_multiplier=1.0)))
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return PrivacyLedger(tmp_path / "patients.ledger", epsilon=100.0, delta=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "module", "text"), [
+    (nets.NotPrivate, nets.MLP, r"torch\.optim\.sgd\.SGD"),
+    (nets.Own, nets.Counting, r"\['mean'\]"), (nets.LessNoise, nets.MLP, "planned was"),
+])  # fmt: skip
+def test_a_ledger_hands_out_no_net_that_was_not_trained_as_entered(ledger, kind, module, text):
+    with pytest.raises(dp.LeakingEstimatorError, match=text):
+        ledger.fit(net(kind, module, noise_multiplier=1.0), X, y)
+    assert len(ledger.entries()) == 1
+
+
+@pytest.mark.parametrize("kind", [nets.Mixed, nets.Own])
+def test_a_ledger_trains_a_net_as_planned_with_noise_that_no_seed_tells(ledger, kind, capsys):
+    weights = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        model = ledger.fit(net(kind, noise_multiplier=1.0, verbose=1), X, y)
+        weights.append(model.module_.last.bias.tolist())
+    assert weights[0] != weights[1]
+    assert torch.initial_seed() == 0
+    expected = training_run(net(kind, noise_multiplier=1.0), len(X)).guarantee
+    assert [entry.guarantee for entry in ledger.entries()] == [expected] * 2
+    assert capsys.readouterr().out == ""  # skorch prints exact losses
+    with pytest.raises(TypeError, match="Found X of type dict"):
+        ledger.fit(net(kind, noise_multiplier=1.0), {"X": X}, y)
+
+
+def test_a_net_of_opacus_is_not_trained_in_a_block_that_cannot_enter_it(ledger):
+    model = net(noise_multiplier=1.0)
+    with ledger, pytest.raises(dp.PrivacyError, match=r"Write ledger\.fit\(net, X, y\)"):
+        model.fit(X, y)
+    with ledger:
+        sent = pickle.dumps(model)
+    with pytest.raises(dp.PrivacyError, match=r"Write ledger\.fit\(net, X, y\)"):
+        clone(pickle.loads(sent)).fit(X, y)  # as a worker does
+    assert ledger.entries() == ()
+    model.fit(X, y)
 
 
 def test_a_module_that_sets_the_seed_of_pytorch_is_refused():

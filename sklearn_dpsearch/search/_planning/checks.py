@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.metadata_routing import process_routing
 
 from ...adapters._adapter import is_ours
+from ...adapters._refused_estimators import refuse_values_of_records
 from ...data._columns import NO_NUMBERS, is_frame
 from ...data._labels import NUMBERS, TEXT, check_kind
 from ...data._memory import share_memory
@@ -115,29 +116,12 @@ def check_supported(search: Parameters) -> None:
 # --- parameters of ``fit`` ------------------------------------------------------------------------
 
 
-def is_per_record(name: str, value: Any) -> bool:
-    """Return whether a parameter of ``fit`` may hold a value for each record.
-
-    Sample weights always may.
-    """
-    if name.rpartition("__")[2] == "sample_weight":
-        return value is not None
-    return hasattr(value, "__len__") and not isinstance(value, (str, dict))
-
-
 def fit_params_of(search: Parameters, params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
     if get_config().get("enable_metadata_routing"):
         params = process_routing(search, "fit", **params).estimator.fit
-    per_record = sorted(name for name, value in params.items() if is_per_record(name, value))
-    if per_record and search.guarantee is None:
-        raise PrivacyError(
-            f"Found {', '.join(per_record)} with one value per record: weights and the like "
-            "change how much one record matters, and with it the guarantee. Leave them out, or "
-            "declare guarantee= for a fit that uses them (private scores never do). Weights of "
-            "whole classes that are public constants are fine: our nets take "
-            "class_weight={label: weight}."
-        )
+    if search.guarantee is None:
+        refuse_values_of_records(params)
     return {name: read_parameter(name, value) for name, value in params.items()}
 
 
