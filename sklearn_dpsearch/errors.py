@@ -4,6 +4,7 @@ import difflib
 import itertools
 from collections.abc import Iterable, Sequence
 from inspect import signature
+from typing import Self
 
 
 class PrivacyError(ValueError):
@@ -106,6 +107,15 @@ def missing_name(module: str, name: str) -> AttributeError:
     return AttributeError(
         " ".join(filter(None, [f"module {module!r} has no attribute {name!r}", REMOVALS.get(name)]))
     )
+
+
+class KnownArguments:
+    """Mixin of classes whose constructors name the argument that is meant by an unknown one."""
+
+    def __new__(cls, *positional: object, **named: object) -> Self:
+        """An object, unless it is given arguments that its class does not have."""
+        check_arguments_of(cls, named)
+        return super().__new__(cls)
 
 
 def check_arguments_of(kind: type, named: Iterable[str]) -> None:

@@ -71,9 +71,17 @@ def classes() -> list[type]:
     return sorted(found, key=lambda one: (one.__module__, one.__qualname__))
 
 
+def is_mixin_of_hooks(kind: type) -> bool:
+    """Whether a class has methods that Python and scikit-learn call alone, as __getstate__."""
+    if "__init__" in vars(kind) or not all(name.startswith("__") for name in vars(kind)):
+        return False
+    return any(name == "__new__" or hasattr(vars(kind)[name], "__code__") for name in vars(kind))
+
+
 def levels(kind: type) -> int:
-    """Classes of this package above a class."""
-    return max((1 + levels(base) for base in kind.__bases__ if ours(base)), default=0)
+    """Classes of this package above a class, without mixins of hooks."""
+    above = (base for base in kind.__bases__ if ours(base) and not is_mixin_of_hooks(base))
+    return max((1 + levels(base) for base in above), default=0)
 
 
 def function_of(member: Any) -> FunctionType | None:

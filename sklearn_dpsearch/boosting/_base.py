@@ -30,8 +30,8 @@ from ..data._labels import check_kind, label_kind, targets_in
 from ..data._partitions import is_partitioned
 from ..data._persons import persons_in
 from ..data._records import Declared, check_same_number, number_of_records, read_features
-from ..errors import check_arguments_of
-from ..ledger._ledger_context import clone_with_ledger, enter_fit, state_in_block
+from ..errors import KnownArguments
+from ..ledger._ledger_context import EntersFits, enter_fit
 from ..preprocessing import ColumnShape, Schema, TableEncoder
 from ..preprocessing._schema import PUBLIC_FACTS, SHOWN_VALUES, check_stated_once
 from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
@@ -73,7 +73,7 @@ FACTORS = (0.7, 1.0, 1.4)
 
 @linked
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class GradientBoosting(BaseEstimator):
+class GradientBoosting(KnownArguments, EntersFits, BaseEstimator):
     """Gradient boosting on cells that are drawn from a schema, a public seed and what was released.
 
     Parameters
@@ -214,12 +214,6 @@ class GradientBoosting(BaseEstimator):
     monotonic_cst: Mapping[str, int] | ArrayLike | None = None
     init: Any = None
     n_jobs: int | None = None
-
-    def __new__(cls, *positional: Any, **named: Any) -> Self:
-        """A model, unless it is given arguments that it does not have."""
-        check_arguments_of(cls, named)
-        model: Self = super().__new__(cls)
-        return model
 
     @property
     def _facts(self) -> TableFacts:
@@ -668,12 +662,8 @@ class GradientBoosting(BaseEstimator):
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        """State of a model for a pickle, without the noise seed if fitted."""
-        state = {name: value for name, value in super().__getstate__().items() if name != FACTS}
-        return state_in_block(state)
-
-    def __sklearn_clone__(self) -> Any:
-        return clone_with_ledger(self, super().__sklearn_clone__())
+        """State of a model for a pickle, without the resolved schema."""
+        return {name: value for name, value in super().__getstate__().items() if name != FACTS}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

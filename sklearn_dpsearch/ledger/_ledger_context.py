@@ -143,22 +143,27 @@ def ledger_of_fit(model: Any) -> Ledger | None:
     return None if is_counted() else ledger_here() or vars(model).get(LEDGER_ATTRIBUTE)
 
 
-def state_in_block(state: dict[str, Any]) -> dict[str, Any]:
-    """State of a model for pickles, with the ledger of a block: worker processes do not see blocks.
+class EntersFits:
+    """Mixin of models whose fits are entered: worker processes do not see blocks."""
 
-    A fitted model has it in a block alone, as it may be fitted again in a worker. It never has the
-    noise seed, which would be enough to undo noise.
-    """
-    ledger = ledger_here()
-    if "privacy_spent_" in state:
-        state = {**{k: v for k, v in state.items() if k != LEDGER_ATTRIBUTE}, "noise_seed": None}
-    return state if ledger is None else {**state, LEDGER_ATTRIBUTE: ledger}
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickles, with the ledger of a block.
 
+        A fitted model has it in a block alone, as it may be fitted again in a worker. It never has
+        the noise seed, which would be enough to undo noise.
+        """
+        state: Any = super().__getstate__()
+        ledger = ledger_here()
+        if "privacy_spent_" in state:
+            state = {name: value for name, value in state.items() if name != LEDGER_ATTRIBUTE}
+            state["noise_seed"] = None
+        return state if ledger is None else {**state, LEDGER_ATTRIBUTE: ledger}
 
-def clone_with_ledger(model: Any, clone: Any) -> Any:
-    """Clone of a model, with the ledger that travels: ensembles clone in worker processes."""
-    vars(clone).update({k: v for k, v in vars(model).items() if k == LEDGER_ATTRIBUTE})
-    return clone
+    def __sklearn_clone__(self) -> Any:
+        """Clone, with the ledger that travels: ensembles clone in worker processes."""
+        clone = super().__sklearn_clone__()  # type: ignore[misc]
+        vars(clone).update({k: v for k, v in vars(self).items() if k == LEDGER_ATTRIBUTE})
+        return clone
 
 
 def in_words(columns: Sequence[str] | int | None) -> str:

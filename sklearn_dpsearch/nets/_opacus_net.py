@@ -7,11 +7,11 @@ from typing import Any
 from opacus import PrivacyEngine
 
 from ..adapters._opacus import of_batches, plan_of
-from ..ledger._ledger_context import clone_with_ledger, ledger_of_fit, state_in_block
+from ..ledger._ledger_context import EntersFits, ledger_of_fit
 from ..privacy import Guarantee, PrivacyError
 
 
-class OpacusNet:
+class OpacusNet(EntersFits):
     """Mixin that makes a skorch net private with Opacus, and states its guarantee to every search.
 
     It stands first: ``class MyNet(OpacusNet, skorch.NeuralNetClassifier)``. All other arguments are
@@ -69,13 +69,6 @@ class OpacusNet:
         if planned is None:
             raise PrivacyError("The number of records decides the sampling rate. Give n_samples.")
         return planned.guarantee
-
-    def __getstate__(self) -> dict[str, Any]:
-        """State for pickles, with the ledger of a block around: worker processes do not see it."""
-        return state_in_block(super().__getstate__())  # type: ignore[arg-type]
-
-    def __sklearn_clone__(self) -> Any:
-        return clone_with_ledger(self, super().__sklearn_clone__())  # type: ignore[misc]
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Batches of skorch; for a training module, optimizer and batches become Opacus's."""

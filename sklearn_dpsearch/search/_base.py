@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from .._documentation import linked
 from .._process.progress import speaking
 from ..adapters._declared_guarantee import Declared
-from ..errors import check_arguments_of
+from ..errors import KnownArguments
 from ..ledger import PrivacyLedger
 from ..ledger._ledger_context import is_counted, model_in_words
 from ..privacy import Guarantee, MissingDeltaError
@@ -52,8 +52,9 @@ RELEASED_ATTRIBUTES = (
 @linked
 @dataclass(eq=False, repr=False)
 class BasePrivateSearch(
-    ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta
-):
+    KnownArguments, ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator,
+    metaclass=ABCMeta,
+):  # fmt: skip
     """A search that is private as a whole.
 
     A final class has the parameters, and says which strategy goes by them.
@@ -159,12 +160,6 @@ class BasePrivateSearch(
         """
 
     # --- plan -------------------------------------------------------------------------------------
-
-    def __new__(cls, *positional: Any, **named: Any) -> Self:
-        """A search, unless it is given arguments that it does not have."""
-        check_arguments_of(cls, named)
-        search: Self = super().__new__(cls)
-        return search
 
     def _validate_params(self) -> None:
         check_forms(self)

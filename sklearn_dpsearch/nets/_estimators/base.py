@@ -10,7 +10,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,8 +21,8 @@ from torch import nn
 from ..._documentation import linked
 from ..._process import contained, in_fixed_words, speaking, steps_now
 from ...data._rows import ChosenRows
-from ...errors import check_arguments_of
-from ...ledger._ledger_context import clone_with_ledger, enter_fit, state_in_block
+from ...errors import KnownArguments
+from ...ledger._ledger_context import EntersFits, enter_fit
 from ...privacy import Guarantee, compose
 from ...privacy._checks import Neighboring, check_size_of_delta
 from ...privacy._mechanisms.release_sum import is_listened_to
@@ -59,7 +59,7 @@ PLACES = "_places"
 
 @linked
 @dataclass(init=False, kw_only=True, eq=False, repr=False, match_args=False)
-class DPSGDEstimator(BaseEstimator):
+class DPSGDEstimator(KnownArguments, EntersFits, BaseEstimator):
     """Estimator that trains a torch module with DP-SGD.
 
     Parameters
@@ -141,12 +141,6 @@ class DPSGDEstimator(BaseEstimator):
     # Of a fitted net: the trained module, and optimizer memory for the next ``partial_fit``.
     module_: nn.Module = field(init=False)
     optimizer_memory_: Memory = field(init=False)
-
-    def __new__(cls, *positional: Any, **named: Any) -> Self:
-        """A net, unless it is given arguments that it does not have."""
-        check_arguments_of(cls, named)
-        net: Self = super().__new__(cls)
-        return net
 
     @property
     def privacy_spent_(self) -> PrivacySpent:
@@ -460,13 +454,6 @@ class DPSGDEstimator(BaseEstimator):
                 if id(net) not in fitted:
                     cost.remove_training(net)
         return [net if id(net) in fitted else None for net in models]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """State of a net for a pickle, without the noise seed if fitted."""
-        return state_in_block(super().__getstate__())
-
-    def __sklearn_clone__(self) -> Any:
-        return clone_with_ledger(self, super().__sklearn_clone__())
 
 
 @dataclass(frozen=True)
