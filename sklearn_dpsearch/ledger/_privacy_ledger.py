@@ -171,10 +171,10 @@ class PrivacyLedger:
         pages = ledger_file.read(self._file)
         if pages.digests[number : number + 1] != (digest,):
             raise PrivacyError(
-                f"Found another ledger in the place of {self.path!r}, or its last entries cut off: "
-                f"{len(pages.bodies)} entries, and not the {number} that were there before. All "
-                "are needed, as their cost stays spent. Put the file back as it was; or open it "
-                "anew, PrivacyLedger(path), and enter the missing ones by hand."
+                f"Found another ledger in the place of {self.path!r}, or its last entries cut off "
+                f"({len(pages.bodies)} are there); the file as it was, with {number} entries, is "
+                "needed, as costs stay spent. Put it back; or open it anew, PrivacyLedger(path), "
+                "and enter the missing ones by hand."
             )
         self._remember_pages(pages)
         return pages

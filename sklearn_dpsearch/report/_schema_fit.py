@@ -155,11 +155,7 @@ def schema_report(
     noise, guarantee = _count_noise(len(checked), epsilon, delta, neighboring)
     part = Component(name=f"report on {len(checked)} columns of a schema", guarantee=guarantee)
     spent = PrivacySpent(
-        guarantee=guarantee,
-        delta=delta,
-        components=(part,),
-        assumptions=(PUBLIC_FACTS,),
-        unit=unit,
+        guarantee=guarantee, delta=delta, components=(part,), assumptions=(PUBLIC_FACTS,), unit=unit
     )
     book = ledger_here() if ledger is None else ledger
     if book is not None:

@@ -55,9 +55,16 @@ MUTANTS = {
     "single models for nothing": Mutant(
         mistake="Only searches are entered: a model that is fitted alone costs no budget.",
         file="ledger/_ledger_context.py",
-        old="    if ledger is not None:\n        ledger._spend_fit",
-        new="    if ledger is None:\n        ledger._spend_fit",
+        old="    if (ledger := ledger_of_fit(model)) is not None:\n",
+        new="    if (ledger := ledger_of_fit(model)) is None:\n",
         test="ledger/test_single_fits.py",
+    ),
+    "entered as planned, trained as it likes": Mutant(
+        mistake="What a model of another library did in its fit is not compared with its entry.",
+        file="ledger/_privacy_ledger.py",
+        old="    adapter.finish(trained)\n    adapter.scrub(trained)\n",
+        new="    del adapter\n",
+        test="adapters/test_opacus.py",
     ),
     "blocks end at the process": Mutant(
         mistake="What worker processes fit inside of a ledger's block is not entered.",

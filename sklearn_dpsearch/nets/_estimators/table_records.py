@@ -22,13 +22,7 @@ from ...data._rows import ChosenRows, rows_in_file
 from ...preprocessing import Schema, TableEncoder
 from ...preprocessing._schema import PUBLIC_FACTS
 from .._estimators import layers, step_size
-from .._records import (
-    CHECK_BLOCK,
-    HeldRecords,
-    MappedRecords,
-    converted_rows,
-    least_bytes_in_file,
-)
+from .._records import CHECK_BLOCK, HeldRecords, MappedRecords, converted_rows, least_bytes_in_file
 from .settings import settings_of
 
 
