@@ -16,20 +16,9 @@ from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
 from ..data._persons import PersonCodes, number_of_persons
+from . import _noise
 from ._features import Codes
 from ._losses import Array, Derivatives, Loss
-from ._noise import (
-    HESSIAN_NOISE,
-    UNIT,
-    PackedRecords,
-    cell_sums,
-    column_squares,
-    packed_records,
-    packed_sums,
-    records_at,
-    squared_distance,
-    unpacked,
-)
 from ._random_cells import SINGLE_CELL, CellNumbers, Partition, PartitionDraws
 
 #: Outputs that a thread passes over at once: some MB, and few enough calls that threads seldom wait
@@ -211,7 +200,7 @@ class NoisyRecords(NamedTuple):
     @property
     def noise_of_hessians(self) -> float:
         """Standard deviation of the noise of a sum of Hessians."""
-        return self.noise * HESSIAN_NOISE * self.records.loss.hessian_unit
+        return self.noise * _noise.HESSIAN_NOISE * self.records.loss.hessian_unit
 
     def sums(self, step: Array, partition: Partition) -> tuple[Array, Array]:
         """Take the last round's step, and release sums of scores and Hessians over new cells."""
@@ -312,7 +301,7 @@ class TrainingRecords:
             rows, _ = block
             outputs, cells = self.outputs[:, rows], partition.cells(self._codes[:, rows])
             outputs += steps_of(step, self._cells[rows])
-            added = records_at(outputs, self._targets[rows], self.loss)
+            added = _noise.records_at(outputs, self._targets[rows], self.loss)
             self._cells[rows] = cells
             return self._cell_sums(added, cells, partition.n_cells, block)
 
@@ -353,7 +342,10 @@ class TrainingRecords:
                 outputs = outputs_on_line(constant, self._initial[:, rows], way)
             scores, hessians = self.loss.derivatives(outputs, self._targets[rows])
             slopes = Derivatives(scores * self._line_direction(constant, rows), hessians)
-            added, cells = packed_records(slopes, self.loss), np.zeros(outputs.shape[1], np.uint8)
+            added, cells = (
+                _noise.packed_records(slopes, self.loss),
+                np.zeros(outputs.shape[1], np.uint8),
+            )
             return self._cell_sums(added, cells, 1, block)
 
         return self._sum_over_blocks(of_block, 1)
@@ -392,17 +384,17 @@ class TrainingRecords:
                 yield slice(start, start + length), None
 
     def _cell_sums(
-        self, added: PackedRecords, cells: CellNumbers, n_cells: int, block: Block
+        self, added: _noise.PackedRecords, cells: CellNumbers, n_cells: int, block: Block
     ) -> NDArray[np.int64]:
         """Sums over each cell of what records, or their persons, add."""
         rows, persons = block
         if self._blank is not None:
             added[:, self._blank[rows]] = 0
         if persons is None:
-            return packed_sums(added, cells, n_cells)
-        values = unpacked(added).astype(np.float64)
+            return _noise.packed_sums(added, cells, n_cells)
+        values = _noise.unpacked(added).astype(np.float64)
         clipped = clip_persons(values, cells, n_cells, persons, self.loss)
-        return cell_sums(clipped, cells, n_cells).astype(np.int64)
+        return _noise.cell_sums(clipped, cells, n_cells).astype(np.int64)
 
 
 class BoostingStart(NamedTuple):
@@ -683,8 +675,8 @@ def clip_persons(
     pairs = persons * n_cells + cells.astype(np.int64)
     places = np.empty(int(persons[-1] + 1) * n_cells, np.uint32)
     places[pairs] = np.arange(len(pairs), dtype=np.uint32)
-    sums = cell_sums(values, places.take(pairs), len(pairs))
-    return _shorten_persons(sums, persons, int(squared_distance(loss) * UNIT**2))
+    sums = _noise.cell_sums(values, places.take(pairs), len(pairs))
+    return _shorten_persons(sums, persons, int(_noise.squared_distance(loss) * _noise.UNIT**2))
 
 
 def _shorten_persons(values: Array, persons: Numbers, bound: int) -> Array:
@@ -695,10 +687,10 @@ def _shorten_persons(values: Array, persons: Numbers, bound: int) -> Array:
     Squared norms up to 2⁵³ are exact sums of whole numbers, and larger ones are no smaller than
     that.
     """
-    norms = np.bincount(persons, column_squares(values))
+    norms = np.bincount(persons, _noise.column_squares(values))
     if (norms > bound).any():
         values *= np.sqrt(bound / np.maximum(norms, bound)).take(persons)
         np.trunc(values, out=values)
-        if (longer := np.bincount(persons, column_squares(values)) > bound).any():
+        if (longer := np.bincount(persons, _noise.column_squares(values)) > bound).any():
             values[:, longer[persons]] = 0.0
     return values

@@ -34,20 +34,9 @@ from ..privacy._checks import (
 from ..privacy._guarantees.base import as_guarantee
 from ..privacy._spent import Component, PrivacySpent
 from ..privacy._statement.content import SENTENCES, up
+from . import _entry
 from . import _ledger_file as ledger_file
-from ._entry import (
-    MANUAL_ENTRY,
-    Entry,
-    check_unit,
-    entry_in_unit,
-    epsilon_left,
-    ledger_relation,
-    read_entry,
-    stated_under,
-    today,
-    total_epsilon,
-    total_guarantee,
-)
+from ._entry import Entry
 from ._ledger_context import counted, enter_block, in_words, leave_block
 from ._policy import Policy, budget_under, check_entry, check_risk, read_policy
 
@@ -197,7 +186,7 @@ class PrivacyLedger:
             **rules,
             "unit": None,  # that of the first entry; earlier versions wrote "record"
             "id": uuid.uuid4().hex,
-            "day": today(),
+            "day": _entry.today(),
             "library": __version__,
         }
 
@@ -222,7 +211,7 @@ class PrivacyLedger:
         -------
         tuple of Entry
         """
-        return tuple(map(read_entry, self._pages().bodies))
+        return tuple(map(_entry.read_entry, self._pages().bodies))
 
     # --- what is spent ----------------------------------------------------------------------------
 
@@ -236,8 +225,8 @@ class PrivacyLedger:
             is left.
         """
         unit = self._ledger_unit(entries := self.entries())
-        entries = tuple(entry_in_unit(entry, unit) for entry in entries)
-        relation = ledger_relation(entries, self.neighboring)
+        entries = tuple(_entry.entry_in_unit(entry, unit) for entry in entries)
+        relation = _entry.ledger_relation(entries, self.neighboring)
         stated = dict.fromkeys(text for entry in entries for text in entry.assumptions)
         sentences = SENTENCES["ledger"]
         assumptions = [*stated, *sentences["always"]]
@@ -246,10 +235,10 @@ class PrivacyLedger:
         if converted := sorted({entry.guarantee.neighboring for entry in entries} - {relation}):
             relations, sentence = " and ".join(converted), sentences["converted"]
             assumptions.append(sentence.format(relations=relations, relation=relation))
-        guarantees = [stated_under(entry.guarantee, relation) for entry in entries]
+        guarantees = [_entry.stated_under(entry.guarantee, relation) for entry in entries]
         parts = zip([entry.title for entry in entries], guarantees)
         return PrivacySpent(
-            guarantee=total_guarantee(entries, relation),
+            guarantee=_entry.total_guarantee(entries, relation),
             delta=self.delta,
             components=tuple(Component(name=name, guarantee=part) for name, part in parts),
             assumptions=tuple(assumptions),
@@ -268,7 +257,7 @@ class PrivacyLedger:
         float
             Slightly rounded down; 0 if the budget is spent, infinite if the budget is infinite.
         """
-        return epsilon_left(self.spent().guarantee, self.epsilon, self.delta)
+        return _entry.epsilon_left(self.spent().guarantee, self.epsilon, self.delta)
 
     def _ledger_unit(self, entries: Sequence[Entry]) -> str:
         """Unit of the ledger: that of its first entry."""
@@ -291,7 +280,7 @@ class PrivacyLedger:
         BudgetExceededError
             If the total would be more than the budget. Nothing is entered then.
         """
-        self._add_entry(MANUAL_ENTRY, guarantee, label)
+        self._add_entry(_entry.MANUAL_ENTRY, guarantee, label)
 
     def fit(self, model: Any, X: Any, y: Any = None, **params: Any) -> Any:
         """Enter the fit of any estimator whose guarantee is known, and fit it.
@@ -369,10 +358,10 @@ class PrivacyLedger:
         check_kind("label", label, str, "text, e.g. label='baseline',")
         stated |= {"name": name, "label": label or self._label, "guarantee": as_guarantee(spent)}
         new = Entry(**stated, library=__version__)
-        entry = read_entry(new.written())  # as it will be read from the file
+        entry = _entry.read_entry(new.written())  # as it will be read from the file
         with ledger_file.locked(self._file):
             pages = self._pages()
-            entries = tuple(map(read_entry, pages.bodies))
+            entries = tuple(map(_entry.read_entry, pages.bodies))
             if all(earlier.id != entry.id for earlier in entries):
                 self._check(entries, entry)
                 self._remember_pages(ledger_file.add(self._file, pages, entry.written()))
@@ -381,18 +370,23 @@ class PrivacyLedger:
         """Raise if one more entry exceeds the budget, or cannot be under the ledger's relation."""
         policy, unit = self.policy or {}, self._ledger_unit([*entries, more])
         check_entry(policy, more)
-        check_unit(more, unit)
-        entries, more = [entry_in_unit(entry, unit) for entry in entries], entry_in_unit(more, unit)
+        _entry.check_unit(more, unit)
+        entries, more = (
+            [_entry.entry_in_unit(entry, unit) for entry in entries],
+            _entry.entry_in_unit(more, unit),
+        )
         together = [*entries, more]
-        relation = ledger_relation(together, self.neighboring)
-        stated_under(more.guarantee, relation)
-        check_risk(policy, more, total_guarantee(together, relation))
+        relation = _entry.ledger_relation(together, self.neighboring)
+        _entry.stated_under(more.guarantee, relation)
+        check_risk(policy, more, _entry.total_guarantee(together, relation))
         if math.isinf(self.epsilon):
             return
-        total = total_epsilon(together, relation, self.delta)
+        total = _entry.total_epsilon(together, relation, self.delta)
         if total <= self.epsilon:
             return
-        alone, before = (total_epsilon(part, relation, self.delta) for part in ([more], entries))
+        alone, before = (
+            _entry.total_epsilon(part, relation, self.delta) for part in ([more], entries)
+        )
         raise BudgetExceededError(
             f"Found {more.title}, which costs ε = {up(alone)} alone and ε = {up(total)} together "
             f"with what was spent before (ε = {up(before)}), all at δ = {self.delta:g}; at most ε "

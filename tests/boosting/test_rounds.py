@@ -120,9 +120,9 @@ def test_each_record_is_in_one_cell_of_every_release(name):
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_weights_add_up_to_the_outputs_of_training(name, monkeypatch):
     loss, targets = LOSSES[name]
-    seen, true = [], rounds.records_at
+    seen, true = [], rounds._noise.records_at
     monkeypatch.setattr(
-        rounds,
+        rounds._noise,
         "records_at",
         lambda outputs, *given: seen.append(outputs.copy()) or true(outputs, *given),
     )
@@ -135,9 +135,11 @@ def test_the_weights_add_up_to_the_outputs_of_training(name, monkeypatch):
 
 def test_each_thread_has_a_block_at_the_same_time(monkeypatch):
     loss, targets = LOSSES["two classes"]
-    both, true = threading.Barrier(2, timeout=60), rounds.records_at
+    both, true = threading.Barrier(2, timeout=60), rounds._noise.records_at
     monkeypatch.setattr(rounds, "BLOCK", 60)
-    monkeypatch.setattr(rounds, "records_at", lambda *given: both.wait() < 2 and true(*given))
+    monkeypatch.setattr(
+        rounds._noise, "records_at", lambda *given: both.wait() < 2 and true(*given)
+    )
     with TrainingRecords(CODES, targets[:120], loss, n_threads=2) as records:
         found = records.sums(np.zeros((1, 1)), SINGLE_CELL)
     monkeypatch.undo()

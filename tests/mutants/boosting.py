@@ -93,8 +93,8 @@ MUTANTS = {
     "a person's records one by one": Mutant(
         mistake="Each record is bounded, and a person adds all of them.",
         file="boosting/_rounds.py",
-        old="return cell_sums(clipped, cells, n_cells)",
-        new="return cell_sums(unpacked(added), cells, n_cells)",
+        old="return _noise.cell_sums(clipped, cells, n_cells)",
+        new="return _noise.cell_sums(_noise.unpacked(added), cells, n_cells)",
         test="boosting/test_persons.py::test_a_person_moves_no_released_sum_by_more_than_is_paid_for",
     ),
     "a person's cells apart": Mutant(

@@ -31,8 +31,8 @@ MUTANTS = {
     "the last fit is free": Mutant(
         mistake="Whether a fit fits into the budget is asked of the entries before it.",
         file="ledger/_privacy_ledger.py",
-        old="total = total_epsilon(together, relation, self.delta)",
-        new="total = total_epsilon(entries, relation, self.delta)",
+        old="total = _entry.total_epsilon(together, relation, self.delta)",
+        new="total = _entry.total_epsilon(entries, relation, self.delta)",
         test=LEDGER,
     ),
     "checked before the lock": Mutant(

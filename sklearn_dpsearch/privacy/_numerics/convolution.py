@@ -23,17 +23,9 @@ import numpy as np
 from scipy import fft, special
 
 from .._checks import Array
+from . import grid_sums
 from .arithmetic import LARGEST_EXPONENT, log_expm1, safe_exp
-from .grid_sums import (
-    EPS,
-    GridPart,
-    bulk_of,
-    masses_by,
-    tail_window,
-    tilted_back,
-    tilts,
-    tilts_of_tails,
-)
+from .grid_sums import GridPart
 from .loss_distribution import LossDistribution, coarser, mix, on_grid, on_points
 
 #: Loss distributions of a composition, and how often each runs.
@@ -119,7 +111,7 @@ class _Grid:
         interval = max(_grid_interval(parts, counts), widest / (MOST_POINTS / 8))
         while True:
             steps = [GridPart(*on_grid(pld, interval), count) for pld, count in zip(parts, counts)]
-            low, high = tail_window(steps, tail_mass)
+            low, high = grid_sums.tail_window(steps, tail_mass)
             if high - low <= MOST_POINTS:
                 return cls(interval, steps, low, high)
             interval *= 1.01 * (high - low) / MOST_POINTS
@@ -132,15 +124,15 @@ class _Grid:
         infinity = min(1.0, _mass_at_infinity(parts, counts) + 2 * tail_mass)
         losses = np.asarray(np.arange(self.low, self.high + 1) * self.interval, dtype=float)
         masses = _bound_masses(self.steps, self.low, self.high, tail_mass)
-        factor = max(1, int(bulk_of(self.steps, 0.0)[1] / RESULT_POINTS))
+        factor = max(1, int(grid_sums.bulk_of(self.steps, 0.0)[1] / RESULT_POINTS))
         total = LossDistribution(losses, masses, infinity)
         return total if factor == 1 else coarser(total, self.interval * factor)
 
 
 def _bound_masses(steps: Sequence[GridPart], low: int, high: int, tail_mass: float) -> Array:
     """Upper bounds on the masses of a composition, over all tilts."""
-    all_tilts = (*tilts(steps, low, high), *tilts_of_tails(steps, tail_mass))
-    masses = reduce(np.minimum, (masses_by(tilt, steps, low, high) for tilt in all_tilts))
+    all_tilts = (*grid_sums.tilts(steps, low, high), *grid_sums.tilts_of_tails(steps, tail_mass))
+    masses = reduce(np.minimum, (grid_sums.masses_by(tilt, steps, low, high) for tilt in all_tilts))
     return np.asarray(np.maximum(masses, TINY_MASS))
 
 
@@ -155,7 +147,7 @@ def _mass_at_infinity(parts: Parts, counts: Counts) -> float:
     grown = sum(count * np.log1p(share) for share, count in zip(shares, counts))
     lost = sum(count * np.log1p(-pld.infinity) for pld, count in zip(parts, counts))
     either = max(safe_exp(log_finite) * np.expm1(min(grown, LARGEST_EXPONENT)), -np.expm1(lost))
-    return float(either * (1.0 + EPS * (64.0 + 8.0 * sum(counts))))
+    return float(either * (1.0 + grid_sums.EPS * (64.0 + 8.0 * sum(counts))))
 
 
 def _grid_interval(parts: Parts, counts: Counts) -> float:
@@ -272,7 +264,7 @@ def _rare_losses_between(
     smallest = float(pld.losses[common].min())  # Q may be less than the smallest float
     scaled_q = float(pld.masses[common] @ np.exp(smallest - pld.losses[common]))
     log_q = np.log(scaled_q * (1.0 + SLACK)) - smallest
-    losses = pld.losses[rare] + (log_q - np.log(p)) + 4.0 * EPS * abs(smallest)
+    losses = pld.losses[rare] + (log_q - np.log(p)) + 4.0 * grid_sums.EPS * abs(smallest)
     return LossDistribution(losses, pld.masses[rare] / p)
 
 
@@ -325,7 +317,7 @@ def _masses_with_jumps(
     size = fft.next_fast_len(high - low + 1, real=True)
     circle = _tilted_sums_with_jumps(tilt, start, jumps, size)
     log_moment = start.log_moment(tilt) + _log_jump_rate(jumps, tilt)
-    return tilted_back(circle, tilt, log_moment, (start, *jumps), low, high)
+    return grid_sums.tilted_back(circle, tilt, log_moment, (start, *jumps), low, high)
 
 
 def _tilted_sums_with_jumps(
@@ -336,7 +328,7 @@ def _tilted_sums_with_jumps(
     (1 + l)^n − 1 over (1 + |l|)^n is computed without cancellation. Its error is that of l, n
     times, and roundings.
     """
-    rounding = EPS * (6.0 * np.log2(size) + 20.0)
+    rounding = grid_sums.EPS * (6.0 * np.log2(size) + 20.0)
     rate = _log_jump_rate(jumps, tilt)
     exponent = np.zeros(size // 2 + 1, dtype=complex)
     log_modulus, wrong = np.full(exponent.size, -rate), np.zeros(exponent.size)
@@ -350,7 +342,7 @@ def _tilted_sums_with_jumps(
     ratio = np.exp(exponent - rate) - np.exp(-rate)
     if rate < 1:
         ratio = special.expm1(exponent) * np.exp(-rate)
-    roundings = EPS * (16.0 + len(jumps))
+    roundings = grid_sums.EPS * (16.0 + len(jumps))
     error = np.exp(log_modulus) * (wrong + roundings * np.abs(exponent)) + roundings * np.abs(ratio)
     bulk = fft.rfft(start.tilted_on_circle(tilt, size), size)
     product = bulk * ratio
