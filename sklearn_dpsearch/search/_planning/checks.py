@@ -28,16 +28,8 @@ from ...data._records import Records, how_to_wrap, read_parameter, read_records
 from ...preprocessing._schema import Schema
 from ...privacy import CountDistribution, LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
-from .._records import (
-    Parameters,
-    Scorer,
-    declared_classes,
-    declared_of,
-    kind_of,
-    parameter,
-    steps_of,
-    takes_groups,
-)
+from .. import _records
+from .._records import Parameters, Scorer
 
 #: Mean number of runs from which a search counts as a typing error: the number of runs is never cut
 #: later.
@@ -190,11 +182,11 @@ def first_look(
             f"This {name} estimator requires y to be passed, but the target y is "
             f"None.{how_to_wrap(X)}"
         )
-    records = read_records(X, y, declared_of(kinds))
+    records = read_records(X, y, _records.declared_of(kinds))
     _check_columns(kinds, records)
     _check_features(search.estimator, name, records, tags)
     if records.y is not None:
-        _check_targets(scorer, declared_classes(kinds), records.y, records.label_kind)
+        _check_targets(scorer, _records.declared_classes(kinds), records.y, records.label_kind)
     for param, value in params.items():
         weighs = param.rpartition("__")[2] == "sample_weight" and hasattr(value, "__len__")
         if weighs and len(value) != records.n:
@@ -211,12 +203,12 @@ def _check_columns(models: Sequence[Any], records: Records) -> None:
     The target need not be among the columns.
     """
     header, _ = records.headers
-    for first in [steps_of(model)[0] for model in models]:
-        stated = parameter(first, "schema") if is_ours(type(first)) else None
+    for first in [_records.steps_of(model)[0] for model in models]:
+        stated = _records.parameter(first, "schema") if is_ours(type(first)) else None
         if stated is not None and is_frame(header):
-            schema, target = Schema.of(stated), parameter(first, "target")
+            schema, target = Schema.of(stated), _records.parameter(first, "target")
             schema.only(*(name for name in schema if name != target)).read_columns(header)
-        if stated is None and takes_groups(first) and records.kind in TEXT:
+        if stated is None and _records.takes_groups(first) and records.kind in TEXT:
             raise ValueError(NO_NUMBERS.format("X of text"))
 
 
@@ -236,7 +228,7 @@ def _check_features(estimator: Any, name: str, records: Records, tags: Any) -> N
     if kind in REFUSED_KINDS:
         raise ValueError(REFUSED_KINDS[kind].format("X"))
     # records may be single numbers, as custom modules may allow
-    kinds = type(steps_of(estimator)[0]).__mro__
+    kinds = type(_records.steps_of(estimator)[0]).__mro__
     of_skorch = any(base.__module__.startswith("skorch.") for base in kinds)
     single = of_skorch or get_tags(estimator).input_tags.one_d_array
     if len(shape) == 1 and kind in NUMBERS and not single:
@@ -264,7 +256,7 @@ def _check_targets(scorer: Scorer, declared: Sequence[Any], y: Any, kind: str) -
 def _check_labels(classes: list[Any], labels: str, dtype: Any) -> None:
     """Raise where the type of y excludes all declared classes."""
     check_kind(classes, labels)
-    declared = kind_of(np.asarray(classes).dtype)
+    declared = _records.kind_of(np.asarray(classes).dtype)
     if declared in tuple("biu") and labels == "f":
         raise ValueError(
             f"Found y of type {dtype} for classes={classes!r}: a continuous target has no classes. "
@@ -321,7 +313,9 @@ def read_public(X_public: Any, y_public: Any, X: Any, y: Any, models: Sequence[A
             "not public, and scores on them would be released without noise. Leave X_public out to "
             "validate on private records; copy what is public."
         )
-    public = read_records(X_public, y_public, declared_of(models), ("X_public", "y_public"))
+    public = read_records(
+        X_public, y_public, _records.declared_of(models), ("X_public", "y_public")
+    )
     if public.n == 0:
         raise ValueError(
             "Found X_public with 0 records, on which nothing can be scored. Give some, or leave it "
