@@ -15,8 +15,8 @@ import hashlib
 import secrets
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,12 +33,14 @@ from ..data._partitions import (
     parts_of_targets,
     target_name,
 )
-from ..data._persons import UNHASHABLE_NAME, names_of_persons
-from ..errors import PrivacyError
+from ..data._persons import texts_of_persons
 from ._losses import Array, Loss
 from ._random_cells import Partition
 from ._rounds import TrainingRecords
 
+#: Persons, under random numbers.
+Pseudonyms: TypeAlias = NDArray[np.uint64]
+NOBODY: Pseudonyms = np.empty(0, np.uint64)
 #: Name of a method of ``TrainingRecords``, and its arguments.
 Call = tuple[str, tuple[Any, ...]]
 #: Times that a partition is read again before the fit is given up.
@@ -140,16 +142,21 @@ class PartitionReader:
     newlines_in_values: bool = False
 
     def records(
-        self, part: Any, y: Any = None
-    ) -> tuple[TrainingRecords | None, NDArray[np.uint64]]:
-        """Records of a partition, None if empty, and pseudonyms of their persons."""
+        self, part: Any, y: Any = None, elsewhere: Pseudonyms = NOBODY
+    ) -> tuple[TrainingRecords | None, Pseudonyms]:
+        """Records of a partition, None if empty, and its persons; those elsewhere add nothing."""
         wanted = [name for name in (self.target, self.groups) if name is not None]
         frame = check_partition(self._read_file(part) if is_file(part) else part, wanted)
         if len(frame) == 0:
-            return None, np.empty(0, np.uint64)
-        persons = None if self.groups is None else column_named(frame, self.groups)
+            return None, NOBODY
         targets = y if self.target is None else column_named(frame, self.target)
-        return self.model._records(frame, targets, persons), self._person_pseudonyms(persons)
+        if self.groups is None:
+            return self.model._records(frame, targets), NOBODY
+        persons = self._pseudonyms(column_named(frame, self.groups))
+        records = self.model._records(frame, targets, persons)
+        if len(elsewhere):
+            records.leave_out(np.isin(persons, elsewhere))
+        return records, np.unique(persons)
 
     def _read_file(self, path: Any) -> Any:
         """Read the columns of a file that the fit needs."""
@@ -158,28 +165,25 @@ class PartitionReader:
         read = functools.partial(read_file, path, wanted, self.newlines_in_values)
         return in_fixed_words(type(self.model).__name__, read)
 
-    def _person_pseudonyms(self, persons: Any) -> NDArray[np.uint64]:
-        """Keyed digest of each person's name, the same in all partitions.
+    def _pseudonyms(self, persons: Any) -> Pseudonyms:
+        """Keyed digest of the name of each record's person, the same in all partitions.
 
         Each record without a name is a person of its own.
         """
-        if persons is None:
-            return np.empty(0, np.uint64)
-        texts = map(_person_as_text, names_of_persons(persons))
-        written = (text.encode("utf-8", "surrogatepass") for text in texts)
-        digests = (hashlib.blake2b(name, digest_size=8, key=self.key).digest() for name in written)
-        return np.frombuffer(b"".join(digests), np.uint64)
+        texts, digests = texts_of_persons(persons), dict[str | None, bytes]()
+        for text in {text for text in texts if text is not None}:
+            written = text.encode("utf-8", "surrogatepass")
+            digests[text] = hashlib.blake2b(written, digest_size=8, key=self.key).digest()
+        of_each = (digests.get(text) or secrets.token_bytes(8) for text in texts)
+        return np.frombuffer(b"".join(of_each), np.uint64)
 
 
-def _person_as_text(name: Any) -> str:
-    """Text that tells a person's name from others, in every process."""
-    if isinstance(name, str) or name is UNHASHABLE_NAME:
-        return "" if name is UNHASHABLE_NAME else f"'{name}"
-    if not isinstance(name, (int, float)):
-        raise TypeError(
-            "Found names of persons that are neither numbers nor texts, which partitions need."
-        )
-    return repr(name) if name % 1 else hex(int(name))
+def persons_elsewhere(persons: Sequence[Pseudonyms]) -> list[Pseudonyms]:
+    """Persons of each partition who are in an earlier one."""
+    in_all, ends = np.concatenate(persons), np.cumsum(list(map(len, persons)))
+    again = np.ones(len(in_all), np.bool_)
+    again[np.unique(in_all, return_index=True)[1]] = False
+    return [part[mask] for part, mask in zip(persons, np.split(again, ends[:-1]))]
 
 
 class PartitionFacts(NamedTuple):
@@ -187,11 +191,16 @@ class PartitionFacts(NamedTuple):
 
     worker: str
     n_units: int
-    persons: NDArray[np.uint64]
+    persons: Pseudonyms
 
 
 def _read_partition(
-    reading: PartitionReader, calls: Sequence[Call], number: int, part: Any, y: Any = None
+    reading: PartitionReader,
+    calls: Sequence[Call],
+    number: int,
+    elsewhere: Pseudonyms,
+    part: Any,
+    y: Any = None,
 ) -> PartitionFacts | Exception:
     """Read a partition on a worker, and make the calls of earlier rounds.
 
@@ -200,7 +209,7 @@ def _read_partition(
     Errors of the door name columns and types; those of other code have a fixed text.
     """
     try:
-        records, persons = reading.records(part, y)
+        records, persons = reading.records(part, y, elsewhere)
         PARTITIONS[reading.fit, number] = partition = WorkerPartition(records)
         partition.catch_up(0, calls)
         return PartitionFacts(_worker_address(), 0 if records is None else records.n_units, persons)
@@ -260,20 +269,22 @@ class PartitionedRecords:
         closed = (CLOSED_QUOTES.format(name),) if reading.newlines_in_values else ()
         self.assumptions: tuple[str, ...] = (TRUSTED_WORKERS.format(name), *closed)
         self._client, self._reading, self._parts = client, reading, parts
-        self._calls: list[Call] = []
+        self._calls, self._elsewhere = list[Call](), [NOBODY] * len(parts)
         self._made, self._workers, self._threads = 0, dict[int, str](), dict[str, int]()
 
     def __enter__(self) -> Self:
         try:
-            work = functools.partial(self._read_partitions, range(len(self._parts)))
-            answers = in_fixed_words(type(self._reading.model).__name__, work)
-            for answer in answers:
-                if isinstance(answer, Exception):
-                    raise answer
-            self.n_units = sum(answer.n_units for answer in answers)
-            if self.n_units == 0 and self._reading.model.neighboring != "add_remove":
-                raise ValueError(f"Found no record in {len(answers)} partitions.")
-            self._check_persons([answer.persons for answer in answers])
+            facts = self._read_all()
+            n_units = sum(answer.n_units for answer in facts)
+            if n_units == 0 and self._reading.model.neighboring != "add_remove":
+                raise ValueError(f"Found no record in {len(facts)} partitions.")
+            self._elsewhere = persons_elsewhere([answer.persons for answer in facts])
+            n_again = sum(map(len, self._elsewhere))
+            self.n_units = n_units - n_again
+            if n_again:  # under another name, so that no worker keeps what it has read before
+                self.__exit__()
+                self._reading = replace(self._reading, fit=secrets.token_hex(16))
+                self._read_all()
         except BaseException:
             self.__exit__()
             raise
@@ -282,14 +293,14 @@ class PartitionedRecords:
     def __exit__(self, *error: object) -> None:
         self._client.run(_forget_fit, self._reading.fit, on_error="ignore")
 
-    def _check_persons(self, pseudonyms: Sequence[NDArray[np.uint64]]) -> None:
-        """Raise if a person, who would add to the sums twice, has records in two partitions."""
-        persons = np.concatenate(pseudonyms)
-        if len(np.unique(persons)) < len(persons):
-            raise PrivacyError(
-                "Found records of one person in several partitions; they must be in one: "
-                f"X = X.shuffle(on={self._reading.groups!r})."
-            )
+    def _read_all(self) -> list[PartitionFacts]:
+        """Let workers read all partitions, or raise the error of one."""
+        work = functools.partial(self._read_partitions, range(len(self._parts)))
+        answers = in_fixed_words(type(self._reading.model).__name__, work)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return answers
 
     def fingerprint(self) -> NDArray[np.uint64]:
         return self._ask_workers("fingerprint")
@@ -367,7 +378,8 @@ class PartitionedRecords:
         from dask import delayed
 
         read = functools.partial(_read_partition, self._reading, self._calls[: self._made])
-        tasks = [delayed(read, pure=False)(number, *self._parts[number]) for number in numbers]
+        parts = [(number, self._elsewhere[number], *self._parts[number]) for number in numbers]
+        tasks = [delayed(read, pure=False)(*part) for part in parts]
         answers: list[Any] = self._client.gather(self._client.compute(tasks))
         self._threads = self._client.nthreads()
         pairs = zip(numbers, answers)

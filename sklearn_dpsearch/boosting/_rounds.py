@@ -278,6 +278,12 @@ class TrainingRecords:
             self._pool.shutdown()
             self._pool = None
 
+    def leave_out(self, records: NDArray[np.bool_]) -> None:
+        """Blank records of persons, by a mask in the order in which they were given."""
+        assert self._persons is not None
+        blank = records[self._persons.order]
+        self._blank = blank if self._blank is None else blank | self._blank
+
     def fingerprint(self) -> NDArray[np.uint64]:
         """Sum of hashes of the records, whatever their order; persons' records count together."""
         initial = self._initial if self._initial.size else ()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
+from numbers import Number
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +18,8 @@ from ._lists import WHOLE_NUMBER, said_by
 PersonCodes = NDArray[np.int64]
 #: Name in place of all names without a hash.
 UNHASHABLE_NAME = object()
+#: Types of names, beside numbers and texts, that equal those of their type alone.
+NAME_TYPES = (bytes, date, UUID)
 
 
 def persons_in(groups: Any, n_samples: int) -> PersonCodes:
@@ -99,15 +104,31 @@ def name_of(value: Any) -> Any:
     return said_by(value) if type(value) is str and WHOLE_NUMBER.fullmatch(value) else value
 
 
-def names_of_persons(groups: Any) -> list[Any]:
-    """Different names of the persons in a column, without missing ones.
+def texts_of_persons(groups: Any) -> list[str | None]:
+    """Text of the person of each record, None for a missing one.
 
-    It is UNHASHABLE_NAME for all that cannot be looked up.
+    Equal names have equal texts, in every process. All odd names have one, as no text of theirs
+    would be sure to be the same.
+
+    Raises
+    ------
+    TypeError
+        For a column of instants or durations, whose units may differ.
     """
-    values, codes = column_of(as_array(groups)), dict[Any, int]()
-    for value in values[~missing_among(values)].tolist():
-        _code_of_name(name_of(value), codes)
-    return list(codes)
+    values = column_of(as_array(groups))
+    if values.dtype.kind in "mM":
+        raise TypeError(f"Found persons of type {values.dtype}; numbers or texts are needed.")
+    pairs = zip(values.tolist(), missing_among(values))
+    return [None if is_missing else _text_of_name(name_of(name)) for name, is_missing in pairs]
+
+
+def _text_of_name(name: Any) -> str:
+    if isinstance(name, str):
+        return "'" + str.__str__(name)
+    if isinstance(name, Number):
+        # equal numbers of all types have one hash, but -1 has that of -2
+        return "-1" if name == -1 else str(hash(name))  # type: ignore[comparison-overlap]
+    return repr(name) if type(name) in NAME_TYPES else ""
 
 
 def _codes_of_equal(values: NDArray[Any]) -> PersonCodes:

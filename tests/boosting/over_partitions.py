@@ -124,19 +124,29 @@ def lazy():
 
 def persons():
     table = TABLE.assign(who=[f"person {number % 100}" for number in range(len(TABLE))])
-    here = make("numbers").fit(TABLE, TABLE["price"], groups=table["who"])
-    together = cut(4, table).shuffle(on="who")
-    model = make("numbers").fit(together, "price", groups="who")
     # one partition has doubles, the others whole numbers
     typed = table.assign(who=np.arange(len(table)) // 200)
     halves = [
         delayed(typed[:300]),
         delayed(typed[300:].assign(who=typed["who"][300:].astype(float))),
     ]
+
+    def as_in_one_place(frames, groups, counted, n_persons):
+        here = make("numbers").fit(TABLE, TABLE["price"].where(counted), groups=groups)
+        model = make("numbers").fit(frames, "price", groups="who")
+        assert model.privacy_spent_.unit == "person"
+        return same(model, here) and model.privacy_spent_.release.n_samples == n_persons
+
+    together, places = cut(4, table).shuffle(on="who"), np.arange(len(table))
+    # a seed of noise takes a person's records in one partition together
+    in_halves = typed["who"] + 10 * (places >= 300)
+    in_quarters = places % 100 + 100 * (places // 150)
     return {
-        "same": same(model, here) and model.privacy_spent_.unit == "person",
-        "apart": error(lambda: make("numbers").fit(cut(4, table), "price", groups="who")),
-        "apart as other types": error(lambda: make("numbers").fit(halves, "price", groups="who")),
+        "together": as_in_one_place(together, table["who"], places >= 0, 100),
+        "apart": as_in_one_place(cut(4, table), in_quarters, places < 150, 100),
+        "apart as other types": as_in_one_place(
+            halves, in_halves, (places < 300) | (places >= 400), 3
+        ),
     }
 
 
