@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from .._process import at_most_threads, in_fixed_words
 from .._process.containment import STOPPED_TRAINING, TrainingStoppedError
-from ..data._files import read_file
+from ..data._files import is_parquet, read_file
 from ..data._partitions import (
     check_partition,
     column_named,
@@ -34,6 +34,7 @@ from ..data._partitions import (
     target_name,
 )
 from ..data._persons import texts_of_persons
+from ..errors import TrainingError
 from ._losses import Array, Loss
 from ._random_cells import Partition
 from ._rounds import TrainingRecords
@@ -45,18 +46,22 @@ NOBODY: Pseudonyms = np.empty(0, np.uint64)
 Call = tuple[str, tuple[Any, ...]]
 #: Times that a partition is read again before the fit is given up.
 MOST_LOSSES = 5
-#: Types of errors that name columns and types alone; subclasses of other libraries may quote a
-#: record.
-HARMLESS_ERRORS = (ValueError, TypeError, KeyError)
+#: Types of errors that name columns, types and files alone; subclasses of other libraries may quote
+#: a record.
+HARMLESS_ERRORS = (ValueError, TypeError, KeyError, TrainingError)
 MORE_MEMORY = "Give workers more memory, or cut the table into more partitions."
 TRUSTED_WORKERS = (
     "{}: the workers that hold partitions, their scheduler and the connections are trusted as the "
     "caller is: exact sums of cells go to the caller, who adds the noise."
 )
-CLOSED_QUOTES = (
-    "{}: newlines_in_values was given, and in the files every quote is closed: an open one "
-    "swallows other records."
-)
+#: Assumptions about CSV files, by ``newlines_in_values``.
+LINES = {
+    False: "{}: in the files each record is one line: a quoted end of line makes several of one.",
+    True: (
+        "{}: newlines_in_values was given, and in the files every quote is closed: an open one "
+        "swallows other records."
+    ),
+}
 
 
 def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -266,8 +271,9 @@ class PartitionedRecords:
     ) -> None:
         self.loss, self.of_persons = loss, reading.groups is not None
         name = type(reading.model).__name__
-        closed = (CLOSED_QUOTES.format(name),) if reading.newlines_in_values else ()
-        self.assumptions: tuple[str, ...] = (TRUSTED_WORKERS.format(name), *closed)
+        has_csv = any(is_file(part) and not is_parquet(part) for part, *_ in parts)
+        lines = [LINES[reading.newlines_in_values].format(name)] if has_csv else []
+        self.assumptions: tuple[str, ...] = (TRUSTED_WORKERS.format(name), *lines)
         self._client, self._reading, self._parts = client, reading, parts
         self._calls, self._elsewhere = list[Call](), [NOBODY] * len(parts)
         self._made, self._workers, self._threads = 0, dict[int, str](), dict[str, int]()

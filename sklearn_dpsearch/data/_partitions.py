@@ -36,7 +36,7 @@ def is_frame_of_dask(X: Any) -> bool:
 
 
 def parts_of(X: Any) -> list[Any]:
-    """Delayed frames, or files, of a table in partitions.
+    """Delayed frames, or paths in text, of a table in partitions.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def parts_of(X: Any) -> list[Any]:
     if is_frame_of_dask(X):
         return list(X.to_delayed())
     if isinstance(X, (list, tuple)):
-        return list(X)
+        return [os.fsdecode(part) if is_file(part) else part for part in X]
     raise TypeError(
         f"Found X of type {type(X).__name__} of Dask; a DataFrame of Dask, delayed frames or files "
         "are needed: X.to_dask_dataframe(columns=[...])."

@@ -63,7 +63,7 @@ def test_wrong_partitions_are_refused_and_no_record_is_written_anywhere(told):
     assert "shuffle" in found["persons elsewhere"]
     assert "2 partitions of X and 3 of y" in found["fewer partitions of y"]
     assert "no record in 2 partitions" in found["no records"]
-    assert found["no file"].startswith("TrainingStoppedError")
+    assert found["no file"].startswith("TrainingError: Found 'a secret.csv', which a worker cannot")
     assert "missing from the table" in found["no text"]  # its first line is public
     assert "Give target='price'" in found["a target among features"]
     assert "target_delta" in found["large delta"]
