@@ -5,18 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from ..errors import not_once
 from ._columns import columns_in, is_frame, is_of_dask, names_of, read_column
-
-#: Types of entries whose texts are the same in every process; a set, or what holds one, has another
-#: order in each.
-ENTRY_TYPES = (str, int, float, bool, bytes, type(None), date, datetime, Decimal)
+from ._plain_values import digest_of_objects
 
 
 def is_partitioned(X: Any) -> bool:
@@ -119,17 +114,5 @@ def _digest(frame: Any) -> bytes:
     rows = hashlib.blake2b(repr(frame.shape).encode())
     for column in columns_in(frame):
         values = read_column(column, exact=True).values
-        texts = values.tobytes() if values.dtype.kind != "O" else "\0".join(map(_text_of, values))
-        rows.update(texts if isinstance(texts, bytes) else texts.encode("utf-8", "surrogatepass"))
+        rows.update(digest_of_objects(values) if values.dtype.kind == "O" else values.tobytes())
     return rows.digest()
-
-
-def _text_of(entry: Any) -> str:
-    """Text of an entry, which is the same whenever the entry is read again.
-
-    For an entry that is not of a plain type it is the name of the type.
-    """
-    try:
-        return repr(entry) if type(entry) in ENTRY_TYPES else type(entry).__name__
-    except Exception:  # of thousands of digits
-        return ""

@@ -19,12 +19,14 @@ from typing import Any
 
 import numpy as np
 from joblib.hashing import NumpyHasher
+from scipy.sparse import issparse
 from sklearn.base import clone
 
 from .._durable import read_whole, write_whole
 from .._version import __version__
 from ..adapters._seeds import forget_seeds, seed_names
 from ..data._columns import is_data_set, is_frame
+from ..data._plain_values import digest_of_objects
 from ..privacy import PrivacyError
 from ..privacy._statement.content import version_of
 from . import _checkpoint_folder as folder
@@ -263,7 +265,10 @@ PROBES, PROBE_SEED = 32, 0
 IGNORED_NAMES = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger", "rehearse"})
 COMPARED_NAMES = frozenset({"estimator", "param_distributions", "param_grid"})
 #: Libraries on which rounding and generators depend.
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "torch", "skorch", "diffprivlib")
+LIBRARIES = (
+    *("numpy", "scipy", "scikit-learn", "joblib"),
+    *("torch", "skorch", "opacus", "diffprivlib", "interpret-core"),
+)
 #: Names of facts on which a release no longer depends once it is there.
 PLATFORM = (*LIBRARIES, "sklearn_dpsearch", "Python", "processor")
 #: Name in a fingerprint ↦ why it must be the same, and the remedy.
@@ -365,7 +370,7 @@ def plain_records(name: str, value: Any) -> Any:
         For data sets, of which only a description could be compared.
     """
     if isinstance(value, dict):
-        return {part: np.ascontiguousarray(array) for part, array in value.items()}
+        return {part: _array_by_value(array) for part, array in value.items()}
     if is_data_set(value):
         raise PrivacyError(
             f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays or "
@@ -374,8 +379,17 @@ def plain_records(name: str, value: Any) -> Any:
         )
     # of others, such as masked arrays, more than the values counts
     if type(value) in (np.ndarray, np.memmap):
-        return np.ascontiguousarray(value)
+        return _array_by_value(value)
+    if issparse(value):
+        rows = value.tocsr().sorted_indices()
+        return type(value).__name__, rows.shape, rows.indptr, rows.indices, rows.data
     if not is_frame(value):
         return value
     columns = ((label, column.to_numpy()) for label, column in value.items())
-    return [np.asarray(value.index), *((name, np.ascontiguousarray(c)) for name, c in columns)]
+    return [_array_by_value(value.index), *((name, _array_by_value(c)) for name, c in columns)]
+
+
+def _array_by_value(values: Any) -> Any:
+    """Array in which no object counts as such, but its value."""
+    array = np.ascontiguousarray(values)
+    return (array.shape, digest_of_objects(array)) if array.dtype.kind == "O" else array
