@@ -271,6 +271,15 @@ def test_an_array_in_a_file_travels_as_its_place(tmp_path):
         _with_packed(packed)
 
 
+def test_an_array_whose_file_has_no_name_any_more_travels_by_its_values(tmp_path):
+    array = np.memmap(tmp_path / "array", float, "w+", shape=(10,))
+    array[:] = 2.0
+    os.unlink(tmp_path / "array")
+    packed = Packed.of([array], Code())
+    assert packed.read()[1][0].tolist() == [2.0] * 10
+    packed.close()
+
+
 def _with_packed(packed):
     process = PrivateProcess(is_private)
     process._packed.close()
