@@ -386,8 +386,8 @@ class MappedArray:
 def place_of(array: np.memmap) -> MappedArray | None:
     """Place of an array as ``numpy.memmap`` made it.
 
-    It is None for parts of such an array, for arrays that are changed in memory alone, and for those
-    whose file has no name any more.
+    It is None for parts of such an array, for arrays that are changed in memory alone, and for
+    those whose file has no name any more.
     """
     is_mapped = isinstance(array.base, mmap.mmap) and not array.dtype.hasobject
     if not is_mapped or array.mode == "c" or array.filename is None:

@@ -10,7 +10,6 @@ import pytest
 
 from sklearn_dpsearch.data._partitions import chosen_rows, partition_facts
 
-
 #: Pairs of an entry and another one.
 CHANGES = [
     ("a", "b"), (1, "1"), (10**5000, 10**5001), (np.int64(5), np.int64(6)), ((1, "a"), (1, "b")),
