@@ -15,7 +15,7 @@ import hashlib
 import secrets
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -49,7 +49,6 @@ MOST_LOSSES = 5
 #: Types of errors that name columns, types and files alone; subclasses of other libraries may quote
 #: a record.
 HARMLESS_ERRORS = (ValueError, TypeError, KeyError, TrainingError)
-MORE_MEMORY = "Give workers more memory, or cut the table into more partitions."
 TRUSTED_WORKERS = (
     "{}: the workers that hold partitions, their scheduler and the connections are trusted as the "
     "caller is: exact sums of cells go to the caller, who adds the noise."
@@ -57,10 +56,7 @@ TRUSTED_WORKERS = (
 #: Assumptions about CSV files, by ``newlines_in_values``.
 LINES = {
     False: "{}: in the files each record is one line: a quoted end of line makes several of one.",
-    True: (
-        "{}: newlines_in_values was given, and in the files every quote is closed: an open one "
-        "swallows other records."
-    ),
+    True: "{}: in the files every quote is closed: with newlines_in_values it swallows records.",
 }
 
 
@@ -146,10 +142,8 @@ class PartitionReader:
     key: bytes = field(repr=False)
     newlines_in_values: bool = False
 
-    def records(
-        self, part: Any, y: Any = None, elsewhere: Pseudonyms = NOBODY
-    ) -> tuple[TrainingRecords | None, Pseudonyms]:
-        """Records of a partition, None if empty, and its persons; those elsewhere add nothing."""
+    def records(self, part: Any, y: Any = None) -> tuple[TrainingRecords | None, Pseudonyms]:
+        """Records of a partition, None if empty, and its persons."""
         wanted = [name for name in (self.target, self.groups) if name is not None]
         frame = check_partition(self._read_file(part) if is_file(part) else part, wanted)
         if len(frame) == 0:
@@ -159,9 +153,8 @@ class PartitionReader:
             return self.model._records(frame, targets), NOBODY
         persons = self._pseudonyms(column_named(frame, self.groups))
         records = self.model._records(frame, targets, persons)
-        if len(elsewhere):
-            records.leave_out(np.isin(persons, elsewhere))
-        return records, np.unique(persons)
+        records.persons = np.unique(persons)
+        return records, records.persons
 
     def _read_file(self, path: Any) -> Any:
         """Read the columns of a file that the fit needs."""
@@ -183,14 +176,6 @@ class PartitionReader:
         return np.frombuffer(b"".join(of_each), np.uint64)
 
 
-def persons_elsewhere(persons: Sequence[Pseudonyms]) -> list[Pseudonyms]:
-    """Persons of each partition who are in an earlier one."""
-    in_all, ends = np.concatenate(persons), np.cumsum(list(map(len, persons)))
-    again = np.ones(len(in_all), np.bool_)
-    again[np.unique(in_all, return_index=True)[1]] = False
-    return [part[mask] for part, mask in zip(persons, np.split(again, ends[:-1]))]
-
-
 class PartitionFacts(NamedTuple):
     """Worker, number of units, and persons' pseudonyms of a partition read."""
 
@@ -200,12 +185,7 @@ class PartitionFacts(NamedTuple):
 
 
 def _read_partition(
-    reading: PartitionReader,
-    calls: Sequence[Call],
-    number: int,
-    elsewhere: Pseudonyms,
-    part: Any,
-    y: Any = None,
+    reading: PartitionReader, calls: Sequence[Call], number: int, part: Any, y: Any = None
 ) -> PartitionFacts | Exception:
     """Read a partition on a worker, and make the calls of earlier rounds.
 
@@ -214,7 +194,7 @@ def _read_partition(
     Errors of the door name columns and types; those of other code have a fixed text.
     """
     try:
-        records, persons = reading.records(part, y, elsewhere)
+        records, persons = reading.records(part, y)
         PARTITIONS[reading.fit, number] = partition = WorkerPartition(records)
         partition.catch_up(0, calls)
         return PartitionFacts(_worker_address(), 0 if records is None else records.n_units, persons)
@@ -275,22 +255,22 @@ class PartitionedRecords:
         lines = [LINES[reading.newlines_in_values].format(name)] if has_csv else []
         self.assumptions: tuple[str, ...] = (TRUSTED_WORKERS.format(name), *lines)
         self._client, self._reading, self._parts = client, reading, parts
-        self._calls, self._elsewhere = list[Call](), [NOBODY] * len(parts)
+        self._calls: list[Call] = []
         self._made, self._workers, self._threads = 0, dict[int, str](), dict[str, int]()
 
     def __enter__(self) -> Self:
         try:
-            facts = self._read_all()
-            n_units = sum(answer.n_units for answer in facts)
-            if n_units == 0 and self._reading.model.neighboring != "add_remove":
-                raise ValueError(f"Found no record in {len(facts)} partitions.")
-            self._elsewhere = persons_elsewhere([answer.persons for answer in facts])
-            n_again = sum(map(len, self._elsewhere))
-            self.n_units = n_units - n_again
-            if n_again:  # under another name, so that no worker keeps what it has read before
-                self.__exit__()
-                self._reading = replace(self._reading, fit=secrets.token_hex(16))
-                self._read_all()
+            work = functools.partial(self._read_partitions, range(len(self._parts)))
+            answers = in_fixed_words(type(self._reading.model).__name__, work)
+            for answer in answers:
+                if isinstance(answer, Exception):
+                    raise answer
+            persons = np.concatenate([answer.persons for answer in answers])
+            persons, n_partitions = np.unique(persons, return_counts=True)
+            self._calls = [("leave_out", (persons[n_partitions > 1],))] if self.of_persons else []
+            self.n_units = len(persons) or sum(answer.n_units for answer in answers)
+            if self.n_units == 0 and self._reading.model.neighboring != "add_remove":
+                raise ValueError(f"Found no record in {len(answers)} partitions.")
         except BaseException:
             self.__exit__()
             raise
@@ -298,15 +278,6 @@ class PartitionedRecords:
 
     def __exit__(self, *error: object) -> None:
         self._client.run(_forget_fit, self._reading.fit, on_error="ignore")
-
-    def _read_all(self) -> list[PartitionFacts]:
-        """Let workers read all partitions, or raise the error of one."""
-        work = functools.partial(self._read_partitions, range(len(self._parts)))
-        answers = in_fixed_words(type(self._reading.model).__name__, work)
-        for answer in answers:
-            if isinstance(answer, Exception):
-                raise answer
-        return answers
 
     def fingerprint(self) -> NDArray[np.uint64]:
         return self._ask_workers("fingerprint")
@@ -351,7 +322,8 @@ class PartitionedRecords:
                 return np.asarray(total)
             self._read_partitions(lost)
         raise TrainingStoppedError(
-            f"Found partitions that were lost {MOST_LOSSES} times in a round. {MORE_MEMORY}"
+            f"Found partitions that were lost {MOST_LOSSES} times in a round. Give workers more "
+            "memory, or cut the table into more partitions."
         )
 
     def _collect_answers(self, shares: Sequence[tuple[str, list[int]]]) -> list[Any]:
@@ -384,8 +356,7 @@ class PartitionedRecords:
         from dask import delayed
 
         read = functools.partial(_read_partition, self._reading, self._calls[: self._made])
-        parts = [(number, self._elsewhere[number], *self._parts[number]) for number in numbers]
-        tasks = [delayed(read, pure=False)(*part) for part in parts]
+        tasks = [delayed(read, pure=False)(number, *self._parts[number]) for number in numbers]
         answers: list[Any] = self._client.gather(self._client.compute(tasks))
         self._threads = self._client.nthreads()
         pairs = zip(numbers, answers)

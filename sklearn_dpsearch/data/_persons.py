@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
 from numbers import Number
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +16,6 @@ from ._lists import WHOLE_NUMBER, said_by
 PersonCodes = NDArray[np.int64]
 #: Name in place of all names without a hash.
 UNHASHABLE_NAME = object()
-#: Types of names, beside numbers and texts, that equal those of their type alone.
-NAME_TYPES = (bytes, date, UUID)
 
 
 def persons_in(groups: Any, n_samples: int) -> PersonCodes:
@@ -128,7 +124,7 @@ def _text_of_name(name: Any) -> str:
     if isinstance(name, Number):
         # equal numbers of all types have one hash, but -1 has that of -2
         return "-1" if name == -1 else str(hash(name))  # type: ignore[comparison-overlap]
-    return repr(name) if type(name) in NAME_TYPES else ""
+    return repr(name) if type(name) is bytes else ""
 
 
 def _codes_of_equal(values: NDArray[Any]) -> PersonCodes:

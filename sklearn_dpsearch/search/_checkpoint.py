@@ -28,6 +28,7 @@ from ..adapters._seeds import forget_seeds, seed_names
 from ..data._columns import is_data_set, is_frame
 from ..data._plain_values import digest_of_objects
 from ..privacy import PrivacyError
+from ..privacy._statement.content import LIBRARIES as ACCOUNTANTS
 from ..privacy._statement.content import version_of
 from . import _checkpoint_folder as folder
 from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
@@ -265,10 +266,7 @@ PROBES, PROBE_SEED = 32, 0
 IGNORED_NAMES = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger", "rehearse"})
 COMPARED_NAMES = frozenset({"estimator", "param_distributions", "param_grid"})
 #: Libraries on which rounding and generators depend.
-LIBRARIES = (
-    *("numpy", "scipy", "scikit-learn", "joblib"),
-    *("torch", "skorch", "opacus", "diffprivlib", "interpret-core"),
-)
+LIBRARIES = (*ACCOUNTANTS, "joblib", "torch", "skorch", "opacus", "diffprivlib", "interpret-core")
 #: Names of facts on which a release no longer depends once it is there.
 PLATFORM = (*LIBRARIES, "sklearn_dpsearch", "Python", "processor")
 #: Name in a fingerprint ↦ why it must be the same, and the remedy.

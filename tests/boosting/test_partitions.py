@@ -14,10 +14,11 @@ import pytest
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.boosting._partitions import (
+    PartitionedRecords,
+    PartitionFacts,
     PartitionReader,
     WorkerPartition,
     is_partitioned,
-    persons_elsewhere,
 )
 from sklearn_dpsearch.boosting._random_cells import SINGLE_CELL
 
@@ -48,7 +49,7 @@ def test_predictions_for_frames_of_dask_are_lazy_and_the_same(told):
 
 
 @pytest.mark.slow
-def test_persons_count_in_the_first_of_their_partitions(told):
+def test_persons_in_several_partitions_add_nothing(told):
     assert told["persons"] == dict.fromkeys(("together", "apart", "apart as other types"), True)
 
 
@@ -185,7 +186,7 @@ def test_persons_have_one_pseudonym_in_all_partitions():
     for names in ([1.0], [True], [1, 1], ["1", "01", " 1.0"], [Decimal(1), Fraction(1), 1 + 0j]):
         assert pseudonyms(names) == pseudonyms([1])
     names = ["2", 1, 1.5, "a", 2**63, float(2**60), 10**5000, float("inf"), "\ud800", np.int32(7)]
-    names += [-1, -2, Decimal("7.1"), b"a", date(2020, 1, 1), None, np.nan]
+    names += [-1, -2, Decimal("7.1"), b"a", None, np.nan]
     assert len(pseudonyms(names)) == len(names)
     assert pseudonyms(["a"]) != pseudonyms(["a"], b"another")
     # no name stops a fit: all odd ones are one person, whom no partition parts
@@ -194,16 +195,20 @@ def test_persons_have_one_pseudonym_in_all_partitions():
         PartitionReader("fit", None, None, "who", b"key")._pseudonyms(np.zeros(1, "M8[s]"))
 
 
-def test_a_person_counts_in_the_first_of_several_partitions():
-    model = MODELS["numbers"]()
-    table = TABLE[:90].assign(who=[*range(20), *range(20), *range(10, 60)])
+def test_a_person_in_several_partitions_adds_nothing(monkeypatch):
+    model, names = MODELS["numbers"](), np.r_[0:20, 0:20, 10:60, [None] * 2]
+    table = TABLE[: len(names)].assign(who=names)
     reader = PartitionReader("fit", model, "price", "who", b"key")
-    parts = table[:40], table[40:]
-    elsewhere = persons_elsewhere([reader.records(part)[1] for part in parts])
-    assert [len(persons) for persons in elsewhere] == [0, 10]
-    for part, persons, counted in zip(parts, elsewhere, (table[:40], table[50:])):
-        records, _ = reader.records(part, elsewhere=persons)
-        expected, _ = reader.records(counted)
+    (first, _), (second, persons) = reader.records(table[:40]), reader.records(table[40:])
+    assert len(persons) == 52
+    facts = [PartitionFacts("", len(each), each) for each in (first.persons, persons)]
+    monkeypatch.setattr(PartitionedRecords, "_read_partitions", lambda *given: facts)
+    together = PartitionedRecords(None, reader, [(None,)] * 2, None).__enter__()
+    ((_, apart),) = together._calls
+    assert together.n_units == 62
+    for records, counted in ((first, [*range(10), *range(20, 30)]), (second, range(50, 92))):
+        records.leave_out(*apart)
+        expected, _ = reader.records(table.iloc[counted])
         sums = (each.sums(np.zeros((1, 1)), SINGLE_CELL) for each in (records, expected))
         np.testing.assert_array_equal(*sums)
 

@@ -114,8 +114,8 @@ MUTANTS = {
     "a person in two partitions": Mutant(
         mistake="Each partition clips a person's sum, whatever the person adds in another.",
         file="boosting/_partitions.py",
-        old="again[np.unique(in_all, return_index=True)[1]] = False",
-        new="again[:] = False",
-        test="boosting/test_partitions.py::test_a_person_counts_in_the_first_of_several_partitions",
+        old="persons[n_partitions > 1]",
+        new="persons[:0]",
+        test="boosting/test_partitions.py::test_a_person_in_several_partitions_adds_nothing",
     ),
 }
