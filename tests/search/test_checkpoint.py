@@ -21,7 +21,7 @@ from scipy.sparse import csr_matrix
 
 from sklearn_dpsearch import DPRandomSearchCV, NoModelError, PrivacyLedger, _durable
 from sklearn_dpsearch._durable import write_whole
-from sklearn_dpsearch.data._lists import objects
+from sklearn_dpsearch.data._partitions import partition_facts
 from sklearn_dpsearch.privacy import BudgetExceededError, PrivacyError
 from sklearn_dpsearch.search import _checkpoint, _checkpoint_folder
 from sklearn_dpsearch.search._base import RELEASED_ATTRIBUTES
@@ -525,24 +525,27 @@ def test_a_frame_is_the_same_however_its_columns_lie_in_memory():
 
 
 def test_entries_count_by_their_values_whichever_objects_they_are():
-    entries = [date(2020, 1, 1), Decimal("1.5"), (1, "a"), frozenset("ab"), np.int64(3), 10**5000]
-    others = [date(2020, 1, 2), Decimal("1.50"), (1, "b"), frozenset("a"), np.int32(3), 10**5001]
+    day, number, name = pd.Timestamp(0), np.int64(3), frozenset("ab")
+    entries = [date(2020, 1, 1), Decimal("1.5"), (1, "a"), [{"a": name}], number, day, 10**5000]
+    others = [date(2020, 1, 2), Decimal("1.50"), (1, "b"), [{"a": 1}], np.int32(3), day.date(), 1]
     again = [pickle.loads(pickle.dumps(entry)) for entry in entries]
-    for form in (objects, lambda values: pd.DataFrame({"a": pd.Series(values, dtype=object)})):
-        first = digest_of(form([*entries, *entries]))
-        assert first == digest_of(form([*entries, *again]))
+    for digest in (digest_of, partition_facts, lambda frame: digest_of(frame["a"].to_numpy())):
+
+        def of(values, digest=digest):
+            return digest(pd.DataFrame({"a": pd.Series(values, dtype=object)}))
+
+        assert of([*entries, *entries]) == of([*entries, *again])
         for place, other in enumerate(others):
-            changed = [*entries, *again]
-            changed[place] = other
-            assert digest_of(form(changed)) != first
+            assert of([*entries[:place], other, *entries[place + 1 :]]) != of(again)
 
 
 def test_a_sparse_matrix_is_the_same_after_it_was_used():
-    used, other = csr_matrix(X), csr_matrix(moved(X))
-    first = digest_of(used.copy())
+    used = csr_matrix(X)
+    before = digest_of(used.copy())
     assert used.has_sorted_indices
-    assert first == digest_of(used) == digest_of(used[:, ::-1][:, ::-1]) != digest_of(other)
-    assert first != digest_of(csr_matrix((used.data, used.indices, used.indptr), (len(X), 3)))
+    assert before == digest_of(used) == digest_of(used[:, ::-1][:, ::-1])
+    wider = csr_matrix((used.data, used.indices, used.indptr), (len(X), 3))
+    assert before not in map(digest_of, (csr_matrix(moved(X)), wider))
 
 
 def test_records_of_which_only_a_description_could_be_compared_are_refused():
