@@ -31,7 +31,6 @@ from ..data._partitions import (
     is_partitioned,
     parts_of,
     parts_of_targets,
-    target_name,
 )
 from ..data._persons import texts_of_persons
 from ..errors import TrainingError
@@ -145,7 +144,11 @@ class PartitionReader:
     def records(self, part: Any, y: Any = None) -> tuple[TrainingRecords | None, Pseudonyms]:
         """Records of a partition, None if empty, and its persons."""
         wanted = [name for name in (self.target, self.groups) if name is not None]
-        frame = check_partition(self._read_file(part) if is_file(part) else part, wanted)
+        if is_file(part):
+            columns = [*self.model._facts.features, *wanted]
+            read = functools.partial(read_file, part, columns, self.newlines_in_values)
+            part = in_fixed_words(type(self.model).__name__, read)
+        frame = check_partition(part, wanted)
         if len(frame) == 0:
             return None, NOBODY
         targets = y if self.target is None else column_named(frame, self.target)
@@ -155,13 +158,6 @@ class PartitionReader:
         records = self.model._records(frame, targets, persons)
         records.persons = np.unique(persons)
         return records, records.persons
-
-    def _read_file(self, path: Any) -> Any:
-        """Read the columns of a file that the fit needs."""
-        names = [*self.model._facts.features, self.target, self.groups]
-        wanted = [name for name in names if name is not None]
-        read = functools.partial(read_file, path, wanted, self.newlines_in_values)
-        return in_fixed_words(type(self.model).__name__, read)
 
     def _pseudonyms(self, persons: Any) -> Pseudonyms:
         """Keyed digest of the name of each record's person, the same in all partitions.
@@ -379,7 +375,7 @@ def partitioned_records(
     """
     from distributed import get_client
 
-    named, column_of_persons = target_name(y), target_name(groups)
+    named, column_of_persons = (name if isinstance(name, str) else None for name in (y, groups))
     parts: list[tuple[Any, ...]] = [(part,) for part in parts_of(X)]
     if (targets := parts_of_targets(y)) is not None:
         if len(targets) != len(parts):

@@ -58,17 +58,20 @@ def read_file(path: Any, columns: Sequence[str], newlines_in_values: bool = Fals
             file = stack.enter_context(fsspec.open(path, "rb", compression="infer"))
         except OSError as error:
             raise TrainingError(
-                f"Found {path!r}, which a worker cannot open ({type(error).__name__}); a file that "
-                "all workers can read is needed. Give its path on their disks; of a folder, its "
-                "files."
+                f"Found {path!r}, which a worker cannot open ({type(error).__name__}); files that "
+                "all workers can read are needed. Give their paths on the disks of the workers."
             ) from None
-        if not is_parquet(path):
-            return _read_csv(file, path, list(dict.fromkeys(columns)), newlines_in_values)
-        from pyarrow.parquet import ParquetFile
+        if is_parquet(path):
+            from pyarrow.parquet import ParquetFile
 
-        table = ParquetFile(file)
-        _check_names(path, table.schema_arrow.names, columns)
-        return table.read([name for name in table.schema_arrow.names if name in columns])
+            table = ParquetFile(file)
+            _check_names(path, table.schema_arrow.names, columns)
+            return table.read([name for name in table.schema_arrow.names if name in columns])
+        # with an open quote, more than a line would show records among the names
+        names = _fields(file.readline()) or []
+        _check_names(path, names, columns, CSV_NEEDED)
+        rows = _rows_across_lines(file) if newlines_in_values else map(_fields, file)
+        return _frame_of_rows(rows, names, list(dict.fromkeys(columns)))
 
 
 def _check_names(path: Any, names: Sequence[str], wanted: Sequence[str], needed: str = "") -> None:
@@ -76,13 +79,9 @@ def _check_names(path: Any, names: Sequence[str], wanted: Sequence[str], needed:
         raise TrainingError(f"In {path!r}: {message} {needed}".strip())
 
 
-def _read_csv(file: Any, path: Any, columns: list[str], newlines_in_values: bool) -> Any:
+def _frame_of_rows(rows: Iterator[list[str] | None], names: list[str], columns: list[str]) -> Any:
     import pandas as pd
 
-    # with an open quote, more lines would show records among the names
-    names = _fields(file.readline()) or []
-    _check_names(path, names, columns, CSV_NEEDED)
-    rows = _rows_across_lines(file) if newlines_in_values else map(_fields, file)
     places, blank = list(map(names.index, columns)), [None] * len(columns)
     entries = [
         [None if fields[place] in MISSING_TEXTS else fields[place] for place in places]

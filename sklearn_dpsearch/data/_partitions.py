@@ -72,11 +72,6 @@ def header_of(X: Any, y: Any, owner: str) -> tuple[Any, Any, str]:
     return X._meta, X._meta[y], y
 
 
-def target_name(y: Any) -> str | None:
-    """Name of the column of targets, or of persons; None for others."""
-    return y if isinstance(y, str) else None
-
-
 def check_partition(frame: Any, names: Sequence[str]) -> Any:
     """A partition, if it is a table with each of these columns once.
 

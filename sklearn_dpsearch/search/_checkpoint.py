@@ -360,7 +360,7 @@ def digest(name: str, value: Any) -> str:
 
 
 def plain_records(name: str, value: Any) -> Any:
-    """Records so that every value counts in a digest, and their layout in memory does not.
+    """Records so that every value counts in a digest, and its object and place in memory do not.
 
     Raises
     ------
@@ -368,7 +368,7 @@ def plain_records(name: str, value: Any) -> Any:
         For data sets, of which only a description could be compared.
     """
     if isinstance(value, dict):
-        return {part: _array_by_value(array) for part, array in value.items()}
+        return {part: plain_records(name, array) for part, array in value.items()}
     if is_data_set(value):
         raise PrivacyError(
             f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays or "
@@ -377,17 +377,12 @@ def plain_records(name: str, value: Any) -> Any:
         )
     # of others, such as masked arrays, more than the values counts
     if type(value) in (np.ndarray, np.memmap):
-        return _array_by_value(value)
+        is_plain = value.dtype.kind != "O"
+        return np.ascontiguousarray(value) if is_plain else (value.shape, digest_of_objects(value))
     if issparse(value):
         rows = value.tocsr().sorted_indices()
         return type(value).__name__, rows.shape, rows.indptr, rows.indices, rows.data
     if not is_frame(value):
         return value
-    columns = ((label, column.to_numpy()) for label, column in value.items())
-    return [_array_by_value(value.index), *((name, _array_by_value(c)) for name, c in columns)]
-
-
-def _array_by_value(values: Any) -> Any:
-    """Array in which no object counts as such, but its value."""
-    array = np.ascontiguousarray(values)
-    return (array.shape, digest_of_objects(array)) if array.dtype.kind == "O" else array
+    columns = [(label, plain_records(name, part.to_numpy())) for label, part in value.items()]
+    return plain_records(name, np.asarray(value.index)), columns
