@@ -164,11 +164,14 @@ class PartitionReader:
 
         Each record without a name is a person of its own.
         """
-        texts, digests = texts_of_persons(persons), dict[str | None, bytes]()
-        for text in {text for text in texts if text is not None}:
+
+        @functools.cache
+        def digest(text: str) -> bytes:
             written = text.encode("utf-8", "surrogatepass")
-            digests[text] = hashlib.blake2b(written, digest_size=8, key=self.key).digest()
-        of_each = (digests.get(text) or secrets.token_bytes(8) for text in texts)
+            return hashlib.blake2b(written, digest_size=8, key=self.key).digest()
+
+        texts = texts_of_persons(persons)
+        of_each = (secrets.token_bytes(8) if text is None else digest(text) for text in texts)
         return np.frombuffer(b"".join(of_each), np.uint64)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Number
 from typing import Any
 
@@ -100,8 +100,8 @@ def name_of(value: Any) -> Any:
     return said_by(value) if type(value) is str and WHOLE_NUMBER.fullmatch(value) else value
 
 
-def texts_of_persons(groups: Any) -> list[str | None]:
-    """Text of the person of each record, None for a missing one.
+def texts_of_persons(groups: Any) -> Iterator[str | None]:
+    """Texts of the persons of records, in order, None for a missing one.
 
     Equal names have equal texts, in every process. All odd names have one, as no text of theirs
     would be sure to be the same.
@@ -115,7 +115,7 @@ def texts_of_persons(groups: Any) -> list[str | None]:
     if values.dtype.kind in "mM":
         raise TypeError(f"Found persons of type {values.dtype}; numbers or texts are needed.")
     pairs = zip(values.tolist(), missing_among(values))
-    return [None if is_missing else _text_of_name(name_of(name)) for name, is_missing in pairs]
+    return (None if is_missing else _text_of_name(name_of(name)) for name, is_missing in pairs)
 
 
 def _text_of_name(name: Any) -> str:
