@@ -348,10 +348,8 @@ def digest(name: str, value: Any) -> str:
 
     An array in a file has that of its numbers.
     """
-    try:
+    with contextlib.suppress(Exception):
         return str(_Hasher("sha1", coerce_mmap=True).hash(value))
-    except Exception:
-        pass
     raise PrivacyError(
         f"Found {name} ({type(value).__name__}) that cannot be pickled, so that a search with a "
         "checkpoint cannot tell whether it is the same when it goes on. Give functions and classes "

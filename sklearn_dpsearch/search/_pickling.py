@@ -375,11 +375,9 @@ class MappedArray:
 
     def open(self) -> np.ndarray:
         """Open the array, read-only."""
-        try:
+        with contextlib.suppress(OSError):
             if _state_of(self.path) == self.state:
                 return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, self.order)
-        except OSError:
-            pass
         raise FileChangedError
 
 
