@@ -76,7 +76,6 @@ def test_a_fit_says_what_it_takes_for_an_end_of_a_record(client, tmp_path):
     read_file(path, ["age", "job", "label"]).astype({"age": int, "label": int}).to_parquet(parquet)
     for options, files, sentence in (
         ({}, [path], "each record is one line: a quoted end of line makes several of one."),
-        ({}, [parquet, path], "each record is one line"),
         ({}, [parquet], None),
         ({"newlines_in_values": True}, [path], "every quote is closed"),
     ):
