@@ -302,9 +302,7 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     for name, value in arguments.items():
         short = isinstance(value, SCALARS) and len(repr(value)) < 80
         digests[name] = digest(name, value), repr(value) if short else type(value).__name__
-    for name, value in facts.items():
-        digests[name] = digest(name, value), ""
-    return digests
+    return digests | {name: (digest(name, value), "") for name, value in facts.items()}
 
 
 def versions() -> dict[str, str]:
