@@ -16,14 +16,14 @@ import secrets
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._process import at_most_threads, in_fixed_words
 from .._process.containment import STOPPED_TRAINING, TrainingStoppedError
-from ..data._files import read_file
+from ..data._files import is_parquet, read_file
 from ..data._partitions import (
     check_partition,
     column_named,
@@ -31,30 +31,32 @@ from ..data._partitions import (
     is_partitioned,
     parts_of,
     parts_of_targets,
-    target_name,
 )
-from ..data._persons import UNHASHABLE_NAME, names_of_persons
-from ..errors import PrivacyError
+from ..data._persons import texts_of_persons
+from ..errors import TrainingError
 from ._losses import Array, Loss
 from ._random_cells import Partition
 from ._rounds import TrainingRecords
 
+#: Persons, under random numbers.
+Pseudonyms: TypeAlias = NDArray[np.uint64]
+NOBODY: Pseudonyms = np.empty(0, np.uint64)
 #: Name of a method of ``TrainingRecords``, and its arguments.
 Call = tuple[str, tuple[Any, ...]]
 #: Times that a partition is read again before the fit is given up.
 MOST_LOSSES = 5
-#: Types of errors that name columns and types alone; subclasses of other libraries may quote a
-#: record.
-HARMLESS_ERRORS = (ValueError, TypeError, KeyError)
-MORE_MEMORY = "Give workers more memory, or cut the table into more partitions."
+#: Types of errors that name columns, types and files alone; subclasses of other libraries may quote
+#: a record.
+HARMLESS_ERRORS = (ValueError, TypeError, KeyError, TrainingError)
 TRUSTED_WORKERS = (
     "{}: the workers that hold partitions, their scheduler and the connections are trusted as the "
     "caller is: exact sums of cells go to the caller, who adds the noise."
 )
-CLOSED_QUOTES = (
-    "{}: newlines_in_values was given, and in the files every quote is closed: an open one "
-    "swallows other records."
-)
+#: Assumptions about CSV files, by ``newlines_in_values``.
+LINES = {
+    False: "{}: in the files each record is one line: a quoted end of line makes several of one.",
+    True: "{}: in the files every quote is closed: with newlines_in_values it swallows records.",
+}
 
 
 def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,47 +141,38 @@ class PartitionReader:
     key: bytes = field(repr=False)
     newlines_in_values: bool = False
 
-    def records(
-        self, part: Any, y: Any = None
-    ) -> tuple[TrainingRecords | None, NDArray[np.uint64]]:
-        """Records of a partition, None if empty, and pseudonyms of their persons."""
+    def records(self, part: Any, y: Any = None) -> tuple[TrainingRecords | None, Pseudonyms]:
+        """Records of a partition, None if empty, and its persons."""
         wanted = [name for name in (self.target, self.groups) if name is not None]
-        frame = check_partition(self._read_file(part) if is_file(part) else part, wanted)
+        if is_file(part):
+            columns = [*self.model._facts.features, *wanted]
+            read = functools.partial(read_file, part, columns, self.newlines_in_values)
+            part = in_fixed_words(type(self.model).__name__, read)
+        frame = check_partition(part, wanted)
         if len(frame) == 0:
-            return None, np.empty(0, np.uint64)
-        persons = None if self.groups is None else column_named(frame, self.groups)
+            return None, NOBODY
         targets = y if self.target is None else column_named(frame, self.target)
-        return self.model._records(frame, targets, persons), self._person_pseudonyms(persons)
+        if self.groups is None:
+            return self.model._records(frame, targets), NOBODY
+        persons = self._pseudonyms(column_named(frame, self.groups))
+        records = self.model._records(frame, targets, persons)
+        records.persons = np.unique(persons)
+        return records, records.persons
 
-    def _read_file(self, path: Any) -> Any:
-        """Read the columns of a file that the fit needs."""
-        names = [*self.model._facts.features, self.target, self.groups]
-        wanted = [name for name in names if name is not None]
-        read = functools.partial(read_file, path, wanted, self.newlines_in_values)
-        return in_fixed_words(type(self.model).__name__, read)
-
-    def _person_pseudonyms(self, persons: Any) -> NDArray[np.uint64]:
-        """Keyed digest of each person's name, the same in all partitions.
+    def _pseudonyms(self, persons: Any) -> Pseudonyms:
+        """Keyed digest of the name of each record's person, the same in all partitions.
 
         Each record without a name is a person of its own.
         """
-        if persons is None:
-            return np.empty(0, np.uint64)
-        texts = map(_person_as_text, names_of_persons(persons))
-        written = (text.encode("utf-8", "surrogatepass") for text in texts)
-        digests = (hashlib.blake2b(name, digest_size=8, key=self.key).digest() for name in written)
-        return np.frombuffer(b"".join(digests), np.uint64)
 
+        @functools.cache
+        def digest(text: str) -> bytes:
+            written = text.encode("utf-8", "surrogatepass")
+            return hashlib.blake2b(written, digest_size=8, key=self.key).digest()
 
-def _person_as_text(name: Any) -> str:
-    """Text that tells a person's name from others, in every process."""
-    if isinstance(name, str) or name is UNHASHABLE_NAME:
-        return "" if name is UNHASHABLE_NAME else f"'{name}"
-    if not isinstance(name, (int, float)):
-        raise TypeError(
-            "Found names of persons that are neither numbers nor texts, which partitions need."
-        )
-    return repr(name) if name % 1 else hex(int(name))
+        texts = texts_of_persons(persons)
+        of_each = (secrets.token_bytes(8) if text is None else digest(text) for text in texts)
+        return np.frombuffer(b"".join(of_each), np.uint64)
 
 
 class PartitionFacts(NamedTuple):
@@ -187,7 +180,7 @@ class PartitionFacts(NamedTuple):
 
     worker: str
     n_units: int
-    persons: NDArray[np.uint64]
+    persons: Pseudonyms
 
 
 def _read_partition(
@@ -257,8 +250,9 @@ class PartitionedRecords:
     ) -> None:
         self.loss, self.of_persons = loss, reading.groups is not None
         name = type(reading.model).__name__
-        closed = (CLOSED_QUOTES.format(name),) if reading.newlines_in_values else ()
-        self.assumptions: tuple[str, ...] = (TRUSTED_WORKERS.format(name), *closed)
+        has_csv = any(is_file(part) and not is_parquet(part) for part, *_ in parts)
+        lines = [LINES[reading.newlines_in_values].format(name)] if has_csv else []
+        self.assumptions: tuple[str, ...] = (TRUSTED_WORKERS.format(name), *lines)
         self._client, self._reading, self._parts = client, reading, parts
         self._calls: list[Call] = []
         self._made, self._workers, self._threads = 0, dict[int, str](), dict[str, int]()
@@ -270,10 +264,12 @@ class PartitionedRecords:
             for answer in answers:
                 if isinstance(answer, Exception):
                     raise answer
-            self.n_units = sum(answer.n_units for answer in answers)
+            persons = np.concatenate([answer.persons for answer in answers])
+            persons, n_partitions = np.unique(persons, return_counts=True)
+            self._calls = [("leave_out", (persons[n_partitions > 1],))] if self.of_persons else []
+            self.n_units = len(persons) or sum(answer.n_units for answer in answers)
             if self.n_units == 0 and self._reading.model.neighboring != "add_remove":
                 raise ValueError(f"Found no record in {len(answers)} partitions.")
-            self._check_persons([answer.persons for answer in answers])
         except BaseException:
             self.__exit__()
             raise
@@ -281,15 +277,6 @@ class PartitionedRecords:
 
     def __exit__(self, *error: object) -> None:
         self._client.run(_forget_fit, self._reading.fit, on_error="ignore")
-
-    def _check_persons(self, pseudonyms: Sequence[NDArray[np.uint64]]) -> None:
-        """Raise if a person, who would add to the sums twice, has records in two partitions."""
-        persons = np.concatenate(pseudonyms)
-        if len(np.unique(persons)) < len(persons):
-            raise PrivacyError(
-                "Found records of one person in several partitions; they must be in one: "
-                f"X = X.shuffle(on={self._reading.groups!r})."
-            )
 
     def fingerprint(self) -> NDArray[np.uint64]:
         return self._ask_workers("fingerprint")
@@ -334,7 +321,8 @@ class PartitionedRecords:
                 return np.asarray(total)
             self._read_partitions(lost)
         raise TrainingStoppedError(
-            f"Found partitions that were lost {MOST_LOSSES} times in a round. {MORE_MEMORY}"
+            f"Found partitions that were lost {MOST_LOSSES} times in a round. Give workers more "
+            "memory, or cut the table into more partitions."
         )
 
     def _collect_answers(self, shares: Sequence[tuple[str, list[int]]]) -> list[Any]:
@@ -390,7 +378,7 @@ def partitioned_records(
     """
     from distributed import get_client
 
-    named, column_of_persons = target_name(y), target_name(groups)
+    named, column_of_persons = (name if isinstance(name, str) else None for name in (y, groups))
     parts: list[tuple[Any, ...]] = [(part,) for part in parts_of(X)]
     if (targets := parts_of_targets(y)) is not None:
         if len(targets) != len(parts):

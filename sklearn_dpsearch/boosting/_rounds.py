@@ -231,9 +231,12 @@ class TrainingRecords:
         Number of records, or of persons.
     outputs : ndarray of shape (n_outputs, n_samples)
         Those of the model so far.
+    persons : ndarray of shape (n_units,)
+        Numbers of the persons in all partitions, if there are others.
     """
 
     assumptions: tuple[str, ...] = ()
+    persons: NDArray[np.uint64]
 
     def __init__(
         self,
@@ -266,6 +269,13 @@ class TrainingRecords:
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
+
+    def leave_out(self, persons: NDArray[np.uint64]) -> None:
+        """Blank all records of persons, by their numbers."""
+        assert self._persons is not None
+        blank = np.isin(self.persons, persons)[self._persons.numbers]
+        if blank.any():
+            self._blank = blank if self._blank is None else blank | self._blank
 
     def fingerprint(self) -> NDArray[np.uint64]:
         """Sum of hashes of the records, whatever their order; persons' records count together."""
@@ -619,11 +629,13 @@ class RecordsByPerson:
     ----------
     order : ndarray of shape (n_samples,)
         Numbers of the records, person by person.
+    numbers : ndarray of shape (n_samples,)
+        Person of each record, in that order.
     """
 
     def __init__(self, codes: Numbers) -> None:
         self.order = np.argsort(codes, kind="stable")
-        self._numbers = codes[self.order]
+        self.numbers = codes[self.order]
         self._starts = np.append(0, np.cumsum(np.bincount(codes)))
 
     def sums_of_several_records(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -645,7 +657,7 @@ class RecordsByPerson:
             fitting = int(np.searchsorted(self._starts, end, side="right")) - 1
             last = min(max(fitting, first + 1), first + limit)
             rows = slice(*self._starts[[first, min(last, len(self._starts) - 1)]].tolist())
-            yield rows, self._numbers[rows] - first
+            yield rows, self.numbers[rows] - first
             first = last
 
 

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from ..errors import TrainingError, not_once
 
 #: Texts of missing values, those of pandas' reader of CSV.
 MISSING_TEXTS = frozenset(
     {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"}
     | {"<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 )
+CSV_NEEDED = (
+    "A CSV file needs the names of its columns in its first line, with commas between them, in "
+    "UTF-8, and lines that end with \\n."
+)
+
+
+def is_parquet(path: Any) -> bool:
+    """Return whether a file is one of Parquet, by its name."""
+    return os.fsdecode(path).lower().endswith((".parquet", ".pq"))
 
 
 def read_file(path: Any, columns: Sequence[str], newlines_in_values: bool = False) -> Any:
@@ -32,34 +45,51 @@ def read_file(path: Any, columns: Sequence[str], newlines_in_values: bool = Fals
     pyarrow.Table, or DataFrame of pandas
         A row of CSV with a field too many or too few, or with bytes that are no UTF-8, is one of
         missing values.
+
+    Raises
+    ------
+    TrainingError
+        For a file that cannot be opened, or lacks a column.
     """
     import fsspec
 
-    with fsspec.open(str(path), "rb", compression="infer") as file:
-        if str(path).endswith((".parquet", ".pq")):
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(fsspec.open(path, "rb", compression="infer"))
+        except OSError as error:
+            raise TrainingError(
+                f"Found {path!r}, which a worker cannot open ({type(error).__name__}); files that "
+                "all workers can read are needed. Give their paths on the disks of the workers."
+            ) from None
+        if is_parquet(path):
             from pyarrow.parquet import ParquetFile
 
             table = ParquetFile(file)
+            _check_names(path, table.schema_arrow.names, columns)
             return table.read([name for name in table.schema_arrow.names if name in columns])
-        return _read_csv(file, columns, newlines_in_values)
+        # with an open quote, more than a line would show records among the names
+        names = _fields(file.readline()) or []
+        _check_names(path, names, columns, CSV_NEEDED)
+        rows = _rows_across_lines(file) if newlines_in_values else map(_fields, file)
+        return _frame_of_rows(rows, names, list(dict.fromkeys(columns)))
 
 
-def _read_csv(file: Any, columns: Sequence[str], newlines_in_values: bool) -> Any:
+def _check_names(path: Any, names: Sequence[str], wanted: Sequence[str], needed: str = "") -> None:
+    if message := not_once(names, wanted):
+        raise TrainingError(f"In {path!r}: {message} {needed}".strip())
+
+
+def _frame_of_rows(rows: Iterator[list[str] | None], names: list[str], columns: list[str]) -> Any:
     import pandas as pd
 
-    rows = _rows_across_lines(file) if newlines_in_values else map(_fields, file)
-    header = next(rows, None) or []
-    places = [place for place, name in enumerate(header) if name in columns]
-    blank, width = [None] * len(places), len(header)
+    places, blank = list(map(names.index, columns)), [None] * len(columns)
     entries = [
         [None if fields[place] in MISSING_TEXTS else fields[place] for place in places]
-        if fields is not None and len(fields) == width
+        if fields is not None and len(fields) == len(names)
         else blank
         for fields in rows
     ]
-    frame = pd.DataFrame(entries, columns=range(len(places)), dtype=object)
-    frame.columns = [header[place] for place in places]
-    return frame
+    return pd.DataFrame(entries, columns=columns, dtype=object)
 
 
 def _fields(line: bytes) -> list[str] | None:

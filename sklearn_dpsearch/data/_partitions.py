@@ -5,18 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from ..errors import not_once
 from ._columns import columns_in, is_frame, is_of_dask, names_of, read_column
-
-#: Types of entries whose texts are the same in every process; a set, or what holds one, has another
-#: order in each.
-ENTRY_TYPES = (str, int, float, bool, bytes, type(None), date, datetime, Decimal)
+from ._plain_values import digest_of_objects
 
 
 def is_partitioned(X: Any) -> bool:
@@ -36,7 +31,7 @@ def is_frame_of_dask(X: Any) -> bool:
 
 
 def parts_of(X: Any) -> list[Any]:
-    """Delayed frames, or files, of a table in partitions.
+    """Delayed frames, or paths in text, of a table in partitions.
 
     Raises
     ------
@@ -46,7 +41,7 @@ def parts_of(X: Any) -> list[Any]:
     if is_frame_of_dask(X):
         return list(X.to_delayed())
     if isinstance(X, (list, tuple)):
-        return list(X)
+        return [os.fsdecode(part) if is_file(part) else part for part in X]
     raise TypeError(
         f"Found X of type {type(X).__name__} of Dask; a DataFrame of Dask, delayed frames or files "
         "are needed: X.to_dask_dataframe(columns=[...])."
@@ -75,11 +70,6 @@ def header_of(X: Any, y: Any, owner: str) -> tuple[Any, Any, str]:
         name = repr(y) if isinstance(y, str) else f"an object of type {type(y).__name__}"
         raise TypeError(f"Found {name} as y for partitions; the name of a column of X is needed.")
     return X._meta, X._meta[y], y
-
-
-def target_name(y: Any) -> str | None:
-    """Name of the column of targets, or of persons; None for others."""
-    return y if isinstance(y, str) else None
 
 
 def check_partition(frame: Any, names: Sequence[str]) -> Any:
@@ -119,17 +109,5 @@ def _digest(frame: Any) -> bytes:
     rows = hashlib.blake2b(repr(frame.shape).encode())
     for column in columns_in(frame):
         values = read_column(column, exact=True).values
-        texts = values.tobytes() if values.dtype.kind != "O" else "\0".join(map(_text_of, values))
-        rows.update(texts if isinstance(texts, bytes) else texts.encode("utf-8", "surrogatepass"))
+        rows.update(digest_of_objects(values) if values.dtype.kind == "O" else values.tobytes())
     return rows.digest()
-
-
-def _text_of(entry: Any) -> str:
-    """Text of an entry, which is the same whenever the entry is read again.
-
-    For an entry that is not of a plain type it is the name of the type.
-    """
-    try:
-        return repr(entry) if type(entry) in ENTRY_TYPES else type(entry).__name__
-    except Exception:  # of thousands of digits
-        return ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -99,15 +100,31 @@ def name_of(value: Any) -> Any:
     return said_by(value) if type(value) is str and WHOLE_NUMBER.fullmatch(value) else value
 
 
-def names_of_persons(groups: Any) -> list[Any]:
-    """Different names of the persons in a column, without missing ones.
+def texts_of_persons(groups: Any) -> Iterator[str | None]:
+    """Texts of the persons of records, in order, None for a missing one.
 
-    It is UNHASHABLE_NAME for all that cannot be looked up.
+    Equal names have equal texts, in every process. All odd names have one, as no text of theirs
+    would be sure to be the same.
+
+    Raises
+    ------
+    TypeError
+        For a column of instants or durations, whose units may differ.
     """
-    values, codes = column_of(as_array(groups)), dict[Any, int]()
-    for value in values[~missing_among(values)].tolist():
-        _code_of_name(name_of(value), codes)
-    return list(codes)
+    values = column_of(as_array(groups))
+    if values.dtype.kind in "mM":
+        raise TypeError(f"Found persons of type {values.dtype}; numbers or texts are needed.")
+    pairs = zip(values.tolist(), missing_among(values))
+    return (None if is_missing else _text_of_name(name_of(name)) for name, is_missing in pairs)
+
+
+def _text_of_name(name: Any) -> str:
+    if isinstance(name, str):
+        return "'" + str.__str__(name)
+    if isinstance(name, Number):
+        # equal numbers of all types have one hash, but -1 has that of -2
+        return "-1" if name == -1 else str(hash(name))  # type: ignore[comparison-overlap]
+    return repr(name) if type(name) is bytes else ""
 
 
 def _codes_of_equal(values: NDArray[Any]) -> PersonCodes:

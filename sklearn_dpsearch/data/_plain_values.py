@@ -7,6 +7,7 @@ behind the door.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -69,3 +70,23 @@ def _with_fixed_offset(value: Any) -> Any:
         if is_known and type(value) is not time:
             return value.replace(tzinfo=timezone(value.utcoffset()))
     return None
+
+
+def digest_of_objects(values: NDArray[np.object_]) -> bytes:
+    """Digest of entries by their types and values, the same in every process."""
+    return hashlib.blake2b("\0".join(map(_text_of, values.flat)).encode()).digest()
+
+
+def _text_of(value: Any) -> str:
+    """Text of an entry by its type and value; that of None for an entry that is not plain."""
+    value = value if type(value) in SCALAR_TYPES else plain_value(value)
+    kind = type(value)
+    if kind in CONTAINER_TYPES:
+        parts = map(_text_of, value.items() if kind is dict else value)
+        text = ", ".join(sorted(parts) if kind in (set, frozenset) else parts)
+    else:
+        try:
+            text = repr(value)
+        except ValueError:  # of thousands of digits
+            text = str(hash(value))
+    return f"{kind.__name__}({text})"

@@ -19,13 +19,16 @@ from typing import Any
 
 import numpy as np
 from joblib.hashing import NumpyHasher
+from scipy.sparse import issparse
 from sklearn.base import clone
 
 from .._durable import read_whole, write_whole
 from .._version import __version__
 from ..adapters._seeds import forget_seeds, seed_names
 from ..data._columns import is_data_set, is_frame
+from ..data._plain_values import digest_of_objects
 from ..privacy import PrivacyError
+from ..privacy._statement.content import LIBRARIES as ACCOUNTANTS
 from ..privacy._statement.content import version_of
 from . import _checkpoint_folder as folder
 from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
@@ -263,7 +266,7 @@ PROBES, PROBE_SEED = 32, 0
 IGNORED_NAMES = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger", "rehearse"})
 COMPARED_NAMES = frozenset({"estimator", "param_distributions", "param_grid"})
 #: Libraries on which rounding and generators depend.
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "torch", "skorch", "diffprivlib")
+LIBRARIES = (*ACCOUNTANTS, "joblib", "torch", "skorch", "opacus", "diffprivlib", "interpret-core")
 #: Names of facts on which a release no longer depends once it is there.
 PLATFORM = (*LIBRARIES, "sklearn_dpsearch", "Python", "processor")
 #: Name in a fingerprint ↦ why it must be the same, and the remedy.
@@ -299,9 +302,7 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     for name, value in arguments.items():
         short = isinstance(value, SCALARS) and len(repr(value)) < 80
         digests[name] = digest(name, value), repr(value) if short else type(value).__name__
-    for name, value in facts.items():
-        digests[name] = digest(name, value), ""
-    return digests
+    return digests | {name: (digest(name, value), "") for name, value in facts.items()}
 
 
 def versions() -> dict[str, str]:
@@ -345,10 +346,8 @@ def digest(name: str, value: Any) -> str:
 
     An array in a file has that of its numbers.
     """
-    try:
+    with contextlib.suppress(Exception):
         return str(_Hasher("sha1", coerce_mmap=True).hash(value))
-    except Exception:
-        pass
     raise PrivacyError(
         f"Found {name} ({type(value).__name__}) that cannot be pickled, so that a search with a "
         "checkpoint cannot tell whether it is the same when it goes on. Give functions and classes "
@@ -357,7 +356,7 @@ def digest(name: str, value: Any) -> str:
 
 
 def plain_records(name: str, value: Any) -> Any:
-    """Records so that every value counts in a digest, and their layout in memory does not.
+    """Records so that every value counts in a digest, and its object and place in memory do not.
 
     Raises
     ------
@@ -365,7 +364,7 @@ def plain_records(name: str, value: Any) -> Any:
         For data sets, of which only a description could be compared.
     """
     if isinstance(value, dict):
-        return {part: np.ascontiguousarray(array) for part, array in value.items()}
+        return {part: plain_records(name, array) for part, array in value.items()}
     if is_data_set(value):
         raise PrivacyError(
             f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays or "
@@ -374,8 +373,12 @@ def plain_records(name: str, value: Any) -> Any:
         )
     # of others, such as masked arrays, more than the values counts
     if type(value) in (np.ndarray, np.memmap):
-        return np.ascontiguousarray(value)
+        is_plain = value.dtype.kind != "O"
+        return np.ascontiguousarray(value) if is_plain else (value.shape, digest_of_objects(value))
+    if issparse(value):
+        rows = value.tocsr().sorted_indices()
+        return type(value).__name__, rows.shape, rows.indptr, rows.indices, rows.data
     if not is_frame(value):
         return value
-    columns = ((label, column.to_numpy()) for label, column in value.items())
-    return [np.asarray(value.index), *((name, np.ascontiguousarray(c)) for name, c in columns)]
+    columns = [(label, plain_records(name, part.to_numpy())) for label, part in value.items()]
+    return plain_records(name, np.asarray(value.index)), columns

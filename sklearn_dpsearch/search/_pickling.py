@@ -375,18 +375,17 @@ class MappedArray:
 
     def open(self) -> np.ndarray:
         """Open the array, read-only."""
-        try:
+        with contextlib.suppress(OSError):
             if _state_of(self.path) == self.state:
                 return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, self.order)
-        except OSError:
-            pass
         raise FileChangedError
 
 
 def place_of(array: np.memmap) -> MappedArray | None:
     """Place of an array as ``numpy.memmap`` made it.
 
-    It is None for parts of such an array, and for arrays that are changed in memory alone.
+    It is None for parts of such an array, for arrays that are changed in memory alone, and for
+    those whose file has no name any more.
     """
     is_mapped = isinstance(array.base, mmap.mmap) and not array.dtype.hasobject
     if not is_mapped or array.mode == "c" or array.filename is None:
@@ -394,7 +393,9 @@ def place_of(array: np.memmap) -> MappedArray | None:
     array.flush()
     path = os.path.abspath(array.filename)
     order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
-    return MappedArray(path, array.dtype, array.shape, array.offset, order, _state_of(path))
+    with contextlib.suppress(OSError):
+        return MappedArray(path, array.dtype, array.shape, array.offset, order, _state_of(path))
+    return None
 
 
 def _state_of(path: str) -> tuple[int, int]:

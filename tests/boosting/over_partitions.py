@@ -123,20 +123,26 @@ def lazy():
 
 
 def persons():
-    table = TABLE.assign(who=[f"person {number % 100}" for number in range(len(TABLE))])
-    here = make("numbers").fit(TABLE, TABLE["price"], groups=table["who"])
-    together = cut(4, table).shuffle(on="who")
-    model = make("numbers").fit(together, "price", groups="who")
-    # one partition has doubles, the others whole numbers
-    typed = table.assign(who=np.arange(len(table)) // 200)
+    """Whether a fit is that of one process, in which persons of several partitions are blank."""
+    table = TABLE.assign(who=np.arange(len(TABLE)) // 40)
+    # one partition has doubles, the other texts
     halves = [
-        delayed(typed[:300]),
-        delayed(typed[300:].assign(who=typed["who"][300:].astype(float))),
+        delayed(table[:300].astype({"who": float})),
+        delayed(table[300:].astype({"who": str})),
     ]
+
+    def as_in_one_place(frames, apart, n_partitions=1):
+        # a seed of noise takes a person's records in one partition together
+        names = table["who"] + 100 * (np.arange(len(table)) // (len(table) // n_partitions))
+        prices = TABLE["price"].mask(table["who"].isin(apart))
+        here = make("numbers").fit(TABLE, prices, groups=names)
+        spent = (model := make("numbers").fit(frames, "price", groups="who")).privacy_spent_
+        return same(model, here) and (spent.unit, spent.release.n_samples) == ("person", 15)
+
     return {
-        "same": same(model, here) and model.privacy_spent_.unit == "person",
-        "apart": error(lambda: make("numbers").fit(cut(4, table), "price", groups="who")),
-        "apart as other types": error(lambda: make("numbers").fit(halves, "price", groups="who")),
+        "together": as_in_one_place(cut(4, table).shuffle(on="who"), []),
+        "apart": as_in_one_place(cut(4, table), [3, 7, 11], 4),
+        "apart as other types": as_in_one_place(halves, [7], 2),
     }
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.boosting._partitions import PartitionReader
 from sklearn_dpsearch.data._files import read_file
+from sklearn_dpsearch.errors import TrainingError
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("fsspec")
@@ -53,20 +56,61 @@ def test_quotes_end_with_their_line_unless_it_is_said_otherwise(tmp_path):
     assert codes(path, newlines_in_values=True).shape[1] == 4
 
 
-def test_a_fit_that_takes_ends_of_lines_in_values_says_so(tmp_path):
+@pytest.fixture(scope="module")
+def client():
     distributed = pytest.importorskip("distributed")
+    local = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**local) as cluster, distributed.Client(cluster):
+        yield
+
+
+def fitted(*files, **options):
+    seeds = {"random_state": 0, "noise_seed": 0, "max_iter": 2}
+    model = DPGradientBoostingClassifier(SCHEMA, classes=[0, 1], target_mu=1.0, **seeds)
+    return model.fit(list(files), "label", **options)
+
+
+def test_a_fit_says_what_it_takes_for_an_end_of_a_record(client, tmp_path):
     path = written(tmp_path, ROWS * 20)
-    model = DPGradientBoostingClassifier(SCHEMA, classes=[0, 1], target_mu=1.0, max_iter=2)
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster),
+    parquet = str(tmp_path / "table.PARQUET")
+    read_file(path, ["age", "job", "label"]).astype({"age": int, "label": int}).to_parquet(parquet)
+    for options, files, sentence in (
+        ({}, [path], "each record is one line: a quoted end of line makes several of one."),
+        ({}, [parquet], None),
+        ({"newlines_in_values": True}, [path], "every quote is closed"),
     ):
-        model.fit([path], "label", newlines_in_values=True)
-        assert any("every quote is closed" in said for said in model.privacy_spent_.assumptions)
-        model.fit([path], "label")
-        assert not any("quote" in said for said in model.privacy_spent_.assumptions)
+        told = fitted(*files, **options).privacy_spent_.assumptions
+        about_files = [text for text in told if "the files" in text]
+        assert len(about_files) == (sentence is not None)
+        assert all(sentence in text for text in about_files)
+
+
+def test_paths_are_whatever_the_system_takes_for_them_and_wrong_ones_are_named(client, tmp_path):
+    expected = fitted(written(tmp_path, ROWS * 20)).weights_[-1]
+    for paths in (tmp_path.iterdir(), os.scandir(tmp_path), os.scandir(os.fsencode(tmp_path))):
+        np.testing.assert_array_equal(fitted(*paths).weights_[-1], expected)
+    for name in ("nowhere.csv", "."):
+        with pytest.raises(TrainingError, match=f"/{name}', which a worker cannot open.*needed"):
+            fitted(f"{tmp_path}/{name}")
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        (b"Age,job,label\n30,clerk,1\n", r"\['Age', 'job', 'label'\]. Did you mean 'Age' for"),
+        (b"age;job;label\n30;clerk;1\n", r"\['age;job;label'\].*with commas between them"),
+        ("age,job,label\n30,clerk,1\n".encode("utf-16"), r"\[\].*in UTF-8"),
+        (b"age,job,label\r30,clerk,1\r", r"\[\].*lines that end with \\n"),
+        (b'"age,job,label\n30,clerk,1\n', r"\['age,job,label\\n'\]\..* A CSV file"),
+    ],
+)
+@pytest.mark.parametrize("newlines_in_values", [False, True])
+def test_a_missing_column_is_told_with_all_names(content, names, newlines_in_values, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    with pytest.raises(TrainingError, match=f"(?s)/table.csv.*missing from.*{names}") as caught:
+        read_file(path, ["age", "job", "label"], newlines_in_values)
+    assert "clerk" not in str(caught.value)
 
 
 def test_parquet_reads_the_columns_of_the_schema_alone(tmp_path):

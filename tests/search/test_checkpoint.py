@@ -10,14 +10,18 @@ import pickle
 import random
 import shutil
 import threading
+from datetime import date
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 
 from sklearn_dpsearch import DPRandomSearchCV, NoModelError, PrivacyLedger, _durable
 from sklearn_dpsearch._durable import write_whole
+from sklearn_dpsearch.data._partitions import partition_facts
 from sklearn_dpsearch.privacy import BudgetExceededError, PrivacyError
 from sklearn_dpsearch.search import _checkpoint, _checkpoint_folder
 from sklearn_dpsearch.search._base import RELEASED_ATTRIBUTES
@@ -477,11 +481,14 @@ def test_another_search_is_refused_and_the_first_can_still_go_on(
     assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))
 
 
-def test_another_version_is_refused(folder, monkeypatch):
+@pytest.mark.parametrize("library", ["numpy", "opacus", "interpret-core"])
+def test_another_version_is_refused(library, folder, monkeypatch):
     cut_off(SEARCHES["random"], folder, monkeypatch)
-    here = _checkpoint.versions()
-    monkeypatch.setattr(_checkpoint, "versions", lambda: {**here, "numpy": "0.0"})
-    match = r"(?s)Found numpy='0\.0', and the search in .* began with.*Go on where"
+    here = _checkpoint.version_of
+    monkeypatch.setattr(
+        _checkpoint, "version_of", lambda name: "0.0" if name == library else here(name)
+    )
+    match = rf"(?s)Found {library}='0\.0', and the search in .* began with.*Go on where"
     with pytest.raises(PrivacyError, match=match):
         made("random", checkpoint=folder).fit(X, y)
 
@@ -501,23 +508,44 @@ BESIDE = {
 }
 
 
+def digest_of(records):
+    return _checkpoint.digest("X", _checkpoint.plain_records("X", records))
+
+
 @pytest.mark.parametrize("what", BESIDE)
 def test_what_lies_beside_the_values_of_records_is_compared_too(what):
     mine, other = BESIDE[what]
-    first, again, another = (
-        _checkpoint.digest("X", _checkpoint.plain_records("X", records))
-        for records in (mine, mine.copy(), other)
-    )
-    assert first == again != another
+    assert digest_of(mine) == digest_of(mine.copy()) != digest_of(other)
 
 
 def test_a_frame_is_the_same_however_its_columns_lie_in_memory():
     cases = (np.ascontiguousarray, np.asfortranarray)
-    one, other = (pd.DataFrame(lay(X), columns=["a", "b"]) for lay in cases)
-    first, second = (
-        _checkpoint.digest("X", _checkpoint.plain_records("X", frame)) for frame in (one, other)
-    )
-    assert first == second
+    one, other = (digest_of(pd.DataFrame(lay(X), columns=["a", "b"])) for lay in cases)
+    assert one == other
+
+
+def test_entries_count_by_their_values_whichever_objects_they_are():
+    day, number, name = pd.Timestamp(0), np.int64(3), frozenset("ab")
+    entries = [date(2020, 1, 1), Decimal("1.5"), (1, "a"), [{"a": name}], number, day, 10**5000]
+    others = [date(2020, 1, 2), Decimal("1.50"), (1, "b"), [{"a": 1}], np.int32(3), day.date(), 1]
+    again = [pickle.loads(pickle.dumps(entry)) for entry in entries]
+    for digest in (digest_of, partition_facts, lambda frame: digest_of(frame["a"].to_numpy())):
+
+        def of(values, digest=digest):
+            return digest(pd.DataFrame({"a": pd.Series(values, dtype=object)}))
+
+        assert of([*entries, *entries]) == of([*entries, *again])
+        for place, other in enumerate(others):
+            assert of([*entries[:place], other, *entries[place + 1 :]]) != of(again)
+
+
+def test_a_sparse_matrix_is_the_same_after_it_was_used():
+    used = csr_matrix(X)
+    before = digest_of(used.copy())
+    assert used.has_sorted_indices
+    assert before == digest_of(used) == digest_of(used[:, ::-1][:, ::-1])
+    wider = csr_matrix((used.data, used.indices, used.indptr), (len(X), 3))
+    assert before not in map(digest_of, (csr_matrix(moved(X)), wider))
 
 
 def test_records_of_which_only_a_description_could_be_compared_are_refused():

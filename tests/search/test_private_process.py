@@ -264,6 +264,11 @@ def test_an_array_in_a_file_travels_as_its_place(tmp_path):
     part = Packed.of([array[:10]], Code())
     assert part.content.nbytes > 8000
     part.close()
+    (tmp_path / "array").rename(tmp_path / "other")
+    packed = Packed.of([array], Code())  # by its values
+    (tmp_path / "other").rename(tmp_path / "array")
+    assert float(packed.read()[1][0].sum()) == 200_000.0
+    packed.close()
     packed = Packed.of([array], Code())
     array.flush()
     os.truncate(tmp_path / "array", 100)
