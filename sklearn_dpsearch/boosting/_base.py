@@ -407,7 +407,7 @@ class GradientBoosting(KnownArguments, EntersFits, BaseEstimator):
             Person of each record: numbers, texts, or other values with a hash; a missing one is a
             person of its own. With ``groups`` the guarantee is for persons, all of whose records
             are neighbours together, and the number of persons is public in place of that of
-            records. Of partitions: the name of a column; a person in several of them adds nothing.
+            records. Of partitions: the name of a column; a person counts in the first of his.
         newlines_in_values : bool, default=False
             Of CSV files: whether quoted values hold ends of lines. False: each line is a record, so
             that such a value makes several of one. True: every quote has to be closed, as an open

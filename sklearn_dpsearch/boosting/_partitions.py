@@ -141,7 +141,9 @@ class PartitionReader:
     key: bytes = field(repr=False)
     newlines_in_values: bool = False
 
-    def records(self, part: Any, y: Any = None) -> tuple[TrainingRecords | None, Pseudonyms]:
+    def records(
+        self, part: Any, y: Any = None, place: int = 0
+    ) -> tuple[TrainingRecords | None, Pseudonyms]:
         """Records of a partition, None if empty, and its persons."""
         wanted = [name for name in (self.target, self.groups) if name is not None]
         if is_file(part):
@@ -156,7 +158,7 @@ class PartitionReader:
             return self.model._records(frame, targets), NOBODY
         persons = self._pseudonyms(column_named(frame, self.groups))
         records = self.model._records(frame, targets, persons)
-        records.persons = np.unique(persons)
+        records.persons, records.place = np.unique(persons), place
         return records, records.persons
 
     def _pseudonyms(self, persons: Any) -> Pseudonyms:
@@ -193,7 +195,7 @@ def _read_partition(
     Errors of the door name columns and types; those of other code have a fixed text.
     """
     try:
-        records, persons = reading.records(part, y)
+        records, persons = reading.records(part, y, number)
         PARTITIONS[reading.fit, number] = partition = WorkerPartition(records)
         partition.catch_up(0, calls)
         return PartitionFacts(_worker_address(), 0 if records is None else records.n_units, persons)
@@ -265,8 +267,10 @@ class PartitionedRecords:
                 if isinstance(answer, Exception):
                     raise answer
             persons = np.concatenate([answer.persons for answer in answers])
-            persons, n_partitions = np.unique(persons, return_counts=True)
-            self._calls = [("leave_out", (persons[n_partitions > 1],))] if self.of_persons else []
+            places = np.repeat(np.arange(len(answers)), [len(each.persons) for each in answers])
+            persons, first, number = np.unique(persons, return_index=True, return_counts=True)
+            several = persons[number > 1], places[first[number > 1]]
+            self._calls = [("leave_out", several)] if self.of_persons else []
             self.n_units = len(persons) or sum(answer.n_units for answer in answers)
             if self.n_units == 0 and self._reading.model.neighboring != "add_remove":
                 raise ValueError(f"Found no record in {len(answers)} partitions.")

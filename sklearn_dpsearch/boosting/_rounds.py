@@ -233,10 +233,13 @@ class TrainingRecords:
         Those of the model so far.
     persons : ndarray of shape (n_units,)
         Numbers of the persons in all partitions, if there are others.
+    place : int
+        Number of this partition.
     """
 
     assumptions: tuple[str, ...] = ()
     persons: NDArray[np.uint64]
+    place: int
 
     def __init__(
         self,
@@ -270,10 +273,11 @@ class TrainingRecords:
             self._pool.shutdown()
             self._pool = None
 
-    def leave_out(self, persons: NDArray[np.uint64]) -> None:
-        """Blank all records of persons, by their numbers."""
+    def leave_out(self, persons: NDArray[np.uint64], places: NDArray[np.int64]) -> None:
+        """Blank the records of persons who count in another partition, whose number is given."""
         assert self._persons is not None
-        blank = np.isin(self.persons, persons)[self._persons.numbers]
+        elsewhere = persons[places != self.place]
+        blank = np.isin(self.persons, elsewhere)[self._persons.numbers]
         if blank.any():
             self._blank = blank if self._blank is None else blank | self._blank
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import date
 from numbers import Number
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,8 @@ from ._lists import WHOLE_NUMBER, said_by
 
 #: Code of the person of each record.
 PersonCodes = NDArray[np.int64]
+#: Types of names, exactly, of which equal ones alone are written alike.
+NAMES_BY_REPR = (bytes, date, UUID)
 #: Name in place of all names without a hash.
 UNHASHABLE_NAME = object()
 
@@ -124,7 +128,7 @@ def _text_of_name(name: Any) -> str:
     if isinstance(name, Number):
         # equal numbers of all types have one hash, but -1 has that of -2
         return "-1" if name == -1 else str(hash(name))  # type: ignore[comparison-overlap]
-    return repr(name) if type(name) is bytes else ""
+    return repr(name) if type(name) in NAMES_BY_REPR else ""
 
 
 def _codes_of_equal(values: NDArray[Any]) -> PersonCodes:

@@ -7,6 +7,7 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -49,7 +50,7 @@ def test_predictions_for_frames_of_dask_are_lazy_and_the_same(told):
 
 
 @pytest.mark.slow
-def test_persons_in_several_partitions_add_nothing(told):
+def test_persons_in_several_partitions_count_in_the_first(told):
     assert told["persons"] == dict.fromkeys(("together", "apart", "apart as other types"), True)
 
 
@@ -186,7 +187,17 @@ def test_persons_have_one_pseudonym_in_all_partitions():
     for names in ([1.0], [True], [1, 1], ["1", "01", " 1.0"], [Decimal(1), Fraction(1), 1 + 0j]):
         assert pseudonyms(names) == pseudonyms([1])
     names = ["2", 1, 1.5, "a", 2**63, float(2**60), 10**5000, float("inf"), "\ud800", np.int32(7)]
-    names += [-1, -2, Decimal("7.1"), b"a", None, np.nan]
+    names += [
+        -1,
+        -2,
+        Decimal("7.1"),
+        b"a",
+        date(2020, 1, 1),
+        UUID(int=1),
+        UUID(int=2),
+        None,
+        np.nan,
+    ]
     assert len(pseudonyms(names)) == len(names)
     assert pseudonyms(["a"]) != pseudonyms(["a"], b"another")
     # no name stops a fit: all odd ones are one person, whom no partition parts
@@ -195,18 +206,19 @@ def test_persons_have_one_pseudonym_in_all_partitions():
         PartitionReader("fit", None, None, "who", b"key")._pseudonyms(np.zeros(1, "M8[s]"))
 
 
-def test_a_person_in_several_partitions_adds_nothing(monkeypatch):
+def test_a_person_counts_in_the_first_of_several_partitions(monkeypatch):
     model, names = MODELS["numbers"](), np.r_[0:20, 0:20, 10:60, [None] * 2]
     table = TABLE[: len(names)].assign(who=names)
     reader = PartitionReader("fit", model, "price", "who", b"key")
-    (first, _), (second, persons) = reader.records(table[:40]), reader.records(table[40:])
+    first, _ = reader.records(table[:40])
+    second, persons = reader.records(table[40:], place=1)
     assert len(persons) == 52
     facts = [PartitionFacts("", len(each), each) for each in (first.persons, persons)]
     monkeypatch.setattr(PartitionedRecords, "_read_partitions", lambda *given: facts)
     together = PartitionedRecords(None, reader, [(None,)] * 2, None).__enter__()
     ((_, apart),) = together._calls
     assert together.n_units == 62
-    for records, counted in ((first, [*range(10), *range(20, 30)]), (second, range(50, 92))):
+    for records, counted in ((first, range(40)), (second, range(50, 92))):
         records.leave_out(*apart)
         expected, _ = reader.records(table.iloc[counted])
         sums = (each.sums(np.zeros((1, 1)), SINGLE_CELL) for each in (records, expected))

@@ -113,9 +113,9 @@ MUTANTS = {
     ),
     "a person in two partitions": Mutant(
         mistake="Each partition clips a person's sum, whatever the person adds in another.",
-        file="boosting/_partitions.py",
-        old="persons[n_partitions > 1]",
+        file="boosting/_rounds.py",
+        old="persons[places != self.place]",
         new="persons[:0]",
-        test="boosting/test_partitions.py::test_a_person_in_several_partitions_adds_nothing",
+        test="boosting/test_partitions.py::test_a_person_counts_in_the_first_of_several_partitions",
     ),
 }
