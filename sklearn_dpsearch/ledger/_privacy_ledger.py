@@ -318,11 +318,8 @@ class PrivacyLedger:
             with self:
                 return model.fit(X, *([] if y is None else [y]), **params)
         refuse_values_of_records(params)
-        name, records, adapter = (
-            type(model).__name__,
-            read_records(X, y, Declared()),
-            adapter_for(model),
-        )
+        name, adapter = type(model).__name__, adapter_for(model)
+        records = read_records(X, y, Declared())
         run = adapter.training_run(model, records.n)
         spent = PrivacySpent(
             guarantee=run.guarantee,
