@@ -231,8 +231,8 @@ class Choice(OneHot):
     Parameters
     ----------
     values : tuple
-    kind : str
-        Declared kind: text, numbers, or empty.
+    of_numbers : bool
+        Whether the column is declared to hold numbers, so that text contradicts it.
     confirmed : bool
         Whether two neighbouring whole numbers are known to be all values, and no ends of a range.
     direction : {-1, 0, 1}
@@ -242,7 +242,7 @@ class Choice(OneHot):
     ways_to_misfit = (MISSING, UNKNOWN)
 
     values: tuple[Hashable, ...]
-    kind: str = ""
+    of_numbers: bool = False
     confirmed: bool = False
     direction: int = 0
 
@@ -271,7 +271,7 @@ class Choice(OneHot):
                 f"flags of yes and no. Write the texts in quotes, {as_yaml} or "
                 f"{list(map(str, self.values))}, as the column has them."
             )
-        if kind == "T" and self.kind == "numbers":
+        if kind == "T" and self.of_numbers:
             raise TypeError(
                 f"Found text in column {name!r}, and the numbers {list(self.values)} in the "
                 f"schema. If the texts are numbers, such as {str(self.values[0])!r}, convert the "
@@ -297,10 +297,10 @@ class Choice(OneHot):
 
     def stated(self) -> Any:
         values = list(self.values)
-        neighbours = self.confirmed and are_neighbours(values)
-        if looks_like_ends(values) or neighbours or self.direction:
-            return {"values": values, **self.stated_direction()}
-        return values
+        options = {"type": "number"} if self.of_numbers else {}
+        options |= self.stated_direction()
+        is_plain = not (self.confirmed or options or looks_like_ends(values))
+        return values if is_plain else {"values": values, **options}
 
     def described(self, bins: int = 0, max_values: int | None = None) -> str:
         shown = ", ".join(map(repr, self.values[:max_values]))

@@ -23,6 +23,7 @@ from ._columns import (
     Column,
     Detail,
     Hashed,
+    are_neighbours,
     is_date,
     is_number,
     looks_like_ends,
@@ -144,7 +145,7 @@ class Schema(Mapping[str, Any]):
         ]
 
     def __reduce__(self) -> Any:
-        return Schema, (dict(self),)
+        return Schema, (dict(self.columns),)
 
     def without(self, *names: str) -> Self:
         """Schema without some columns, such as the target."""
@@ -286,22 +287,9 @@ def _text_of_source(source: str | Path, mark: str) -> str:
 
 
 def _yaml_entry(column: Column) -> Any:
-    """Entry of a column in YAML's types: Python's numbers and dates, and no tuples."""
+    """Entry of a column in YAML's types, which has no tuples."""
     stated = column.stated()
-    if isinstance(stated, tuple):
-        stated = dict(zip(("lower", "upper"), stated))
-    return _python_types(stated)
-
-
-def _python_types(value: Any) -> Any:
-    """Entry with Python's types in place of NumPy's."""
-    if isinstance(value, list):
-        return [_python_types(entry) for entry in value]
-    if isinstance(value, dict):
-        return {name: _python_types(entry) for name, entry in value.items()}
-    if isinstance(value, np.datetime64):
-        return value.astype("datetime64[us]").item()
-    return value.item() if isinstance(value, np.generic) else value
+    return dict(zip(("lower", "upper"), stated)) if isinstance(stated, tuple) else stated
 
 
 # --- entries --------------------------------------------------------------------------------------
@@ -322,10 +310,15 @@ def column_of(name: str, stated: Any) -> Column:
     if isinstance(stated, Mapping) and "direction" in stated:
         word = stated["direction"]
         entry = {key: value for key, value in stated.items() if key != "direction"}
-        if word not in DIRECTIONS:
+        if not isinstance(word, str) or word not in DIRECTIONS:
             needed = f"; one of {sorted(DIRECTIONS)} is needed."
             raise entry_error(name, f"direction={word!r}", needed)
-        return _directed(name, column_of(name, entry), DIRECTIONS[word])
+        return _directed(name, _undirected_column(name, entry, declared), DIRECTIONS[word])
+    return _undirected_column(name, stated, declared)
+
+
+def _undirected_column(name: str, stated: Any, declared: str) -> Column:
+    """Column of an entry in a schema's words, without a direction, of a declared kind."""
     if isinstance(stated, tuple) and len(stated) == 2:
         stated = dict(zip(("lower", "upper"), stated))
     words = set(stated) if isinstance(stated, Mapping) else set()
@@ -402,11 +395,13 @@ def _range_with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Ra
     """Range with the bins of its entry, checked."""
     if "bins" not in options:
         return column
-    bins = options["bins"]
-    if bins is None or bins == AUTO or is_number_of_bins(bins):
+    bins = _python_value(options["bins"])
+    if isinstance(bins, np.ndarray) and bins.ndim == 1:
+        bins = list(bins)
+    if bins is None or (isinstance(bins, str) and bins == AUTO) or is_number_of_bins(bins):
         return replace(column, bins=bins)
     if isinstance(bins, (list, tuple)) and bins:
-        with_bins = replace(column, bins=tuple(bins))
+        with_bins = replace(column, bins=tuple(map(_python_value, bins)))
         edges = np.concatenate([column.ends()[:1], with_bins.edges(Detail()), column.ends()[1:]])
         if np.all(np.diff(edges) > 0):  # not so with nan
             return with_bins
@@ -424,21 +419,30 @@ def _choice_of_values(
     name: str, values: list[Any], kind: str = "", *, confirmed: bool = False
 ) -> Choice:
     """Column with a list of different values, or an error."""
+    values = list(map(_python_value, values))
     values_fit = all(
         isinstance(value, Hashable) and value is not None and value == value for value in values
     )
     if not values_fit or len(set(values)) < len(values):
         needed = "different values are needed, and none for missing ones"
         raise entry_error(name, repr(values), f": {needed}, which have an output of their own.")
-    return Choice(tuple(values), kind, confirmed)
+    return Choice(tuple(values), kind == "numbers", confirmed and are_neighbours(values))
 
 
 def _range_end(end: Any) -> Any:
-    """End of a range; text is a date, as JSON has none."""
+    """End of a range in Python's types; text is a date, as JSON has none."""
     if not isinstance(end, str):
-        return end
+        return _python_value(end)
     try:
         instant = datetime.fromisoformat(end)
     except ValueError:
         return end
     return instant.date() if len(end) <= len("2024-05-31") else instant
+
+
+def _python_value(value: Any) -> Any:
+    """Python's own form of a NumPy scalar, as YAML has it; a day alone has no time."""
+    if isinstance(value, np.datetime64):
+        forms = value.item(), value.astype("datetime64[us]").item()
+        return next(filter(is_date, forms), value)
+    return value.item() if isinstance(value, np.generic) else value
