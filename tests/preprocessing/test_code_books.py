@@ -19,7 +19,8 @@ BOOKS = {
     "min and max": ({"min": 2, "max": 9}, (2, 9)),
     "with bins": ({"min": 2, "max": 9, "bins": [5]}, {"lower": 2, "upper": 9, "bins": [5]}),
     "codes with labels": (
-        {"1": "flat", "2": "house", "7": "boat"}, {"values": [1, 2, 7], "type": "number"},
+        {"1": "flat", "2": "house", f"{2**53 + 1}": "boat"},
+        {"values": [1, 2, 2**53 + 1], "type": "number"},
     ),
     "two codes": ({"1": "flat", "2": "house"}, {"values": [1, 2], "type": "number"}),
     "codes of text": ({"A1": "none", "B": "some", "-": "no answer"}, ["A1", "B", "-"]),
@@ -56,7 +57,8 @@ BOOKS = {
         ["1", "2"],
     ),
     "numbers as texts": (
-        {"type": "integer", "enum": ["1", "2", "3"]}, {"values": [1, 2, 3], "type": "number"},
+        {"type": "integer", "enum": ["1", "+2.0", f"{2**53 + 1}"]},
+        {"values": [1, 2, 2**53 + 1], "type": "number"},
     ),
     "two dates as texts": (("2020-01-01", "2021-12-31"), (date(2020, 1, 1), date(2021, 12, 31))),
 }  # fmt: skip
