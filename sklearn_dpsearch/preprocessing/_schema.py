@@ -135,7 +135,7 @@ class Schema(Mapping[str, Any]):
         bins : mapping of str to int, optional
             Numbers of bins of ranges, as a model uses them; by default those that the schema
             states.
-        most : int, optional
+        max_values : int, optional
             Most listed values that are shown.
         """
         bins = numbers_of_bins(self.columns, Detail()) if bins is None else bins
