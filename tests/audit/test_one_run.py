@@ -7,12 +7,14 @@ import math
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch import DPRandomSearchCV, PrivacyError
 from sklearn_dpsearch.audit import audit_one_run, epsilon_of_guesses
-from sklearn_dpsearch.audit._one_run import target_score
+from sklearn_dpsearch.audit._one_run import _blanked, target_score
+from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import GaussianDP, PureDP, calibrate
 from sklearn_dpsearch.privacy._spent import PrivacySpent
 
@@ -167,6 +169,45 @@ def test_a_statement_of_a_tenth_of_the_loss_is_refuted_by_one_fit(kind, score):
     assert "REFUTED" in str(found)
 
 
+NAMES = [f"bin {place}" for place in range(200)]
+
+
+class ByName(Histogram):
+    """Counts the values of a column by a schema."""
+
+    def fit(self, X, y=None):
+        encoder = TableEncoder({"bin": NAMES, "part": (0, 1)}, indicators=False)
+        return super().fit(encoder.fit_transform(X)[:, : len(NAMES)])
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "zero_out"])
+@pytest.mark.parametrize("order", [["bin", "part"], ["part", "bin"]])
+def test_columns_of_frames_are_read_by_name(order, relation):
+    """By position a model with a schema would be trained on misread records, and refute nothing."""
+    pd = pytest.importorskip("pandas")
+    canaries = pd.DataFrame({"bin": NAMES, "part": 0.5})
+    options = {"score": sums, "delta": 1e-5, "random_state": 0}
+    one = ByName(4.0, stated=0.1, neighboring=relation)
+    found = audit_one_run(one, canaries[:5][order], None, canaries, **options)
+    assert not found.consistent
+    with pytest.raises(ValueError, match=r"canaries with \['bin'\]; the same columns"):
+        audit_one_run(one, canaries[order], None, canaries[["bin"]], **options)
+    with pytest.raises(TypeError, match="X of type DataFrame and canaries of type ndarray"):
+        audit_one_run(one, canaries[order], None, canaries.to_numpy(), **options)
+
+
+def test_absent_records_of_a_frame_keep_its_types():
+    pd = pytest.importorskip("pandas")
+    columns = {"n": [1, 2], "text": ["a", "b"], "flag": [True, True], "part": [0.5, 0.5]}
+    frame = pd.DataFrame(columns).assign(day=pd.Timestamp("2020-01-01"), whole=pd.array([3, 4]))
+    frame["kind"] = frame["text"].astype("category")
+    blanked = _blanked(frame, np.array([False, True]))
+    assert blanked.dtypes.equals(frame.dtypes)
+    assert blanked[1:].equals(frame[1:])
+    assert blanked.iloc[0][["n", "flag", "part", "whole"]].tolist() == [0, False, 0.0, 0]
+    assert blanked.iloc[0][["text", "day", "kind"]].isna().all()
+
+
 class Guessing(ClassifierMixin, Predicting):
     """Predicts labels alone."""
 
@@ -202,6 +243,11 @@ def test_what_is_missing_is_named():
         {"other_targets": np.ones(1), "neighboring": "replace_one"},
         "Found 1 other_targets for 30 canaries; one for each",
     ),
+    (Histogram, {"X": csr_array(NONE)}, "Found X of type csr_array; an array of NumPy"),
+    (Histogram, {"canaries": np.eye(30)}, r"shape \(2000,\) and canaries of shape \(30,\)"),
+    (Histogram, {"n_fits": 1.5}, "Expected an integer n_fits >= 1, got n_fits=1.5"),
+    (Histogram, {"random_state": -1}, "Expected an integer random_state >= 0"),
+    (Histogram, {"y": np.zeros(4)}, r"inconsistent numbers of samples: \[5, 4\]"),
     (Histogram, {}, "Found Histogram without predict; score= is needed"),
     (Guessing, {}, "Found Guessing without predict_proba; score= is needed"),
     (Classifying, {"targets": np.full(30, 7)}, "Found no target of a canary among the classes"),
@@ -212,9 +258,16 @@ def test_what_is_missing_is_named():
     ),
 ])  # fmt: skip
 def test_targets_models_and_scores_that_cannot_be_used_are_named(kind, change, match):
-    options = {"targets": np.ones(30, int), "delta": 1e-5, **change}
-    with pytest.raises(ValueError, match=match):
-        audit_one_run(kind(), NONE, np.zeros(5), np.eye(2000)[:30], **options)
+    data = {"X": NONE, "y": np.zeros(5), "canaries": np.eye(2000)[:30], "targets": np.ones(30, int)}
+    with pytest.raises((ValueError, TypeError), match=match):
+        audit_one_run(kind(), **{**data, "delta": 1e-5, **change})
+
+
+def test_delta_is_by_default_that_of_the_estimator():
+    class Targeting(Histogram):
+        target_delta = 1e-3
+
+    assert audit_one_run(Targeting(), NONE, None, np.eye(2000), score=sums).delta == 1e-3
 
 
 def test_a_target_that_a_model_has_not_learnt_has_no_chance():
