@@ -8,11 +8,15 @@ on the two data sets.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import pickle
+import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Number
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -290,6 +294,8 @@ Statistic = Callable[[Any], Any]
 FAILURE: dict[str, Any] = {"failed": True}
 #: Label where an outcome has no entry of that name.
 MISSING_LABEL = "(missing)"
+#: Characters of a label; longer ones end in a digest.
+LONGEST_LABEL = 200
 #: The most numbers that are read from one attribute.
 MOST_NUMBERS = 5_000
 #: Methods whose answers for the canary are read.
@@ -348,7 +354,7 @@ def _outcome_entries(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         with contextlib.suppress(Exception):
             array = np.asarray(value.toarray() if issparse(value) else value)
             if array.dtype.kind in "iufb" and 0 < array.size <= MOST_NUMBERS:
-                yield name, float(array) if array.ndim == 0 else array.astype(float).ravel()
+                yield name, array.ravel()
             elif array.dtype.kind in "US" and array.size <= 8:
                 yield name, str(array.tolist())
 
@@ -386,18 +392,21 @@ def tabulate(outcomes: Sequence[Any], other_outcomes: Sequence[Any]) -> tuple[Ta
     Columns that never vary are left out.
     """
     all_outcomes = (*outcomes, *other_outcomes)
-    rows = [row if isinstance(row, Mapping) else {"outcome": row} for row in all_outcomes]
+    named = [row if isinstance(row, Mapping) else {"outcome": row} for row in all_outcomes]
+    rows = [{str(name): entry for name, entry in row.items()} for row in named]
     numbers: dict[str, Array] = {}
     labels: dict[str, npt.NDArray[np.str_]] = {}
     for name in sorted({name for row in rows for name in row}):
         values = [row.get(name) for row in rows]
-        if all(map(_is_number, values)):
+        are_numbers = all(map(_is_number, values))
+        if are_numbers:
             column = _stacked_with_nan(values)
             equal = (column == column[0]) | (np.isnan(column) & np.isnan(column[0]))
             numbers |= {} if np.all(equal) else {name: column}
-        else:
-            texts = np.array([MISSING_LABEL if value is None else repr(value) for value in values])
-            labels |= {name: texts} if np.any(texts != texts[0]) else {}
+        if not are_numbers or not all(map(_is_double, values)):
+            label = f"{name}, exactly" if are_numbers else name
+            texts = np.array(list(map(_label_of, values)))
+            labels |= {label: texts} if np.any(texts != texts[0]) else {}
     table = Table(len(rows), numbers, labels)
     first, second = np.arange(len(outcomes)), np.arange(len(outcomes), len(rows))
     return table.select_rows(first), table.select_rows(second)
@@ -408,11 +417,36 @@ def has_failed(outcome: object) -> bool:
     return isinstance(outcome, Mapping) and outcome.get("failed") is True
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: Any) -> bool:
     """Return whether an entry is a number or an array of numbers (or missing)."""
-    if value is None or isinstance(value, (np.ndarray, list)):
-        return value is None or np.asarray(value).dtype.kind in "iufb"
-    return isinstance(value, Number) and not isinstance(value, (bool, np.bool_, complex))
+    try:
+        if value is None or isinstance(value, (np.ndarray, list)):
+            return value is None or np.asarray(value).dtype.kind in "iufb"
+        is_real = isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
+        return is_real and isinstance(float(value), float)
+    except (TypeError, ValueError, OverflowError):  # lists of several lengths, numbers above all
+        return False
+
+
+def _is_double(value: Any) -> bool:
+    """Return whether doubles hold a number, or all numbers of an array, exactly."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "bf" and value.dtype.itemsize <= 8:
+        return True
+    entries = np.asarray(value, dtype=object).ravel()
+    return all(entry is None or entry != entry or float(entry) == entry for entry in entries)
+
+
+def _label_of(value: object) -> str:
+    """Text that tells a value from others: all of it, or its beginning and a digest."""
+    if value is None:
+        return MISSING_LABEL
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        try:
+            text = repr(value)
+        except ValueError:  # a whole number of too many digits
+            text = pickle.dumps(value).hex()
+    digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return text if len(text) <= LONGEST_LABEL else f"{text[:LONGEST_LABEL]}… ({digest})"
 
 
 def _stacked_with_nan(values: Sequence[Any]) -> Array:
