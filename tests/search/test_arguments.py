@@ -120,7 +120,7 @@ REFUSED = every_search(
         {"max_rounds": 10**9, "granularity": 1e-9}, ValueError,
         "max_rounds=1000000000.*at most 5000.*Give fewer",
     ),
-    ({"cv": 10**6}, ValueError, "1000000 folds; at most 1000.*Give a smaller cv|validate_on='rest'"),
+    ({"cv": 10**6}, ValueError, "folds; at most 1000.*Give a smaller cv|validate_on='rest'"),
     (
         {"cv": LeavePOut(20)}, ValueError,
         "more than 1000 folds; at most 1000|nothing to split by index",
