@@ -8,9 +8,7 @@ on the two data sets.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import pickle
-import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,8 +30,8 @@ THRESHOLDS = 400
 MOST_COORDINATES = 24
 #: At most this many distinct numbers are treated as labels.
 MOST_LABELS = 30
-#: Labels that the text of an event names.
-SHOWN_LABELS = 8
+#: Labels that the text of an event names, and the first characters of each.
+SHOWN_LABELS, SHOWN_CHARACTERS = 8, 80
 #: Confidence at which the choosing half compares events: high, because the best of many events is
 #: taken.
 STRICT_CONFIDENCE = 0.999
@@ -116,8 +114,9 @@ class Labels(OutcomeScore):
         chosen = sorted(
             label for label, ratio in self.ratios.items() if (ratio > threshold) == above
         )
+        shown = [f"{label:.{SHOWN_CHARACTERS}}" for label in chosen[:SHOWN_LABELS]]
         more = [] if len(chosen) <= SHOWN_LABELS else [f"… {len(chosen) - SHOWN_LABELS} more"]
-        return f"{' and '.join(self.names)} in {{{', '.join([*chosen[:SHOWN_LABELS], *more])}}}"
+        return f"{' and '.join(self.names)} in {{{', '.join([*shown, *more])}}}"
 
 
 def joined_labels(table: Table, names: tuple[str, ...]) -> list[str]:
@@ -294,8 +293,6 @@ Statistic = Callable[[Any], Any]
 FAILURE: dict[str, Any] = {"failed": True}
 #: Label where an outcome has no entry of that name.
 MISSING_LABEL = "(missing)"
-#: Characters of a label; longer ones end in a digest.
-LONGEST_LABEL = 200
 #: The most numbers that are read from one attribute.
 MOST_NUMBERS = 5_000
 #: Methods whose answers for the canary are read.
@@ -377,7 +374,7 @@ class Table:
 
     n_rows: int
     numbers: Mapping[str, Array]
-    labels: Mapping[str, npt.NDArray[np.str_]]
+    labels: Mapping[str, npt.NDArray[Any]]
 
     def select_rows(self, chosen: npt.NDArray[np.int64]) -> Table:
         """Table of chosen fits."""
@@ -395,7 +392,7 @@ def tabulate(outcomes: Sequence[Any], other_outcomes: Sequence[Any]) -> tuple[Ta
     named = [row if isinstance(row, Mapping) else {"outcome": row} for row in all_outcomes]
     rows = [{str(name): entry for name, entry in row.items()} for row in named]
     numbers: dict[str, Array] = {}
-    labels: dict[str, npt.NDArray[np.str_]] = {}
+    labels: dict[str, npt.NDArray[Any]] = {}
     for name in sorted({name for row in rows for name in row}):
         values = [row.get(name) for row in rows]
         are_numbers = all(map(_is_number, values))
@@ -405,7 +402,7 @@ def tabulate(outcomes: Sequence[Any], other_outcomes: Sequence[Any]) -> tuple[Ta
             numbers |= {} if np.all(equal) else {name: column}
         if not are_numbers or not all(map(_is_double, values)):
             label = f"{name}, exactly" if are_numbers else name
-            texts = np.array(list(map(_label_of, values)))
+            texts = np.array([_label_of(value) for value in values], dtype=object)
             labels |= {label: texts} if np.any(texts != texts[0]) else {}
     table = Table(len(rows), numbers, labels)
     first, second = np.arange(len(outcomes)), np.arange(len(outcomes), len(rows))
@@ -437,16 +434,12 @@ def _is_double(value: Any) -> bool:
 
 
 def _label_of(value: object) -> str:
-    """Text that tells a value from others: all of it, or its beginning and a digest."""
-    if value is None:
-        return MISSING_LABEL
-    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+    """Text of a value, which tells it from others."""
+    with np.printoptions(threshold=2**31, floatmode="unique"):
         try:
-            text = repr(value)
+            return MISSING_LABEL if value is None else repr(value)
         except ValueError:  # a whole number of too many digits
-            text = pickle.dumps(value).hex()
-    digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-    return text if len(text) <= LONGEST_LABEL else f"{text[:LONGEST_LABEL]}… ({digest})"
+            return pickle.dumps(value).hex()
 
 
 def _stacked_with_nan(values: Sequence[Any]) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
-from ..data._columns import NUMBERS, frame_of, is_frame, library_of, refused
+from ..data._columns import NUMBERS, frame_of, is_frame, library_of, names_of, refused
 from ..data._labels import positions
 from ..data._records import check_same_number, number_of_records
 from ..data._rows import stacked
@@ -275,24 +275,18 @@ def _records_and_canaries(X: Any, canaries: Any) -> Any:
     if len(canaries) < FEWEST_CANARIES:
         needed = f"at least {FEWEST_CANARIES} are needed, best hundreds."
         raise ValueError(f"Found {len(canaries)} canaries; {needed}")
-    if is_frame(X) != is_frame(canaries):
-        kinds = f"X of type {type(X).__name__} and canaries of type {type(canaries).__name__}"
-        raise TypeError(f"Found {kinds}; two data frames, or two arrays, are needed.")
-    if not is_frame(X):
-        arrays = np.asarray(X), np.asarray(canaries)
-        shapes = [array.shape[1:] for array in arrays]
-        if shapes[0] != shapes[1]:
-            sizes = f"records of shape {shapes[0]} and canaries of shape {shapes[1]}"
-            raise ValueError(f"Found {sizes}; one shape is needed.")
-        return np.concatenate(arrays)
-    frames = [part if library_of(part) == "pandas" else frame_of(part) for part in (X, canaries)]
-    names, others = (list(frame.columns) for frame in frames)
-    if len(set(names)) < len(names) or sorted(map(str, names)) != sorted(map(str, others)):
+    columns, others = (names_of(part) or list(np.shape(part)[1:]) for part in (X, canaries))
+    if sorted(columns) != sorted(others):
         raise ValueError(
-            f"Found X with the columns {names} and canaries with {others}; the same columns, each "
-            "of them once, are needed."
+            f"Found X with the columns {columns} and canaries with {others}; data frames with the "
+            "same columns, or arrays of one shape, are needed."
         )
-    return stacked([frame[names] for frame in frames]).reset_index(drop=True)
+    if not is_frame(X):
+        return np.concatenate([np.asarray(X), np.asarray(canaries)])
+    X, canaries = (
+        part if library_of(part) == "pandas" else frame_of(part) for part in (X, canaries)
+    )
+    return stacked([X, canaries[list(X.columns)]]).reset_index(drop=True)
 
 
 def _data_of_coins(

@@ -190,10 +190,9 @@ def test_columns_of_frames_are_read_by_name(order, relation):
     one = ByName(4.0, stated=0.1, neighboring=relation)
     found = audit_one_run(one, canaries[:5][order], None, canaries, **options)
     assert not found.consistent
-    with pytest.raises(ValueError, match=r"canaries with \['bin'\]; the same columns"):
-        audit_one_run(one, canaries[order], None, canaries[["bin"]], **options)
-    with pytest.raises(TypeError, match="X of type DataFrame and canaries of type ndarray"):
-        audit_one_run(one, canaries[order], None, canaries.to_numpy(), **options)
+    for other in (canaries[["bin"]], canaries.to_numpy()):
+        with pytest.raises(ValueError, match=r"canaries with \[('bin'|2)\]; data frames with the"):
+            audit_one_run(one, canaries, None, other, **options)
 
 
 def test_absent_records_of_a_frame_keep_its_types():
@@ -244,7 +243,7 @@ def test_what_is_missing_is_named():
         "Found 1 other_targets for 30 canaries; one for each",
     ),
     (Histogram, {"X": csr_array(NONE)}, "Found X of type csr_array; an array of NumPy"),
-    (Histogram, {"canaries": np.eye(30)}, r"shape \(2000,\) and canaries of shape \(30,\)"),
+    (Histogram, {"canaries": np.eye(30)}, r"columns \[2000\] and canaries with \[30\]"),
     (Histogram, {"n_fits": 1.5}, "Expected an integer n_fits >= 1, got n_fits=1.5"),
     (Histogram, {"random_state": -1}, "Expected an integer random_state >= 0"),
     (Histogram, {"y": np.zeros(4)}, r"inconsistent numbers of samples: \[5, 4\]"),
