@@ -152,33 +152,21 @@ def test_it_is_an_estimator_like_others():
         pytest.fail("it needs no fit")
 
 
+FRAME = pd.DataFrame(ROWS)
+TWICE = pd.DataFrame(np.zeros((2, 4)), columns=["age", "job", "since", "age"])
+RENAMED = FRAME.rename(columns={"job": "jobs", "age": "aged"})
 WRONG = [
-    (
-        pd.DataFrame(ROWS).drop(columns="job"), ValueError,
-        r"'job' of the schema missing.*\['age', 'since'\]",
-    ),
-    (
-        pd.DataFrame(ROWS).rename(columns={"job": "jobs", "age": "aged"}), ValueError,
-        "Did you mean 'aged' for 'age'.*Did you mean 'jobs' for 'job'",
-    ),
-    (
-        pd.DataFrame(np.zeros((2, 4)), columns=["age", "job", "since", "age"]), ValueError,
-        "'age' of the schema twice.*a name of its own",
-    ),
+    (FRAME.drop(columns="job"), ValueError, r"'job' of the schema missing.*\['age', 'since'\]"),
+    (RENAMED, ValueError, "Did you mean 'aged' for 'age'.*Did you mean 'jobs' for 'job'"),
+    (TWICE, ValueError, "'age' of the schema twice.*a name of its own"),
     (np.zeros((3, 2)), ValueError, r"shape \(3, 2\) without names; the schema has 3"),
     (csr_matrix(np.eye(3)), TypeError, "csr_matrix|csr_array"),
+    (FRAME.assign(age=pd.to_datetime(["2020-01-01"] * 3)), TypeError, "dates in column 'age'"),
     (
-        pd.DataFrame(ROWS).assign(age=pd.to_datetime(["2020-01-01"] * 3)), TypeError,
-        "dates in column 'age'",
-    ),
-    (
-        pd.DataFrame(ROWS).assign(job=[1, 2, 3]), TypeError,
+        FRAME.assign(job=[1, 2, 3]), TypeError,
         r"integers in column 'job', and \['clerk', 'nurse'\]",
     ),
-    (
-        pd.DataFrame(ROWS).assign(since=[1.0, 2.0, 3.0]), TypeError,
-        "numbers in column 'since', and dates",
-    ),
+    (FRAME.assign(since=[1.0, 2.0, 3.0]), TypeError, "numbers in column 'since', and dates"),
 ]  # fmt: skip
 
 

@@ -221,7 +221,7 @@ def noiseless(scorer, model, X, y, relation):
     return scorer.score(scorer.statistic(model, X, y, relation), len(y), relation)
 
 
-BOUNDS = {"y_range": (-900.0, 900.0)}
+BOUNDS, CLIPPED = {"y_range": (-900.0, 900.0)}, {"clip": 500.0, "resolution": 10**6}
 #: Whether of a classifier, name, options, and the metric of scikit-learn.
 REFERENCES = [
     (True, "accuracy", {}, get_scorer("accuracy")),
@@ -234,14 +234,8 @@ REFERENCES = [
     (True, "f1", {"pos_label": 2}, partial(retrieved, f1_score)),
     (True, "precision", {"pos_label": 2}, partial(retrieved, precision_score)),
     (True, "recall", {"pos_label": 2}, partial(retrieved, recall_score)),
-    (
-        False, "neg_mean_absolute_error", {"clip": 500.0, "resolution": 10**6},
-        get_scorer("neg_mean_absolute_error"),
-    ),
-    (
-        False, "neg_mean_squared_error", {"clip": 500.0, "resolution": 10**6},
-        get_scorer("neg_mean_squared_error"),
-    ),
+    (False, "neg_mean_absolute_error", CLIPPED, get_scorer("neg_mean_absolute_error")),
+    (False, "neg_mean_squared_error", CLIPPED, get_scorer("neg_mean_squared_error")),
     (False, "r2", {"resolution": 10**6, **BOUNDS}, get_scorer("r2")),
     (False, "r2", {"resolution": 10**6, "clip": 200.0, **BOUNDS}, get_scorer("r2")),
 ]  # fmt: skip

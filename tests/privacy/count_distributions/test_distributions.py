@@ -28,37 +28,18 @@ from sklearn_dpsearch.privacy._count_distributions.distributions import as_count
 from tests.privacy import brute_force
 
 DISTRIBUTIONS: list[CountDistribution] = [
-    Geometric(10),
-    Geometric(1),
-    Logarithmic(10),
-    Logarithmic(1.3),
-    NegativeBinomial(-0.5, 4),
-    NegativeBinomial(0.5, 20),
-    NegativeBinomial(5, 7),
-    NegativeBinomial(1e-9, 5),
-    NegativeBinomial(1e4, 10),
-    NegativeBinomial(1e4, 1 + 1e-13),
-    NegativeBinomial(2.0, 1 + 2e-16),
-    NegativeBinomial(1e-300, 1 + 1e-9),
-    NegativeBinomial(-1 + 1e-14, 1 + 1e-14),
-    Poisson(4),
-    Poisson(0.2),
-    Binomial(8, 0.3),
-    Binomial(1, 0.5),
-    Binomial(4, 1.0),
-    Fixed(5),
-    FromPMF([0.1, 0.0, 0.4, 0.5]),
-    Poisson(4).at_least_one(),
-    Binomial(8, 0.3).at_least_one(),
-    Geometric(10).capped(12),
-    Poisson(4).capped(6),
-    Poisson(4).at_least_one().capped(6),
-    Poisson(4).capped(6).at_least_one(),
-    Logarithmic(10).capped(3),
+    Geometric(10), Geometric(1), Logarithmic(10), Logarithmic(1.3), NegativeBinomial(-0.5, 4),
+    NegativeBinomial(0.5, 20), NegativeBinomial(5, 7), NegativeBinomial(1e-9, 5),
+    NegativeBinomial(1e4, 10), NegativeBinomial(1e4, 1 + 1e-13), NegativeBinomial(2.0, 1 + 2e-16),
+    NegativeBinomial(1e-300, 1 + 1e-9), NegativeBinomial(-1 + 1e-14, 1 + 1e-14), Poisson(4),
+    Poisson(0.2), Binomial(8, 0.3), Binomial(1, 0.5), Binomial(4, 1.0), Fixed(5),
+    FromPMF([0.1, 0.0, 0.4, 0.5]), Poisson(4).at_least_one(), Binomial(8, 0.3).at_least_one(),
+    Geometric(10).capped(12), Poisson(4).capped(6), Poisson(4).at_least_one().capped(6),
+    Poisson(4).capped(6).at_least_one(), Logarithmic(10).capped(3),
     FromPMF([0.1, 0.0, 0.4, 0.5]).at_least_one(),
     Binomial(400, 0.99).capped(399),  # whose first 180 probabilities are 0 in doubles
     Poisson(800).capped(900),
-]
+]  # fmt: skip
 K = np.arange(0, 6000)
 Z = np.concatenate([np.linspace(0, 1, 41), 1 - np.geomspace(1e-9, 1e-2, 8)])
 
