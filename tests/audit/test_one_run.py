@@ -98,11 +98,8 @@ def test_a_gaussian_histogram_is_bounded_within_a_factor_of_two(relation, absent
     assert found.consistent
     assert 0.5 < found.ratio_lower * found.stated_epsilon / 4.0 < 1.0
     assert found.steps == (1 if absent or relation == "add_remove" else 2)
-    assert (
-        found.stated_epsilon == pytest.approx(4.0, rel=1e-3)
-        if found.steps == 1
-        else found.stated_epsilon > 8.0
-    )
+    is_stated = found.stated_epsilon == pytest.approx(4.0, rel=1e-3)
+    assert is_stated if found.steps == 1 else found.stated_epsilon > 8.0
     assert "consistent" in str(found)
 
 
@@ -309,11 +306,8 @@ def test_under_replace_one_the_same_record_with_another_target_is_a_stronger_att
             return super().fit(X * np.asarray(y)[:, None])
 
     given = {"score": sums, "delta": 0.0, "n_fits": 5, "random_state": 0}
-    weak, strong = (
-        audit_one_run(
-            Signed(), NONE, np.ones(5), np.eye(2000), np.ones(2000), other_targets=others, **given
-        )
-        for others in (None, -np.ones(2000))
-    )
+    data = NONE, np.ones(5), np.eye(2000), np.ones(2000)
+    weak = audit_one_run(Signed(), *data, **given)
+    strong = audit_one_run(Signed(), *data, other_targets=-np.ones(2000), **given)
     assert weak.epsilon_lower > 0.3
     assert strong.epsilon_lower > 1.5 * weak.epsilon_lower

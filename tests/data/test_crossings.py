@@ -87,14 +87,8 @@ class Cell(metaclass=Comparing):
 
 
 ODD = [
-    *(threading.Lock(), lambda: 1, (n for n in ()), "\ud800", b"\xff", [1, [2]], 10**5000),
-    *(
-        Cell(),
-        STRUCTURED,
-        NOON.replace(tzinfo=Zone()),
-        time(12, tzinfo=Zone()),
-        NOON.astimezone(UNNAMED),
-    ),
+    *(threading.Lock(), lambda: 1, (n for n in ()), "\ud800", b"\xff", [1, [2]], 10**5000, Cell()),
+    *(STRUCTURED, NOON.replace(tzinfo=Zone()), time(12, tzinfo=Zone()), NOON.astimezone(UNNAMED)),
     *(pd.Timestamp(NOON, tz=Zone()), {NOON.replace(tzinfo=Zone()): 1}),
     NOON.replace(tzinfo=dateutil_tz.tzoffset(None, 10**6)),  # of more than a day
 ]

@@ -40,10 +40,8 @@ def tables():
     frame = pd.DataFrame(ROWS)
     yield "text", frame
     yield "dates", frame.assign(since=pd.to_datetime(frame["since"]))
-    yield (
-        "zone",
-        frame.assign(since=pd.to_datetime(frame["since"], utc=True).dt.tz_convert("Asia/Tokyo")),
-    )
+    utc = pd.to_datetime(frame["since"], utc=True)
+    yield "zone", frame.assign(since=utc.dt.tz_convert("Asia/Tokyo"))
     yield "category", frame.astype({"job": "category", "age": "Int64"})
     yield "string", frame.astype({"job": "string", "since": "string"})
     yield "objects", frame.astype(object)

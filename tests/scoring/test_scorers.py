@@ -127,15 +127,9 @@ def test_every_private_metric_is_tried_here_and_compared_with_scikit_learn():
 @given(rows=st.lists(records, max_size=6), one=records, other=records)
 def test_one_record_never_moves_the_integers_further_than_stated(name, rows, one, other):
     scorer = SCORERS[name]
-    with_one, with_other, without = [*rows, one], [*rows, other], rows
-    assert_within(
-        statistic(scorer, with_one, "zero_out") - statistic(scorer, without, "zero_out"),
-        scorer.sensitivity("zero_out"),
-    )
-    assert_within(
-        statistic(scorer, with_one, "replace_one") - statistic(scorer, with_other, "replace_one"),
-        scorer.sensitivity("replace_one"),
-    )
+    for relation, neighbour in (("zero_out", rows), ("replace_one", [*rows, other])):
+        integers, others = (statistic(scorer, data, relation) for data in ([*rows, one], neighbour))
+        assert_within(integers - others, scorer.sensitivity(relation))
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

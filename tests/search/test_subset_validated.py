@@ -93,10 +93,8 @@ def test_the_total_is_that_of_theorem_four(train_on, cv):
     assert one.privacy_cost(400).epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
     assert one.privacy_cost(400).bound == "Theorem 4"
     (part,) = one.privacy_cost(400).components
-    assert (
-        f"validate on {'the rest' if cv in (None, 1.0) else 'a share of 0.5 of the rest'}"
-        in part.name
-    )
+    records = "the rest" if cv in (None, 1.0) else "a share of 0.5 of the rest"
+    assert f"validate on {records}" in part.name
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "zero_out"])

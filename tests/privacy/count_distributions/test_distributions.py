@@ -83,14 +83,11 @@ def test_generating_function_and_its_slope_are_their_series(distribution: CountD
     for z in Z[Z < 0.999]:
         with np.errstate(under="ignore"):
             assert distribution.pgf(z) == pytest.approx(float(pmf @ z**k), rel=1e-9, abs=1e-13)
-            assert distribution.pgf_slope(z) == pytest.approx(
-                float((pmf * k) @ z ** np.maximum(k - 1, 0)), rel=1e-8, abs=1e-13
-            )
-            assert np.exp(
-                distribution.log_curvature(np.array(z), np.array(1 - z))
-            ) == pytest.approx(
-                float((pmf * k * (k - 1)) @ z ** np.maximum(k - 2, 0)), rel=1e-7, abs=1e-13
-            )
+            expected = float((pmf * k) @ z ** np.maximum(k - 1, 0))
+            assert distribution.pgf_slope(z) == pytest.approx(expected, rel=1e-8, abs=1e-13)
+            curvature = np.exp(distribution.log_curvature(np.array(z), np.array(1 - z)))
+            expected = float((pmf * k * (k - 1)) @ z ** np.maximum(k - 2, 0))
+            assert curvature == pytest.approx(expected, rel=1e-7, abs=1e-13)
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
