@@ -105,10 +105,8 @@ def test_a_gaussian_histogram_is_bounded_within_a_factor_of_two(relation, absent
 
 def test_the_same_seed_gives_the_same_result_and_a_fixed_seed_inside_is_taken_away():
     options = {"score": sums, "delta": 1e-5, "random_state": 7}
-    first, second = (
-        audit_one_run(Histogram(random_state=3), NONE[:, :200], None, np.eye(200), **options)
-        for _ in range(2)
-    )
+    audited = Histogram(random_state=3), NONE[:, :200], None, np.eye(200)
+    first, second = (audit_one_run(*audited, **options) for _ in range(2))
     assert first == second
     assert "random_state=3 was set to None" in first.notes[0]
 
@@ -284,10 +282,8 @@ def test_what_a_fitted_model_states_counts_under_its_own_relation_alone():
             return self
 
     given = {"score": sums, "delta": 1e-5, "neighboring": "add_remove"}
-    own, other = (
-        audit_one_run(States(relation), NONE, None, np.eye(2000), **given)
-        for relation in ("add_remove", "replace_one")
-    )
+    own = audit_one_run(States("add_remove"), NONE, None, np.eye(2000), **given)
+    other = audit_one_run(States("replace_one"), NONE, None, np.eye(2000), **given)
     assert own.stated_epsilon == pytest.approx(GaussianDP(mu=1.0).epsilon_at(1e-5))
     assert other.stated_epsilon is None
     assert other.ratio_lower is None

@@ -353,14 +353,9 @@ def test_what_no_scorer_could_be_is_refused_when_it_is_built(build, message):
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_resolution_of_numpy_does_not_wrap_around(relation: str) -> None:
     """100 000² does not fit into 32 bits: too small a sensitivity would be accounted."""
-    given, plain = (
-        [
-            make_private_scorer(np.subtract, lower=0, upper=1, resolution=one),
-            R2Scorer(y_range=(0, 1), resolution=one),
-        ]
-        for one in (np.int32(100_000), 100_000)
-    )
-    for one, other in zip(given, plain):
+    mean = partial(make_private_scorer, np.subtract, lower=0, upper=1)
+    for kind in (mean, partial(R2Scorer, y_range=(0, 1))):
+        one, other = kind(resolution=np.int32(100_000)), kind(resolution=100_000)
         assert one.sensitivity(relation) == other.sensitivity(relation)
         assert type(one.resolution) is int
 
