@@ -169,12 +169,9 @@ def audit(
             "takes groups and which has privacy_spent_, or leave groups out."
         )
     bound = lower_bound(outcomes, other_outcomes, delta=claim.delta, confidence=confidence)
+    epsilon, relation = smallest_stated_epsilon(claim, spent, pair.steps), pair.neighboring
     return replace(
-        bound,
-        stated_epsilon=smallest_stated_epsilon(claim, spent, pair.steps),
-        neighboring=pair.neighboring,
-        steps=pair.steps,
-        notes=notes,
+        bound, stated_epsilon=epsilon, neighboring=relation, steps=pair.steps, notes=notes
     )
 
 

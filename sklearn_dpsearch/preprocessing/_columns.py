@@ -84,11 +84,8 @@ def shape_of(points: CurvePoints, coefficients: Array, noise: Array | None) -> C
         Standard deviations of independent noise in the coefficients.
     """
     rows = points.rows - np.average(points.rows, axis=0, weights=points.weights)
-    return ColumnShape(
-        values=points.values,
-        effects=coefficients @ rows.T,
-        noise=None if noise is None else np.sqrt(noise**2 @ (rows**2).T),
-    )
+    spread = None if noise is None else np.sqrt(noise**2 @ (rows**2).T)
+    return ColumnShape(values=points.values, effects=coefficients @ rows.T, noise=spread)
 
 
 class Unit(NamedTuple):

@@ -192,10 +192,9 @@ def plan(
 
 def _as_list(value: Any) -> list[Any]:
     """List of the values of a sequence or an array, or of a single value."""
-    if isinstance(value, np.ndarray) and value.ndim == 1:
-        return list(value.tolist())
-    is_sequence = isinstance(value, Sequence) and not isinstance(value, str)
-    return list(value) if is_sequence else [value]
+    values = value.tolist() if isinstance(value, np.ndarray) else value
+    is_sequence = isinstance(values, Sequence) and not isinstance(values, str)
+    return list(values) if is_sequence else [values]
 
 
 def _requested_searches(

@@ -107,9 +107,8 @@ def _ranking_scorer(kind: str) -> Callable[..., PrivateScorer]:
 
 def _error_scorer(name: str, power: int) -> Callable[..., PrivateScorer]:
     """Scorer of minus a mean power of absolute errors of at most ``clip`` each."""
-    return lambda *, clip, resolution=1000: _loss_scorer(
-        name, ErrorPower(power), clip, resolution, power
-    )
+    values = ErrorPower(power)
+    return lambda *, clip, resolution=1000: _loss_scorer(name, values, clip, resolution, power)
 
 
 #: scikit-learn's name of a metric ↦ builder of its private scorer, and an example of its public
