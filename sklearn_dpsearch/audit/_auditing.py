@@ -140,7 +140,7 @@ def audit(
     """
     refuse_in_block("audit")
     check_runs(n_runs)
-    check_levels(0.0 if delta is None else delta, confidence)
+    check_levels(0.0 if delta is None else delta, confidence, random_state)
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
     n = number_of_records(X)
@@ -154,7 +154,7 @@ def audit(
         data = (X, y) if groups is None else (X, y, groups)
         pair = Neighbours.of(data, other, relation, absent)
     statistic = statistic or Everything(pair.canary)
-    fitted = fit_many(estimator, pair, n_runs, statistic, params, n_jobs, random_state)
+    fitted = fit_many(estimator, pair, int(n_runs), statistic, params, n_jobs, random_state)
     outcomes, other_outcomes, spent, error = fitted
     if all(map(has_failed, [*outcomes, *other_outcomes])):
         raise ValueError(

@@ -196,7 +196,7 @@ def audit_one_run(
     (False, True)
     """
     refuse_in_block("audit_one_run")
-    check_levels(0.0 if delta is None else delta, confidence)
+    check_levels(0.0 if delta is None else delta, confidence, random_state)
     require_whole(1, n_fits=n_fits)
     records, n_records = _records_and_canaries(X, canaries), number_of_records(X)
     canaries = _safe_indexing(records, slice(n_records, None))
@@ -209,8 +209,6 @@ def audit_one_run(
         check_same_number(n_records, len(y))
         if targets is None:
             raise ValueError("Found y, but no targets of the canaries. Give one for each canary.")
-    if random_state is not None:
-        require_whole(0, random_state=random_state)
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
     claim = claim_about(estimator, len(records), params, stated, delta, neighboring)
@@ -275,11 +273,11 @@ def _records_and_canaries(X: Any, canaries: Any) -> Any:
     if len(canaries) < FEWEST_CANARIES:
         needed = f"at least {FEWEST_CANARIES} are needed, best hundreds."
         raise ValueError(f"Found {len(canaries)} canaries; {needed}")
-    columns, others = (names_of(part) or list(np.shape(part)[1:]) for part in (X, canaries))
-    if sorted(columns) != sorted(others):
+    columns, of_canaries = (names_of(part) or list(np.shape(part)[1:]) for part in (X, canaries))
+    if sorted(columns) != sorted(of_canaries):
         raise ValueError(
-            f"Found X with the columns {columns} and canaries with {others}; data frames with the "
-            "same columns, or arrays of one shape, are needed."
+            f"Found X with the columns {columns} and canaries with {of_canaries}; data frames with "
+            "the same columns, or arrays of one shape, are needed."
         )
     if not is_frame(X):
         return np.concatenate([np.asarray(X), np.asarray(canaries)])

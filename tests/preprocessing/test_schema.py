@@ -22,8 +22,7 @@ STATED = {
 
 def test_a_schema_is_what_was_stated():
     schema = Schema(STATED)
-    assert dict(schema) == STATED == dict(Schema(schema))
-    assert schema == STATED
+    assert dict(schema) == STATED == schema == dict(Schema(schema))
 
 
 DAYS = (np.datetime64("2020-01-01"), np.datetime64("2021-01-01"))
