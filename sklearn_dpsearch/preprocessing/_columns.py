@@ -379,7 +379,8 @@ def looks_like_ends(values: Sequence[Any]) -> bool:
     """Return whether two values look like ends: dates, or numbers that are no neighbours."""
     if len(values) != 2:
         return False
-    if all(is_date(value) or _says_date(value) for value in values):
+    are_long = (not isinstance(value, str) or len(value) >= len("2024-05-31") for value in values)
+    if all(are_long) and all(is_date(range_end(value)) for value in values):
         return True
     return all(map(is_number, values)) and not are_neighbours(values)
 
@@ -402,13 +403,23 @@ def is_date(value: Any) -> bool:
     return isinstance(value, (date, np.datetime64))
 
 
-def _says_date(value: Any) -> bool:
-    """Return whether a text is a date, as files have them."""
+def range_end(end: Any) -> Any:
+    """End of a range in Python's types; text is a date, as JSON has none."""
+    if not isinstance(end, str):
+        return python_value(end)
     try:
-        long_enough = isinstance(value, str) and len(value) >= len("2024-05-31")
-        return long_enough and bool(datetime.fromisoformat(value))
+        instant = datetime.fromisoformat(end)
     except ValueError:
-        return False
+        return end
+    return instant.date() if len(end) <= len("2024-05-31") else instant
+
+
+def python_value(value: Any) -> Any:
+    """Python's own form of a NumPy scalar, as YAML has it; a day alone has no time."""
+    if isinstance(value, np.datetime64):
+        forms = value.item(), value.astype("datetime64[us]").item()
+        return next(filter(is_date, forms), value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def kind_in_words(kind: str) -> str:

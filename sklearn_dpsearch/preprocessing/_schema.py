@@ -7,7 +7,6 @@ import math
 import numbers
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -27,6 +26,8 @@ from ._columns import (
     is_date,
     is_number,
     looks_like_ends,
+    python_value,
+    range_end,
 )
 from ._ranges import AUTO, LINEAR, LOG, DateRange, NumberRange, Range
 
@@ -330,7 +331,7 @@ def _undirected_column(name: str, stated: Any, declared: str) -> Column:
     if words == {"values"} and isinstance(stated["values"], list):
         return _choice_of_values(name, stated["values"], declared, confirmed=True)
     if {"lower", "upper"} <= words <= {"lower", "upper", "bins", "scale"}:
-        ends = _range_end(stated["lower"]), _range_end(stated["upper"])
+        ends = range_end(stated["lower"]), range_end(stated["upper"])
         for kind, fits in ((NumberRange, is_number), (DateRange, is_date)):
             if all(map(fits, ends)):
                 return _range_with_bins(name, _scaled_range(name, kind, ends, stated), stated)
@@ -395,13 +396,13 @@ def _range_with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Ra
     """Range with the bins of its entry, checked."""
     if "bins" not in options:
         return column
-    bins = _python_value(options["bins"])
+    bins = python_value(options["bins"])
     if isinstance(bins, np.ndarray) and bins.ndim == 1:
         bins = list(bins)
     if bins is None or (isinstance(bins, str) and bins == AUTO) or is_number_of_bins(bins):
         return replace(column, bins=bins)
     if isinstance(bins, (list, tuple)) and bins:
-        with_bins = replace(column, bins=tuple(map(_python_value, bins)))
+        with_bins = replace(column, bins=tuple(map(python_value, bins)))
         edges = np.concatenate([column.ends()[:1], with_bins.edges(Detail()), column.ends()[1:]])
         if np.all(np.diff(edges) > 0):  # not so with nan
             return with_bins
@@ -419,7 +420,7 @@ def _choice_of_values(
     name: str, values: list[Any], kind: str = "", *, confirmed: bool = False
 ) -> Choice:
     """Column with a list of different values, or an error."""
-    values = list(map(_python_value, values))
+    values = list(map(python_value, values))
     values_fit = all(
         isinstance(value, Hashable) and value is not None and value == value for value in values
     )
@@ -427,22 +428,3 @@ def _choice_of_values(
         needed = "different values are needed, and none for missing ones"
         raise entry_error(name, repr(values), f": {needed}, which have an output of their own.")
     return Choice(tuple(values), kind == "numbers", confirmed and are_neighbours(values))
-
-
-def _range_end(end: Any) -> Any:
-    """End of a range in Python's types; text is a date, as JSON has none."""
-    if not isinstance(end, str):
-        return _python_value(end)
-    try:
-        instant = datetime.fromisoformat(end)
-    except ValueError:
-        return end
-    return instant.date() if len(end) <= len("2024-05-31") else instant
-
-
-def _python_value(value: Any) -> Any:
-    """Python's own form of a NumPy scalar, as YAML has it; a day alone has no time."""
-    if isinstance(value, np.datetime64):
-        forms = value.item(), value.astype("datetime64[us]").item()
-        return next(filter(is_date, forms), value)
-    return value.item() if isinstance(value, np.generic) else value
