@@ -22,16 +22,9 @@ from sklearn_dpsearch.preprocessing import _ranges as ranges
 from ..search.toys import refuses_to_fit
 
 pd = pytest.importorskip("pandas")
-SCHEMA = {
-    "age": (20, 80),
-    "job": ["clerk", "nurse"],
-    "since": (date(2020, 1, 1), date(2020, 1, 11)),
-}
-ROWS = {
-    "age": [50, 95, None],
-    "job": ["clerk", "pilot", None],
-    "since": ["2020-01-06", "2019-07-01", None],
-}
+ENDS, DAYS = (date(2020, 1, 1), date(2020, 1, 11)), ["2020-01-06", "2019-07-01", None]
+SCHEMA = {"age": (20, 80), "job": ["clerk", "nurse"], "since": ENDS}
+ROWS = {"age": [50, 95, None], "job": ["clerk", "pilot", None], "since": DAYS}
 NAMES = ["age", "age_missing", "job_clerk", "job_nurse", "job_unknown", "since", "since_missing"]
 EXPECTED = [[0, 0, 1, 0, 0, 0, 0], [1, 0, 0, 0, 1, -1, 0], [0, 1, 0, 0, 1, 0, 1]]
 
