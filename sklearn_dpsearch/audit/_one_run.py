@@ -281,10 +281,9 @@ def _records_and_canaries(X: Any, canaries: Any) -> Any:
         )
     if not is_frame(X):
         return np.concatenate([np.asarray(X), np.asarray(canaries)])
-    X, canaries = (
-        part if library_of(part) == "pandas" else frame_of(part) for part in (X, canaries)
-    )
-    return stacked([X, canaries[list(X.columns)]]).reset_index(drop=True)
+    frames = [part if library_of(part) == "pandas" else frame_of(part) for part in (X, canaries)]
+    names = list(frames[0].columns)
+    return stacked([frame[names] for frame in frames]).reset_index(drop=True)
 
 
 def _data_of_coins(

@@ -102,10 +102,8 @@ def checked_device(name: Any) -> torch.device:
         If this machine does not have the device.
     """
     if str(name).startswith("mps"):
-        raise ValueError(
-            f"Found device={name!r}, where PyTorch has no double precision, in which clipped sums "
-            "and noise are added. Use device='cpu', or a CUDA device."
-        )
+        remedy = "in which clipped sums and noise are added. Use device='cpu', or a CUDA device."
+        raise ValueError(f"Found device={name!r}, where PyTorch has no double precision, {remedy}")
     try:
         # "cuda" is the current one of several
         return torch.empty(1, device=torch.device(name)).device

@@ -350,10 +350,8 @@ class Hashed(OneHot):
 
     def refuse(self, name: str, kind: str) -> None:
         if kind in "cmV":
-            raise TypeError(
-                f"Found {kind_in_words(kind)} in column {name!r}, and buckets in the schema: "
-                "convert it to text."
-            )
+            remedy = "and buckets in the schema: convert it to text."
+            raise TypeError(f"Found {kind_in_words(kind)} in column {name!r}, {remedy}")
 
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
         return np.where(self.places(values) == self.buckets, 1, 0)

@@ -43,10 +43,8 @@ def check_stated_once(model: Any, facts: Mapping[str, Any]) -> None:
     """Raise for an argument of a model about whose target the schema states such a fact, too."""
     for name, stated in facts.items():
         if (argument := getattr(model, name)) is not None:
-            raise ValueError(
-                f"Found {name}={argument!r} and target={model.target!r}, for which the schema "
-                f"states {stated!r}. Leave one of them out."
-            )
+            remedy = f"for which the schema states {stated!r}. Leave one of them out."
+            raise ValueError(f"Found {name}={argument!r} and target={model.target!r}, {remedy}")
 
 
 class Schema(Mapping[str, Any]):
