@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy._checks import Neighboring, require, require_in
+from ..privacy._checks import Neighboring, require, require_in, require_whole
 from ._bounds import certified_epsilon, largest_provable_epsilon, n_counted_runs
 from ._distinguishing_events import NO_DIFFERENCE, Counts, Table, choose, counts, tabulate
 
@@ -176,6 +176,7 @@ def _split_runs(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
 
 def check_runs(n_runs: int) -> None:
     """Raise for too few runs to prove any ε."""
+    require_whole(0, n_runs=n_runs)
     if n_runs < FEWEST_RUNS:
         raise ValueError(
             f"Found {n_runs} runs on a data set; at least {FEWEST_RUNS} are needed. To prove an "
@@ -183,7 +184,9 @@ def check_runs(n_runs: int) -> None:
         )
 
 
-def check_levels(delta: float, confidence: float) -> None:
-    """Raise for an impossible δ or confidence."""
+def check_levels(delta: float, confidence: float, random_state: int | None = None) -> None:
+    """Raise for an impossible δ, confidence or seed."""
+    if random_state is not None:
+        require_whole(0, random_state=random_state)
     require_in("[0, 1)", delta=delta)
     require(0.5 <= confidence < 1, "0.5 <= confidence < 1 (0.95 is usual)", confidence=confidence)

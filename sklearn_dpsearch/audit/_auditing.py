@@ -140,7 +140,7 @@ def audit(
     """
     refuse_in_block("audit")
     check_runs(n_runs)
-    check_levels(0.0 if delta is None else delta, confidence)
+    check_levels(0.0 if delta is None else delta, confidence, random_state)
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
     n = number_of_records(X)
@@ -154,7 +154,7 @@ def audit(
         data = (X, y) if groups is None else (X, y, groups)
         pair = Neighbours.of(data, other, relation, absent)
     statistic = statistic or Everything(pair.canary)
-    fitted = fit_many(estimator, pair, n_runs, statistic, params, n_jobs, random_state)
+    fitted = fit_many(estimator, pair, int(n_runs), statistic, params, n_jobs, random_state)
     outcomes, other_outcomes, spent, error = fitted
     if all(map(has_failed, [*outcomes, *other_outcomes])):
         raise ValueError(
@@ -169,12 +169,9 @@ def audit(
             "takes groups and which has privacy_spent_, or leave groups out."
         )
     bound = lower_bound(outcomes, other_outcomes, delta=claim.delta, confidence=confidence)
+    epsilon, relation = smallest_stated_epsilon(claim, spent, pair.steps), pair.neighboring
     return replace(
-        bound,
-        stated_epsilon=smallest_stated_epsilon(claim, spent, pair.steps),
-        neighboring=pair.neighboring,
-        steps=pair.steps,
-        notes=notes,
+        bound, stated_epsilon=epsilon, neighboring=relation, steps=pair.steps, notes=notes
     )
 
 

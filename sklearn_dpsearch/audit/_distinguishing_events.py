@@ -8,11 +8,13 @@ on the two data sets.
 from __future__ import annotations
 
 import contextlib
+import pickle
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Number
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,8 +30,8 @@ THRESHOLDS = 400
 MOST_COORDINATES = 24
 #: At most this many distinct numbers are treated as labels.
 MOST_LABELS = 30
-#: Labels that the text of an event names.
-SHOWN_LABELS = 8
+#: Labels that the text of an event names, and the first characters of each.
+SHOWN_LABELS, SHOWN_CHARACTERS = 8, 80
 #: Confidence at which the choosing half compares events: high, because the best of many events is
 #: taken.
 STRICT_CONFIDENCE = 0.999
@@ -112,8 +114,9 @@ class Labels(OutcomeScore):
         chosen = sorted(
             label for label, ratio in self.ratios.items() if (ratio > threshold) == above
         )
+        shown = [f"{label:.{SHOWN_CHARACTERS}}" for label in chosen[:SHOWN_LABELS]]
         more = [] if len(chosen) <= SHOWN_LABELS else [f"… {len(chosen) - SHOWN_LABELS} more"]
-        return f"{' and '.join(self.names)} in {{{', '.join([*chosen[:SHOWN_LABELS], *more])}}}"
+        return f"{' and '.join(self.names)} in {{{', '.join([*shown, *more])}}}"
 
 
 def joined_labels(table: Table, names: tuple[str, ...]) -> list[str]:
@@ -348,7 +351,7 @@ def _outcome_entries(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         with contextlib.suppress(Exception):
             array = np.asarray(value.toarray() if issparse(value) else value)
             if array.dtype.kind in "iufb" and 0 < array.size <= MOST_NUMBERS:
-                yield name, float(array) if array.ndim == 0 else array.astype(float).ravel()
+                yield name, array.ravel()
             elif array.dtype.kind in "US" and array.size <= 8:
                 yield name, str(array.tolist())
 
@@ -371,7 +374,7 @@ class Table:
 
     n_rows: int
     numbers: Mapping[str, Array]
-    labels: Mapping[str, npt.NDArray[np.str_]]
+    labels: Mapping[str, npt.NDArray[Any]]
 
     def select_rows(self, chosen: npt.NDArray[np.int64]) -> Table:
         """Table of chosen fits."""
@@ -386,18 +389,21 @@ def tabulate(outcomes: Sequence[Any], other_outcomes: Sequence[Any]) -> tuple[Ta
     Columns that never vary are left out.
     """
     all_outcomes = (*outcomes, *other_outcomes)
-    rows = [row if isinstance(row, Mapping) else {"outcome": row} for row in all_outcomes]
+    named = [row if isinstance(row, Mapping) else {"outcome": row} for row in all_outcomes]
+    rows = [{str(name): entry for name, entry in row.items()} for row in named]
     numbers: dict[str, Array] = {}
-    labels: dict[str, npt.NDArray[np.str_]] = {}
+    labels: dict[str, npt.NDArray[Any]] = {}
     for name in sorted({name for row in rows for name in row}):
         values = [row.get(name) for row in rows]
-        if all(map(_is_number, values)):
+        are_numbers = all(map(_is_number, values))
+        if are_numbers:
             column = _stacked_with_nan(values)
             equal = (column == column[0]) | (np.isnan(column) & np.isnan(column[0]))
             numbers |= {} if np.all(equal) else {name: column}
-        else:
-            texts = np.array([MISSING_LABEL if value is None else repr(value) for value in values])
-            labels |= {name: texts} if np.any(texts != texts[0]) else {}
+        if not are_numbers or not all(map(_is_double, values)):
+            label = f"{name}, exactly" if are_numbers else name
+            texts = np.array([_label_of(value) for value in values], dtype=object)
+            labels |= {label: texts} if np.any(texts != texts[0]) else {}
     table = Table(len(rows), numbers, labels)
     first, second = np.arange(len(outcomes)), np.arange(len(outcomes), len(rows))
     return table.select_rows(first), table.select_rows(second)
@@ -408,11 +414,32 @@ def has_failed(outcome: object) -> bool:
     return isinstance(outcome, Mapping) and outcome.get("failed") is True
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: Any) -> bool:
     """Return whether an entry is a number or an array of numbers (or missing)."""
-    if value is None or isinstance(value, (np.ndarray, list)):
-        return value is None or np.asarray(value).dtype.kind in "iufb"
-    return isinstance(value, Number) and not isinstance(value, (bool, np.bool_, complex))
+    try:
+        if value is None or isinstance(value, (np.ndarray, list)):
+            return value is None or np.asarray(value).dtype.kind in "iufb"
+        is_real = isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
+        return is_real and isinstance(float(value), float)
+    except (TypeError, ValueError, OverflowError):  # lists of several lengths, numbers above all
+        return False
+
+
+def _is_double(value: Any) -> bool:
+    """Return whether doubles hold a number, or all numbers of an array, exactly."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "bf" and value.dtype.itemsize <= 8:
+        return True
+    entries = np.asarray(value, dtype=object).ravel()
+    return all(entry is None or entry != entry or float(entry) == entry for entry in entries)
+
+
+def _label_of(value: object) -> str:
+    """Text of a value, which tells it from others."""
+    with np.printoptions(threshold=2**31, floatmode="unique"):
+        try:
+            return MISSING_LABEL if value is None else repr(value)
+        except ValueError:  # a whole number of too many digits
+            return pickle.dumps(value).hex()
 
 
 def _stacked_with_nan(values: Sequence[Any]) -> Array:

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
+from ..data._columns import frame_of, is_frame
 from ..data._labels import as_array, column_of
 from ..data._persons import missing_among, persons_in
 from ..data._records import dense_numbers
@@ -107,8 +108,8 @@ def worst_case(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Numbers.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Numbers. Neighbours of a frame are frames of pandas.
     y : array-like of shape (n_samples,), optional
         Labels or numbers.
     groups : array-like of shape (n_samples,), optional
@@ -166,7 +167,11 @@ def worst_case(
                 "needed. Give other=(X, y), a neighbour of your own."
             )
         data = _with_at(values, places, opposite), _with_at(target, places, other_label), persons
-    other = _with_at(values, places, record), _with_at(target, places, label), persons
+    other: Dataset = _with_at(values, places, record), _with_at(target, places, label), persons
+    if is_frame(X):  # whose columns are read by name
+        table = frame_of(X)
+        named = (type(table)(part[0], columns=table.columns) for part in (data, other))
+        data, other = ((frame, *part[1:]) for frame, part in zip(named, (data, other)))
     end = 2 if groups is None else 3
     return Neighbours.of(data[:end], other[:end], neighboring, absent)
 

@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.utils import _safe_indexing
 
+from ..data._columns import NUMBERS, frame_of, is_frame, library_of, names_of, refused
 from ..data._labels import positions
-from ..data._records import number_of_records
+from ..data._records import check_same_number, number_of_records
+from ..data._rows import stacked
 from ..ledger._ledger_context import refuse_in_block
 from ..privacy import Guarantee
-from ..privacy._checks import Array, Neighboring, require
+from ..privacy._checks import Array, Neighboring, require_whole
 from ..privacy._spent import PrivacySpent
 from ..search._rehearsal import run_publicly
 from ._audit_result import LowerBound, check_levels
@@ -29,7 +32,7 @@ from ._stated_guarantees import claim_about, smallest_stated_epsilon, stated_cur
 
 #: Fitted model, canaries, their targets ↦ one number for each canary; the larger, the likelier it
 #: was a record.
-CanaryScore = Callable[[Any, Array, Array | None], Any]
+CanaryScore = Callable[[Any, Any, Array | None], Any]
 #: Shares of the canaries that are guessed. Each is a test of its own, and all of them hold
 #: together: a share more costs all others. So the first ``FEWEST_SHARES`` are used, and a smaller
 #: one where it still has ``FEWEST_GUESSES``.
@@ -105,21 +108,23 @@ def audit_one_run(
 
     A fair coin decides for each canary whether it is among the records. Where an absent record
     cannot be left out (replace-one, zero-out), a record of zeros with the canary's target stands in
-    its place, or, with ``other_targets``, the same record with another target. After the fit the
-    canaries with the largest scores are guessed to be records, those with the smallest not to be,
-    and the rest are left out. An audit refutes a false statement; it never proves a true one. Its
-    result is not private: use public or made-up data.
+    its place, or, with ``other_targets``, the same record with another target. In a data frame only
+    columns of numbers have zeros, and others are missing. After the fit the canaries with the
+    largest scores are guessed to be records, those with the smallest not to be, and the rest are
+    left out. An audit refutes a false statement; it never proves a true one. Its result is not
+    private: use public or made-up data.
 
     Parameters
     ----------
     estimator : estimator
         Anything with ``fit``. Fixed seeds in it are set to None, and the result says so.
-    X : array-like of shape (n_samples, n_features)
-        Records beside the canaries.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Records beside the canaries. Frames reach ``fit`` and ``score`` as frames of pandas.
     y : array-like of shape (n_samples,) or None
         Their targets.
-    canaries : array-like of shape (m, n_features)
-        Records with a trace of their own, such as a feature that no other record has.
+    canaries : array-like or data frame of shape (m, n_features)
+        Records with a trace of their own, such as a feature that no other record has. A frame has
+        the columns of X, in any order.
     targets : array-like of shape (m,), optional
         Targets of the canaries.
     other_targets : array-like of shape (m,), optional
@@ -134,7 +139,7 @@ def audit_one_run(
     n_fits : int, default=1
         Independent fits, each with coins of its own; their guesses add up.
     delta : float, optional
-        δ at which ε is bounded; by default the stated δ.
+        δ at which ε is bounded; by default the stated δ, or the estimator's ``target_delta``.
     confidence : float, default=0.95
         Probability with which the bound holds.
     stated : Guarantee or PrivacySpent, optional
@@ -158,8 +163,10 @@ def audit_one_run(
     PrivacyError
         If no relation is stated or given, or ``neighboring`` is not the stated one.
     ValueError
-        With too few canaries or targets, without a score for this kind of model, and for scores of
-        another shape or that are not finite.
+        With too few canaries or targets, or other columns than those of X; without a score for this
+        kind of model, and for scores of another shape or that are not finite.
+    TypeError
+        For sparse records, and a frame beside an array.
 
     Notes
     -----
@@ -189,20 +196,22 @@ def audit_one_run(
     (False, True)
     """
     refuse_in_block("audit_one_run")
-    check_levels(0.0 if delta is None else delta, confidence)
-    require(n_fits >= 1, "n_fits >= 1", n_fits=n_fits)
-    canaries, targets = np.asarray(canaries), None if targets is None else np.asarray(targets)
-    if len(canaries) < FEWEST_CANARIES:
-        needed = f"at least {FEWEST_CANARIES} are needed, best hundreds."
-        raise ValueError(f"Found {len(canaries)} canaries; {needed}")
+    check_levels(0.0 if delta is None else delta, confidence, random_state)
+    require_whole(1, n_fits=n_fits)
+    records, n_records = _records_and_canaries(X, canaries), number_of_records(X)
+    canaries = _safe_indexing(records, slice(n_records, None))
+    targets = None if targets is None else np.asarray(targets)
     for name, labels in (("targets", targets), ("other_targets", other_targets)):
         if labels is not None and len(labels) != len(canaries):
             sizes = f"{len(labels)} {name} for {len(canaries)} canaries"
             raise ValueError(f"Found {sizes}; one for each canary is needed.")
+    if y is not None:
+        check_same_number(n_records, len(y))
+        if targets is None:
+            raise ValueError("Found y, but no targets of the canaries. Give one for each canary.")
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
-    n = number_of_records(X) + len(canaries)
-    claim = claim_about(estimator, n, params, stated, delta, neighboring)
+    claim = claim_about(estimator, len(records), params, stated, delta, neighboring)
     relation = claim.neighboring
     if other_targets is not None and (relation != "replace_one" or targets is None):
         raise ValueError(
@@ -210,9 +219,9 @@ def audit_one_run(
             "'replace_one' and targets are needed. Leave other_targets out."
         )
     coins, scores, spent = [], [], []
-    for seed in np.random.SeedSequence(random_state).spawn(n_fits):
+    for seed in np.random.SeedSequence(random_state).spawn(int(n_fits)):
         joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
-        data = _with_canaries(X, y, canaries, targets, other_targets, joins, relation)
+        data = _data_of_coins(records, y, targets, other_targets, joins, relation)
         fit_seed = None if random_state is None else seed
         work = partial(_fit_with_seed, estimator, *data, params, fit_seed)
         model = run_publicly(work, [part for part in data if part is not None])
@@ -256,23 +265,52 @@ def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
     return guesses
 
 
-def _with_canaries(
-    X: Any, y: Any, canaries: Array, targets: Any, other_targets: Any, joins: Any, relation: str
-) -> tuple[Array, Array | None]:
-    """Records together with canaries that join by their coins.
+def _records_and_canaries(X: Any, canaries: Any) -> Any:
+    """Records and below them the canaries, in the columns of X: an array, or a frame of pandas."""
+    for name, part in (("X", X), ("canaries", canaries)):
+        if library_of(part) is None:
+            raise refused(part, name)
+    if len(canaries) < FEWEST_CANARIES:
+        needed = f"at least {FEWEST_CANARIES} are needed, best hundreds."
+        raise ValueError(f"Found {len(canaries)} canaries; {needed}")
+    columns, of_canaries = (names_of(part) or list(np.shape(part)[1:]) for part in (X, canaries))
+    if sorted(columns) != sorted(of_canaries):
+        raise ValueError(
+            f"Found X with the columns {columns} and canaries with {of_canaries}; data frames with "
+            "the same columns, or arrays of one shape, are needed."
+        )
+    if not is_frame(X):
+        return np.concatenate([np.asarray(X), np.asarray(canaries)])
+    frames = [part if library_of(part) == "pandas" else frame_of(part) for part in (X, canaries)]
+    names = list(frames[0].columns)
+    return stacked([frame[names] for frame in frames]).reset_index(drop=True)
+
+
+def _data_of_coins(
+    records: Any, y: Any, targets: Any, other_targets: Any, joins: Any, relation: str
+) -> tuple[Any, Array | None]:
+    """Records with those canaries, the last records, that join by their coins.
 
     Those that do not join are left out under add-remove, else replaced.
     """
-    if y is not None and targets is None:
-        raise ValueError("Found y, but no targets of the canaries. Give one for each canary.")
+    present = np.append(np.full(len(records) - len(joins), True), joins)
+    if y is not None and other_targets is not None:
+        targets = np.where(joins, targets, other_targets)
+    labels = None if y is None else np.concatenate([np.asarray(y), targets])
     if relation == "add_remove":
-        shown, named = canaries[joins], None if targets is None else targets[joins]
-    elif other_targets is not None:
-        shown, named = canaries, np.where(joins, targets, other_targets)
-    else:
-        shown, named = np.where(joins.reshape(-1, *[1] * (canaries.ndim - 1)), canaries, 0), targets
-    records = np.concatenate([np.asarray(X), shown])
-    return records, None if y is None else np.concatenate([np.asarray(y), named])
+        return _safe_indexing(records, present), None if labels is None else labels[present]
+    return records if other_targets is not None else _blanked(records, present), labels
+
+
+def _blanked(records: Any, present: Any) -> Any:
+    """Records of which absent ones are zeros, or missing in a column that holds no numbers."""
+    if not is_frame(records):
+        return np.where(present.reshape(-1, *[1] * (records.ndim - 1)), records, 0)
+    blanked = records.copy()
+    for place, dtype in enumerate(records.dtypes):
+        zero = dtype.type(0) if dtype.kind in NUMBERS else None
+        blanked.isetitem(place, records.iloc[:, place].where(present, zero))
+    return blanked
 
 
 def _fit_with_seed(

@@ -52,8 +52,10 @@ def claim_about(
         with contextlib.suppress(UnknownGuaranteeError):
             claimed = training_run(estimator, n_samples).guarantee
     guarantee = None if claimed is None else as_guarantee(claimed, "stated")
-    if delta is None:
-        delta = claimed.delta if isinstance(claimed, PrivacySpent) else _own_delta(guarantee)
+    if delta is None and isinstance(claimed, PrivacySpent):
+        delta = claimed.delta
+    elif delta is None:
+        delta = _own_delta(guarantee, getattr(estimator, "target_delta", None))
     return Claim(guarantee, float(delta), _claimed_relation(guarantee, neighboring))
 
 
@@ -76,11 +78,11 @@ def _claimed_relation(guarantee: Guarantee | None, neighboring: Neighboring | No
     return neighboring or guarantee.neighboring  # type: ignore[union-attr]  # one of them is there
 
 
-def _own_delta(guarantee: Guarantee | None) -> float:
-    """δ of a claimed guarantee, 0 if it is pure."""
+def _own_delta(guarantee: Guarantee | None, target_delta: float | None) -> float:
+    """δ of a claimed guarantee, or of its estimator; 0 if it is pure."""
     if guarantee is None or guarantee.pure_epsilon is not None:
         return 0.0
-    delta = getattr(guarantee, "delta", None)
+    delta = getattr(guarantee, "delta", target_delta)
     if delta is None:
         remedy = "Give delta, the one at which epsilon is claimed."
         raise MissingDeltaError(f"Found delta=None, but {guarantee!r} is not pure. {remedy}")

@@ -23,7 +23,7 @@ def effect_curve(
     rounds : sequence of Round
     place : int
         Of the feature.
-    given : CodedValues
+    coded : CodedValues
         Its values.
     contrasts : ndarray of shape (n_curves, n_outputs)
         Curves as sums of outputs.

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from ._lists import MAX_DEPTH, objects
 
-#: Types of plain values, exactly: a subclass may do anything.
-SCALAR_TYPES = frozenset(
-    {bool, int, float, complex, Decimal, Fraction} | {str, bytes, type(None), date, timedelta}
-)
+#: Types of plain values, exactly: a subclass may do anything, and so may its type when it is
+#: compared or hashed.
+SCALAR_TYPES = (bool, int, float, complex, Decimal, Fraction, str, bytes, date, timedelta)
+SCALAR_IDS = frozenset(map(id, (*SCALAR_TYPES, type(None))))
 #: Containers of plain values: tokens of a text, features by name.
 CONTAINER_TYPES = (list, tuple, set, frozenset, dict)
 #: Scalars of pandas, by name, that have no time zone.
@@ -33,7 +33,7 @@ ZONE_LIBRARIES = ("zoneinfo", "pytz", "dateutil")
 
 def plain_objects(values: NDArray[np.object_]) -> NDArray[np.object_]:
     """Array of plain values: None in place of others. It is not copied if all are plain."""
-    if set(map(type, values.flat)) <= SCALAR_TYPES:
+    if set(map(id, map(type, values.flat))) <= SCALAR_IDS:
         return values
     return objects([plain_value(value) for value in values.flat]).reshape(values.shape)
 
@@ -41,18 +41,18 @@ def plain_objects(values: NDArray[np.object_]) -> NDArray[np.object_]:
 def plain_value(value: Any, depth: int = 0) -> Any:
     """Value itself, or its parts, if they are plain; None for others."""
     kind = type(value)
-    if kind in SCALAR_TYPES:
+    if id(kind) in SCALAR_IDS:
         return value
     if kind.__module__ == "numpy" and isinstance(value, np.generic):
         return str(value) if kind is np.str_ else None if isinstance(value, np.void) else value
     of_pandas = kind.__module__.partition(".")[0] == "pandas"
-    if kind in (datetime, time) or (of_pandas and kind.__name__ == "Timestamp"):
+    if kind is datetime or kind is time or (of_pandas and kind.__name__ == "Timestamp"):
         return _with_fixed_offset(value)
     if of_pandas and kind.__name__ == "Interval":
         return value if getattr(value.left, "tzinfo", None) is None else None
     if of_pandas and kind.__name__ in PANDAS_SCALARS:
         return value
-    if kind not in CONTAINER_TYPES or depth >= MAX_DEPTH:
+    if not any(kind is container for container in CONTAINER_TYPES) or depth >= MAX_DEPTH:
         return None
     plain = partial(plain_value, depth=depth + 1)
     if kind is dict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -49,7 +50,8 @@ def _to_exact_arithmetic() -> Callable[[], None]:
     gradients, is off: a single record could trigger it.
     """
     cuda, cudnn, mkldnn = (getattr(torch.backends, name) for name in ("cuda", "cudnn", "mkldnn"))
-    parts = [getattr(cudnn, name, None) for name in ("conv", "rnn")]
+    names = itertools.product((cudnn, mkldnn), ("conv", "rnn"))
+    parts = [getattr(library, name, None) for library, name in names]
     newer = [part for part in parts if hasattr(part, "fp32_precision")]  # since PyTorch 2.9
     changes: list[tuple[Any, str, Any]] = [(part, "fp32_precision", "ieee") for part in newer]
     if not newer:
@@ -100,10 +102,8 @@ def checked_device(name: Any) -> torch.device:
         If this machine does not have the device.
     """
     if str(name).startswith("mps"):
-        raise ValueError(
-            f"Found device={name!r}, where PyTorch has no double precision, in which clipped sums "
-            "and noise are added. Use device='cpu', or a CUDA device."
-        )
+        remedy = "in which clipped sums and noise are added. Use device='cpu', or a CUDA device."
+        raise ValueError(f"Found device={name!r}, where PyTorch has no double precision, {remedy}")
     try:
         # "cuda" is the current one of several
         return torch.empty(1, device=torch.device(name)).device

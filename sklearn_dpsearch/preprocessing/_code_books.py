@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..data._lists import WHOLE_NUMBER
+from ..data._lists import WHOLE_NUMBER, said_by
 
 #: Word of a code book ↦ word of a schema.
 WORDS = {
@@ -136,7 +136,7 @@ def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
 def _codes_with_labels(codes: list[Any]) -> CodeBookEntry:
     """Codes of a dictionary from codes to labels; whole numbers in text are numbers, as in JSON."""
     if all(isinstance(code, str) and WHOLE_NUMBER.fullmatch(code) for code in codes):
-        codes = [int(float(code)) for code in codes]
+        codes = list(map(said_by, codes))
     are_numbers = all(isinstance(code, numbers.Real) for code in codes)
     return CodeBookEntry({"values": codes}, "numbers" if are_numbers else "")
 
@@ -155,5 +155,5 @@ def _declared_kind(name: str, stated: Any) -> str:
 def _in_kind(value: Any, declared: str) -> Any:
     """Value in its declared kind: files have texts for numbers, and numbers for texts."""
     if declared == "numbers" and isinstance(value, str) and WHOLE_NUMBER.fullmatch(value):
-        return int(float(value))
+        return said_by(value)
     return str(value) if declared == "text" and not isinstance(value, bool) else value

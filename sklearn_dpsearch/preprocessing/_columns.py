@@ -84,11 +84,8 @@ def shape_of(points: CurvePoints, coefficients: Array, noise: Array | None) -> C
         Standard deviations of independent noise in the coefficients.
     """
     rows = points.rows - np.average(points.rows, axis=0, weights=points.weights)
-    return ColumnShape(
-        values=points.values,
-        effects=coefficients @ rows.T,
-        noise=None if noise is None else np.sqrt(noise**2 @ (rows**2).T),
-    )
+    spread = None if noise is None else np.sqrt(noise**2 @ (rows**2).T)
+    return ColumnShape(values=points.values, effects=coefficients @ rows.T, noise=spread)
 
 
 class Unit(NamedTuple):
@@ -231,8 +228,8 @@ class Choice(OneHot):
     Parameters
     ----------
     values : tuple
-    kind : str
-        Declared kind: text, numbers, or empty.
+    of_numbers : bool
+        Whether the column is declared to hold numbers, so that text contradicts it.
     confirmed : bool
         Whether two neighbouring whole numbers are known to be all values, and no ends of a range.
     direction : {-1, 0, 1}
@@ -242,7 +239,7 @@ class Choice(OneHot):
     ways_to_misfit = (MISSING, UNKNOWN)
 
     values: tuple[Hashable, ...]
-    kind: str = ""
+    of_numbers: bool = False
     confirmed: bool = False
     direction: int = 0
 
@@ -271,7 +268,7 @@ class Choice(OneHot):
                 f"flags of yes and no. Write the texts in quotes, {as_yaml} or "
                 f"{list(map(str, self.values))}, as the column has them."
             )
-        if kind == "T" and self.kind == "numbers":
+        if kind == "T" and self.of_numbers:
             raise TypeError(
                 f"Found text in column {name!r}, and the numbers {list(self.values)} in the "
                 f"schema. If the texts are numbers, such as {str(self.values[0])!r}, convert the "
@@ -297,10 +294,10 @@ class Choice(OneHot):
 
     def stated(self) -> Any:
         values = list(self.values)
-        neighbours = self.confirmed and are_neighbours(values)
-        if looks_like_ends(values) or neighbours or self.direction:
-            return {"values": values, **self.stated_direction()}
-        return values
+        options = {"type": "number"} if self.of_numbers else {}
+        options |= self.stated_direction()
+        is_plain = not (self.confirmed or options or looks_like_ends(values))
+        return values if is_plain else {"values": values, **options}
 
     def described(self, bins: int = 0, max_values: int | None = None) -> str:
         shown = ", ".join(map(repr, self.values[:max_values]))
@@ -353,10 +350,8 @@ class Hashed(OneHot):
 
     def refuse(self, name: str, kind: str) -> None:
         if kind in "cmV":
-            raise TypeError(
-                f"Found {kind_in_words(kind)} in column {name!r}, and buckets in the schema: "
-                "convert it to text."
-            )
+            remedy = "and buckets in the schema: convert it to text."
+            raise TypeError(f"Found {kind_in_words(kind)} in column {name!r}, {remedy}")
 
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
         return np.where(self.places(values) == self.buckets, 1, 0)
@@ -382,7 +377,8 @@ def looks_like_ends(values: Sequence[Any]) -> bool:
     """Return whether two values look like ends: dates, or numbers that are no neighbours."""
     if len(values) != 2:
         return False
-    if all(is_date(value) or _says_date(value) for value in values):
+    are_long = (not isinstance(value, str) or len(value) >= len("2024-05-31") for value in values)
+    if all(are_long) and all(is_date(range_end(value)) for value in values):
         return True
     return all(map(is_number, values)) and not are_neighbours(values)
 
@@ -405,13 +401,23 @@ def is_date(value: Any) -> bool:
     return isinstance(value, (date, np.datetime64))
 
 
-def _says_date(value: Any) -> bool:
-    """Return whether a text is a date, as files have them."""
+def range_end(end: Any) -> Any:
+    """End of a range in Python's types; text is a date, as JSON has none."""
+    if not isinstance(end, str):
+        return python_value(end)
     try:
-        long_enough = isinstance(value, str) and len(value) >= len("2024-05-31")
-        return long_enough and bool(datetime.fromisoformat(value))
+        instant = datetime.fromisoformat(end)
     except ValueError:
-        return False
+        return end
+    return instant.date() if len(end) <= len("2024-05-31") else instant
+
+
+def python_value(value: Any) -> Any:
+    """Python's own form of a NumPy scalar, as YAML has it; a day alone has no time."""
+    if isinstance(value, np.datetime64):
+        forms = value.item(), value.astype("datetime64[us]").item()
+        return next(filter(is_date, forms), value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def kind_in_words(kind: str) -> str:

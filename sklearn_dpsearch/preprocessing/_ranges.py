@@ -290,10 +290,8 @@ class DateRange(Range):
 
     def refuse(self, name: str, kind: str) -> None:
         if kind not in "MOT":
-            raise TypeError(
-                f"Found {kind_in_words(kind)} in column {name!r}, and dates in the schema: dates, "
-                "or text such as 2024-05-31, are needed."
-            )
+            needed = "and dates in the schema: dates, or text such as 2024-05-31, are needed."
+            raise TypeError(f"Found {kind_in_words(kind)} in column {name!r}, {needed}")
 
     def parts(self) -> Sequence[DatePart]:
         """Month, weekday and hour of dates, as far as useful.

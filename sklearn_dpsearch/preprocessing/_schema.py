@@ -7,7 +7,6 @@ import math
 import numbers
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -23,9 +22,12 @@ from ._columns import (
     Column,
     Detail,
     Hashed,
+    are_neighbours,
     is_date,
     is_number,
     looks_like_ends,
+    python_value,
+    range_end,
 )
 from ._ranges import AUTO, LINEAR, LOG, DateRange, NumberRange, Range
 
@@ -41,10 +43,8 @@ def check_stated_once(model: Any, facts: Mapping[str, Any]) -> None:
     """Raise for an argument of a model about whose target the schema states such a fact, too."""
     for name, stated in facts.items():
         if (argument := getattr(model, name)) is not None:
-            raise ValueError(
-                f"Found {name}={argument!r} and target={model.target!r}, for which the schema "
-                f"states {stated!r}. Leave one of them out."
-            )
+            remedy = f"for which the schema states {stated!r}. Leave one of them out."
+            raise ValueError(f"Found {name}={argument!r} and target={model.target!r}, {remedy}")
 
 
 class Schema(Mapping[str, Any]):
@@ -134,7 +134,7 @@ class Schema(Mapping[str, Any]):
         bins : mapping of str to int, optional
             Numbers of bins of ranges, as a model uses them; by default those that the schema
             states.
-        most : int, optional
+        max_values : int, optional
             Most listed values that are shown.
         """
         bins = numbers_of_bins(self.columns, Detail()) if bins is None else bins
@@ -144,7 +144,7 @@ class Schema(Mapping[str, Any]):
         ]
 
     def __reduce__(self) -> Any:
-        return Schema, (dict(self),)
+        return Schema, (dict(self.columns),)
 
     def without(self, *names: str) -> Self:
         """Schema without some columns, such as the target."""
@@ -286,22 +286,9 @@ def _text_of_source(source: str | Path, mark: str) -> str:
 
 
 def _yaml_entry(column: Column) -> Any:
-    """Entry of a column in YAML's types: Python's numbers and dates, and no tuples."""
+    """Entry of a column in YAML's types, which has no tuples."""
     stated = column.stated()
-    if isinstance(stated, tuple):
-        stated = dict(zip(("lower", "upper"), stated))
-    return _python_types(stated)
-
-
-def _python_types(value: Any) -> Any:
-    """Entry with Python's types in place of NumPy's."""
-    if isinstance(value, list):
-        return [_python_types(entry) for entry in value]
-    if isinstance(value, dict):
-        return {name: _python_types(entry) for name, entry in value.items()}
-    if isinstance(value, np.datetime64):
-        return value.astype("datetime64[us]").item()
-    return value.item() if isinstance(value, np.generic) else value
+    return dict(zip(("lower", "upper"), stated)) if isinstance(stated, tuple) else stated
 
 
 # --- entries --------------------------------------------------------------------------------------
@@ -322,10 +309,15 @@ def column_of(name: str, stated: Any) -> Column:
     if isinstance(stated, Mapping) and "direction" in stated:
         word = stated["direction"]
         entry = {key: value for key, value in stated.items() if key != "direction"}
-        if word not in DIRECTIONS:
+        if not isinstance(word, str) or word not in DIRECTIONS:
             needed = f"; one of {sorted(DIRECTIONS)} is needed."
             raise entry_error(name, f"direction={word!r}", needed)
-        return _directed(name, column_of(name, entry), DIRECTIONS[word])
+        return _directed(name, _undirected_column(name, entry, declared), DIRECTIONS[word])
+    return _undirected_column(name, stated, declared)
+
+
+def _undirected_column(name: str, stated: Any, declared: str) -> Column:
+    """Column of an entry in a schema's words, without a direction, of a declared kind."""
     if isinstance(stated, tuple) and len(stated) == 2:
         stated = dict(zip(("lower", "upper"), stated))
     words = set(stated) if isinstance(stated, Mapping) else set()
@@ -337,7 +329,7 @@ def column_of(name: str, stated: Any) -> Column:
     if words == {"values"} and isinstance(stated["values"], list):
         return _choice_of_values(name, stated["values"], declared, confirmed=True)
     if {"lower", "upper"} <= words <= {"lower", "upper", "bins", "scale"}:
-        ends = _range_end(stated["lower"]), _range_end(stated["upper"])
+        ends = range_end(stated["lower"]), range_end(stated["upper"])
         for kind, fits in ((NumberRange, is_number), (DateRange, is_date)):
             if all(map(fits, ends)):
                 return _range_with_bins(name, _scaled_range(name, kind, ends, stated), stated)
@@ -402,11 +394,13 @@ def _range_with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Ra
     """Range with the bins of its entry, checked."""
     if "bins" not in options:
         return column
-    bins = options["bins"]
-    if bins is None or bins == AUTO or is_number_of_bins(bins):
+    bins = python_value(options["bins"])
+    if isinstance(bins, np.ndarray) and bins.ndim == 1:
+        bins = list(bins)
+    if bins is None or (isinstance(bins, str) and bins == AUTO) or is_number_of_bins(bins):
         return replace(column, bins=bins)
     if isinstance(bins, (list, tuple)) and bins:
-        with_bins = replace(column, bins=tuple(bins))
+        with_bins = replace(column, bins=tuple(map(python_value, bins)))
         edges = np.concatenate([column.ends()[:1], with_bins.edges(Detail()), column.ends()[1:]])
         if np.all(np.diff(edges) > 0):  # not so with nan
             return with_bins
@@ -424,21 +418,11 @@ def _choice_of_values(
     name: str, values: list[Any], kind: str = "", *, confirmed: bool = False
 ) -> Choice:
     """Column with a list of different values, or an error."""
+    values = list(map(python_value, values))
     values_fit = all(
         isinstance(value, Hashable) and value is not None and value == value for value in values
     )
     if not values_fit or len(set(values)) < len(values):
         needed = "different values are needed, and none for missing ones"
         raise entry_error(name, repr(values), f": {needed}, which have an output of their own.")
-    return Choice(tuple(values), kind, confirmed)
-
-
-def _range_end(end: Any) -> Any:
-    """End of a range; text is a date, as JSON has none."""
-    if not isinstance(end, str):
-        return end
-    try:
-        instant = datetime.fromisoformat(end)
-    except ValueError:
-        return end
-    return instant.date() if len(end) <= len("2024-05-31") else instant
+    return Choice(tuple(values), kind == "numbers", confirmed and are_neighbours(values))

@@ -68,10 +68,8 @@ def _draft_number_range(name: str, values: NDArray[Any]) -> Any:
     """Range of numbers, rounded outwards, or few listed values."""
     finite = _finite_values(name, NumberRange(0, 1).to_numbers(values))
     different = np.unique(finite)
-    few = [
-        int(value) if float(value).is_integer() else float(value)
-        for value in different[: FEW_NUMBERS + 1]
-    ]
+    first = different[: FEW_NUMBERS + 1].tolist()
+    few = [int(value) if value.is_integer() else value for value in first]
     if len(few) <= FEW_NUMBERS and not looks_like_ends(few):
         return few
     step = 10.0 ** math.floor(math.log10(finite.max() - finite.min())) / 2

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from ..errors import PrivacyError
-from ._checks import NEIGHBORING
+from ._checks import NEIGHBORING, number_in, require
 from ._count_distributions.base import CountDistribution
 from ._count_distributions.distributions import Fixed, Poisson
 from ._count_distributions.negative_binomial import Geometric, Logarithmic
@@ -24,11 +24,21 @@ from ._statement.content import up
 RUNS: dict[str, type[Guarantee]] = {
     "pure": PureDP, "approx": ApproxDP, "zcdp": ZCDP, "gaussian": GaussianDP, "dpsgd": DPSGD
 }  # fmt: skip
+#: Most runs of a fixed number: they are composed one by one.
+MOST_FIXED_RUNS = 100_000
+
+
+def _fixed_number(runs: Any) -> Fixed:
+    expected = f"--runs <= {MOST_FIXED_RUNS} of a fixed number (other distributions take more)"
+    require(runs <= MOST_FIXED_RUNS, expected, runs=runs)
+    return Fixed(int(runs) if runs.is_integer() else runs)
+
+
 COUNTS: dict[str, Callable[[Any], CountDistribution]] = {
     "geometric": Geometric,
     "logarithmic": Logarithmic,
     "poisson": Poisson,
-    "fixed": lambda number: Fixed(int(number) if number.is_integer() else number),
+    "fixed": _fixed_number,
 }
 
 
@@ -58,7 +68,7 @@ def _parameter_names(kind: type[Guarantee]) -> list[str]:
 
 def search_epsilon_in_words(arguments: argparse.Namespace) -> str:
     """Text of three lines: ε of one run, of the search, and its certificate."""
-    delta, neighboring = arguments.delta, arguments.neighboring
+    delta, neighboring = number_in("[0, 1)", delta=arguments.delta), arguments.neighboring
     kind = next(kind for kind in RUNS if getattr(arguments, kind) is not None)
     numbers = dict(zip(_parameter_names(RUNS[kind]), getattr(arguments, kind)))
     one_run = RUNS[kind](**numbers, neighboring=neighboring)

@@ -20,6 +20,7 @@ from .._process import Stage, speaking
 from ..data._records import number_of_records
 from ..ledger._ledger_context import counted
 from ..privacy import CountDistribution, PrivacyError
+from ..privacy._checks import number_in, require_whole
 from ..scoring._validation import Validation
 from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from ..search._planning.plan import Plan
@@ -66,7 +67,7 @@ class Asked:
     @property
     def name(self) -> str:
         """Name of a planned search: kind and differing arguments."""
-        arguments = (f"{name}={value!r}" for name, value in self.arguments.items())
+        arguments = (f"{name}={_as_source(value)}" for name, value in self.arguments.items())
         return ", ".join([self.kind, *arguments])
 
     def search(self, estimator: Any, budget: Mapping[str, Any]) -> BasePrivateSearch:
@@ -83,7 +84,7 @@ class Asked:
 
 def _as_source(value: Any) -> str:
     """Value as Python source code."""
-    return repr(float(value)) if isinstance(value, np.floating) else repr(value)
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def plan(
@@ -136,6 +137,8 @@ def plan(
     ------
     PrivacyError
         If none of the searches can be planned.
+    TypeError, ValueError
+        If ``n_samples`` is no whole number from 1, or ``epsilon`` no number above 0.
 
     Examples
     --------
@@ -154,6 +157,8 @@ def plan(
     >>> compared.recommended.call
     'DPGridSearchCV(estimator, {}, epsilon=0.5, delta=None)'
     """
+    require_whole(1, n_samples=n_samples)
+    n_samples, epsilon = int(n_samples), number_in("(0, inf)", epsilon=epsilon)
     budget = {"epsilon": epsilon, "delta": delta, **arguments}
     space, grid = param_distributions, param_distributions if param_grid is None else param_grid
     plans: dict[str, tuple[Asked, Any, Plan]] = {}
@@ -186,8 +191,10 @@ def plan(
 
 
 def _as_list(value: Any) -> list[Any]:
-    """Value in a list, unless it is one."""
-    return list(value) if isinstance(value, (list, tuple)) else [value]
+    """List of the values of a sequence or an array, or of a single value."""
+    values = value.tolist() if isinstance(value, np.ndarray) else value
+    is_sequence = isinstance(values, Sequence) and not isinstance(values, str)
+    return list(values) if is_sequence else [values]
 
 
 def _requested_searches(
@@ -201,10 +208,11 @@ def _requested_searches(
     distributions, fractions, shares = map(_as_list, (n_iter, subset_fraction, tuning_share))
     for distribution in distributions:
         if not isinstance(distribution, str):
-            arguments = {"n_iter": distribution or USUAL_RUNS}
+            arguments = {"n_iter": USUAL_RUNS if distribution is None else distribution}
             yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, arguments=arguments)
     for distribution, fraction, share in itertools.product(distributions, fractions, shares):
-        arguments = {"n_iter": distribution or "auto", "subset_fraction": fraction}
+        n_iter = "auto" if distribution is None else distribution
+        arguments = {"n_iter": n_iter, "subset_fraction": fraction}
         if share is not None:
             arguments["tuning_share"] = share
         yield Asked(kind=SUBSET, make=DPSubsetSearchCV, space=space, arguments=arguments)
@@ -312,7 +320,7 @@ def seconds_of_training(
 ) -> float:
     """Measure the seconds of one training on public records.
 
-    They are examples or made-up records; nan where records cannot be made up.
+    They are examples or made-up records; nan where none can be made up, or a fit fails on them.
 
     The records decide about this time alone: the plan does not depend on them.
     """
@@ -325,7 +333,7 @@ def seconds_of_training(
         since = clock.perf_counter()
         with counted():  # these records are public or made up: no ledger counts the fit
             model.fit(X, y)
-    except (ValueError, TypeError, ImportError):
+    except Exception:  # the comparison does not depend on it
         return math.nan
     return clock.perf_counter() - since
 

@@ -101,12 +101,9 @@ def is_additive(scorer: PrivateScorer) -> bool:
 
 def check_relation(neighboring: object) -> None:
     """Raise unless the relation makes the number of records public."""
-    require(
-        neighboring in ("zero_out", "replace_one"),
-        "neighboring='zero_out' or 'replace_one', under which the number of scored records is "
-        "public",
-        neighboring=neighboring,
-    )
+    why = "under which the number of scored records is public"
+    expected = f"neighboring='zero_out' or 'replace_one', {why}"
+    require(neighboring in ("zero_out", "replace_one"), expected, neighboring=neighboring)
 
 
 def check_resolution(resolution: int, minimum: int = 1) -> int:

@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils.validation import _num_samples
 
 from ..data._labels import as_array, positions
-from ..privacy._checks import Array, Neighboring, require
+from ..privacy._checks import Array, Neighboring, require, require_whole
 from ._base import PrivateScorer, check_relation
 from ._contributions import Places, Respond, contributions, equal, finite, response_function
 from ._noise import Sensitivity
@@ -237,8 +237,8 @@ class RankingScorer(HistogramScorer):
 
     def __post_init__(self) -> None:
         require(self.kind in METRICS, f"kind to be one of {list(METRICS)}", kind=self.kind)
-        possible = int(self.n_bins) == self.n_bins and 2 <= self.n_bins <= 10_000
-        require(possible, "2 <= n_bins <= 10000", n_bins=self.n_bins)
+        require_whole(2, n_bins=self.n_bins)
+        require(self.n_bins <= 10_000, "2 <= n_bins <= 10000", n_bins=self.n_bins)
 
     @property
     def n_cells(self) -> int:

@@ -183,10 +183,13 @@ class MeanScorer(PrivateScorer):
     def __post_init__(self) -> None:
         if not isinstance(self.response_method, str):
             object.__setattr__(self, "response_method", tuple(self.response_method))
-        finite_bounds = (
-            isfinite(self.lower) and isfinite(self.upper - self.lower) and self.lower < self.upper
+        has_width = isfinite(self.upper - self.lower) and self.lower < self.upper
+        require(
+            isfinite(self.lower) and has_width,
+            "finite lower < upper",
+            lower=self.lower,
+            upper=self.upper,
         )
-        require(finite_bounds, "finite lower < upper", lower=self.lower, upper=self.upper)
         object.__setattr__(self, "resolution", check_resolution(self.resolution))
 
     @property

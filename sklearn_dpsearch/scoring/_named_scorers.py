@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from ..data._labels import as_array
 from ..errors import did_you_mean
 from ..privacy import UnknownSensitivityError
-from ..privacy._checks import require
+from ..privacy._checks import number_in, require_whole
 from ._base import PrivateScorer
 from ._counts import BalancedAccuracyScorer, RankingScorer, RetrievalScorer
 from ._mean import ErrorPower, InTopK, LogLoss, Match, MeanScorer
@@ -72,15 +72,16 @@ def _top_k_scorer(*, k: int = 2) -> MeanScorer:
 
     Share of records whose label is among the k classes with the largest scores.
     """
-    require(int(k) == k and k >= 1, "an integer k >= 1", k=k)
+    require_whole(1, k=k)
     methods = ("decision_function", "predict_proba")
     return _share_scorer("top_k_accuracy", InTopK(int(k)), response_method=methods)
 
 
 def _loss_scorer(
-    name: str, values: Any, upper: float, resolution: int, **fields: Any
+    name: str, values: Any, clip: float, resolution: int, power: int = 1, **fields: Any
 ) -> MeanScorer:
-    """Scorer of minus a mean of losses of at most ``upper`` each."""
+    """Scorer of minus a mean of powers of losses of at most ``clip`` each."""
+    upper = number_in("(0, inf)", clip=clip) ** power
     fields |= {"lower": 0.0, "upper": upper, "greater_is_better": False, "resolution": resolution}
     return MeanScorer(values=values, name=name, **fields)
 
@@ -106,9 +107,8 @@ def _ranking_scorer(kind: str) -> Callable[..., PrivateScorer]:
 
 def _error_scorer(name: str, power: int) -> Callable[..., PrivateScorer]:
     """Scorer of minus a mean power of absolute errors of at most ``clip`` each."""
-    return lambda *, clip, resolution=1000: _loss_scorer(
-        name, ErrorPower(power), clip**power, resolution
-    )
+    values = ErrorPower(power)
+    return lambda *, clip, resolution=1000: _loss_scorer(name, values, clip, resolution, power)
 
 
 #: scikit-learn's name of a metric ↦ builder of its private scorer, and an example of its public

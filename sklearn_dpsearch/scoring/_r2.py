@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import r2_score
 
-from ..privacy._checks import Array, Neighboring, as_numbers, plain_number, require
+from ..privacy._checks import Array, Neighboring, as_numbers, number_in, require
 from ._base import PrivateScorer, check_relation, check_resolution
 from ._contributions import contributions, finite, numbers, quantised, response_function
 from ._noise import Sensitivity
@@ -58,8 +58,7 @@ class R2Scorer(PrivateScorer):
             require(usable, f"{name} as finite (low, high) with low < high", **{name: (low, high)})
             object.__setattr__(self, name, (low, high))
         if self.clip is not None:
-            plain_number("clip", self.clip)
-            require(0 < self.clip < inf, "0 < clip < inf", clip=self.clip)
+            number_in("(0, inf)", clip=self.clip)
         object.__setattr__(self, "resolution", check_resolution(self.resolution, minimum=10))
 
     @property

@@ -219,10 +219,8 @@ def validation_of(
     """
     if public:
         if cv is not None:
-            raise ValueError(
-                f"Found cv={cv!r} together with X_public. Scores come from one of them: leave "
-                f"cv=None."
-            )
+            remedy = "Scores come from one of them: leave cv=None."
+            raise ValueError(f"Found cv={cv!r} together with X_public. {remedy}")
         return PublicValidation()
     if cv is None:
         return UnknownShare() if n_samples is None else HoldOut(default_share(n_samples, epsilon))
@@ -278,10 +276,8 @@ def _index_folds(cv: Any, n_samples: int | None) -> IndexFolds:
     folds = _split_blindly(cv, n_samples) if _is_splitter(cv) else cv
     pairs = list(itertools.islice(folds, MOST_FOLDS + 1))
     if not pairs:
-        raise ValueError(
-            "Expected at least one (train, test) pair in cv, got none. A generator can be read "
-            "only once: write cv=list(...)."
-        )
+        remedy = "A generator can be read only once: write cv=list(...)."
+        raise ValueError(f"Expected at least one (train, test) pair in cv, got none. {remedy}")
     _check_number(len(pairs))
     checked = (_as_fold(number, pair, n_samples) for number, pair in enumerate(pairs))
     return IndexFolds(n_samples, tuple(checked))

@@ -140,19 +140,17 @@ def members_of(
             "secret, so there is nothing to split by index. Use cv as a fraction or a number of "
             "folds (the latter with validate_on='subset'), or X_public and y_public."
         )
-    whole_rest = cv is None or (isinstance(cv, float) and cv == 1.0)
-    if validate_on == "rest" and not public and whole_rest:
-        return OnTheRest(fraction, 1.0)
-    inside = HoldOut() if cv is None and not public else validation_of(cv, n_samples, public)
     if public or validate_on == "subset":
+        inside = HoldOut() if cv is None and not public else validation_of(cv, n_samples, public)
         return InSubset(inside, fraction)
-    if not isinstance(inside, HoldOut):
+    share = 1.0 if cv is None else cv
+    if not isinstance(share, (float, np.floating)) or not 0 < share <= 1:
         raise ValueError(
             f"Found cv={cv!r} with validate_on='rest', where all of the subset trains: a float in "
             "(0, 1] is needed, the share of the other records that validates. Leave cv=None for "
             "all of them, or use validate_on='subset', where cv may be a number of folds."
         )
-    return OnTheRest(fraction, inside.fraction)
+    return OnTheRest(fraction, float(share))
 
 
 def check_handful(members: InSubset | OnTheRest, train_on: str, n: float) -> None:

@@ -194,7 +194,8 @@ def test_two_steps_of_any_guarantee_cost_no_less_than_the_worst_case() -> None:
 
 @pytest.mark.parametrize(("change", "error", "message"), [
     ({"n_runs": 3}, ValueError, "Found 3 runs"),
-    ({"confidence": 2}, ValueError, "confidence=2"),
+    ({"confidence": 2}, ValueError, "confidence=2"), ({"n_runs": 99.5}, ValueError, "n_runs=99.5"),
+    ({"random_state": -1}, ValueError, "integer random_state >= 0"),
     ({"other": (QUIET, LABELS)}, dp.PrivacyError, "not neighbours"),
     ({"neighboring": "add_remove"}, dp.PrivacyError, "stated for 'replace_one'"),
     ({"stated": 1.0}, TypeError, "Found 1.0 .float. as stated"),

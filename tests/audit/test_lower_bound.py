@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,22 @@ def test_missing_and_infinite_numbers_are_outcomes_like_any_other() -> None:
         first = [gone if one < 0.5 else 1.0 for one in often]
         second = [gone if one < 0.05 else 1.0 for one in seldom]
         assert 1.7 < lower_bound(first, second).epsilon_lower <= np.log(10) + 1e-9
+
+
+TEXTS = [f"text {place}" for place in range(2001)]
+
+
+@pytest.mark.parametrize(("outcome", "other"), [
+    (2**53, 2**53 + 1), (np.array([2**53]), np.array([2**53 + 1])), (10**400, 1), ([10**5000], [2]),
+    ([[1], [2, 3]], [[1], [2, 4]]), (Fraction(1, 3), 1 / 3), ([2**64, -1], [2**64 + 1, -1]),
+    (np.array(TEXTS), np.array([*TEXTS[:1000], "another", *TEXTS[1001:]])), ({3: 1}, {"a": 2}),
+    ((np.array([1.0, 2.0]),), (np.array([1.0, 2.0 + 1e-15]),)),
+])  # fmt: skip
+def test_outcomes_of_any_kind_are_told_apart(outcome, other) -> None:
+    """Rounded, abbreviated or of no common shape: an outcome is told from another in full."""
+    found = lower_bound([outcome] * 100, [other] * 100)
+    assert found.epsilon_lower > 2.0
+    assert len(found.event) < 700
 
 
 def test_outcomes_that_come_sorted_prove_no_more() -> None:

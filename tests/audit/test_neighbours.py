@@ -13,6 +13,7 @@ from sklearn_dpsearch.privacy import PrivacyError, PureDP
 
 X = np.arange(12.0).reshape(6, 2)
 Y = np.array([0, 1, 0, 1, 1, 1])
+FRAME, GROUPS = pd.DataFrame(X, columns=["b", "a"]), np.array(["a", "b", "a", "c", "b", "b"])
 
 
 def changed(X, y, place=2):
@@ -90,6 +91,16 @@ def test_a_built_canary_makes_neighbours_and_stays_within_what_occurs(relation, 
     assert np.all(pair.other_X <= X.max(axis=0))
     if y is not None:
         assert set(pair.other_y) <= set(y)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
+def test_neighbours_of_a_frame_keep_the_names_of_its_columns(relation) -> None:
+    """A model with a schema would read an array in another order, and a canary not at all."""
+    pair, plain = (worst_case(table, Y, GROUPS, neighboring=relation) for table in (FRAME, X))
+    for name in ("X", "other_X", "canary"):
+        frame, array = getattr(pair, name), getattr(plain, name)
+        assert list(frame.columns) == ["b", "a"]
+        assert np.array_equal(frame, array)
 
 
 def test_a_canary_contradicts_what_the_others_say() -> None:
@@ -179,9 +190,6 @@ def test_records_from_which_no_canary_can_be_built_are_named(table, y, relation,
     with pytest.raises(ValueError, match=match) as error:
         worst_case(table, y, neighboring=relation)
     assert "leave other out" not in str(error.value)
-
-
-GROUPS = np.array(["a", "b", "a", "c", "b", "b"])
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])

@@ -7,12 +7,14 @@ import math
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch import DPRandomSearchCV, PrivacyError
 from sklearn_dpsearch.audit import audit_one_run, epsilon_of_guesses
-from sklearn_dpsearch.audit._one_run import target_score
+from sklearn_dpsearch.audit._one_run import _blanked, target_score
+from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import GaussianDP, PureDP, calibrate
 from sklearn_dpsearch.privacy._spent import PrivacySpent
 
@@ -96,20 +98,15 @@ def test_a_gaussian_histogram_is_bounded_within_a_factor_of_two(relation, absent
     assert found.consistent
     assert 0.5 < found.ratio_lower * found.stated_epsilon / 4.0 < 1.0
     assert found.steps == (1 if absent or relation == "add_remove" else 2)
-    assert (
-        found.stated_epsilon == pytest.approx(4.0, rel=1e-3)
-        if found.steps == 1
-        else found.stated_epsilon > 8.0
-    )
+    is_stated = found.stated_epsilon == pytest.approx(4.0, rel=1e-3)
+    assert is_stated if found.steps == 1 else found.stated_epsilon > 8.0
     assert "consistent" in str(found)
 
 
 def test_the_same_seed_gives_the_same_result_and_a_fixed_seed_inside_is_taken_away():
     options = {"score": sums, "delta": 1e-5, "random_state": 7}
-    first, second = (
-        audit_one_run(Histogram(random_state=3), NONE[:, :200], None, np.eye(200), **options)
-        for _ in range(2)
-    )
+    audited = Histogram(random_state=3), NONE[:, :200], None, np.eye(200)
+    first, second = (audit_one_run(*audited, **options) for _ in range(2))
     assert first == second
     assert "random_state=3 was set to None" in first.notes[0]
 
@@ -167,6 +164,44 @@ def test_a_statement_of_a_tenth_of_the_loss_is_refuted_by_one_fit(kind, score):
     assert "REFUTED" in str(found)
 
 
+NAMES = [f"bin {place}" for place in range(200)]
+
+
+class ByName(Histogram):
+    """Counts the values of a column by a schema."""
+
+    def fit(self, X, y=None):
+        encoder = TableEncoder({"bin": NAMES, "part": (0, 1)}, indicators=False)
+        return super().fit(encoder.fit_transform(X)[:, : len(NAMES)])
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "zero_out"])
+@pytest.mark.parametrize("order", [["bin", "part"], ["part", "bin"]])
+def test_columns_of_frames_are_read_by_name(order, relation):
+    """By position a model with a schema would be trained on misread records, and refute nothing."""
+    pd = pytest.importorskip("pandas")
+    canaries = pd.DataFrame({"bin": NAMES, "part": 0.5})
+    options = {"score": sums, "delta": 1e-5, "random_state": 0}
+    one = ByName(4.0, stated=0.1, neighboring=relation)
+    found = audit_one_run(one, canaries[:5][order], None, canaries, **options)
+    assert not found.consistent
+    for other in (canaries[["bin"]], canaries.to_numpy()):
+        with pytest.raises(ValueError, match=r"canaries with \[('bin'|2)\]; data frames with the"):
+            audit_one_run(one, canaries, None, other, **options)
+
+
+def test_absent_records_of_a_frame_keep_its_types():
+    pd = pytest.importorskip("pandas")
+    columns = {"n": [1, 2], "text": ["a", "b"], "flag": [True, True], "part": [0.5, 0.5]}
+    frame = pd.DataFrame(columns).assign(day=pd.Timestamp("2020-01-01"), whole=pd.array([3, 4]))
+    frame["kind"] = frame["text"].astype("category")
+    blanked = _blanked(frame, np.array([False, True]))
+    assert blanked.dtypes.equals(frame.dtypes)
+    assert blanked[1:].equals(frame[1:])
+    assert blanked.iloc[0][["n", "flag", "part", "whole"]].tolist() == [0, False, 0.0, 0]
+    assert blanked.iloc[0][["text", "day", "kind"]].isna().all()
+
+
 class Guessing(ClassifierMixin, Predicting):
     """Predicts labels alone."""
 
@@ -176,17 +211,6 @@ class Guessing(ClassifierMixin, Predicting):
 
 def test_what_is_missing_is_named():
     one = Histogram()
-    with pytest.raises(ValueError, match="Found 10 canaries; at least 20"):
-        audit_one_run(one, NONE, None, np.eye(10), score=sums, delta=1e-5)
-    with pytest.raises(ValueError, match=r"shape \(2000,\); one finite number for each of 30"):
-        audit_one_run(one, NONE, None, np.eye(2000)[:30], score=sums, delta=1e-5)
-    with pytest.raises(ValueError, match="no targets of the canaries, so that score="):
-        audit_one_run(one, NONE, None, np.eye(2000)[:30], delta=1e-5)
-    with pytest.raises(ValueError, match="Found y, but no targets"):
-        audit_one_run(one, NONE, np.zeros(5), np.eye(2000)[:30], score=sums, delta=1e-5)
-    options = {"other_targets": np.zeros(30), "delta": 1e-5}
-    with pytest.raises(ValueError, match="other_targets with neighboring='add_remove'"):
-        audit_one_run(one, NONE, np.zeros(5), np.eye(2000)[:30], np.ones(30), **options)
     match = "Found neighboring='replace_one', but the guarantee is stated for"
     settings = {"score": sums, "delta": 1e-5, "neighboring": "replace_one"}
     with pytest.raises(PrivacyError, match=match):
@@ -196,12 +220,22 @@ def test_what_is_missing_is_named():
 
 
 @pytest.mark.parametrize(("kind", "change", "match"), [
+    (Histogram, {"canaries": np.eye(10)}, "Found 10 canaries; at least 20"),
+    (Histogram, {"score": sums}, r"shape \(2000,\); one finite number for each of 30"),
+    (Histogram, {"y": None, "targets": None}, "no targets of the canaries, so that score="),
+    (Histogram, {"targets": None, "score": sums}, "Found y, but no targets"),
+    (Histogram, {"other_targets": np.zeros(30)}, "other_targets with neighboring='add_remove'"),
     (Predicting, {"targets": np.ones(20)}, "Found 20 targets for 30 canaries; one for each"),
     (
         Predicting,
         {"other_targets": np.ones(1), "neighboring": "replace_one"},
         "Found 1 other_targets for 30 canaries; one for each",
     ),
+    (Histogram, {"X": csr_array(NONE)}, "Found X of type csr_array; an array of NumPy"),
+    (Histogram, {"canaries": np.eye(30)}, r"columns \[2000\] and canaries with \[30\]"),
+    (Histogram, {"n_fits": 1.5}, "Expected an integer n_fits >= 1, got n_fits=1.5"),
+    (Histogram, {"random_state": -1}, "Expected an integer random_state >= 0"),
+    (Histogram, {"y": np.zeros(4)}, r"inconsistent numbers of samples: \[5, 4\]"),
     (Histogram, {}, "Found Histogram without predict; score= is needed"),
     (Guessing, {}, "Found Guessing without predict_proba; score= is needed"),
     (Classifying, {"targets": np.full(30, 7)}, "Found no target of a canary among the classes"),
@@ -212,9 +246,16 @@ def test_what_is_missing_is_named():
     ),
 ])  # fmt: skip
 def test_targets_models_and_scores_that_cannot_be_used_are_named(kind, change, match):
-    options = {"targets": np.ones(30, int), "delta": 1e-5, **change}
-    with pytest.raises(ValueError, match=match):
-        audit_one_run(kind(), NONE, np.zeros(5), np.eye(2000)[:30], **options)
+    data = {"X": NONE, "y": np.zeros(5), "canaries": np.eye(2000)[:30], "targets": np.ones(30, int)}
+    with pytest.raises((ValueError, TypeError), match=match):
+        audit_one_run(kind(), **{**data, "delta": 1e-5, **change})
+
+
+def test_delta_is_by_default_that_of_the_estimator():
+    class Targeting(Histogram):
+        target_delta = 1e-3
+
+    assert audit_one_run(Targeting(), NONE, None, np.eye(2000), score=sums).delta == 1e-3
 
 
 def test_a_target_that_a_model_has_not_learnt_has_no_chance():
@@ -241,10 +282,8 @@ def test_what_a_fitted_model_states_counts_under_its_own_relation_alone():
             return self
 
     given = {"score": sums, "delta": 1e-5, "neighboring": "add_remove"}
-    own, other = (
-        audit_one_run(States(relation), NONE, None, np.eye(2000), **given)
-        for relation in ("add_remove", "replace_one")
-    )
+    own = audit_one_run(States("add_remove"), NONE, None, np.eye(2000), **given)
+    other = audit_one_run(States("replace_one"), NONE, None, np.eye(2000), **given)
     assert own.stated_epsilon == pytest.approx(GaussianDP(mu=1.0).epsilon_at(1e-5))
     assert other.stated_epsilon is None
     assert other.ratio_lower is None
@@ -263,11 +302,8 @@ def test_under_replace_one_the_same_record_with_another_target_is_a_stronger_att
             return super().fit(X * np.asarray(y)[:, None])
 
     given = {"score": sums, "delta": 0.0, "n_fits": 5, "random_state": 0}
-    weak, strong = (
-        audit_one_run(
-            Signed(), NONE, np.ones(5), np.eye(2000), np.ones(2000), other_targets=others, **given
-        )
-        for others in (None, -np.ones(2000))
-    )
+    data = NONE, np.ones(5), np.eye(2000), np.ones(2000)
+    weak = audit_one_run(Signed(), *data, **given)
+    strong = audit_one_run(Signed(), *data, other_targets=-np.ones(2000), **given)
     assert weak.epsilon_lower > 0.3
     assert strong.epsilon_lower > 1.5 * weak.epsilon_lower

@@ -135,12 +135,8 @@ def test_persons_with_several_records():
 @pytest.mark.slow
 def test_both_trainings_of_a_subset_search():
     X, y = numbers()
-    search = DPSubsetSearchCV(
-        DPLogisticRegression(classes=[0, 1], max_steps=10),
-        {"alpha": [0.0, 1e-4]},
-        epsilon=1.0,
-        delta=1e-4,
-    )
+    net = DPLogisticRegression(classes=[0, 1], max_steps=10)
+    search = DPSubsetSearchCV(net, {"alpha": [0.0, 1e-4]}, epsilon=1.0, delta=1e-4)
     found = replay(search, X, y, neighbour=misjudged(X, y))
     assert found.passed
     expected = ["clipped gradients"] * 10 + ["private score"] + ["clipped gradients"] * 10

@@ -71,8 +71,23 @@ FILE = b"TZif" + bytes(16) + struct.pack(">6l lbb 4s", 0, 0, 0, 0, 1, 4, 3600, 0
 UNNAMED = ZoneInfo.from_file(io.BytesIO(FILE))
 STRUCTURED = np.array([(1, threading.Lock())], [("a", int), ("b", object)])[0]
 NOON = datetime(2026, 1, 1, 12)
+
+
+class Comparing(type):
+    """Type that is equal to all types, and has no hash."""
+
+    def __eq__(cls, other):
+        return True
+
+    __hash__ = None
+
+
+class Cell(metaclass=Comparing):
+    """Value of such a type."""
+
+
 ODD = [
-    *(threading.Lock(), lambda: 1, (n for n in ()), "\ud800", b"\xff", [1, [2]], 10**5000),
+    *(threading.Lock(), lambda: 1, (n for n in ()), "\ud800", b"\xff", [1, [2]], 10**5000, Cell()),
     *(STRUCTURED, NOON.replace(tzinfo=Zone()), time(12, tzinfo=Zone()), NOON.astimezone(UNNAMED)),
     *(pd.Timestamp(NOON, tz=Zone()), {NOON.replace(tzinfo=Zone()): 1}),
     NOON.replace(tzinfo=dateutil_tz.tzoffset(None, 10**6)),  # of more than a day

@@ -13,16 +13,18 @@ from sklearn_dpsearch.nets import _torch_settings as torch_settings
 from .toys import CPU
 
 
-def test_pytorchs_newer_switches_are_put_back_too():
-    product = getattr(torch.backends.mkldnn, "matmul", None)
-    if not hasattr(product, "fp32_precision"):
+@pytest.mark.parametrize("name", ["matmul", "conv", "rnn"])
+def test_pytorchs_newer_switches_are_put_back_too(name):
+    part = getattr(torch.backends.mkldnn, name, None)
+    if not hasattr(part, "fp32_precision"):
         pytest.skip("PyTorch before 2.9")
-    product.fp32_precision = "bf16"
+    before, part.fp32_precision = part.fp32_precision, "bf16"
     try:
         with torch_settings.exact_arithmetic(CPU):
-            assert product.fp32_precision == "ieee"
-        assert product.fp32_precision == "bf16"
+            assert part.fp32_precision == "ieee"
+        assert part.fp32_precision == "bf16"
     finally:
+        part.fp32_precision = before
         torch.set_float32_matmul_precision("highest")
 
 

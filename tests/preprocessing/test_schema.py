@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from datetime import date, datetime
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from sklearn_dpsearch.preprocessing import Schema, schema_of
+from sklearn_dpsearch.preprocessing import Schema, TableEncoder, schema_of
 
 pd = pytest.importorskip("pandas")
 STATED = {
@@ -20,20 +22,41 @@ STATED = {
 
 def test_a_schema_is_what_was_stated():
     schema = Schema(STATED)
-    assert dict(schema) == STATED == dict(Schema(schema))
-    assert schema == STATED
-    assert pickle.loads(pickle.dumps(schema)) == schema
+    assert dict(schema) == STATED == schema == dict(Schema(schema))
+
+
+DAYS = (np.datetime64("2020-01-01"), np.datetime64("2021-01-01"))
+EVERY_COLUMN = STATED | {
+    "codes": {"1": "flat", "2": "house", "7": "boat"}, "two codes": {"1": "flat", "2": "house"},
+    "directed": {"type": "integer", "enum": [1, 2, 3], "direction": "increasing"},
+    "confirmed": {"values": [0, 1]}, "ends": {"values": [0, 5]}, "texts": {"values": ["b", "a"]},
+    "flags": {"type": "boolean"}, "numbers as text": {"type": "string", "enum": ["1", "2"]},
+    "hashed": {"buckets": 8}, "log": {"lower": -1, "upper": 9, "scale": "log", "bins": None},
+    "bins": {"lower": 0, "upper": 9, "bins": np.array([2.5, 5.0]), "direction": "decreasing"},
+    "days": DAYS, "hours": tuple(day.astype("datetime64[h]") for day in DAYS),
+    "numpy": (np.float64(0), np.int64(3)), "numpy's texts": list(np.array(["a", "b"])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("copied", [
+    copy.copy, copy.deepcopy, lambda schema: pickle.loads(pickle.dumps(schema)), Schema,
+    lambda schema: Schema(dict(schema)), lambda schema: Schema.from_yaml(schema.to_yaml()),
+    lambda schema: clone(TableEncoder(schema)).schema, lambda schema: schema.only(*schema),
+], ids=["copy", "deepcopy", "pickle", "Schema", "dict", "YAML", "clone", "only"])  # fmt: skip
+def test_a_copy_has_all_fields_of_every_kind_of_column(copied):
+    """A copy that forgot a declared kind let searches spend on a misread column."""
+    schema = Schema(EVERY_COLUMN)
+    for name, column in copied(schema).columns.items():
+        assert repr(column) == repr(schema.columns[name])
+    with pytest.raises(TypeError, match="Found text in column 'codes', and the numbers"):
+        copied(schema).only("codes").read_columns(pd.DataFrame({"codes": ["flat", "boat"]}))
+    assert list(copied(schema)) == list(EVERY_COLUMN)
 
 
 def test_a_schema_survives_yaml(tmp_path):
     schema = Schema(STATED)
-    text = schema.to_yaml(tmp_path / "schema.yaml")
-    assert Schema.from_yaml(text) == schema == Schema.from_yaml(tmp_path / "schema.yaml")
-    assert list(Schema.from_yaml(text)) == list(schema)
-    days = (np.datetime64("2020-01-01"), np.datetime64("2021-01-01"))
-    of_numpy = Schema({"a": (np.float64(0), np.int64(3)), "b": days})
-    expected = {"a": (0.0, 3), "b": (datetime(2020, 1, 1), datetime(2021, 1, 1))}
-    assert Schema.from_yaml(of_numpy.to_yaml()) == expected
+    assert schema.to_yaml(tmp_path / "schema.yaml") == schema.to_yaml()
+    assert Schema.from_yaml(tmp_path / "schema.yaml") == schema
 
 
 PAIRS = [[18, 90], [90, 18], [0.5, 1.5], [0.0, 0.25], [0, 2], [date(2020, 1, 1), date(2020, 1, 2)]]

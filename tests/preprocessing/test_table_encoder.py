@@ -22,16 +22,9 @@ from sklearn_dpsearch.preprocessing import _ranges as ranges
 from ..search.toys import refuses_to_fit
 
 pd = pytest.importorskip("pandas")
-SCHEMA = {
-    "age": (20, 80),
-    "job": ["clerk", "nurse"],
-    "since": (date(2020, 1, 1), date(2020, 1, 11)),
-}
-ROWS = {
-    "age": [50, 95, None],
-    "job": ["clerk", "pilot", None],
-    "since": ["2020-01-06", "2019-07-01", None],
-}
+ENDS, DAYS = (date(2020, 1, 1), date(2020, 1, 11)), ["2020-01-06", "2019-07-01", None]
+SCHEMA = {"age": (20, 80), "job": ["clerk", "nurse"], "since": ENDS}
+ROWS = {"age": [50, 95, None], "job": ["clerk", "pilot", None], "since": DAYS}
 NAMES = ["age", "age_missing", "job_clerk", "job_nurse", "job_unknown", "since", "since_missing"]
 EXPECTED = [[0, 0, 1, 0, 0, 0, 0], [1, 0, 0, 0, 1, -1, 0], [0, 1, 0, 0, 1, 0, 1]]
 
@@ -40,10 +33,8 @@ def tables():
     frame = pd.DataFrame(ROWS)
     yield "text", frame
     yield "dates", frame.assign(since=pd.to_datetime(frame["since"]))
-    yield (
-        "zone",
-        frame.assign(since=pd.to_datetime(frame["since"], utc=True).dt.tz_convert("Asia/Tokyo")),
-    )
+    utc = pd.to_datetime(frame["since"], utc=True)
+    yield "zone", frame.assign(since=utc.dt.tz_convert("Asia/Tokyo"))
     yield "category", frame.astype({"job": "category", "age": "Int64"})
     yield "string", frame.astype({"job": "string", "since": "string"})
     yield "objects", frame.astype(object)
@@ -152,33 +143,21 @@ def test_it_is_an_estimator_like_others():
         pytest.fail("it needs no fit")
 
 
+FRAME = pd.DataFrame(ROWS)
+TWICE = pd.DataFrame(np.zeros((2, 4)), columns=["age", "job", "since", "age"])
+RENAMED = FRAME.rename(columns={"job": "jobs", "age": "aged"})
 WRONG = [
-    (
-        pd.DataFrame(ROWS).drop(columns="job"), ValueError,
-        r"'job' of the schema missing.*\['age', 'since'\]",
-    ),
-    (
-        pd.DataFrame(ROWS).rename(columns={"job": "jobs", "age": "aged"}), ValueError,
-        "Did you mean 'aged' for 'age'.*Did you mean 'jobs' for 'job'",
-    ),
-    (
-        pd.DataFrame(np.zeros((2, 4)), columns=["age", "job", "since", "age"]), ValueError,
-        "'age' of the schema twice.*a name of its own",
-    ),
+    (FRAME.drop(columns="job"), ValueError, r"'job' of the schema missing.*\['age', 'since'\]"),
+    (RENAMED, ValueError, "Did you mean 'aged' for 'age'.*Did you mean 'jobs' for 'job'"),
+    (TWICE, ValueError, "'age' of the schema twice.*a name of its own"),
     (np.zeros((3, 2)), ValueError, r"shape \(3, 2\) without names; the schema has 3"),
     (csr_matrix(np.eye(3)), TypeError, "csr_matrix|csr_array"),
+    (FRAME.assign(age=pd.to_datetime(["2020-01-01"] * 3)), TypeError, "dates in column 'age'"),
     (
-        pd.DataFrame(ROWS).assign(age=pd.to_datetime(["2020-01-01"] * 3)), TypeError,
-        "dates in column 'age'",
-    ),
-    (
-        pd.DataFrame(ROWS).assign(job=[1, 2, 3]), TypeError,
+        FRAME.assign(job=[1, 2, 3]), TypeError,
         r"integers in column 'job', and \['clerk', 'nurse'\]",
     ),
-    (
-        pd.DataFrame(ROWS).assign(since=[1.0, 2.0, 3.0]), TypeError,
-        "numbers in column 'since', and dates",
-    ),
+    (FRAME.assign(since=[1.0, 2.0, 3.0]), TypeError, "numbers in column 'since', and dates"),
 ]  # fmt: skip
 
 

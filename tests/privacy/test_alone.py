@@ -99,7 +99,8 @@ def test_relations_and_infinite_losses_are_said(capsys):
 @pytest.mark.parametrize(("words", "message"), [
     ("--pure -1 --runs 10 --delta 0", "epsilon"),
     ("--pure 1 --runs 2.5 --distribution fixed --delta 0", "2.5"),
-    ("--pure 1 --runs 10 --delta 1", "delta"),
+    ("--pure 1 --runs 10 --delta 1", "Expected 0 <= delta < 1, got delta=1.0"),
+    ("--pure 1 --runs 1e9 --distribution fixed --delta 0", "Expected --runs <= 100000"),
     ("--pure 1 --zcdp 1 --runs 10 --delta 0", "not allowed"),
     ("--runs 10 --delta 0", "required"),
 ])  # fmt: skip

@@ -47,11 +47,8 @@ def test_shapley_values_with_public_background_records(released):
     shap = pytest.importorskip("shap")
 
     def predict(codes):
-        return released.predict_proba(
-            pd.DataFrame(
-                {"age": codes[:, 0], "job": [SCHEMA["job"][int(code)] for code in codes[:, 1]]}
-            )
-        )[:, 0]
+        jobs = [SCHEMA["job"][int(code)] for code in codes[:, 1]]
+        return released.predict_proba(pd.DataFrame({"age": codes[:, 0], "job": jobs}))[:, 0]
 
     codes = np.column_stack([X["age"], X["job"] == "nurse"]).astype(float)
     values = shap.Explainer(predict, codes[:50], seed=0)(codes[:5])

@@ -141,6 +141,36 @@ def test_made_up_records_decide_about_time_alone(monkeypatch):
         assert repr(after).partition(", seconds")[0] == repr(before).partition(", seconds")[0]
 
 
+@pytest.mark.parametrize("n_iter", [[2, 4], (2, 4), range(2, 6, 2), np.array([2, 4])], ids=repr)
+def test_a_sequence_of_any_type_has_a_row_for_each_value(n_iter):
+    names = [row.search for row in compared(n_iter=n_iter).rows]
+    assert names[1:3] == ["random, n_iter=2", "random, n_iter=4"]
+
+
+def test_no_runs_are_not_the_usual_number_of_runs():
+    found = compared(n_iter=0, subset_fraction=0.1)
+    assert [row.search for row in found.rows] == ["one fit", "grid"]
+    assert all("n_iter" in reason for reason in found.left_out.values())
+
+
+@pytest.mark.parametrize(("change", "match"), [
+    ({"n": -5}, "integer n_samples >= 1, got n_samples=-5"), ({"n": 3000.5}, "n_samples=3000.5"),
+    ({"n": None}, "n_samples=None"), ({"epsilon": None}, "epsilon=None .*; a number is needed"),
+    ({"epsilon": 0.0}, "Expected 0 < epsilon < inf, got epsilon=0.0"),
+])  # fmt: skip
+def test_numbers_are_checked_before_the_first_plan(change, match):
+    with pytest.raises((TypeError, ValueError), match=match):
+        compared(**change)
+
+
+def test_an_error_of_a_measured_fit_leaves_the_comparison():
+    class Failing(Calibrated):
+        def fit(self, X, y):
+            raise RuntimeError("no memory")
+
+    assert all(math.isnan(row.seconds) for row in compared(estimator=Failing(), time=True).rows)
+
+
 def test_markup_in_names_does_not_reach_the_page():
     odd = Comparison(**{**vars(compared()), "left_out": {"<b>": "<script>"}})
     assert "<script>" not in odd._repr_html_()

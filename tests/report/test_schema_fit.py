@@ -126,11 +126,12 @@ def test_the_cost_is_in_the_ledger_before_a_value_is_used(tmp_path, monkeypatch)
     ledger = PrivacyLedger(tmp_path / "people", epsilon=1.0, delta=1e-6)
     entered = []
     released = schema_fit.release_sum
-    monkeypatch.setattr(
-        schema_fit,
-        "release_sum",
-        lambda *given: entered.append(len(ledger.entries())) or released(*given),
-    )
+
+    def watched(*given):
+        entered.append(len(ledger.entries()))
+        return released(*given)
+
+    monkeypatch.setattr(schema_fit, "release_sum", watched)
     with ledger:
         report = schema_report(PEOPLE, SCHEMA, epsilon=0.6)
     assert set(entered) == {1}

@@ -58,6 +58,18 @@ def test_the_example_in_the_message_builds_a_scorer(name):
     assert bool(example) == expected
 
 
+@pytest.mark.parametrize(("name", "options", "match"), [
+    ("neg_mean_squared_error", {"clip": -10}, "Expected 0 < clip < inf, got clip=-10"),
+    ("neg_mean_absolute_error", {"clip": "10"}, "clip='10'.*a number is needed"),
+    ("neg_log_loss", {"clip": np.nan}, "Expected 0 < clip < inf"),
+    ("top_k_accuracy", {"k": np.nan}, "Expected an integer k >= 1, got k=nan"),
+    ("roc_auc", {"pos_label": 1, "n_bins": np.nan}, "Expected an integer n_bins >= 2"),
+])  # fmt: skip
+def test_options_that_make_no_sense_are_named(name, options, match):
+    with pytest.raises((ValueError, TypeError), match=match):
+        private_scorer(name, **options)
+
+
 class Stated(BaseEstimator):
     """Was told public facts."""
 

@@ -53,12 +53,8 @@ def test_averaging_over_the_coin_is_never_more_than_the_worse_use():
 def _release(first, second, distribution):
     """Distribution of the winner of a good and a bad outcome, for a run that is good with a given
     probability."""
-    return {
-        good: distribution.pgf(1.0) - distribution.pgf(1.0 - p)
-        if good
-        else distribution.pgf(1.0 - p)
-        for good, p in ((True, first), (False, second))
-    }
+    pgf = distribution.pgf
+    return {True: pgf(1.0) - pgf(1.0 - first), False: pgf(1.0 - second)}
 
 
 @pytest.mark.slow

@@ -127,15 +127,9 @@ def test_every_private_metric_is_tried_here_and_compared_with_scikit_learn():
 @given(rows=st.lists(records, max_size=6), one=records, other=records)
 def test_one_record_never_moves_the_integers_further_than_stated(name, rows, one, other):
     scorer = SCORERS[name]
-    with_one, with_other, without = [*rows, one], [*rows, other], rows
-    assert_within(
-        statistic(scorer, with_one, "zero_out") - statistic(scorer, without, "zero_out"),
-        scorer.sensitivity("zero_out"),
-    )
-    assert_within(
-        statistic(scorer, with_one, "replace_one") - statistic(scorer, with_other, "replace_one"),
-        scorer.sensitivity("replace_one"),
-    )
+    for relation, neighbour in (("zero_out", rows), ("replace_one", [*rows, other])):
+        integers, others = (statistic(scorer, data, relation) for data in ([*rows, one], neighbour))
+        assert_within(integers - others, scorer.sensitivity(relation))
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -221,7 +215,7 @@ def noiseless(scorer, model, X, y, relation):
     return scorer.score(scorer.statistic(model, X, y, relation), len(y), relation)
 
 
-BOUNDS = {"y_range": (-900.0, 900.0)}
+BOUNDS, CLIPPED = {"y_range": (-900.0, 900.0)}, {"clip": 500.0, "resolution": 10**6}
 #: Whether of a classifier, name, options, and the metric of scikit-learn.
 REFERENCES = [
     (True, "accuracy", {}, get_scorer("accuracy")),
@@ -234,14 +228,8 @@ REFERENCES = [
     (True, "f1", {"pos_label": 2}, partial(retrieved, f1_score)),
     (True, "precision", {"pos_label": 2}, partial(retrieved, precision_score)),
     (True, "recall", {"pos_label": 2}, partial(retrieved, recall_score)),
-    (
-        False, "neg_mean_absolute_error", {"clip": 500.0, "resolution": 10**6},
-        get_scorer("neg_mean_absolute_error"),
-    ),
-    (
-        False, "neg_mean_squared_error", {"clip": 500.0, "resolution": 10**6},
-        get_scorer("neg_mean_squared_error"),
-    ),
+    (False, "neg_mean_absolute_error", CLIPPED, get_scorer("neg_mean_absolute_error")),
+    (False, "neg_mean_squared_error", CLIPPED, get_scorer("neg_mean_squared_error")),
     (False, "r2", {"resolution": 10**6, **BOUNDS}, get_scorer("r2")),
     (False, "r2", {"resolution": 10**6, "clip": 200.0, **BOUNDS}, get_scorer("r2")),
 ]  # fmt: skip
@@ -365,14 +353,9 @@ def test_what_no_scorer_could_be_is_refused_when_it_is_built(build, message):
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_resolution_of_numpy_does_not_wrap_around(relation: str) -> None:
     """100 000² does not fit into 32 bits: too small a sensitivity would be accounted."""
-    given, plain = (
-        [
-            make_private_scorer(np.subtract, lower=0, upper=1, resolution=one),
-            R2Scorer(y_range=(0, 1), resolution=one),
-        ]
-        for one in (np.int32(100_000), 100_000)
-    )
-    for one, other in zip(given, plain):
+    mean = partial(make_private_scorer, np.subtract, lower=0, upper=1)
+    for kind in (mean, partial(R2Scorer, y_range=(0, 1))):
+        one, other = kind(resolution=np.int32(100_000)), kind(resolution=100_000)
         assert one.sensitivity(relation) == other.sensitivity(relation)
         assert type(one.resolution) is int
 

@@ -92,10 +92,8 @@ class Halved(Replaced):
     was asked for."""
 
     def under(self, neighboring):
-        return {
-            "neighboring": neighboring,
-            "epsilon": self.epsilon / (2 if neighboring == "zero_out" else 1),
-        }
+        epsilon = self.epsilon / (2 if neighboring == "zero_out" else 1)
+        return {"neighboring": neighboring, "epsilon": epsilon}
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ def test_with_public_records_nobody_is_scored_and_nothing_is_charged():
 
 
 @pytest.mark.parametrize("train_on", ["rest", "all"])
-@pytest.mark.parametrize("cv", [None, 0.5])
+@pytest.mark.parametrize("cv", [None, 0.5, np.float32(1.0)])
 def test_the_total_is_that_of_theorem_four(train_on, cv):
     one = on_the_rest(train_on=train_on, cv=cv)
     tune = dp.best_of(dp.PureDP(epsilon=1.0), 5)
@@ -93,7 +93,8 @@ def test_the_total_is_that_of_theorem_four(train_on, cv):
     assert one.privacy_cost(400).epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
     assert one.privacy_cost(400).bound == "Theorem 4"
     (part,) = one.privacy_cost(400).components
-    assert f"validate on {'the rest' if cv is None else 'a share of 0.5 of the rest'}" in part.name
+    records = "the rest" if cv in (None, 1.0) else "a share of 0.5 of the rest"
+    assert f"validate on {records}" in part.name
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "zero_out"])

@@ -516,8 +516,12 @@ def check_module_args(
 
 
 def check_labels_differ(classes: ArrayLike | None) -> None:
-    """Raise for a label that is declared twice."""
-    labels = [] if classes is None else np.asarray(classes).tolist()
+    """Raise unless labels are a list, or an array, in which each is declared once."""
+    array = np.asarray([] if classes is None else classes)
+    if array.ndim != 1:
+        needed = "a list of labels, or an array of shape (n_classes,), is needed."
+        raise ValueError(f"Found classes={classes!r}; {needed}")
+    labels = array.tolist()
     repeated = [label for label in labels if labels.count(label) > 1]
     if repeated:
         needed = "each label needs a name of its own, as undeclared ones add nothing. Correct one."

@@ -210,8 +210,6 @@ def as_count_distribution(count: CountDistribution | float) -> CountDistribution
         return count
     if isinstance(count, (bool, np.bool_)) or not isinstance(count, Real):
         name = f"the class {count.__name__}" if isinstance(count, type) else repr(count)
-        raise TypeError(
-            f"Found {name} as the distribution of K, the number of runs; a distribution or its "
-            "mean is needed, e.g. Geometric(10) or 10."
-        )
+        needed = "a distribution or its mean is needed, e.g. Geometric(10) or 10."
+        raise TypeError(f"Found {name} as the distribution of K, the number of runs; {needed}")
     return Geometric(mean=float(count))

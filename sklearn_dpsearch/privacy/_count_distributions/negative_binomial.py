@@ -15,6 +15,9 @@ from scipy import optimize, special
 from .._checks import Array, cached_property, require
 from .base import CountDistribution, successive_probabilities
 
+#: A smaller shape is 0 in all digits of doubles, and some of its products would have none.
+SMALLEST_SHAPE = 1e-100
+
 
 @dataclass(frozen=True)
 class TruncatedNegativeBinomial(CountDistribution):
@@ -32,7 +35,9 @@ class TruncatedNegativeBinomial(CountDistribution):
         """Shape η of the negative binomial distribution."""
 
     def _check(self) -> None:
-        require(-1 < self.eta <= 1e12, "-1 < shape <= 1e12", shape=self.eta)
+        # doubles for γ and logarithms of Γ hold nine digits of the probabilities up to there
+        expected = "-1 < shape <= 1e4 (larger ones are nearly Poisson(…).at_least_one())"
+        require(-1 < self.eta <= 1e4, expected, shape=self.eta)
         require(1 <= self.mean < math.inf, "1 <= mean < inf (K is at least 1)", mean=self.mean)
         reach = math.log(self.mean) / (1 + self.eta)  # about log(1/gamma)
         expected = "log(mean)/(1 + shape) < 650 (a lighter tail)"
@@ -49,10 +54,12 @@ class TruncatedNegativeBinomial(CountDistribution):
         def excess(log_gamma: float) -> float:
             return self._log_first(log_gamma) - (1 + self.eta) * log_gamma - math.log(self.mean)
 
-        low = -1.0
+        low, high = -1.0, -1e-16
+        if excess(high) > 0:  # rounding hides so small a mean - 1 = -(1+η)/2·log γ + …
+            return math.exp(-2.0 * math.log(self.mean) / (1 + self.eta))
         while excess(low) < 0:
             low *= 2.0
-        return math.exp(optimize.brentq(excess, low, -1e-16, xtol=1e-300, rtol=8.9e-16))
+        return math.exp(optimize.brentq(excess, low, high, xtol=1e-300, rtol=8.9e-16))
 
     def _log_first(self, log_gamma: float) -> float:
         """Logarithm of P[K = 1], for a given log γ."""
@@ -148,7 +155,7 @@ class NegativeBinomial(TruncatedNegativeBinomial):
     Parameters
     ----------
     shape : float
-        η > −1. 1 is geometric, 0 logarithmic.
+        −1 < η ≤ 1e4. 1 is geometric, 0 logarithmic.
     mean : float
         E K ≥ 1.
 
@@ -166,7 +173,7 @@ class NegativeBinomial(TruncatedNegativeBinomial):
 
     @property
     def eta(self) -> float:
-        return self.shape
+        return 0.0 if abs(self.shape) < SMALLEST_SHAPE else self.shape
 
 
 @dataclass(frozen=True)

@@ -440,6 +440,8 @@ UNREAD = [
     ("no clipping", {"max_grad_norm": math.inf}, ValueError, "max_grad_norm.*Got inf"),
     ("delta of 1", {**TARGET, "target_delta": 1.0}, ValueError, "target_delta.*Got 1.0"),
     ("no classes", {"classes": None}, ValueError, "(?s)needs classes=.*which labels occur"),
+    ("a text", {"classes": "ab"}, ValueError, "classes='ab'; a list of labels, or an array of"),
+    ("a set", {"classes": {0, 1}}, ValueError, r"classes=\{0, 1\}; a list of labels"),
     ("one class twice", {"classes": ["no", "no"]}, ValueError, "'no' twice.*a name of its own"),
     (
         "no such device", {"device": "cuda:99"}, ValueError,

@@ -28,32 +28,18 @@ from sklearn_dpsearch.privacy._count_distributions.distributions import as_count
 from tests.privacy import brute_force
 
 DISTRIBUTIONS: list[CountDistribution] = [
-    Geometric(10),
-    Geometric(1),
-    Logarithmic(10),
-    Logarithmic(1.3),
-    NegativeBinomial(-0.5, 4),
-    NegativeBinomial(0.5, 20),
-    NegativeBinomial(5, 7),
-    NegativeBinomial(1e-9, 5),
-    Poisson(4),
-    Poisson(0.2),
-    Binomial(8, 0.3),
-    Binomial(1, 0.5),
-    Binomial(4, 1.0),
-    Fixed(5),
-    FromPMF([0.1, 0.0, 0.4, 0.5]),
-    Poisson(4).at_least_one(),
-    Binomial(8, 0.3).at_least_one(),
-    Geometric(10).capped(12),
-    Poisson(4).capped(6),
-    Poisson(4).at_least_one().capped(6),
-    Poisson(4).capped(6).at_least_one(),
-    Logarithmic(10).capped(3),
+    Geometric(10), Geometric(1), Logarithmic(10), Logarithmic(1.3), NegativeBinomial(-0.5, 4),
+    NegativeBinomial(0.5, 20), NegativeBinomial(5, 7), NegativeBinomial(1e-9, 5),
+    NegativeBinomial(1e4, 10), NegativeBinomial(1e4, 1 + 1e-13), NegativeBinomial(2.0, 1 + 2e-16),
+    NegativeBinomial(1e-300, 1 + 1e-9), NegativeBinomial(-1 + 1e-14, 1 + 1e-14), Poisson(4),
+    Poisson(0.2), Binomial(8, 0.3), Binomial(1, 0.5), Binomial(4, 1.0), Fixed(5),
+    FromPMF([0.1, 0.0, 0.4, 0.5]), Poisson(4).at_least_one(), Binomial(8, 0.3).at_least_one(),
+    Geometric(10).capped(12), Poisson(4).capped(6), Poisson(4).at_least_one().capped(6),
+    Poisson(4).capped(6).at_least_one(), Logarithmic(10).capped(3),
     FromPMF([0.1, 0.0, 0.4, 0.5]).at_least_one(),
     Binomial(400, 0.99).capped(399),  # whose first 180 probabilities are 0 in doubles
     Poisson(800).capped(900),
-]
+]  # fmt: skip
 K = np.arange(0, 6000)
 Z = np.concatenate([np.linspace(0, 1, 41), 1 - np.geomspace(1e-9, 1e-2, 8)])
 
@@ -97,14 +83,11 @@ def test_generating_function_and_its_slope_are_their_series(distribution: CountD
     for z in Z[Z < 0.999]:
         with np.errstate(under="ignore"):
             assert distribution.pgf(z) == pytest.approx(float(pmf @ z**k), rel=1e-9, abs=1e-13)
-            assert distribution.pgf_slope(z) == pytest.approx(
-                float((pmf * k) @ z ** np.maximum(k - 1, 0)), rel=1e-8, abs=1e-13
-            )
-            assert np.exp(
-                distribution.log_curvature(np.array(z), np.array(1 - z))
-            ) == pytest.approx(
-                float((pmf * k * (k - 1)) @ z ** np.maximum(k - 2, 0)), rel=1e-7, abs=1e-13
-            )
+            expected = float((pmf * k) @ z ** np.maximum(k - 1, 0))
+            assert distribution.pgf_slope(z) == pytest.approx(expected, rel=1e-8, abs=1e-13)
+            curvature = np.exp(distribution.log_curvature(np.array(z), np.array(1 - z)))
+            expected = float((pmf * k * (k - 1)) @ z ** np.maximum(k - 2, 0))
+            assert curvature == pytest.approx(expected, rel=1e-7, abs=1e-13)
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
@@ -318,7 +301,8 @@ def test_unseeded_draws_use_the_operating_system(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(("build", "expected"), [
     (lambda: Geometric(0.9), "1 <= mean"),
     (lambda: Geometric(np.nan), "1 <= mean"),
-    (lambda: NegativeBinomial(-1.0, 5), "-1 < shape <= 1e12"),
+    (lambda: NegativeBinomial(-1.0, 5), "-1 < shape <= 1e4"),
+    (lambda: NegativeBinomial(1.1e4, 5), "nearly Poisson(…).at_least_one()"),
     (lambda: NegativeBinomial(-0.99, 1e6), "a lighter tail"),
     (lambda: Poisson(0.0), "0 < mean"),
     (lambda: Binomial(2.5, 0.5), "an integer n >= 1"),
