@@ -79,7 +79,7 @@ def digest_of_objects(values: NDArray[np.object_]) -> bytes:
 
 def _text_of(value: Any) -> str:
     """Text of an entry by its type and value; that of None for an entry that is not plain."""
-    value = value if type(value) in SCALAR_TYPES else plain_value(value)
+    value = plain_value(value)
     kind = type(value)
     if kind in CONTAINER_TYPES:
         parts = map(_text_of, value.items() if kind is dict else value)
