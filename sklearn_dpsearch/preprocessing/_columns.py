@@ -413,7 +413,9 @@ def range_end(end: Any) -> Any:
 
 
 def python_value(value: Any) -> Any:
-    """Python's own form of a NumPy scalar, as YAML has it; a day alone has no time."""
+    """Python's own form of a scalar of NumPy or pandas, as YAML has it; a day alone has no time."""
+    if hasattr(value, "to_pydatetime"):
+        return value.to_pydatetime(warn=False)
     if isinstance(value, np.datetime64):
         forms = value.item(), value.astype("datetime64[us]").item()
         return next(filter(is_date, forms), value)

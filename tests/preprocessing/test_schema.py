@@ -35,6 +35,7 @@ EVERY_COLUMN = STATED | {
     "bins": {"lower": 0, "upper": 9, "bins": np.array([2.5, 5.0]), "direction": "decreasing"},
     "days": DAYS, "hours": tuple(day.astype("datetime64[h]") for day in DAYS),
     "numpy": (np.float64(0), np.int64(3)), "numpy's texts": list(np.array(["a", "b"])),
+    "pandas": tuple(map(pd.Timestamp, DAYS)),
 }  # fmt: skip
 
 
