@@ -237,15 +237,12 @@ class Stack:
         self.scales = [noise_scale(task, n_rows) for task, n_rows in zip(self.tasks, rows)]
         self.divisors = self._as_column([task.expected_batch_size for task in self.tasks]).float()
         self.engine.piece = min(map(rounding.records_per_piece, rows), default=1)
-        self.width, self.rows = self._chunk_width(max(rows, default=0))
-        self.engine.bind(self.trained, self.frozen, self.sums)
-
-    def _chunk_width(self, rows: int) -> tuple[int, int]:
-        """Rows of a chunk and of a batch, equal in every step."""
+        # Rows of a chunk and of a batch, equal in every step.
         allowed = max(1, min(self.max_physical_batch // max(1, len(self.tasks)), rounding.CHUNK))
-        chunks = max(1, math.ceil(rows / allowed))
-        width = max(1, math.ceil(rows / chunks))
-        return width, width * chunks
+        chunks = max(1, math.ceil(max(rows, default=0) / allowed))
+        self.width = max(1, math.ceil(max(rows, default=0) / chunks))
+        self.rows = self.width * chunks
+        self.engine.bind(self.trained, self.frozen, self.sums)
 
     def _as_column(self, values: Sequence[float]) -> Tensor:
         return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)

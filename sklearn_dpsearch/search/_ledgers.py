@@ -39,21 +39,17 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
             "needed for one data set. Leave one of them out."
         )
     ledger = around if parameter is None else parameter
-    different = [inner for inner in _ledgers_inside(search) if inner != ledger]
+    space = getattr(search, "param_distributions", None) or getattr(search, "param_grid", None)
+    listed = list(values_of_space(space))
+    inner = [value for part in (search.estimator, *listed) for value in nested_values(part)]
+    ledgers = [value for value in (*listed, *inner) if isinstance(value, PrivacyLedger)]
+    different = [other for other in ledgers if other != ledger]
     if different:  # a candidate that is a search never writes into its ledger
         raise PrivacyError(
             f"Found {different[0]!r} inside of the search, and {ledger!r} for the search itself, "
             "whose ledger covers all inner fits. Give the same ledger to the outer search."
         )
     return ledger
-
-
-def _ledgers_inside(search: Any) -> list[PrivacyLedger]:
-    """Ledgers among the estimator's parameters, the values of the space, and what is in these."""
-    space = getattr(search, "param_distributions", None) or getattr(search, "param_grid", None)
-    listed = list(values_of_space(space))
-    inner = [value for part in (search.estimator, *listed) for value in nested_values(part)]
-    return [value for value in (*listed, *inner) if isinstance(value, PrivacyLedger)]
 
 
 def with_earlier_fits(

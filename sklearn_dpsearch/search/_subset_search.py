@@ -221,7 +221,11 @@ class SubsetStrategy(BestOfStrategy):
         relation, told_its_size = families.relation, families.told_their_size
         secret = random_subset.secret_membership(told_its_size, relation)
         amplified = secret and relation != "replace_one"
-        fraction = self._fraction(n_samples, amplified)
+        if search.subset_fraction == "auto":
+            n = n_samples if amplified else None
+            fraction = random_subset.default_fraction(n, search.epsilon)
+        else:
+            fraction = float(search.subset_fraction)
         scorer, members = self.scorer(public), self._members(families, fraction, n_samples, public)
         exhaustive = self._is_exhaustive(fraction, relation, secret)
         distribution = self._distribution(exhaustive)
@@ -280,14 +284,6 @@ class SubsetStrategy(BestOfStrategy):
         if calibrated or _replaced_promises(presence) == _replaced_promises(families):
             return presence, True
         return families, False
-
-    def _fraction(self, n_samples: int | None, amplified: bool) -> float:
-        """Probability with which a record joins the subset."""
-        search = self.search
-        if search.subset_fraction != "auto":
-            return float(search.subset_fraction)
-        n = n_samples if amplified else None
-        return random_subset.default_fraction(n, search.epsilon)
 
     def _is_exhaustive(self, fraction: float, relation: Neighboring, secret: bool) -> bool:
         """Return whether each candidate runs once."""

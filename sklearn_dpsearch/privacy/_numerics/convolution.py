@@ -123,17 +123,12 @@ class _Grid:
         counts = [step.count for step in self.steps]
         infinity = min(1.0, _mass_at_infinity(parts, counts) + 2 * tail_mass)
         losses = np.asarray(np.arange(self.low, self.high + 1) * self.interval, dtype=float)
-        masses = _bound_masses(self.steps, self.low, self.high, tail_mass)
+        window = self.steps, self.low, self.high
+        tilts = (*grid_sums.tilts(*window), *grid_sums.tilts_of_tails(self.steps, tail_mass))
+        masses = reduce(np.minimum, (grid_sums.masses_by(tilt, *window) for tilt in tilts))
         factor = max(1, int(grid_sums.bulk_of(self.steps, 0.0)[1] / RESULT_POINTS))
-        total = LossDistribution(losses, masses, infinity)
+        total = LossDistribution(losses, np.maximum(masses, TINY_MASS), infinity)
         return total if factor == 1 else coarser(total, self.interval * factor)
-
-
-def _bound_masses(steps: Sequence[GridPart], low: int, high: int, tail_mass: float) -> Array:
-    """Upper bounds on the masses of a composition, over all tilts."""
-    all_tilts = (*grid_sums.tilts(steps, low, high), *grid_sums.tilts_of_tails(steps, tail_mass))
-    masses = reduce(np.minimum, (grid_sums.masses_by(tilt, steps, low, high) for tilt in all_tilts))
-    return np.asarray(np.maximum(masses, TINY_MASS))
 
 
 def _mass_at_infinity(parts: Parts, counts: Counts) -> float:

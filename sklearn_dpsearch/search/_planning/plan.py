@@ -218,13 +218,16 @@ def make_plan(facts: Facts) -> Plan:
         *facts.notes,
         *(ROWS_ALONE,) * (noise is not None),
     )
+    # a winner may go on training with candidates' settings, so the final ones undo these, too
+    parameters = final.estimator.get_params(deep=True) if promises.settings else {}
+    undone = {name: parameters[name] for name in promises.settings if name in parameters}
     stated: Any = {"components": releases, "assumptions": notes, "release": facts.release}
     spent = PrivacySpent(guarantee=total, delta=delta, unit=facts.unit, **stated)
     return Plan(
         **vars(facts),
         promises=promises,
         final=final,
-        final_settings=_final_settings(final, promises),
+        final_settings={**undone, **final.settings},
         noise=noise,
         spent=spent,
         factor=factor,
@@ -308,13 +311,6 @@ def _for_tuning(facts: Facts, settings: Mapping[str, Any]) -> dict[str, Any]:
         ) from error
     _check_not_searched(facts, more, f"tuning_share={share!r}", "set tuning_share=1.0")
     return {**settings, **more}
-
-
-def _final_settings(final: SpaceGuarantee, promises: SpaceGuarantee) -> dict[str, Any]:
-    """Final settings that also undo those of candidates: a winner may go on training with them."""
-    parameters = final.estimator.get_params(deep=True) if promises.settings else {}
-    undone = {name: parameters[name] for name in promises.settings if name in parameters}
-    return {**undone, **final.settings}
 
 
 def _check_sizes(facts: Facts, final: SpaceGuarantee) -> None:
