@@ -98,16 +98,6 @@ def noise_scale(task: TrainingTask, rows: int) -> float:
     return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(rows)
 
 
-def _batch_source(
-    task: TrainingTask, randomness: Secrets, records: TrainingData
-) -> PoissonBatches | PersonBatches:
-    n = task.places or records.units
-    batches = PoissonBatches(randomness.coins, randomness.rows, task.sample_rate, n)
-    if records.persons is None:
-        return batches
-    return PersonBatches(batches, records.persons, randomness.turns)
-
-
 class Stack:
     """M nets of one architecture in training together, with parameters of shape (M, size).
 
@@ -146,8 +136,14 @@ class Stack:
         # One source of secrets per net: nets that shared batches or noise would not be independent
         # runs, which the theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
-        pairs = zip(tasks, self.secrets)
-        self.batches = [_batch_source(task, randomness, records) for task, randomness in pairs]
+        self.batches: list[PoissonBatches | PersonBatches] = []
+        for task, randomness in zip(tasks, self.secrets):
+            n = task.places or records.units
+            units = PoissonBatches(randomness.coins, randomness.rows, task.sample_rate, n)
+            if records.persons is None:
+                self.batches.append(units)
+            else:
+                self.batches.append(PersonBatches(units, records.persons, randomness.turns))
         self.done = 0  # steps
         self._allocate()
 

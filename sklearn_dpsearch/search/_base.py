@@ -222,20 +222,16 @@ class BasePrivateSearch(
         self._validate_params()
         private_process.prepare(private_process.imported())
         ledger = ledger_of(self)
-        work, records = private_fit(self._copy_to_run(), X, y, X_public, y_public, params)
+        search = copy(self)  # parameters set meanwhile do not change the plan
+        search.estimator = clone(self.estimator)
+        if hasattr(search, "cv"):
+            search.cv = read_once(search.cv)
+        work, records = private_fit(search, X, y, X_public, y_public, params)
         if self.rehearse and not is_counted():  # a search around this one has rehearsed it
             why_not = rehearse(work, records)
             if why_not is not None and self.verbose:
                 print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
         return work, ledger
-
-    def _copy_to_run(self) -> Self:
-        """Copy of the search, which runs: parameters set meanwhile do not change the plan."""
-        search = copy(self)
-        search.estimator = clone(self.estimator)
-        if hasattr(search, "cv"):
-            search.cv = read_once(search.cv)
-        return search
 
     # --- run --------------------------------------------------------------------------------------
 

@@ -211,20 +211,12 @@ def _subsampled_gaussian_step(noise_multiplier: float, sample_rate: float) -> Do
         value = np.exp(epsilon) * sample_rate * np.exp(negative) * delta_of_gaussian(mu, -negative)
         return np.where(inside, value, 0.0)
 
-    grid = _dpsgd_step_losses(noise_multiplier, sample_rate)
-    return loss_distribution.pair_through(grid, removed(grid), added(grid))
-
-
-def _dpsgd_step_losses(noise_multiplier: float, sample_rate: float) -> Array:
-    """Privacy losses at which the profile of a DP-SGD step is known.
-
-    They are 0 and log(1 − q + q·e^Y) at even Y ≥ 0: small and large losses are equally close for
-    their size.
-    """
-    mu = 1.0 / noise_multiplier
+    # Losses 0 and log(1 − q + q·e^Y) at even Y ≥ 0: small and large ones are equally close for
+    # their size.
     gap = float(np.clip(0.0025, 0.000125 * mu, 0.00125 * mu))
     exponents = gap * np.arange(int(np.ceil(min(0.5 * mu**2 + 10.0 * mu, LARGEST_LOSS) / gap)) + 1)
-    return np.asarray(np.log1p(sample_rate * np.expm1(exponents)))
+    grid = np.log1p(sample_rate * np.expm1(exponents))
+    return loss_distribution.pair_through(grid, removed(grid), added(grid))
 
 
 def _replaced_gaussian_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:

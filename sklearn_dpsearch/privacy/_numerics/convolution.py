@@ -14,7 +14,7 @@ of them occur. Several scales are cut off one after the other. Each of these giv
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
@@ -70,7 +70,14 @@ def convolve(parts: Parts, counts: Counts, tail_mass: float | None = None) -> Lo
         return ALL_INFINITE
     if list(counts) == [1]:
         return parts[0]
-    runs = list(_split_long(parts, counts, tail_mass))
+    runs = []
+    for pld, count in zip(parts, counts):
+        # T steps of a long composition are √T compositions of √T steps, and the rest
+        size = math.isqrt(count) if count > LONG_COMPOSITION else 1
+        groups = -(-count // size)
+        runs.append((convolve([pld], [size], tail_mass / groups), count // size))
+        if count % size:
+            runs.append((convolve([pld], [count % size], tail_mass / groups), 1))
     parts, counts = [pld for pld, _ in runs], [count for _, count in runs]
     reach = BULK_POINTS * _grid_interval(parts, counts)
     if max(float(np.ptp(pld.losses)) for pld in parts) <= reach:
@@ -78,18 +85,6 @@ def convolve(parts: Parts, counts: Counts, tail_mass: float | None = None) -> Lo
         if grid.high - grid.low <= BULK_POINTS:
             return grid.total(parts, tail_mass)
     return _convolve_on_grids(parts, counts, tail_mass)
-
-
-def _split_long(
-    parts: Parts, counts: Counts, tail_mass: float
-) -> Iterator[tuple[LossDistribution, int]]:
-    """Split T steps of a long composition into √T compositions of √T steps, and the rest."""
-    for pld, count in zip(parts, counts):
-        size = math.isqrt(count) if count > LONG_COMPOSITION else 1
-        groups = -(-count // size)
-        yield convolve([pld], [size], tail_mass / groups), count // size
-        if count % size:
-            yield convolve([pld], [count % size], tail_mass / groups), 1
 
 
 # --- losses of one scale --------------------------------------------------------------------------

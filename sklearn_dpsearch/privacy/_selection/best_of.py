@@ -89,10 +89,14 @@ def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribu
     """
     grid, dropped = testing_region.nodes(spacing=1.02), 0.0
     while True:
-        upper = _slope_ratio_of_cells(epsilon, base, count, grid)
         ends = Nodes(grid.q[1:], grid.u[1:])
+        slopes = count.log_slope(*ends)
+        # near 0, where f' may vanish: (elasticity of f' at the cell's end)·log(q/q_min) ≤ that·ε
+        with np.errstate(divide="ignore"):
+            elasticity = np.exp(np.log(ends.q) + count.log_curvature(*ends) - slopes)
+        upper = np.fmin(testing_region.slope_ratio(base, count, grid), elasticity * epsilon)
         edge, _ = testing_region.lower_edge(base, ends)
-        reached = count.log_slope(*ends) - count.log_slope(*edge)
+        reached = slopes - count.log_slope(*edge)
         best, bound = float(np.max(reached)), float(np.max(upper))
         if bound <= best + 1e-7 or grid.q.size > 2**20:
             return float(epsilon + max(bound, dropped))
@@ -111,20 +115,6 @@ def _largest_slope_ratio(epsilon: float, count: CountDistribution) -> float:
         ratio = count.log_slope(at_one, at_zero) - count.log_slope(at_zero, at_one)
         elasticity = np.exp(count.log_curvature(at_one, at_zero) - count.log_slope(at_one, at_zero))
     return float(np.minimum(ratio, elasticity * epsilon)[0])
-
-
-def _slope_ratio_of_cells(
-    epsilon: float, base: LossDistribution, count: CountDistribution, grid: Nodes
-) -> Array:
-    """Bound on log f'(q)/f'(q_min) for each cell of q.
-
-    It is ``slope_ratio`` and, near 0, where f' may vanish, (elasticity of f' at the cell's
-    end)·log(q/q_min) ≤ that·ε.
-    """
-    q, u = grid.q[1:], grid.u[1:]
-    with np.errstate(divide="ignore"):
-        elasticity = np.exp(np.log(q) + count.log_curvature(q, u) - count.log_slope(q, u))
-    return np.fmin(testing_region.slope_ratio(base, count, grid), elasticity * epsilon)
 
 
 def _split_cells(grid: Nodes, cells: npt.NDArray[np.bool_]) -> Nodes:
