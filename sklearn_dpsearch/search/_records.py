@@ -129,7 +129,6 @@ def declared_classes(models: Sequence[Any]) -> list[Any]:
     return [parameter(steps_of(model)[-1], "classes") for model in models]
 
 
-
 def _row_shape(model: Any) -> tuple[int, ...] | None:
     """Shape of a row that the first step of a model declares.
 
