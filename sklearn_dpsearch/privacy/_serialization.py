@@ -66,7 +66,7 @@ def to_plain(value: Any) -> Any:
             return [to_plain(member) for member in value]
         case np.ndarray():
             return {"array": [to_plain(number) for number in value.tolist()]}
-    if not is_dataclass(value) or not _is_ours(type(value)):
+    if not is_dataclass(value) or not is_ours(type(value)):
         raise PrivacyError(
             f"Found {type(value).__name__} in a guarantee; only the guarantees of sklearn_dpsearch "
             "and what they are made of can be written down. Use one of them, or keep the ε and δ "
@@ -82,7 +82,7 @@ def to_plain(value: Any) -> Any:
     return {"kind": kind, **{name: to_plain(member) for name, member in written.items()}}
 
 
-def _is_ours(kind: type) -> bool:
+def is_ours(kind: type) -> bool:
     """Return whether a class is of this library."""
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
@@ -173,7 +173,7 @@ def _concrete_kinds() -> Kinds:
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
-        if not isabstract(kind) and _is_ours(kind):
+        if not isabstract(kind) and is_ours(kind):
             # two of one name could not be told apart
             assert kinds.setdefault(kind.__name__, kind) is kind
     return kinds
