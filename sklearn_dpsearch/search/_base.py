@@ -19,7 +19,7 @@ from .._process.progress import speaking
 from ..adapters._declared_guarantee import Declared
 from ..errors import KnownArguments
 from ..ledger import PrivacyLedger
-from ..ledger._ledger_context import is_counted, model_in_words
+from ..ledger._ledger_context import is_counted, ledger_here, model_in_words
 from ..privacy import Guarantee, MissingDeltaError
 from ..privacy._spent import PrivacySpent
 from ..scoring import PrivateScorer
@@ -29,7 +29,7 @@ from ._checkpoint import start_of_search
 from ._delegation import ReleasedModel
 from ._execution.job import charge
 from ._html_repr import ShownInNotebooks
-from ._ledgers import ledger_of, state_with_ledger, with_earlier_fits
+from ._ledgers import ledger_of, with_earlier_fits
 from ._planning.checks import BUDGET, DELTA, check_forms, check_supported
 from ._planning.finite_epsilon import check_finite
 from ._planning.plan import Plan
@@ -149,8 +149,14 @@ class BasePrivateSearch(
     }
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for pickles and copies, with the ledger of a block around."""
-        return state_with_ledger(super().__getstate__())
+        """State for pickles and copies, with the ledger of a block around.
+
+        Worker processes do not see the block.
+        """
+        state: dict[str, Any] = super().__getstate__()
+        if state.get("ledger") is None and (ledger := ledger_here()) is not None:
+            return {**state, "ledger": ledger}
+        return state
 
     @abstractmethod
     def _strategy(self) -> Strategy:

@@ -62,14 +62,3 @@ def with_earlier_fits(
     times = "once" if search._fits_before == 1 else f"{search._fits_before} times"
     text = REPEATED_FIT.format(times, MANUAL_TOTAL if ledger is None else LEDGER_TOTAL)
     return replace(spent, assumptions=(*spent.assumptions, text))
-
-
-def state_with_ledger(state: dict[str, Any]) -> dict[str, Any]:
-    """State of a search for pickles.
-
-    Inside a ledger's block the ledger becomes the search's parameter, as worker processes do not
-    see the block.
-    """
-    if state.get("ledger") is None and (ledger := ledger_here()) is not None:
-        return {**state, "ledger": ledger}
-    return state

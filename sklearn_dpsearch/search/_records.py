@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -12,7 +13,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from ..adapters._adapter import ExtrapolationRule, is_ours
-from ..data._records import Declared, classes_of, number_of_records
+from ..data._records import Declared, number_of_records
 from ..data._rows import ChosenRows
 
 #: Values of hyperparameters by name: one of the points among which a search chooses.
@@ -115,11 +116,12 @@ def declared_of(models: Sequence[Any]) -> Declared:
         for name, entry in schema.items()
         if isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
     ]
+    declared = [classes for classes in declared_classes(models) if len(np.shape(classes)) == 1]
     return Declared(
         exact=tuple(dict.fromkeys(exact)),
         of_objects=any(map(_reads_objects, models)),
         row_shape=next(filter(None, map(_row_shape, models)), None),
-        classes=classes_of(declared_classes(models)),
+        classes=tuple(dict.fromkeys(itertools.chain(*declared))) or None,
         numeric=not any(map(is_classifier, models)),
     )
 

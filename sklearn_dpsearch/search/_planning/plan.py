@@ -288,8 +288,19 @@ def _guarantees(
 def _releases(
     facts: Facts, promises: SpaceGuarantee, final: SpaceGuarantee
 ) -> tuple[Noise | None, tuple[Component, ...]]:
-    """Noise of a private score, and all that is released."""
-    noise, scoring = _noise_of_scores(facts, promises.one_run, final.one_run)
+    """Noise of one private score, None on public data, and all that is released."""
+    scored = any(use.scorings for use in facts.validation.exposures())
+    if not isinstance(facts.scorer, PrivateScorer) or not scored:
+        return None, facts.cost(promises, None, final)
+    tuned, score_noise = promises.one_run, facts.score_noise
+    sensitivity = facts.scorer.sensitivity(tuned.neighboring)
+    if not isinstance(score_noise, str):
+        noise = matched_noise(score_noise, sensitivity)
+    elif facts.factor_of_scores is None:
+        noise = matched_noise(tuned, sensitivity)
+    else:
+        noise = matched_noise(final.one_run, sensitivity).times(facts.factor_of_scores)
+    scoring = noise.guarantee(sensitivity, tuned.neighboring)
     return noise, facts.cost(promises, scoring, final)
 
 
@@ -347,24 +358,6 @@ def _of_other_sizes(
             continue
         yield size, one_run
         return
-
-
-def _noise_of_scores(
-    facts: Facts, tuned: Guarantee, final: Guarantee
-) -> tuple[Noise | None, Guarantee | None]:
-    """Noise of one private score and its guarantee; None, None on public data."""
-    scored = any(use.scorings for use in facts.validation.exposures())
-    if not isinstance(facts.scorer, PrivateScorer) or not scored:
-        return None, None
-    sensitivity = facts.scorer.sensitivity(tuned.neighboring)
-    score_noise = facts.score_noise
-    if not isinstance(score_noise, str):
-        noise = matched_noise(score_noise, sensitivity)
-    elif facts.factor_of_scores is None:
-        noise = matched_noise(tuned, sensitivity)
-    else:
-        noise = matched_noise(final, sensitivity).times(facts.factor_of_scores)
-    return noise, noise.guarantee(sensitivity, tuned.neighboring)
 
 
 def _stated_delta(facts: Facts, total: Guarantee) -> float:
