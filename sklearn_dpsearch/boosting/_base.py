@@ -432,8 +432,7 @@ class GradientBoosting(KnownArguments, EntersFits, BaseEstimator):
             # else their number is private
             if self.target_delta is not None and self.neighboring != "add_remove":
                 unit = "person" if records.of_persons else "record"
-                delta = float(self.target_delta)
-                check_size_of_delta("target_delta", delta, records.n_units, unit)
+                check_size_of_delta("target_delta", float(self.target_delta), records.n_units, unit)
             self._note_features(X)
             spent = self._cost_of_fit(records)
             enter_fit(self, spent, list(self._facts.features))
@@ -482,8 +481,7 @@ class GradientBoosting(KnownArguments, EntersFits, BaseEstimator):
         n_rounds = steps_now(self._n_rounds(information, size))
         groups = self._groups(information, n_features)
         draws = PartitionDraws(coded.features, n_rounds, groups, public)
-        additive = partial(directions.without_interactions, coded.features)
-        rule = additive if coded.directed else None
+        rule = partial(directions.without_interactions, coded.features) if coded.directed else None
         noisy, factor = noisy_records(self._n_releases(n_rounds)), float(self.prior_factor)
         by_rule = self.learning_rate == RULE
         rate = capacity.step_by_rule(n_rounds, self._pace) if by_rule else float(self.learning_rate)

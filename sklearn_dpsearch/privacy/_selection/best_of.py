@@ -144,8 +144,7 @@ class TheoremOne(_OfManyRuns):
 
     @property
     def pure_epsilon(self) -> float | None:
-        base = self.one_run.pure_epsilon
-        return None if base is None else self._exact
+        return None if self.one_run.pure_epsilon is None else self._exact
 
     @cached_property
     def _exact(self) -> float:
