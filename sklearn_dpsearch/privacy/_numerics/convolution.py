@@ -118,6 +118,7 @@ class _Grid:
         counts = [step.count for step in self.steps]
         infinity = min(1.0, _mass_at_infinity(parts, counts) + 2 * tail_mass)
         losses = np.asarray(np.arange(self.low, self.high + 1) * self.interval, dtype=float)
+        # each tilt bounds all masses from above
         window = self.steps, self.low, self.high
         tilts = (*grid_sums.tilts(*window), *grid_sums.tilts_of_tails(self.steps, tail_mass))
         masses = reduce(np.minimum, (grid_sums.masses_by(tilt, *window) for tilt in tilts))
