@@ -101,10 +101,10 @@ def labels_in(
         return np.asarray([int(label) if integer else label for label, integer in pairs])
     declared = [_python_scalar(label) for label in classes]
     places = {label: place for place, label in enumerate(declared)}
-    others: Iterator[Any] = itertools.count()
+    new_labels: Iterator[Any] = itertools.count()
     if any(isinstance(label, str) for label in declared):
-        others = map("no class {}".format, others)
-    outside = next(label for label in others if label not in declared)
+        new_labels = map("no class {}".format, new_labels)
+    outside = next(label for label in new_labels if label not in declared)
     return np.asarray([*declared, outside])[places_of(labels, places, -1)]
 
 

@@ -235,9 +235,9 @@ class Stack:
         self.engine.piece = min(map(rounding.records_per_piece, rows), default=1)
         # Rows of a chunk and of a batch, equal in every step.
         allowed = max(1, min(self.max_physical_batch // max(1, len(self.tasks)), rounding.CHUNK))
-        most = max(rows, default=0)
-        chunks = max(1, math.ceil(most / allowed))
-        self.width = max(1, math.ceil(most / chunks))
+        largest = max(rows, default=0)
+        chunks = max(1, math.ceil(largest / allowed))
+        self.width = max(1, math.ceil(largest / chunks))
         self.rows = self.width * chunks
         self.engine.bind(self.trained, self.frozen, self.sums)
 

@@ -244,7 +244,8 @@ def built_once(kind: type[Guarantee], **parts: Any) -> Guarantee:
 
 def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:
     """Raise unless guarantees are under one neighbouring relation."""
-    if len({guarantee.neighboring for guarantee in guarantees}) != 1:
+    relations = {guarantee.neighboring for guarantee in guarantees}
+    if len(relations) != 1:
         listed = ", ".join(f"{type(part).__name__}({part.neighboring})" for part in guarantees)
         raise MixedNeighborsError(
             f"Found guarantees under different neighbouring relations: {listed}; one relation is "
