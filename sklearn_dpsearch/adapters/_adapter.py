@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeGuard
 
 from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
 from ..privacy._checks import Neighboring
+from ..privacy._serialization import is_ours as is_ours  # asked of estimators, too
 from ..privacy.interop import from_event
 from ._seeds import SEEDS
 
@@ -180,11 +181,6 @@ def require_version(package: str, distribution: str, examined: str, example: str
             f"{examined}. Install {distribution}=={examined}, or declare the guarantee of one fit, "
             f"e.g. guarantee={example}."
         )
-
-
-def is_ours(kind: type) -> bool:
-    """Return whether a class is of this library."""
-    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 # --- estimators that state their own guarantee ----------------------------------------------------

@@ -43,7 +43,7 @@ from . import _capacity as capacity
 from . import _directions as directions
 from . import _rounds as rounds
 from ._effect_curves import effect_curve
-from ._features import BLOCK, MAX_BINS, Feature, TableFacts
+from ._features import BLOCK, MAX_BINS, TableFacts
 from ._losses import Array, Loss, SoftmaxLoss
 from ._noise import UNIT, NoisySums, noise_scale, squared_distance
 from ._partitions import partitioned_records
@@ -432,8 +432,7 @@ class GradientBoosting(KnownArguments, EntersFits, BaseEstimator):
             # else their number is private
             if self.target_delta is not None and self.neighboring != "add_remove":
                 unit = "person" if records.of_persons else "record"
-                delta = float(self.target_delta)
-                check_size_of_delta("target_delta", delta, records.n_units, unit)
+                check_size_of_delta("target_delta", float(self.target_delta), records.n_units, unit)
             self._note_features(X)
             spent = self._cost_of_fit(records)
             enter_fit(self, spent, list(self._facts.features))
@@ -482,8 +481,7 @@ class GradientBoosting(KnownArguments, EntersFits, BaseEstimator):
         n_rounds = steps_now(self._n_rounds(information, size))
         groups = self._groups(information, n_features)
         draws = PartitionDraws(coded.features, n_rounds, groups, public)
-        additive = partial(directions.without_interactions, coded.features)
-        rule = additive if coded.directed else None
+        rule = partial(directions.without_interactions, coded.features) if coded.directed else None
         noisy, factor = noisy_records(self._n_releases(n_rounds)), float(self.prior_factor)
         by_rule = self.learning_rate == RULE
         rate = capacity.step_by_rule(n_rounds, self._pace) if by_rule else float(self.learning_rate)
@@ -497,7 +495,12 @@ class GradientBoosting(KnownArguments, EntersFits, BaseEstimator):
     ) -> None:
         """Set the fitted attributes that follow from the start, its index, and all rounds."""
         features, self.n_iter_ = self._facts.coded.features, len(drawn)
-        self.feature_importances_ = _importances(drawn, boosted.gains[1:], features)
+        importances = np.zeros(1 + max(feature.column for feature in features))
+        for partition, gain in zip(drawn, boosted.gains[1:]):
+            if len(partition.features) == 1:  # the gains of several columns are no column's
+                importances[features[partition.features[0]].column] += gain
+        importances = np.maximum(importances, 0.0)
+        self.feature_importances_ = importances / (importances.sum() or 1.0)
         terms = list(map(Round, drawn, boosted.weights[1:], boosted.noise))
         if self._facts.coded.directed:
             terms, constant = directions.monotone_terms(features, terms, boosted.hessians)
@@ -690,15 +693,3 @@ class GradientBoosting(KnownArguments, EntersFits, BaseEstimator):
 def calibrated_mu(epsilon: float, delta: float) -> float:
     """The largest μ found with which μ-GDP is (ε, δ)-private."""
     return calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta)
-
-
-def _importances(
-    partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]
-) -> Array:
-    """Share of each column in the gains of rounds with one feature."""
-    importances = np.zeros(1 + max(feature.column for feature in features))
-    for partition, gain in zip(partitions, gains):
-        if len(partition.features) == 1:
-            importances[features[partition.features[0]].column] += gain
-    importances = np.maximum(importances, 0.0)
-    return importances / (importances.sum() or 1.0)

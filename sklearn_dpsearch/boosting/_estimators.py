@@ -14,14 +14,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval
 
 from .._documentation import documented
-from ..data._labels import (
-    ClassWeights,
-    assumptions_about_labels,
-    class_codes,
-    class_weights,
-    classes_in,
-    sorted_classes,
-)
+from ..data import _labels
+from ..data._labels import ClassWeights
 from ._base import GradientBoosting
 from ._capacity import CLASS_PACE, NUMBER_PACE
 from ._losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
@@ -124,18 +118,18 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     def _assumptions(self) -> Iterator[str]:
         yield from super()._assumptions()
         are_declared = self._declared("classes") is not None
-        yield from assumptions_about_labels(are_declared, self.class_weight)
+        yield from _labels.assumptions_about_labels(are_declared, self.class_weight)
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
         declared = self._declared("classes")
-        classes = None if declared is None else sorted_classes(declared)
-        class_weights(self.class_weight, classes, zero=False)
+        classes = None if declared is None else _labels.sorted_classes(declared)
+        _labels.class_weights(self.class_weight, classes, zero=False)
 
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
-        self.classes_ = classes_in(y, self._declared("classes"))
-        class_weights(self.class_weight, self.classes_, zero=False)
-        codes = class_codes(y, self.classes_)
+        self.classes_ = _labels.classes_in(y, self._declared("classes"))
+        _labels.class_weights(self.class_weight, self.classes_, zero=False)
+        codes = _labels.class_codes(y, self.classes_)
         if len(self.classes_) == 2:
             return BinaryLoss(), np.where(codes == 1, np.int8(1), np.int8(-1)), codes < 0
         if self._facts.coded.directed:
@@ -156,7 +150,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return np.ones((1, 1)) if n_classes == 2 else np.eye(n_classes) - 1.0 / n_classes
 
     def _logits(self, outputs: Array) -> Array:
-        shift = np.log(class_weights(self.class_weight, self.classes_, zero=False))
+        shift = np.log(_labels.class_weights(self.class_weight, self.classes_, zero=False))
         return outputs[0] + shift[1] - shift[0] if len(outputs) == 1 else outputs.T + shift
 
     def _labels_from_logits(self, logits: Array) -> NDArray[Any]:

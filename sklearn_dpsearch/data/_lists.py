@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,8 +101,11 @@ def labels_in(
         return np.asarray([int(label) if integer else label for label, integer in pairs])
     declared = [_python_scalar(label) for label in classes]
     places = {label: place for place, label in enumerate(declared)}
-    kinds = np.asarray([*declared, _label_outside(declared)])
-    return kinds[places_of(labels, places, -1)]
+    new_labels: Iterator[Any] = itertools.count()
+    if any(isinstance(label, str) for label in declared):
+        new_labels = map("no class {}".format, new_labels)
+    outside = next(label for label in new_labels if label not in declared)
+    return np.asarray([*declared, outside])[places_of(labels, places, -1)]
 
 
 def _python_scalar(value: Any) -> Any:
@@ -236,11 +239,3 @@ def said_by(text: str) -> Any:
         return int(text.partition(".")[0]) if WHOLE_NUMBER.fullmatch(text) else float(text)
     except ValueError:
         return text
-
-
-def _label_outside(classes: list[Any]) -> Any:
-    """Label of the same kind that is none of the classes."""
-    numbers = itertools.count()
-    if any(isinstance(label, str) for label in classes):
-        return next(text for text in map("no class {}".format, numbers) if text not in classes)
-    return next(number for number in numbers if number not in classes)

@@ -5,7 +5,6 @@ They are all that a search, its processes and estimators of others get of what a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -222,9 +221,3 @@ def _kind_of(declared: Any, values: Any) -> str:
         return ""
     kind = label_kind(declared) or values.dtype.kind
     return "" if kind == "O" else kind
-
-
-def classes_of(declared: Sequence[Any]) -> tuple[Any, ...] | None:
-    """Labels that several models declare; None where none does."""
-    labels = [label for classes in declared if len(np.shape(classes)) == 1 for label in classes]
-    return tuple(dict.fromkeys(labels)) or None

@@ -98,16 +98,6 @@ def noise_scale(task: TrainingTask, rows: int) -> float:
     return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(rows)
 
 
-def _batch_source(
-    task: TrainingTask, randomness: Secrets, records: TrainingData
-) -> PoissonBatches | PersonBatches:
-    n = task.places or records.units
-    batches = PoissonBatches(randomness.coins, randomness.rows, task.sample_rate, n)
-    if records.persons is None:
-        return batches
-    return PersonBatches(batches, records.persons, randomness.turns)
-
-
 class Stack:
     """M nets of one architecture in training together, with parameters of shape (M, size).
 
@@ -146,8 +136,14 @@ class Stack:
         # One source of secrets per net: nets that shared batches or noise would not be independent
         # runs, which the theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
-        pairs = zip(tasks, self.secrets)
-        self.batches = [_batch_source(task, randomness, records) for task, randomness in pairs]
+        self.batches: list[PoissonBatches | PersonBatches] = []
+        for task, randomness in zip(tasks, self.secrets):
+            n = task.places or records.units
+            units = PoissonBatches(randomness.coins, randomness.rows, task.sample_rate, n)
+            if records.persons is None:
+                self.batches.append(units)
+            else:
+                self.batches.append(PersonBatches(units, records.persons, randomness.turns))
         self.done = 0  # steps
         self._allocate()
 
@@ -237,15 +233,13 @@ class Stack:
         self.scales = [noise_scale(task, n_rows) for task, n_rows in zip(self.tasks, rows)]
         self.divisors = self._as_column([task.expected_batch_size for task in self.tasks]).float()
         self.engine.piece = min(map(rounding.records_per_piece, rows), default=1)
-        self.width, self.rows = self._chunk_width(max(rows, default=0))
-        self.engine.bind(self.trained, self.frozen, self.sums)
-
-    def _chunk_width(self, rows: int) -> tuple[int, int]:
-        """Rows of a chunk and of a batch, equal in every step."""
+        # Rows of a chunk and of a batch, equal in every step.
         allowed = max(1, min(self.max_physical_batch // max(1, len(self.tasks)), rounding.CHUNK))
-        chunks = max(1, math.ceil(rows / allowed))
-        width = max(1, math.ceil(rows / chunks))
-        return width, width * chunks
+        largest = max(rows, default=0)
+        chunks = max(1, math.ceil(largest / allowed))
+        self.width = max(1, math.ceil(largest / chunks))
+        self.rows = self.width * chunks
+        self.engine.bind(self.trained, self.frozen, self.sums)
 
     def _as_column(self, values: Sequence[float]) -> Tensor:
         return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)

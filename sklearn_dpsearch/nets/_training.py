@@ -114,8 +114,7 @@ def _group_into_stacks(
         ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
         sizes = [max(1, tasks[i].rows(records.units)) for i in ordered]
         largest = _most_records_in_stack(tasks[ordered[-1]], sizes[-1], records.device)
-        limit = min(max_physical_batch, largest)
-        groups += _split_by_batch_size(ordered, sizes, limit)
+        groups += _split_by_batch_size(ordered, sizes, min(max_physical_batch, largest))
     return groups
 
 

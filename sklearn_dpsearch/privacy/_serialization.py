@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from importlib import import_module
 from inspect import isabstract, signature
@@ -66,7 +66,7 @@ def to_plain(value: Any) -> Any:
             return [to_plain(member) for member in value]
         case np.ndarray():
             return {"array": [to_plain(number) for number in value.tolist()]}
-    if not is_dataclass(value) or not _is_ours(type(value)):
+    if not is_dataclass(value) or not is_ours(type(value)):
         raise PrivacyError(
             f"Found {type(value).__name__} in a guarantee; only the guarantees of sklearn_dpsearch "
             "and what they are made of can be written down. Use one of them, or keep the ε and δ "
@@ -77,24 +77,18 @@ def to_plain(value: Any) -> Any:
     if kind in BUILDERS:
         written = frozen.written_fields()
     else:
-        built_from = [field for field in fields(frozen) if field.init]
-        written = {field.name: _as_declared_number(field, frozen) for field in built_from}
+        written = {}
+        for field in (field for field in fields(frozen) if field.init):
+            number = getattr(frozen, field.name)
+            # equal values are written alike: whole numbers as floats if any number is allowed
+            is_integer = field.type == "float" and type(number) is int and float(number) == number
+            written[field.name] = float(number) if is_integer else number
     return {"kind": kind, **{name: to_plain(member) for name, member in written.items()}}
 
 
-def _is_ours(kind: type) -> bool:
+def is_ours(kind: type) -> bool:
     """Return whether a class is of this library."""
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
-
-
-def _as_declared_number(field: Field[Any], frozen: object) -> object:
-    """Value of a field, a whole number as a float if any number is allowed.
-
-    Equal values are then written alike.
-    """
-    value = getattr(frozen, field.name)
-    is_integer = field.type == "float" and type(value) is int and float(value) == value
-    return float(value) if is_integer else value
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -173,7 +167,7 @@ def _concrete_kinds() -> Kinds:
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
-        if not isabstract(kind) and _is_ours(kind):
+        if not isabstract(kind) and is_ours(kind):
             # two of one name could not be told apart
             assert kinds.setdefault(kind.__name__, kind) is kind
     return kinds

@@ -19,14 +19,8 @@ from ..ledger import PrivacyLedger
 from ..ledger._ledger_context import ledger_here
 from ..preprocessing import Schema
 from ..preprocessing._columns import FITS
-from ..privacy import GaussianDP, Guarantee, PureDP, calibrate
-from ..privacy._checks import (
-    Neighboring,
-    check_kind,
-    check_neighboring,
-    check_size_of_delta,
-    number_in,
-)
+from ..privacy import GaussianDP, Guarantee, PureDP, _checks, calibrate
+from ..privacy._checks import Neighboring
 from ..privacy._mechanisms.release_sum import release_sum
 from ..privacy._spent import Component, PrivacySpent
 from ..privacy._statement.content import short_up, up
@@ -142,15 +136,16 @@ def schema_report(
     >>> round(report.shares["job"]["unknown"], 1), round(report.shares["age"]["missing"], 2)
     (0.5, 0.25)
     """
-    epsilon, delta = number_in("(0, inf)", epsilon=epsilon), number_in("[0, 1)", delta=delta)
-    check_neighboring(neighboring)
+    epsilon = _checks.number_in("(0, inf)", epsilon=epsilon)
+    delta = _checks.number_in("[0, 1)", delta=delta)
+    _checks.check_neighboring(neighboring)
     checked = Schema.of(schema)
     columns = checked.read_columns(X)
     number = len(next(iter(columns.values())).values)
     unit = "record" if groups is None else "person"
     persons = np.arange(number) if groups is None else persons_in(groups, number)
     if neighboring != "add_remove":
-        check_size_of_delta("delta", delta, max(number_of_persons(persons), 1), unit)
+        _checks.check_size_of_delta("delta", delta, max(number_of_persons(persons), 1), unit)
 
     noise, guarantee = _count_noise(len(checked), epsilon, delta, neighboring)
     part = Component(name=f"report on {len(checked)} columns of a schema", guarantee=guarantee)
@@ -159,7 +154,7 @@ def schema_report(
     )
     book = ledger_here() if ledger is None else ledger
     if book is not None:
-        check_kind("ledger", book, PrivacyLedger, "a PrivacyLedger")
+        _checks.check_kind("ledger", book, PrivacyLedger, "a PrivacyLedger")
         book._spend_fit("schema_report", spent)
 
     counted = slice(None) if groups is None else one_of_each(persons, secrets.token_bytes)

@@ -19,7 +19,7 @@ from .._process.progress import speaking
 from ..adapters._declared_guarantee import Declared
 from ..errors import KnownArguments
 from ..ledger import PrivacyLedger
-from ..ledger._ledger_context import is_counted, model_in_words
+from ..ledger._ledger_context import is_counted, ledger_here, model_in_words
 from ..privacy import Guarantee, MissingDeltaError
 from ..privacy._spent import PrivacySpent
 from ..scoring import PrivateScorer
@@ -29,7 +29,7 @@ from ._checkpoint import start_of_search
 from ._delegation import ReleasedModel
 from ._execution.job import charge
 from ._html_repr import ShownInNotebooks
-from ._ledgers import ledger_of, state_with_ledger, with_earlier_fits
+from ._ledgers import ledger_of, with_earlier_fits
 from ._planning.checks import BUDGET, DELTA, check_forms, check_supported
 from ._planning.finite_epsilon import check_finite
 from ._planning.plan import Plan
@@ -149,8 +149,14 @@ class BasePrivateSearch(
     }
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for pickles and copies, with the ledger of a block around."""
-        return state_with_ledger(super().__getstate__())
+        """State for pickles and copies, with the ledger of a block around.
+
+        Worker processes do not see the block.
+        """
+        state: dict[str, Any] = super().__getstate__()
+        if state.get("ledger") is None and (ledger := ledger_here()) is not None:
+            return {**state, "ledger": ledger}
+        return state
 
     @abstractmethod
     def _strategy(self) -> Strategy:
@@ -222,20 +228,16 @@ class BasePrivateSearch(
         self._validate_params()
         private_process.prepare(private_process.imported())
         ledger = ledger_of(self)
-        work, records = private_fit(self._copy_to_run(), X, y, X_public, y_public, params)
+        search = copy(self)  # parameters set meanwhile do not change the plan
+        search.estimator = clone(self.estimator)
+        if hasattr(search, "cv"):
+            search.cv = read_once(search.cv)
+        work, records = private_fit(search, X, y, X_public, y_public, params)
         if self.rehearse and not is_counted():  # a search around this one has rehearsed it
             why_not = rehearse(work, records)
             if why_not is not None and self.verbose:
                 print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
         return work, ledger
-
-    def _copy_to_run(self) -> Self:
-        """Copy of the search, which runs: parameters set meanwhile do not change the plan."""
-        search = copy(self)
-        search.estimator = clone(self.estimator)
-        if hasattr(search, "cv"):
-            search.cv = read_once(search.cv)
-        return search
 
     # --- run --------------------------------------------------------------------------------------
 

@@ -289,8 +289,7 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     # without generators, which change with use and are replaced in every run
     forget_seeds(estimator)
     with_parameters(estimator, dict.fromkeys(seed_names(estimator)))
-    space = _sample_of_space(plan.space)
-    candidates = [space, repr(plan.spent.guarantee), *settings, estimator]
+    candidates = [_sample_of_space(plan.space), repr(plan.spent.guarantee), *settings, estimator]
     X_public, y_public = prepared.public or (None, None)
     records = {"X": prepared.X, "y": prepared.y, "X_public": X_public, "y_public": y_public}
     facts = {

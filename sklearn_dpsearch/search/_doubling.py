@@ -27,7 +27,6 @@ from . import _private_process as private_process
 from . import _sample_and_aggregate as sample_and_aggregate
 from ._execution.job import Job, Outcome
 from ._execution.randomness import Randomness
-from ._execution.workers import Workers
 from ._planning.checks import BUDGET, PARTS
 from ._planning.plan import Cost, Plan
 from ._planning.space_guarantee import SpaceGuarantee
@@ -338,7 +337,10 @@ class PrivateWalk:
         """
         with self.fit.workplace.entered() as workers:
             if self._rounds is None:
-                self._rounds = self._begin(workers)
+                source, strategy = self.fit.source(), self.fit.strategy
+                assert isinstance(strategy, DoublingStrategy)
+                job = self.fit.job((), source, workers)
+                self._rounds = Rounds(strategy, job, source, self.fit.progress())
             rounds = self._rounds
             rounds.job = replace(rounds.job, workers=workers)
             if self._ended:
@@ -349,12 +351,6 @@ class PrivateWalk:
                 self._ended = True
                 return released_fields(len(rounds.job.split.folds), rounds.train())
             return rounds.ask(batch, rounds.utilities(batch)), rounds.over
-
-    def _begin(self, workers: Workers) -> Rounds:
-        source, strategy = self.fit.source(), self.fit.strategy
-        assert isinstance(strategy, DoublingStrategy)
-        job = self.fit.job((), source, workers)
-        return Rounds(strategy, job, source, self.fit.progress())
 
 
 def steps_of_walk(

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from ..adapters._adapter import ExtrapolationRule
 from ..errors import did_you_mean
+from ..preprocessing._columns import is_number
 from ..privacy import PrivacyError
 from ._planning.space_guarantee import SpaceGuarantee
 from ._records import Candidate, Extrapolate, with_parameters
@@ -77,7 +78,7 @@ def extrapolated(
         What the adapter knows about an estimator with these parameters.
     sizes : Sizes
     """
-    numeric = {name for name, value in candidate.items() if _is_number(value)}
+    numeric = {name for name, value in candidate.items() if is_number(value)}
     rules: dict[str, ExtrapolationRule]
     if callable(extrapolate):
         rules = dict.fromkeys(numeric, extrapolate)
@@ -103,7 +104,7 @@ def _extrapolated(rule: ExtrapolationRule, name: str, value: Any, sizes: Sizes) 
                 "records that tune and that train the final model (shares of all records where "
                 "their number is private)."
             ) from error
-    if not _is_number(value):
+    if not is_number(value):
         raise ValueError(
             f"Found extrapolate[{name!r}]='linear' and the value {value!r}, which is not a number. "
             "Use 'keep', or a callable (value, n_tune, n_final)."
@@ -111,10 +112,6 @@ def _extrapolated(rule: ExtrapolationRule, name: str, value: Any, sizes: Sizes) 
     scaled = value * (sizes.final / sizes.tune)
     counts = isinstance(value, numbers.Integral) and bool(value > 0)  # type: ignore[operator]
     return max(1, round(scaled)) if counts else scaled
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def changed_parameters(candidate: Candidate, parameters: Candidate) -> Iterator[tuple[str, Any]]:

@@ -47,11 +47,10 @@ class ShownInNotebooks:
         """One child: the released model, or before ``fit`` the estimator."""
         name = "best_estimator_" if hasattr(self, "best_estimator_") else "estimator"
         model = getattr(self, name)
-        label = f"{name}: {type(model).__name__}"
         return SimpleNamespace(
             kind="parallel",
             estimators=[model],
-            names=[label],
+            names=[f"{name}: {type(model).__name__}"],
             name_details=[words_of(model)],
             name_caption=None,
             doc_link_label=None,

@@ -39,21 +39,17 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
             "needed for one data set. Leave one of them out."
         )
     ledger = around if parameter is None else parameter
-    different = [inner for inner in _ledgers_inside(search) if inner != ledger]
+    space = getattr(search, "param_distributions", None) or getattr(search, "param_grid", None)
+    listed = list(values_of_space(space))
+    inner = [value for part in (search.estimator, *listed) for value in nested_values(part)]
+    ledgers = [value for value in (*listed, *inner) if isinstance(value, PrivacyLedger)]
+    different = [other for other in ledgers if other != ledger]
     if different:  # a candidate that is a search never writes into its ledger
         raise PrivacyError(
             f"Found {different[0]!r} inside of the search, and {ledger!r} for the search itself, "
             "whose ledger covers all inner fits. Give the same ledger to the outer search."
         )
     return ledger
-
-
-def _ledgers_inside(search: Any) -> list[PrivacyLedger]:
-    """Ledgers among the estimator's parameters, the values of the space, and what is in these."""
-    space = getattr(search, "param_distributions", None) or getattr(search, "param_grid", None)
-    listed = list(values_of_space(space))
-    inner = [value for part in (search.estimator, *listed) for value in nested_values(part)]
-    return [value for value in (*listed, *inner) if isinstance(value, PrivacyLedger)]
 
 
 def with_earlier_fits(
@@ -66,14 +62,3 @@ def with_earlier_fits(
     times = "once" if search._fits_before == 1 else f"{search._fits_before} times"
     text = REPEATED_FIT.format(times, MANUAL_TOTAL if ledger is None else LEDGER_TOTAL)
     return replace(spent, assumptions=(*spent.assumptions, text))
-
-
-def state_with_ledger(state: dict[str, Any]) -> dict[str, Any]:
-    """State of a search for pickles.
-
-    Inside a ledger's block the ledger becomes the search's parameter, as worker processes do not
-    see the block.
-    """
-    if state.get("ledger") is None and (ledger := ledger_here()) is not None:
-        return {**state, "ledger": ledger}
-    return state

@@ -128,8 +128,7 @@ class PrivateFit:
         if isinstance(X, PartitionedTable):
             X, y, split = X.gathered(split)
         job = job_of(self.plan, split, X, y, self.fit_params, self.public)
-        threads = self.workplace.threads
-        return replace(job, finished=self.finished, workers=workers, threads=threads)
+        return replace(job, finished=self.finished, workers=workers, threads=self.workplace.threads)
 
 
 def private_fit(

@@ -76,10 +76,7 @@ def _ignore(stage: Stage) -> None:
 
 
 def privately(
-    work: Callable[[], Result],
-    shared: Sequence[Any] = (),
-    writes: Sequence[str] | None = (),
-    tell: Tell = _ignore,
+    work: Callable[[], Result], shared: Sequence[Any] = (), writes: Sequence[str] | None = ()
 ) -> Result:
     """Do work in a process of its own, and return its value.
 
@@ -91,8 +88,6 @@ def privately(
     writes : sequence of str or None
         Folders in which the work may write, beside its temporary one. None: anywhere, and it has
         the network.
-    tell : callable, optional
-        Told the stages of the work, which are public.
 
     Raises
     ------
@@ -102,7 +97,7 @@ def privately(
         If the work ends without a value: in fixed words, but for the library's own errors.
     """
     with PrivateProcess(work, shared, writes) as process:
-        value: Result = process(tell=tell)
+        value: Result = process()
         return value
 
 

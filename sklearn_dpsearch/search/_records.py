@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -12,7 +13,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from ..adapters._adapter import ExtrapolationRule, is_ours
-from ..data._records import Declared, classes_of, number_of_records
+from ..data._records import Declared, number_of_records
 from ..data._rows import ChosenRows
 
 #: Values of hyperparameters by name: one of the points among which a search chooses.
@@ -107,11 +108,20 @@ def takes_groups(step: Any) -> bool:
 
 def declared_of(models: Sequence[Any]) -> Declared:
     """Public facts by which records are read for these models, one candidate of each family."""
+    schemas = [parameter(step, "schema") for model in models for step in steps_of(model)]
+    exact = [
+        name
+        for schema in schemas
+        if isinstance(schema, Mapping)
+        for name, entry in schema.items()
+        if isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
+    ]
+    declared = [classes for classes in declared_classes(models) if len(np.shape(classes)) == 1]
     return Declared(
-        exact=tuple(dict.fromkeys(name for model in models for name in exact_columns(model))),
+        exact=tuple(dict.fromkeys(exact)),
         of_objects=any(map(_reads_objects, models)),
         row_shape=next(filter(None, map(_row_shape, models)), None),
-        classes=classes_of(declared_classes(models)),
+        classes=tuple(dict.fromkeys(itertools.chain(*declared))) or None,
         numeric=not any(map(is_classifier, models)),
     )
 
@@ -119,12 +129,6 @@ def declared_of(models: Sequence[Any]) -> Declared:
 def declared_classes(models: Sequence[Any]) -> list[Any]:
     """Classes that each model declares, or its schema; None where they are not declared."""
     return [parameter(steps_of(model)[-1], "classes") for model in models]
-
-
-def kind_of(dtype: Any) -> str:
-    """NumPy's letter for a type of values; empty for objects."""
-    kind = getattr(dtype, "kind", "")
-    return "" if kind == "O" else str(kind)
 
 
 def _row_shape(model: Any) -> tuple[int, ...] | None:
@@ -138,18 +142,6 @@ def _row_shape(model: Any) -> tuple[int, ...] | None:
         return (len(schema) - (parameter(first, "target") in schema),)
     widths = {np.size(end) for end in bounds} if isinstance(bounds, (tuple, list)) else {1}
     return (max(widths),) if max(widths) > 1 else None
-
-
-def exact_columns(model: Any) -> list[str]:
-    """Columns whose numbers must not be rounded, by the schemas of the steps."""
-    schemas = [parameter(step, "schema") for step in steps_of(model)]
-    tables = [schema for schema in schemas if isinstance(schema, Mapping)]
-    return [
-        name
-        for schema in tables
-        for name, entry in schema.items()
-        if isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
-    ]
 
 
 def _reads_objects(estimator: Any) -> bool:

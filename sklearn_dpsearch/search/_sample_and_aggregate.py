@@ -25,22 +25,13 @@ from ..privacy._mechanisms.array_sampling import RandomBytes, uniform_integers
 from ..privacy._spent import Component
 from ..scoring._validation import Fold, PublicValidation, kind_of_numbers
 from . import _private_process as private_process
+from . import _records
 from ._execution import models
 from ._execution.job import Job, Outcome
 from ._execution.randomness import Randomness
 from ._execution.workers import attempt, in_parallel, task_context
 from ._planning.plan import Cost, Facts, Plan
-from ._records import (
-    Candidate,
-    Candidates,
-    Distributions,
-    Parameters,
-    Scorer,
-    Seed,
-    Seeds,
-    take,
-    with_parameters,
-)
+from ._records import Candidate, Candidates, Distributions, Parameters, Scorer, Seed, Seeds
 from ._strategy import Strategy, checked_candidates
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
@@ -116,7 +107,9 @@ def _part_scores(job: Job, part: int, candidates: Candidates, seed: Seed) -> lis
         reseed(seed)
         seeds = models.spawn_seeds(seed, len(candidates))
         fitted = models.all_fitted(job, candidates, seeds, train)
-        data = job.public if job.public is not None else (take(job.X, test), take(job.y, test))
+        data = job.public
+        if data is None:
+            data = _records.take(job.X, test), _records.take(job.y, test)
         return [_score_on_part(job, model, *data) for model in fitted]
 
 
@@ -155,7 +148,7 @@ def _with_scaled_loss(
     """
 
     def promise(settings: Mapping[str, Any]) -> Guarantee:
-        model = with_parameters(clone(configured), settings)
+        model = _records.with_parameters(clone(configured), settings)
         return job.adapter.training_run(model, None).guarantee
 
     # this noise protects no release: on any error it stays as configured

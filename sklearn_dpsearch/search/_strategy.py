@@ -156,14 +156,13 @@ class Strategy(ABC):
             columns=columns,
             target=target,
         )
-        assumptions = assumptions_of_search(search, self.kinds, public)
         return Facts(
             families=families,
             epsilon=search.epsilon,
             delta=search.delta,
             error_score=float(search.error_score),
             score_noise=getattr(search, "score_noise", "match"),
-            notes=(*assumptions, *notes),
+            notes=(*assumptions_of_search(search, self.kinds, public), *notes),
             release=release,
             **facts,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -17,7 +17,7 @@ from ..errors import did_you_mean
 from ..privacy import CountDistribution, Fixed, Guarantee, PrivacyError
 from ..privacy._checks import Neighboring
 from ..privacy._count_distributions.distributions import as_count_distribution
-from ..scoring._validation import Fold, Validation, all_numbers, numbers_where
+from ..scoring._validation import Validation, all_numbers, numbers_where
 from . import _final_training as final_training
 from . import _random_subset as random_subset
 from ._base import BasePrivateSearch
@@ -221,7 +221,11 @@ class SubsetStrategy(BestOfStrategy):
         relation, told_its_size = families.relation, families.told_their_size
         secret = random_subset.secret_membership(told_its_size, relation)
         amplified = secret and relation != "replace_one"
-        fraction = self._fraction(n_samples, amplified)
+        if search.subset_fraction == "auto":
+            n = n_samples if amplified else None
+            fraction = random_subset.default_fraction(n, search.epsilon)
+        else:
+            fraction = float(search.subset_fraction)
         scorer, members = self.scorer(public), self._members(families, fraction, n_samples, public)
         exhaustive = self._is_exhaustive(fraction, relation, secret)
         distribution = self._distribution(exhaustive)
@@ -280,14 +284,6 @@ class SubsetStrategy(BestOfStrategy):
         if calibrated or _replaced_promises(presence) == _replaced_promises(families):
             return presence, True
         return families, False
-
-    def _fraction(self, n_samples: int | None, amplified: bool) -> float:
-        """Probability with which a record joins the subset."""
-        search = self.search
-        if search.subset_fraction != "auto":
-            return float(search.subset_fraction)
-        n = n_samples if amplified else None
-        return random_subset.default_fraction(n, search.epsilon)
 
     def _is_exhaustive(self, fraction: float, relation: Neighboring, secret: bool) -> bool:
         """Return whether each candidate runs once."""
@@ -357,7 +353,12 @@ class SubsetStrategy(BestOfStrategy):
             final_training.check_guarantee_kept(plan.promises, candidate, candidate, tune)
             final_training.check_guarantee_kept(plan.final, full, carried, train)
         joins, folds = subset.draw(n_samples, source.random_bytes)
-        scored, size_std = self._scored(relation, subset, n_samples, folds)
+        if relation == "replace_one":  # the subset counts as known
+            scored, size_std = [len(test) for _, test in folds], 0.0
+        else:
+            expected = subset.n_scored(n_samples, len(folds))
+            scored = [expected] * len(folds)
+            size_std = math.sqrt(expected * max(1.0 - expected / n_samples, 0.0))
         records = (
             numbers_where(~joins) if self.search.train_on == "rest" else all_numbers(n_samples)
         )
@@ -382,18 +383,6 @@ class SubsetStrategy(BestOfStrategy):
         assert isinstance(members, random_subset.InSubset | random_subset.OnTheRest)
         trained = 1.0 - members.fraction if self.search.train_on == "rest" else 1.0
         return final_training.Sizes(members.fraction * n, trained * n)
-
-    def _scored(
-        self, relation: Neighboring, subset: Validation, n_samples: int, folds: Sequence[Fold]
-    ) -> tuple[list[int], float]:
-        """Numbers of validation records that scores may use, and a standard deviation.
-
-        It is that of the drawn numbers.
-        """
-        if relation == "replace_one":  # the subset counts as known
-            return [len(test) for _, test in folds], 0.0
-        expected = subset.n_scored(n_samples, len(folds))
-        return [expected] * len(folds), math.sqrt(expected * max(1.0 - expected / n_samples, 0.0))
 
     def outcome(
         self, job: Job, candidates: Candidates, runs: Mapping[int, Run], best: int, seed: Seed

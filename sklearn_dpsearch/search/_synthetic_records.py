@@ -76,7 +76,16 @@ def made_up(estimator: Any, scorer: Scorer, like: tuple[Any, Any] | None = None)
         )
     n = max(FEWEST_RECORDS, min(RECORDS, MOST_NUMBERS // max(1, math.prod(X.shape[1:]))))
     records = _records_like(X, steps, rng, n)
-    return records, None if y is None else _targets_like(y, steps[-1], scorer, rng, n)
+    if y is None:
+        return records, None
+    shape = y.shape[1:]
+    if not any(width > 1 for width in shape):
+        targets = _targets(steps[-1], scorer, rng, n, y.dtype.kind)
+    elif is_regressor(steps[-1]):  # several numbers or labels of each record
+        targets = rng.uniform(-1.0, 1.0, (n, *shape))
+    else:
+        targets = rng.integers(0, 2, (n, *shape))
+    return records, _of_type(targets, y.dtype, targets).reshape(n, *shape)
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -138,7 +147,15 @@ def _records_like(X: Any, steps: Sequence[Any], rng: np.random.Generator, n: int
         return type(X)(dense.astype(X.dtype)).tocsr()
     declared = _declared_columns(steps, width)
     if is_frame(X):
-        return _table_like(X, declared, rng, n)
+        import pandas as pd
+
+        columns = []
+        for place, (name, dtype) in enumerate(zip(X.columns, X.dtypes)):
+            plain = pd.Series(_of_kind(dtype.kind, rng, n))
+            draw = declared.get(place, declared.get(name))
+            column = plain if draw is None else pd.Series(draw(rng, n))
+            columns.append(_of_type(column, dtype, plain))
+        return pd.concat(columns, axis=1, keys=X.columns)
     draws = list(declared.values())  # a schema's columns stand in its order
     records = np.empty((n, width), X.dtype)
     if X.dtype.kind in "iu" and (tokens := _tokens(steps[-1])) is not None:
@@ -158,18 +175,6 @@ def _tokens(net: Any) -> int | None:
         return net.n_tokens() if hasattr(net, "n_tokens") else None
     except Exception:  # the rehearsal itself shows it
         return None
-
-
-def _table_like(X: Any, declared: Mapping[Any, Draw], rng: np.random.Generator, n: int) -> Any:
-    """Data frame with the same columns and types, filled from declared draws."""
-    import pandas as pd
-
-    columns = []
-    for place, (name, dtype) in enumerate(zip(X.columns, X.dtypes)):
-        plain = pd.Series(_of_kind(dtype.kind, rng, n))
-        draw = declared.get(place, declared.get(name))
-        columns.append(_of_type(plain if draw is None else pd.Series(draw(rng, n)), dtype, plain))
-    return pd.concat(columns, axis=1, keys=X.columns)
 
 
 def _of_kind(kind: str, rng: np.random.Generator, n: int) -> np.ndarray:
@@ -206,18 +211,6 @@ def _targets(
     if is_classifier(last) or kind is not None:
         return np.resize(np.asarray(_labels(last, scorer, kind)), n)
     return None
-
-
-def _targets_like(y: Any, last: Any, scorer: Scorer, rng: np.random.Generator, n: int) -> Any:
-    """Targets of the shape and type of given ones."""
-    shape = y.shape[1:]
-    if not any(width > 1 for width in shape):
-        targets = _targets(last, scorer, rng, n, y.dtype.kind)
-    elif is_regressor(last):  # several numbers or labels of each record
-        targets = rng.uniform(-1.0, 1.0, (n, *shape))
-    else:
-        targets = rng.integers(0, 2, (n, *shape))
-    return _of_type(targets, y.dtype, targets).reshape(n, *shape)
 
 
 def _labels(last: Any, scorer: Scorer, kind: str | None) -> Sequence[Any]:

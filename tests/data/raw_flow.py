@@ -188,6 +188,11 @@ class Flow:
             yield from (one for one in functions().get(name, []) if one.path.startswith(home))
             return
         value = node.func.value
+        if isinstance(value, ast.Name) and value.id in imports_of(function.path):
+            module = f"{imports_of(function.path)[value.id]}/{value.id}.py".lstrip("/")
+            if (PACKAGE / module).is_file():
+                yield from (one for one in functions().get(name, []) if one.path == module)
+                return
         if isinstance(value, ast.Name) and value.id in classes():
             yield from (one for one in functions().get(name, []) if one.owner == value.id)
             return

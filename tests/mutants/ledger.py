@@ -68,9 +68,9 @@ MUTANTS = {
     ),
     "blocks end at the process": Mutant(
         mistake="What worker processes fit inside of a ledger's block is not entered.",
-        file="search/_ledgers.py",
-        old='    if state.get("ledger") is None and (ledger := ledger_here()) is not None:\n',
-        new='    if state.get("ledger") is not None and (ledger := ledger_here()) is not None:\n',
+        file="search/_base.py",
+        old='if state.get("ledger") is None and ',
+        new='if state.get("ledger") is not None and ',
         test=SEARCHES,
     ),
 }

@@ -297,7 +297,8 @@ def test_progress_comes_while_the_work_goes_on(start):
         return is_private()
 
     told = []
-    assert privately(speaks, tell=told.append)
+    with PrivateProcess(speaks) as process:
+        assert process(tell=told.append)
     assert told == [Stage("one"), Stage("two", 1, 3)]
     assert not is_private()
 

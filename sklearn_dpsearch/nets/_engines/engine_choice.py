@@ -88,7 +88,11 @@ def choose_engine(
     rows = map_tensors(lambda values: values.to(device), rows)
     probed = module if sequence is not None else copy.deepcopy(module)
     outputs = outputs_on_made_up(in_training(probed), rows)
-    targets = made_up_labels(outputs, labels.to(device))
+    targets = labels.to(device)
+    are_codes = targets.dim() == 1 and not targets.is_floating_point()
+    if are_codes and outputs is not None and outputs.dim() == 2 and outputs.shape[1] > 2:
+        codes = torch.linspace(0, outputs.shape[1] - 1, ROWS, device=device)
+        targets = codes.round().to(targets.dtype)  # from the first class to the last
     if outputs is not None:
         losses.check_criterion_outputs(criterion, outputs)
     is_sum = outputs is not None and losses.sums_one_loss_per_record(criterion, outputs, targets)
@@ -276,15 +280,6 @@ def _made_up_tensor(values: Tensor, rng: torch.Generator) -> Tensor:
         return torch.randn(shape, generator=rng).to(values.dtype)
     # tokens, and classes, that nearly every net has
     return torch.randint(0, 2, shape, generator=rng).to(values.dtype)
-
-
-def made_up_labels(outputs: Tensor | None, labels: Tensor) -> Tensor:
-    """Made-up labels that reach from the first class to the last."""
-    are_codes = labels.dim() == 1 and not labels.is_floating_point()
-    if not are_codes or outputs is None or outputs.dim() != 2 or outputs.shape[1] <= 2:
-        return labels
-    codes = torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device)
-    return codes.round().to(labels.dtype)
 
 
 def check_predictions_are_of_records(module: nn.Module, rows: Inputs) -> None:

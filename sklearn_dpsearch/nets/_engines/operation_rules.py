@@ -227,13 +227,11 @@ def where(condition: object, *choices: object) -> None:
     elementwise(condition, *choices)
 
 
-def rule_along_dims(
-    *names: str, dims: str = "dim", default: object = None, rank: int = 2
-) -> OperationRule:
+def rule_along_dims(*names: str, dims: str = "dim", default: object = None) -> OperationRule:
     """Rule for operations along named dimensions of each record."""
 
     def rule(value: object, *args: object, **kwargs: object) -> None:
-        rows, arguments = require_rows(value, rank), arguments_by_name(names, args, kwargs)
+        rows, arguments = require_rows(value, 2), arguments_by_name(names, args, kwargs)
         require_inner_dims(arguments.pop(dims, default), rows.rank)
         require_constants(*arguments.values())
 

@@ -11,14 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ...data import _datasets
 from ...data._columns import array_of
-from ...data._datasets import (
-    RecordSource,
-    arrays_by_name,
-    arrays_from_dataset,
-    record_tensors,
-    source_of,
-)
+from ...data._datasets import RecordSource
 from ...data._records import check_same_number
 from ...data._rows import ChosenRows, array_in_memory, rows_in_file
 from .._named_tensors import Inputs, list_tensors, map_tensors
@@ -68,7 +63,7 @@ def tensors_from_arrays(X: Any) -> Inputs:
     """
     if isinstance(X, ChosenRows) and X.dtype.kind in "fiub":
         return converted_rows(X, "single", zero_row(X).dtype, tensor_from_block, CHECK_BLOCK)
-    named = arrays_by_name(X)
+    named = _datasets.arrays_by_name(X)
     if named is None:
         return tensor_from_block(array_in_memory(X))
     parts = {name: tensor_from_block(part, f"X[{name!r}]") for name, part in named.items()}
@@ -96,8 +91,8 @@ def training_records(
     one_by_one : OneByOne
         Facts about records that are read one by one, and the conversion of all inputs.
     """
-    X, y = arrays_from_dataset(X, y)
-    if (source := source_of(X, y)) is not None:
+    X, y = _datasets.arrays_from_dataset(X, y)
+    if (source := _datasets.source_of(X, y)) is not None:
         return dataset_records(source, one_by_one)
     if y is None:
         needed = "the target of each record is needed."
@@ -163,7 +158,7 @@ def dataset_records(source: RecordSource, facts: OneByOne) -> ReadRecords:
             f"that the shape of its records is not known. Give the net a public or made-up input, "
             "e.g. example_input=torch.zeros(1, 28, 28) (a dict of inputs by name, if records are)."
         )
-    row = record_tensors(facts.example)
+    row = _datasets.record_tensors(facts.example)
     if row is None:
         needed = "a tensor, an array or a dict of such is needed."
         raise ValueError(f"Found example_input that holds no numbers; {needed}")

@@ -32,15 +32,9 @@ from .._named_tensors import Inputs, input_names, list_tensors, map_tensors, wra
 from .._optimizers import Table, UpdateRule, check_optimizer, lr_table
 from .._randomness import global_torch_seed, seed_sequence
 from .._records import RECORD_ALONE, TrainingData, single_precision
+from . import input_records
 from .base import DPSGDEstimator
 from .callbacks import callbacks_of_kind, freeze_parameters
-from .input_records import (
-    ForPrediction,
-    OneByOne,
-    check_input_names,
-    numeric_array,
-    training_records,
-)
 from .settings import Settings
 from .step_size import StepFacts, StepSize
 
@@ -230,11 +224,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def get_dataset(self, X: Any, y: Any = None) -> Any:
         """Records for prediction, always as arrays (skorch would take a data frame apart)."""
         if (source := source_for_prediction(X)) is not None:
-            return ForPrediction(source)
+            return input_records.ForPrediction(source)
         named = arrays_by_name(X)
         if named is None:
-            return super().get_dataset(numeric_array("X", X), y)
-        parts = {name: numeric_array("X", part) for name, part in named.items()}
+            return super().get_dataset(input_records.numeric_array("X", X), y)
+        parts = {name: input_records.numeric_array("X", part) for name, part in named.items()}
         return super().get_dataset(parts, y)
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
@@ -368,10 +362,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> TrainingData:
         if fresh:
             self.initialize()
-        facts = OneByOne(
+        facts = input_records.OneByOne(
             self.example_input, self._note_inputs, self._encoded_targets, self._blank_target
         )
-        records = training_records(X, y, self._targets, self.device, facts)
+        records = input_records.training_records(X, y, self._targets, self.device, facts)
         if self.output_shape_ is not None:
             self._check_outputs(self.output_shape_, records.targets)
         return records
@@ -379,7 +373,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _note_inputs(self, inputs: Inputs) -> Inputs:
         """Convert inputs for the module, and note their public facts."""
         if isinstance(inputs, dict):
-            check_input_names(self.module_, list(inputs))
+            input_records.check_input_names(self.module_, list(inputs))
         self.input_names_ = input_names(inputs)
         self.history_ = None  # skorch's history would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in list_tensors(inputs))

@@ -17,16 +17,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ...data._labels import (
-    ClassWeights,
-    assumptions_about_labels,
-    check_kind,
-    class_weights,
-    classes_in,
-    label_kind,
-    sorted_classes,
-    targets_in,
-)
+from ...data import _labels
+from ...data._labels import ClassWeights
 from ...preprocessing import TableEncoder
 from ...preprocessing._schema import check_stated_once
 from .._estimators import layers, step_size
@@ -156,7 +148,7 @@ class TableNet(DPSGDEstimator):
 
     def _check_net(self) -> None:
         layers.checked_hidden_layers(getattr(self, "hidden_layer_sizes", ()))
-        class_weights(getattr(self, "class_weight", None), None)
+        _labels.class_weights(getattr(self, "class_weight", None), None)
 
     def _resolve_schema(self) -> None:
         self.__dict__[FORM] = self.records_of(self)
@@ -187,9 +179,10 @@ class TableNet(DPSGDEstimator):
         if y is None:
             name = type(self).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-        records, labels = self._form, targets_in(y, numeric=isinstance(self, RegressorMixin))
+        records = self._form
+        labels = _labels.targets_in(y, numeric=isinstance(self, RegressorMixin))
         if (declared := records.stated.get("classes", getattr(self, "classes", None))) is not None:
-            check_kind(declared, label_kind(y))
+            _labels.check_kind(declared, _labels.label_kind(y))
         X = records.checked(X, labels, fresh)
         persons = None if groups is None else RecordsOfPersons.of(groups, len(labels))
         number = len(labels) if persons is None else len(persons)
@@ -315,7 +308,8 @@ class TableClassifier(ClassifierMixin, TableNet):
 
     def _check_target(self) -> None:
         declared = self._declared("classes")
-        class_weights(self.class_weight, None if declared is None else sorted_classes(declared))
+        classes = None if declared is None else _labels.sorted_classes(declared)
+        _labels.class_weights(self.class_weight, classes)
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``.
@@ -359,13 +353,13 @@ class TableClassifier(ClassifierMixin, TableNet):
         return np.array([[-1.0, 1.0]]) if n == 2 else np.eye(n) - 1.0 / n
 
     def _training_criterion(self) -> nn.Module:
-        weights = class_weights(self.class_weight, self.classes_).astype(np.float32)
+        weights = _labels.class_weights(self.class_weight, self.classes_).astype(np.float32)
         constants = None if self.class_weight is None else torch.from_numpy(weights)
         return nn.CrossEntropyLoss(reduction="sum", weight=constants)
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         if fresh and not getattr(self, "_given_classes", False):
-            self.classes_ = classes_in(y, self._declared("classes"))
+            self.classes_ = _labels.classes_in(y, self._declared("classes"))
         return label_targets(y, self.classes_)
 
     def decision_function(self, X: Any) -> Array:
@@ -395,7 +389,7 @@ class TableClassifier(ClassifierMixin, TableNet):
     def _assumed_of_target(self) -> tuple[str, ...]:
         # a schema states the classes of its target
         are_declared = self.classes is not None or getattr(self, "target", None) is not None
-        return tuple(assumptions_about_labels(are_declared, self.class_weight))
+        return tuple(_labels.assumptions_about_labels(are_declared, self.class_weight))
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)

@@ -244,7 +244,7 @@ def built_once(kind: type[Guarantee], **parts: Any) -> Guarantee:
 
 def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:
     """Raise unless guarantees are under one neighbouring relation."""
-    relations = sorted({guarantee.neighboring for guarantee in guarantees})
+    relations = {guarantee.neighboring for guarantee in guarantees}
     if len(relations) != 1:
         listed = ", ".join(f"{type(part).__name__}({part.neighboring})" for part in guarantees)
         raise MixedNeighborsError(
@@ -308,23 +308,16 @@ def discretize_profiles(
     """
     reach = min(max(map(basic_mechanisms.negligible_from, curves)), LARGEST_EPSILON)
     if adaptive:
-        grid = adaptive_grid(
-            lambda epsilon: np.max([curve(epsilon) for curve in curves], axis=0), 0.0, reach, number
-        )
+        # Chords cost alike: one over a gap g, over which a curve falls by a factor of e^{s·g},
+        # costs about s·g²/8.
+        even = np.linspace(0.0, reach, EVEN_POINTS)
+        largest = np.max([curve(even) for curve in curves], axis=0)
+        falls = -np.diff(np.log(np.maximum(largest, SMALLEST_DELTA)))
+        places = np.append(0.0, np.cumsum(np.sqrt(np.clip(falls, 0.1, 100.0))))
+        grid = np.union1d(even, np.interp(np.linspace(0.0, places[-1], number), places, even))
     else:
         grid = reach * np.linspace(0.0, 1.0, number)
     return pair_through(grid, *(np.clip(curve(grid), 0.0, 1.0) for curve in curves))
-
-
-def adaptive_grid(curve: Profile, low: float, high: float, number: int) -> Array:
-    """Values of ε between which chords of a falling profile cost alike.
-
-    A chord over a gap g, over which the curve falls by a factor of e^{s·g}, costs about s·g²/8.
-    """
-    even = np.linspace(low, high, EVEN_POINTS)
-    falls = -np.diff(np.log(np.maximum(curve(even), SMALLEST_DELTA)))
-    places = np.append(0.0, np.cumsum(np.sqrt(np.clip(falls, 0.1, 100.0))))
-    return np.union1d(even, np.interp(np.linspace(0.0, places[-1], number), places, even))
 
 
 # --- several bounds for one mechanism -------------------------------------------------------------

@@ -83,21 +83,15 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
         flat += guarantee.parts if isinstance(guarantee, Composition) else (guarantee,)
     if any(isinstance(guarantee, NonPrivate) for guarantee in flat):
         return NonPrivate(neighboring=flat[0].neighboring)
-    merged = _merge_closed_forms(flat)
-    if len(merged) == 1:
-        return merged[0]
-    return Composition(parts=tuple(merged), neighboring=flat[0].neighboring)
-
-
-def _merge_closed_forms(parts: Sequence[Guarantee]) -> list[Guarantee]:
-    """Merge guarantees whose parameters add up; keep the others."""
-    merged = [part for part in parts if type(part) not in CLOSED_FORMS]
+    merged = [part for part in flat if type(part) not in CLOSED_FORMS]
     for kind, add in CLOSED_FORMS.items():
-        alike = [part for part in parts if type(part) is kind]
+        alike = [part for part in flat if type(part) is kind]
         if len(alike) > 1:
             alike = [kind(**add(alike), neighboring=alike[0].neighboring)]
         merged += alike
-    return merged
+    if len(merged) == 1:
+        return merged[0]
+    return Composition(parts=tuple(merged), neighboring=flat[0].neighboring)
 
 
 def _sum_of_renyi_curves(parts: Sequence[RenyiDP]) -> dict[str, Any]:

@@ -9,17 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import PrivacyError
-from .._checks import (
-    Array,
-    ArrayLike,
-    Neighboring,
-    as_numbers,
-    cached_property,
-    check_kind,
-    require,
-    require_in,
-    require_whole,
-)
+from .. import _checks
+from .._checks import Array, ArrayLike, Neighboring, cached_property
 from .._numerics import basic_mechanisms
 from .._numerics.loss_distribution import (
     DominatingPair,
@@ -59,8 +50,8 @@ class ApproxDP(Guarantee):
     delta: float
 
     def _check(self) -> None:
-        require_in("[0, inf)", epsilon=self.epsilon)
-        require_in("[0, 1)", delta=self.delta)
+        _checks.require_in("[0, inf)", epsilon=self.epsilon)
+        _checks.require_in("[0, 1)", delta=self.delta)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -87,7 +78,7 @@ class ZCDP(Guarantee):
     rho: float
 
     def _check(self) -> None:
-        require_in("[0, inf)", rho=self.rho)
+        _checks.require_in("[0, inf)", rho=self.rho)
 
     def renyi(self, order: ArrayLike) -> Array:
         """Rényi divergence ρ·α."""
@@ -121,7 +112,7 @@ class GaussianDP(Guarantee):
     mu: float
 
     def _check(self) -> None:
-        require_in("[0, inf)", mu=self.mu)
+        _checks.require_in("[0, inf)", mu=self.mu)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -163,7 +154,7 @@ class RenyiDP(Guarantee):
 
     def __post_init__(self) -> None:
         for name in ("orders", "epsilons"):
-            values = np.array(as_numbers(name, getattr(self, name)), ndmin=1)
+            values = np.array(_checks.as_numbers(name, getattr(self, name)), ndmin=1)
             values.setflags(write=False)
             object.__setattr__(self, name, values)
         super().__post_init__()
@@ -172,9 +163,10 @@ class RenyiDP(Guarantee):
         shape, other = self.orders.shape, self.epsilons.shape
         alike = len(shape) == 1 and shape == other != (0,)
         expected = "orders and epsilons of the same shape (n,), n >= 1"
-        require(alike, expected, orders=shape, epsilons=other)
-        require(bool(np.all(self.orders > 1)), "orders > 1", smallest=self.orders.min())
-        require(bool(np.all(self.epsilons >= 0)), "epsilons >= 0", smallest=self.epsilons.min())
+        _checks.require(alike, expected, orders=shape, epsilons=other)
+        _checks.require(bool(np.all(self.orders > 1)), "orders > 1", smallest=self.orders.min())
+        not_negative = bool(np.all(self.epsilons >= 0))
+        _checks.require(not_negative, "epsilons >= 0", smallest=self.epsilons.min())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RenyiDP) or self.neighboring != other.neighboring:
@@ -246,10 +238,10 @@ class DPSGD(ByBothRoutes):
     steps: int
 
     def _check(self) -> None:
-        require_in("(0, inf)", noise_multiplier=self.noise_multiplier)
-        require_in("(0, 1]", sample_rate=self.sample_rate)
-        require_whole(0, steps=self.steps)
-        require(self.steps <= MOST_STEPS, f"at most {MOST_STEPS:g} steps", steps=self.steps)
+        _checks.require_in("(0, inf)", noise_multiplier=self.noise_multiplier)
+        _checks.require_in("(0, 1]", sample_rate=self.sample_rate)
+        _checks.require_whole(0, steps=self.steps)
+        _checks.require(self.steps <= MOST_STEPS, f"at most {MOST_STEPS:g} steps", steps=self.steps)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -300,7 +292,7 @@ class ProfileDP(Guarantee):
                 f"Found profile={self.profile!r}; a function from epsilon to delta is needed."
             )
         if self.given_pair is not None:
-            check_kind("given_pair", self.given_pair, DominatingPair, "a DominatingPair")
+            _checks.check_kind("given_pair", self.given_pair, DominatingPair, "a DominatingPair")
             for pld in self.given_pair.directions:
                 check_masses(pld)
 
@@ -329,11 +321,11 @@ class ProfileDP(Guarantee):
         return {"neighboring": self.neighboring, "removed": pair.removed, "added": added}
 
     def _profile(self, epsilon: Array) -> Array:
-        values = as_numbers("profile", self.profile(epsilon))
+        values = _checks.as_numbers("profile", self.profile(epsilon))
         valid = values.shape == epsilon.shape
-        require(valid, "a profile with as many values as arguments", profile=values.shape)
+        _checks.require(valid, "a profile with as many values as arguments", profile=values.shape)
         expected = "a profile that is a number everywhere (1 where nothing is known)"
-        require(not np.any(np.isnan(values)), expected, profile=values)
+        _checks.require(not np.any(np.isnan(values)), expected, profile=values)
         return np.asarray(np.clip(values, 0.0, 1.0))
 
     def _pair(self) -> DominatingPair:

@@ -10,16 +10,10 @@ import numpy as np
 from scipy import special
 
 from .._checks import Array
+from . import loss_distribution
 from .arithmetic import log_expm1, log_mills_ratio, safe_exp
 from .convolution import convolve
-from .loss_distribution import (
-    ROUNDING,
-    DominatingPair,
-    LossDistribution,
-    combine,
-    pair_through,
-    symmetric_pair,
-)
+from .loss_distribution import ROUNDING, DominatingPair, LossDistribution
 
 #: Losses above this count as infinite: exp(−loss) would leave the range of doubles.
 LARGEST_LOSS = 600.0
@@ -189,10 +183,10 @@ def dpsgd_pair(
     Each step is (1−q)·N(0, σ²) + q·N(1, σ²) against N(0, σ²).
     """
     if steps == 0:
-        return symmetric_pair(randomized_response(0.0, 0.0))
+        return loss_distribution.symmetric_pair(randomized_response(0.0, 0.0))
     one_step = _replaced_gaussian_step if replace_one else _subsampled_gaussian_step
     step = one_step(noise_multiplier, sample_rate)
-    return combine([step], lambda parts, _: convolve(parts, [steps]))
+    return loss_distribution.combine([step], lambda parts, _: convolve(parts, [steps]))
 
 
 def _subsampled_gaussian_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
@@ -217,20 +211,12 @@ def _subsampled_gaussian_step(noise_multiplier: float, sample_rate: float) -> Do
         value = np.exp(epsilon) * sample_rate * np.exp(negative) * delta_of_gaussian(mu, -negative)
         return np.where(inside, value, 0.0)
 
-    grid = _dpsgd_step_losses(noise_multiplier, sample_rate)
-    return pair_through(grid, removed(grid), added(grid))
-
-
-def _dpsgd_step_losses(noise_multiplier: float, sample_rate: float) -> Array:
-    """Privacy losses at which the profile of a DP-SGD step is known.
-
-    They are 0 and log(1 − q + q·e^Y) at even Y ≥ 0: small and large losses are equally close for
-    their size.
-    """
-    mu = 1.0 / noise_multiplier
+    # Losses 0 and log(1 − q + q·e^Y) at even Y ≥ 0: small and large ones are equally close for
+    # their size.
     gap = float(np.clip(0.0025, 0.000125 * mu, 0.00125 * mu))
     exponents = gap * np.arange(int(np.ceil(min(0.5 * mu**2 + 10.0 * mu, LARGEST_LOSS) / gap)) + 1)
-    return np.asarray(np.log1p(sample_rate * np.expm1(exponents)))
+    grid = np.log1p(sample_rate * np.expm1(exponents))
+    return loss_distribution.pair_through(grid, removed(grid), added(grid))
 
 
 def _replaced_gaussian_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
@@ -251,7 +237,7 @@ def _replaced_gaussian_step(noise_multiplier: float, sample_rate: float) -> Domi
     delta = np.maximum(tail_p - safe_exp(loss) * tail_q, 0.0) + 1e-15 * tail_p
     loss[0] = 0.0
     rising = np.append(True, loss[1:] > np.maximum.accumulate(loss)[:-1]) & (loss <= LARGEST_LOSS)
-    return pair_through(loss[rising], delta[rising])
+    return loss_distribution.pair_through(loss[rising], delta[rising])
 
 
 def negligible_from(profile: Callable[[Array], Array], mass: float = 1e-18) -> float:

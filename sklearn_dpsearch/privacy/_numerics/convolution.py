@@ -14,7 +14,7 @@ of them occur. Several scales are cut off one after the other. Each of these giv
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
@@ -70,7 +70,14 @@ def convolve(parts: Parts, counts: Counts, tail_mass: float | None = None) -> Lo
         return ALL_INFINITE
     if list(counts) == [1]:
         return parts[0]
-    runs = list(_split_long(parts, counts, tail_mass))
+    runs = []
+    for pld, count in zip(parts, counts):
+        # T steps of a long composition are √T compositions of √T steps, and the rest
+        size = math.isqrt(count) if count > LONG_COMPOSITION else 1
+        groups = -(-count // size)
+        runs.append((convolve([pld], [size], tail_mass / groups), count // size))
+        if count % size:
+            runs.append((convolve([pld], [count % size], tail_mass / groups), 1))
     parts, counts = [pld for pld, _ in runs], [count for _, count in runs]
     reach = BULK_POINTS * _grid_interval(parts, counts)
     if max(float(np.ptp(pld.losses)) for pld in parts) <= reach:
@@ -78,18 +85,6 @@ def convolve(parts: Parts, counts: Counts, tail_mass: float | None = None) -> Lo
         if grid.high - grid.low <= BULK_POINTS:
             return grid.total(parts, tail_mass)
     return _convolve_on_grids(parts, counts, tail_mass)
-
-
-def _split_long(
-    parts: Parts, counts: Counts, tail_mass: float
-) -> Iterator[tuple[LossDistribution, int]]:
-    """Split T steps of a long composition into √T compositions of √T steps, and the rest."""
-    for pld, count in zip(parts, counts):
-        size = math.isqrt(count) if count > LONG_COMPOSITION else 1
-        groups = -(-count // size)
-        yield convolve([pld], [size], tail_mass / groups), count // size
-        if count % size:
-            yield convolve([pld], [count % size], tail_mass / groups), 1
 
 
 # --- losses of one scale --------------------------------------------------------------------------
@@ -123,17 +118,13 @@ class _Grid:
         counts = [step.count for step in self.steps]
         infinity = min(1.0, _mass_at_infinity(parts, counts) + 2 * tail_mass)
         losses = np.asarray(np.arange(self.low, self.high + 1) * self.interval, dtype=float)
-        masses = _bound_masses(self.steps, self.low, self.high, tail_mass)
+        # each tilt bounds all masses from above
+        window = self.steps, self.low, self.high
+        tilts = (*grid_sums.tilts(*window), *grid_sums.tilts_of_tails(self.steps, tail_mass))
+        masses = reduce(np.minimum, (grid_sums.masses_by(tilt, *window) for tilt in tilts))
         factor = max(1, int(grid_sums.bulk_of(self.steps, 0.0)[1] / RESULT_POINTS))
-        total = LossDistribution(losses, masses, infinity)
+        total = LossDistribution(losses, np.maximum(masses, TINY_MASS), infinity)
         return total if factor == 1 else coarser(total, self.interval * factor)
-
-
-def _bound_masses(steps: Sequence[GridPart], low: int, high: int, tail_mass: float) -> Array:
-    """Upper bounds on the masses of a composition, over all tilts."""
-    all_tilts = (*grid_sums.tilts(steps, low, high), *grid_sums.tilts_of_tails(steps, tail_mass))
-    masses = reduce(np.minimum, (grid_sums.masses_by(tilt, steps, low, high) for tilt in all_tilts))
-    return np.asarray(np.maximum(masses, TINY_MASS))
 
 
 def _mass_at_infinity(parts: Parts, counts: Counts) -> float:

@@ -38,20 +38,11 @@ from .._guarantees.pure import PureDP, only_largest_loss
 from .._guarantees.single_mechanisms import NonPrivate
 from .._numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from .._numerics.loss_distribution import DominatingPair, LossDistribution
+from . import testing_region
 from .potentials import theorem_5
 from .prices_on_places import FACTORS, PAIR_FACTORS, Anchors, Quantiles, prices_may_pay
 from .published_bounds import BEST_OF, pure_negative_binomial
-from .testing_region import (
-    SLACK,
-    AffineLines,
-    Hinges,
-    Nodes,
-    cell_lines,
-    lower_edge,
-    nodes,
-    slope_ratio,
-    upper_envelope,
-)
+from .testing_region import SLACK, AffineLines, Hinges, Nodes
 
 #: A search that is composed with something else is evaluated at POINTS points, from every
 #: THINNING-th hinge.
@@ -68,8 +59,8 @@ ANCHORS = 4
 
 def theorem_1(pld: LossDistribution, count: CountDistribution) -> Hinges:
     """Hinges of φ in Theorem 1 for one direction, from above."""
-    lines = zip(*cell_lines(pld, count, nodes()))
-    return upper_envelope(AffineLines(*map(np.concatenate, lines)))
+    lines = zip(*testing_region.cell_lines(pld, count, testing_region.nodes()))
+    return testing_region.upper_envelope(AffineLines(*map(np.concatenate, lines)))
 
 
 @lru_cache(maxsize=256)
@@ -96,11 +87,16 @@ def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribu
     Theorem 1 at δ = 0, one direction. Branch and bound: cells whose upper bound does not exceed the
     best value found are dropped, the others split, until both agree to 1e-7. Rounded up.
     """
-    grid, dropped = nodes(spacing=1.02), 0.0
+    grid, dropped = testing_region.nodes(spacing=1.02), 0.0
     while True:
-        upper = _slope_ratio_of_cells(epsilon, base, count, grid)
         ends = Nodes(grid.q[1:], grid.u[1:])
-        reached = count.log_slope(*ends) - count.log_slope(*lower_edge(base, ends)[0])
+        slopes = count.log_slope(*ends)
+        # near 0, where f' may vanish: (elasticity of f' at the cell's end)·log(q/q_min) ≤ that·ε
+        with np.errstate(divide="ignore"):
+            elasticity = np.exp(np.log(ends.q) + count.log_curvature(*ends) - slopes)
+        upper = np.fmin(testing_region.slope_ratio(base, count, grid), elasticity * epsilon)
+        edge, _ = testing_region.lower_edge(base, ends)
+        reached = slopes - count.log_slope(*edge)
         best, bound = float(np.max(reached)), float(np.max(upper))
         if bound <= best + 1e-7 or grid.q.size > 2**20:
             return float(epsilon + max(bound, dropped))
@@ -119,20 +115,6 @@ def _largest_slope_ratio(epsilon: float, count: CountDistribution) -> float:
         ratio = count.log_slope(at_one, at_zero) - count.log_slope(at_zero, at_one)
         elasticity = np.exp(count.log_curvature(at_one, at_zero) - count.log_slope(at_one, at_zero))
     return float(np.minimum(ratio, elasticity * epsilon)[0])
-
-
-def _slope_ratio_of_cells(
-    epsilon: float, base: LossDistribution, count: CountDistribution, grid: Nodes
-) -> Array:
-    """Bound on log f'(q)/f'(q_min) for each cell of q.
-
-    It is ``slope_ratio`` and, near 0, where f' may vanish, (elasticity of f' at the cell's
-    end)·log(q/q_min) ≤ that·ε.
-    """
-    q, u = grid.q[1:], grid.u[1:]
-    with np.errstate(divide="ignore"):
-        elasticity = np.exp(np.log(q) + count.log_curvature(q, u) - count.log_slope(q, u))
-    return np.fmin(slope_ratio(base, count, grid), elasticity * epsilon)
 
 
 def _split_cells(grid: Nodes, cells: npt.NDArray[np.bool_]) -> Nodes:
@@ -162,8 +144,7 @@ class TheoremOne(_OfManyRuns):
 
     @property
     def pure_epsilon(self) -> float | None:
-        base = self.one_run.pure_epsilon
-        return None if base is None else self._exact
+        return None if self.one_run.pure_epsilon is None else self._exact
 
     @cached_property
     def _exact(self) -> float:

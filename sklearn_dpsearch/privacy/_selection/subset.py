@@ -30,25 +30,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._checks import (
-    Array,
-    Neighboring,
-    cached_property,
-    check_kind,
-    number_in,
-    require,
-    require_in,
-)
-from .._guarantees.base import (
-    Guarantee,
-    SmallestOf,
-    Statement,
-    as_guarantee,
-    built_once,
-    check_parts,
-    check_same_neighbors,
-    discretize_profiles,
-)
+from .. import _checks
+from .._checks import Array, Neighboring, cached_property
+from .._guarantees import base
+from .._guarantees.base import Guarantee, SmallestOf, Statement
 from .._guarantees.composition import compose, mixture
 from .._guarantees.neighboring_relations import CONVERSIONS, ChangedRecord, as_replace_one
 from .._guarantees.pure import PureDP
@@ -250,11 +235,11 @@ class _TuneThenTrain(Guarantee):
 
     def _check(self) -> None:
         validation = {} if self.validate is None else {"validate": self.validate}
-        check_parts(self, tune=self.tune, train=self.train, **validation)
-        require_in("(0, 1)", fraction=self.fraction)
-        require_in("(0, 1]", share=self.share)
+        base.check_parts(self, tune=self.tune, train=self.train, **validation)
+        _checks.require_in("(0, 1)", fraction=self.fraction)
+        _checks.require_in("(0, 1]", share=self.share)
         valid = self.train_on in ("rest", "all")
-        require(valid, 'train_on to be "rest" or "all"', train_on=self.train_on)
+        _checks.require(valid, 'train_on to be "rest" or "all"', train_on=self.train_on)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,7 +252,7 @@ class TheoremFour(_TuneThenTrain):
     def _check(self) -> None:
         super()._check()
         presence, relations = self.neighboring != "replace_one", '"add_remove" or "zero_out"'
-        require(presence, f"neighboring to be {relations}", neighboring=self.neighboring)
+        _checks.require(presence, f"neighboring to be {relations}", neighboring=self.neighboring)
 
     @cached_property
     def _validated(self) -> Guarantee:
@@ -316,7 +301,7 @@ class TheoremFour(_TuneThenTrain):
 
     def _pair(self) -> DominatingPair:
         curves = self.direction(0, ATOMS), self.direction(1, ATOMS)
-        return discretize_profiles(*curves, number=POINTS, adaptive=True)
+        return base.discretize_profiles(*curves, number=POINTS, adaptive=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,7 +333,7 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
 
     def _check(self) -> None:
         super()._check()
-        check_kind("secret_membership", self.secret_membership, bool, "True or False")
+        _checks.check_kind("secret_membership", self.secret_membership, bool, "True or False")
 
     def _bounds(self) -> dict[str, Guarantee | None]:
         by_coin: dict[str, Guarantee | None] = {"mixture": self._known_membership()}
@@ -399,9 +384,9 @@ class ReplacedInSubset(SmallestOf):
 
     def _check(self) -> None:
         needed = "the guarantee of a search on a subset"
-        check_kind("presence", self.presence, SubsetThenTrain, needed)
+        _checks.check_kind("presence", self.presence, SubsetThenTrain, needed)
         valid = self.neighboring == "replace_one"
-        require(valid, 'neighboring="replace_one"', neighboring=self.neighboring)
+        _checks.require(valid, 'neighboring="replace_one"', neighboring=self.neighboring)
 
     def _bounds(self) -> dict[str, Guarantee | None]:
         presence = self.presence
@@ -501,13 +486,14 @@ def subset_then_train(
     >>> round(subset_then_train(search, one_run, 0.1, validate=scores).epsilon_at(1e-5), 2)
     2.1
     """
-    fraction = number_in("[0, 1]", fraction=fraction)
-    validated_share = number_in("(0, 1]", validated_share=validated_share)
-    require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
-    check_kind("secret_membership", secret_membership, bool, "True or False")
-    tune, train = as_guarantee(tune, "tune"), as_guarantee(train, "train")
-    validate = None if validate is None else as_guarantee(validate, "validate")
-    check_same_neighbors((tune, train) if validate is None else (tune, train, validate))
+    fraction = _checks.number_in("[0, 1]", fraction=fraction)
+    validated_share = _checks.number_in("(0, 1]", validated_share=validated_share)
+    valid = train_on in ("rest", "all")
+    _checks.require(valid, 'train_on to be "rest" or "all"', train_on=train_on)
+    _checks.check_kind("secret_membership", secret_membership, bool, "True or False")
+    tune, train = base.as_guarantee(tune, "tune"), base.as_guarantee(train, "train")
+    validate = None if validate is None else base.as_guarantee(validate, "validate")
+    base.check_same_neighbors((tune, train) if validate is None else (tune, train, validate))
     if fraction == 1:
         return tune if train_on == "rest" else compose(tune, train)
     if validate is None or validate.pure_epsilon == 0:
@@ -516,7 +502,7 @@ def subset_then_train(
         return mixture([compose(validate, train), train], [validated_share, 1.0 - validated_share])
     if fraction == 0 or (train_on == "all" and isinstance(train, NonPrivate)):
         return train
-    return built_once(
+    return base.built_once(
         SubsetThenTrain,
         tune=tune,
         train=train,

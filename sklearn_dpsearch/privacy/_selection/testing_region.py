@@ -74,18 +74,12 @@ class Hinges:
         chosen = np.unique(np.append(np.arange(0, ends.size, every), ends.size - 1))
         height, fall = (sums_from_above(terms)[1:] for terms in (weights, weights / ends))
         values = np.append(weights.sum(), np.maximum(height - ends * fall, 0.0)[chosen])
-        chords = hinges_through(np.append(0.0, ends[chosen]), values)
-        ends = np.append(chords.ends, self.ends[~bends])
-        return Hinges(np.append(chords.weights, self.weights[~bends]), ends)
-
-
-def hinges_through(points: Array, values: Array) -> Hinges:
-    """Hinges through points of a convex, falling function.
-
-    It is 0 from the last point on; the first point is 0.
-    """
-    slopes = np.append(np.diff(values) / np.diff(points), 0.0)
-    return Hinges(np.maximum(np.diff(slopes), 0.0) * points[1:] * (1.0 + SLACK), points[1:])
+        ends = ends[chosen]
+        # the function is 0 from the last end on
+        slopes = np.append(np.diff(values) / np.diff(ends, prepend=0.0), 0.0)
+        weights = np.maximum(np.diff(slopes), 0.0) * ends * (1.0 + SLACK)
+        ends = np.append(ends, self.ends[~bends])
+        return Hinges(np.append(weights, self.weights[~bends]), ends)
 
 
 def upper_envelope(lines: AffineLines) -> Hinges:

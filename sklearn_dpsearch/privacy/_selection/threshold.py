@@ -39,13 +39,8 @@ from .._guarantees.base import (
 )
 from .._guarantees.pure import only_largest_loss
 from .._guarantees.single_mechanisms import NonPrivate
-from .._numerics.loss_distribution import (
-    ROUNDING,
-    DominatingPair,
-    LossDistribution,
-    on_points,
-    pair_through,
-)
+from .._numerics import loss_distribution
+from .._numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution
 from .published_bounds import renyi_threshold
 from .testing_region import SLACK, AffineLines, upper_envelope
 
@@ -85,7 +80,7 @@ def _spread_on_cells(pld: LossDistribution, place: Array, step: float) -> LossDi
         return pld
     losses = pld.losses[starts]
     # the last loss is kept: nothing lies above it
-    masses = on_points(pld, np.append(losses, np.inf))[:-1]
+    masses = loss_distribution.on_points(pld, np.append(losses, np.inf))[:-1]
     return LossDistribution(losses, masses, pld.infinity)
 
 
@@ -276,7 +271,7 @@ class TheoremThree(_RunsUntilAbove):
     def _pair(self) -> DominatingPair:
         bends = np.concatenate([pld.losses for pld in self._curves])
         grid = np.unique(np.append(0.0, bends[bends > 1e-9]))
-        return pair_through(grid, *(pld.delta_at(grid) for pld in self._curves))
+        return loss_distribution.pair_through(grid, *(pld.delta_at(grid) for pld in self._curves))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -369,25 +369,17 @@ def best_order(
 
     gain[i, j] is the gain of the j-th counting group with i other groups below it. Rounded down.
     """
-    gain = np.maximum(_gains_of_groups(few, counting, distribution, epsilon), 0.0)
+    top_p, top_q = (_mass_above(side, counting) for side in (few.p, few.q))
+    widths_p = np.maximum(few.p[counting:] - few.error, 0.0)
+    widths_q = few.q[counting:] + few.error
+    low, _ = pgf_increase(distribution, np.clip(top_p + few.error, 0.0, 1.0), widths_p)
+    _, high = pgf_increase(distribution, np.clip(top_q - few.error, 0.0, 1.0), widths_q)
+    gain = np.maximum(low - np.exp(epsilon) * high, 0.0)
     placed = np.concatenate([np.zeros((counting + 1, 1)), np.cumsum(gain, axis=1)], axis=1)
     best = placed[-1, -1] - placed[-1]
     for row in placed[-2::-1]:  # from j on: place some that count at this i, then go on
         best = np.maximum.accumulate((row + best)[::-1])[::-1] - row
     return float(best[0] * (1.0 - 1e-12))
-
-
-def _gains_of_groups(
-    few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float
-) -> Array:
-    """Gain of each counting group, by the groups below it."""
-    top_p, top_q = (_mass_above(side, counting) for side in (few.p, few.q))
-    error = few.error
-    widths_p = np.maximum(few.p[counting:] - error, 0.0)
-    widths_q = few.q[counting:] + error
-    low, _ = pgf_increase(distribution, np.clip(top_p + error, 0.0, 1.0), widths_p)
-    _, high = pgf_increase(distribution, np.clip(top_q - error, 0.0, 1.0), widths_q)
-    return np.asarray(low - np.exp(epsilon) * high)
 
 
 def _mass_above(side: Array, counting: int) -> Array:

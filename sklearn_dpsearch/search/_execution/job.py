@@ -234,16 +234,13 @@ def charge(model: Any, spent: PrivacySpent) -> None:
     # on the object itself: a property would answer too
     if "privacy_spent_" in getattr(model, "__dict__", {}):
         model.privacy_spent_ = spent
-    for part in (getattr(model, "best_estimator_", None), *_pipeline_parts(model)):
-        if hasattr(part, "fit"):
-            charge(part, spent)
-
-
-def _pipeline_parts(model: Any) -> list[Any]:
-    """Parts of a pipeline or a union. Other estimators may use these words for something else."""
+    # of a pipeline or a union; other estimators may use these words for something else
     listed = (getattr(model, name, None) for name in ("steps", "transformers_", "transformer_list"))
     entries = [entry for entries in listed if isinstance(entries, list) for entry in entries]
-    return [entry[1] for entry in entries if isinstance(entry, tuple) and len(entry) > 1]
+    parts = [entry[1] for entry in entries if isinstance(entry, tuple) and len(entry) > 1]
+    for part in (getattr(model, "best_estimator_", None), *parts):
+        if hasattr(part, "fit"):
+            charge(part, spent)
 
 
 def cv_results(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> dict[str, Any]:

@@ -256,7 +256,7 @@ def _check_targets(scorer: Scorer, declared: Sequence[Any], y: Any, kind: str) -
 def _check_labels(classes: list[Any], labels: str, dtype: Any) -> None:
     """Raise where the type of y excludes all declared classes."""
     check_kind(classes, labels)
-    declared = _records.kind_of(np.asarray(classes).dtype)
+    declared = np.asarray(classes).dtype.kind
     if declared in tuple("biu") and labels == "f":
         raise ValueError(
             f"Found y of type {dtype} for classes={classes!r}: a continuous target has no classes. "

@@ -218,13 +218,16 @@ def make_plan(facts: Facts) -> Plan:
         *facts.notes,
         *(ROWS_ALONE,) * (noise is not None),
     )
+    # a winner may go on training with candidates' settings, so the final ones undo these, too
+    parameters = final.estimator.get_params(deep=True) if promises.settings else {}
+    undone = {name: parameters[name] for name in promises.settings if name in parameters}
     stated: Any = {"components": releases, "assumptions": notes, "release": facts.release}
     spent = PrivacySpent(guarantee=total, delta=delta, unit=facts.unit, **stated)
     return Plan(
         **vars(facts),
         promises=promises,
         final=final,
-        final_settings=_final_settings(final, promises),
+        final_settings={**undone, **final.settings},
         noise=noise,
         spent=spent,
         factor=factor,
@@ -285,8 +288,19 @@ def _guarantees(
 def _releases(
     facts: Facts, promises: SpaceGuarantee, final: SpaceGuarantee
 ) -> tuple[Noise | None, tuple[Component, ...]]:
-    """Noise of a private score, and all that is released."""
-    noise, scoring = _noise_of_scores(facts, promises.one_run, final.one_run)
+    """Noise of one private score, None on public data, and all that is released."""
+    scored = any(use.scorings for use in facts.validation.exposures())
+    if not isinstance(facts.scorer, PrivateScorer) or not scored:
+        return None, facts.cost(promises, None, final)
+    tuned, score_noise = promises.one_run, facts.score_noise
+    sensitivity = facts.scorer.sensitivity(tuned.neighboring)
+    if not isinstance(score_noise, str):
+        noise = matched_noise(score_noise, sensitivity)
+    elif facts.factor_of_scores is None:
+        noise = matched_noise(tuned, sensitivity)
+    else:
+        noise = matched_noise(final.one_run, sensitivity).times(facts.factor_of_scores)
+    scoring = noise.guarantee(sensitivity, tuned.neighboring)
     return noise, facts.cost(promises, scoring, final)
 
 
@@ -308,13 +322,6 @@ def _for_tuning(facts: Facts, settings: Mapping[str, Any]) -> dict[str, Any]:
         ) from error
     _check_not_searched(facts, more, f"tuning_share={share!r}", "set tuning_share=1.0")
     return {**settings, **more}
-
-
-def _final_settings(final: SpaceGuarantee, promises: SpaceGuarantee) -> dict[str, Any]:
-    """Final settings that also undo those of candidates: a winner may go on training with them."""
-    parameters = final.estimator.get_params(deep=True) if promises.settings else {}
-    undone = {name: parameters[name] for name in promises.settings if name in parameters}
-    return {**undone, **final.settings}
 
 
 def _check_sizes(facts: Facts, final: SpaceGuarantee) -> None:
@@ -351,24 +358,6 @@ def _of_other_sizes(
             continue
         yield size, one_run
         return
-
-
-def _noise_of_scores(
-    facts: Facts, tuned: Guarantee, final: Guarantee
-) -> tuple[Noise | None, Guarantee | None]:
-    """Noise of one private score and its guarantee; None, None on public data."""
-    scored = any(use.scorings for use in facts.validation.exposures())
-    if not isinstance(facts.scorer, PrivateScorer) or not scored:
-        return None, None
-    sensitivity = facts.scorer.sensitivity(tuned.neighboring)
-    score_noise = facts.score_noise
-    if not isinstance(score_noise, str):
-        noise = matched_noise(score_noise, sensitivity)
-    elif facts.factor_of_scores is None:
-        noise = matched_noise(tuned, sensitivity)
-    else:
-        noise = matched_noise(final, sensitivity).times(facts.factor_of_scores)
-    return noise, noise.guarantee(sensitivity, tuned.neighboring)
 
 
 def _stated_delta(facts: Facts, total: Guarantee) -> float:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from sklearn.base import clone
 
-from ...adapters import Adapter, TrainingRun
+from ...adapters import TrainingRun
 from ...privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixture
 from .._records import with_parameters
 from .families import Families
@@ -200,7 +200,15 @@ def _models_at(estimator: Any, axes: Sequence[Mapping[str, list[Any]]]) -> list[
 def _axes_of(families: Families, estimator: Any, dictionary: Mapping[str, Any]) -> Axes:
     """The parameters on which the guarantee depends, and their values to look up."""
     model = configured(estimator, shared_parameters(dictionary))
-    names = _privacy_parameters_in(families.adapter, model, dictionary)
+    matters = families.adapter.privacy_parameters(model)
+    if matters is None:
+        names = sorted(listed(dictionary))
+    else:
+        several = set(dictionary) - set(shared_parameters(dictionary))
+        replaced = {name for name in several if any(p.startswith(name + "__") for p in matters)}
+        owners = tuple(f"{owner}__" for owner in replaced)
+        below = {name for name in dictionary if name.startswith(owners)}
+        names = sorted(set(dictionary).intersection(matters) | replaced | below)
     axes = {name: _values_to_look_up(name, dictionary[name]) for name in names}
     # parameters without effect on the guarantee need not be multiplied out
     if size_of(axes) > MOST_POINTS:
@@ -218,20 +226,6 @@ def _axes_of(families: Families, estimator: Any, dictionary: Mapping[str, Any]) 
             "covers all candidates, e.g. guarantee=PureDP(epsilon=1.0)."
         )
     return axes
-
-
-def _privacy_parameters_in(
-    adapter: Adapter, estimator: Any, dictionary: Mapping[str, Any]
-) -> list[str]:
-    """The searched parameters on which the guarantee depends."""
-    matters = adapter.privacy_parameters(estimator)
-    if matters is None:
-        return sorted(listed(dictionary))
-    several = set(dictionary) - set(shared_parameters(dictionary))
-    replaced = {name for name in several if any(inner.startswith(name + "__") for inner in matters)}
-    owners = tuple(f"{owner}__" for owner in replaced)
-    below = {name for name in dictionary if name.startswith(owners)}
-    return sorted(set(dictionary).intersection(matters) | replaced | below)
 
 
 def _values_to_look_up(name: str, values: Any) -> list[Any]:
