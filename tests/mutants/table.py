@@ -1,16 +1,18 @@
-"""All mutants. To add one, put it into the file of its part; ``test_table.py`` checks that its text
-is there."""
+"""All mutants, from the tables beside this file. To add one, put it into that of its part;
+``test_table.py`` checks that its text is there."""
 
 import re
-from dataclasses import replace
+import tomllib
 
-from ..mutants import accountant, boosting, ledger, nets, searches
 from .mutant import ROOT, Mutant
 
+TABLES = ("accountant", "searches", "ledger", "nets", "boosting")
 MUTANTS: tuple[Mutant, ...] = tuple(
-    replace(mutant, name=name)
-    for part in (accountant, searches, ledger, nets, boosting)
-    for name, mutant in part.MUTANTS.items()
+    Mutant(name=name, **row)
+    for table in TABLES
+    for name, row in tomllib.loads(
+        (ROOT / "tests" / "mutants" / f"{table}.toml").read_text()
+    ).items()
 )
 
 
