@@ -249,6 +249,6 @@ def test_code_that_keeps_counts_seeds_or_draws_is_accepted():
     coupled = {
         "a mean over the batch", "a branch on values", "a shift along the batch",
         "a counter in a buffer", "the batch by its shape", "the largest of the batch",
-        "sorted records", "a sum over the batch",
+        "sorted records", "a sum over the batch", "a running mean",
     }  # fmt: skip
     assert set(refused) <= coupled | {"a hook", "no finite gradient"}
