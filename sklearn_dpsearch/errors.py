@@ -110,33 +110,28 @@ def missing_name(module: str, name: str) -> AttributeError:
 
 
 class KnownArguments:
-    """Mixin of classes whose constructors name the argument that is meant by an unknown one."""
+    """Mixin of classes that name the argument that is meant by an unknown one."""
 
     def __new__(cls, *positional: object, **named: object) -> Self:
-        """An object, unless it is given arguments that its class does not have."""
-        check_arguments_of(cls, named)
+        """Raise for arguments that no constructor of the class takes, with the ones that are meant.
+
+        A class with open arguments checks names of parts, which have two underscores, by itself.
+        """
+        classes = [vars(base) for base in cls.__mro__ if base is not object]
+        constructors = [members["__init__"] for members in classes if "__init__" in members]
+        signatures = [list(signature(init).parameters.values())[1:] for init in constructors]
+        parameters = itertools.chain(*signatures)
+        names = {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+        is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signatures[0])
+        strange = [
+            name
+            for name in named
+            if name not in names and not (is_open and ("__" in name or name[0] == "_"))
+        ]
+        if strange:
+            unknown = " ".join(f"Unknown: {name}{_meant(name, names)}." for name in strange)
+            raise TypeError(f"Found arguments that {cls.__name__} does not have. {unknown}")
         return super().__new__(cls)
-
-
-def check_arguments_of(kind: type, named: Iterable[str]) -> None:
-    """Raise for arguments that no constructor of a class takes, with the ones that are meant.
-
-    A class with open arguments checks names of parts, which have two underscores, by itself.
-    """
-    classes = [vars(base) for base in kind.__mro__ if base is not object]
-    constructors = [members["__init__"] for members in classes if "__init__" in members]
-    signatures = [list(signature(init).parameters.values())[1:] for init in constructors]
-    parameters = itertools.chain(*signatures)
-    names = {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signatures[0])
-    strange = [
-        name
-        for name in named
-        if name not in names and not (is_open and ("__" in name or name[0] == "_"))
-    ]
-    if strange:
-        unknown = " ".join(f"Unknown: {name}{_meant(name, names)}." for name in strange)
-        raise TypeError(f"Found arguments that {kind.__name__} does not have. {unknown}")
 
 
 def _meant(name: str, names: set[str]) -> str:

@@ -213,7 +213,10 @@ class Schema(Mapping[str, Any]):
 
         It is written to ``path`` if given. This needs PyYAML.
         """
-        entries = {name: _yaml_entry(column) for name, column in self.columns.items()}
+        entries = {name: column.stated() for name, column in self.columns.items()}
+        for name, stated in entries.items():
+            if isinstance(stated, tuple):  # which YAML does not have
+                entries[name] = dict(zip(("lower", "upper"), stated))
         text: str = yaml_module().safe_dump(
             entries, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100
         )
@@ -283,12 +286,6 @@ def _text_of_source(source: str | Path, mark: str) -> str:
     """Text of a file; or the source itself, if it is text with this mark."""
     is_text = isinstance(source, str) and mark in source
     return str(source) if is_text else Path(source).read_text(encoding="utf-8")
-
-
-def _yaml_entry(column: Column) -> Any:
-    """Entry of a column in YAML's types, which has no tuples."""
-    stated = column.stated()
-    return dict(zip(("lower", "upper"), stated)) if isinstance(stated, tuple) else stated
 
 
 # --- entries --------------------------------------------------------------------------------------

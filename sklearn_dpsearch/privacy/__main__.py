@@ -28,17 +28,11 @@ RUNS: dict[str, type[Guarantee]] = {
 MOST_FIXED_RUNS = 100_000
 
 
-def _fixed_number(runs: Any) -> Fixed:
-    expected = f"--runs <= {MOST_FIXED_RUNS} of a fixed number (other distributions take more)"
-    require(runs <= MOST_FIXED_RUNS, expected, runs=runs)
-    return Fixed(int(runs) if runs.is_integer() else runs)
-
-
 COUNTS: dict[str, Callable[[Any], CountDistribution]] = {
     "geometric": Geometric,
     "logarithmic": Logarithmic,
     "poisson": Poisson,
-    "fixed": _fixed_number,
+    "fixed": lambda runs: Fixed(int(runs) if runs.is_integer() else runs),
 }
 
 
@@ -72,6 +66,9 @@ def search_epsilon_in_words(arguments: argparse.Namespace) -> str:
     kind = next(kind for kind in RUNS if getattr(arguments, kind) is not None)
     numbers = dict(zip(_parameter_names(RUNS[kind]), getattr(arguments, kind)))
     one_run = RUNS[kind](**numbers, neighboring=neighboring)
+    if arguments.distribution == "fixed":
+        expected = f"--runs <= {MOST_FIXED_RUNS} of a fixed number (other distributions take more)"
+        require(arguments.runs <= MOST_FIXED_RUNS, expected, runs=arguments.runs)
     count = COUNTS[arguments.distribution](arguments.runs)
     search = best_of(one_run, count)
     name = search.tightest(delta) if hasattr(search, "tightest") else "one run"
