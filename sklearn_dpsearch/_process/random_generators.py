@@ -101,8 +101,9 @@ def all_generators(excluded: Collection[str] = ()) -> list[Any]:
         Names of known modules.
     """
     objects = gc.get_objects()
-    kinds = {kind: issubclass(kind, KINDS) for kind in {type(element) for element in objects}}
-    generators = [element for element in objects if kinds[type(element)]]
+    kinds = {id(kind): kind for kind in map(type, objects)}  # some types have no hash
+    wanted = {number for number, kind in kinds.items() if issubclass(kind, KINDS)}
+    generators = [element for element in objects if id(type(element)) in wanted]
     torch = _torch()
     if torch is None:
         return generators

@@ -50,7 +50,8 @@ def test_a_copy_has_all_fields_of_every_kind_of_column(copied):
     for name, column in copied(schema).columns.items():
         assert repr(column) == repr(schema.columns[name])
     with pytest.raises(TypeError, match="Found text in column 'codes', and the numbers"):
-        copied(schema).only("codes").read_columns(pd.DataFrame({"codes": ["flat", "boat"]}))
+        texts = pd.Series(["flat", "boat"], dtype="string")
+        copied(schema).only("codes").read_columns(pd.DataFrame({"codes": texts}))
     assert list(copied(schema)) == list(EVERY_COLUMN)
 
 
