@@ -49,8 +49,8 @@ def test_a_copy_has_all_fields_of_every_kind_of_column(copied):
     schema = Schema(EVERY_COLUMN)
     for name, column in copied(schema).columns.items():
         assert repr(column) == repr(schema.columns[name])
+    texts = pd.Series(["flat", "boat"], dtype="string")
     with pytest.raises(TypeError, match="Found text in column 'codes', and the numbers"):
-        texts = pd.Series(["flat", "boat"], dtype="string")
         copied(schema).only("codes").read_columns(pd.DataFrame({"codes": texts}))
     assert list(copied(schema)) == list(EVERY_COLUMN)
 
