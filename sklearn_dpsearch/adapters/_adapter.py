@@ -106,9 +106,6 @@ class Adapter(ABC):
 
         With them ``fit`` does not count its records, and the guarantee does not change. The result
         is None for an estimator that counts its records, or may do so.
-
-        The parameters do not change the guarantee. None: the estimator counts its records, or may
-        do so.
         """
         return None
 
@@ -126,9 +123,6 @@ class Adapter(ABC):
         It is a list of dictionaries, as for ``param_distributions``, with lists of values alone if
         ``grid`` is true. [{}] means that nothing is worth searching, and None that the space is
         unknown.
-
-        A list of dictionaries, as for ``param_distributions``. [{}]: nothing is worth searching.
-        None: unknown.
         """
         return None
 
@@ -137,9 +131,6 @@ class Adapter(ABC):
 
         That holds for a fit on some of the records too. ``places`` is the public number of places
         for the records of the next ``fit``, whose own number is secret.
-
-        ``places``: public number of places for the records of the next ``fit``, whose own number is
-        secret.
         """
         return None
 
