@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from sklearn.base import clone
 
-from .._process import generators_kept, in_fixed_words, reseed
+from .._process import in_fixed_words, reseed
 from .._version import __version__
 from ..adapters import Adapter, adapter_for
 from ..adapters._adapter import is_ours
@@ -288,8 +288,8 @@ class PrivacyLedger:
         For models of other libraries (diffprivlib, DP-EBM, Opacus, a pipeline with one of them),
         whose fits a block cannot see. They are fitted as in a search: with fresh randomness,
         whatever their seeds are, and the settings that the guarantee needs; what was not done as
-        planned is an error, and exact statistics are not kept. Models and searches of this library
-        enter themselves.
+        planned is an error, and exact statistics are not kept. Global generators have a fresh state
+        from then on. Models and searches of this library enter themselves.
 
         Parameters
         ----------
@@ -328,8 +328,8 @@ class PrivacyLedger:
             assumptions=run.assumptions,
         )
         self._spend_fit(name, spent, about=in_words(names_of(X)))
-        with counted(), generators_kept(), redirect_stdout(io.StringIO()):  # losses
-            reseed()
+        with counted(), redirect_stdout(io.StringIO()):  # which could show losses
+            reseed()  # for good: a state put back would be that of a fit in another thread
             return in_fixed_words(name, partial(_trained_clone, adapter, model, records, params))
 
     def _spend_fit(
